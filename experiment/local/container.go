@@ -3,6 +3,7 @@ package local
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (a *attempt) askInside(ctx context.Context, program string, paths []string)
 	case result.ExitCode != 0:
 		return "", fmt.Errorf("exit code %d: %s", result.ExitCode, display.Line(strings.TrimSpace(stderr.String())))
 	}
-	version := agent.VersionIn(stdout.String())
+	version := cmp.Or(agent.VersionIn(stdout.String()), agent.VersionIn(stderr.String()))
 	if version == "" {
 		return "", errors.New("it does not tell its version")
 	}

@@ -27,7 +27,10 @@ var programs = []string{
 }
 
 // libraries are what programs of the machine need that a test may mount.
-var libraries = []string{"libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
+var libraries = []string{
+	"libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
+	"libatomic.so.1", "libresolv.so.2", "libnss_files.so.2",
+}
 
 var made struct {
 	sync.Mutex

@@ -1,0 +1,244 @@
+// Package containers runs whole experiments in real containers: every agent without any network but
+// its model, the command line of docker, and processes that are killed.
+package containers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
+	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// playVariable makes the test binary fit itself.
+const playVariable = "FIT_TEST_PLAY"
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeReaper()
+	if os.Getenv(playVariable) != "" {
+		os.Exit(cli.Main())
+	}
+	code := m.Run()
+	containertest.Remove()
+	os.Exit(code)
+}
+
+// script solves the task with tools that every agent has.
+const script = `{"turns":[
+	{"calls":[{"bash":"cat image.txt && echo $IN_IMAGE > from.txt && cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' ' > networks.txt && sleep ${PAUSE:-0}"}]},
+	{"calls":[{"bash":"echo 42 > answer.txt"}]},
+	{"text":"Done."}]}`
+
+const hook = `#!/bin/sh
+check() { if [ "$2" = "$3" ]; then p=true; else p=false; echo "$1: $2" >&2; fi; echo "{\"test\":\"$1\",\"pass\":$p}" >&3; }
+check answer "$(cat answer.txt)" 42
+check image "$(cat from.txt)" yes
+check networks "$(cat networks.txt)" lo
+`
+
+// agents are all that there are, with the model that they ask for.
+var agents = map[string]string{
+	"builtin": "claude-sonnet-4-5", "claude-code": "claude-sonnet-4-5", "codex": "gpt-5.5",
+	"pi-agent": "claude-sonnet-4-5",
+}
+
+// bench is a family in an image, a model, and somebody who runs it.
+type bench struct {
+	t       *testing.T
+	dir     string
+	url     string
+	environ []string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	containertest.Engine(t)
+	bin, err := filepath.Abs("../agents/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{
+		t:   t,
+		dir: t.TempDir(),
+		url: scriptedtest.ServeAll(t, map[string]string{"": script}, scripted.Options{}),
+		environ: []string{
+			"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8",
+			"ANTHROPIC_API_KEY=a-key-that-nobody-sees", "OPENAI_API_KEY=a-key-that-nobody-sees",
+			sandbox.HelperVariable + "=" + containertest.Helper(t),
+		},
+	}
+	for name, content := range map[string]string{
+		"family.yaml":                      "image: " + containertest.Image(t) + "\n",
+		"tasks/answer/agent.task.md":       "Write the answer to answer.txt.\n",
+		"tasks/answer/hooks/invariants.sh": hook,
+	} {
+		path := filepath.Join(b.dir, "family", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// arguments are those of a run without network.
+func (b *bench) arguments(more ...string) []string {
+	return append([]string{
+		"fit-benchmark", "run", "--family", "family", "--output", "out", "--network", "model", "--no-probe", "--format", "json",
+	}, more...)
+}
+
+// arm is an agent on the scripted model.
+func (b *bench) arm(id string) []string {
+	return []string{"--arm", fmt.Sprintf("%s=agent:%s,model:%s,modelUrl:%s", id, id, agents[id], b.url)}
+}
+
+// run runs the command in this process, and returns the records by arm.
+func (b *bench) run(args []string) map[string]ledger.Record {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	con := &console.Console{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Environ: b.environ, Dir: b.dir,
+		Version: "test",
+	}
+	if code := cli.Run(b.t.Context(), args, con); code != 0 {
+		b.t.Fatalf("exit code %d\n%s\n%s", code, errs.String(), out.String())
+	}
+	records := map[string]ledger.Record{}
+	for line := range bytes.Lines(out.Bytes()) {
+		var r ledger.Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			b.t.Fatal(err)
+		}
+		records[r.Arm] = r
+	}
+	return records
+}
+
+// containersOf lists the containers of the image.
+func containersOf(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("podman", "ps", "--all", "--filter", "ancestor="+containertest.Image(t),
+		"--format", "{{.Names}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestEveryAgentSolvesATaskInAContainerWithoutNetwork(t *testing.T) {
+	b := newBench(t)
+	args := b.arguments("--runs", "1", "--attempts", "1", "--concurrency", "4")
+	for _, id := range slices.Sorted(maps.Keys(agents)) {
+		played, err := catalog.Default().Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agenttest.Find(t, played, agent.Host{Environ: b.environ})
+		args = append(args, b.arm(id)...)
+	}
+	records := b.run(args)
+	for id := range agents {
+		r := records[id]
+		if r.Verdict != ledger.Pass || r.Network != sandbox.NetworkModel || r.AgentNetwork || r.Container == nil ||
+			r.Container.Engine != sandbox.IsolationPodman || r.Container.ID == "" {
+			t.Errorf("%s: %s, network %q, container %+v, %s: %s %+v %+v", id, r.Verdict, r.Network, r.Container, r.ErrorClass,
+				r.ErrorMessage, r.AgentError, r.Invariants)
+		}
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// The command line of docker talks to podman's imitation of its server.
+func TestTheCommandLineOfDocker(t *testing.T) {
+	b := newBench(t)
+	testenv.NeedTool(t, "docker")
+	socket := filepath.Join(t.TempDir(), "docker.sock")
+	service := exec.Command("podman", "system", "service", "--time", "0", "unix://"+socket)
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = service.Process.Kill()
+		_ = service.Wait()
+	})
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	r := b.run(append(b.arguments("--runs", "1", "--attempts", "1", "--sandbox", "docker"), b.arm("builtin")...))["builtin"]
+	if r.Verdict != ledger.Pass || r.Container == nil || r.Container.Engine != sandbox.IsolationDocker {
+		t.Errorf("%s: %s %+v", r.Verdict, r.ErrorMessage, r.Container)
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// killMoments is how often fit is killed; all of them in make soak.
+func killMoments() int {
+	if os.Getenv("FIT_SOAK") != "" {
+		return 20
+	}
+	return 3
+}
+
+// Whenever fit is killed, nothing of it goes on, and the same command again loses no cell.
+func TestAKilledProcessLeavesNothingRunningAndLosesNoCell(t *testing.T) {
+	b := newBench(t)
+	args := append(b.arguments("--runs", "2", "--concurrency", "2"), b.arm("builtin")...)
+	moments := killMoments()
+	for i := range moments {
+		cmd := exec.Command(os.Args[0], args[1:]...)
+		cmd.Args[0], cmd.Dir = "fit-benchmark", b.dir
+		cmd.Env = append(slices.Clone(b.environ), playVariable+"=1", "TMPDIR="+os.TempDir())
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i+1) * 3 * time.Second / time.Duration(moments)) // the moment is what is tested
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	b.environ = append(b.environ, "TMPDIR="+os.TempDir())
+	b.run(args)
+	contents, err := ledger.ReadFile(filepath.Join(b.dir, "out", "results.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := map[int]bool{}
+	for i := range contents.Records {
+		if r := &contents.Records[i]; r.Verdict == ledger.Pass {
+			passed[r.RunIndex] = true
+		}
+	}
+	if len(passed) != 2 {
+		t.Errorf("%d of 2 cells passed", len(passed))
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
