@@ -120,7 +120,7 @@ export function turnCounts(list: Measured[], medians: { arm: string; value: numb
   const arms = medians.map((m) => m.arm);
   const most = Math.max(1, ...list.map((m) => m.value));
   const step = Math.max(1, Math.ceil(most / 40));
-  const bars: Plot.RectYOptions = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
+  const bars = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
   return {
     height: 56 + 72 * arms.length,
     marginLeft: 96,
