@@ -23,7 +23,7 @@ import (
 // that prefers another worker.
 const (
 	maxDeliveries = 10
-	maxAvoided    = 3
+	maxAvoided    = 5
 	avoidDelay    = 300 * time.Millisecond
 	troubleDelay  = 2 * time.Second
 )
@@ -40,8 +40,9 @@ type workPool struct {
 	ready    sync.Mutex
 	loaded   *loaded
 	users    sync.WaitGroup
-	retired  bool
 	consumer jetstream.Consumer
+	// notBefore is when attempts are pulled again.
+	notBefore time.Time
 }
 
 // loaded is an experiment on this machine.
@@ -157,6 +158,9 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 		return
 	}
 	if slices.Contains(w.Avoid, p.about.Name) && meta.NumDelivered <= maxAvoided && p.othersCan(ctx) {
+		p.mu.Lock()
+		p.notBefore = time.Now().Add(2 * avoidDelay) // so that another worker gets it
+		p.mu.Unlock()
 		_ = message.NakWithDelay(avoidDelay) // it comes again after the lease at the latest
 		return
 	}
@@ -180,8 +184,9 @@ func (p *workPool) hasResult(ctx context.Context, w *work) bool {
 	if err != nil {
 		return false
 	}
-	_, err = stream.GetLastMsgForSubject(ctx, doneSubject(w.Run, w.token()))
-	return err == nil
+	message, err := stream.GetLastMsgForSubject(ctx, doneSubject(w.Run, w.token()))
+	var result done
+	return err == nil && json.Unmarshal(message.Data, &result) == nil && result.valid(w.token())
 }
 
 // othersCan reports whether another worker can make the attempts of the pool.
@@ -197,7 +202,7 @@ func (p *workPool) othersCan(ctx context.Context) bool {
 
 // make makes an attempt on this machine.
 func (p *workPool) make(l *leased) {
-	here, err := p.load(l)
+	here, err := p.load(l.ctx, l)
 	if err == nil && l.work.Probe {
 		p.probe(l, here)
 		return
@@ -277,7 +282,7 @@ func (p *workPool) result(l *leased) done {
 func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 	result := p.result(l)
 	err := l.retry(func(ctx context.Context) error {
-		here, err := p.load(l)
+		here, err := p.load(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -326,17 +331,17 @@ func (p *workPool) send(l *leased, result done) {
 }
 
 // load makes the executor of the pool, once, and fetches the files that an attempt needs.
-func (p *workPool) load(l *leased) (*loaded, error) {
+func (p *workPool) load(ctx context.Context, l *leased) (*loaded, error) {
 	p.ready.Lock()
 	defer p.ready.Unlock()
 	if p.loaded == nil {
-		here, err := p.open(l.ctx)
+		here, err := p.open(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("load the experiment: %w", err)
 		}
 		p.loaded = here
 	}
-	return p.loaded, p.fetchTrees(l.ctx, p.loaded, &l.work)
+	return p.loaded, p.fetchTrees(ctx, p.loaded, &l.work)
 }
 
 func (p *workPool) open(ctx context.Context) (*loaded, error) {

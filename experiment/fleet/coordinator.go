@@ -71,6 +71,8 @@ type Executor struct {
 	sealed   map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
 	read     uint64                   // the last message of the stream of results that was read
+	reread   context.CancelFunc       // makes the reader begin anew, at read
+	doneLost bool                     // the stream of results is not the one that was read
 	places   int
 	noted    map[string]bool
 	unpackAt chan struct{} // bounds how many results are unpacked at a time
@@ -307,13 +309,16 @@ func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 // openStreams makes the streams and announces the pools.
 func (e *Executor) openStreams(ctx context.Context) error {
 	js := e.cfg.Hub.js
-	var err error
-	if e.done, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	results, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name:     doneStream(e.run),
 		Subjects: []string{doneSubject(e.run, "*")},
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	e.done = results
+	e.mu.Unlock()
 	kv, err := js.KeyValue(ctx, fleetBucket)
 	if err != nil {
 		return err

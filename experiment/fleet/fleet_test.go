@@ -27,6 +27,7 @@ const testVersion = "test"
 type world struct {
 	t      *testing.T
 	server *Server
+	url    string
 	dir    string
 }
 
@@ -45,11 +46,14 @@ func (w *world) serve(listen string) {
 	if w.server, err = StartServer(ServerConfig{Listen: listen, Dir: filepath.Join(w.dir, "hub")}); err != nil {
 		w.t.Fatal(err)
 	}
+	w.url = w.server.URL()
 }
 
-func (w *world) dial() *Hub {
+func (w *world) dial() *Hub { return w.dialAt(w.url) }
+
+func (w *world) dialAt(url string) *Hub {
 	w.t.Helper()
-	hub, err := Dial(w.t.Context(), w.server.URL(), "test")
+	hub, err := Dial(w.t.Context(), url, "test")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -160,7 +164,9 @@ func (w *world) prepared(tasks, runs int, arms ...string) *experiment.Prepared {
 }
 
 // coordinate opens a run directory and makes the executor of it.
-func (w *world) coordinate(p *experiment.Prepared, output string, change func(*Config)) (*experiment.Directory, *Executor) {
+func (w *world) coordinate(p *experiment.Prepared, output string, change func(*Config)) (*experiment.Directory,
+	*Executor,
+) {
 	w.t.Helper()
 	dir, err := experiment.OpenDirectory(output, p.Plan, nil)
 	if err != nil {
@@ -173,7 +179,7 @@ func (w *world) coordinate(p *experiment.Prepared, output string, change func(*C
 		Dir:      output,
 		Version:  testVersion,
 		Provider: func(*experiment.Arm) string { return "model" },
-		Lease:    2 * time.Second,
+		Lease:    time.Second,
 		Note:     func(text string) { w.t.Log("coordinator:", text) },
 	}
 	if change != nil {

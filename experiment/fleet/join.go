@@ -139,7 +139,8 @@ func connectError(hub string, err error) error {
 		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
 	case errors.Is(err, errFingerprint):
 		return fmt.Errorf("%s: %w; copy the join command again, or somebody is in between", shown, errFingerprint)
-	case errors.Is(err, nats.ErrSecureConnRequired):
+	case errors.Is(err, nats.ErrSecureConnRequired), errors.As(err, new(*tls.CertificateVerificationError)) &&
+		strings.HasPrefix(hub, "fit://"):
 		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the join command again", shown)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the join command again", shown)

@@ -281,7 +281,8 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	if prepared == nil || prepared.Family == nil || prepared.Plan == nil {
 		return errors.New("the experiment is not whole")
 	}
-	for _, path := range []*string{&prepared.Skills, &prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir} {
+	family := prepared.Family
+	for _, path := range []*string{&prepared.Skills, &prepared.NodeModules, &family.Skills, &family.Dir} {
 		here(path)
 	}
 	for i := range prepared.Arms {

@@ -157,6 +157,11 @@ type done struct {
 	Error string `json:"error,omitempty"`
 }
 
+// valid reports whether a result is one of the attempt with a token.
+func (d *done) valid(tok string) bool {
+	return d.Protocol == Protocol && isNonce(d.Nonce) && token(d.Name) == tok
+}
+
 // event says that a worker has begun an attempt.
 type event struct {
 	Name   string `json:"name"`

@@ -40,8 +40,11 @@ func (e *Executor) readResults(ctx context.Context) {
 
 // readStream reads until the stream cannot be read any more.
 func (e *Executor) readStream(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	e.mu.Lock()
 	from, stream := e.read, e.done
+	e.reread = cancel
 	e.mu.Unlock()
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, MaxResetAttempts: 2}
 	if from > 0 {
@@ -78,8 +81,7 @@ func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 	tok := message.Subject()[strings.LastIndexByte(message.Subject(), '.')+1:]
 	if tok == markToken {
 		tok = ""
-	} else if err := json.Unmarshal(message.Data(), &result); err != nil || result.Protocol != Protocol ||
-		token(result.Name) != tok {
+	} else if err := json.Unmarshal(message.Data(), &result); err != nil || !result.valid(tok) {
 		e.noteOnce("garbage", "a result that is not valid was ignored")
 	} else {
 		result.correctClock(meta.Timestamp)
@@ -128,7 +130,7 @@ func (d *done) correctClock(stored time.Time) {
 	if record.Verify != nil {
 		record.Verify.StartMs, record.Verify.EndMs = record.Verify.StartMs+shift, record.Verify.EndMs+shift
 	}
-	record.Notes = append(record.Notes, fmt.Sprintf("the clock of worker %s is off by %s; the times of the record were "+
+	record.Notes = append(record.Notes, fmt.Sprintf("the clock of worker %s is off by %s; the record's times were "+
 		"corrected", d.Worker, off.Round(time.Second)))
 	if content, err := json.Marshal(record); err == nil {
 		d.Record = content
@@ -170,7 +172,8 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 		err = appendLine(filepath.Join(e.cfg.Dir, DuplicatesFile), content)
 	}
 	if err != nil {
-		e.cfg.Note(fmt.Sprintf("a second result of %s, by worker %s, was not kept: %v", result.Name, result.Worker, err))
+		e.cfg.Note(fmt.Sprintf("a second result of %s, by worker %s, was not kept: %v", result.Name, result.Worker,
+			err))
 		return
 	}
 	e.cfg.Note(fmt.Sprintf("a second result of %s came from worker %s; the first one counts, and this one is in %s",

@@ -247,10 +247,7 @@ func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 		}
 	}
 	if _, err := e.cfg.Hub.js.Stream(ctx, doneStream(e.run)); errors.Is(err, jetstream.ErrStreamNotFound) {
-		lost = true
-		e.mu.Lock()
-		e.read = 0 // the new one begins anew
-		e.mu.Unlock()
+		lost, e.doneLost = true, true
 	} else if err != nil {
 		return err
 	}
@@ -277,7 +274,16 @@ func (e *Executor) restore(ctx context.Context) error {
 	if _, _, err := e.publishExperiment(ctx); err != nil {
 		return err
 	}
-	return e.openStreams(ctx)
+	if err := e.openStreams(ctx); err != nil {
+		return err
+	}
+	if e.doneLost {
+		e.mu.Lock()
+		e.read, e.doneLost = 0, false
+		e.reread()
+		e.mu.Unlock()
+	}
+	return nil
 }
 
 // publishMissing publishes the awaited attempts that the hub does not have. A worker acknowledges

@@ -73,6 +73,8 @@ type worker struct {
 	mu      sync.Mutex
 	pools   map[string]*workPool
 	running map[string]*leased // by run and name of the attempt
+	pulling bool               // an attempt may be under way to us
+	busy    int                // attempts that were pulled and are not over
 	trouble string
 	drained bool
 }
@@ -204,7 +206,7 @@ func (w *worker) takeName(name string, given bool) (func(), error) {
 func (w *worker) announce(ctx context.Context) error {
 	w.mu.Lock()
 	about := w.about
-	about.Busy, about.Trouble, about.Draining = len(w.slots), w.trouble, w.drained
+	about.Busy, about.Trouble, about.Draining = w.busy, w.trouble, w.drained
 	for _, l := range w.running {
 		about.Running = append(about.Running, Running{
 			Run:     l.work.Run,
@@ -285,7 +287,7 @@ func (w *worker) followPools(ctx context.Context) {
 			w.drained = true
 			w.cfg.Note("draining: finishing what runs, then leaving")
 		}
-		idle := w.drained && len(w.running) == 0 && len(w.slots) == 0
+		idle := w.drained && !w.pulling && w.busy == 0
 		w.mu.Unlock()
 		if idle {
 			return
@@ -336,7 +338,7 @@ func (w *worker) ready() []*workPool {
 	}
 	var list []*workPool
 	for _, p := range w.pools {
-		if !p.info.Hold {
+		if !p.info.Hold && time.Now().After(p.notBefore) {
 			list = append(list, p)
 		}
 	}
@@ -364,17 +366,29 @@ func (w *worker) pull(ctx context.Context) {
 			<-w.slots
 			continue
 		}
+		w.count(1)
 		w.tasks.Go(func() {
-			defer func() { <-w.slots }()
+			defer func() { w.count(-1); <-w.slots }()
 			p.attempt(ctx, message)
 		})
 	}
+}
+
+// count notes that an attempt was pulled, or is over.
+func (w *worker) count(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy += n
+	w.pulling = false
 }
 
 // next waits for an attempt. Pools get their turns; nobody waits long for an empty one while others
 // may have something.
 func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) {
 	list := w.ready()
+	w.mu.Lock()
+	w.pulling = len(list) > 0
+	w.mu.Unlock()
 	if len(list) == 0 {
 		select {
 		case <-time.After(waitIdle):

@@ -98,7 +98,8 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 			limit = strconv.Itoa(n)
 		}
 		fields := []string{
-			p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running), strconv.Itoa(p.Waiting), p.Dir,
+			p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running), strconv.Itoa(p.Waiting),
+			p.Dir,
 		}
 		for i := range fields {
 			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
