@@ -198,8 +198,8 @@ func TestCallsOfAllProtocolsPassWithTheirUsage(t *testing.T) {
 				if r.URL.String() != test.path || string(body) != test.request {
 					t.Errorf("the upstream got %s %s", r.URL, body)
 				}
-				if got := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key"); !strings.Contains(got, realKey) ||
-					strings.Contains(got, "fit-") {
+				got := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key")
+				if !strings.Contains(got, realKey) || strings.Contains(got, "fit-") {
 					t.Errorf("the upstream got the key %q", got)
 				}
 				if !test.stream {

@@ -241,7 +241,8 @@ func TestARecordDoesNotAnswerItself(t *testing.T) {
 	}
 }
 
-// TestTheLastSessionOfAFileAnswers: whoever writes a trace to the same file again means the new one.
+// TestTheLastSessionOfAFileAnswers: whoever writes a trace to the same file again means the new
+// one.
 func TestTheLastSessionOfAFileAnswers(t *testing.T) {
 	question := [2]string{`{"model":"m","messages":[{"role":"user","content":"what?"}]}`, said("the first")}
 	other := [2]string{`{"model":"m","messages":[{"role":"user","content":"why?"}]}`, said("because")}

@@ -195,7 +195,7 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 	out.Header.Set("Accept-Encoding", "identity")
 	if out.Header.Get("Idempotency-Key") == "" {
 		// Upstreams close connections that are not in use. With this, which is not sent, a request
-		// that meets such an end is made again on a new one.
+		// that meets such an end is retried on a new one.
 		out.Header["Idempotency-Key"] = []string{}
 	}
 	setBody(out, body)

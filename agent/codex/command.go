@@ -195,7 +195,7 @@ func (a arguments) settings() []string {
 	set("check_for_update_on_startup", "false")
 	set("tools.experimental_request_user_input.enabled", "false") // nobody is there to answer
 	set("allow_login_shell", "false")                             // a login shell would reset PATH
-	set("project_doc_max_bytes", "0")                             // instructions come from the harness, not from the repository
+	set("project_doc_max_bytes", "0")                             // instructions come from the harness
 	set("shell_environment_policy.exclude", `["`+keyVariable+`"]`)
 	if a.cfg.ModelURL == "" {
 		return flags

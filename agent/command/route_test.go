@@ -80,7 +80,8 @@ func TestACallWithoutAPriceEndsARunWithABudget(t *testing.T) {
 		`-d '{"model":"nobody-knows","messages":[]}' > said; echo done`)
 	s.config.Environ = append(s.config.Environ, "ANTHROPIC_API_KEY=real-anthropic")
 	s.config.ModelURL = "http://127.0.0.1:1"
-	proxy := &gateway.OnDemand{Config: gateway.Config{Account: gateway.NewAccount("this run", gateway.Budget{USD: 1}, nil)}}
+	account := gateway.NewAccount("this run", gateway.Budget{USD: 1}, nil)
+	proxy := &gateway.OnDemand{Config: gateway.Config{Account: account}}
 	defer proxy.Close()
 	s.config.Gateway.Join = func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
 		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams})

@@ -217,8 +217,8 @@ func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 			final.Text = d.failed.Message
 		}
 		if kind := v.Get("success").Kind(); kind != jsontape.True && kind != jsontape.False {
-			final.Text = strings.TrimSuffix("the agent's result does not say whether it is a success (\"success\": true "+
-				"or false): "+text, ": ")
+			final.Text = strings.TrimSuffix("the agent's result does not say whether it is a success "+
+				"(\"success\": true or false): "+text, ": ")
 		}
 	}
 	d.failed, d.ended, d.said = session.ErrorInfo{}, false, false

@@ -114,7 +114,7 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 			sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name(),
 			agenttest.CompileCache("node_modules"),
 		},
-		Model:    modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
+		Model: modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
 		Installation: &installation,
 		Grace:        3 * time.Second,
 		Events:       r.record,

@@ -116,8 +116,8 @@ func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, err
 		}
 	}
 	if len(found) == 0 {
-		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or " +
-			"give --model-url")
+		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or " +
+			"GEMINI_API_KEY, or give --model-url")
 	}
 	return found, nil
 }
