@@ -152,6 +152,10 @@ func (l *loader) load() {
 
 // tasks loads the tasks of the family: those of its directory, or those that its dataset makes.
 func (l *loader) tasks() {
+	if isHarbor(l.real) {
+		l.harbor()
+		return
+	}
 	ids := l.taskIDs()
 	switch {
 	case l.file.Data.Dataset != "" && len(ids) > 0:

@@ -52,6 +52,8 @@ type Task struct {
 	Spec *Spec
 	// Sample is the row of a dataset that the task was made from; nil for other tasks.
 	Sample *Sample
+	// Verifier grades a Harbor task; nil for other tasks.
+	Verifier *Verifier
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.

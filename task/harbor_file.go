@@ -1,0 +1,156 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// harborFile is the task.toml of a Harbor task. Keys that are not here are ignored, as Harbor does.
+type harborFile struct {
+	Artifacts   []any             `toml:"artifacts"`
+	Agent       harborPhase       `toml:"agent"`
+	Verifier    harborVerifier    `toml:"verifier"`
+	Environment harborEnvironment `toml:"environment"`
+	Solution    struct {
+		Env map[string]string `toml:"env"`
+	} `toml:"solution"`
+	Steps []struct {
+		Name string `toml:"name"`
+	} `toml:"steps"`
+	Metadata map[string]any `toml:"metadata"`
+	Task     struct {
+		Keywords []string `toml:"keywords"`
+	} `toml:"task"`
+}
+
+type harborPhase struct {
+	TimeoutSec   *float64 `toml:"timeout_sec"`
+	User         any      `toml:"user"`
+	NetworkMode  string   `toml:"network_mode"`
+	AllowedHosts []string `toml:"allowed_hosts"`
+}
+
+type harborVerifier struct {
+	harborPhase
+	Env         map[string]string  `toml:"env"`
+	Mode        string             `toml:"environment_mode"`
+	Environment *harborEnvironment `toml:"environment"`
+	Collect     []struct {
+		Command    string   `toml:"command"`
+		Service    string   `toml:"service"`
+		TimeoutSec *float64 `toml:"timeout_sec"`
+		User       any      `toml:"user"`
+	} `toml:"collect"`
+}
+
+type harborEnvironment struct {
+	BuildTimeoutSec float64           `toml:"build_timeout_sec"`
+	DockerImage     string            `toml:"docker_image"`
+	OS              string            `toml:"os"`
+	CPUs            float64           `toml:"cpus"`
+	MemoryMB        float64           `toml:"memory_mb"`
+	Memory          string            `toml:"memory"` // the older spelling: "2G"
+	StorageMB       float64           `toml:"storage_mb"`
+	Storage         string            `toml:"storage"`
+	GPUs            int               `toml:"gpus"`
+	TPU             map[string]any    `toml:"tpu"`
+	NetworkMode     string            `toml:"network_mode"`
+	AllowInternet   *bool             `toml:"allow_internet"` // the older spelling of network_mode
+	AllowedHosts    []string          `toml:"allowed_hosts"`
+	Env             map[string]string `toml:"env"`
+	Workdir         string            `toml:"workdir"`
+	SkillsDir       string            `toml:"skills_dir"`
+	MCPServers      []map[string]any  `toml:"mcp_servers"`
+	Healthcheck     *struct {
+		Command          string   `toml:"command"`
+		IntervalSec      *float64 `toml:"interval_sec"`
+		TimeoutSec       *float64 `toml:"timeout_sec"`
+		StartPeriodSec   *float64 `toml:"start_period_sec"`
+		StartIntervalSec *float64 `toml:"start_interval_sec"`
+		Retries          *int     `toml:"retries"`
+	} `toml:"healthcheck"`
+}
+
+// parseHarbor reads a task.toml.
+func parseHarbor(name string, source []byte) (*harborFile, error) {
+	var file harborFile
+	err := toml.Unmarshal(source, &file)
+	var wrong *toml.DecodeError
+	if errors.As(err, &wrong) {
+		line, col := wrong.Position()
+		return nil, &document.Error{
+			File: name,
+			Line: line,
+			Col:  col,
+			Msg:  strings.TrimPrefix(wrong.Error(), "toml: "),
+		}
+	}
+	if err != nil {
+		return nil, mistake(name, "%v", err)
+	}
+	return &file, nil
+}
+
+// harborSeconds is a time in seconds, or what holds where nobody says.
+func harborSeconds(seconds *float64, byDefault time.Duration) time.Duration {
+	if seconds == nil || *seconds <= 0 || math.IsNaN(*seconds) || *seconds > 1e8 {
+		return byDefault
+	}
+	return time.Duration(*seconds * float64(time.Second))
+}
+
+// harborUser is a user: a name or a number.
+func harborUser(user any) string {
+	if user == nil {
+		return ""
+	}
+	return fmt.Sprint(user)
+}
+
+var harborSize = regexp.MustCompile(`(?i)^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$`)
+
+// harborMB is a size in megabytes, in the new or in the old spelling; both must agree.
+func harborMB(key string, mb float64, old string) (int, error) {
+	if old == "" {
+		return int(mb), nil
+	}
+	match := harborSize.FindStringSubmatch(old)
+	if match == nil {
+		return 0, fmt.Errorf("%s = %q is not a size such as 2G", key, old)
+	}
+	number, err := strconv.ParseFloat(match[1], 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s = %q is not a size such as 2G", key, old)
+	}
+	number *= map[string]float64{"": 1.0 / (1 << 20), "k": 1.0 / (1 << 10), "m": 1, "g": 1 << 10, "t": 1 << 20}[strings.ToLower(match[2])]
+	if mb != 0 && mb != number {
+		return 0, fmt.Errorf("%s = %q and %s_mb = %v do not agree", key, old, key, mb)
+	}
+	return int(number), nil
+}
+
+var harborVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
+
+// harborValue fills in a value that is a template as a whole: ${NAME} or ${NAME:-default}.
+func harborValue(value string, environ map[string]string) (filled string, template bool, err error) {
+	match := harborVariable.FindStringSubmatch(value)
+	if match == nil {
+		return value, false, nil
+	}
+	if given, ok := environ[match[1]]; ok {
+		return given, true, nil
+	}
+	if match[2] == "" {
+		return "", true, fmt.Errorf("the variable %s is not set, and %s has no default", match[1], value)
+	}
+	return match[3], true, nil
+}
