@@ -182,10 +182,14 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	tests.rows = append(tests.rows, answer.rows...)
+	verified, err := g.judgeVerifier(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	tests.rows = append(append(tests.rows, answer.rows...), verified.rows...)
 	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
 	h := hook.health
-	for _, other := range []health{tests.health, answer.health} {
+	for _, other := range []health{tests.health, answer.health, verified.health} {
 		if h.ok() || other.ours && !h.ours {
 			h = other
 		}
@@ -197,7 +201,8 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Commands:   tests.commands,
 	}
 	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
-	if g.Task.Suite != nil || len(g.Verify) > 0 || g.Task.Sample != nil {
+	if g.Task.Suite != nil || len(g.Verify) > 0 || g.Task.Sample != nil ||
+		g.Task.Verifier != nil {
 		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}
 	for _, row := range hook.rows {

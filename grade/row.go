@@ -55,6 +55,9 @@ type Row struct {
 	// Weight is 1 where the row does not say otherwise; a malformed row keeps its own if that is a
 	// valid one.
 	Weight float64
+	// Share is how much of its weight a scored row of ours gives; nil: all if it passes, else
+	// nothing.
+	Share *float64
 	// Raw is the row as it was written, or as what replaced a line that is not JSON.
 	Raw json.RawMessage
 }

@@ -38,6 +38,10 @@ func tallyOf(rows []Row) tally {
 			tally.Scored++
 			if row.Pass {
 				tally.Passed++
+			}
+			if row.Share != nil {
+				passing.add(row.Weight * *row.Share)
+			} else if row.Pass {
 				passing.add(row.Weight)
 			}
 		default:

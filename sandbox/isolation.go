@@ -37,6 +37,9 @@ type Isolation struct {
 	ReadOnly []string
 	Writable []string
 	Hidden   []string
+	// Shown are directories of the machine by the paths inside that show them, writable, beside
+	// their own. Only bubblewrap can do that.
+	Shown map[string]string
 	// Network lets the program use the network, loopback included. Without it the
 	// program has a loopback of its own and nothing else.
 	Network bool

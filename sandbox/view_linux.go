@@ -94,6 +94,13 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 			return nil, err
 		}
 	}
+	for inside, path := range i.Shown {
+		resolved, err := filepath.EvalSymlinks(path)
+		if err != nil || !filepath.IsAbs(inside) {
+			return nil, fmt.Errorf("path to show at %s: %w", inside, err)
+		}
+		v[filepath.Clean(inside)] = mount{kind: "--bind", source: resolved}
+	}
 	for _, path := range i.Hidden {
 		if !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("hidden path: %s is not absolute", path)

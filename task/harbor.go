@@ -20,23 +20,9 @@ type Verifier struct {
 	User    string
 	Env     map[string]string
 	Timeout time.Duration
-	// Separate is the container of its own that the verifier runs in, which has its tests already;
-	// nil: it runs where the agent worked.
-	Separate *Environment
-	// Artifacts are the absolute paths that a separate verifier gets.
-	Artifacts []string
-	// Collect are commands that run where the agent worked before anything is taken from there.
-	Collect []CollectHook
 	// Solution is a directory with solve.sh, which becomes /solution; empty: there is none.
 	Solution    string
 	SolutionEnv map[string]string
-}
-
-// CollectHook is a command that prepares what a verifier looks at.
-type CollectHook struct {
-	Command string
-	User    string
-	Timeout time.Duration
 }
 
 // harborName is the file that makes a directory a Harbor task.
@@ -132,20 +118,18 @@ func (h *harborLoader) load() (Task, error) {
 	if t.Prompt = withoutCanary(text); !ok || strings.TrimSpace(t.Prompt) == "" {
 		return t, mistake(path.Join(h.rel, "instruction.md"), "missing or empty: it is the agent's prompt")
 	}
-	if !exists(h.path("tests/test.sh")) && h.file.Verifier.separate() == nil {
+	if !exists(h.path("tests/test.sh")) {
 		return t, mistake(path.Join(h.rel, "tests/test.sh"), "missing: it verifies the task")
 	}
 	if t.Settings, err = h.settings(); err != nil {
 		return t, err
 	}
-	if t.Settings.Environment, err = h.environment(&t, &h.file.Environment, "environment"); err != nil {
+	if t.Settings.Environment, err = h.environment(&t); err != nil {
 		return t, err
 	}
-	if t.Verifier, err = h.verifier(&t); err != nil {
+	if t.Verifier, err = h.verifier(); err != nil {
 		return t, err
 	}
-	separate := t.Verifier.Separate != nil
-	t.Settings.Environment.KeepRunning = !separate
 	h.harborDigests(&t)
 	return t, nil
 }
@@ -153,20 +137,18 @@ func (h *harborLoader) load() (Task, error) {
 // unsupported refuses what nobody can give a task here.
 func (h *harborLoader) unsupported() error {
 	file := h.file
-	for _, env := range []*harborEnvironment{&file.Environment, file.Verifier.Environment} {
-		switch {
-		case env == nil:
-		case env.GPUs > 0:
-			return refuse("it needs GPUs (environment.gpus)")
-		case len(env.TPU) > 0:
-			return refuse("it needs a TPU (environment.tpu)")
-		case env.OS != "" && !strings.EqualFold(env.OS, "linux"):
-			return refuse("it needs %s (environment.os)", env.OS)
-		case env.NetworkMode == "allowlist" || len(env.AllowedHosts) > 0:
-			return refuse("it needs a list of allowed hosts (environment.allowed_hosts)")
-		case len(env.MCPServers) > 0:
-			return refuse("it gives the agent tool servers (environment.mcp_servers)")
-		}
+	env := &file.Environment
+	switch {
+	case env.GPUs > 0:
+		return refuse("it needs GPUs (environment.gpus)")
+	case len(env.TPU) > 0:
+		return refuse("it needs a TPU (environment.tpu)")
+	case env.OS != "" && !strings.EqualFold(env.OS, "linux"):
+		return refuse("it needs %s (environment.os)", env.OS)
+	case env.NetworkMode == "allowlist" || len(env.AllowedHosts) > 0:
+		return refuse("it needs a list of allowed hosts (environment.allowed_hosts)")
+	case len(env.MCPServers) > 0:
+		return refuse("it gives the agent tool servers (environment.mcp_servers)")
 	}
 	for phase, settings := range map[string]harborPhase{"agent": file.Agent, "verifier": file.Verifier.harborPhase} {
 		if settings.NetworkMode == "allowlist" || len(settings.AllowedHosts) > 0 {
@@ -176,10 +158,11 @@ func (h *harborLoader) unsupported() error {
 	if len(file.Steps) > 0 {
 		return refuse("it has several steps (steps)")
 	}
-	for _, hook := range file.Verifier.Collect {
-		if hook.Service != "" && hook.Service != harborService {
-			return refuse("it has the service %s (verifier.collect)", hook.Service)
-		}
+	if file.Verifier.Environment != nil || file.Verifier.Mode == "separate" {
+		return refuse("its verifier has a container of its own (verifier.environment_mode)")
+	}
+	if len(file.Verifier.Collect) > 0 {
+		return refuse("it collects things for its verifier (verifier.collect)")
 	}
 	return nil
 }
@@ -217,27 +200,27 @@ func (h *harborLoader) settings() (Settings, error) {
 }
 
 const (
+	harborDir = "environment"
 	noNetwork = "no-network"
 	// harborUnlimited is the time of an agent whose task sets no limit.
 	harborUnlimited       = 24 * time.Hour
 	harborVerifierTimeout = 10 * time.Minute
-	harborCollectTimeout  = time.Minute
 	harborService         = "main"
 )
 
-// environment is the container of the agent, or of a separate verifier. An image that is named wins
-// over the Dockerfile beside it.
-func (h *harborLoader) environment(t *Task, file *harborEnvironment, dir string) (*Environment, error) {
+// environment is the container of the agent. An image that is named wins over the Dockerfile beside
+// it.
+func (h *harborLoader) environment(t *Task) (*Environment, error) {
+	file := &h.file.Environment
 	e := &Environment{
 		Image:          file.DockerImage,
 		Images:         h.loader.file.Images,
 		Workdir:        file.Workdir,
 		KeepEntrypoint: true,
+		KeepRunning:    true,
 		BuildTimeout:   harborSeconds(&file.BuildTimeoutSec, 10*time.Minute),
 		Env:            map[string]string{},
-	}
-	if dir == "environment" {
-		e.User = harborUser(h.file.Agent.User)
+		User:           harborUser(h.file.Agent.User),
 	}
 	for name, value := range file.Env {
 		filled, _, err := harborValue(value, h.env)
@@ -250,7 +233,7 @@ func (h *harborLoader) environment(t *Task, file *harborEnvironment, dir string)
 		}
 		e.Env[name] = filled
 	}
-	if err := h.compose(e, dir); err != nil {
+	if err := h.compose(e); err != nil {
 		return nil, err
 	}
 	if check := file.Healthcheck; check != nil {
@@ -269,13 +252,16 @@ func (h *harborLoader) environment(t *Task, file *harborEnvironment, dir string)
 	if mapped := e.Images[e.Image]; mapped != "" {
 		e.Image = mapped
 	}
-	dockerfile := h.path(path.Join(dir, "Dockerfile"))
+	dockerfile := h.path(harborDir + "/Dockerfile")
+	if e.Workdir == "" {
+		e.Workdir = lastWorkdir(dockerfile)
+	}
 	switch {
-	case e.Image != "" && !isFile(dockerfile) && dir == "environment" && isDir(h.path(dir)):
-		t.Overlays = append(t.Overlays, Overlay{From: h.path(dir)})
+	case e.Image != "" && !isFile(dockerfile) && isDir(h.path(harborDir)):
+		t.Overlays = append(t.Overlays, Overlay{From: h.path(harborDir)})
 	case e.Image != "":
 	case !isFile(dockerfile):
-		return nil, mistake(path.Join(h.rel, dir), "there is neither a Dockerfile nor a docker_image in %s", harborName)
+		return nil, mistake(path.Join(h.rel, harborDir), "there is neither a Dockerfile nor a docker_image in %s", harborName)
 	default:
 		e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
 		var err error
@@ -286,19 +272,23 @@ func (h *harborLoader) environment(t *Task, file *harborEnvironment, dir string)
 	return e, nil
 }
 
-// separate is the environment of a verifier that has one of its own; nil: it shares the agent's.
-func (v *harborVerifier) separate() *harborEnvironment {
-	switch {
-	case v.Environment != nil:
-		return v.Environment
-	case v.Mode == "separate":
-		return &harborEnvironment{}
+var workdirLine = regexp.MustCompile(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
+
+// lastWorkdir is the working directory that a Dockerfile sets last; empty: it sets none.
+func lastWorkdir(dockerfile string) string {
+	content, err := os.ReadFile(dockerfile)
+	if err != nil {
+		return ""
 	}
-	return nil
+	all := workdirLine.FindAllStringSubmatch(string(content), -1)
+	if len(all) == 0 || path.Clean(all[len(all)-1][1]) == "/" {
+		return ""
+	}
+	return path.Clean(all[len(all)-1][1])
 }
 
 // verifier is how the task is graded.
-func (h *harborLoader) verifier(t *Task) (*Verifier, error) {
+func (h *harborLoader) verifier() (*Verifier, error) {
 	file := &h.file.Verifier
 	v := &Verifier{
 		Tests:       h.path("tests"),
@@ -306,10 +296,6 @@ func (h *harborLoader) verifier(t *Task) (*Verifier, error) {
 		Timeout:     harborSeconds(file.TimeoutSec, harborVerifierTimeout),
 		Env:         map[string]string{},
 		SolutionEnv: map[string]string{},
-	}
-	if file.Mode == "shared" && file.Environment != nil {
-		return nil, mistake(path.Join(h.rel, harborName),
-			"verifier: environment_mode is shared, and there is an environment: leave one of them out")
 	}
 	for name, value := range file.Env {
 		filled, _, err := harborValue(value, h.env)
@@ -328,42 +314,7 @@ func (h *harborLoader) verifier(t *Task) (*Verifier, error) {
 	if isFile(h.path("solution/solve.sh")) {
 		v.Solution = h.path("solution")
 	}
-	for _, hook := range file.Collect {
-		v.Collect = append(v.Collect, CollectHook{
-			Command: hook.Command,
-			User:    harborUser(hook.User),
-			Timeout: harborSeconds(hook.TimeoutSec, harborCollectTimeout),
-		})
-	}
-	for _, artifact := range h.file.Artifacts {
-		source, err := harborArtifact(artifact)
-		if err != nil {
-			return nil, err
-		}
-		v.Artifacts = append(v.Artifacts, source)
-	}
-	if separate := file.separate(); separate != nil {
-		var err error
-		if v.Separate, err = h.environment(t, separate, "tests"); err != nil {
-			return nil, err
-		}
-	}
 	return v, nil
-}
-
-// harborArtifact is the path of an artifact: a text, or a table.
-func harborArtifact(artifact any) (string, error) {
-	source, _ := artifact.(string)
-	if fields, ok := artifact.(map[string]any); ok {
-		source, _ = fields["source"].(string)
-		if service, _ := fields["service"].(string); service != "" && service != harborService {
-			return "", refuse("it has the service %s (artifacts)", service)
-		}
-	}
-	if !path.IsAbs(source) {
-		return "", refuse("the artifact %q is not an absolute path", source)
-	}
-	return path.Clean(source), nil
 }
 
 var (
@@ -403,7 +354,7 @@ func (h *harborLoader) harborDigests(t *Task) {
 		}
 	}
 	hidden.add("settings", "json", []byte(h.hiddenDigest(t)))
-	hidden.add("verifier", "settings", []byte(fmt.Sprint(t.Verifier.User, t.Verifier.Timeout, t.Verifier.Artifacts)))
+	hidden.add("verifier", "settings", []byte(fmt.Sprint(t.Verifier.User, t.Verifier.Timeout)))
 	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}
 	t.Files = h.fileDigests(t)
 }

@@ -24,9 +24,9 @@ var composeKeys = []string{
 
 // compose reads docker-compose.yaml, as far as it is about the one service of the agent. More
 // services, host mounts and devices are refused.
-func (h *harborLoader) compose(e *Environment, dir string) error {
-	name := path.Join(h.rel, dir, composeName)
-	source, err := os.ReadFile(h.path(path.Join(dir, composeName)))
+func (h *harborLoader) compose(e *Environment) error {
+	name := path.Join(h.rel, harborDir, composeName)
+	source, err := os.ReadFile(h.path(path.Join(harborDir, composeName)))
 	if os.IsNotExist(err) {
 		return nil
 	}

@@ -16,7 +16,6 @@ import (
 
 // harborFile is the task.toml of a Harbor task. Keys that are not here are ignored, as Harbor does.
 type harborFile struct {
-	Artifacts   []any             `toml:"artifacts"`
 	Agent       harborPhase       `toml:"agent"`
 	Verifier    harborVerifier    `toml:"verifier"`
 	Environment harborEnvironment `toml:"environment"`
@@ -41,15 +40,10 @@ type harborPhase struct {
 
 type harborVerifier struct {
 	harborPhase
-	Env         map[string]string  `toml:"env"`
-	Mode        string             `toml:"environment_mode"`
-	Environment *harborEnvironment `toml:"environment"`
-	Collect     []struct {
-		Command    string   `toml:"command"`
-		Service    string   `toml:"service"`
-		TimeoutSec *float64 `toml:"timeout_sec"`
-		User       any      `toml:"user"`
-	} `toml:"collect"`
+	Env         map[string]string `toml:"env"`
+	Mode        string            `toml:"environment_mode"`
+	Environment any               `toml:"environment"`
+	Collect     []any             `toml:"collect"`
 }
 
 type harborEnvironment struct {

@@ -56,11 +56,21 @@ func (w *Workspace) Agent() Place {
 	if w.worktree != nil {
 		writable = append(writable, w.worktree.common)
 	}
-	isolation := sandbox.Isolation{Network: w.agentOnHost(), Writable: writable}
+	isolation := sandbox.Isolation{Network: w.agentOnHost(), Writable: writable, Shown: w.shown()}
 	if w.containers != nil {
 		isolation.Container, isolation.ReadOnly = w.agentContainer(), w.cfg.ReadOnly
 	}
 	return w.place(w.Dir, w.Home, w.TmpDir, env, isolation)
+}
+
+// shown is where else the working directory is: where its image would have it, for a task that runs
+// without.
+func (w *Workspace) shown() map[string]string {
+	env := w.cfg.Task.Settings.Environment
+	if w.Isolation != sandbox.IsolationBwrap || env == nil || env.Workdir == "" {
+		return nil
+	}
+	return map[string]string{env.Workdir: w.Dir}
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the

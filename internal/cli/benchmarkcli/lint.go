@@ -224,6 +224,8 @@ func (l *taskLinter) check(ctx context.Context) error {
 	switch {
 	case t.Sample != nil && t.Sample.Reference != nil:
 		return l.solution(ctx)
+	case t.Verifier != nil && t.Verifier.Solution != "":
+		return l.solution(ctx)
 	case t.Sample != nil:
 		return nil // one warning for the whole dataset says so
 	case t.Solution == "":
@@ -324,6 +326,12 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 			return result, false, err
 		}
 	}
+	if t.Verifier != nil && flaky != nil {
+		if err := grade.Solve(ctx, grade.Config{Task: t, Source: space}); err != nil {
+			l.wrong("%v", err)
+			return result, false, nil
+		}
+	}
 	answer, err := l.answer(space.Dir, flaky != nil)
 	if err != nil {
 		return result, false, err
@@ -335,7 +343,7 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 	if result, err = grade.Run(ctx, config); err != nil {
 		return result, false, err
 	}
-	if flaky != nil && l.opts.repeat.Value > 1 {
+	if flaky != nil && l.opts.repeat.Value > 1 && t.Verifier == nil {
 		*flaky, err = grade.Repeat(ctx, config, l.opts.repeat.Value)
 	}
 	return result, err == nil, err
