@@ -156,6 +156,10 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 	if dir == "" {
 		dir = filepath.Join(CacheDir(), "fleet")
 	}
+	dir, err := filepath.Abs(dir) // sandboxes hide it by its path
+	if err != nil {
+		return err
+	}
 	machine := Machine(con, registry)
 	isolation := []string{sandbox.IsolationNone}
 	if sandbox.Detect(ctx).Bwrap.OK {
