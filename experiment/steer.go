@@ -117,8 +117,8 @@ func (s *steering) send(ctx context.Context, c control.Command) response {
 	}
 }
 
-// listen lets other processes ask and steer. A directory in which no socket can be made is no reason
-// not to run. The function that is returned ends it.
+// listen lets other processes ask and steer. A directory in which no socket can be made is no
+// reason not to run. The function that is returned ends it.
 func (e *engine) listen() (end func()) {
 	if !e.cfg.Steered {
 		return func() {}

@@ -100,7 +100,8 @@ func TestAPausedExperimentStartsNothingUntilItIsResumed(t *testing.T) {
 	if outcome := end(); outcome.Status != Complete {
 		t.Fatalf("%+v", outcome)
 	}
-	if _, err := control.Ask(t.Context(), dir, control.Command{Action: control.Ping}); !errors.Is(err, control.ErrNotRunning) {
+	_, err := control.Ask(t.Context(), dir, control.Command{Action: control.Ping})
+	if !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, control.SocketFile)); !errors.Is(err, os.ErrNotExist) {

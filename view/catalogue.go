@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,7 +31,8 @@ type place struct {
 	path  string // absolute
 }
 
-// The bounds of the search for run directories, so that a home directory given by mistake ends soon.
+// The bounds of the search for run directories, so that a home directory given by mistake ends
+// soon.
 const (
 	maxDepth  = 8
 	maxPlaces = 20_000
@@ -75,7 +75,8 @@ func (s *Server) places() (directories, traces []place) {
 	}
 	for _, r := range s.roots {
 		if r.file != "" {
-			traces = append(traces, place{id: placeID(filepath.Join(r.dir, r.file)), shown: r.given, path: filepath.Join(r.dir, r.file)})
+			path := filepath.Join(r.dir, r.file)
+			traces = append(traces, place{id: placeID(path), shown: r.given, path: path})
 			continue
 		}
 		found, files := r.search()
@@ -161,18 +162,24 @@ func (s *Server) directory(id string) (place, error) {
 	if known, ok := s.cache.place(id); ok {
 		return known, nil
 	}
-	return place{}, notFound("there is no run directory "+quote(id)+" below the given ones", "fit view DIR shows others")
+	return place{}, notFound("there is no run directory "+quote(id)+" below the given ones",
+		"fit view DIR shows others")
 }
 
-// tracePath finds the file of a trace id: the id of a trace outside of run directories, or that of a
-// run directory and the file's name in it. Files that agents wrote are not served.
+// tracePath finds the file of a trace id: the id of a trace outside of run directories, or that of
+// a run directory and the file's name in it. Files that agents wrote are not served.
 func (s *Server) tracePath(id string) (traceFile, error) {
 	dir, name, inside := strings.Cut(id, "/")
 	if !inside {
 		_, traces := s.places()
 		for _, one := range traces {
 			if one.id == id {
-				return traceFile{id: id, name: filepath.Base(one.path), shown: one.shown, path: one.path}, nil
+				return traceFile{
+					id:    id,
+					name:  filepath.Base(one.path),
+					shown: one.shown,
+					path:  one.path,
+				}, nil
 			}
 		}
 		return traceFile{}, notFound("there is no trace "+quote(id)+" among the given ones", "fit view TRACE shows it")
@@ -237,7 +244,7 @@ func contained(dir, name string) (string, error) {
 	info, err := opened.Stat(filepath.FromSlash(name))
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", &problem{status: http.StatusUnprocessableEntity, message: quote(name) + " cannot be read: permission denied"}
+		return "", unreadable(errors.New(quote(name) + " cannot be read: permission denied"))
 	case err != nil || !info.Mode().IsRegular():
 		return "", gone
 	}

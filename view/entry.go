@@ -70,8 +70,8 @@ const (
 	reach = 100
 )
 
-// window reads the entries from from up to, not including, to. Calls get the results that lie within
-// reach, and results the calls.
+// window reads the entries from from up to, not including, to. Calls get the results that lie
+// within reach, and results the calls.
 func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) {
 	type call struct {
 		at    int // among the items; -1 before them
@@ -90,7 +90,12 @@ func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) 
 		}
 		for i := range e.Content {
 			if b := &e.Content[i]; b.Type == query.BlockToolUse && b.ToolUseID != nil && e.Index < to {
-				calls[*b.ToolUseID] = call{at: at, block: i, index: e.Index, ms: e.TimestampMs}
+				calls[*b.ToolUseID] = call{
+					at:    at,
+					block: i,
+					index: e.Index,
+					ms:    e.TimestampMs,
+				}
 			}
 		}
 		if e.Role != query.RoleToolResult || e.ToolUseID == nil {
@@ -144,10 +149,10 @@ func show(e *query.Entry, limit int) entry {
 
 func showBlock(b *query.Block, n, at, limit int) block {
 	shown := block{Type: b.Type}
-	switch {
-	case b.Type == query.BlockText || b.Type == query.BlockThinking:
+	switch b.Type {
+	case query.BlockText, query.BlockThinking:
 		shown.Text, shown.Bytes, shown.Cut = cut(b.Text, limit)
-	case b.Type == query.BlockToolUse:
+	case query.BlockToolUse:
 		shown.Name, shown.Title = b.Name, titleOf(b)
 		shown.Input, shown.Bytes, shown.Cut = cut(string(b.Input), limit)
 		if b.ToolUseID != nil {
@@ -155,7 +160,12 @@ func showBlock(b *query.Block, n, at, limit int) block {
 		}
 	default:
 		if kind, _, ok := imageIn(b.Raw); ok {
-			return block{Type: "image", N: &n, Block: &at, MediaType: kind}
+			return block{
+				Type:      "image",
+				N:         &n,
+				Block:     &at,
+				MediaType: kind,
+			}
 		}
 		shown.Type, shown.Name = "other", b.Type
 		shown.Text, shown.Bytes, shown.Cut = cut(string(b.Raw), limit)
@@ -168,7 +178,12 @@ func resultBlocks(e *query.Entry, limit int) []block {
 	var blocks []block
 	for i, part := range resultParts(*e.Result) {
 		if part.kind != "" {
-			blocks = append(blocks, block{Type: "image", N: &e.Index, Block: &i, MediaType: part.kind})
+			blocks = append(blocks, block{
+				Type:      "image",
+				N:         &e.Index,
+				Block:     &i,
+				MediaType: part.kind,
+			})
 			continue
 		}
 		b := block{Type: query.BlockText}
@@ -266,7 +281,8 @@ func cut(text string, limit int) (string, int, bool) {
 
 // titleKeys are the arguments that say most about a call, the best first.
 var titleKeys = []string{
-	"command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url", "description", "prompt", "message",
+	"command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url", "description", "prompt",
+	"message",
 }
 
 // titleOf is one line for a folded call: its command, its file, or its first argument.

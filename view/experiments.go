@@ -379,10 +379,8 @@ func (s *snapshot) repeat() string {
 
 // shellQuote writes a word for a shell; most need no quotes.
 func shellQuote(word string) string {
-	plain := strings.IndexFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@+", r))
-	}) < 0
-	if plain && word != "" {
+	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@+"
+	if word != "" && strings.Trim(word, harmless) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

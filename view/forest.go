@@ -27,14 +27,14 @@ type limits struct {
 }
 
 // pair finds two groups of an experiment: those that the request names, else the first two.
-func (s *Server) pair(r *http.Request) (*snapshot, *report.Group, *report.Group, error) {
+func (s *Server) pair(r *http.Request) (a, b *report.Group, err error) {
 	at, err := s.directory(r.PathValue("x"))
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	snap := s.snapshot(at)
 	if snap.report == nil || len(snap.report.Groups) < 2 {
-		return nil, nil, nil, conflict(at.shown+" has fewer than two arms with results", "")
+		return nil, nil, conflict(at.shown+" has fewer than two arms with results", "")
 	}
 	groups := [2]*report.Group{&snap.report.Groups[0], &snap.report.Groups[1]}
 	for i, parameter := range []string{"a", "b"} {
@@ -45,16 +45,16 @@ func (s *Server) pair(r *http.Request) (*snapshot, *report.Group, *report.Group,
 			}
 		}
 		if name != "" && groups[i].Name != name {
-			return nil, nil, nil, notFound(at.shown+" has no arm "+quote(name), "")
+			return nil, nil, notFound(at.shown+" has no arm "+quote(name), "")
 		}
 	}
-	return snap, groups[0], groups[1], nil
+	return groups[0], groups[1], nil
 }
 
-// forest answers with the differences by task, for a plot. The limits of a task are Newcombe's, from
-// those of its two rates in the report.
+// forest answers with the differences by task, for a plot. The limits of a task are Newcombe's,
+// from those of its two rates in the report.
 func (s *Server) forest(r *http.Request) (any, error) {
-	_, a, b, err := s.pair(r)
+	a, b, err := s.pair(r)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,12 @@ func (s *Server) forest(r *http.Request) (any, error) {
 	ratesA, ratesB := rates(a), rates(b)
 	rows := []forestRow{}
 	for _, task := range comparison.Tasks {
-		row := forestRow{TaskID: task.TaskID, NA: task.NA, NB: task.NB, Est: task.Delta}
+		row := forestRow{
+			TaskID: task.TaskID,
+			NA:     task.NA,
+			NB:     task.NB,
+			Est:    task.Delta,
+		}
 		if rateA, rateB := ratesA[task.TaskID], ratesB[task.TaskID]; rateA != nil && rateB != nil {
 			difference := stats.NewcombeUnpaired(*rateB, *rateA)
 			row.Lo, row.Hi, row.Method = &difference.Lo, &difference.Hi, difference.Method
@@ -91,7 +96,7 @@ func (s *Server) forest(r *http.Request) (any, error) {
 
 // plan answers what a larger experiment would find and cost.
 func (s *Server) plan(r *http.Request) (any, error) {
-	_, a, b, err := s.pair(r)
+	a, b, err := s.pair(r)
 	if err != nil {
 		return nil, err
 	}

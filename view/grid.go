@@ -44,8 +44,6 @@ type cell struct {
 	begun bool // an attempt was started that has no record
 }
 
-func (c *cell) key() ledger.Cell { return ledger.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run} }
-
 // runDir is where the files of an attempt lie in the run directory.
 func (c *cell) runDir(attempt int) string {
 	return experiment.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}.RunDir(attempt)
@@ -98,7 +96,12 @@ func (s *snapshot) grid(started []experiment.Started) {
 func (s *snapshot) cell(key ledger.Cell) *cell {
 	c := s.byKey[key]
 	if c == nil {
-		c = &cell{Task: key.TaskID, Arm: key.Arm, Run: key.RunIndex, State: stateWaiting}
+		c = &cell{
+			Task:  key.TaskID,
+			Arm:   key.Arm,
+			Run:   key.RunIndex,
+			State: stateWaiting,
+		}
 		s.byKey[key] = c
 		s.cells = append(s.cells, c)
 	}

@@ -13,8 +13,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard lets only our own pages in: the right Host, no foreign Origin, and the cookie that the token
-// was exchanged for.
+// guard lets only our own pages in: the right Host, no foreign Origin, and the cookie that the
+// token was exchanged for.
 func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 	hosts := hostsOf(address)
 	_, port, _ := net.SplitHostPort(address.String())
@@ -87,7 +87,8 @@ func ownPost(r *http.Request) bool {
 // exchange gives a cookie for the token, and takes the token out of the address.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string) {
 	if !equal(r.URL.Query().Get("token"), s.token) {
-		refuse(w, r, http.StatusUnauthorized, "the token is not that of this server: open the address that fit view printed")
+		refuse(w, r, http.StatusUnauthorized,
+			"the token is not that of this server: open the address that fit view printed")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

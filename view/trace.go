@@ -295,7 +295,8 @@ func (s *Server) traceEntries(r *http.Request) (any, error) {
 	for text := range strings.SplitSeq(r.URL.Query().Get("n"), ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || len(wanted) >= pageSize {
-			return nil, badRequest("n: want at most " + strconv.Itoa(pageSize) + " numbers of entries, with commas between")
+			return nil, badRequest("n: want at most " + strconv.Itoa(pageSize) +
+				" numbers of entries, with commas between")
 		}
 		wanted = append(wanted, n)
 	}

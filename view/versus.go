@@ -147,7 +147,12 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 	answer := &labelsAnswer{Version: version, Dimensions: []labelled{}}
 	for _, name := range evidence.Dimensions() {
 		pass, fail := judgement.Labels.Count(name)
-		one := labelled{Name: name, Pass: pass, Fail: fail, Status: "uncalibrated"}
+		one := labelled{
+			Name:   name,
+			Pass:   pass,
+			Fail:   fail,
+			Status: "uncalibrated",
+		}
 		for i := range judgement.Calibrations {
 			if c := &judgement.Calibrations[i]; c.Dimension == name && c.Valid() {
 				one.Status = "calibrated"

@@ -37,8 +37,8 @@ type compareOptions struct {
 	page func([]*report.Group) error
 }
 
-// exportComparison writes a page in one file: the run directory, or where the sides lie in two, their
-// comparison.
+// exportComparison writes a page in one file: the run directory, or the comparison of the two sides
+// that were named.
 func exportComparison(ctx context.Context, con *console.Console, registry *agent.Registry, opts *compareOptions,
 	args []string, groups []*report.Group,
 ) error {

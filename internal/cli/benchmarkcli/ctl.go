@@ -74,8 +74,8 @@ func parseCommand(args []string) (control.Command, error) {
 			return c, console.Usagef("budget %q: want dollars, such as 10; 0 is no bound", about)
 		}
 	default:
-		return c, console.Usagef("%q is not an action; want status, pause, resume, cancel, requeue, concurrency or budget",
-			c.Action)
+		return c, console.Usagef(
+			"%q is not an action; want status, pause, resume, cancel, requeue, concurrency or budget", c.Action)
 	}
 	return c, nil
 }
@@ -98,7 +98,7 @@ func runCtl(ctx context.Context, con *console.Console, dir string, c control.Com
 	var refused *control.Refused
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
-		return console.Exitf(console.ExitUsage, "%s: %w; fit-benchmark run starts or continues it", dir, control.ErrNotRunning)
+		return console.Usagef("%s: %w; fit-benchmark run starts or continues it", dir, control.ErrNotRunning)
 	case errors.As(err, &refused):
 		return console.Exit(console.ExitUsage, err)
 	case err != nil:

@@ -42,6 +42,7 @@ func New(con *console.Console) *cobra.Command {
 fit says whether the change made it better. The model behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?
   fit demo --same     nothing was changed: fit must not claim anything
+  fit demo --view     look at it in the browser while it runs
   fit demo --solo     one agent and one task, live
   fit demo --team     a facilitator and three participants, live`,
 		Args: cobra.NoArgs,
@@ -60,6 +61,7 @@ fit says whether the change made it better. The model behind the agent is script
 	flags.BoolVar(&solo, "solo", false, "one agent at work on one task, live")
 	flags.BoolVar(&team, "team", false, "a facilitator and three participants at work together, live")
 	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
+	flags.BoolVar(&opts.view, "view", false, "show it in the browser, while it runs and afterwards")
 	flags.Var(&runs, "runs", "runs of every task with every arm")
 	flags.Uint64Var(&opts.seed, "seed", opts.seed, "seed of the scripted model's random choices")
 	return command

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
@@ -36,6 +39,8 @@ type experimentOptions struct {
 	seed uint64
 	// same gives both arms the same skill: nothing changed, and nothing must be claimed.
 	same bool
+	// view shows the experiment in the browser until the user ends it.
+	view bool
 }
 
 // runExperiment measures both arms on the embedded family and returns the run directory.
@@ -171,6 +176,25 @@ before   a skill for repairing shell scripts
 after    %s
 
 `, opts.change())
+	if opts.view {
+		return showWhile(ctx, con, opts.dir, func(ctx context.Context) error { return measure(ctx, con, opts) })
+	}
+	return measure(ctx, con, opts)
+}
+
+// showWhile serves the pages of a directory while something is done in it, and afterwards until the
+// context ends.
+func showWhile(ctx context.Context, con *console.Console, dir string, do func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return viewcli.Serve(ctx, con, builtin.New().Dialects(), []string{dir}, viewcli.DefaultListen, true)
+	})
+	group.Go(func() error { return do(ctx) })
+	return group.Wait()
+}
+
+// measure runs the experiment and says whether the change helped.
+func measure(ctx context.Context, con *console.Console, opts experimentOptions) error {
 	out, err := runExperiment(ctx, con, opts, newTicker(con).show)
 	if err != nil {
 		return err

@@ -45,12 +45,13 @@ The server listens on the loopback interface. The address that it prints carries
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.listen, "listen", defaultListen, "address to listen on; other than loopback, others reach it")
+	flags.StringVar(&opts.listen, "listen", DefaultListen, "address to listen on; other than loopback, others reach it")
 	flags.BoolVar(&opts.noOpen, "no-open", false, "print the address and do not open a browser")
 	return command
 }
 
-const defaultListen = "127.0.0.1:0"
+// DefaultListen is a free port of the loopback interface.
+const DefaultListen = "127.0.0.1:0"
 
 // Serve shows paths in the browser until the context ends.
 func Serve(ctx context.Context, con *console.Console, dialects session.Dialects, paths []string, listen string,
