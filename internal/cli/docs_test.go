@@ -119,3 +119,17 @@ func TestCommandsOfTheAgentsGuide(t *testing.T) {
 	}
 	runScript(t, script)
 }
+
+// TestCommandsOfTheTasksGuide runs the page as it stands.
+func TestCommandsOfTheTasksGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/tasks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, commands := scriptOf(string(page))
+	if commands != 4 {
+		t.Fatalf("the page has %d blocks of commands", commands)
+	}
+	runScript(t, script)
+}
