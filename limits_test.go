@@ -16,7 +16,8 @@ func TestAgentsHaveLimitsThatNobodySet(t *testing.T) {
 	const tell = `{"calls":[{"bash":"echo files=$(ulimit -n) blocks=$(ulimit -f)"}]}`
 	limits := sandbox.DefaultLimits(sandbox.IsolationNone)
 	want := fmt.Sprintf("files=%d blocks=", limits.OpenFiles)
-	wiring := fit.Wiring{Isolation: sandbox.IsolationNone, Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + t.TempDir()}}
+	environ := []string{"PATH=/usr/bin:/bin", "HOME=" + t.TempDir()}
+	wiring := fit.Wiring{Isolation: sandbox.IsolationNone, Environ: environ}
 
 	url, stop := serveScript(`{"turns":[` + tell + `,{"text":"Done."}]}`)
 	defer stop()
