@@ -9,6 +9,7 @@ import { place, setQuery } from "../router";
 import type { Message, TraceOverview } from "../tracetypes";
 import { useStore } from "../store";
 import { Transcript } from "../transcript";
+import type { ExperimentDetail } from "../types";
 import { Link, Page } from "../ui";
 import { Calls, Prompts } from "./behind";
 
@@ -16,7 +17,8 @@ export function TracePage(props: { trace: string }): JSX.Element {
   const store = useStore(props.trace);
   const data = store.overview.value;
   const crumbs: Crumb[] = [];
-  if (data?.experiment) crumbs.push({ text: "experiment", to: ["x", data.experiment] });
+  const experiment = useApi<ExperimentDetail>(data?.experiment ? url(`experiments/${encodeURIComponent(data.experiment)}`) : null).data?.experiment;
+  if (data?.experiment) crumbs.push({ text: experiment?.name ?? "experiment", to: ["x", data.experiment] });
   if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run + 1}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
   const name = data?.name ?? props.trace.split("/").pop() ?? "trace";
   crumbs.push({ text: name });

@@ -33,7 +33,7 @@ function Body(props: { id: string; report: EvalReport }): JSX.Element {
     <>
       <div class="outcome">
         <h1 class="sentence">{visible(report.statement)}</h1>
-        <p class="soft">{visible([`workspaces by ${report.isolation}`, report.sandbox && `isolated by ${report.sandbox}`, report.network && `network: ${report.network}`].filter(Boolean).join(" · "))}</p>
+        <p class="soft">{visible([report.isolation && `workspaces by ${report.isolation}`, report.sandbox && `isolated by ${report.sandbox}`, report.network && `network: ${report.network}`].filter(Boolean).join(" · "))}</p>
         <Warnings list={report.warnings} />
       </div>
       <Agents report={report} />
@@ -94,7 +94,8 @@ function OneTask(props: { id: string; report: EvalReport }): JSX.Element {
   const task = place.value.query.get("task") ?? tasks[0] ?? "";
   const runs = [...new Set((report.cells ?? []).filter((c) => c.task === task).map((c) => c.run))].sort((a, b) => a - b);
   const run = Number(place.value.query.get("run") ?? runs[0] ?? 0);
-  const cells = (report.cells ?? []).filter((c) => c.task === task && c.run === run);
+  const order = (report.perAgent ?? []).map((a) => a.arm);
+  const cells = (report.cells ?? []).filter((c) => c.task === task && c.run === run).sort((a, b) => order.indexOf(a.arm) - order.indexOf(b.arm));
   const step = (by: number): void => {
     const to = tasks[tasks.indexOf(task) + by];
     if (to) setQuery({ task: to, run: undefined });

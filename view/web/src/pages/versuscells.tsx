@@ -36,11 +36,12 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
           marks: [
             Plot.ruleY(ends, { y: "arm", x1: 0, x2: "at", stroke: "var(--strong-line)" }),
             Plot.dot(stops, { x: "at", y: "arm", r: 4, fill: "var(--ink)" }),
-            Plot.text(stops, { x: "at", y: "arm", text: "word", dy: -12, rotate: 0, textAnchor: "start", fill: "var(--ink)" }),
+            Plot.text(stops, { x: "at", y: "arm", text: (s: { word: string }) => String(kinds.indexOf(s.word) + 1), dy: -12, fill: "var(--ink)" }),
             Plot.ruleX([0], { stroke: "var(--strong-line)" }),
           ],
         }}
       />
+      <p>{kinds.map((k, i) => visible(`${i + 1} ${k}`)).join(" · ")}</p>
       <p class="soft">
         {missing
           .filter((m) => m.words.length)
