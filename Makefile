@@ -12,7 +12,7 @@ NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benc
 FUZZTIME        ?= 20s
 TESTFLAGS       ?=
 
-.PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web
+.PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures
 
 build:
 	@mkdir -p bin
@@ -75,6 +75,10 @@ web:
 	npm ci --prefix view/web --no-audit --no-fund --loglevel=error
 	npm run --prefix view/web check
 	npm run --prefix view/web build
+
+# The pictures of docs/, drawn from the demo in Chromium. Look at each before you commit it.
+pictures:
+	FIT_VIEW_PICTURES=1 $(GO) test ./test/view -run '^TestPictures$$' -count=1
 
 clean:
 	rm -rf bin

@@ -189,8 +189,11 @@ export async function picture(page, args) {
   const hash = args.hash.replace("ID", id);
   await page.evaluate((to) => (location.hash = to), hash);
   await page.waitForSelector(args.wait);
-  if (args.click) await page.locator(args.click).first().click();
-  if (args.scroll) await page.locator(args.scroll).first().scrollIntoViewIfNeeded();
+  if (args.click) {
+    await page.locator(args.click).first().click();
+    await page.locator(args.then).nth(1).click();
+    await page.mouse.move(0, 0);
+  }
   await page.waitForLoadState("networkidle").catch(() => {});
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await page.screenshot({ path: args.path });
