@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -369,7 +370,7 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 		Prepared: spec.Prepared,
 		Sink:     p,
 		Faults:   spec.Faults,
-		Dir:      filepath.Join(p.dir, "jobs", p.info.Run, p.info.Name),
+		Dir:      filepath.Join(p.dir, "jobs", strconv.FormatInt(p.jobs.Add(1), 10)),
 	})
 	return here, err
 }

@@ -59,6 +59,7 @@ func pack(prepared *experiment.Prepared, output string, faults []byte) (*portabl
 	if copied.Replay != "" {
 		return nil, nil, nil, errors.New("a replay runs on one machine: leave out --fleet")
 	}
+	copied.Plan.CreatedMs = 0 // the same command publishes the same experiment
 	p := &packing{
 		out: &portable{
 			Protocol: Protocol,

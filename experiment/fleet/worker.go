@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -69,6 +70,7 @@ type worker struct {
 	environ map[string]string
 	slots   chan struct{}
 	tasks   sync.WaitGroup
+	jobs    atomic.Int64 // that were begun: a job never has the directory of one that is not over
 
 	mu      sync.Mutex
 	pools   map[string]*workPool
