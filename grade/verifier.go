@@ -51,7 +51,8 @@ func (g *grading) judgeVerifier(ctx context.Context) (graded, error) {
 	defer func() { _ = os.RemoveAll(room) }()
 	tests, rewards := filepath.Join(room, "tests"), filepath.Join(room, "logs", "verifier")
 	// Whoever the verifier runs as writes there; the directory above is ours alone.
-	if err := errors.Join(stageTests(v.Tests, tests), os.MkdirAll(rewards, 0o777), os.Chmod(rewards, 0o777)); err != nil {
+	if err := errors.Join(stageTests(v.Tests, tests), os.MkdirAll(rewards, 0o777),
+		os.Chmod(rewards, 0o777)); err != nil {
 		return graded{}, fmt.Errorf("tests of %s: %w", g.Task.ID, err)
 	}
 	var done ended

@@ -36,7 +36,7 @@ const (
 
 // The ways to compare answers.
 const (
-	CompareStrict     = "strict"
+	compareStrict     = "strict"
 	CompareNormalised = "normalised"
 	CompareNumber     = "number"
 )
@@ -148,7 +148,7 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 		Gate:       f.Gate,
 		Weight:     1,
 		Not:        f.Not,
-		As:         first(f.As, CompareStrict),
+		As:         first(f.As, compareStrict),
 		Tolerance:  f.Tolerance,
 		IgnoreCase: f.IgnoreCase,
 		Command:    f.Command,

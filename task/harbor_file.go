@@ -125,7 +125,9 @@ func harborMB(key string, mb float64, old string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s = %q is not a size such as 2G", key, old)
 	}
-	number *= map[string]float64{"": 1.0 / (1 << 20), "k": 1.0 / (1 << 10), "m": 1, "g": 1 << 10, "t": 1 << 20}[strings.ToLower(match[2])]
+	number *= map[string]float64{
+		"": 1.0 / (1 << 20), "k": 1.0 / (1 << 10), "m": 1, "g": 1 << 10, "t": 1 << 20,
+	}[strings.ToLower(match[2])]
 	if mb != 0 && mb != number {
 		return 0, fmt.Errorf("%s = %q and %s_mb = %v do not agree", key, old, key, mb)
 	}

@@ -113,7 +113,8 @@ func (m *imported) lose(format string, args ...any) {
 // write makes family.yaml and samples.jsonl. Texts are in JSON's quotes, which are YAML's too.
 func (m *imported) write(dir string) error {
 	var family, samples bytes.Buffer
-	fmt.Fprintf(&family, "name: %s\ndataset: samples.jsonl\nprompt: %s\n", jsonenc.String(m.name), jsonenc.String(m.prompt))
+	fmt.Fprintf(&family, "name: %s\ndataset: samples.jsonl\nprompt: %s\n", jsonenc.String(m.name),
+		jsonenc.String(m.prompt))
 	if m.reference != "" {
 		fmt.Fprintf(&family, "reference: %s\n", jsonenc.String(m.reference))
 	}
