@@ -223,6 +223,9 @@ func TestAKilledProcessLeavesNothingRunningAndLosesNoCell(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
+	if begun, err := filepath.Glob(filepath.Join(b.dir, "out", "runs", "*", "*", "*", "*")); err != nil || len(begun) == 0 {
+		t.Fatalf("no attempt was under way when fit was killed: %v", err)
+	}
 	b.environ = append(b.environ, "TMPDIR="+os.TempDir())
 	b.run(args)
 	contents, err := ledger.ReadFile(filepath.Join(b.dir, "out", "results.jsonl"))
