@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// Container holds the programs of one place: they see an image, the paths that their isolation names,
-// and nothing else of the machine. It is started when the first program needs it, and lives until
-// Close, or until we die.
+// Container holds the programs of one place: they see an image, the paths that their isolation
+// names, and nothing else of the machine. It is started when the first program needs it, and lives
+// until Close, or until we die.
 type Container struct {
 	cfg ContainerConfig
 

@@ -81,7 +81,8 @@ func holdContainer() int {
 	}
 }
 
-// start runs a supervisor, as the holder of a network does, but waits for it with all other children.
+// start runs a supervisor, as the holder of a network does, but waits for it with all other
+// children.
 func (h *insideHolder) start(id int, files []*os.File) {
 	defer closeFiles(files)
 	if len(files) < 4 {

@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
@@ -195,7 +194,8 @@ func (e *Engine) otherRuntime(err error) bool {
 	var exit *exec.ExitError
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.Kind != IsolationPodman || e.runtime != "" || !errors.As(err, &exit) || exit.ExitCode() != statusNotExecutable {
+	if e.Kind != IsolationPodman || e.runtime != "" || !errors.As(err, &exit) ||
+		exit.ExitCode() != statusNotExecutable {
 		return false
 	}
 	if _, err := exec.LookPath("runc"); err != nil {
@@ -235,7 +235,7 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 	if err := r.await(ctx, listener, client); err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			err = &engineError{Engine: c.cfg.Engine.Kind, Verb: "run", Said: display.Line(lastLine(string(said.kept))), Err: err}
+			err = c.cfg.Engine.failed("run", said.kept, err)
 		}
 		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
 	}

@@ -103,7 +103,7 @@ func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 	cmd := e.command(ctx, args...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
 	if err := cmd.Run(); err != nil {
-		return "", &engineError{Engine: e.Kind, Verb: args[0], Said: display.Line(lastLine(stderr.String())), Err: err}
+		return "", e.failed(args[0], stderr.Bytes(), err)
 	}
 	return stdout.String(), nil
 }
@@ -112,6 +112,16 @@ func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 type engineError struct {
 	Engine, Verb, Said string
 	Err                error
+}
+
+// failed makes the error of a command from what it printed.
+func (e *Engine) failed(verb string, printed []byte, err error) error {
+	return &engineError{
+		Engine: e.Kind,
+		Verb:   verb,
+		Said:   display.Line(lastLine(string(printed))),
+		Err:    err,
+	}
 }
 
 func (e *engineError) Error() string {
@@ -132,7 +142,8 @@ func lastLine(text string) string {
 type MissingImageError struct{ Engine, Image string }
 
 func (m *MissingImageError) Error() string {
-	return fmt.Sprintf("the image %s is not on this machine: run %s pull %s, or give --pull", m.Image, m.Engine, m.Image)
+	return fmt.Sprintf("the image %s is not on this machine: run %s pull %s, or give --pull", m.Image, m.Engine,
+		m.Image)
 }
 
 // Inspect finds an image. One that is not there is a *MissingImageError.
@@ -157,7 +168,8 @@ func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found) == 0 {
-		return Image{}, fmt.Errorf("%s image inspect %s: %w", e.Kind, name, errors.Join(errors.New("not understood"), err))
+		return Image{}, fmt.Errorf("%s image inspect %s: %w", e.Kind, name,
+			errors.Join(errors.New("not understood"), err))
 	}
 	image := Image{
 		Name:       name,
@@ -189,12 +201,11 @@ func (e *Engine) Pull(ctx context.Context, name string, progress io.Writer) erro
 
 // run runs a long command and shows what it prints.
 func (e *Engine) run(cmd *exec.Cmd, verb string, progress io.Writer) error {
-	var tail firstBytes
 	last := &lastBytes{}
-	tail.next = io.MultiWriter(writerOrDiscard(progress), last)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &tail, &tail, waitDelay
+	out := io.MultiWriter(writerOrDiscard(progress), last)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, waitDelay
 	if err := cmd.Run(); err != nil {
-		return &engineError{Engine: e.Kind, Verb: verb, Said: display.Line(lastLine(string(last.kept))), Err: err}
+		return e.failed(verb, last.kept, err)
 	}
 	return nil
 }
@@ -316,12 +327,7 @@ func (e *Engine) runTree(ctx context.Context, args, env []string, b Build) error
 	case result.TimedOut:
 		return fmt.Errorf("it took longer than %s", limit)
 	case result.ExitCode != 0:
-		return &engineError{
-			Engine: e.Kind,
-			Verb:   args[0],
-			Said:   display.Line(lastLine(string(last.kept))),
-			Err:    fmt.Errorf("exit code %d", result.ExitCode),
-		}
+		return e.failed(args[0], last.kept, fmt.Errorf("exit code %d", result.ExitCode))
 	}
 	return nil
 }

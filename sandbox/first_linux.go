@@ -112,8 +112,8 @@ func (f first) become(program string, argv []string) error {
 	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, env))
 }
 
-// enter becomes the user that a program in a container is to be. When memory is short the kernel is to
-// end programs, and not whoever holds the container.
+// enter becomes the user that a program in a container is to be. When memory is short the kernel is
+// to end programs, and not whoever holds the container.
 func (f first) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
 	if f.User == "" {

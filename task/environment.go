@@ -27,8 +27,8 @@ type Environment struct {
 	Env  map[string]string `json:",omitempty"` // of every process, beside the image's own
 	// KeepEntrypoint runs the image's entry point for as long as the container lives.
 	KeepEntrypoint bool `json:",omitempty"`
-	// KeepRunning lets what the agent leaves running live until the verifier, which runs in the same
-	// container, is done.
+	// KeepRunning lets what the agent leaves running live until the verifier, which runs in the
+	// same container, is done.
 	KeepRunning  bool          `json:",omitempty"`
 	BuildTimeout time.Duration `json:",omitempty"` // 0: ten minutes
 	Healthcheck  *Healthcheck  `json:",omitempty"`
@@ -91,7 +91,7 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 	}
 	e.Context = filepath.Dir(e.Dockerfile)
 	var err error
-	if e.Content, err = ContextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
+	if e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
 		l.fail(err)
 	}
 	return e
@@ -99,9 +99,9 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 
 func isFile(name string) bool { return exists(name) && !isDir(name) }
 
-// ContextDigest identifies what an image is built from: the file, everything in its directory, and
+// contextDigest identifies what an image is built from: the file, everything in its directory, and
 // the images that replace others.
-func ContextDigest(dockerfile, context string, images map[string]string) (string, error) {
+func contextDigest(dockerfile, context string, images map[string]string) (string, error) {
 	d := newDigester()
 	entries, err := walkTree(context, nil)
 	if err == nil {

@@ -265,7 +265,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	default:
 		e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
 		var err error
-		if e.Content, err = ContextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
+		if e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
 			return nil, err
 		}
 	}

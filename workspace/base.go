@@ -108,7 +108,7 @@ func baseKey(cfg Config) string {
 
 // imageKey names the image whose files a base has.
 func imageKey(cfg Config) string {
-	if !InContainer(cfg.Isolation, cfg.Task) {
+	if !inContainer(cfg.Isolation, cfg.Task) {
 		return ""
 	}
 	env := cfg.Task.Settings.Environment
@@ -173,7 +173,7 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		return nil, err
 	}
 	base.checkedOut = committed != nil && committed.Hash == base.Hash
-	if InContainer(cfg.Isolation, cfg.Task) {
+	if inContainer(cfg.Isolation, cfg.Task) {
 		return base, nil // links lead where they lead in the container
 	}
 	return base, base.checkLinks()

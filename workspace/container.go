@@ -35,7 +35,7 @@ type containers struct {
 
 // openContainers finds the image of the workspace's task; it is nil for one that needs none.
 func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
-	if !InContainer(cfg.Isolation, cfg.Task) {
+	if !inContainer(cfg.Isolation, cfg.Task) {
 		return nil, nil //nolint:nilnil // there is none, and that is no mistake
 	}
 	engines := cfg.Engines
@@ -224,8 +224,8 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 	}
 }
 
-// Verifier is the place of a verifier that looks at the whole container: with KeepRunning the agent's
-// own, else a fresh one with the work laid in.
+// Verifier is the place of a verifier that looks at the whole container: with KeepRunning the
+// agent's own, else a fresh one with the work laid in.
 func (w *Workspace) Verifier(user string) Place {
 	place := w.Agent()
 	if !w.containers.env.KeepRunning {

@@ -27,9 +27,9 @@ type Engines struct {
 // sharedEngines is for configurations that name none: engines are facts of the machine.
 var sharedEngines Engines
 
-// InContainer reports whether attempts at a task run in a container: it names an image, and nobody
+// inContainer reports whether attempts at a task run in a container: it names an image, and nobody
 // asks for another isolation.
-func InContainer(asked string, t *task.Task) bool {
+func inContainer(asked string, t *task.Task) bool {
 	if asked == "" {
 		asked = t.Settings.Isolation
 	}
@@ -54,9 +54,10 @@ func (e *Engines) engine(ctx context.Context, kind string) (*sandbox.Engine, err
 	return engine, nil
 }
 
-// Check makes sure that the image of a task is on this machine, or can be built from those that are.
+// Check makes sure that the image of a task is on this machine, or can be built from those that
+// are.
 func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
-	if !InContainer(asked, t) {
+	if !inContainer(asked, t) {
 		if sandbox.InContainer(asked) {
 			return fmt.Errorf("task %s names no image: give it image: or dockerfile:, or run it without --sandbox %s",
 				t.ID, asked)

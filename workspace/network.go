@@ -90,7 +90,7 @@ func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
 	if why := NotIsolated(ctx, isolation, t); why != "" {
 		return fmt.Errorf("it needs isolation %s: %s", sandbox.IsolationBwrap, why)
 	}
-	if InContainer(isolation, t) {
+	if inContainer(isolation, t) {
 		return nil
 	}
 	return privateNetworkWorks()

@@ -199,7 +199,7 @@ func makeEmpty(dir string) error {
 // NotIsolated returns why attempts at a task will not be isolated on this machine, and how to
 // change that; it is empty if they will be.
 func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
-	if InContainer(asked, t) {
+	if inContainer(asked, t) {
 		return ""
 	}
 	switch cmp.Or(asked, t.Settings.Isolation) {

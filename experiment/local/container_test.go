@@ -21,6 +21,16 @@ func inImage(t *testing.T, settings string) map[string]string {
 	return map[string]string{"family.yaml": "image: " + containertest.Image(t) + "\n" + settings}
 }
 
+// oneArm is the built-in agent on a model.
+func oneArm(url string) []experiment.Arm {
+	return []experiment.Arm{{
+		Name:     "default",
+		Agent:    "builtin",
+		Model:    "claude-sonnet-4-5",
+		ModelURL: url,
+	}}
+}
+
 func TestATaskInAContainer(t *testing.T) {
 	files := inImage(t, "network: {agent: none}\nlimits: {cpus: 1, memoryMB: 256, processes: 100}\n")
 	files["tasks/answer/workdir/given.txt"] = "given\n"
@@ -54,7 +64,8 @@ check untrusted "$(fit-untrusted sh -c 'echo $TASK_ID; cat answer.txt')" "
 // nothingLeft makes sure that no container of this process is there.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	out, err := exec.Command("podman", "ps", "--all", "--filter", "ancestor="+containertest.Image(t), "--format", "{{.Names}}").Output()
+	out, err := exec.Command("podman", "ps", "--all", "--filter", "ancestor="+containertest.Image(t),
+		"--format", "{{.Names}}").Output()
 	if err != nil || len(out) > 0 {
 		t.Errorf("containers are left: %s, %v", out, err)
 	}
@@ -74,7 +85,7 @@ func TestAnImageThatIsNotThereIsFoundBeforeAnythingIsPaid(t *testing.T) {
 		_, err := Prepare(t.Context(), experiment.Setup{
 			Family: family,
 			Runs:   1,
-			Arms:   []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: "http://127.0.0.1:1"}},
+			Arms:   oneArm("http://127.0.0.1:1"),
 		}, testMachine())
 		var missing *sandbox.MissingImageError
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) {
@@ -99,7 +110,7 @@ func TestCellsShareOneBuild(t *testing.T) {
 	script := `{"turns":[{"calls":[{"bash":"cat /made.txt built.txt; id -un > who; mkdir x && echo 42 > answer.txt"}]},{"text":"done"}]}`
 	_, _, records := execute(t, prepared(t, family, experiment.Setup{
 		Runs: 10,
-		Arms: []experiment.Arm{{Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, script)}},
+		Arms: oneArm(serveScript(t, script)),
 	}), 4)
 	if len(records) != 10 {
 		t.Fatalf("%d records", len(records))

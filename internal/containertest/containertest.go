@@ -1,5 +1,6 @@
 // Package containertest gives tests a real container engine, a static program to be the first
-// process of containers, and a small image made of the machine's own programs. Remove takes everything away again.
+// process of containers, and a small image made of the machine's own programs. Remove takes
+// everything away again.
 package containertest
 
 import (
@@ -23,7 +24,8 @@ import (
 // programs are what the image has, as far as the machine has it.
 var programs = []string{
 	"bash", "sh", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "env", "find", "git", "grep", "head", "id", "ln",
-	"ls", "mkdir", "mv", "ps", "rm", "sed", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc", "nproc", "mount",
+	"ls", "mkdir", "mv", "ps", "rm", "sed", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc",
+	"nproc", "mount",
 }
 
 // libraries are what programs of the machine need that a test may mount.
@@ -85,7 +87,8 @@ func workDir(t testing.TB) string {
 	return made.dir
 }
 
-// Image returns the name of a small image with a shell, a few programs, and the users root and agent.
+// Image returns the name of a small image with a shell, a few programs, and the users root and
+// agent.
 func Image(t testing.TB) string {
 	t.Helper()
 	engine := testenv.NeedTool(t, sandbox.IsolationPodman)

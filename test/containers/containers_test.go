@@ -104,7 +104,8 @@ func newBench(t *testing.T) *bench {
 // arguments are those of a run without network.
 func (b *bench) arguments(more ...string) []string {
 	return append([]string{
-		"fit-benchmark", "run", "--family", "family", "--output", "out", "--network", "model", "--no-probe", "--format", "json",
+		"fit-benchmark", "run", "--family", "family", "--output", "out", "--network", "model", "--no-probe",
+		"--format", "json",
 	}, more...)
 }
 
@@ -162,8 +163,8 @@ func TestEveryAgentSolvesATaskInAContainerWithoutNetwork(t *testing.T) {
 		r := records[id]
 		if r.Verdict != ledger.Pass || r.Network != sandbox.NetworkModel || r.AgentNetwork || r.Container == nil ||
 			r.Container.Engine != sandbox.IsolationPodman || r.Container.ID == "" {
-			t.Errorf("%s: %s, network %q, container %+v, %s: %s %+v %+v", id, r.Verdict, r.Network, r.Container, r.ErrorClass,
-				r.ErrorMessage, r.AgentError, r.Invariants)
+			t.Errorf("%s: %s, network %q, container %+v, %s: %s %+v %+v", id, r.Verdict, r.Network, r.Container,
+				r.ErrorClass, r.ErrorMessage, r.AgentError, r.Invariants)
 		}
 	}
 	if left := containersOf(t); left != "" {
@@ -190,7 +191,8 @@ func TestTheCommandLineOfDocker(t *testing.T) {
 		}
 	}
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
-	r := b.run(append(b.arguments("--runs", "1", "--attempts", "1", "--sandbox", "docker"), b.arm("builtin")...))["builtin"]
+	args := append(b.arguments("--runs", "1", "--attempts", "1", "--sandbox", "docker"), b.arm("builtin")...)
+	r := b.run(args)["builtin"]
 	if r.Verdict != ledger.Pass || r.Container == nil || r.Container.Engine != sandbox.IsolationDocker {
 		t.Errorf("%s: %s %+v", r.Verdict, r.ErrorMessage, r.Container)
 	}
@@ -223,7 +225,8 @@ func TestAKilledProcessLeavesNothingRunningAndLosesNoCell(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	if begun, err := filepath.Glob(filepath.Join(b.dir, "out", "runs", "*", "*", "*", "*")); err != nil || len(begun) == 0 {
+	begun, err := filepath.Glob(filepath.Join(b.dir, "out", "runs", "*", "*", "*", "*"))
+	if err != nil || len(begun) == 0 {
 		t.Fatalf("no attempt was under way when fit was killed: %v", err)
 	}
 	b.environ = append(b.environ, "TMPDIR="+os.TempDir())

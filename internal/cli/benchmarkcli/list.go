@@ -212,7 +212,8 @@ again.`,
 	return command
 }
 
-// cleanContainers removes what killed processes have left with the container engines of this machine.
+// cleanContainers removes what killed processes have left with the container engines of this
+// machine.
 func cleanContainers(ctx context.Context, con *console.Console, images bool) error {
 	for _, kind := range []string{sandbox.IsolationPodman, sandbox.IsolationDocker} {
 		engine, err := sandbox.FindEngine(ctx, kind)

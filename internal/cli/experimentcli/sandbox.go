@@ -24,8 +24,8 @@ func (i *Isolation) Register(flags *pflag.FlagSet) {
 	i.choice.Choices = []string{
 		auto, sandbox.IsolationBwrap, sandbox.IsolationPodman, sandbox.IsolationDocker, sandbox.IsolationNone,
 	}
-	flags.Var(&i.choice, "sandbox", "what holds the processes of an attempt (default: what the task says, else auto: a "+
-		"container for a task with an image, the best that works here for others)")
+	flags.Var(&i.choice, "sandbox", "what holds the processes of an attempt (default: what the task says, else auto: "+
+		"a container for a task with an image, the best that works here for others)")
 	flags.Var(&i.choice, "isolation", "older name of --sandbox")
 	flags.BoolVar(&i.pull, "pull", false, "get images that are not on this machine from their registries")
 }

@@ -1,4 +1,5 @@
-// Command helper is what containers run in tests: as little as possible, so that it is built in a second.
+// Command helper is what containers run in tests: as little as possible, so that it is built in a
+// second.
 package main
 
 import "github.com/fit-eval/fit/sandbox"
