@@ -1,0 +1,38 @@
+package view
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// exported writes what a fit command prints into a file.
+func exported(t *testing.T, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "page.html")
+	out, err := fitCommand(t, args...).Output()
+	if err != nil && len(out) == 0 {
+		t.Fatalf("fit %v: %v", args, err)
+	}
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The exported page opens from disk without a server, fits a phone, and prints.
+func TestExportedFile(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	path := exported(t, "benchmark", "report", "--input", dir, "--format", "html")
+	if size := decode[int](t, b.run(t, "file", map[string]any{"path": path, "word": "all tasks", "tasks": 12})); size < 10_000 {
+		t.Errorf("the printed page has %d bytes", size)
+	}
+}
+
+func TestExportedTrace(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	path := exported(t, "trace", "export", "../../examples/traces/team.ndjson", "--format", "html")
+	b.run(t, "traceFile", map[string]any{"path": path, "word": "worker", "hits": "hit"})
+}

@@ -1,0 +1,96 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The page of a running experiment changes while it runs, steers it, and shows its decision at the end.
+func TestRunningExperiment(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), t.TempDir()
+	cmd := fitCommand(t, "demo", "--runs", "3")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	waitFor(t, func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "fit-demo-*", "results", "results.jsonl"))
+		return len(found) == 1
+	})
+	url := serve(t, dir)
+	said := decode[[]string](t, b.run(t, "control", map[string]any{"url": url}))
+	if !strings.HasPrefix(said[0], "cancel ") || !strings.Contains(said[1], "taken off the queue") {
+		t.Errorf("the button reads %q, and the server answers %q", said[0], said[1])
+	}
+	b.run(t, "liveExperiment", map[string]any{"url": url})
+}
+
+// A trace that is being written grows on the page without moving what is read.
+func TestGrowingTrace(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	c := begin()
+	for i := range 30 {
+		c.text(fmt.Sprintf("early %d", i))
+	}
+	path := c.save(t)
+	url := serve(t, path)
+	stop := make(chan struct{})
+	done := make(chan error, 1)
+	go func() { done <- appendUntil(path, stop) }()
+	b.run(t, "grows", map[string]any{"url": url, "text": "late "})
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// appendUntil writes an entry ten times a second until it is told to stop.
+func appendUntil(path string, stop chan struct{}) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		var c conversation
+		c.text(fmt.Sprintf("late %d", i))
+		if _, err := io.WriteString(file, c.String()); err != nil {
+			return err
+		}
+		select {
+		case <-stop:
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// waitFor waits for a condition of the file system.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if holds() {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ended")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Fatal("the condition did not come to hold within 30 seconds")
+}
