@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -68,49 +69,68 @@ func (s *Server) ask(answer endpoint) endpoint {
 	}
 }
 
-// indexing are the large traces whose index is being made.
+// indexing are the large traces that are read in the background: their index is made, and what
+// they are at a glance is kept.
 type indexing struct {
 	mu   sync.Mutex
-	busy map[string]chan struct{}
+	jobs map[string]*glance // by path, size and time of the file
+}
+
+// glance is what a pass over a large trace learns.
+type glance struct {
+	done     chan struct{}
+	overview *query.Overview
+	err      error
 }
 
 // indexFrom is the size from which query keeps an index.
 const indexFrom = 64 << 20
 
-// patience is how long an overview waits for the index of a large trace before it answers without.
+// patience is how long an answer waits for a large trace to be read.
 const patience = 300 * time.Millisecond
 
-// ready makes the index of a large trace in the background, and reports whether it is there.
-func (s *Server) ready(ctx context.Context, t *query.Trace, file traceFile) bool {
-	info, err := os.Stat(t.Path)
-	if err != nil || info.Size() < indexFrom || t.Indexed() || isPacked(t.Path) {
-		return true
-	}
-	key := t.Path + " " + strconv.FormatInt(info.Size(), 10)
+// glance returns what a large trace is at a glance, and reads it in the background if nobody has.
+// It is nil as long as that takes.
+func (s *Server) glance(ctx context.Context, file traceFile) (*query.Overview, error) {
+	key := fmt.Sprintf("%s %d %d", file.path, file.bytes, file.modifiedMs)
 	s.indexing.mu.Lock()
-	if s.indexing.busy == nil {
-		s.indexing.busy = map[string]chan struct{}{}
+	if s.indexing.jobs == nil {
+		s.indexing.jobs = map[string]*glance{}
 	}
-	done := s.indexing.busy[key]
-	if done == nil {
-		done = make(chan struct{})
-		s.indexing.busy[key] = done
+	job := s.indexing.jobs[key]
+	if job == nil {
+		job = &glance{done: make(chan struct{})}
+		s.indexing.jobs[key] = job
 		s.goOn(func(ctx context.Context) {
-			defer close(done)
-			if again, _, err := s.openNamed(ctx, file.id); err == nil {
-				_, _, _ = again.Count(ctx) // a complete pass leaves an index behind
-			}
+			defer close(job.done)
+			job.err = s.readAll(ctx, file.id, job)
 		})
 	}
 	s.indexing.mu.Unlock()
 	select {
-	case <-done: // whether there is an index now or cannot be one, waiting is over
-		return true
+	case <-job.done:
+		return job.overview, job.err
 	case <-time.After(patience):
-		return false
+		return nil, nil
 	case <-ctx.Done():
-		return false
+		return nil, ctx.Err()
 	}
+}
+
+// readAll reads a large trace twice: a complete pass leaves an index behind, which makes pages
+// quick.
+func (s *Server) readAll(ctx context.Context, id string, job *glance) error {
+	t, _, err := s.openNamed(ctx, id)
+	if err == nil && !t.Indexed() {
+		_, _, err = t.Count(ctx)
+	}
+	if err == nil {
+		t, _, err = s.openNamed(ctx, id)
+	}
+	if err == nil {
+		job.overview, _, err = t.Overview(ctx)
+	}
+	return err
 }
 
 // overviewAnswer is the answer of /api/trace/overview.
@@ -163,21 +183,14 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	if file.dir.id != "" {
 		answer.Cell = s.cellOf(file)
 	}
-	if !s.ready(r.Context(), t, file) {
-		answer.Indexing = true
-		return answer, nil
-	}
-	if t, _, err = s.openTrace(r); err != nil { // with the index that is there now
-		return nil, err
+	if info, err := os.Stat(t.Path); err == nil && info.Size() >= indexFrom && !isPacked(t.Path) {
+		return s.largeOverview(r, &answer, t, file)
 	}
 	overview, info, err := t.Overview(r.Context())
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	answer.Overview, answer.Entries = overview, &info.TurnCount
-	if t.Indexed() { // what follows reads every line again
-		return answer, nil
-	}
 	cost, _, err := t.Cost(r.Context())
 	if err != nil {
 		return nil, unreadable(err)
@@ -189,6 +202,25 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	answer.Cost = cost
 	answer.Stats = &statsAnswer{Totals: stats.Totals, ModelUsage: stats.ModelUsage, Divergence: stats.Divergence}
 	return answer, nil
+}
+
+// largeOverview answers at once, with what is known about a large trace.
+func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, t *query.Trace, file traceFile) (any, error) {
+	overview, err := s.glance(r.Context(), file)
+	switch {
+	case err != nil:
+		return nil, unreadable(err)
+	case overview != nil:
+		answer.Overview, answer.Entries = overview, &overview.TurnCount
+		return *answer, nil
+	}
+	answer.Indexing = true
+	if t, _, err = s.openTrace(r); err == nil && t.Indexed() {
+		if count, _, err := t.Count(r.Context()); err == nil {
+			answer.Entries = &count
+		}
+	}
+	return *answer, nil
 }
 
 // cellOf finds the cell whose attempt left a trace.
