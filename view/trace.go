@@ -184,7 +184,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 		answer.Cell = s.cellOf(file)
 	}
 	if info, err := os.Stat(t.Path); err == nil && info.Size() >= indexFrom && !isPacked(t.Path) {
-		return s.largeOverview(r, &answer, t, file)
+		return s.largeOverview(r, &answer, file)
 	}
 	overview, info, err := t.Overview(r.Context())
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 }
 
 // largeOverview answers at once, with what is known about a large trace.
-func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, t *query.Trace, file traceFile) (any, error) {
+func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file traceFile) (any, error) {
 	overview, err := s.glance(r.Context(), file)
 	switch {
 	case err != nil:
@@ -214,12 +214,7 @@ func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, t *query
 		answer.Overview, answer.Entries = overview, &overview.TurnCount
 		return *answer, nil
 	}
-	answer.Indexing = true
-	if t, _, err = s.openTrace(r); err == nil && t.Indexed() {
-		if count, _, err := t.Count(r.Context()); err == nil {
-			answer.Entries = &count
-		}
-	}
+	answer.Indexing = true // the page asks again
 	return *answer, nil
 }
 
