@@ -65,6 +65,7 @@ bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session 
 # What takes too long for make test: every team of vendors' agents, and sessions of each that are killed forty times.
 soak:
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
+	FIT_SOAK=1 $(GO) test ./test/containers -count=1 -timeout 30m -run Killed -v
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
