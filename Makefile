@@ -77,6 +77,11 @@ web:
 	npm run --prefix view/web check
 	npm run --prefix view/web build
 
+# A trace of one gigabyte in Chromium: first paint, a jump to its end, the heap.
+.PHONY: bench-view
+bench-view:
+	FIT_BENCH=1 $(GO) test ./test/view -run '^TestGigabyte$$' -count=1 -timeout 10m -v
+
 # The pictures of docs/, drawn from the demo in Chromium. Look at each before you commit it.
 pictures:
 	FIT_VIEW_PICTURES=1 $(GO) test ./test/view -run '^TestPictures$$' -count=1

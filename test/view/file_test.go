@@ -25,7 +25,8 @@ func TestExportedFile(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), demoDirectory(t)
 	path := exported(t, "benchmark", "report", "--input", dir, "--format", "html")
-	if size := decode[int](t, b.run(t, "file", map[string]any{"path": path, "word": "all tasks", "tasks": 12})); size < 10_000 {
+	printed := b.run(t, "file", map[string]any{"path": path, "word": "all tasks", "tasks": 12})
+	if size := decode[int](t, printed); size < 10_000 {
 		t.Errorf("the printed page has %d bytes", size)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The page of a running experiment changes while it runs, steers it, and shows its decision at the end.
+// The page of a running experiment steers it, and changes while it runs.
 func TestRunningExperiment(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), t.TempDir()

@@ -75,7 +75,8 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 	}
 	// The sentence is that of the decision, with its facts on a line of their own.
 	said := strings.NewReplacer(" · ", "", ", ", "", ": ", "", ". ", "", ".", "", "(", "", ")", "", "\n", "", " ", "")
-	if got := strings.ToLower(said.Replace(page.Claim)); !strings.Contains(got, strings.ToLower(said.Replace(want.Decision.Sentence))) {
+	plain := func(text string) string { return strings.ToLower(said.Replace(text)) }
+	if !strings.Contains(plain(page.Claim), plain(want.Decision.Sentence)) {
 		t.Errorf("the decision reads %q, compare says %q", page.Claim, want.Decision.Sentence)
 	}
 }
@@ -94,7 +95,7 @@ func TestExperiments(t *testing.T) {
 func TestSeveralExperiments(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), t.TempDir()
-	for _, name := range []string{"skills-june", "skills-july", "a-name-that-is-far-too-long-for-one-column-of-a-table-and-goes-on"} {
+	for _, name := range []string{"skills-june", "skills-july", strings.Repeat("a-name-that-is-far-too-long-", 4)} {
 		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(demoDirectory(t))); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,9 @@ func TestCell(t *testing.T) {
 			t.Errorf("the cell does not say %q: %s", want, text)
 		}
 	}
-	aligned := decode[string](t, b.run(t, "sideBySide", map[string]any{"url": url, "task": "even", "arm": "before", "other": "after"}))
+	aligned := decode[string](t, b.run(t, "sideBySide", map[string]any{
+		"url": url, "task": "even", "arm": "before", "other": "after",
+	}))
 	if !strings.Contains(aligned, "similarity") {
 		t.Errorf("side by side reads %q", aligned)
 	}
@@ -156,7 +159,9 @@ func TestKeyboardAlone(t *testing.T) {
 func TestDamagedAndEmptyDirectories(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), t.TempDir()
-	b.run(t, "says", map[string]any{"url": serve(t, dir), "texts": []string{"No run directory", "fit demo --view"}, "what": "an empty directory"})
+	b.run(t, "says", map[string]any{
+		"url": serve(t, dir), "texts": []string{"No run directory", "fit demo --view"}, "what": "an empty directory",
+	})
 
 	damaged := filepath.Join(dir, "damaged")
 	if err := os.CopyFS(damaged, os.DirFS(demoDirectory(t))); err != nil {
@@ -173,5 +178,7 @@ func TestDamagedAndEmptyDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := serve(t, dir)
-	b.run(t, "says", map[string]any{"url": url, "experiment": "damaged", "texts": []string{"results.jsonl, line 4"}, "what": "a damaged directory"})
+	b.run(t, "says", map[string]any{
+		"url": url, "experiment": "damaged", "texts": []string{"results.jsonl, line 4"}, "what": "a damaged directory",
+	})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The pictures of the documentation are made from the demo when FIT_VIEW_PICTURES is set: make pictures.
+// The pictures of the documentation are made from the demo by make pictures.
 func TestPictures(t *testing.T) {
 	if os.Getenv("FIT_VIEW_PICTURES") == "" {
 		t.Skip("make pictures draws the pictures of the documentation")
@@ -32,7 +32,10 @@ func TestPictures(t *testing.T) {
 		"experiment": {"hash": "#/x/ID", "wait": "table.grid tfoot .whisker circle"},
 		"cell":       {"hash": "#/x/ID/even/before/1", "wait": ".transcript .entry.assistant"},
 		"versus":     {"hash": "#/versus/ID?task=even", "wait": ".column .diff .line"},
-		"trace":      {"hash": "#/x/ID/even/after/1", "wait": ".transcript .entry.assistant", "click": "h2 .aside a", "then": ".trace-page .entry summary"},
+		"trace": {
+			"hash": "#/x/ID/even/after/1", "wait": ".transcript .entry.assistant",
+			"click": "h2 .aside a", "then": ".trace-page .entry summary",
+		},
 	}
 	for name, args := range pages {
 		for _, scheme := range []string{"light", "dark"} {

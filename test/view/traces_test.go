@@ -47,7 +47,7 @@ func (c *conversation) call(tool string, input map[string]any, result string, fa
 
 func begin() *conversation {
 	c := &conversation{}
-	c.line(map[string]any{"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": []string{"Bash"}})
+	c.line(map[string]any{"type": "system", "subtype": "init", "session_id": "s", "model": "m"})
 	return c
 }
 
@@ -71,7 +71,8 @@ func TestTrace(t *testing.T) {
 	c.call("Read", map[string]any{"file_path": "notes/needle.md"}, "a needle in the notes", false)
 	url := serve(t, c.save(t))
 	b.run(t, "search", map[string]any{"url": url, "word": "needle", "hits": "2 hits", "error": 123})
-	b.run(t, "filters", map[string]any{"url": url, "tool": "Read", "shown": "1 of 183 entries", "errors": "1 of 183 entries"})
+	const one = "1 of 183 entries"
+	b.run(t, "filters", map[string]any{"url": url, "tool": "Read", "shown": one, "errors": one})
 	b.run(t, "permalink", map[string]any{"url": url, "at": 100, "text": "step 33 of the plan"})
 }
 
@@ -84,9 +85,11 @@ func TestHostileTrace(t *testing.T) {
 	c.text("[click](javascript:window.hit++) <a href=\"javascript:window.hit++\">here</a> https://example.com/")
 	c.text("\x1b[31mred\x1b[0m \x1b]8;;https://example.com\x07link\x1b]8;;\x07 \x1b]0;title\x07")
 	c.text("user\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth")
-	c.call(`<b onmouseover="window.hit++">Bash</b>`, map[string]any{"<img src=x onerror=window.hit++>": "</pre><script>window.hit++</script>"}, "</pre><iframe src=\"javascript:parent.hit++\"></iframe>\x00", true)
+	input := map[string]any{"<img src=x onerror=window.hit++>": "</pre><script>window.hit++</script>"}
+	frame := "</pre><iframe src=\"javascript:parent.hit++\"></iframe>\x00"
+	c.call(`<b onmouseover="window.hit++">Bash</b>`, input, frame, true)
 	c.says(map[string]any{"type": "thinking", "thinking": "<style>*{display:none}</style>"})
-	c.line(map[string]any{"type": "system", "subtype": `"><script>window.hit++</script>`, "data": strings.Repeat("{", 200)})
+	c.line(map[string]any{"type": "system", "subtype": `"><script>window.hit++</script>`, "data": "{{{{"})
 	b.run(t, "hostile", map[string]any{"url": serve(t, c.save(t)), "entries": 9, "texts": []map[string]any{
 		{"at": 1, "text": `<script>window.hit++</script>`},
 		{"at": 3, "text": `\x1b[31mred`},
@@ -116,11 +119,13 @@ func TestLongTrace(t *testing.T) {
 	for i := range manyTurns {
 		c.text(fmt.Sprintf("turn %d", i))
 	}
-	b.run(t, "longTrace", map[string]any{"url": serve(t, c.save(t)), "entries": manyTurns + 1, "last": fmt.Sprintf("turn %d", manyTurns-1)})
+	last := fmt.Sprintf("turn %d", manyTurns-1)
+	b.run(t, "longTrace", map[string]any{"url": serve(t, c.save(t)), "entries": manyTurns + 1, "last": last})
 }
 
 func TestTeam(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)
-	b.run(t, "team", map[string]any{"url": serve(t, "../../examples/traces/team.ndjson"), "messages": 1, "lane": "worker"})
+	url := serve(t, "../../examples/traces/team.ndjson")
+	b.run(t, "team", map[string]any{"url": url, "messages": 1, "lane": "worker"})
 }

@@ -1,5 +1,5 @@
 // Figures: first paint, jumps, memory.
-import { check, firstExperiment, open } from "./common.mjs";
+import { check, open } from "./common.mjs";
 
 /** How long after opening a place an element is painted, in milliseconds. */
 async function painted(page, url, selector) {
@@ -10,14 +10,6 @@ async function painted(page, url, selector) {
   await page.waitForSelector(selector);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   return { first: Date.now() - start, again: Date.now() - again };
-}
-
-export async function benchGrid(page, args) {
-  await open(page, args);
-  const id = await firstExperiment(page);
-  await page.goto("about:blank");
-  const times = await painted(page, new URL(`/#/x/${id}`, args.url).href, "table.grid tbody tr .mark");
-  return { ms: times.again, heap: await heap(page) };
 }
 
 export async function benchTrace(page, args) {
