@@ -14,8 +14,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// ErrCancelled is the cause with which the context of a cancelled cell ends.
-var ErrCancelled = errors.New("the cell was cancelled")
+// errCancelled is the cause with which the context of a cancelled cell ends.
+var errCancelled = errors.New("the cell was cancelled")
 
 // errOver is what a request gets that comes when the experiment has ended.
 var errOver = errors.New("the experiment has ended")
@@ -218,7 +218,7 @@ func (e *engine) cancelCell(c control.Command) (string, error) {
 	}
 	if under := e.running[cell.key()]; under != nil {
 		under.cancelled = true
-		under.cancel(ErrCancelled)
+		under.cancel(errCancelled)
 		return fmt.Sprintf("%s is stopped; its attempt is recorded as interrupted", nameOf(cell)), nil
 	}
 	if at := slices.IndexFunc(e.queue, func(w waiting) bool { return w.cell == cell }); at >= 0 {

@@ -27,7 +27,8 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
   fit-benchmark compare benchmark-runs:before benchmark-runs:after --fail-on regressed`,
 	}
 	command.AddCommand(
-		NewRun(con, registry, nil), newGrade(con, registry), newReport(con, registry), newCompare(con, registry), newPlan(con), newLint(con),
+		NewRun(con, registry, nil), newGrade(con, registry), newReport(con, registry), newCompare(con, registry),
+		newPlan(con), newLint(con),
 		newInit(con), newImport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
 	)
 	return command
