@@ -85,7 +85,12 @@ func ReadStarts(dir string) ([]Started, error) {
 	var started []Started
 	err := visitJournal(dir, func(s start) {
 		if s.Probe == nil {
-			key := ledger.Key{Arm: s.Arm, TaskID: s.TaskID, RunIndex: s.RunIndex, Attempt: s.Attempt}
+			key := ledger.Key{
+				Arm:      s.Arm,
+				TaskID:   s.TaskID,
+				RunIndex: s.RunIndex,
+				Attempt:  s.Attempt,
+			}
 			started = append(started, Started{Key: key, StartMs: s.StartMs})
 		}
 	})

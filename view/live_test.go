@@ -1,0 +1,104 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fit-eval/fit/experiment/control"
+)
+
+// pausable is a running experiment that can be paused and nothing else.
+type pausable struct{ paused atomic.Bool }
+
+func (p *pausable) Status(context.Context) (control.Status, error) {
+	status := control.Status{State: control.Running, Total: 48, Running: []control.Cell{}}
+	if p.paused.Load() {
+		status.State = control.Paused
+	}
+	return status, nil
+}
+
+func (p *pausable) Control(_ context.Context, c control.Command) (string, error) {
+	if c.Action != control.Pause {
+		return "", errors.New("only pause")
+	}
+	p.paused.Store(true)
+	return "paused", nil
+}
+
+// TestLive: a page sees that an experiment runs, steers it, and hears when it ends.
+func TestLive(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	running := &pausable{}
+	server, err := control.Serve(dir, running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, dir)
+	entry := p.list()[0]
+	if entry.State != runRunning {
+		t.Fatalf("the state is %s", entry.State)
+	}
+	stream, err := p.client.Get(p.base + "/api/events?experiment=" + entry.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewReader(stream.Body)
+	await := func(event, part string) {
+		t.Helper()
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("waiting for %s: %v", event, err)
+			}
+			if line != "event: "+event+"\n" {
+				continue
+			}
+			if data, err := lines.ReadString('\n'); err != nil || strings.Contains(data, part) {
+				return
+			}
+		}
+	}
+	await("experiment", entry.ID)
+	await("status", `"state":"running"`)
+	post := func(body string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			p.base+"/api/experiments/"+entry.ID+"/ctl", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Origin", p.base)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := p.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		content, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(content)
+	}
+	if status, content := post(`{"action":"pause"}`); status != http.StatusOK || !strings.Contains(content, "paused") {
+		t.Errorf("pause: %d %s", status, content)
+	}
+	await("status", `"state":"paused"`)
+	status, content := post(`{"action":"resume"}`)
+	if status != http.StatusConflict || !strings.Contains(content, "only pause") {
+		t.Errorf("resume: %d %s", status, content)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await("status", `"state":"ended"`)
+}
