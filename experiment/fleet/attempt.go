@@ -104,7 +104,7 @@ func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg 
 	if p.consumer == nil {
 		consumer, err := p.cfg.Hub.js.Consumer(ctx, p.info.stream(), consumerName)
 		if err != nil {
-			sleep(ctx, waitIdle)
+			pause(ctx)
 			return nil
 		}
 		p.consumer = consumer
@@ -114,28 +114,26 @@ func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg 
 	if wait == 0 {
 		batch, err = p.consumer.FetchNoWait(1)
 	} else {
-		batch, err = p.consumer.Fetch(1, jetstream.FetchMaxWait(wait))
+		waiting, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		batch, err = p.consumer.Fetch(1, jetstream.FetchContext(waiting))
 	}
 	if err != nil {
-		sleep(ctx, waitIdle)
+		pause(ctx)
 		return nil
 	}
 	began := time.Now()
-	select {
-	case message := <-batch.Messages():
-		if message == nil && batch.Error() != nil && time.Since(began) < waitIdle {
-			sleep(ctx, waitIdle) // a stream that is gone answers at once
-		}
-		return message
-	case <-ctx.Done():
-		// an attempt that is under way to us goes to another worker after the lease
-		return nil
+	message := <-batch.Messages() // it is closed when the context ends
+	if message == nil && batch.Error() != nil && time.Since(began) < waitIdle {
+		pause(ctx) // a stream that is gone answers at once
 	}
+	return message
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// pause waits a moment before something is tried again.
+func pause(ctx context.Context) {
 	select {
-	case <-time.After(d):
+	case <-time.After(waitIdle):
 	case <-ctx.Done():
 	}
 }

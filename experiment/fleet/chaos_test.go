@@ -95,7 +95,7 @@ func (l *link) setCut(cut bool) {
 // through is the hub's URL by way of the link.
 func (l *link) through(t *testing.T, url string) string {
 	t.Helper()
-	join, err := ParseJoinURL(url)
+	join, err := parseJoinURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func passes(_ context.Context, cell experiment.Cell, _ int) ledger.Record { retu
 func TestAWorkerThatIsCutOffStopsBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	join, err := ParseJoinURL(w.url)
+	join, err := parseJoinURL(w.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestACoordinatorThatDiesIsReplaced(t *testing.T) {
 func TestAHubThatLosesEverything(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	join, err := ParseJoinURL(w.url)
+	join, err := parseJoinURL(w.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestASecondResultIsKeptAndNotCounted(t *testing.T) {
 	if records := w.check(p, output); len(records) != 2 {
 		t.Errorf("%d records", len(records))
 	}
-	kept, err := os.ReadFile(filepath.Join(output, DuplicatesFile))
+	kept, err := os.ReadFile(filepath.Join(output, duplicatesFile))
 	if err != nil || !strings.Contains(string(kept), `"worker":"late","counted":"w1"`) {
 		t.Errorf("%s %v", kept, err)
 	}

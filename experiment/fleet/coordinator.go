@@ -26,11 +26,11 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// DefaultLease is how long an attempt stays with a worker that does not report.
-const DefaultLease = 30 * time.Second
+// defaultLease is how long an attempt stays with a worker that does not report.
+const defaultLease = 30 * time.Second
 
-// RunFile is the file of a run directory that names its streams on the hub.
-const RunFile = "fleet.json"
+// runFile is the file of a run directory that names its streams on the hub.
+const runFile = "fleet.json"
 
 // Config is what an executor of a fleet works with.
 type Config struct {
@@ -100,7 +100,7 @@ type waiting struct {
 // New publishes an experiment and begins to read the results of its attempts.
 func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if cfg.Lease <= 0 {
-		cfg.Lease = DefaultLease
+		cfg.Lease = defaultLease
 	}
 	if cfg.Note == nil {
 		cfg.Note = func(string) {}
@@ -144,7 +144,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 
 // runID names the streams of a run directory. Two run directories may have the same plan.
 func runID(dir string) (string, error) {
-	name := filepath.Join(dir, RunFile)
+	name := filepath.Join(dir, runFile)
 	content, err := os.ReadFile(name)
 	var file struct {
 		Run string `json:"run"`

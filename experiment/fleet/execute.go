@@ -24,7 +24,13 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	if p == nil {
 		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
-	w := work{Protocol: Protocol, Run: e.run, Pool: p.Name, Cell: cell, Attempt: attempt}
+	w := work{
+		Protocol: Protocol,
+		Run:      e.run,
+		Pool:     p.Name,
+		Cell:     cell,
+		Attempt:  attempt,
+	}
 	e.mu.Lock()
 	w.Avoid = e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}]
 	e.mu.Unlock()

@@ -34,8 +34,8 @@ func (j JoinURL) String() string {
 	return u.String()
 }
 
-// ParseJoinURL reads a join URL. Errors do not repeat it: it holds the token.
-func ParseJoinURL(text string) (JoinURL, error) {
+// parseJoinURL reads a join URL. Errors do not repeat it: it holds the token.
+func parseJoinURL(text string) (JoinURL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "fit" {
 		return JoinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
@@ -85,7 +85,7 @@ func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
 		nc, err := nats.Connect(address, options...)
 		return nc, connectError(hub, err)
 	}
-	join, err := ParseJoinURL(hub)
+	join, err := parseJoinURL(hub)
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,6 @@ func (l *leased) retry(do func(ctx context.Context) error) error {
 		case time.Now().After(deadline):
 			return err
 		}
-		sleep(ctx, 100*time.Millisecond)
+		pause(ctx)
 	}
 }

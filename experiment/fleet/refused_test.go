@@ -30,7 +30,7 @@ import (
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	own, err := ParseJoinURL(w.url)
+	own, err := parseJoinURL(w.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer secure.Close()
-	withTLS, err := ParseJoinURL(secure.URL())
+	withTLS, err := parseJoinURL(secure.URL())
 	if err != nil || withTLS.Fingerprint == "" {
 		t.Fatalf("%s %v", secure.URL(), err)
 	}
@@ -103,7 +103,7 @@ func TestAnotherProtocolIsRefused(t *testing.T) {
 func TestGarbageDisturbsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	join, err := ParseJoinURL(w.url)
+	join, err := parseJoinURL(w.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,9 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 	}
 	cell := p.Plan.Cells()[0]
 	for _, lie := range []any{
-		"no object", done{Protocol: 9}, done{Protocol: Protocol, Name: "runs/other"},
+		"no object",
+		done{Protocol: 9},
+		done{Protocol: Protocol, Name: "runs/other"},
 		done{Protocol: Protocol, Name: "../../escape", Nonce: newNonce()},
 	} {
 		content, err := json.Marshal(lie)
@@ -270,7 +272,7 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 func TestSecretsDoNotTravel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	join, err := ParseJoinURL(w.url)
+	join, err := parseJoinURL(w.url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // The places of results that came after another one of the same attempt.
 const (
-	DuplicatesFile = "duplicates.jsonl"
+	duplicatesFile = "duplicates.jsonl"
 	duplicatesDir  = "duplicates"
 )
 
@@ -79,11 +79,11 @@ func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 		return
 	}
 	tok := message.Subject()[strings.LastIndexByte(message.Subject(), '.')+1:]
-	if tok == markToken {
-		tok = ""
-	} else if err := json.Unmarshal(message.Data(), &result); err != nil || !result.valid(tok) {
+	switch err := json.Unmarshal(message.Data(), &result); {
+	case tok == markToken:
+	case err != nil || !result.valid(tok):
 		e.noteOnce("garbage", "a result that is not valid was ignored")
-	} else {
+	default:
 		result.correctClock(meta.Timestamp)
 		e.sort(ctx, tok, result)
 	}
@@ -137,7 +137,7 @@ func (d *done) correctClock(stored time.Time) {
 	}
 }
 
-// duplicate is a line of DuplicatesFile.
+// duplicate is a line of duplicatesFile.
 type duplicate struct {
 	Name    string          `json:"name"` // of the attempt
 	Worker  string          `json:"worker"`
@@ -169,7 +169,7 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 	}
 	content, jsonErr := json.Marshal(line)
 	if err = errors.Join(err, jsonErr); err == nil {
-		err = appendLine(filepath.Join(e.cfg.Dir, DuplicatesFile), content)
+		err = appendLine(filepath.Join(e.cfg.Dir, duplicatesFile), content)
 	}
 	if err != nil {
 		e.cfg.Note(fmt.Sprintf("a second result of %s, by worker %s, was not kept: %v", result.Name, result.Worker,
@@ -177,7 +177,7 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 		return
 	}
 	e.cfg.Note(fmt.Sprintf("a second result of %s came from worker %s; the first one counts, and this one is in %s",
-		result.Name, result.Worker, DuplicatesFile))
+		result.Name, result.Worker, duplicatesFile))
 }
 
 func appendLine(name string, line []byte) error {
@@ -262,7 +262,12 @@ func (e *Executor) catchUp(ctx context.Context) error {
 // Probe asks a worker of every pool for one reply of every arm's model.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
 	for _, p := range e.pools {
-		w := work{Protocol: Protocol, Run: e.run, Pool: p.Name, Probe: true}
+		w := work{
+			Protocol: Protocol,
+			Run:      e.run,
+			Pool:     p.Name,
+			Probe:    true,
+		}
 		result, err := e.await(ctx, w, p)
 		if err != nil {
 			return err

@@ -57,7 +57,12 @@ func addToTar(out *tar.Writer, name, rel string, entry fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Name: rel, Mode: int64(info.Mode().Perm()), Format: tar.FormatPAX, ModTime: time.Unix(0, 0)}
+	header := &tar.Header{
+		Name:    rel,
+		Mode:    int64(info.Mode().Perm()),
+		Format:  tar.FormatPAX,
+		ModTime: time.Unix(0, 0),
+	}
 	switch {
 	case entry.IsDir():
 		header.Typeflag, header.Name = tar.TypeDir, rel+"/"

@@ -392,10 +392,7 @@ func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) 
 	w.pulling = len(list) > 0
 	w.mu.Unlock()
 	if len(list) == 0 {
-		select {
-		case <-time.After(waitIdle):
-		case <-ctx.Done():
-		}
+		pause(ctx)
 		return nil, nil
 	}
 	if len(list) > 1 {

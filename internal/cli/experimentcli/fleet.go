@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/fit-eval/fit/agent"
@@ -128,14 +127,14 @@ func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
 	}
 	protocols := chosen.Info().Protocols
 	switch {
-	case strings.HasPrefix(arm.Model, "claude") || len(protocols) > 0 && protocols[0] == "anthropic":
-		return "anthropic"
-	case strings.HasPrefix(arm.Model, "gemini") || len(protocols) > 0 && protocols[0] == "gemini":
-		return "google"
-	case len(protocols) > 0:
-		return "openai"
-	default:
+	case len(protocols) == 0:
 		return arm.Agent
+	case protocols[0] == "anthropic":
+		return "anthropic"
+	case protocols[0] == "gemini":
+		return "google"
+	default:
+		return "openai"
 	}
 }
 
