@@ -160,15 +160,19 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
     if (!view && (to < base || to >= base + partSize)) setBase(partOf(to));
     else settle();
   };
-  // A jump is complete when the entry is in this part and the list has its height.
+  // A jump is complete when the entry is in this part, was read, and was drawn.
   const settle = (): void => {
     if (target.current === null || count === 0) return;
     const at = positionOf(target.current);
     if (at < 0 || at >= count) return;
+    const align = at === count - 1 ? "end" : "center";
+    rows.scrollToIndex(at, { align });
+    if (!store.get(target.current)) return;
+    // Entries have their heights only when they were drawn, so that the last step follows that.
     target.current = null;
-    rows.scrollToIndex(at, { align: at === count - 1 ? "end" : "center" });
+    requestAnimationFrame(() => rows.scrollToIndex(at, { align }));
   };
-  useEffect(settle, [base, count]);
+  useEffect(settle, [base, count, store.version.value]);
   useEffect(() => {
     if (wanted !== null && Number(wanted) !== chosen) jump(Number(wanted), false);
   }, [wanted]);
