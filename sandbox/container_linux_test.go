@@ -219,9 +219,11 @@ ls /.fit/line | wc -l
 
 func TestAProgramThatFillsTheDiskIsEnded(t *testing.T) {
 	_, isolation := newContainer(t, nil)
+	// It goes on writing: what is there when the first look is taken does not count.
+	const fill = `for i in $(seq 100); do dd if=/dev/zero bs=1M count=4 2>/dev/null >> %s; sleep 0.1; done; sleep 100`
 	for _, target := range []string{"/app/big", "/var/tmp/big"} {
 		result, err := sandbox.Local{}.Spawn(t.Context(), sandbox.SpawnSpec{
-			Argv:      []string{"sh", "-c", "dd if=/dev/zero of=" + target + " bs=1M count=64 2>/dev/null; sleep 100"},
+			Argv:      []string{"sh", "-c", fmt.Sprintf(fill, target)},
 			Dir:       isolation.Writable[0],
 			Isolation: isolation,
 			Limits:    sandbox.Limits{DiskBytes: 32 << 20},

@@ -228,7 +228,7 @@ func chooseIsolation(ctx context.Context, asked string) (string, error) {
 		}
 		return "", works
 	case sandbox.IsolationPodman, sandbox.IsolationDocker:
-		return "", fmt.Errorf("isolation %s: the task names no image; give it image: or dockerfile:", asked)
+		return "", fmt.Errorf("isolation %s: the task names neither an image nor a Dockerfile", asked)
 	default:
 		return "", fmt.Errorf("unknown isolation %q", asked)
 	}

@@ -24,7 +24,7 @@ import (
 // programs are what the image has, as far as the machine has it.
 var programs = []string{
 	"bash", "sh", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "env", "find", "git", "grep", "head", "id", "ln",
-	"ls", "mkdir", "mv", "ps", "rm", "sed", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc",
+	"ls", "mkdir", "mv", "ps", "rm", "sed", "seq", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc",
 	"nproc", "mount",
 }
 
