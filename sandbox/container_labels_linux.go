@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/internal/retry"
 )
 
 // The labels of what we make. A container names the process that it belongs to, so that what a
@@ -93,7 +96,8 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// removeContainers kills and removes containers; those that are gone need nothing.
+// removeContainers kills and removes containers; those that are gone need nothing. podman refuses to
+// kill one that ends by itself at that moment, and removes it when it is asked again.
 func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -102,13 +106,22 @@ func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	if e.Kind == IsolationPodman {
 		args = append(args, "--time", "0", "--ignore")
 	}
-	_, err := e.output(ctx, append(args, names...)...)
-	var failed *engineError
-	if errors.As(err, &failed) && (strings.Contains(strings.ToLower(failed.Said), "no such container") ||
-		strings.Contains(failed.Said, "no container with")) {
-		return nil
-	}
-	return err
+	policy := retry.Policy{Retries: 6, First: 50 * time.Millisecond, Longest: time.Second}
+	return policy.Do(ctx, func(int) error {
+		_, err := e.output(ctx, append(args, names...)...)
+		var failed *engineError
+		if !errors.As(err, &failed) {
+			return err
+		}
+		said := strings.ToLower(failed.Said)
+		switch {
+		case strings.Contains(said, "no such container"), strings.Contains(said, "no container with"):
+			return nil
+		case strings.Contains(said, "state improper"):
+			return retry.Later(err, retry.Unasked)
+		}
+		return err
+	})
 }
 
 // RemoveImages removes the images that were built for tasks, and returns how many.

@@ -98,8 +98,10 @@ func TestAnImageThatIsNotThereIsFoundBeforeAnythingIsPaid(t *testing.T) {
 func TestCellsShareOneBuild(t *testing.T) {
 	engine := containertest.Engine(t)
 	family := oneTask(t, map[string]string{
-		"family.yaml":    "dockerfile: env/Dockerfile\nimages: {\"ubuntu:24.04\": " + containertest.Image(t) + "}\nuser: agent\nworkdir: /home/agent/work\n",
-		"env/Dockerfile": "FROM ubuntu:24.04\nCOPY made.txt /made.txt\nRUN mkdir -p /home/agent/work && date +%N > /home/agent/work/built.txt\n",
+		"family.yaml": "dockerfile: env/Dockerfile\nimages: {\"ubuntu:24.04\": " + containertest.Image(t) +
+			"}\nuser: agent\nworkdir: /home/agent/work\n",
+		"env/Dockerfile": "FROM ubuntu:24.04\nCOPY made.txt /made.txt\n" +
+			"RUN mkdir -p /home/agent/work && date +%N > /home/agent/work/built.txt\n",
 		"env/made.txt":   "made\n",
 	})
 	t.Cleanup(func() {
@@ -116,8 +118,9 @@ func TestCellsShareOneBuild(t *testing.T) {
 		t.Fatalf("%d records", len(records))
 	}
 	for _, r := range records {
-		if r.Verdict != ledger.Pass || r.Container == nil || r.Container.ID != records[0].Container.ID ||
-			r.Digests.Base != records[0].Digests.Base {
+		first := records[0]
+		if r.Verdict != ledger.Pass || r.Container == nil || first.Container == nil ||
+			r.Container.ID != first.Container.ID || r.Digests.Base != first.Digests.Base {
 			t.Errorf("%s %s: %s %+v", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Container)
 		}
 	}
