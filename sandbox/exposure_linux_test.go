@@ -14,9 +14,6 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// keyVariable is where a harness in these tests has its credential.
-const keyVariable = "FIT_SANDBOX_TEST_KEY"
-
 // findsKey looks for the credential in every process that it can see.
 const findsKey = `found=0; for f in /proc/[0-9]*/environ; do
 	tr '\0' '\n' <$f 2>/dev/null | grep -q "^` + keyVariable + `=a-secret" && found=1; done; echo found=$found; `

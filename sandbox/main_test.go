@@ -21,6 +21,9 @@ import (
 // running tests.
 const roleVariable = "SANDBOX_TEST_ROLE"
 
+// keyVariable is where a harness in these tests has its credential.
+const keyVariable = "FIT_SANDBOX_TEST_KEY"
+
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role, os.Args[1:]))
