@@ -156,7 +156,7 @@ func (c *conversation) result(text string) {
 	c.steps = append(c.steps, step{kind: stepResult, text: text})
 }
 
-// silence is what Claude Code says in the model's place when it continues a conversation that was
+// silence is what a client says in the model's place when it continues a conversation that was
 // interrupted.
 const silence = "No response requested."
 
