@@ -373,8 +373,8 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 	return here, err
 }
 
-// fetchTrees makes sure that the files of a cell are here. Where tasks want warm build caches, those
-// of all tasks are fetched, once.
+// fetchTrees makes sure that the files of a cell are here. Where tasks want warm build caches,
+// those of all tasks are fetched, once.
 func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error {
 	store, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
 	if err != nil {

@@ -288,8 +288,8 @@ func abandon(t *testing.T, dir *experiment.Directory, e *Executor) {
 	}
 }
 
-// A coordinator that dies is replaced by the same command: attempts under way go on, those that have
-// ended meanwhile are taken in, and nothing is paid twice.
+// A coordinator that dies is replaced by the same command: attempts under way go on, those that
+// have ended meanwhile are taken in, and nothing is paid twice.
 func TestACoordinatorThatDiesIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,16 +17,16 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// JoinURL is how a hub is reached: fit://TOKEN@host:port, with ?cert=HEX for one that has a
+// joinURL is how a hub is reached: fit://TOKEN@host:port, with ?cert=HEX for one that has a
 // certificate. The token is the seed of a key pair; the hub knows only its public half, and what
 // is sent is a signature.
-type JoinURL struct {
+type joinURL struct {
 	Address     string // host:port
 	Token       string
 	Fingerprint string // SHA-256 of the hub's certificate, in hex; empty: no TLS
 }
 
-func (j JoinURL) String() string {
+func (j joinURL) String() string {
 	u := url.URL{Scheme: "fit", User: url.User(j.Token), Host: j.Address}
 	if j.Fingerprint != "" {
 		u.RawQuery = "cert=" + j.Fingerprint
@@ -35,20 +35,20 @@ func (j JoinURL) String() string {
 }
 
 // parseJoinURL reads a join URL. Errors do not repeat it: it holds the token.
-func parseJoinURL(text string) (JoinURL, error) {
+func parseJoinURL(text string) (joinURL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "fit" {
-		return JoinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
+		return joinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
 	}
-	j := JoinURL{Address: u.Host, Token: u.User.Username(), Fingerprint: strings.ToLower(u.Query().Get("cert"))}
+	j := joinURL{Address: u.Host, Token: u.User.Username(), Fingerprint: strings.ToLower(u.Query().Get("cert"))}
 	if _, _, err := net.SplitHostPort(j.Address); err != nil {
-		return JoinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
+		return joinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
 	}
 	if key, err := nkeys.FromSeed([]byte(j.Token)); err != nil {
-		return JoinURL{}, errors.New("join URL: the token is not whole; copy the join command again")
+		return joinURL{}, errors.New("join URL: the token is not whole; copy the join command again")
 	} else if key.Wipe(); j.Fingerprint != "" {
 		if sum, err := hex.DecodeString(j.Fingerprint); err != nil || len(sum) != sha256.Size {
-			return JoinURL{}, errors.New("join URL: the certificate's fingerprint is not whole; copy the join " +
+			return joinURL{}, errors.New("join URL: the certificate's fingerprint is not whole; copy the join " +
 				"command again")
 		}
 	}

@@ -177,9 +177,12 @@ func TestArchivesCannotLeaveTheirDirectory(t *testing.T) {
 			{Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."},
 			{Name: "l/x", Typeflag: tar.TypeReg, Mode: 0o600},
 		},
-		"device":      {{Name: "x", Typeflag: tar.TypeChar}},
-		"hard link":   {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
-		"same name":   {{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600}, {Name: "x", Typeflag: tar.TypeReg, Mode: 0o600}},
+		"device":    {{Name: "x", Typeflag: tar.TypeChar}},
+		"hard link": {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
+		"same name": {
+			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
+			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
+		},
 		"setuid kept": {{Name: "s", Typeflag: tar.TypeReg, Mode: 0o4755}},
 	} {
 		var archive bytes.Buffer
@@ -376,8 +379,8 @@ func TestAKeyInATaskIsRefused(t *testing.T) {
 	}
 }
 
-// A worker without the agent, the isolation, a label or a variable gets nothing, and the coordinator
-// says what is missing.
+// A worker without the agent, the isolation, a label or a variable gets nothing, and the
+// coordinator says what is missing.
 func TestPlacement(t *testing.T) {
 	t.Parallel()
 	all := Worker{

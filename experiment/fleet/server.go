@@ -37,7 +37,7 @@ type ServerConfig struct {
 // Server is an embedded hub.
 type Server struct {
 	nats *server.Server
-	join JoinURL
+	join joinURL
 }
 
 // maxMessage bounds a message; files travel in chunks.
@@ -75,7 +75,7 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 		Nkeys:      []*server.NkeyUser{{Nkey: secrets.public}},
 		MaxConn:    64 << 10,
 	}
-	join := JoinURL{Token: secrets.Seed}
+	join := joinURL{Token: secrets.Seed}
 	if !isLoopback(host) {
 		if options.TLSConfig, join.Fingerprint, err = secrets.tls(); err != nil {
 			return nil, err

@@ -167,8 +167,8 @@ func workerName(name, host string) string {
 	}, name)
 }
 
-// takeName locks a directory for the worker. A name that somebody gave must be free; the host's gets
-// a number where another worker of this machine has it.
+// takeName locks a directory for the worker. A name that somebody gave must be free; the host's
+// gets a number where another worker of this machine has it.
 func (w *worker) takeName(name string, given bool) (func(), error) {
 	for i := 1; i <= 1000; i++ {
 		w.about.Name = name
