@@ -68,8 +68,8 @@ func CheckArms(arms []Arm) error {
 }
 
 // Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the
-// skills lie, where the model listens and which worker runs the arm makes no difference to the agent
-// and so none to the hash; neither does the arm's name. The model is part of it.
+// skills lie, where the model listens and which worker runs the arm makes no difference to the
+// agent and so none to the hash; neither does the arm's name. The model is part of it.
 func (a *Arm) Seal() error {
 	same := *a
 	same.Name, same.Hash, same.ModelURL, same.Needs = "", "", "", nil

@@ -18,17 +18,61 @@ func TestChecksOfAnAnswer(t *testing.T) {
 		passes []string
 		fails  []string
 	}{
-		{"strict", task.AnswerCheck{Kind: "equals", Want: []string{"Paris", "Lutetia"}}, []string{"Paris", " Lutetia\n"}, []string{"paris", "Paris.", ""}},
-		{"normalised", task.AnswerCheck{Kind: "equals", As: "normalised", Want: []string{"New York"}}, []string{"new  york.", "\"New York\""}, []string{"York", "new-york"}},
-		{"number", task.AnswerCheck{Kind: "equals", As: "number", Want: []string{"1,234.5"}, Tolerance: 0.1}, []string{"1234.5", "It is $1,234.45", "1.2345e3"}, []string{"1234", "none", "-1234.5"}},
-		{"number exactly", task.AnswerCheck{Kind: "equals", As: "number", Want: []string{"0.3"}}, []string{".3", "0.30"}, []string{"0.31"}},
-		{"contains", task.AnswerCheck{Kind: "contains", Want: []string{"a", "b"}}, []string{"b a"}, []string{"a", "A B"}},
-		{"any, without case", task.AnswerCheck{Kind: "containsAny", IgnoreCase: true, Want: []string{"ä", "b"}}, []string{"Ä", "xBx"}, []string{"c", ""}},
-		{"excludes", task.AnswerCheck{Kind: "excludes", Want: []string{"sorry"}}, []string{"yes", ""}, []string{"I am sorry"}},
-		{"matches", task.AnswerCheck{Kind: "matches", Pattern: `^\d+$`}, []string{"42"}, []string{"x42"}},
-		{"group", task.AnswerCheck{Kind: "matches", IgnoreCase: true, Pattern: `answer: (\w+)`, Want: []string{"b"}}, []string{"ANSWER: a ... answer: b"}, []string{"answer: c", "b"}},
-		{"schema", task.AnswerCheck{Kind: "schema", Schema: []byte(schema)}, []string{`{"n":1}`, "```json\n{\"n\": 2}\n```"}, []string{`{"n":"1"}`, `{}`, "n"}},
-		{"choice", task.AnswerCheck{Kind: "choice", Want: []string{"B"}, Choices: []string{"red", "blue"}}, []string{"B", "(b)", "B) blue", "Blue.", "I think...\nANSWER: B", "The answer is **B**."}, []string{"A", "red", "green", "Because", ""}},
+		{
+			"strict", task.AnswerCheck{Kind: "equals", Want: []string{"Paris", "Lutetia"}},
+			[]string{"Paris", " Lutetia\n"},
+			[]string{"paris", "Paris.", ""},
+		},
+		{
+			"normalised", task.AnswerCheck{Kind: "equals", As: "normalised", Want: []string{"New York"}},
+			[]string{"new  york.", "\"New York\""},
+			[]string{"York", "new-york"},
+		},
+		{
+			"number", task.AnswerCheck{Kind: "equals", As: "number", Want: []string{"1,234.5"}, Tolerance: 0.1},
+			[]string{"1234.5", "It is $1,234.45", "1.2345e3"},
+			[]string{"1234", "none", "-1234.5"},
+		},
+		{
+			"number exactly", task.AnswerCheck{Kind: "equals", As: "number", Want: []string{"0.3"}},
+			[]string{".3", "0.30"},
+			[]string{"0.31"},
+		},
+		{
+			"contains", task.AnswerCheck{Kind: "contains", Want: []string{"a", "b"}},
+			[]string{"b a"},
+			[]string{"a", "A B"},
+		},
+		{
+			"any, without case", task.AnswerCheck{Kind: "containsAny", IgnoreCase: true, Want: []string{"ä", "b"}},
+			[]string{"Ä", "xBx"},
+			[]string{"c", ""},
+		},
+		{
+			"excludes", task.AnswerCheck{Kind: "excludes", Want: []string{"sorry"}},
+			[]string{"yes", ""},
+			[]string{"I am sorry"},
+		},
+		{
+			"matches", task.AnswerCheck{Kind: "matches", Pattern: `^\d+$`},
+			[]string{"42"},
+			[]string{"x42"},
+		},
+		{
+			"group", task.AnswerCheck{Kind: "matches", IgnoreCase: true, Pattern: `answer: (\w+)`, Want: []string{"b"}},
+			[]string{"ANSWER: a ... answer: b"},
+			[]string{"answer: c", "b"},
+		},
+		{
+			"schema", task.AnswerCheck{Kind: "schema", Schema: []byte(schema)},
+			[]string{`{"n":1}`, "```json\n{\"n\": 2}\n```"},
+			[]string{`{"n":"1"}`, `{}`, "n"},
+		},
+		{
+			"choice", task.AnswerCheck{Kind: "choice", Want: []string{"B"}, Choices: []string{"red", "blue"}},
+			[]string{"B", "(b)", "B) blue", "Blue.", "I think...\nANSWER: B", "The answer is **B**."},
+			[]string{"A", "red", "green", "Because", ""},
+		},
 		{"cost", task.AnswerCheck{Kind: "maxCostUsd", Limit: 0.02}, []string{""}, nil},
 		{"seconds", task.AnswerCheck{Kind: "maxSeconds", Limit: 1}, nil, []string{""}},
 		{"turns", task.AnswerCheck{Kind: "maxTurns", Limit: 3}, []string{""}, nil},

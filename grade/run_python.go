@@ -45,7 +45,8 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 // packages.
 func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	searchPath := s.place.Env["PATH"]
-	value, err := b.once(ctx, "pytest "+s.place.Isolation.Kind+" "+searchPath+" "+imageOf(s.place), func() (any, error) {
+	key := "pytest " + s.place.Isolation.Kind + " " + searchPath + " " + imageOf(s.place)
+	value, err := b.once(ctx, key, func() (any, error) {
 		candidates := interpreters(searchPath)
 		if s.place.Isolation.Container != nil {
 			candidates = []string{"python3"} // whichever the image has

@@ -37,8 +37,8 @@ type rooms interface {
 }
 
 // judgeVerifier runs the verifier of a Harbor task and reads its rewards. What the agent may have
-// put where tests and rewards belong is gone before. Without a reward nothing was measured, which is
-// an error and never a zero.
+// put where tests and rewards belong is gone before. Without a reward nothing was measured, which
+// is an error and never a zero.
 func (g *grading) judgeVerifier(ctx context.Context) (graded, error) {
 	v := g.Task.Verifier
 	if v == nil {

@@ -138,8 +138,9 @@ func (f *checkFile) kinds() []string {
 func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error) {
 	kinds := f.kinds()
 	if len(kinds) != 1 {
-		return checkTemplate{}, d.where.wrong("family.yaml", at, "a check is of one kind, not of %d (%s); write equals, "+
-			"contains, matches, schema, choice, command, rubric or another", len(kinds), strings.Join(kinds, ", "))
+		return checkTemplate{}, d.where.wrong("family.yaml", at, "a check is of one kind, not of %d (%s); write "+
+			"equals, contains, matches, schema, choice, command, rubric or another",
+			len(kinds), strings.Join(kinds, ", "))
 	}
 	c := checkTemplate{choices: f.Choices, at: append(slices.Clone(at), kinds[0])}
 	c.AnswerCheck = AnswerCheck{

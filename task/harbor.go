@@ -261,7 +261,8 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		t.Overlays = append(t.Overlays, Overlay{From: h.path(harborDir)})
 	case e.Image != "":
 	case !isFile(dockerfile):
-		return nil, mistake(path.Join(h.rel, harborDir), "there is neither a Dockerfile nor a docker_image in %s", harborName)
+		return nil, mistake(path.Join(h.rel, harborDir),
+			"there is neither a Dockerfile nor a docker_image in %s", harborName)
 	default:
 		e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
 		var err error

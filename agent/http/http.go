@@ -36,8 +36,8 @@ func Schemes() []agent.Scheme {
 					Session: "session",
 				}
 				if _, query, found := strings.Cut(rest, "?"); found && query != "" {
-					return New(entry), errors.New("an address on the command line stays in the trace, and its query may " +
-						"hold a secret; describe the agent in agents.yaml, with secrets in headers as ${NAME}")
+					return New(entry), errors.New("an address on the command line stays in the trace, and its query " +
+						"may hold a secret; describe the agent in agents.yaml, with secrets in headers as ${NAME}")
 				}
 				return New(entry), entry.Validate()
 			},

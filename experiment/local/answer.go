@@ -118,7 +118,7 @@ func (t *traceCheck) load() error {
 		return t.err
 	}
 	t.read, t.tools = true, map[string]int{}
-	_, t.err = session.ReadFile(t.file, t.dialects, session.Options{Flat: true, OnEvent: func(e *session.EnrichedEvent) {
+	count := func(e *session.EnrichedEvent) {
 		if e.Tool == nil {
 			return
 		}
@@ -131,6 +131,7 @@ func (t *traceCheck) load() error {
 		if e.Tool.Command != "" {
 			t.commands = append(t.commands, strings.Clone(e.Tool.Command))
 		}
-	}})
+	}
+	_, t.err = session.ReadFile(t.file, t.dialects, session.Options{Flat: true, OnEvent: count})
 	return t.err
 }

@@ -34,7 +34,9 @@ func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*ex
 		Prepared: experiment.Prepared{Setup: setup, SkillHashes: map[string]string{}},
 		machine:  machine,
 	}
-	for _, step := range []func(context.Context) error{p.chooseTasks, p.chooseAgents, p.checkImages, p.checkNetworks, p.sealArms} {
+	for _, step := range []func(context.Context) error{
+		p.chooseTasks, p.chooseAgents, p.checkImages, p.checkNetworks, p.sealArms,
+	} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

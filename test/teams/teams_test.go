@@ -73,8 +73,8 @@ func gather(t *testing.T, script string, agents ...string) *meeting {
 	return m
 }
 
-// asProgram is the environment in which the test binary is the program itself. It knows the versions
-// of agents that others have asked for, because some take seconds to tell theirs.
+// asProgram is the environment in which the test binary is the program itself. It knows the
+// versions of agents that others have asked for, because some take seconds to tell theirs.
 func (m *meeting) asProgram(t *testing.T) []string {
 	t.Helper()
 	return append(slices.Clone(m.con.Environ), asProgram+"=1", "XDG_CACHE_HOME="+userCache(t))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is after
-// the trace was opened once.
+// TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is
+// after the trace was opened once.
 func TestGigabyte(t *testing.T) {
 	if os.Getenv("FIT_BENCH") == "" {
 		t.Skip("make bench-view measures it")

@@ -133,8 +133,8 @@ func (g *grader) one(ctx context.Context) error {
 		return err
 	}
 	if t.Sample != nil {
-		return console.Usagef("answers to samples are graded again by --input with the run directory, which has their " +
-			"records")
+		return console.Usagef("answers to samples are graded again by --input with the run directory, which has " +
+			"their records")
 	}
 	if err := g.unaltered(g.con.Path(g.opts.runDir)); err != nil {
 		return err

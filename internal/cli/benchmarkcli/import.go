@@ -49,8 +49,8 @@ What has no counterpart is not carried over, and is named, one line each. Which 
 		},
 	}
 	command.Flags().Var(&opts.from, "from", "format of FILE (default: promptfoo for .yaml, else inspect)")
-	command.Flags().Var(&opts.scorer, "scorer", "Inspect's scorer, which is in its program and not in the file (default: "+
-		"choice where samples have choices, else includes)")
+	command.Flags().Var(&opts.scorer, "scorer", "Inspect's scorer, which is in its program and not in the file "+
+		"(default: choice where samples have choices, else includes)")
 	return command
 }
 

@@ -18,7 +18,11 @@ func (m *imported) inspect(file, scorer string) error {
 	}
 	choices := false
 	for i, row := range rows {
-		sample := map[string]any{"id": strconv.Itoa(i + 1), "input": m.inspectInput(row["input"]), "target": row["target"]}
+		sample := map[string]any{
+			"id":     strconv.Itoa(i + 1),
+			"input":  m.inspectInput(row["input"]),
+			"target": row["target"],
+		}
 		for name, value := range row {
 			switch name {
 			case "id", "metadata":

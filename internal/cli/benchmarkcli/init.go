@@ -35,7 +35,8 @@ func newInit(con *console.Console) *cobra.Command {
 			scaffold := "scaffold"
 			switch {
 			case dataset && command.Flags().Changed("runner"):
-				return console.Usagef("--dataset starts from a file of samples, which no runner runs: leave --runner out")
+				return console.Usagef("--dataset starts from a file of samples, which no runner runs: " +
+					"leave --runner out")
 			case dataset:
 				scaffold += "-dataset"
 			case runner.Value != "shell":

@@ -94,8 +94,10 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 	flags := cmd.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:4222", "`ADDRESS` to listen on; port 0 finds a free one")
 	flags.StringVar(&public, "public", "", "`ADDRESS` that the URL names, where others reach the hub by another one")
-	flags.StringVar(&dir, "dir", "", "directory of the token, the certificate and the queue (default: in the user's cache)")
-	flags.StringVar(&cluster, "nats", "", "`URL` of an existing NATS cluster with JetStream to prepare; no hub is started")
+	flags.StringVar(&dir, "dir", "",
+		"directory of the token, the certificate and the queue (default: in the user's cache)")
+	flags.StringVar(&cluster, "nats", "",
+		"`URL` of an existing NATS cluster with JetStream to prepare; no hub is started")
 	return cmd
 }
 
