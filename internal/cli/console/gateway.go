@@ -1,8 +1,9 @@
 package console
 
 import (
-	"github.com/spf13/pflag"
 	"os"
+
+	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/gateway"
