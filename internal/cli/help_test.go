@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 var verbs = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`Align Ask Check Compare Continue Convert Correct Count Create Cut Download Export
-		Fetch Find Grade Judge Let List Look Make Measure Merge Print Prove Query Read Remove Report Run Search Serve Show Split
+		Fetch Find Grade Judge Let Limit List Look Make Measure Merge Print Prove Query Read Remove Report Run Search Serve Show Split
 		Test Turn Write`) {
 		set[word] = true
 	}

@@ -59,7 +59,7 @@ func newServe(con *console.Console) *cobra.Command {
 	var listen, public, dir, cluster string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Start the hub of a fleet and print how to join it",
+		Short: "Serve the hub of a fleet and print how to join it",
 		Long: `Start the hub of a fleet, print the URL with which workers and coordinators join it, and serve until interrupted.
 
 The URL holds a token: whoever has it can run programs on all workers. The hub listens on the loopback interface. On any other address it uses TLS with a

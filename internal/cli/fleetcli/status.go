@@ -134,8 +134,8 @@ func newCap(con *console.Console) *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
 		Use:   "cap PROVIDER N",
-		Short: "Bound the cells of a provider that run at once, over the whole fleet",
-		Long: `Bound the cells of a provider that run at once, over the whole fleet; off takes the bound away. It holds within 2 seconds, also for experiments that run;
+		Short: "Limit the cells of a provider that run at once, over the whole fleet",
+		Long: `Limit the cells of a provider that run at once, over the whole fleet; off takes the limit away. It holds within 2 seconds, also for experiments that run;
 cells under way finish. Providers are listed by fit fleet status.`,
 		Example: "  fit fleet cap anthropic 40\n  fit fleet cap anthropic off",
 		Args:    cobra.ExactArgs(2),
