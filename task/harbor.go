@@ -223,7 +223,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		User:           harborUser(h.file.Agent.User),
 	}
 	for name, value := range file.Env {
-		filled, _, err := harborValue(value, h.env)
+		filled, err := harborValue(value, h.env)
 		if err != nil {
 			return nil, refuse("environment.env: %w", err)
 		}
@@ -299,14 +299,14 @@ func (h *harborLoader) verifier() (*Verifier, error) {
 		SolutionEnv: map[string]string{},
 	}
 	for name, value := range file.Env {
-		filled, _, err := harborValue(value, h.env)
+		filled, err := harborValue(value, h.env)
 		if err != nil {
 			return nil, refuse("verifier.env: %w", err)
 		}
 		v.Env[name] = filled
 	}
 	for name, value := range h.file.Solution.Env {
-		filled, _, err := harborValue(value, h.env)
+		filled, err := harborValue(value, h.env)
 		if err != nil {
 			return nil, refuse("solution.env: %w", err)
 		}

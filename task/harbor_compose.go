@@ -98,7 +98,7 @@ func (h *harborLoader) composeEnvironment(e *Environment, main map[string]json.R
 		}
 	}
 	for name, value := range variables {
-		filled, _, err := harborValue(value, h.env)
+		filled, err := harborValue(value, h.env)
 		if err != nil {
 			return refuse("%s: environment: %w", composeName, err)
 		}

@@ -137,16 +137,16 @@ func harborMB(key string, mb float64, old string) (int, error) {
 var harborVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
 
 // harborValue fills in a value that is a template as a whole: ${NAME} or ${NAME:-default}.
-func harborValue(value string, environ map[string]string) (filled string, template bool, err error) {
+func harborValue(value string, environ map[string]string) (string, error) {
 	match := harborVariable.FindStringSubmatch(value)
 	if match == nil {
-		return value, false, nil
+		return value, nil
 	}
 	if given, ok := environ[match[1]]; ok {
-		return given, true, nil
+		return given, nil
 	}
 	if match[2] == "" {
-		return "", true, fmt.Errorf("the variable %s is not set, and %s has no default", match[1], value)
+		return "", fmt.Errorf("the variable %s is not set, and %s has no default", match[1], value)
 	}
-	return match[3], true, nil
+	return match[3], nil
 }
