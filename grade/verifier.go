@@ -159,8 +159,11 @@ func readRewards(dir string) ([]Row, error) {
 	content, err := root.ReadFile("reward.json")
 	switch {
 	case err == nil:
-		if err := json.Unmarshal(content, &rewards); err != nil || len(rewards) == 0 {
-			return nil, fmt.Errorf("the verifier's reward.json is not an object of numbers: %v", err)
+		if err := json.Unmarshal(content, &rewards); err != nil {
+			return nil, fmt.Errorf("the verifier's reward.json is not an object of numbers: %w", err)
+		}
+		if len(rewards) == 0 {
+			return nil, errors.New("the verifier's reward.json is not an object of numbers: it is empty")
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		if content, err = root.ReadFile("reward.txt"); err != nil {
