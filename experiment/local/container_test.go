@@ -102,7 +102,7 @@ func TestCellsShareOneBuild(t *testing.T) {
 			"}\nuser: agent\nworkdir: /home/agent/work\n",
 		"env/Dockerfile": "FROM ubuntu:24.04\nCOPY made.txt /made.txt\n" +
 			"RUN mkdir -p /home/agent/work && date +%N > /home/agent/work/built.txt\n",
-		"env/made.txt":   "made\n",
+		"env/made.txt": "made\n",
 	})
 	t.Cleanup(func() {
 		name := sandbox.BuiltName(family.Tasks[0].Settings.Environment.Content)
