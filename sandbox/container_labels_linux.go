@@ -96,8 +96,8 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// removeContainers kills and removes containers; those that are gone need nothing. podman refuses to
-// kill one that ends by itself at that moment, and removes it when it is asked again.
+// removeContainers kills and removes containers; those that are gone need nothing. podman refuses
+// to kill one that ends by itself at that moment, and removes it when it is asked again.
 func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil

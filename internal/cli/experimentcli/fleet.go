@@ -32,8 +32,8 @@ type Fleet struct {
 	isolation string
 }
 
-// OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the machine.
-// It returns nil where there is no URL.
+// OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the
+// machine. It returns nil where there is no URL.
 func OpenFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
 	calls *console.Gateway,
 ) (*Fleet, error) {
@@ -115,8 +115,8 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 	return outcome, errors.Join(err, executor.Close())
 }
 
-// providerOf names the service that an arm's model is asked of: the host of its URL, or who made the
-// protocol that the agent speaks.
+// providerOf names the service that an arm's model is asked of: the host of its URL, or who made
+// the protocol that the agent speaks.
 func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
 	if u, err := url.Parse(arm.ModelURL); err == nil && u.Host != "" {
 		return u.Host
