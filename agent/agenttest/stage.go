@@ -96,7 +96,7 @@ func NewStageIn(t testing.TB, dir string, a agent.Agent, model string, script Tu
 // many: agents wait most of the time, for their model, for their commands and between attempts.
 func Overlap() {
 	flag.Parse()
-	const name, many = "test.parallel", "6"
+	const name, many = "test.parallel", "4"
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	if !given {

@@ -124,8 +124,10 @@ func TestALife(t *testing.T) {
 		if strings.Contains(strings.Join(s.Events(), "\n"), "s3cr3t-token") {
 			t.Error("the stream has the token of the tool server")
 		}
-		if got := s.Session(); counted(got, session.ToolBash) != 1 || got.Turns != 4 {
-			t.Errorf("%d shell calls, %d turns", counted(got, session.ToolBash), got.Turns)
+		// An agent that is slow is cancelled before it has reported the command that it runs.
+		got := s.Session()
+		if calls := counted(got, session.ToolBash); calls > 1 || got.Turns != 3+calls {
+			t.Errorf("%d shell calls, %d turns", calls, got.Turns)
 		}
 	})
 }
