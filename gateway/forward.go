@@ -251,7 +251,7 @@ func (x *exchange) passWhole(
 	}
 }
 
-// firstByte returns what is to be called for every piece of a reply: it notes when the first came.
+// firstByte returns a function to call for each piece of a reply; it records the first arrival.
 func (x *exchange) firstByte(alive func()) func() {
 	first := true
 	return func() {

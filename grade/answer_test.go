@@ -105,7 +105,10 @@ func TestChecksOfAnAnswer(t *testing.T) {
 
 func TestAThresholdIsEnough(t *testing.T) {
 	t.Parallel()
-	rows := []Row{Classify([]byte(`{"test":"a","pass":true,"weight":3}`)), Classify([]byte(`{"test":"b","pass":false}`))}
+	rows := []Row{
+		Classify([]byte(`{"test":"a","pass":true,"weight":3}`)),
+		Classify([]byte(`{"test":"b","pass":false}`)),
+	}
 	gate := Classify([]byte(`{"test":"g","pass":false,"gate":true}`))
 	for _, test := range []struct {
 		threshold float64

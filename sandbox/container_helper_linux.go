@@ -37,7 +37,7 @@ func holdContainer() int {
 	if len(os.Args) > 2 {
 		return moveFiles(os.Args[1], os.Args[2:])
 	}
-	// With handlers for everything, no process in the container can end us.
+	// Handle every signal, so that no process in the container can kill this one.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
 	closeAllOnExec()
@@ -102,7 +102,7 @@ func (h *insideHolder) start(id int, files []*os.File) {
 	_ = cmd.Process.Release()
 }
 
-// reap waits for every process that has ended, and reports those that were asked for.
+// reap collects every process that has exited and reports the exits of those we were asked to run.
 func (h *insideHolder) reap() {
 	h.starting.Lock()
 	defer h.starting.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// link is a TCP connection to the hub that can be cut: what is sent is lost, and nobody is told.
+// link is a TCP connection to the hub. Once cut, it drops what is sent and reports no error.
 type link struct {
 	listener net.Listener
 	to       string

@@ -13,7 +13,7 @@ import (
 // after the trace was opened once.
 func TestGigabyte(t *testing.T) {
 	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("make bench-view measures it")
+		t.Skip("benchmarks run with make bench-view (FIT_BENCH=1)")
 	}
 	b := chromium(t)
 	path := filepath.Join(t.TempDir(), "trace.ndjson")

@@ -10,7 +10,7 @@ import (
 // The pictures of the documentation are made from the demo by make pictures.
 func TestPictures(t *testing.T) {
 	if os.Getenv("FIT_VIEW_PICTURES") == "" {
-		t.Skip("make pictures draws the pictures of the documentation")
+		t.Skip("the pictures of the documentation are drawn by make pictures (FIT_VIEW_PICTURES=1)")
 	}
 	b, dir := chromium(t), t.TempDir()
 	cmd := fitCommand(t, "demo")

@@ -109,7 +109,7 @@ func TestLongLine(t *testing.T) {
 	b.run(t, "permalink", map[string]any{"url": url, "at": 2, "text": "after the long line"})
 }
 
-// manyTurns is smaller than the hundred thousand of make bench-view.
+// manyTurns is enough for a long trace; make bench-view opens a gigabyte.
 var manyTurns = testenv.Size(20_000, 5_000)
 
 func TestLongTrace(t *testing.T) {

@@ -33,7 +33,7 @@ type Fleet struct {
 }
 
 // OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the
-// machine. It returns nil where there is no URL.
+// machine. It returns nil if url is empty.
 func OpenFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
 	calls *console.Gateway,
 ) (*Fleet, error) {
