@@ -43,8 +43,8 @@ type Config struct {
 	// Isolation is how attempts are isolated where the setup does not say; empty: as each worker
 	// can.
 	Isolation string
-	Faults    []byte // the plan of faults; empty: none
-	Lease     time.Duration
+	Faults    []byte        // the plan of faults; empty: none
+	Lease     time.Duration // 0: the fleet's
 	// Secrets are values that must not travel, by name.
 	Secrets  map[string]string
 	Redactor *redact.Redactor // nil: none
@@ -100,7 +100,10 @@ type waiting struct {
 // New publishes an experiment and begins to read the results of its attempts.
 func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if cfg.Lease <= 0 {
-		cfg.Lease = defaultLease
+		var err error
+		if cfg.Lease, err = cfg.Hub.lease(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Note == nil {
 		cfg.Note = func(string) {}

@@ -176,6 +176,43 @@ func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
 	return err
 }
 
+// minLease is the shortest lease: workers report six times within it.
+const minLease = time.Second
+
+// SetLease sets how long an attempt stays with a worker that does not report, for experiments that
+// begin from now on.
+func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
+	if lease < minLease {
+		return fmt.Errorf("lease %s: want %s or more", lease, minLease)
+	}
+	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return err
+	}
+	_, err = kv.Put(ctx, leaseKey, []byte(lease.String()))
+	return err
+}
+
+// lease returns what SetLease has set, or the default.
+func (h *Hub) lease(ctx context.Context) (time.Duration, error) {
+	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return 0, err
+	}
+	entry, err := kv.Get(ctx, leaseKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return defaultLease, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	lease, err := time.ParseDuration(string(entry.Value()))
+	if err != nil || lease < minLease {
+		return 0, fmt.Errorf("the fleet's lease is %.20q; set it with fit fleet serve --lease", entry.Value())
+	}
+	return lease, nil
+}
+
 // Drain asks a worker to take no more attempts and to leave when those it has are done.
 func (h *Hub) Drain(ctx context.Context, worker string) error {
 	workers, err := h.Workers(ctx)

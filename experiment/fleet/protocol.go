@@ -189,6 +189,7 @@ const (
 	poolPrefix    = "pool."
 	capPrefix     = "cap."
 	drainPrefix   = "drain."
+	leaseKey      = "lease"
 )
 
 // capKey names the cap of a provider, whose name may hold what keys may not.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -28,6 +29,8 @@ type Console struct {
 	Dir string
 	// Version is what --version prints.
 	Version string
+	// Now is the clock of what is recorded; nil is the system's.
+	Now func() time.Time
 
 	prices *price.Table // of a price file; nil is the built-in table
 }

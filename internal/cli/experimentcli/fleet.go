@@ -176,6 +176,7 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		Dir:       dir,
 		FreeSpace: func() error { return local.FreeSpace(dir, os.TempDir()) },
 		Note:      opts.Note,
+		Now:       con.Now,
 		Executor: func(ctx context.Context, job fleet.Job) (fleet.Attempts, error) {
 			return localAttempts(ctx, machine, job)
 		},

@@ -27,6 +27,7 @@ func Machine(con *console.Console, registry *agent.Registry) *local.Machine {
 		Host:     Host(con),
 		Prices:   con.Prices(),
 		Redactor: Redactor(con, registry),
+		Now:      con.Now,
 	}
 }
 

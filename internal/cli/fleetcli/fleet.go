@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,7 @@ func note(con *console.Console) func(string) {
 
 func newServe(con *console.Console) *cobra.Command {
 	var listen, public, dir, cluster string
+	var lease time.Duration
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the hub of a fleet and print how to join it",
@@ -70,19 +72,15 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cluster != "" {
-				return prepareCluster(cmd.Context(), con, cluster)
+				return prepareCluster(cmd.Context(), con, cluster, lease)
 			}
 			hub, err := startServer(con, listen, public, dir)
 			if err != nil {
 				return err
 			}
 			defer hub.Close()
-			own, err := experimentcli.Dial(cmd.Context(), con, hub.URL(), "hub")
-			if err != nil && public == "" {
+			if err := prepare(cmd.Context(), con, hub.URL(), lease); err != nil && (public == "" || lease != 0) {
 				return err
-			}
-			if err == nil {
-				own.Close()
 			}
 			fmt.Fprintf(con.Stdout, "%s\n", hub.URL())
 			fmt.Fprintf(con.Stderr, "workers join with:   fit fleet work '%s' --slots 4\n"+
@@ -96,6 +94,8 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 	flags.StringVar(&public, "public", "", "`ADDRESS` that the URL names, where others reach the hub by another one")
 	flags.StringVar(&dir, "dir", "",
 		"directory of the token, the certificate and the queue (default: in the user's cache)")
+	flags.DurationVar(&lease, "lease", 0, "how long a cell stays with a worker that does not report; another one "+
+		"then takes it over (default: what was set before, else 30s)")
 	flags.StringVar(&cluster, "nats", "",
 		"`URL` of an existing NATS cluster with JetStream to prepare; no hub is started")
 	return cmd
@@ -112,13 +112,27 @@ func startServer(con *console.Console, listen, public, dir string) (*fleet.Serve
 	return hub, nil
 }
 
-// prepareCluster makes the stores of a fleet on an existing cluster.
-func prepareCluster(ctx context.Context, con *console.Console, url string) error {
+// prepare makes the stores of a fleet, and sets its lease unless that is 0.
+func prepare(ctx context.Context, con *console.Console, url string, lease time.Duration) error {
 	hub, err := experimentcli.Dial(ctx, con, url, "hub")
 	if err != nil {
 		return err
 	}
-	hub.Close()
+	defer hub.Close()
+	if lease == 0 {
+		return nil
+	}
+	if err := hub.SetLease(ctx, lease); err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return nil
+}
+
+// prepareCluster makes the stores of a fleet on an existing cluster.
+func prepareCluster(ctx context.Context, con *console.Console, url string, lease time.Duration) error {
+	if err := prepare(ctx, con, url, lease); err != nil {
+		return err
+	}
 	fmt.Fprintf(con.Stderr, "the cluster is ready; use its URL where others use that of fit fleet serve\n")
 	return nil
 }
