@@ -133,7 +133,8 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 		return err
 	}
 	if cfg.Key != nil && !d.ledger.Signs() {
-		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the records that were there")
+		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the records that were there, "+
+			"or it has signed more of them")
 	}
 	return nil
 }

@@ -31,14 +31,19 @@ func writeNote(path string, n note) error {
 	if err != nil {
 		return err
 	}
-	temporary := notePath(path) + ".new"
-	if err := os.WriteFile(temporary, append(content, '\n'), 0o600); err != nil {
-		return fmt.Errorf("note the head of the ledger: %w", err)
-	}
-	if err := os.Rename(temporary, notePath(path)); err != nil {
+	if err := replaceFile(notePath(path), string(content)+"\n"); err != nil {
 		return fmt.Errorf("note the head of the ledger: %w", err)
 	}
 	return nil
+}
+
+// replaceFile writes a file so that a reader sees its old content or its new one.
+func replaceFile(path, content string) error {
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
 }
 
 // readNote returns the note of a ledger; nil where there is none, such as beside a ledger that was

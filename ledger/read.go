@@ -3,6 +3,7 @@ package ledger
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ type Contents struct {
 	Lines int
 	// SignedBy is the id of the key that signed all records; empty where none did.
 	SignedBy string
+
+	first  string         // the hash of the first sealed line, which names the ledger
+	hashes map[string]int // line of each sealed hash: tells an insertion from a removal
 
 	noted        *note
 	headAtNote   string // the head where the note says that the ledger ended
@@ -111,15 +115,15 @@ func Scan(r io.Reader, visit func(*Record) error) (*Contents, error) {
 // scanner follows the chain of a ledger.
 type scanner struct {
 	*Contents
-	hashes     map[string]int // line of each sealed hash: tells an insertion from a removal
-	garbage    []byte         // since the last sealed line, line breaks included
+	garbage    []byte // since the last sealed line, line breaks included
 	garbageAt  int
 	experiment string
 	seen       map[Key]int
 }
 
 func (c *Contents) scan(r io.Reader, visit func(*Record) error) error {
-	s := &scanner{Contents: c, hashes: map[string]int{}, seen: map[Key]int{}}
+	c.hashes = map[string]int{}
+	s := &scanner{Contents: c, seen: map[Key]int{}}
 	reader := bufio.NewReaderSize(r, 256<<10)
 	for {
 		line, whole, err := readLine(reader)
@@ -216,7 +220,7 @@ func (s *scanner) link(found links, intact bool, experiment string) bool {
 		want = Genesis(experiment)
 		s.experiment = experiment
 	}
-	defer func() { s.Head, s.hashes[found.hash] = found.hash, s.Lines }()
+	defer s.end(found.hash)
 	if !intact {
 		s.problem(Changed, "the content does not fit the hash")
 		return false
@@ -226,6 +230,12 @@ func (s *scanner) link(found links, intact bool, experiment string) bool {
 		return s.Head != "" // the line itself is as it was written; its neighbours are not, and are reported
 	}
 	return true
+}
+
+// end makes a sealed line the end of the chain.
+func (s *scanner) end(hash string) {
+	s.Head, s.hashes[hash] = hash, s.Lines
+	s.first = cmp.Or(s.first, hash)
 }
 
 // broken reports why a line does not follow the one before it.
@@ -254,7 +264,7 @@ func (s *scanner) recovered(line []byte, found links, intact bool) {
 		s.Recovered++
 	}
 	if s.Head == "" && intact { // the very first line was torn: the recovery begins the chain
-		s.Head, s.hashes[found.hash] = found.hash, s.Lines
+		s.end(found.hash)
 		return
 	}
 	s.link(found, intact, s.experiment)

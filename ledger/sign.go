@@ -15,6 +15,7 @@ import (
 // so that someone who changes a ledger and seals it again cannot sign it.
 type SigningKey struct {
 	private ed25519.PrivateKey
+	heads   string // the directory beside the key's file with the last head it signed of each ledger
 }
 
 // LoadKey reads the key in a file.
@@ -27,7 +28,7 @@ func LoadKey(path string) (*SigningKey, error) {
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("%s is not a key that signs ledgers; move it away to get a new one", path)
 	}
-	return &SigningKey{private: ed25519.NewKeyFromSeed(seed)}, nil
+	return &SigningKey{private: ed25519.NewKeyFromSeed(seed), heads: path + ".heads"}, nil
 }
 
 // CreateKey reads the key in a file, and makes one on first use.
@@ -59,6 +60,27 @@ func CreateKey(path string) (*SigningKey, error) {
 func (k *SigningKey) ID() string {
 	public, _ := k.private.Public().(ed25519.PublicKey)
 	return hex.EncodeToString(public)
+}
+
+// remember keeps the last head of a ledger with the key. A run directory that is put back to an
+// older state brings its older note along, with a valid signature; the key knows better. Where its
+// directory cannot be written it does not, and results are still worth keeping.
+func (k *SigningKey) remember(first, head string) {
+	if os.MkdirAll(k.heads, 0o700) == nil {
+		_ = replaceFile(filepath.Join(k.heads, first), head+"\n")
+	}
+}
+
+// Older reports whether a ledger lacks the last record that the key has signed of it: the ledger
+// was put back to an older state, or another copy of it was continued. A ledger is known by its
+// first line, so one without a line is never older.
+func (k *SigningKey) Older(c *Contents) bool {
+	content, err := os.ReadFile(filepath.Join(k.heads, c.first))
+	if err != nil || c.first == "" {
+		return false
+	}
+	head := strings.TrimSpace(string(content))
+	return head != "" && c.hashes[head] == 0
 }
 
 // sign adds the key and a signature to a note.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,8 @@ type Config struct {
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
 	// Key signs the head of the ledger with every record; nil leaves it unsigned. A ledger whose
-	// records it has not signed stays unsigned: nobody knows who wrote them.
+	// records it has not signed stays unsigned, as nobody knows who wrote them, and so does one that
+	// lacks records it has signed.
 	Key *SigningKey
 	// NoSync leaves out the sync after every record, for tests that write many.
 	NoSync bool
@@ -38,9 +40,11 @@ type Writer struct {
 	path string
 	cfg  Config
 	head string
-	size int64
-	err  error
-	seen map[Key]bool
+	// first is the hash of the first line, by which the key knows the ledger.
+	first string
+	size  int64
+	err   error
+	seen  map[Key]bool
 }
 
 // Open opens a ledger for appending, creating it if need be, and hands every record that is already
@@ -109,14 +113,15 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 	if err := contents.Damage(w.path); err != nil {
 		return err
 	}
-	if w.cfg.Key != nil && contents.records > 0 && contents.SignedBy != w.cfg.Key.ID() {
+	if key := w.cfg.Key; key != nil && contents.records > 0 && (contents.SignedBy != key.ID() || key.Older(contents)) {
 		w.cfg.Key = nil
 	}
+	w.first = contents.first
 	return nil
 }
 
-// Signs reports whether the writer signs the ledger: it has a key, and the key has signed all the
-// records that were there.
+// Signs reports whether the writer signs the ledger: it has a key, and the records that were there
+// are those that the key has signed, up to the last.
 func (w *Writer) Signs() bool { return w.cfg.Key != nil }
 
 func (w *Writer) reread() (*Contents, error) {
@@ -217,6 +222,10 @@ func (w *Writer) Append(r *Record) error {
 	if err != nil {
 		w.err = fmt.Errorf("append to ledger: %w", err)
 		return w.err
+	}
+	w.first = cmp.Or(w.first, hash)
+	if w.cfg.Key != nil {
+		w.cfg.Key.remember(w.first, hash)
 	}
 	r.Prev, r.Hash = w.head, hash
 	w.head = hash

@@ -174,6 +174,35 @@ func TestResealingIsNoticed(t *testing.T) {
 	c.want(0, "list", "out", "--verify", "--key", good.SignedBy)
 }
 
+// An older ledger with its older head is signed as well as it ever was; the key knows a newer one.
+func TestALedgerThatWasPutBackIsNoticed(t *testing.T) {
+	c, run := tiny(t, 2)
+	c.want(0, with(run, "--runs", "1")...)
+	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
+	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	older := map[string][]byte{path: nil, head: nil}
+	for name := range older {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		older[name] = content
+	}
+	c.want(0, with(run, "--runs", "2")...)
+	c.want(0, "list", "out", "--verify")
+	for name, content := range older {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "older than the last state that your key signed")
+	// To run the missing cells again does not make it good.
+	c.want(0, with(run, "--runs", "2")...)
+	c.contains(c.stderr, "the results are not signed")
+	c.want(1, "list", "out", "--verify")
+}
+
 func headOf(t *testing.T, note []byte) string {
 	t.Helper()
 	var parsed struct {

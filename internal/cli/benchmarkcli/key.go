@@ -9,15 +9,20 @@ import (
 )
 
 // checkSigner says who signed a ledger. It refuses a signature by a key that is neither the user's
-// nor the one that is trusted, and a ledger without one: whoever changes a ledger can remove it.
-func checkSigner(con *console.Console, path, signer, trusted string) error {
-	own := ""
+// nor the one that is trusted, a ledger without one, because whoever changes a ledger can remove
+// it, and a ledger that lacks records which the user's key has signed.
+func checkSigner(con *console.Console, path string, contents *ledger.Contents, trusted string) error {
+	own, older := "", false
 	if at := experimentcli.KeyPath(con); at != "" {
 		if key, err := ledger.LoadKey(at); err == nil {
-			own = key.ID()
+			own, older = key.ID(), key.Older(contents)
 		}
 	}
-	switch signer {
+	if older {
+		return console.Exitf(console.ExitNegative, "%s is older than the last state that your key signed: it was put back, "+
+			"or another copy of it was continued", path)
+	}
+	switch signer := contents.SignedBy; signer {
 	case "":
 		return console.Exitf(console.ExitNegative, "%s is not signed, so a complete rewrite would not be detected",
 			path)

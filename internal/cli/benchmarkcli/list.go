@@ -77,7 +77,7 @@ func verifyRuns(con *console.Console, dir, key string) error {
 		path := filepath.Join(at, experiment.LedgerFile)
 		contents, err := ledger.ReadFile(path)
 		if err == nil {
-			err = checkSigner(con, path, contents.SignedBy, key)
+			err = checkSigner(con, path, contents, key)
 		}
 		if err != nil {
 			return err
