@@ -462,10 +462,10 @@ func (e *engine) finish(done finished) error {
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})
 	case record.ErrorClass == ledger.ErrorBudget:
-		if whole := e.cfg.Budgets.Experiment; whole.USD > 0 || whole.Tokens > 0 {
-			e.stop(OverBudget, record.ErrorMessage)
-		} else {
+		if record.BudgetOf == ledger.BudgetArm {
 			e.spentArm[done.cell.Arm] = record.ErrorMessage
+		} else {
+			e.stop(OverBudget, record.ErrorMessage)
 		}
 		e.queue = append(e.queue, waiting{cell: done.cell})
 	default:

@@ -22,10 +22,16 @@ const (
 	ErrorGrader      = "grader"      // the grader is not healthy on the base snapshot either
 	ErrorJudge       = "judge"       // the judge did not conclude
 	ErrorInterrupted = "interrupted" // the harness was stopped or killed
-	ErrorBudget      = "budget"      // the experiment's budget was used up
+	ErrorBudget      = "budget"      // the budget of the experiment or of the arm was used up
 	ErrorSandbox     = "sandbox"     // the sandbox could not be started any more
 	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
 	ErrorInternal    = "internal"
+)
+
+// The values of Record.BudgetOf.
+const (
+	BudgetArm        = "arm"
+	BudgetExperiment = "experiment"
 )
 
 // Key identifies an attempt within an experiment.
@@ -74,6 +80,9 @@ type Record struct {
 	Seed           uint64          `json:"seed"`
 	ErrorClass     string          `json:"errorClass,omitempty"`
 	ErrorMessage   string          `json:"errorMessage,omitempty"`
+	// BudgetOf says whose budget was used up, where the class is budget: BudgetArm or
+	// BudgetExperiment.
+	BudgetOf string `json:"budgetOf,omitempty"`
 	// the attempts at this cell so far that ended in an error of the model's service which only the
 	// agent's own process reported, after it could run commands: it may have been forged
 	Unverified   int              `json:"unverifiedErrors,omitempty"`

@@ -149,6 +149,10 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	case ctx.Err() != nil:
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
 	case empty != nil && end.reason != session.OutcomeSuccess:
+		a.record.BudgetOf = ledger.BudgetArm
+		if empty.Account == a.whole {
+			a.record.BudgetOf = ledger.BudgetExperiment
+		}
 		a.fail(ctx, ledger.ErrorBudget, fmt.Errorf("%w%s", empty, experiment.LargerBudget))
 	case errors.As(err, &noModel):
 		a.fail(ctx, ledger.ErrorAuth, err)

@@ -109,6 +109,52 @@ func TestACellsBudgetEndsTheAgentAndNotTheGrade(t *testing.T) {
 	}
 }
 
+// An arm that has spent its budget ends, and the others go on; where the experiment has spent its
+// own, all of them end. The bounds are there at once, and each refuses a call in the middle of a
+// cell.
+func TestTheBudgetsOfAnArmAndOfTheExperiment(t *testing.T) {
+	spends := `{"usage":{"input":1000,"output":100},"turns":[` +
+		strings.Repeat(`{"calls":[{"bash":"true"}]},`, 5) + `{"text":"done"}]}`
+	saves := `{"usage":{"input":100,"output":10},` + solves[1:]
+	arms := []experiment.Arm{
+		{Name: "dear", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, spends)},
+		{Name: "cheap", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: serveScript(t, saves)},
+	}
+	for name, test := range map[string]struct {
+		budgets experiment.Budgets
+		of      string
+		most    int // cells of the cheap arm
+		least   int
+	}{
+		"of the arm": {
+			experiment.Budgets{Arm: experiment.Budget{Tokens: 3500}, Experiment: experiment.Budget{Tokens: 1_000_000}},
+			ledger.BudgetArm, 3, 3,
+		},
+		"of the experiment": {
+			experiment.Budgets{Arm: experiment.Budget{Tokens: 1_000_000}, Experiment: experiment.Budget{Tokens: 3500}},
+			ledger.BudgetExperiment, 1, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms, Runs: 3})
+			tr.budgets = test.budgets
+			_, outcome, records := execute(t, tr, 1)
+			passed := 0
+			for _, r := range records {
+				switch {
+				case r.Arm == "cheap" && r.Verdict == ledger.Pass:
+					passed++
+				case r.ErrorClass != ledger.ErrorBudget || r.BudgetOf != test.of:
+					t.Errorf("%s: %s %s of %q: %s", r.Key(), r.Verdict, r.ErrorClass, r.BudgetOf, r.ErrorMessage)
+				}
+			}
+			if outcome.Status != experiment.OverBudget || passed > test.most || passed < test.least {
+				t.Errorf("%s: %s; %d cells of the cheap arm passed", outcome.Status, outcome.Reason, passed)
+			}
+		})
+	}
+}
+
 func TestTroubleOfTheServiceIsMissingData(t *testing.T) {
 	for name, test := range map[string]struct{ script, class string }{
 		"wrong key":  {`{"key":"the-right-one","turns":[{"text":"hello"}]}`, ledger.ErrorAuth},

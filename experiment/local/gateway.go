@@ -191,7 +191,7 @@ func (a *attempt) throughGateway() agent.Gateway {
 
 // outOfMoney returns the error with which a call was refused because not the cell, but its arm or
 // the experiment has spent its budget; nil if none was.
-func (a *attempt) outOfMoney() error {
+func (a *attempt) outOfMoney() *gateway.BudgetError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, seat := range a.seats {

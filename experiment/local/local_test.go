@@ -103,6 +103,7 @@ func testMachine() *Machine {
 type trial struct {
 	*experiment.Prepared
 	machine *Machine
+	budgets experiment.Budgets
 }
 
 // prepared is an experiment with the built-in agent on a scripted model.
@@ -121,7 +122,7 @@ func preparedOn(t testing.TB, machine *Machine, family *task.Family, setup exper
 	if err != nil {
 		t.Fatal(err)
 	}
-	return trial{p, machine}
+	return trial{Prepared: p, machine: machine}
 }
 
 // open makes the executor of a trial in a run directory; both are closed at the end of the test at
@@ -141,6 +142,7 @@ func (tr trial) open(t testing.TB, path string) (*experiment.Directory, *Executo
 		Machine:   tr.machine,
 		Artefacts: dir,
 		Work:      work,
+		Budgets:   tr.budgets,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +160,13 @@ func execute(t testing.TB, tr trial, concurrency int) (string, experiment.Outcom
 	t.Helper()
 	path := t.TempDir()
 	dir, executor := tr.open(t, path)
-	outcome, err := experiment.Run(t.Context(), dir,
-		experiment.Config{Executor: executor, Concurrency: concurrency, BreakAfter: -1, Attempts: 1})
+	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{
+		Executor:    executor,
+		Concurrency: concurrency,
+		BreakAfter:  -1,
+		Attempts:    1,
+		Budgets:     tr.budgets,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +246,7 @@ func TestAPreparedExperimentTravelsAsJSON(t *testing.T) {
 	if diff := cmp.Diff(tr.Prepared, &read, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
-	_, outcome, records := execute(t, trial{&read, testMachine()}, 1)
+	_, outcome, records := execute(t, trial{Prepared: &read, machine: testMachine()}, 1)
 	if outcome.Status != experiment.Complete || records[0].Verdict != ledger.Pass {
 		t.Errorf("%+v %+v", outcome, records)
 	}
