@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -40,7 +41,7 @@ func (x *exchange) meet(w http.ResponseWriter, fault Fault, forward func(http.Re
 			w.Header().Set("Retry-After", strconv.Itoa(int(fault.RetryAfter.Seconds())))
 		}
 		x.call.Status = fault.Status
-		writeError(w, x.route.protocol, fault.Status, http.StatusText(fault.Status))
+		writeError(w, x.route.protocol, fault.Status, cmp.Or(http.StatusText(fault.Status), "Overloaded"))
 	default:
 		broken := &faultWriter{ResponseWriter: w, ctx: x.r.Context(), fault: fault}
 		forward(broken)

@@ -203,44 +203,6 @@ func TestModelTroubleThatPasses(t *testing.T) {
 	})
 }
 
-func TestModelTroubleThatStays(t *testing.T) {
-	t.Parallel()
-	kinds := map[int][]session.ErrorKind{
-		429: {session.ErrorRateLimit},
-		500: {session.ErrorOverloaded, session.ErrorAPI}, // some agents only say that something went wrong
-		529: {session.ErrorOverloaded, session.ErrorAPI},
-	}
-	for status, want := range kinds {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t, turn{
-					"text":  "Never said.",
-					"fault": turn{"status": status, "message": trouble[status], "retry_after": "0"},
-				}))
-				retries := 0
-				r.config.Retries = &retries
-				result, s := r.run("Do it")
-				if result.Success || result.Outcome != session.OutcomeProvider || result.Err == nil {
-					t.Errorf("result: success %v, outcome %q, error %v", result.Success, result.Outcome, result.Err)
-				}
-				if s.Outcome != session.OutcomeProvider {
-					t.Errorf("session's outcome: %q", s.Outcome)
-				}
-				found := 0
-				for _, kind := range want {
-					found += len(errorsOf(s, kind))
-				}
-				if found == 0 {
-					t.Errorf("no error of kind %v in the session", want)
-				}
-				if _, reached := milestones(s)[session.TaskCompletion]; reached {
-					t.Error("the task is said to be completed")
-				}
-			})
-		})
-	}
-}
-
 func TestMaxTurns(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		if a.Info().Capabilities.MaxTurns == agent.Unsupported {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,6 +83,9 @@ type rig struct {
 	writer *trace.Writer
 	calls  atomic.Int64    // that went through the gateway
 	kept   *gateway.Record // of those calls; nil: nobody keeps them
+	faults *gateway.Faults // that those calls meet
+	mu     sync.Mutex
+	met    map[string]int // how often each fault was met
 }
 
 // scriptName is the name of the script for those who ask for it by name.
@@ -97,7 +101,7 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	url := scriptedtest.ServeAll(t, map[string]string{"": script, scriptName: script}, scripted.Options{})
 	env := environ(t)
 	installation := agenttest.Find(t, a, agent.Host{Environ: env, CacheDir: probeCache(t)})
-	r := &rig{t: t, agent: a, trace: filepath.Join(t.TempDir(), "trace.ndjson")}
+	r := &rig{t: t, agent: a, trace: filepath.Join(t.TempDir(), "trace.ndjson"), met: map[string]int{}}
 	var err error
 	if r.writer, err = trace.Open(r.trace, trace.Config{}); err != nil {
 		t.Fatal(err)
@@ -121,9 +125,11 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 		Gateway: agent.Gateway{Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
 			member := gateway.Member{
 				Name:      lane,
+				FaultKey:  "run",
 				Upstreams: upstreams,
-				OnCall:    func(modelcalls.Call) { r.calls.Add(1) },
+				OnCall:    r.called,
 			}
+			proxy.Config.Faults = r.faults
 			if r.kept != nil {
 				if err := r.kept.Enter(&member, cfg.OwnDirs()); err != nil {
 					return nil, err
@@ -175,6 +181,16 @@ func workspace(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+// called counts a call that has ended.
+func (r *rig) called(c modelcalls.Call) {
+	r.calls.Add(1)
+	if c.Outcome == modelcalls.Fault {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.met[c.Error]++
+	}
 }
 
 func (r *rig) record(event []byte) {
