@@ -36,8 +36,18 @@ func TestAHookThatDiesAtRandomBlamesNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			count, _ := counting(t)
 			script := count + dies + "\necho '{\"test\":\"a\",\"pass\":true}' >&3\n"
-			hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(grade.VerdictError, "flaky")
+			result := hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(grade.VerdictError, "flaky")
+			wantUnverified(t, result, name)
 		})
+	}
+}
+
+// wantUnverified checks that an error which the work alone brings about is one that its agent may
+// have chosen.
+func wantUnverified(t *testing.T, result grade.Result, name string) {
+	t.Helper()
+	if want := strings.Contains(name, "work only"); result.Grade.Unverified != want {
+		t.Errorf("unverified is %t, want %t", result.Grade.Unverified, want)
 	}
 }
 
@@ -77,7 +87,8 @@ func TestAHiddenTestThatDiesAtRandomBlamesNobody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			content, _ := dyingTest(t, dies)
-			newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictError, "flaky")
+			result := newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictError, "flaky")
+			wantUnverified(t, result, name)
 		})
 	}
 }

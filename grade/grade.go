@@ -83,6 +83,9 @@ type Grade struct {
 	Malformed int      `json:"malformed,omitempty"`
 	Healthy   bool     `json:"healthy"`
 	Reason    string   `json:"reason,omitempty"`
+	// Unverified is set on an error that the agent's work may have brought about: the grader broke
+	// with it and then worked, and never broke without it.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
 // Invariants is what the invariants hook said.

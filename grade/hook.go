@@ -104,13 +104,19 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 			return health{}, err
 		}
 		if again.trouble() == "" {
-			return flaky(broken, "run again on the same files it works"), nil
+			return worksAgain(broken), nil
 		}
 	}
 }
 
 func flaky(broken, why string) health {
 	return health{broken: broken + ", and it is flaky: " + why, ours: true}
+}
+
+func worksAgain(broken string) health {
+	h := flaky(broken, "run again on the same files it works")
+	h.works = true
+	return h
 }
 
 // unrecorded returns the same grading without a place for artefacts.

@@ -243,7 +243,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 			return err
 		}
 		if !again.broke() && !again.silent() {
-			found.health = flaky(broken, "run again on the same files it works")
+			found.health = worksAgain(broken)
 			return nil
 		}
 	}

@@ -102,6 +102,9 @@ type health struct {
 	// ours is set when the grader does not do its work without the agent either: then nothing was
 	// measured.
 	ours bool
+	// works is set when the grader broke with the agent's work and then worked with the same files,
+	// and never broke without them: chance, or programs of the agent that choose when to break it.
+	works bool
 }
 
 func (h health) ok() bool { return h.broken == "" }
@@ -125,7 +128,7 @@ func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 	}
 	switch {
 	case !h.ok() && h.ours:
-		grade.Verdict, grade.Reason = VerdictError, h.broken
+		grade.Verdict, grade.Reason, grade.Unverified = VerdictError, h.broken, h.works
 	case !h.ok():
 		grade.Verdict, grade.Reason = VerdictFail, h.broken
 	case tally.Checks() == 0:

@@ -107,8 +107,7 @@ type Totals struct {
 	Skipped int `json:"skipped"`
 	Planned int `json:"planned"`
 	Missing int `json:"missing"` // planned runs without a verdict, errors included
-	// Unverified counts the runs with an error of the model's service that the agent may have
-	// forged.
+	// Unverified counts the runs with an error that the agent may have forged.
 	Unverified int `json:"unverifiedErrors,omitempty"`
 	Passed     int `json:"passed"`
 	// TasksPassing counts the tasks all of whose runs passed.

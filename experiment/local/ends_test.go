@@ -65,6 +65,22 @@ func TestAPreflightThatFailsIsMissingData(t *testing.T) {
 	}
 }
 
+// A program that kills the hook which runs it, the first time only, gets another attempt: its agent
+// has chosen to be missing.
+func TestAnAgentThatBreaksItsGraderNowAndThenIsNotSimplyMissing(t *testing.T) {
+	family := oneTask(t, map[string]string{
+		"tasks/answer/task.yaml": "isolation: none\n",
+		"tasks/answer/hooks/invariants.sh": "#!/bin/sh\n[ ! -e ask ] || sh ask $$\n" +
+			"echo '{\"test\":\"answer\",\"pass\":true}' >&3\n",
+	})
+	mark := filepath.Join(t.TempDir(), "been")
+	script := fmt.Sprintf(`{"turns":[{"calls":[{"write":"ask","content":"mkdir %s && kill -9 $1"}]},{"text":"done"}]}`, mark)
+	r, _ := attemptOf(t, family, script, experiment.Setup{})
+	if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorGrader || r.Unverified != 1 {
+		t.Errorf("verdict %s, class %s (%s), unverified %d", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Unverified)
+	}
+}
+
 func TestAnAgentThatDoesBadlyIsGradedLikeAnyOther(t *testing.T) {
 	family := oneTask(t, nil)
 	for name, test := range map[string]struct {

@@ -521,6 +521,9 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
 	default:
 		r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorGrader, g.Reason
+		if g.Unverified {
+			r.Unverified = 1
+		}
 		if r.ErrorMessage == "" {
 			r.ErrorMessage = "the grader reached no verdict"
 		}
