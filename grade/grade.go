@@ -60,7 +60,10 @@ type Config struct {
 
 // Result is the mechanical grade of one attempt.
 type Result struct {
-	Grade       Grade        `json:"grade"`
+	Grade Grade `json:"grade"`
+	// Unverified is set on an error that the agent's work may have brought about: the grader broke
+	// with it and then worked, and never broke without it.
+	Unverified  bool         `json:"unverified,omitempty"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
 	// Score is the effective score as far as a judge has not spoken; nil for a task without a
@@ -83,9 +86,6 @@ type Grade struct {
 	Malformed int      `json:"malformed,omitempty"`
 	Healthy   bool     `json:"healthy"`
 	Reason    string   `json:"reason,omitempty"`
-	// Unverified is set on an error that the agent's work may have brought about: the grader broke
-	// with it and then worked, and never broke without it.
-	Unverified bool `json:"unverified,omitempty"`
 }
 
 // Invariants is what the invariants hook said.
@@ -200,6 +200,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	result := Result{
 		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
+		Unverified: h.works,
 		Rows:       []json.RawMessage{},
 		Commands:   tests.commands,
 	}

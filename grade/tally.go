@@ -128,7 +128,7 @@ func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 	}
 	switch {
 	case !h.ok() && h.ours:
-		grade.Verdict, grade.Reason, grade.Unverified = VerdictError, h.broken, h.works
+		grade.Verdict, grade.Reason = VerdictError, h.broken
 	case !h.ok():
 		grade.Verdict, grade.Reason = VerdictFail, h.broken
 	case tally.Checks() == 0:

@@ -521,7 +521,7 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
 	default:
 		r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorGrader, g.Reason
-		if g.Unverified {
+		if result.Unverified {
 			r.Unverified = 1
 		}
 		if r.ErrorMessage == "" {
