@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/fit-eval/fit/ledger"
 )
@@ -46,12 +47,16 @@ func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) 
 		return nil, err
 	}
 	defer root.Close()
-	file, err := root.Open(filepath.FromSlash(name))
+	// opening a pipe must not wait for its writer
+	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is missing: put it back as it was recorded", name)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is not a regular file: put it back as it was recorded", name), file.Close())
 	}
 	sum := sha256.New()
 	return &artefact{

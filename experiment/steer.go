@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/fit-eval/fit/experiment/control"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -355,5 +357,6 @@ func (e *engine) left() *control.Left {
 	spread := math.Sqrt(e.times.m2 / (n - 1) * cells * (1 + cells/n))
 	ms := func(seconds float64) int64 { return int64(1000 * math.Max(0, seconds) / workers) }
 	whole := cells * e.times.mean
-	return &control.Left{Est: ms(whole), Lo: ms(whole - 1.96*spread), Hi: ms(whole + 1.96*spread)}
+	reach := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * spread // after a few cells little is known
+	return &control.Left{Est: ms(whole), Lo: ms(whole - reach), Hi: ms(whole + reach)}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -155,6 +156,9 @@ func isRunDirectory(opened *os.Root, dir string) bool {
 // directory finds the run directory with an id.
 func (s *Server) directory(id string) (place, error) {
 	if known, ok := s.cache.place(id); ok {
+		if _, err := os.Lstat(known.path); errors.Is(err, fs.ErrNotExist) && known.path != "" {
+			return place{}, &problem{status: http.StatusGone, message: known.shown + " is not there any more"}
+		}
 		return known, nil
 	}
 	directories, _ := s.places()
@@ -227,6 +231,22 @@ func isAttemptFile(name string) bool {
 	parts := strings.Split(name, "/")
 	return fs.ValidPath(name) && parts[0] == experiment.RunsDir &&
 		(len(parts) == 6 || len(parts) == 7 && parts[5] != finalDir)
+}
+
+// irregular says which of the files that fit opens by their names is not a regular file: reading a
+// pipe would wait for ever, and a link leads out of the directory.
+func irregular(at place) error {
+	entries, err := os.ReadDir(at.path)
+	if err != nil {
+		return nil //nolint:nilerr // whoever reads it says so
+	}
+	for _, entry := range entries {
+		opened := slices.Contains([]string{".json", ".jsonl", ".yaml"}, filepath.Ext(entry.Name()))
+		if opened && !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is not a regular file; put the original there", filepath.Join(at.shown, entry.Name()))
+		}
+	}
+	return nil
 }
 
 // finalDir is what the agent left, in the directory of an attempt.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -33,6 +35,7 @@ type stream struct {
 	stamp     string
 	cells     map[cellName]cell
 	wasAlive  bool
+	gone      bool // the run directory was removed
 	status    []byte
 	statusAt  time.Time
 	reportAt  time.Time
@@ -151,6 +154,9 @@ func (st *stream) list() error {
 
 // experiment sends what changed in the watched run directory.
 func (st *stream) experiment(ctx context.Context) error {
+	if _, err := os.Lstat(st.at.path); errors.Is(err, fs.ErrNotExist) && st.at.path != "" && !st.gone {
+		st.gone, st.report = true, true // the page asks for it once more, and hears that it is gone
+	}
 	alive := st.server.isRunning(st.at)
 	if stamp := stampOf(st.at.path); stamp != st.stamp || alive != st.wasAlive {
 		if err := st.changed(alive, stamp); err != nil {

@@ -87,7 +87,7 @@ func (s *Server) traceFind(r *http.Request) (any, error) {
 		})
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	return answer, nil
 }
@@ -117,7 +117,7 @@ func (s *Server) traceLanes(r *http.Request) (any, error) {
 	}
 	total, _, err := t.Count(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	size := max(1, (total+buckets-1)/buckets)
 	lanes, byName := []*laneMarks{}, map[string]*laneMarks{}
@@ -142,7 +142,7 @@ func (s *Server) traceLanes(r *http.Request) (any, error) {
 		}
 	})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	for _, known := range info.Lanes {
 		if lane := byName[known.Lane]; lane != nil {
@@ -171,7 +171,7 @@ func (s *Server) traceMessages(r *http.Request) (any, error) {
 	}
 	messages, err := t.Messages(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	var lines []int64
 	for i := range messages {
@@ -215,7 +215,7 @@ func entriesAt(ctx context.Context, t *query.Trace, lines []int64) (map[int64]in
 		entries[line] = last
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	return entries, nil
 }
@@ -269,7 +269,7 @@ func (s *Server) traceCalls(r *http.Request) (any, error) {
 	}
 	calls, err := t.ModelCalls(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	if calls == nil {
 		calls = []query.ModelCall{}
@@ -290,7 +290,7 @@ func (s *Server) tracePrompts(r *http.Request) (any, error) {
 	}
 	sessions, err := session.Load(file.path, s.cfg.Dialects, session.Options{Prices: s.cfg.Prices})
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(file.path, file.shown, err)
 	}
 	lanes := []promptsOf{}
 	for _, one := range sessions {
@@ -322,7 +322,7 @@ func (s *Server) traceImage(r *http.Request) (any, error) {
 	}
 	found, err := t.Entry(r.Context(), n)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	missing := notFound(fmt.Sprintf("entry %d has no image %d", n, at), "")
 	if found == nil {

@@ -48,6 +48,9 @@ func (s *Server) pair(r *http.Request) (a, b *report.Group, err error) {
 			return nil, nil, notFound(at.shown+" has no arm "+quote(name), "")
 		}
 	}
+	if groups[0] == groups[1] {
+		return nil, nil, badRequest("a and b: want two arms, not " + quote(groups[0].Name) + " twice")
+	}
 	return groups[0], groups[1], nil
 }
 

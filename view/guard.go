@@ -2,6 +2,7 @@ package view
 
 import (
 	"crypto/subtle"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,7 +17,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // guard lets only our own pages in: the right Host, no foreign Origin, and the cookie that the
 // token was exchanged for.
 func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
-	hosts := hostsOf(address)
+	hosts, anywhere := hostsOf(address), isUnspecified(address)
 	_, port, _ := net.SplitHostPort(address.String())
 	cookie := "fit-view-" + port
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +29,7 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-cache")
 		switch {
-		case !hosts[strings.ToLower(r.Host)]:
+		case !hosts[strings.ToLower(r.Host)] && !(anywhere && r.Host == arrivedAt(r)):
 			refuse(w, r, http.StatusForbidden, "this server does not answer to the host "+quote(r.Host))
 		case !ownOrigin(r):
 			refuse(w, r, http.StatusForbidden, "requests of other pages are not answered")
@@ -64,6 +65,22 @@ func hostsOf(address net.Addr) map[string]bool {
 	return hosts
 }
 
+// isUnspecified reports whether a server listens on all interfaces.
+func isUnspecified(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsUnspecified()
+}
+
+// arrivedAt is the address of this machine that a request was sent to. A server on all interfaces
+// answers to it: unlike a name, an address cannot be made to lead elsewhere.
+func arrivedAt(r *http.Request) string {
+	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return ""
+	}
+	return address.String()
+}
+
 // ownOrigin reports whether a request comes from our own pages, or from no page at all.
 func ownOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
@@ -80,8 +97,9 @@ func ownOrigin(r *http.Request) bool {
 
 // ownPost reports whether a request that changes something was sent by our own page.
 func ownPost(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return (r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin") &&
-		strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
+		err == nil && kind == "application/json"
 }
 
 // exchange gives a cookie for the token, and takes the token out of the address.

@@ -100,13 +100,20 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// URL is the address to open: it carries the token.
+// URL is the address to open: it carries the token. A server on all interfaces is reached at the
+// loopback interface.
 func (s *Server) URL(address net.Addr) string {
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
+	}
 	return fmt.Sprintf("http://%s/?token=%s", address, s.token)
 }
 
 // shutdownLimit is how long answers under way have when the server ends.
 const shutdownLimit = 500 * time.Millisecond
+
+// writeTimeout is how long a question may take, with the time in which its answer is read.
+const writeTimeout = 5 * time.Minute
 
 // Serve answers until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
@@ -114,6 +121,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		Handler:           s.Handler(listener.Addr()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0),

@@ -62,7 +62,11 @@ func load(at place) *snapshot {
 		byKey:    map[ledger.Cell]*cell{},
 		attempts: map[ledger.Cell][]ledger.Record{},
 	}
-	var err error
+	err := irregular(at)
+	if err != nil {
+		s.found, s.problem = &results.Results{}, err.Error()
+		return s
+	}
 	if s.plan, err = experiment.ReadPlan(at.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.problem = plain(at, err)
 	}
@@ -164,6 +168,7 @@ type cache struct {
 	places    map[string]place
 	snapshots []*snapshot // the newest last
 	listed    map[string]listed
+	reading   map[string]*sync.Mutex
 }
 
 // keptSnapshots bounds how many run directories are kept in memory.
@@ -191,6 +196,31 @@ func (c *cache) remember(found []place) {
 	}
 }
 
+// snapshot returns the run directory that was read when its files had a stamp; nil if it was not.
+func (c *cache) snapshot(id, stamp string) *snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, known := range c.snapshots {
+		if known.at.id == id && known.stamp == stamp {
+			return known
+		}
+	}
+	return nil
+}
+
+// loading is held by whoever reads a run directory.
+func (c *cache) loading(id string) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading == nil {
+		c.reading = map[string]*sync.Mutex{}
+	}
+	if c.reading[id] == nil {
+		c.reading[id] = &sync.Mutex{}
+	}
+	return c.reading[id]
+}
+
 // snapshot returns a run directory as it is now.
 func (s *Server) snapshot(at place) *snapshot {
 	if s.compared != nil && at.id == s.compared.at.id {
@@ -198,14 +228,15 @@ func (s *Server) snapshot(at place) *snapshot {
 	}
 	stamp := stampOf(at.path)
 	c := &s.cache
-	c.mu.Lock()
-	i := slices.IndexFunc(c.snapshots, func(known *snapshot) bool { return known.at.id == at.id })
-	if i >= 0 && c.snapshots[i].stamp == stamp {
-		known := c.snapshots[i]
-		c.mu.Unlock()
+	if known := c.snapshot(at.id, stamp); known != nil {
 		return known
 	}
-	c.mu.Unlock()
+	loading := c.loading(at.id) // many pages at once read it once
+	loading.Lock()
+	defer loading.Unlock()
+	if known := c.snapshot(at.id, stamp); known != nil {
+		return known
+	}
 	fresh := load(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -34,7 +35,7 @@ func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*qu
 	file.bytes, file.modifiedMs = info.Size(), info.ModTime().UnixMilli()
 	if isPacked(path) && info.Size() >= unpackFrom {
 		if path, err = s.unpack.open(ctx, path, info); err != nil {
-			return nil, file, unreadable(err)
+			return nil, file, traceProblem(file.path, file.shown, err)
 		}
 	}
 	t, err := query.Open(path, query.Options{
@@ -45,10 +46,23 @@ func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*qu
 		Lanes:    lanes,
 	})
 	if err != nil {
-		return nil, file, unreadable(err)
+		return nil, file, traceProblem(path, file.shown, err)
 	}
 	t.Label = file.shown
 	return t, file, nil
+}
+
+// traceProblem says what is wrong with a trace, and names it as people know it.
+func traceProblem(path, shown string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &problem{status: http.StatusGone, message: shown + " is not there any more"}
+	}
+	text := strings.ReplaceAll(err.Error(), path, shown)
+	text = strings.ReplaceAll(text, shown+": "+shown, shown)
+	if !strings.Contains(text, shown) {
+		text = shown + ": " + text
+	}
+	return unreadable(errors.New(text))
 }
 
 func isPacked(path string) bool {
@@ -73,13 +87,16 @@ func (s *Server) ask(answer endpoint) endpoint {
 // they are at a glance is kept.
 type indexing struct {
 	mu   sync.Mutex
-	jobs map[string]*glance // by path, size and time of the file
+	jobs map[string]*glance // by path
 }
 
 // glance is what a pass over a large trace learns.
 type glance struct {
+	stamp    string // the size and time of the file
 	done     chan struct{}
+	before   *glance // the last pass, when the trace was shorter
 	overview *query.Overview
+	problems query.Problems
 	err      error
 }
 
@@ -90,31 +107,48 @@ const indexFrom = 64 << 20
 const patience = 300 * time.Millisecond
 
 // glance returns what a large trace is at a glance, and reads it in the background if nobody has.
-// It is nil as long as that takes.
-func (s *Server) glance(ctx context.Context, file traceFile) (*query.Overview, error) {
-	key := fmt.Sprintf("%s %d %d", file.path, file.bytes, file.modifiedMs)
-	s.indexing.mu.Lock()
-	if s.indexing.jobs == nil {
-		s.indexing.jobs = map[string]*glance{}
-	}
-	job := s.indexing.jobs[key]
-	if job == nil {
-		job = &glance{done: make(chan struct{})}
-		s.indexing.jobs[key] = job
-		s.goOn(func(ctx context.Context) {
-			defer close(job.done)
-			job.err = s.readAll(ctx, file.id, job)
-		})
-	}
-	s.indexing.mu.Unlock()
+// While that takes, the answer is that of the last time, or nil.
+func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
+	job := s.glancing(file)
 	select {
 	case <-job.done:
-		return job.overview, job.err
+		return job, job.err
 	case <-time.After(patience):
-		return nil, nil
+		return job.before, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// glancing returns the pass over a trace that is under way, else the one that knows it as it is now,
+// and begins it if need be: one at a time, however often a trace grows.
+func (s *Server) glancing(file traceFile) *glance {
+	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
+	s.indexing.mu.Lock()
+	defer s.indexing.mu.Unlock()
+	job := &glance{stamp: stamp, done: make(chan struct{})}
+	if known := s.indexing.jobs[file.path]; known != nil {
+		select {
+		case <-known.done:
+			if known.stamp == stamp && known.err == nil {
+				return known
+			}
+			if known.err == nil {
+				job.before, known.before = known, nil
+			}
+		default:
+			return known
+		}
+	}
+	if s.indexing.jobs == nil {
+		s.indexing.jobs = map[string]*glance{}
+	}
+	s.indexing.jobs[file.path] = job
+	s.goOn(func(ctx context.Context) {
+		defer close(job.done)
+		job.err = s.readAll(ctx, file.id, job)
+	})
+	return job
 }
 
 // readAll reads a large trace twice: a complete pass leaves an index behind, which makes pages
@@ -129,6 +163,7 @@ func (s *Server) readAll(ctx context.Context, id string, job *glance) error {
 	}
 	if err == nil {
 		job.overview, _, err = t.Overview(ctx)
+		job.problems = t.Problems()
 	}
 	return err
 }
@@ -146,6 +181,7 @@ type overviewAnswer struct {
 	Entries    *int            `json:"entries"`
 	Experiment string          `json:"experiment"`
 	Cell       *cellName       `json:"cell"`
+	Problems   query.Problems  `json:"problems"`
 	Overview   *query.Overview `json:"overview"`
 	Cost       *query.Cost     `json:"cost"`
 	Stats      *statsAnswer    `json:"stats"`
@@ -188,16 +224,16 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	}
 	overview, info, err := t.Overview(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
-	answer.Overview, answer.Entries = overview, &info.TurnCount
+	answer.Overview, answer.Entries, answer.Problems = overview, &info.TurnCount, t.Problems()
 	cost, _, err := t.Cost(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	stats, _, err := t.Stats(r.Context())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	answer.Cost = cost
 	answer.Stats = &statsAnswer{Totals: stats.Totals, ModelUsage: stats.ModelUsage, Divergence: stats.Divergence}
@@ -206,12 +242,12 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 
 // largeOverview answers at once, with what is known about a large trace.
 func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file traceFile) (any, error) {
-	overview, err := s.glance(r.Context(), file)
+	known, err := s.glance(r.Context(), file)
 	switch {
 	case err != nil:
-		return nil, unreadable(err)
-	case overview != nil:
-		answer.Overview, answer.Entries = overview, &overview.TurnCount
+		return nil, traceProblem(file.path, file.shown, err)
+	case known != nil:
+		answer.Overview, answer.Entries, answer.Problems = known.overview, &known.overview.TurnCount, known.problems
 		return *answer, nil
 	}
 	answer.Indexing = true // the page asks again
@@ -282,7 +318,7 @@ func (s *Server) tracePage(r *http.Request) (any, error) {
 	}
 	items, err := window(r.Context(), t, page*pageSize, (page+1)*pageSize)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	return pageAnswer{Version: version, Page: page, Items: items}, nil
 }
@@ -308,7 +344,7 @@ func (s *Server) traceEntry(r *http.Request) (any, error) {
 	}
 	found, err := t.Entry(r.Context(), n)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	if found == nil {
 		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")
@@ -341,7 +377,7 @@ func (s *Server) traceEntries(r *http.Request) (any, error) {
 		}
 		part, err := window(r.Context(), t, wanted[0], wanted[run-1]+1)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, traceProblem(t.Path, t.Label, err)
 		}
 		for i := range part {
 			if slices.Contains(wanted[:run], part[i].Index) {

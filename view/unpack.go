@@ -54,10 +54,10 @@ func (u *unpacked) open(ctx context.Context, packed string, info os.FileInfo) (s
 	}
 	u.mu.Unlock()
 	file.once.Do(func() { file.err = unpackTo(packed, file.path) })
-	if file.err == nil {
-		file.err = ctx.Err()
+	if file.err != nil {
+		return "", file.err
 	}
-	return file.path, file.err
+	return file.path, ctx.Err()
 }
 
 func unpackTo(packed, to string) error {

@@ -24,7 +24,7 @@ import (
 type contest struct {
 	stamp  string
 	source *versus.Source
-	report []byte
+	report func() ([]byte, error)
 }
 
 // contests keeps the one that was asked for last.
@@ -41,11 +41,16 @@ func (s *Server) contest(ctx context.Context, at place) (*contest, error) {
 	if known := s.contests.last[at.id]; known != nil && known.stamp == stamp {
 		return known, nil
 	}
+	if err := irregular(at); err != nil {
+		return nil, unreadable(err)
+	}
 	source, err := versus.Open(ctx, at.path, versus.Options{Dialects: s.cfg.Dialects, Prices: s.cfg.Prices})
 	if err != nil {
 		return nil, unreadable(fmt.Errorf("%s", plain(at, err)))
 	}
-	fresh := &contest{stamp: stamp, source: source}
+	fresh := &contest{stamp: stamp, source: source, report: sync.OnceValues(func() ([]byte, error) {
+		return robot(source)
+	})}
 	s.contests.last = map[string]*contest{at.id: fresh}
 	return fresh, nil
 }
@@ -69,18 +74,22 @@ func (s *Server) versusReport(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.report == nil {
-		built, err := c.source.Report()
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		var out bytes.Buffer
-		if err := built.Robot(&out); err != nil {
-			return nil, err
-		}
-		c.report = out.Bytes()
+	content, err := c.report()
+	if err != nil {
+		return nil, unreadable(err)
 	}
-	return map[string]any{"version": version, "report": json.RawMessage(c.report)}, nil
+	return map[string]any{"version": version, "report": json.RawMessage(content)}, nil
+}
+
+// robot is the report of a head to head as JSON.
+func robot(source *versus.Source) ([]byte, error) {
+	built, err := source.Report()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = built.Robot(&out)
+	return out.Bytes(), err
 }
 
 // labelled says how many labels a dimension has.

@@ -70,13 +70,35 @@ func Serve(ctx context.Context, con *console.Console, dialects session.Dialects,
 	}
 	address := server.URL(listener.Addr())
 	fmt.Fprintln(con.Stdout, address)
-	if ip := listener.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
-		fmt.Fprintf(con.Stderr, "note: %s can be reached from other machines, without encryption\n", listener.Addr())
+	for _, one := range reachable(listener.Addr().(*net.TCPAddr)) {
+		fmt.Fprintf(con.Stderr, "note: other machines reach it at %s, without encryption\n", server.URL(one))
 	}
 	if open {
 		openBrowser(ctx, con, address)
 	}
 	return server.Serve(ctx, listener)
+}
+
+// reachable are the addresses at which other machines reach a server: none on the loopback
+// interface, those of this machine where it listens on all.
+func reachable(at *net.TCPAddr) []net.Addr {
+	switch {
+	case at.IP.IsLoopback():
+		return nil
+	case !at.IP.IsUnspecified():
+		return []net.Addr{at}
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var found []net.Addr
+	for _, one := range own {
+		if network, ok := one.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			found = append(found, &net.TCPAddr{IP: network.IP, Port: at.Port})
+		}
+	}
+	return found
 }
 
 // Config says how paths are shown.

@@ -1,0 +1,182 @@
+package view
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestFilesThatAreNone: a pipe, a link or a directory where a file should be is named, nothing
+// waits for it, and nothing behind it is read.
+func TestFilesThatAreNone(t *testing.T) {
+	top := t.TempDir()
+	elsewhere := runDirectory(t, filepath.Join(top, "elsewhere"))
+	replace := func(dir, file string, make func(path string) error) {
+		t.Helper()
+		path := filepath.Join(runDirectory(t, filepath.Join(top, "shown", dir)), filepath.FromSlash(file))
+		if err := errors.Join(os.RemoveAll(path), make(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipe := func(path string) error { return syscall.Mkfifo(path, 0o600) }
+	replace("piped", "results.jsonl", pipe)
+	replace("planned", "plan.json", pipe)
+	replace("directory", "results.jsonl", func(path string) error { return os.Mkdir(path, 0o700) })
+	replace("linked", "results.jsonl", func(path string) error {
+		return os.Symlink(filepath.Join(elsewhere, "results.jsonl"), path)
+	})
+	replace("diff", "runs/fix-add-00/after/0/1/diff.patch", pipe)
+	p := open(t, filepath.Join(top, "shown"))
+	for _, entry := range p.list() {
+		base := "/api/experiments/" + entry.ID
+		if entry.Name == "diff" {
+			var answer cellAnswer
+			p.read(base+"/cells/fix-add-00/after/0", &answer)
+			if answer.Diff != nil || !strings.Contains(strings.Join(answer.Problems, " "), "diff.patch is not a regular file") {
+				t.Errorf("a diff that is a pipe: %v %v", answer.Diff, answer.Problems)
+			}
+			continue
+		}
+		if entry.State != runDamaged || !strings.Contains(entry.Problem, "is not a regular file") || len(entry.Arms) > 0 {
+			t.Errorf("%s is %s: %s", entry.Name, entry.State, entry.Problem)
+		}
+		status, content := p.get(base + "/versus")
+		if status != http.StatusUnprocessableEntity || !bytes.Contains(content, []byte("is not a regular file")) {
+			t.Errorf("%s/versus: %d %.200s", entry.Name, status, content)
+		}
+	}
+}
+
+// TestARunDirectoryIsDeleted: every answer about it says so, and the live page is told to look.
+func TestARunDirectoryIsDeleted(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	p := open(t, filepath.Dir(dir))
+	base := "/api/experiments/" + p.list()[0].ID
+	stream, err := p.client.Get(p.base + "/api/events?experiment=" + p.list()[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	lines := bufio.NewReader(stream.Body)
+	if _, err := lines.ReadString('\n'); err != nil { // it has looked at the directory
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for line := ""; line != "event: report\n"; {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, address := range []string{
+		"", "/cells", "/forest", "/plan?effect=0.1&runs=3", "/versus", "/labels?dimension=correctness",
+		"/cells/fix-add-00/after/0",
+	} {
+		status, content := p.get(base + address)
+		if status != http.StatusGone || !bytes.Contains(content, []byte("is not there any more")) {
+			t.Errorf("%s: %d %s", address, status, content)
+		}
+	}
+}
+
+// TestAllInterfaces: a server on all interfaces answers to the address that it was reached at, and
+// to no name that leads there.
+func TestAllInterfaces(t *testing.T) {
+	server, err := New(Config{Paths: []Path{{Shown: "run", Real: t.TempDir()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 4000}
+	if url := server.URL(everywhere); !strings.HasPrefix(url, "http://127.0.0.1:4000/?token=") {
+		t.Errorf("the address to open is %s", url)
+	}
+	handler := server.Handler(everywhere)
+	at := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4000}
+	for host, want := range map[string]int{
+		"192.0.2.7:4000": http.StatusSeeOther, "localhost:4000": http.StatusSeeOther,
+		"192.0.2.8:4000": http.StatusForbidden, "rebound.example:4000": http.StatusForbidden,
+	} {
+		request, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at),
+			http.MethodGet, "/?token="+server.token, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		out := &recorder{header: http.Header{}, status: http.StatusOK}
+		handler.ServeHTTP(out, request)
+		if out.status != want {
+			t.Errorf("%s: %d, want %d", host, out.status, want)
+		}
+	}
+}
+
+// TestProblemsOfTraces: what cannot be read is named as the user named it, once, and lines that
+// were left out are counted.
+func TestProblemsOfTraces(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "broken.ndjson.gz"), "\x1f\x8bgarbage")
+	write(t, filepath.Join(top, "broken.ndjson.zst"), "(\xb5/\xfdgarbage")
+	write(t, filepath.Join(top, "skips.ndjson"), `{"type":"system","subtype":"init"}`+"\nnonsense\n[1]\n")
+	p := open(t, top)
+	var list experimentsAnswer
+	p.read("/api/experiments", &list)
+	for _, one := range list.Traces {
+		for _, endpoint := range []string{"overview?", "page?page=0&", "lanes?buckets=10&", "messages?", "prompts?"} {
+			status, content := p.get("/api/trace/" + endpoint + "trace=" + one.ID)
+			text := string(content)
+			if one.Name == "skips.ndjson" {
+				if endpoint == "overview?" && !strings.Contains(text, `"problems":{"skippedLines":2`) {
+					t.Errorf("%s: %s", one.Name, text)
+				}
+				continue
+			}
+			if status != http.StatusUnprocessableEntity || strings.Contains(text, top) || strings.Count(text, one.Name) != 1 {
+				t.Errorf("%s of %s: %d %s", endpoint, one.Name, status, text)
+			}
+		}
+	}
+}
+
+// TestAPageThatGoesAwayWhileATraceIsUnpacked does not take it from the others.
+func TestAPageThatGoesAwayWhileATraceIsUnpacked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.ndjson.zst")
+	var packed bytes.Buffer
+	writer, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(writer, "{}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, packed.String())
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files unpacked
+	t.Cleanup(func() { _ = files.close() })
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := files.open(gone, path, info); !errors.Is(err, context.Canceled) {
+		t.Errorf("whoever has gone away gets %v", err)
+	}
+	if _, err := files.open(t.Context(), path, info); err != nil {
+		t.Errorf("the next one gets %v", err)
+	}
+}
