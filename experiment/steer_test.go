@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,5 +192,49 @@ func TestConcurrencyAndBudgetChangeWhileItRuns(t *testing.T) {
 	}
 	if outcome := end(); outcome.Status != OverBudget {
 		t.Fatalf("%+v", outcome)
+	}
+}
+
+// payer is an executor that keeps the budget of the experiment itself.
+type payer struct {
+	*gated
+	budgets chan Budget
+}
+
+func (p payer) Rebudget(whole Budget) { p.budgets <- whole }
+
+func TestAnExecutorHearsOfANewBudget(t *testing.T) {
+	e := engine{
+		cfg: Config{Executor: payer{budgets: make(chan Budget, 1)}, Budgets: Budgets{Experiment: Budget{USD: 1, Tokens: 9}}},
+		dir: &Directory{spent: &spending{}},
+	}
+	e.status, e.stopped = OverBudget, "the budget is spent"
+	if _, err := e.rebudget(3); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-e.cfg.Executor.(payer).budgets; got != (Budget{USD: 3, Tokens: 9}) {
+		t.Errorf("the executor may spend %+v", got)
+	}
+	if e.stopped != "" {
+		t.Error("an experiment that stopped for its budget goes on with a larger one")
+	}
+}
+
+// TestTheTimeThatIsLeft: after a few cells the limits are wide, and they come to those of the normal
+// distribution.
+func TestTheTimeThatIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		cells  int
+		factor float64 // by how many standard errors the limits are away
+	}{{2, 12.706}, {5, 2.776}, {1000, 1.962}} {
+		e := engine{cfg: Config{Concurrency: 1}, queue: make([]waiting, 10)}
+		for i := range c.cells {
+			e.times.add(100 + float64(i%2)) // one second of difference
+		}
+		left, n := e.left(), float64(c.cells)
+		spread := math.Sqrt(e.times.m2 / (n - 1) * 10 * (1 + 10/n))
+		if got := float64(left.Hi-left.Est) / 1000 / spread; math.Abs(got-c.factor) > 0.01 {
+			t.Errorf("after %d cells the limit is %.3f standard errors away, want %.3f", c.cells, got, c.factor)
+		}
 	}
 }

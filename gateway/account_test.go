@@ -194,6 +194,36 @@ func TestCallsThatDoNotFitWaitForThoseThatRun(t *testing.T) {
 	})
 }
 
+func TestALargerBudgetLetsAWaitingCallGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := NewAccount("the experiment", Budget{Tokens: 1000}, nil)
+		running, err := root.Child("a cell", Budget{}).Reserve(t.Context(), request(100, 900))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			_, err := root.Child("another", Budget{}).Reserve(t.Context(), request(100, 900))
+			waited <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-waited:
+			t.Fatalf("the call did not wait: %v", err)
+		default:
+		}
+		root.Rebudget(Budget{Tokens: 5000})
+		if err := <-waited; err != nil {
+			t.Errorf("with a larger budget: %v", err)
+		}
+		root.Rebudget(Budget{Tokens: 1})
+		if _, err := root.Reserve(impatient(), request(100, 10)); err == nil {
+			t.Error("a smaller budget does not hold for the next call")
+		}
+		running.Settle(nil)
+	})
+}
+
 func TestAWaitEndsWithTheCaller(t *testing.T) {
 	root := NewAccount("this run", Budget{Tokens: 1000}, nil)
 	if _, err := root.Reserve(t.Context(), request(100, 900)); err != nil {
