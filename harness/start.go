@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/gateway"
@@ -151,44 +152,88 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	return err
 }
 
-// adapt changes the list of tools that a member has only because of its role, where the agent
-// cannot honour it, and says how. An agent that reads files by running commands runs them in a
-// sandbox where they can change nothing; without one it reads nothing. Everything else that is
-// denied to the member stays so. A list that somebody asked for is honoured or refused, and so is
-// every list of a judge.
+// adapt changes what a member is asked for only because of its role, where the agent cannot do it,
+// and says how. An agent that cannot do without its own system prompt is given that of its role in
+// addition. An agent that reads files by running commands, or whose tools nobody can deny it, works
+// in a sandbox where it can change nothing; without one it reads nothing, or is refused. Everything
+// else that is denied to the member stays so. A list that somebody asked for is honoured or refused,
+// and so is every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	info := played.Info()
-	if info.InstallHint == "" && info.Capabilities.MCP == agent.Unsupported {
+	can := info.Capabilities
+	if info.InstallHint == "" && can.MCP == agent.Unsupported {
 		return "", nil // a function of the caller's, which reaches the session without tools
 	}
-	if info.Capabilities.LongLived == agent.Unsupported && info.Capabilities.Resume == agent.Unsupported {
+	if can.LongLived == agent.Unsupported && can.Resume == agent.Unsupported {
 		return "", &agent.CapabilityError{Agent: info.ID, Missing: "several prompts in one session"}
+	}
+	if settings.ReplaceSystemPrompt && can.SystemPromptReplace == agent.Unsupported &&
+		can.SystemPromptAppend != agent.Unsupported {
+		settings.ReplaceSystemPrompt = false
+		note = "it keeps its own system prompt, to which that of its role is added; "
 	}
 	err = agent.Check(played, *settings)
 	var lacking *agent.CapabilityError
 	if !errors.As(err, &lacking) || mode == ModeJudge || !member.ToolsByRole {
-		return "", err
+		return strings.TrimSuffix(note, "; "), err
 	}
-	reading := readingByCommands(*settings)
-	if settings.Isolation.Kind == sandbox.IsolationBwrap && agent.Check(played, reading) == nil {
-		*settings = reading
-		return lacking.Error() + "; so it runs commands, in a sandbox where they can change nothing", nil
+	isolated := settings.Isolation.Kind == sandbox.IsolationBwrap
+	unlisted := *settings
+	unlisted.AllowedTools = nil
+	if can.DisallowedTools == agent.Unsupported && deniedByRole(member) {
+		unlisted.DisallowedTools = nil
 	}
-	without := *settings
-	without.AllowedTools = nil
-	if agent.Check(played, without) != nil {
-		return "", err
+	for _, way := range []struct {
+		open     bool
+		settings agent.Config
+		note     string
+	}{
+		{
+			isolated, readingByCommands(*settings),
+			lacking.Error() + "; so it runs commands, in a sandbox where they can change nothing",
+		},
+		{
+			len(settings.DisallowedTools) == 0 && can.AllowedTools == agent.Unsupported, unlisted,
+			lacking.Error() + "; so it has all of its own tools",
+		},
+		{
+			isolated && can.AllowedTools == agent.Unsupported, changingNothing(unlisted),
+			lacking.Error() + "; so it has all of its own tools, in a sandbox where they can change nothing",
+		},
+		{
+			can.AllowedTools != agent.Unsupported, unlisted,
+			"some tools of its role are missing: " + lacking.Error() + "; with --isolation bwrap it could read",
+		},
+	} {
+		if way.open && agent.Check(played, way.settings) == nil {
+			*settings = way.settings
+			return note + way.note, nil
+		}
 	}
-	*settings = without
-	return "some tools of its role are missing: " + lacking.Error() + "; with --isolation bwrap it could read", nil
+	if can.AllowedTools == agent.Unsupported && !isolated {
+		err = fmt.Errorf("%w; with --isolation bwrap it could play this role, where it can change nothing", err)
+	}
+	return "", err
 }
 
-// readingByCommands allows commands, and makes everything but the agent's home read-only.
+// deniedByRole reports whether nobody but the role denies tools to a member.
+func deniedByRole(member AgentConfig) bool {
+	return !slices.ContainsFunc(member.DisallowedTools, func(tool string) bool {
+		return !slices.Contains(facilitatorDenied, tool)
+	})
+}
+
+// readingByCommands allows commands, where they can change nothing.
 func readingByCommands(settings agent.Config) agent.Config {
 	const commands = "Bash"
 	settings.AllowedTools = append(slices.Clone(settings.AllowedTools), commands)
 	settings.DisallowedTools = slices.DeleteFunc(slices.Clone(settings.DisallowedTools),
 		func(tool string) bool { return tool == commands })
+	return changingNothing(settings)
+}
+
+// changingNothing makes everything but the agent's home read-only.
+func changingNothing(settings agent.Config) agent.Config {
 	isHome := func(path string) bool { return path == settings.Home }
 	writable := settings.Isolation.Writable
 	settings.Isolation.ReadOnly = slices.Concat(settings.Isolation.ReadOnly,

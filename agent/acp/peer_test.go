@@ -195,9 +195,9 @@ const permissionParams = `"sessionId":"S","toolCall":` +
 	`"options":[{"optionId":"e","kind":"allow_always"},{"optionId":"r","kind":"reject_once"},` +
 	`{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_once"}]`
 
-// permissions asks twice, and says the answers.
+// permissions asks three times, and says the answers.
 func (p *peer) permissions() {
-	for i, tool := range []string{"bash", "write"} {
+	for i, tool := range []string{"bash", "write", "team_Ask"} {
 		p.update(`"sessionUpdate":"tool_call","toolCallId":"c%d","title":%q,"status":"pending"`, i, tool)
 		answer := p.ask(i, "session/request_permission",
 			strings.Replace(permissionParams, `"c"`, fmt.Sprintf(`"c%d"`, i), 1))
@@ -420,16 +420,18 @@ func TestPermissionsAreAnsweredByPolicy(t *testing.T) {
 		allowed, denied []string
 		want            string
 	}{
-		"everything":  {want: "aaDone."},
-		"one allowed": {allowed: []string{"Bash"}, want: "arDone."},
-		"one denied":  {denied: []string{"bash"}, want: "raDone."},
-		"by name":     {allowed: []string{"write", "mcp__x"}, want: "raDone."},
+		"everything":  {want: "aaaDone."},
+		"one allowed": {allowed: []string{"Bash"}, want: "araDone."}, // the tools of the team are no tools of the agent
+		"one denied":  {denied: []string{"bash"}, want: "raaDone."},
+		"by name":     {allowed: []string{"write", "mcp__x"}, want: "raaDone."},
+		"the team's":  {denied: []string{"mcp__team__Ask"}, want: "aarDone."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := perform(t, "permissions")
 			p.entry.AsksForAll, p.entry.ToolName = true, nameIsTitle
 			p.config.AllowedTools, p.config.DisallowedTools = test.allowed, test.denied
+			p.config.MCPServers = []agent.MCPServer{{Name: "team", URL: "http://127.0.0.1:9"}}
 			result, err := p.prompt(t.Context())
 			if err != nil || !result.Success {
 				t.Fatalf("outcome %q, error %v, %v", result.Outcome, result.Err, err)
@@ -441,7 +443,7 @@ func TestPermissionsAreAnsweredByPolicy(t *testing.T) {
 			for _, line := range p.events {
 				answers += strings.Count(line, `"permission":{"toolCallId":"c`)
 			}
-			if said != test.want || answers != 2 {
+			if said != test.want || answers != 3 {
 				t.Errorf("said %q; %d answers in the trace", said, answers)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -90,7 +91,10 @@ func (c *conversation) decide(tool, kind string) (decision, reason string) {
 	if !c.setup.restricted {
 		return decisionAllow, "everything is allowed"
 	}
-	canonical := canonicalTool(tool, kind)
+	canonical, attached := canonicalTool(tool, kind), c.attached(tool)
+	if attached {
+		canonical = session.ToolOther // some agents call every tool of a server a command
+	}
 	matches := func(list []string) bool {
 		return slices.ContainsFunc(list, func(name string) bool {
 			return name == tool || (canonical != session.ToolOther && session.CanonicalTool(name) == canonical) ||
@@ -100,10 +104,20 @@ func (c *conversation) decide(tool, kind string) (decision, reason string) {
 	switch {
 	case matches(c.cfg.DisallowedTools):
 		return decisionReject, "the tool is disallowed"
+	case attached:
+		return decisionAllow, "the tool is of a server that the caller has attached"
 	case len(c.cfg.AllowedTools) > 0 && !matches(c.cfg.AllowedTools):
 		return decisionReject, "the tool is not among the allowed ones"
 	}
 	return decisionAllow, "the tool is allowed"
+}
+
+// attached reports whether a tool is one of the servers that the caller has attached. Lists of
+// allowed tools are about the agent's own.
+func (c *conversation) attached(tool string) bool {
+	return slices.ContainsFunc(c.cfg.MCPServers, func(server agent.MCPServer) bool {
+		return mcpTool("mcp__"+server.Name, tool)
+	})
 }
 
 // mcpTool reports whether a name of the form mcp__server__tool means a tool that the agent calls

@@ -49,14 +49,15 @@ type meeting struct {
 // gather prepares a session. A program that is not installed is missing.
 func gather(t *testing.T, script string, agents ...string) *meeting {
 	t.Helper()
-	bin, err := filepath.Abs("../agents/node_modules/.bin")
-	if err != nil {
-		t.Fatal(err)
+	path := os.Getenv("PATH")
+	for _, dir := range []string{"../agents", "../acp"} {
+		bin, err := filepath.Abs(filepath.Join(dir, "node_modules/.bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = bin + string(os.PathListSeparator) + path
 	}
-	environ := []string{
-		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
-		"LANG=C.UTF-8",
-	}
+	environ := []string{"PATH=" + path, "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
 	for _, id := range agents {
 		a, err := catalog.Default().Get(id)
 		if err != nil {
