@@ -33,8 +33,8 @@ const interruptedReason = "interrupted; run the same command again to continue"
 type Config struct {
 	Executor    Executor
 	Concurrency int // 0 is 1
-	// Places, if set, is how many attempts may be under way now, in place of Concurrency. Changed
-	// receives when it may have changed.
+	// Places, if set, is how many attempts may be under way now; a Concurrency that is not 0 bounds
+	// it. Changed receives when it may have changed.
 	Places  func() int
 	Changed <-chan struct{}
 	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never
@@ -89,6 +89,7 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 		return Outcome{}, errors.New("an experiment needs an executor")
 	}
 	e := newEngine(dir, cfg)
+	e.steer()
 	if err := e.takeUp(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -158,9 +159,11 @@ type finished struct {
 }
 
 func newEngine(dir *Directory, cfg Config) *engine {
-	if cfg.Concurrency < 1 {
-		cfg.Concurrency = 1
+	limit := 0
+	if cfg.Places != nil {
+		limit = max(cfg.Concurrency, 0)
 	}
+	cfg.Concurrency = max(cfg.Concurrency, 1)
 	if cfg.Attempts < 1 {
 		cfg.Attempts = defaultAttempts
 	}
@@ -185,6 +188,7 @@ func newEngine(dir *Directory, cfg Config) *engine {
 		tasks:    map[string]*PlannedTask{},
 		steering: newSteering(),
 	}
+	e.limit = limit
 	for i := range dir.Plan.Arms {
 		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]
 	}
@@ -261,9 +265,19 @@ func (e *engine) drainAll() {
 	}
 }
 
+// stop lets no further attempt begin. Those that wait for somebody to begin them are withdrawn.
 func (e *engine) stop(status, reason string) {
-	if e.stopped == "" {
-		e.status, e.stopped = status, reason
+	if e.stopped != "" {
+		return
+	}
+	e.status, e.stopped = status, reason
+	e.steer()
+	if executor, ok := e.cfg.Executor.(remote); ok {
+		for _, under := range e.running {
+			if executor.Where(under.cell, under.attempt) == "" {
+				under.cancel(errWithdrawn)
+			}
+		}
 	}
 }
 

@@ -35,6 +35,15 @@ type adopter interface {
 	Adopt(cell Cell, attempt int) bool
 }
 
+// remote is an Executor whose attempts wait for somebody to begin them.
+type remote interface {
+	// Where says who is making an attempt; empty: nobody has begun it.
+	Where(cell Cell, attempt int) string
+	// Steer bounds how many attempts run at once (0 takes the bound away), and whether any is begun
+	// at all. What runs is not stopped.
+	Steer(limit int, none bool)
+}
+
 // Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run
 // directory (Cell.RunDir).
 type Sink interface {

@@ -19,6 +19,10 @@ import (
 // errCancelled is the cause with which the context of a cancelled cell ends.
 var errCancelled = errors.New("the cell was cancelled")
 
+// errWithdrawn is the cause with which the context of an attempt ends that nobody had begun when
+// the experiment stopped.
+var errWithdrawn = errors.New("the experiment stopped before anybody began the attempt")
+
 // errOver is what a request gets that comes when the experiment has ended.
 var errOver = errors.New("the experiment has ended")
 
@@ -153,9 +157,11 @@ func (e *engine) obey(c control.Command) (string, error) {
 	switch c.Action {
 	case control.Pause:
 		e.paused = true
-		return "paused; " + cells(e.inFlight) + " under way run on to their end", nil
+		e.steer()
+		return "paused; " + cells(len(e.statusNow().Running)) + " under way run on to their end", nil
 	case control.Resume:
 		e.paused = false
+		e.steer()
 		return "resumed", nil
 	case control.Cancel:
 		return e.cancelCell(c)
@@ -166,6 +172,7 @@ func (e *engine) obey(c control.Command) (string, error) {
 			return "", fmt.Errorf("concurrency %d: want a number from 1 to %d", c.N, maxConcurrency)
 		}
 		e.cfg.Concurrency, e.limit = c.N, c.N
+		e.steer()
 		return fmt.Sprintf("at most %s at a time", cells(c.N)), nil
 	case control.BudgetUSD:
 		return e.rebudget(c.USD)
@@ -173,6 +180,13 @@ func (e *engine) obey(c control.Command) (string, error) {
 	return "", fmt.Errorf("%q is not an action; want %s", c.Action, strings.Join([]string{
 		control.Pause, control.Resume, control.Cancel, control.Requeue, control.Concurrency, control.BudgetUSD,
 	}, ", "))
+}
+
+// steer tells an executor whose attempts wait for somebody to begin them what may begin.
+func (e *engine) steer() {
+	if executor, ok := e.cfg.Executor.(remote); ok {
+		executor.Steer(e.limit, e.paused || e.stopped != "")
+	}
 }
 
 func cells(n int) string {
@@ -192,6 +206,7 @@ func (e *engine) rebudget(usd float64) (string, error) {
 	}
 	if e.status == OverBudget { // it may be enough now
 		e.status, e.stopped = "", ""
+		e.steer()
 	}
 	if usd == 0 {
 		return "no budget in dollars", nil
@@ -331,7 +346,15 @@ func (e *engine) statusNow() control.Status {
 		rate := sum / window.Hours()
 		status.BurnUSDPerHour = &rate
 	}
+	executor, elsewhere := e.cfg.Executor.(remote)
 	for _, under := range e.running {
+		where := ""
+		if elsewhere {
+			if where = executor.Where(under.cell, under.attempt); where == "" {
+				status.Queued++
+				continue
+			}
+		}
 		status.Running = append(status.Running, control.Cell{
 			Task:      under.cell.TaskID,
 			Arm:       under.cell.Arm,
@@ -339,6 +362,7 @@ func (e *engine) statusNow() control.Status {
 			Attempt:   under.attempt,
 			StartMs:   under.startMs,
 			ElapsedMs: now.Sub(under.began).Milliseconds(),
+			Where:     where,
 		})
 	}
 	slices.SortFunc(status.Running, func(a, b control.Cell) int { return int(a.StartMs - b.StartMs) })

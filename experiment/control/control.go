@@ -100,6 +100,8 @@ type Cell struct {
 	Attempt   int    `json:"attempt"`
 	StartMs   int64  `json:"startMs"`
 	ElapsedMs int64  `json:"elapsedMs"`
+	// Where names the worker that runs it; empty: the experiment's own machine.
+	Where string `json:"where,omitempty"`
 }
 
 // Answer is what an experiment says to a Command.

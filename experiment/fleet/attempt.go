@@ -27,6 +27,7 @@ const (
 	maxAvoided    = 5
 	avoidDelay    = 300 * time.Millisecond
 	troubleDelay  = 2 * time.Second
+	holdDelay     = 2 * capsEvery // by then every worker knows that the pool is on hold
 )
 
 // inlineRecord is the size up to which a record is a part of the message.
@@ -156,6 +157,10 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 		_ = message.Ack() // its worker could not
 		return
 	}
+	if p.onHold(ctx) {
+		_ = message.NakWithDelay(holdDelay)
+		return
+	}
 	if slices.Contains(w.Avoid, p.about.Name) && meta.NumDelivered <= maxAvoided && p.othersCan(ctx) {
 		p.mu.Lock()
 		p.notBefore = time.Now().Add(2 * avoidDelay) // so that another worker gets it
@@ -186,6 +191,23 @@ func (p *workPool) hasResult(ctx context.Context, w *work) bool {
 	message, err := stream.GetLastMsgForSubject(ctx, doneSubject(w.Run, w.token()))
 	var result done
 	return err == nil && json.Unmarshal(message.Data, &result) == nil && result.valid(w.token())
+}
+
+// onHold reports whether no attempt of the pool may begin. The list of pools may be older.
+func (p *workPool) onHold(ctx context.Context) bool {
+	kv, err := p.cfg.Hub.js.KeyValue(ctx, fleetBucket)
+	if err != nil {
+		return true
+	}
+	entry, err := kv.Get(ctx, p.info.key())
+	var now poolInfo
+	if err != nil || json.Unmarshal(entry.Value(), &now) != nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info.Hold = now.Hold
+	return now.Hold
 }
 
 // othersCan reports whether another worker can make the attempts of the pool.
@@ -303,8 +325,36 @@ func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 		_, err = here.files.PutBytes(ctx, result.RecordObject, content)
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		p.send(l, result)
+	case !errors.Is(err, errFenced):
+		result.Object, result.SHA256, result.RecordObject = "", "", ""
+		if result.Record, err = json.Marshal(withoutFiles(&record, err)); err == nil {
+			p.send(l, result)
+		}
+	}
+}
+
+// withoutFiles is the record of an attempt whose files the hub did not take: its verdict has no
+// evidence, but what it cost is known.
+func withoutFiles(r *ledger.Record, err error) ledger.Record {
+	return ledger.Record{
+		Verdict:       ledger.Error,
+		ErrorClass:    ledger.ErrorResources,
+		ErrorMessage:  fmt.Sprintf("the hub did not take what the attempt left: %v", err),
+		CostUSD:       r.CostUSD,
+		CostBreakdown: r.CostBreakdown,
+		CostSource:    r.CostSource,
+		Tokens:        r.Tokens,
+		Turns:         r.Turns,
+		Model:         r.Model,
+		Agent:         r.Agent,
+		AgentVersion:  r.AgentVersion,
+		Isolation:     r.Isolation,
+		StartMs:       r.StartMs,
+		EndMs:         r.EndMs,
+		DurationMs:    r.DurationMs,
 	}
 }
 

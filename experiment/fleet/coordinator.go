@@ -64,6 +64,7 @@ type Executor struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // goroutines
 	changed chan struct{}  // receives when places may have changed
+	steered chan struct{}  // receives when the limits of the pools must be looked at
 
 	mu       sync.Mutex
 	waiting  map[string]*waiting      // attempts that were published, by token
@@ -74,6 +75,8 @@ type Executor struct {
 	reread   context.CancelFunc       // makes the reader begin anew, at read
 	doneLost bool                     // the stream of results is not the one that was read
 	places   int
+	limit    int  // how many attempts may run at once; 0: as many as there is place for
+	none     bool // nothing may begin
 	noted    map[string]bool
 	unpackAt chan struct{} // bounds how many results are unpacked at a time
 
@@ -84,7 +87,7 @@ type Executor struct {
 type pool struct {
 	poolInfo
 	stream jetstream.Stream
-	limit  int // of its consumer; -1: none
+	limit  int // of its consumer, or unbounded; 0: on hold
 }
 
 // waiting is an attempt whose result is awaited.
@@ -93,8 +96,7 @@ type waiting struct {
 	pool    *pool
 	result  chan done
 	worker  string // that has begun it; empty: none so far
-	started bool
-	stopped bool // nobody shall begin it any more
+	stopped bool   // nobody shall begin it any more
 }
 
 // New publishes an experiment and begins to read the results of its attempts.
@@ -116,6 +118,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		cfg:      cfg,
 		run:      run,
 		changed:  make(chan struct{}, 1),
+		steered:  make(chan struct{}, 1),
 		waiting:  map[string]*waiting{},
 		arrived:  map[string]done{},
 		sealed:   map[string]ledger.Record{},
@@ -135,6 +138,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.openStreams(ctx); err != nil {
 		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
 	}
+	_ = e.share(ctx) // the watch tries again
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.workers.Go(func() { e.readResults(background) })
@@ -272,7 +276,8 @@ func (e *Executor) makePools(spec string, withheld map[string][]string) {
 			info.Name = hex.EncodeToString(sum[:6])
 			p := known[info.Name]
 			if p == nil {
-				p = &pool{poolInfo: info, limit: -1}
+				info.Hold = true // until its part of the cap is known
+				p = &pool{poolInfo: info}
 				known[info.Name] = p
 				e.pools = append(e.pools, p)
 			}
@@ -342,40 +347,14 @@ func (e *Executor) openStreams(ctx context.Context) error {
 		e.mu.Lock()
 		p.stream = stream
 		e.mu.Unlock()
-		if err := e.setLimit(ctx, p, p.limit); err != nil {
+		if err := e.makeConsumer(ctx, p, p.limit); err != nil {
 			return err
 		}
-		content, err := json.Marshal(p.poolInfo)
-		if err != nil {
-			return err
-		}
-		if _, err := kv.Put(ctx, p.key(), content); err != nil {
+		if err := p.announce(ctx, kv); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// consumerName is the one consumer of a pool, which all workers share: its limit of unacknowledged
-// messages is the cap.
-const consumerName = "workers"
-
-// setLimit bounds the attempts of a pool that run at a time; negative does not.
-func (e *Executor) setLimit(ctx context.Context, p *pool, limit int) error {
-	pending := limit
-	if limit <= 0 {
-		pending = -1
-	}
-	cfg := jetstream.ConsumerConfig{
-		Durable:       consumerName,
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       e.cfg.Lease,
-		MaxAckPending: pending,
-		MaxDeliver:    -1,
-		MaxWaiting:    64 << 10,
-	}
-	_, err := p.stream.CreateOrUpdateConsumer(ctx, cfg)
-	return err
 }
 
 // Close ends the experiment on the hub, whatever is left of it, and waits for what was started.

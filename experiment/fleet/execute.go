@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -43,6 +45,10 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 		}, nil
 	}
 	record, err := e.takeIn(context.WithoutCancel(ctx), w, result)
+	for try := 1; try < takeInTries && err != nil && mayPass(err); try++ { // it is paid for
+		pause(context.WithoutCancel(ctx))
+		record, err = e.takeIn(context.WithoutCancel(ctx), w, result)
+	}
 	if err != nil {
 		record = ledger.Record{
 			Verdict:      ledger.Error,
@@ -61,6 +67,22 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	}
 	return record, nil
 }
+
+// takeInTries is how often a result is fetched: the hub may be away for a while.
+const takeInTries = 20
+
+// mayPass reports whether what kept a result from being fetched may pass.
+func mayPass(err error) bool {
+	for _, last := range []error{errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound} {
+		if errors.Is(err, last) {
+			return false
+		}
+	}
+	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
+}
+
+// errRecord is returned for a record that cannot be one of the attempt.
+var errRecord = errors.New("its record is not valid")
 
 // Adopt reports that an attempt which an earlier process published goes on: its worker may be at
 // it, or its result may be there.
@@ -142,13 +164,15 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
 			return result, nil
 		case <-again.C:
 		case <-ctx.Done():
-			return done{}, fmt.Errorf("%w; its worker %s did not report", cause, own.worker)
 		}
 		e.mu.Lock()
-		started := own.started
+		worker := own.worker
 		e.mu.Unlock()
-		if !started && time.Since(began) > stopUnstarted {
+		switch {
+		case worker == "" && time.Since(began) > stopUnstarted:
 			return done{}, cause
+		case ctx.Err() != nil:
+			return done{}, fmt.Errorf("%w; its worker %s did not report", cause, worker)
 		}
 	}
 }
@@ -184,7 +208,7 @@ func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, er
 	}
 	var record ledger.Record
 	if err := json.Unmarshal(content, &record); err != nil {
-		return ledger.Record{}, fmt.Errorf("its record: %w", err)
+		return ledger.Record{}, fmt.Errorf("%w: %w", errRecord, err)
 	}
 	return record, nil
 }
@@ -203,7 +227,7 @@ func insideRunDir(r *ledger.Record) error {
 	}
 	for _, name := range paths {
 		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
-			return fmt.Errorf("its record names %q, which is not a file of the attempt", name)
+			return fmt.Errorf("%w: it names %q, which is not a file of the attempt", errRecord, name)
 		}
 	}
 	return nil

@@ -96,9 +96,8 @@ type poolInfo struct {
 	// Title and Dir are for people: the family, and the run directory on the coordinator.
 	Title string `json:"title,omitempty"`
 	Dir   string `json:"dir,omitempty"`
-	// Demand is how many attempts of the pool wait or run; caps are shared by demand.
-	Demand int `json:"demand"`
-	// Hold says that the pool has no part of its cap for now.
+	// Hold says that no attempt of the pool may begin for now: it has no part of its cap, or the
+	// experiment is paused.
 	Hold bool `json:"hold,omitempty"`
 }
 
@@ -188,6 +187,7 @@ const (
 	protocolKey   = "protocol"
 	poolPrefix    = "pool."
 	capPrefix     = "cap."
+	grantPrefix   = "grant."
 	drainPrefix   = "drain."
 	leaseKey      = "lease"
 )

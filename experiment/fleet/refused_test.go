@@ -495,24 +495,27 @@ func TestAnExistingServer(t *testing.T) {
 // Two experiments share the cap of a provider by what they want.
 func TestSharesOfACap(t *testing.T) {
 	t.Parallel()
-	pools := []poolInfo{
-		{Run: "x", Name: "1", Provider: "p", Demand: 1},
-		{Run: "x", Name: "2", Provider: "p", Demand: 50},
-		{Run: "y", Name: "1", Provider: "p", Demand: 50},
-		{Run: "y", Name: "2", Provider: "q", Demand: 50},
-		{Run: "z", Name: "1", Provider: "p"},
+	pools := []member{
+		{key: "x1", demand: 1},
+		{key: "x2", demand: 50},
+		{key: "y1", demand: 50},
+		{key: "z1"},
 	}
 	for whole := range 20 {
 		sum := 0
 		for _, p := range pools[:3] {
-			sum += shareOf(p.key(), "p", whole, pools)
+			sum += shareOf(whole, p.key, pools)
 		}
 		if sum > whole || whole > 2 && sum < whole {
 			t.Errorf("shares of %d are %d together", whole, sum)
 		}
 	}
-	if got := shareOf(pools[1].key(), "p", 11, pools); got != 5 {
+	if got := shareOf(11, "x2", pools); got != 5 {
 		t.Errorf("got %d", got)
+	}
+	pools[2].granted, pools[0].running = 8, 2
+	if got := room(11, "x2", pools); got != 1 {
+		t.Errorf("with 8 granted and 2 running elsewhere, there is room for %d of 11, want 1", got)
 	}
 }
 

@@ -181,15 +181,40 @@ func putTree(ctx context.Context, store jetstream.ObjectStore, name, root string
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// stalledAfter is how long an object may stand still while it is read, and longestRead how long it
+// may take: without a deadline the library gives up after seconds, however large the object is.
+const (
+	stalledAfter = 20 * time.Second
+	longestRead  = 24 * time.Hour
+)
+
+// errContent is returned for an object that is not what was announced.
+var errContent = errors.New("its content does not have the hash that was announced")
+
+// moving is a reader that tells a timer that it goes on.
+type moving struct {
+	io.Reader
+	stall *time.Timer
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	m.stall.Reset(stalledAfter)
+	return m.Reader.Read(p)
+}
+
 // getTree unpacks an object into a new directory, which gets its name when everything in it is
 // there and has the expected hash.
 func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, longestRead)
+	defer cancel()
+	stall := time.AfterFunc(stalledAfter, cancel)
+	defer stall.Stop()
 	object, err := store.Get(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer object.Close()
-	decoder, err := zstd.NewReader(object, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	decoder, err := zstd.NewReader(moving{object, stall}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return err
 	}
@@ -208,7 +233,7 @@ func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir s
 		_, err = io.Copy(io.Discard, content) // padding after the archive's end
 	}
 	if err == nil && hex.EncodeToString(hash.Sum(nil)) != want {
-		err = errors.New("its content does not have the hash that was announced")
+		err = errContent
 	}
 	if err == nil {
 		err = os.Rename(temporary, dir)

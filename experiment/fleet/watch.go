@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/experiment"
 )
 
 // How often a coordinator looks at the caps, at the workers and at its streams.
@@ -39,6 +41,7 @@ func (e *Executor) watch(ctx context.Context) {
 		if now.After(lookAtWorkers) {
 			workers, err := e.cfg.Hub.Workers(ctx)
 			if err == nil {
+				e.follow(workers)
 				e.count(workers)
 			}
 			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
@@ -57,6 +60,7 @@ func (e *Executor) watch(ctx context.Context) {
 		}
 		select {
 		case <-tick.C:
+		case <-e.steered:
 		case <-ctx.Done():
 			return
 		}
@@ -72,7 +76,31 @@ func (e *Executor) begun(message *nats.Msg) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if own := e.waiting[token(begun.Name)]; own != nil {
-		own.worker, own.started = begun.Worker, true
+		own.worker = begun.Worker
+	}
+}
+
+// Where names the worker that is making an attempt; empty: nobody has begun it.
+func (e *Executor) Where(cell experiment.Cell, attempt int) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if own := e.waiting[token(cell.RunDir(attempt))]; own != nil {
+		return own.worker
+	}
+	return ""
+}
+
+// follow takes in what workers say that they run: an attempt may have begun while there was no
+// coordinator.
+func (e *Executor) follow(workers []Worker) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range workers {
+		for _, r := range workers[i].Running {
+			if own := e.waiting[token(r.Attempt)]; r.Run == e.run && own != nil {
+				own.worker = workers[i].Name
+			}
+		}
 	}
 }
 
@@ -158,81 +186,6 @@ func (e *Executor) forget(key string) {
 	e.mu.Lock()
 	delete(e.noted, key)
 	e.mu.Unlock()
-}
-
-// share gives every pool its part of the cap of its provider.
-func (e *Executor) share(ctx context.Context) error {
-	caps, err := e.cfg.Hub.Caps(ctx)
-	if err != nil {
-		return err
-	}
-	kv, err := e.cfg.Hub.js.KeyValue(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
-	all, err := e.cfg.Hub.pools(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range e.pools {
-		e.mu.Lock()
-		demand := 0
-		for _, w := range e.waiting {
-			if w.pool == p {
-				demand++
-			}
-		}
-		e.mu.Unlock()
-		limit := -1
-		if whole, bounded := caps[p.Provider]; bounded {
-			limit = shareOf(p.key(), p.Provider, whole, all)
-		}
-		if limit != p.limit {
-			if limit != 0 {
-				if err := e.setLimit(ctx, p, limit); err != nil {
-					return err
-				}
-			}
-			p.limit = limit
-		}
-		if hold := limit == 0; hold != p.Hold || demand != p.Demand {
-			p.Hold, p.Demand = hold, demand
-			content, err := json.Marshal(p.poolInfo)
-			if err == nil {
-				_, err = kv.Put(ctx, p.key(), content)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// shareOf is the part of a provider's cap that a pool gets: pools that want less than an equal part
-// leave the rest to the others. Every coordinator computes the same.
-func shareOf(key, provider string, whole int, all []poolInfo) int {
-	var same []poolInfo
-	for _, p := range all {
-		if p.Provider == provider && (p.Demand > 0 || p.key() == key) {
-			same = append(same, p)
-		}
-	}
-	slices.SortFunc(same, func(a, b poolInfo) int {
-		return cmp.Or(cmp.Compare(a.Demand, b.Demand), cmp.Compare(a.key(), b.key()))
-	})
-	left := whole
-	for i, p := range same {
-		part := left / (len(same) - i)
-		if i < len(same)-1 {
-			part = min(part, max(p.Demand, 1))
-		}
-		if p.key() == key {
-			return part
-		}
-		left -= part
-	}
-	return whole // the hub does not list the pool yet, so that no other counts on a part
 }
 
 // reconcile makes sure that the hub has the streams, and if it looks thoroughly every attempt that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment/control"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 )
@@ -132,8 +133,12 @@ func printStatus(con *console.Console, s *control.Status) error {
 	}
 	fmt.Fprintln(con.Stdout, strings.Join(parts, " · "))
 	for _, cell := range s.Running {
-		fmt.Fprintf(con.Stdout, "  %s/%s/%d  attempt %d, for %s\n", cell.Task, cell.Arm, cell.Run, cell.Attempt,
-			shortly(cell.ElapsedMs))
+		where := ""
+		if cell.Where != "" {
+			where = ", on " + display.Line(cell.Where)
+		}
+		fmt.Fprintf(con.Stdout, "  %s/%s/%d  attempt %d, for %s%s\n", cell.Task, cell.Arm, cell.Run, cell.Attempt,
+			shortly(cell.ElapsedMs), where)
 	}
 	return nil
 }
