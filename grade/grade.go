@@ -56,6 +56,8 @@ type Config struct {
 	Verify []Command
 	// Answer is what the agent said, for the samples of datasets; nil: nothing.
 	Answer *Answer
+	// Patch, if set, is graded in place of what the agent left, for the tasks of SWE-bench.
+	Patch *string
 }
 
 // Result is the mechanical grade of one attempt.
@@ -73,6 +75,8 @@ type Result struct {
 	Rows []json.RawMessage `json:"rows"`
 	// Commands are how Config.Verify ended, in order.
 	Commands []CommandResult `json:"commands,omitempty"`
+	// Instance is the report about a task of SWE-bench; nil for other tasks.
+	Instance *InstanceReport `json:"instance,omitempty"`
 	// Artifacts are the files that were left in Config.Artifacts, relative to it.
 	Artifacts  []string `json:"artifacts,omitempty"`
 	DurationMs int64    `json:"durationMs"`
@@ -125,6 +129,7 @@ type grading struct {
 	scratch    string       // always there
 	ownScratch *scratch.Dir // nil where the caller gave one
 	artifacts  []string
+	instance   *InstanceReport // about a task of SWE-bench, once its tests have run
 	// fromBase grades the base instead of what the agent left, and solved lays the reference
 	// solution over it.
 	fromBase, solved bool
@@ -189,10 +194,15 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	tests.rows = append(append(tests.rows, answer.rows...), verified.rows...)
+	instance, err := g.judgeInstance(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	tests.rows = slices.Concat(tests.rows, answer.rows, verified.rows, instance.rows)
+	tests.reasons = append(tests.reasons, instance.reasons...)
 	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
 	h := hook.health
-	for _, other := range []health{tests.health, answer.health, verified.health} {
+	for _, other := range []health{tests.health, answer.health, verified.health, instance.health} {
 		if h.ok() || other.ours && !h.ours {
 			h = other
 		}
@@ -203,10 +213,11 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Unverified: h.works,
 		Rows:       []json.RawMessage{},
 		Commands:   tests.commands,
+		Instance:   g.instance,
 	}
 	result.Grade.Score = declaredScore(g.Task.Settings.Scored, result.Grade)
 	if g.Task.Suite != nil || len(g.Verify) > 0 || g.Task.Sample != nil ||
-		g.Task.Verifier != nil {
+		g.Task.Verifier != nil || g.Task.Instance != nil {
 		result.HiddenTests = &HiddenTests{Details: raws(tests.rows), Error: tests.health.broken}
 	}
 	for _, row := range hook.rows {
@@ -291,6 +302,9 @@ func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy,
 func (g *grading) solve(ctx context.Context, dir string) error {
 	if g.Task.Solution != "" {
 		return overlay(dir, g.Task.Solution)
+	}
+	if g.Task.Instance != nil {
+		return ApplyPatch(ctx, dir, []byte(g.Task.Instance.Gold))
 	}
 	return ApplyPatch(ctx, dir, g.Task.Spec.Reference.Patch)
 }

@@ -29,6 +29,9 @@ func (f *Family) filesNow(t *Task) (Digest, error) {
 	if t.Spec != nil {
 		return t.Spec.fileDigests()
 	}
+	if t.Instance != nil { // it was read as a whole
+		return t.Files, nil
+	}
 	l := &loader{real: f.Dir, family: f}
 	now := l.fileDigests(t)
 	if t.Sample != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/fit-eval/fit/internal/document"
 )
@@ -326,7 +325,7 @@ func (d *datasetLoader) name(row datasetRow) (string, error) {
 	} else if value, ok := row.columns["id"]; ok {
 		id = textOf(value)
 	}
-	if strings.TrimSpace(id) == "" || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !isTaskID(id) {
 		return "", fmt.Errorf("the id %q is not printable text", id)
 	}
 	if line, twice := d.seen[id]; twice {

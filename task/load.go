@@ -40,16 +40,20 @@ func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
 	if err != nil {
 		return nil, fmt.Errorf("family %s: %w", origin, err)
 	}
-	if !isDir(real) {
-		return nil, fmt.Errorf("family %s: not a directory", origin)
-	}
 	l := &loader{
 		ctx:    ctx,
 		opts:   opts,
 		real:   real,
 		family: &Family{Origin: origin, Dir: real, Revision: revision},
 	}
-	l.load()
+	switch {
+	case isDir(real):
+		l.load()
+	case isRows(real):
+		l.loadRows()
+	default:
+		return nil, fmt.Errorf("family %s: neither a directory nor a .jsonl or .json file of SWE-bench rows", origin)
+	}
 	if err := errors.Join(l.problems...); err != nil {
 		return nil, err
 	}
@@ -150,10 +154,30 @@ func (l *loader) load() {
 	}
 }
 
+// loadRows loads a family that is one file of SWE-bench rows. What lies beside the file is not part
+// of it.
+func (l *loader) loadRows() {
+	file := l.real
+	l.real, l.family.Dir = filepath.Dir(file), filepath.Dir(file)
+	l.family.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	l.rows(filepath.Base(file))
+	var err error
+	if l.family.Revision, err = rowsRevision(file); err != nil {
+		l.fail(err)
+	}
+}
+
 // tasks loads the tasks of the family: those of its directory, or those that its dataset makes.
 func (l *loader) tasks() {
-	if isHarbor(l.real) {
+	switch {
+	case isHarbor(l.real):
 		l.harbor()
+		return
+	case l.file.SWE.SWEBench != "":
+		l.rows(l.file.SWE.SWEBench)
+		return
+	case isInstances(l.real):
+		l.taskRepository()
 		return
 	}
 	ids := l.taskIDs()

@@ -16,7 +16,8 @@ type familyFile struct {
 
 	Images map[string]string `yaml:"images" doc:"Images to use in place of others, such as ubuntu:24.04: local/base; also in the FROM lines of Dockerfiles."`
 
-	Data     datasetFile `yaml:",inline"`
+	Data     datasetFile  `yaml:",inline"`
+	SWE      swebenchFile `yaml:",inline"`
 	TaskFile `yaml:",inline"`
 }
 

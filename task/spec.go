@@ -327,7 +327,8 @@ func (s *Spec) referenceFile() string {
 
 // HasSolution reports whether there is a reference solution: a directory or a patch.
 func (t *Task) HasSolution() bool {
-	return t.Solution != "" || t.Spec != nil && t.Spec.referenceFile() != ""
+	return t.Solution != "" || t.Spec != nil && t.Spec.referenceFile() != "" ||
+		t.Instance != nil && t.Instance.Gold != ""
 }
 
 // IsTest reports whether a file counts as a test; without globs no file does.

@@ -54,6 +54,8 @@ type Task struct {
 	Sample *Sample
 	// Verifier grades a Harbor task; nil for other tasks.
 	Verifier *Verifier
+	// Instance is what grades a task of SWE-bench; nil for other tasks.
+	Instance *Instance
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.

@@ -130,6 +130,11 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	if err := cfg.imageTree(ctx, tree); err != nil {
 		return nil, err
 	}
+	if cfg.Task.Instance != nil {
+		if err := layInstance(ctx, cfg, tree); err != nil {
+			return nil, err
+		}
+	}
 	var committed *Base // what git makes of the commit that agents see
 	if cfg.Task.Settings.Repo != "" {
 		if err := exportRepository(ctx, cfg.Task.Settings, tree); err != nil {

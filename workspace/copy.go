@@ -69,6 +69,11 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	return w.restore(c, patterns)
 }
 
+// Restore puts files of a copy back as they were in the base, and removes those that were not there.
+func (w *Workspace) Restore(c *Copy, names []string) error {
+	return w.restoreMatching(c, func(name string) bool { return slices.Contains(names, name) })
+}
+
 // Remove deletes the copy.
 func (c *Copy) Remove() error {
 	var err error
@@ -239,9 +244,12 @@ func (w *Workspace) restore(c *Copy, patterns []glob.Pattern) error {
 	if len(patterns) == 0 {
 		return nil
 	}
-	matches := func(name string) bool {
+	return w.restoreMatching(c, func(name string) bool {
 		return slices.ContainsFunc(patterns, func(p glob.Pattern) bool { return p.Match(name) })
-	}
+	})
+}
+
+func (w *Workspace) restoreMatching(c *Copy, matches func(name string) bool) error {
 	to, err := os.OpenRoot(c.Dir)
 	if err != nil {
 		return err

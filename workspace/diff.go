@@ -20,6 +20,9 @@ const (
 	maxPatchFile = 1 << 20
 )
 
+// CutNote stands in a comment at the end of a patch that was cut.
+const CutNote = "the patch is cut here: it is too large"
+
 // Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a
 // .git.
 func (w *Workspace) Diff(ctx context.Context) (*Diff, error) {
@@ -154,9 +157,12 @@ func (c *comparison) append(name string, a, b patchSide, change FileChange) {
 		c.out.Insertions += added
 		c.out.Deletions += removed
 	}
-	if c.out.Truncated || len(c.out.Patch)+len(text) > maxPatch {
-		c.out.Truncated = true
+	if c.out.Truncated {
 		return
+	}
+	if len(c.out.Patch)+len(text) > maxPatch {
+		c.out.Truncated = true
+		text = []byte("# " + CutNote + "\n")
 	}
 	c.out.Patch = append(c.out.Patch, text...)
 }

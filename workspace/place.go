@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 )
 
 // bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why
@@ -66,11 +67,23 @@ func (w *Workspace) Agent() Place {
 // shown is where else the working directory is: where its image would have it, for a task that runs
 // without.
 func (w *Workspace) shown() map[string]string {
-	env := w.cfg.Task.Settings.Environment
-	if w.Isolation != sandbox.IsolationBwrap || env == nil || env.Workdir == "" {
+	return w.shownAt(w.Dir)
+}
+
+// shownAt shows a directory where the image of the task has its working directory.
+func (w *Workspace) shownAt(dir string) map[string]string {
+	env, workdir := w.cfg.Task.Settings.Environment, ""
+	switch {
+	case w.Isolation != sandbox.IsolationBwrap:
+	case env != nil:
+		workdir = env.Workdir
+	case w.cfg.Task.Instance != nil:
+		workdir = task.Testbed
+	}
+	if workdir == "" {
 		return nil
 	}
-	return map[string]string{env.Workdir: w.Dir}
+	return map[string]string{workdir: dir}
 }
 
 // Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the
@@ -124,6 +137,9 @@ func (w *Workspace) Grader(c *Copy) Place {
 		Join:     w.private,
 		Writable: []string{c.Dir, c.Home, c.TmpDir},
 		ReadOnly: w.addCommands(env, nil),
+	}
+	if w.cfg.Task.Instance != nil { // its scripts go to where the image has it
+		isolation.Shown = w.shownAt(c.Dir)
 	}
 	if w.containers != nil {
 		isolation.Container = w.graderContainer("grader", c.Dir)
@@ -252,9 +268,15 @@ func (w *Workspace) concealed() []string {
 			paths = append(paths, spec.Reference.File)
 		}
 	}
-	if repo := w.cfg.Task.Settings.Repo; repo != "" {
-		paths = append(paths, repo)
-		paths = append(paths, repositoriesOf(repo)...)
+	repos := []string{w.cfg.Task.Settings.Repo}
+	if w.cfg.Task.Instance != nil {
+		repos = append(repos, w.cfg.Task.Instance.Repository)
+	}
+	for _, repo := range repos {
+		if repo != "" {
+			paths = append(paths, repo)
+			paths = append(paths, repositoriesOf(repo)...)
+		}
 	}
 	if w.base != nil {
 		paths = append(paths, filepath.Dir(w.base.Dir))

@@ -87,6 +87,30 @@ func (p *preparation) plan() error {
 }
 
 func (p *preparation) chooseTasks(context.Context) error {
+	if err := p.onlyNamed(); err != nil {
+		return err
+	}
+	var gradable []task.Task
+	for _, t := range p.Family.Tasks {
+		if t.Instance == nil || len(t.Instance.Lacks) == 0 {
+			gradable = append(gradable, t)
+		}
+	}
+	if len(gradable) == 0 && len(p.Family.Tasks) > 0 {
+		t := &p.Family.Tasks[0]
+		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it", t.ID,
+			strings.Join(t.Instance.Lacks, ", "))
+	}
+	if len(gradable) < len(p.Family.Tasks) {
+		chosen := *p.Family
+		chosen.Tasks = gradable
+		p.Family = &chosen
+	}
+	return nil
+}
+
+// onlyNamed leaves the tasks that were asked for.
+func (p *preparation) onlyNamed() error {
 	if len(p.Only) == 0 {
 		return nil
 	}

@@ -29,7 +29,7 @@ Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was
 	command.AddCommand(
 		NewRun(con, registry, nil), newGrade(con, registry), newReport(con, registry), newCompare(con, registry),
 		newPlan(con), newLint(con),
-		newInit(con), newImport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
+		newInit(con), newImport(con), newExport(con), newList(con), newMerge(con), newClean(con), newCtl(con),
 	)
 	return command
 }

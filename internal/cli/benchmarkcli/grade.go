@@ -26,6 +26,7 @@ import (
 
 type gradeOptions struct {
 	family, task, runDir, input, output string
+	predictions, logs                   string
 	isolation                           experimentcli.Isolation
 }
 
@@ -49,13 +50,18 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var opts gradeOptions
 	command := &cobra.Command{
 		Use:   "grade",
-		Short: "Grade stored runs again, with their services",
+		Short: "Grade stored runs again, with their services, or predictions of SWE-bench",
 		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
 the preflight hook starts are started again on a copy. Stored files do not change, and the judge is not asked again.
 
-Exit code 0 if the run passes, or if all verdicts of a run directory are confirmed; otherwise 1.`,
+With --predictions, patches that somebody else's agents made for the tasks of a SWE-bench family are graded (.jsonl, or .json with a list or an object), and the
+report is SWE-bench's. Empty patches are counted and not run; a patch that does not apply, or whose tests do not come to their end, is an error.
+
+Exit code 0 if the run passes, or if all verdicts of a run directory are confirmed, or if all predictions were graded, whatever they are worth; otherwise 1. It is 3 if
+the tests of a prediction do not run without its patch either.`,
 		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
-  fit-benchmark grade --family my-family --input benchmark-runs`,
+  fit-benchmark grade --family my-family --input benchmark-runs
+  fit-benchmark grade --family rows.jsonl --predictions predictions.jsonl --output report.json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runGrade(command.Context(), con, &opts, registry)
@@ -66,6 +72,9 @@ Exit code 0 if the run passes, or if all verdicts of a run directory are confirm
 	flags.StringVar(&opts.task, "task", "", "task of the attempt")
 	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
 	flags.StringVar(&opts.input, "input", "", "run directory whose verdicts are all graded again")
+	flags.StringVar(&opts.predictions, "predictions", "", "file of SWE-bench predictions to grade")
+	flags.StringVar(&opts.logs, "logs", "",
+		"with --predictions: directory for the patch, the log and the report of each task")
 	flags.StringVar(&opts.output, "output", "", "file to write instead of standard output")
 	opts.isolation.Register(flags)
 	return command
@@ -75,10 +84,11 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	switch {
 	case opts.family == "":
 		return console.Usagef("--family is required")
-	case (opts.input == "") == (opts.runDir == ""):
-		return console.Usagef(
-			"give what to grade: --task and --run-dir for one attempt, or --input for a run directory",
-		)
+	case len(nonEmpty([]string{opts.input, opts.runDir, opts.predictions})) != 1:
+		return console.Usagef("give what to grade: --task and --run-dir for one attempt, --input for a run directory, " +
+			"or --predictions for a file of patches")
+	case opts.logs != "" && opts.predictions == "":
+		return console.Usagef("--logs is for --predictions; run directories have their logs")
 	case opts.runDir != "" && opts.task == "":
 		return console.Usagef("--task is required with --run-dir")
 	}
@@ -106,7 +116,10 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	if cache := experimentcli.CacheDir(); cache != "" {
 		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
-	if opts.input != "" {
+	switch {
+	case opts.predictions != "":
+		return g.predictions(ctx)
+	case opts.input != "":
 		return g.all(ctx)
 	}
 	return g.one(ctx)

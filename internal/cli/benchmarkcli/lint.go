@@ -192,6 +192,10 @@ func (l *taskLinter) doubt(format string, args ...any) {
 
 func (l *taskLinter) check(ctx context.Context) error {
 	t := l.t
+	if t.Instance != nil && len(t.Instance.Lacks) > 0 {
+		l.wrong("it cannot be graded: the row has no %s", strings.Join(t.Instance.Lacks, ", "))
+		return nil
+	}
 	untouched, ok, err := l.gradeOnce(ctx, "", nil)
 	if err != nil || !ok {
 		return err
@@ -226,6 +230,11 @@ func (l *taskLinter) check(ctx context.Context) error {
 		return l.solution(ctx)
 	case t.Verifier != nil && t.Verifier.Solution != "":
 		return l.solution(ctx)
+	case t.Instance != nil && t.Instance.Gold != "":
+		return l.solution(ctx)
+	case t.Instance != nil:
+		l.doubt("the row has no patch, so it is unknown whether the task can be solved")
+		return nil
 	case t.Sample != nil:
 		return nil // one warning for the whole dataset says so
 	case t.Solution == "":
@@ -340,6 +349,9 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		return result, false, err
 	}
 	config := grade.Config{Task: t, Source: space, Answer: answer}
+	if t.Instance != nil && flaky != nil {
+		config.Patch = &t.Instance.Gold
+	}
 	if result, err = grade.Run(ctx, config); err != nil {
 		return result, false, err
 	}

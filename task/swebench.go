@@ -1,0 +1,348 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/git"
+)
+
+// Instance is a task of SWE-bench: a repository at a commit, and tests of it that must pass.
+type Instance struct {
+	Repo       string // owner/name
+	BaseCommit string
+	// Repository is the one on this machine that the working directory starts from where there is
+	// no image; empty: only the image has it.
+	Repository string
+	// Gold is the patch that solves the task, and TestPatch the one that brings the tests.
+	Gold, TestPatch string
+	// EvalScript runs the tests, LogParser names the format of what it prints.
+	EvalScript, LogParser string
+	// FailOnly says that only a test that is reported as failed fails.
+	FailOnly               bool
+	FailToPass, PassToPass []string
+	Timeout                time.Duration
+	// Lacks is what grading needs and the row does not have; empty: it can be graded.
+	Lacks []string
+}
+
+// Testbed is where the images of SWE-bench have the repository.
+const Testbed = "/testbed"
+
+// swebenchFile is the part of family.yaml about SWE-bench.
+type swebenchFile struct {
+	SWEBench     string `yaml:"swebench" doc:"File of SWE-bench rows, each of which becomes a task: .jsonl or .json."`
+	Repositories string `yaml:"repositories" doc:"Directory of git repositories by owner/name, for SWE-bench tasks that run without an image."`
+}
+
+// The files of an instance in a repository of SWE-bench tasks.
+const (
+	instanceStatement = "problem_statement.md"
+	instanceTests     = "tests.json"
+)
+
+const (
+	evalTypeAll      = "pass_and_fail"
+	evalTypeFailOnly = "fail_only"
+	evalTimeout      = 30 * time.Minute
+)
+
+// isInstances reports whether a directory is a repository of SWE-bench tasks.
+func isInstances(dir string) bool {
+	found, err := filepath.Glob(filepath.Join(dir, "tasks", "*", instanceStatement))
+	return err == nil && len(found) > 0
+}
+
+// isRows reports whether a path names a file of SWE-bench rows.
+func isRows(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jsonl", ".json", ".ndjson":
+		return isFile(name)
+	}
+	return false
+}
+
+// instancesLoader makes tasks of the instances of SWE-bench.
+type instancesLoader struct {
+	*loader
+	prompt    *template
+	seen      map[string]string // where ids stand
+	wrongRows int
+}
+
+func (l *loader) instances() *instancesLoader {
+	i := &instancesLoader{loader: l, seen: map[string]string{}}
+	source := first(l.file.Data.Prompt, "{{problem_statement}}")
+	var err error
+	if i.prompt, err = parseTemplate(source); err != nil {
+		l.add(l.where.wrong("family.yaml", []string{"prompt"}, "%v", err))
+		i.prompt = &template{}
+	}
+	return i
+}
+
+// rows loads a file of rows.
+func (l *loader) rows(name string) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		l.add(l.where.wrong("family.yaml", []string{"swebench"}, "%s is not a file of this directory", name))
+		return
+	}
+	i, before := l.instances(), len(l.problems)
+	reader := &datasetReader{
+		name:   name,
+		bounds: l.opts.bounds(),
+		header: func([]string) error { return nil },
+		row:    func(row datasetRow) error { return i.row(name, row) },
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jsonl", ".json", ".ndjson":
+		l.add(reader.read(filepath.Join(l.real, filepath.FromSlash(name))))
+	default:
+		l.wrong(name, "rows of SWE-bench are a .jsonl or .json file; convert other formats first")
+	}
+	i.conclude(name, before)
+}
+
+func (i *instancesLoader) row(file string, row datasetRow) error {
+	place := fmt.Sprintf("%s:%d", file, row.line)
+	t, err := i.instance(place, row.columns, "")
+	if err == nil {
+		i.family.Tasks = append(i.family.Tasks, t)
+		if len(i.family.Tasks) == i.file.Data.Limit {
+			return errEnough
+		}
+		return nil
+	}
+	i.add(&document.Error{File: file, Line: row.line, Msg: err.Error()})
+	if i.wrongRows++; i.wrongRows == maxWrongRows {
+		return errEnough
+	}
+	return nil
+}
+
+// taskRepository loads the instances of a repository of tasks.
+func (l *loader) taskRepository() {
+	i, before := l.instances(), len(l.problems)
+	for _, id := range l.taskIDs() {
+		dir := path.Join("tasks", id)
+		columns, err := i.directory(dir)
+		if err == nil {
+			if columns["instance_id"] == nil {
+				columns["instance_id"] = id
+			}
+			var t Task
+			if t, err = i.instance(dir, columns, dir); err == nil {
+				l.family.Tasks = append(l.family.Tasks, t)
+				continue
+			}
+		}
+		var placed *document.Error
+		if !errors.As(err, &placed) {
+			err = mistake(path.Join(dir, "task.yaml"), "%v", err)
+		}
+		l.add(err)
+	}
+	i.conclude("tasks", before)
+}
+
+// directory reads the files of one instance as a row.
+func (i *instancesLoader) directory(dir string) (map[string]any, error) {
+	columns := map[string]any{}
+	for _, name := range []string{"task.yaml", instanceTests} {
+		text, ok := i.text(path.Join(dir, name))
+		if !ok {
+			continue
+		}
+		doc, err := document.Parse(path.Join(dir, name), []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		if doc.Empty() {
+			continue
+		}
+		content, err := doc.JSON()
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(content, &columns); err != nil {
+			return nil, doc.ErrorAt(nil, "want names and values")
+		}
+	}
+	for column, name := range map[string]string{
+		"problem_statement": instanceStatement, "patch": "gold.patch", "test_patch": "test.patch",
+		"eval_script": "eval.sh",
+	} {
+		if text, ok := i.text(path.Join(dir, name)); ok {
+			columns[column] = text
+		}
+	}
+	return columns, nil
+}
+
+// conclude says once what is lacking, and complains about a set without tasks.
+func (i *instancesLoader) conclude(name string, before int) {
+	lacking := map[string][]string{}
+	for n := range i.family.Tasks {
+		if t := &i.family.Tasks[n]; t.Instance != nil && len(t.Instance.Lacks) > 0 {
+			what := strings.Join(t.Instance.Lacks, ", ")
+			lacking[what] = append(lacking[what], t.ID)
+		}
+	}
+	for what, ids := range lacking {
+		more := ""
+		if len(ids) > 3 {
+			more = fmt.Sprintf(" and %d more", len(ids)-3)
+		}
+		i.family.Warnings = append(i.family.Warnings, fmt.Sprintf("%s%s cannot be graded and is left out of runs: "+
+			"the row has no %s; rows of SWE-bench 5.x have it", strings.Join(ids[:min(len(ids), 3)], ", "), more, what))
+	}
+	slices.Sort(i.family.Warnings)
+	if len(i.family.Tasks) == 0 && len(i.problems) == before {
+		i.wrong(name, "there is no row in it")
+	}
+}
+
+// instance makes a task of a row, which stands at a place. A row of a repository of tasks has a
+// directory.
+func (i *instancesLoader) instance(place string, columns map[string]any, dir string) (Task, error) {
+	t := Task{Dir: filepath.Join(i.real, filepath.FromSlash(dir))}
+	row := instanceRow{columns: columns}
+	t.ID = row.required("instance_id")
+	n := &Instance{
+		Repo:       row.required("repo"),
+		BaseCommit: row.required("base_commit"),
+		Gold:       row.text("patch"),
+		TestPatch:  row.text("test_patch"),
+		EvalScript: strings.ReplaceAll(row.text("eval_script"), "\r\n", "\n"),
+		LogParser:  strings.TrimPrefix(row.text("log_parser"), "parse_log_"),
+		FailToPass: row.tests("FAIL_TO_PASS"),
+		PassToPass: row.tests("PASS_TO_PASS"),
+		Timeout:    first(time.Duration(i.file.Timeouts.Test), evalTimeout),
+	}
+	row.required("problem_statement")
+	n.FailOnly = row.choice("eval_type", evalTypeAll, evalTypeFailOnly) == evalTypeFailOnly
+	if !isHex(n.BaseCommit) && row.err == nil {
+		row.wrong("base_commit: %q is not the hash of a commit", n.BaseCommit)
+	}
+	if !isTaskID(t.ID) && row.err == nil {
+		row.wrong("instance_id: %q is not printable text", t.ID)
+	}
+	if before, twice := i.seen[t.ID]; twice && row.err == nil {
+		row.wrong("instance_id: %s is also that of %s; ids are unique", t.ID, before)
+	}
+	if row.err != nil {
+		return t, row.err
+	}
+	i.seen[t.ID] = place
+	n.Lacks = row.lacks(n)
+	t.Instance = n
+	var err error
+	if t.Prompt, err = i.prompt.fill(columns, nil); err != nil {
+		return t, fmt.Errorf("%w, which the prompt names", err)
+	}
+	if n.Repository, err = i.localRepository(n); err != nil {
+		return t, err
+	}
+	t.Settings = settings(TaskFile{}, i.file.TaskFile, false)
+	t.Settings.Repo, t.Settings.Ref, t.Settings.Workspace = "", "", "export"
+	t.Settings.Tags = append(t.Settings.Tags, n.Repo)
+	if t.Settings.Environment, err = i.instanceEnvironment(&t, row.text("image"), dir); err != nil {
+		return t, err
+	}
+	// Scripts of SWE-bench may install the repository again, which fetches what it is built with.
+	t.Settings.GraderNetwork = said(t.Settings.Environment != nil, i.file.Network.Grader)
+	return t, i.instanceDigests(&t)
+}
+
+// localRepository finds the repository of an instance on this machine, where the family has it.
+func (i *instancesLoader) localRepository(n *Instance) (string, error) {
+	dir := i.file.SWE.Repositories
+	if dir == "" {
+		return "", nil
+	}
+	if !filepath.IsLocal(filepath.FromSlash(n.Repo)) {
+		return "", fmt.Errorf("repo: %q is not owner/name", n.Repo)
+	}
+	found := filepath.Join(i.real, filepath.FromSlash(dir), filepath.FromSlash(n.Repo))
+	if filepath.IsAbs(dir) {
+		found = filepath.Join(dir, filepath.FromSlash(n.Repo))
+	}
+	if !isDir(found) {
+		return "", nil // its image has it
+	}
+	if _, err := git.Resolve(i.ctx, found, n.BaseCommit); err != nil {
+		return "", fmt.Errorf("base_commit: the repository %s has no commit %s", found, n.BaseCommit)
+	}
+	return found, nil
+}
+
+// instanceEnvironment is the container of an instance: the image of the row, or the Dockerfile
+// beside it, or the image that SWE-bench publishes for it. An instance whose repository is here
+// needs none.
+func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Environment, error) {
+	e := &Environment{
+		Image:   first(image, i.file.Image),
+		Images:  i.file.Images,
+		Workdir: first(i.file.Workdir, Testbed),
+		User:    i.file.User,
+	}
+	dockerfile := filepath.Join(t.Dir, "Dockerfile")
+	switch {
+	case e.Image != "":
+	case dir != "" && isFile(dockerfile):
+		e.Dockerfile, e.Context = dockerfile, t.Dir
+		var err error
+		if e.Content, err = contextDigest(dockerfile, t.Dir, e.Images); err != nil {
+			return nil, err
+		}
+	case t.Instance.Repository != "":
+		return nil, nil //nolint:nilnil // there is none, and that is no mistake
+	default:
+		e.Image = "swebench/sweb.eval.x86_64." + strings.ToLower(strings.ReplaceAll(t.ID, "__", "_1776_")) + ":latest"
+	}
+	if mapped := e.Images[e.Image]; mapped != "" {
+		e.Image = mapped
+	}
+	return e, nil
+}
+
+// instanceDigests identifies an instance: what the agent sees of it, and what decides.
+func (i *instancesLoader) instanceDigests(t *Task) error {
+	visible, hidden := newDigester(), newDigester()
+	visible.add("prompt", "prompt", []byte(t.Prompt))
+	visible.add("base", "commit", []byte(t.Instance.Repo+" "+t.Instance.BaseCommit))
+	if e := t.Settings.Environment; e != nil {
+		visible.add("environment", "content", []byte(first(e.Content, e.Image)))
+	}
+	decides := *t.Instance
+	decides.Gold, decides.Repository = "", ""
+	content, err := json.Marshal(decides)
+	if err != nil {
+		return err
+	}
+	hidden.add("instance", "json", content)
+	s := t.Settings
+	s.Needs = nil
+	if content, err = json.Marshal(s); err != nil {
+		return err
+	}
+	hidden.add("settings", "json", content)
+	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}
+	return nil
+}
+
+// rowsRevision identifies a family that is one file.
+func rowsRevision(file string) (string, error) {
+	d := newDigester()
+	if err := d.addFile(filepath.Base(file), entry{source: file}); err != nil {
+		return "", err
+	}
+	return d.String(), nil
+}

@@ -1,0 +1,109 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// LogParsers are the formats of test logs that can be read, by the names that SWE-bench has for
+// them.
+var LogParsers = []string{
+	"pytest", "pytest_options", "pytest_v2", "django", "matplotlib", "seaborn", "sympy", "gotest", "cargo", "jest",
+	"vitest", "tap",
+}
+
+// instanceRow reads the columns of a row and keeps the first thing that is wrong with it.
+type instanceRow struct {
+	columns map[string]any
+	err     error
+}
+
+func (r *instanceRow) wrong(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// text is a column that may be missing.
+func (r *instanceRow) text(column string) string {
+	switch value := r.columns[column].(type) {
+	case nil:
+	case string:
+		return value
+	default:
+		r.wrong("%s: want text", column)
+	}
+	return ""
+}
+
+func (r *instanceRow) required(column string) string {
+	text := r.text(column)
+	if strings.TrimSpace(text) == "" {
+		r.wrong("%s is missing: a row of SWE-bench has it", column)
+	}
+	return text
+}
+
+// choice is a column with one of some values, or without any.
+func (r *instanceRow) choice(column string, values ...string) string {
+	text := r.text(column)
+	if text != "" && !slices.Contains(values, text) {
+		r.wrong("%s: %q is none of %s", column, text, strings.Join(values, ", "))
+	}
+	return text
+}
+
+// tests is a column of test names: a list, or a list that is written as JSON text.
+func (r *instanceRow) tests(column string) []string {
+	value, ok := r.columns[column]
+	if !ok {
+		value = r.columns[strings.ToLower(column)]
+	}
+	if text, ok := value.(string); ok {
+		if value = nil; strings.TrimSpace(text) != "" && json.Unmarshal([]byte(text), &value) != nil {
+			r.wrong("%s: want a list of test names, or one that is written as JSON text", column)
+			return nil
+		}
+	}
+	var names []string
+	list, ok := value.([]any)
+	for _, element := range list {
+		name, text := element.(string)
+		ok = ok && text
+		names = append(names, name)
+	}
+	switch {
+	case value == nil:
+		r.wrong("%s is missing: the tests that decide", column)
+	case !ok:
+		r.wrong("%s: want a list of test names, or one that is written as JSON text", column)
+	}
+	return names
+}
+
+// lacks is what grading needs and the row does not have.
+func (r *instanceRow) lacks(n *Instance) []string {
+	var lacks []string
+	for _, column := range []string{"eval_script", "log_parser", "eval_type"} {
+		if strings.TrimSpace(r.text(column)) == "" {
+			lacks = append(lacks, column)
+		}
+	}
+	if n.LogParser != "" && !slices.Contains(LogParsers, n.LogParser) {
+		lacks = append(lacks, fmt.Sprintf("log_parser that can be read (%s; there are %s)", n.LogParser,
+			strings.Join(LogParsers, " ")))
+	}
+	return lacks
+}
+
+var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+
+func isHex(text string) bool { return commitHash.MatchString(text) }
+
+func isTaskID(id string) bool {
+	return strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+}
