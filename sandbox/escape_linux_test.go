@@ -70,14 +70,14 @@ func eachUser(t *testing.T, test func(t *testing.T, a attacker)) {
 	needBwrap(t)
 	users := map[string]uint32{"as this user": uint32(os.Getuid())}
 	if os.Getuid() == 0 {
-		users = map[string]uint32{"as root": 0, "as an ordinary user": nobody}
+		users = map[string]uint32{"as root": 0, "as an ordinary user": testenv.Nobody}
 	}
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			a := attacker{uid: uid, harness: os.Args[0]}
 			a.parent = t.TempDir()
 			if os.Getuid() == 0 {
-				a.harness = unprivilegedBinary(t)
+				a.harness = testenv.PublicBinary(t)
 				a.parent = filepath.Dir(a.harness)
 			}
 			a.dir = a.newDir(t, a.parent)
@@ -329,7 +329,7 @@ func TestWithoutMappedOwnersProgramsKeepRootsNumberOnly(t *testing.T) {
 		testenv.Missing(t, "only root can mount a file system")
 	}
 	needBwrap(t)
-	a := attacker{harness: unprivilegedBinary(t)}
+	a := attacker{harness: testenv.PublicBinary(t)}
 	a.dir = filepath.Dir(a.harness)
 	layers := t.TempDir()
 	for _, dir := range []string{"lower", "upper", "work", "merged"} {

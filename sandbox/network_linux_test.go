@@ -236,11 +236,11 @@ func inNamespace(name string) []string {
 func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 	needPrivateNetwork(t)
 	for name, attributes := range map[string]*syscall.SysProcAttr{
-		"root": nil, "nobody": {Credential: &syscall.Credential{Uid: nobody, Gid: nobody}},
+		"root": nil, "nobody": {Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			marker := newMarker(t)
-			cmd := exec.Command(unprivilegedBinary(t), marker)
+			cmd := exec.Command(testenv.PublicBinary(t), marker)
 			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{
 				"PATH=/usr/local/bin:/usr/bin:/bin",
 				roleVariable + "=network",

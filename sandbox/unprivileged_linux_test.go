@@ -3,10 +3,7 @@ package sandbox_test
 import (
 	"bytes"
 	"cmp"
-	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,50 +12,13 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// nobody is the user that harnesses without privileges run as in these tests.
-const nobody = 65534
-
-// unprivilegedBinary copies this test binary to where every user can run it.
-func unprivilegedBinary(t *testing.T) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		testenv.Missing(t, "only root can start a harness as another user")
-	}
-	// Not t.TempDir: its parents may be closed to other users.
-	dir, err := os.MkdirTemp("/tmp", "fit-sandbox-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	path := filepath.Join(dir, "harness")
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // harnessAsNobody runs the harness role as an unprivileged user.
 func harnessAsNobody(t *testing.T, containment sandbox.Containment, script string) string {
 	t.Helper()
-	cmd := exec.Command(unprivilegedBinary(t), string(containment), script)
+	cmd := exec.Command(testenv.PublicBinary(t), string(containment), script)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -72,7 +32,7 @@ func strongestForNobody(t *testing.T) sandbox.Containment {
 	t.Helper()
 	cmd := exec.Command(testenv.NeedTool(t, "unshare"), "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
 		"true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
 	if err := cmd.Run(); err != nil {
 		return sandbox.SubReaper
 	}

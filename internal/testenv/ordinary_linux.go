@@ -1,0 +1,80 @@
+package testenv
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Nobody is the ordinary user that tests started by root run programs as.
+const Nobody = 65534
+
+// PublicBinary copies the running test binary to a directory that every user can reach, and returns
+// its path. It needs root, who alone can start it as another user.
+func PublicBinary(t testing.TB) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		Missing(t, "only root can start a program as another user")
+	}
+	// Not t.TempDir: its parents may be closed to other users.
+	dir, err := os.MkdirTemp("/tmp", "fit-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "test")
+	if err := copyProgram(os.Args[0], path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// AsOrdinaryUser runs the tests of this binary whose names match a pattern once more, as an
+// ordinary user with a home of its own. Where the tests do not run as root there is nothing to do:
+// they have run as such a user already.
+func AsOrdinaryUser(t *testing.T, pattern string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	binary := PublicBinary(t)
+	home := filepath.Join(filepath.Dir(binary), "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(home, Nobody, Nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "-test.run", pattern, "-test.v")
+	cmd.Dir = home
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "CI=" + os.Getenv("CI")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("as an ordinary user: %v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
