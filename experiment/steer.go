@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -324,6 +325,7 @@ func (e *engine) statusNow() control.Status {
 		Tokens:      p.Tokens,
 		ElapsedMs:   p.Elapsed.Milliseconds(),
 		LeftMs:      e.left(),
+		Held:        []control.Name{},
 		Running:     []control.Cell{},
 		Reason:      e.stopped,
 		PID:         os.Getpid(),
@@ -365,6 +367,12 @@ func (e *engine) statusNow() control.Status {
 			Where:     where,
 		})
 	}
+	for _, cell := range e.cancelled {
+		status.Held = append(status.Held, control.Name{Task: cell.TaskID, Arm: cell.Arm, Run: cell.RunIndex})
+	}
+	slices.SortFunc(status.Held, func(a, b control.Name) int {
+		return cmp.Or(strings.Compare(a.Task, b.Task), strings.Compare(a.Arm, b.Arm), a.Run-b.Run)
+	})
 	slices.SortFunc(status.Running, func(a, b control.Cell) int { return int(a.StartMs - b.StartMs) })
 	return status
 }

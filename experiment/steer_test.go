@@ -120,6 +120,10 @@ func TestACancelledCellWaitsUntilItIsRequeued(t *testing.T) {
 		t.Fatal("the cancelled cell was started again")
 	}
 	refused(t, dir, named, "cancelled already")
+	if held := ask(t, dir, control.Command{Action: control.Ping}).Status.Held; len(held) != 1 ||
+		held[0] != (control.Name{Task: cell.TaskID, Arm: cell.Arm, Run: cell.RunIndex}) {
+		t.Errorf("held back: %v", held)
+	}
 	named.Action = control.Requeue
 	ask(t, dir, named)
 	g.verdict <- ledger.Fail

@@ -96,7 +96,6 @@ type glance struct {
 	done     chan struct{}
 	before   *glance // the last pass, when the trace was shorter
 	overview *query.Overview
-	problems query.Problems
 	err      error
 }
 
@@ -163,7 +162,6 @@ func (s *Server) readAll(ctx context.Context, id string, job *glance) error {
 	}
 	if err == nil {
 		job.overview, _, err = t.Overview(ctx)
-		job.problems = t.Problems()
 	}
 	return err
 }
@@ -181,7 +179,6 @@ type overviewAnswer struct {
 	Entries    *int            `json:"entries"`
 	Experiment string          `json:"experiment"`
 	Cell       *cellName       `json:"cell"`
-	Problems   query.Problems  `json:"problems"`
 	Overview   *query.Overview `json:"overview"`
 	Cost       *query.Cost     `json:"cost"`
 	Stats      *statsAnswer    `json:"stats"`
@@ -226,7 +223,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, traceProblem(t.Path, t.Label, err)
 	}
-	answer.Overview, answer.Entries, answer.Problems = overview, &info.TurnCount, t.Problems()
+	answer.Overview, answer.Entries = overview, &info.TurnCount
 	cost, _, err := t.Cost(r.Context())
 	if err != nil {
 		return nil, traceProblem(t.Path, t.Label, err)
@@ -247,7 +244,7 @@ func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file tra
 	case err != nil:
 		return nil, traceProblem(file.path, file.shown, err)
 	case known != nil:
-		answer.Overview, answer.Entries, answer.Problems = known.overview, &known.overview.TurnCount, known.problems
+		answer.Overview, answer.Entries = known.overview, &known.overview.TurnCount
 		return *answer, nil
 	}
 	answer.Indexing = true // the page asks again

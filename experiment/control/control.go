@@ -68,7 +68,8 @@ type Status struct {
 	Errors      int      `json:"errors"`
 	Retries     int      `json:"retries"`
 	Queued      int      `json:"queued"`
-	Cancelled   int      `json:"cancelled"` // cells that wait to be requeued
+	Cancelled   int      `json:"cancelled"` // how many cells wait to be requeued
+	Held        []Name   `json:"held"`      // which
 	Concurrency int      `json:"concurrency"`
 	BudgetUSD   *float64 `json:"budgetUsd"` // nil is no bound
 	CostUSD     float64  `json:"costUsd"`
@@ -102,6 +103,13 @@ type Cell struct {
 	ElapsedMs int64  `json:"elapsedMs"`
 	// Where names the worker that runs it; empty: the experiment's own machine.
 	Where string `json:"where,omitempty"`
+}
+
+// Name names a cell.
+type Name struct {
+	Task string `json:"task"`
+	Arm  string `json:"arm"`
+	Run  int    `json:"run"`
 }
 
 // Answer is what an experiment says to a Command.

@@ -11,7 +11,10 @@ export function Chart(props: { options: Plot.PlotOptions; label: string; caption
   useEffect(() => {
     const host = ref.current;
     if (!host) return;
-    const picture = Plot.plot({ marginLeft: 56, height: 260, width: 520, ...props.options });
+    const { x } = props.options;
+    // The label of the axis stands below its numbers.
+    const axis = x?.label ? { marginBottom: 48, x: { labelOffset: 42, ...x } } : {};
+    const picture = Plot.plot({ marginLeft: 56, height: 260, width: 520, ...props.options, ...axis });
     // The page's policy refuses styles inside the picture; ours are in base.css.
     for (const style of picture.querySelectorAll("style")) style.remove();
     picture.setAttribute("role", "img");
@@ -100,7 +103,7 @@ export function spread(list: Measured[], medians: { arm: string; value: number }
           Plot.dodgeY({ x: "value", fy: "arm", anchor: "middle", r: 3.5, symbol: (m: Measured) => symbols[m.outcome] ?? "circle", stroke }),
         );
   return {
-    height: 56 + 72 * medians.length,
+    height: 72 + 72 * medians.length,
     marginLeft: 96,
     marginRight: 24,
     x: { label: label + " →", domain: [0, Math.max(1e-9, ...list.map((m) => m.value)) * 1.05], ticks: 5, grid: true },
@@ -122,7 +125,7 @@ export function turnCounts(list: Measured[], medians: { arm: string; value: numb
   const step = Math.max(1, Math.ceil(most / 40));
   const bars = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
   return {
-    height: 56 + 72 * arms.length,
+    height: 72 + 72 * arms.length,
     marginLeft: 96,
     marginRight: 24,
     x: { label: "turns of the model →", domain: [0, most + step], ticks: 8, tickFormat: "d" },
@@ -146,7 +149,7 @@ export interface TurnTokens {
 export function tokensPerTurn(list: TurnTokens[], kinds: string[]): Plot.PlotOptions {
   const range = ["var(--arm-a)", "var(--running)", "var(--waiting)", "var(--arm-b)"];
   return {
-    height: 180,
+    height: 196,
     width: 640,
     marginTop: 24,
     x: { label: "turn →", tickFormat: "d", ticks: wholeTicks(Math.max(1, ...list.map((t) => t.turn))) },

@@ -91,7 +91,7 @@ export interface TraceOverview {
     summary?: { totalCostUsd?: number | null; durationMs?: number | null; result?: string };
     tools: { tool: string; count: number }[] | null;
     lanes: { lane: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null;
-    problems?: Record<string, unknown>;
+    problems?: { skippedLines: number; first?: { line: number; reason: string }[] };
   } | null;
   cost: unknown;
 }

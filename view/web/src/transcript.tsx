@@ -1,7 +1,7 @@
 // The transcript: a virtual list of entries with search, filters and jumps.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { asFailure, frozen, useEvents, url, type Failure } from "./api";
+import { asFailure, useEvents, url, type Failure } from "./api";
 import { EntryView, folded, type Shown } from "./entry";
 import { find, isEmpty, lowerBound, marker, names, type Criteria } from "./find";
 import { whole } from "./format";
@@ -196,7 +196,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
   const items = (
     <>
       {store.failure.value && <Problem message={store.failure.value.message}>{store.failure.value.hint}</Problem>}
-      {total === 0 && <Empty title="This trace has no entries yet.">{frozen ? null : <p>They appear here as the agent works.</p>}</Empty>}
+      {total === 0 && <Empty title="This trace has no entries.">{store.overview.value?.live ? <p>They appear here as the agent works.</p> : null}</Empty>}
       {view && count === 0 && total !== null && <Empty title="No entry meets the filters." />}
       {!view && base > 0 && <PartLink text={`earlier entries: ${whole(base)}`} onClick={() => jump(base - 1)} />}
       <div class="sizer" style={{ height: `${rows.getTotalSize()}px` }}>

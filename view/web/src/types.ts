@@ -175,6 +175,7 @@ export interface Status {
   elapsedMs: number;
   burnUsdPerHour: number | null;
   leftMs: Range | null;
+  held?: CellId[] | null;
   controllable: boolean;
   running: RunningCell[] | null;
 }
@@ -270,7 +271,7 @@ export interface CellDetail {
     endMs: number;
     final: boolean;
   }[] | null;
-  record: unknown;
+  record: { diffPath?: string } | null;
   rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
   diff: { text: string; bytes: number; cut: boolean; files: number; added: number; removed: number } | null;

@@ -30,29 +30,31 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
           <p>Costs appear when a run has ended and its model has a price; fit-benchmark run --prices FILE sets prices of your own.</p>
         </Empty>
       )}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">arm</th>
-            <th scope="col" class="num">cost</th>
-            <th scope="col" class="num">per pass</th>
-            <th scope="col" class="num">attempts</th>
-          </tr>
-        </thead>
-        <tbody>
-          {props.groups.map((g, i) => (
-            <tr key={armOf(g)}>
-              <td class={toneOf(i)}>
-                <Name text={armOf(g)} max={24} />
-              </td>
-              <td class="num">{g.totals.costUsd === null && g.totals.knownCostUsd > 0 ? "over " + money(g.totals.knownCostUsd) : money(g.totals.costUsd)}</td>
-              <td class="num">{limits(g.totals.costPerPass, money)}</td>
-              <td class="num">{whole(g.totals.attempts)}</td>
+      <div>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">arm</th>
+              <th scope="col" class="num">cost</th>
+              <th scope="col" class="num">per pass</th>
+              <th scope="col" class="num">attempts</th>
             </tr>
-          ))}
-        </tbody>
-        <RatioRow name="cost" ratio={props.comparison?.cost} span={4} />
-      </table>
+          </thead>
+          <tbody>
+            {props.groups.map((g, i) => (
+              <tr key={armOf(g)}>
+                <td class={toneOf(i)}>
+                  <Name text={armOf(g)} max={24} />
+                </td>
+                <td class="num">{g.totals.costUsd === null && g.totals.knownCostUsd > 0 ? "over " + money(g.totals.knownCostUsd) : money(g.totals.costUsd)}</td>
+                <td class="num">{limits(g.totals.costPerPass, money)}</td>
+                <td class="num">{whole(g.totals.attempts)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <RatioLine name="cost" ratio={props.comparison?.cost} />
+      </div>
     </div>
   );
 }
@@ -62,19 +64,15 @@ function limits(value: Range | undefined, show: (n: number | null) => string): s
   return value.lo === null ? show(value.est) : `${show(value.est)} [${show(value.lo)}, ${show(value.hi)}]`;
 }
 
-function RatioRow(props: { name: string; ratio?: Ratio; span: number }): JSX.Element | null {
+function RatioLine(props: { name: string; ratio?: Ratio }): JSX.Element | null {
   const { all, commonlySolved } = props.ratio ?? {};
   if (!all) return null;
   const text = (f: typeof all): string => factor(f.est) + (f.lo !== null && f.hi !== null ? ` [${f.lo.toFixed(2)}, ${f.hi.toFixed(2)}]` : "");
   return (
-    <tfoot>
-      <tr>
-        <td colSpan={props.span}>
-          {props.name}: {text(all)}
-          {commonlySolved && <span class="soft"> · on the {count(commonlySolved.nTasks, "task")} that both solved {text(commonlySolved)}</span>}
-        </td>
-      </tr>
-    </tfoot>
+    <p class="ratio">
+      {props.name}: {text(all)}
+      {commonlySolved && <span class="soft"> · on the {count(commonlySolved.nTasks, "task")} that both solved {text(commonlySolved)}</span>}
+    </p>
   );
 }
 
@@ -90,7 +88,7 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
     <>
       <div class="plots">
         <Chart
-          options={spread(measured((c) => c.durationMs / 1000), seconds, "time of the agent, seconds")}
+          options={spread(measured((c) => c.durationMs / 1000), seconds, "time of a run with its grading, seconds")}
           depends={[props.cells, props.groups]}
           label={"Time per run. Medians: " + seconds.map((m) => `${m.arm} ${duration(1000 * m.value)}`).join(", ")}
           caption={"One mark per run; the dashed line is the median: " + seconds.map((m) => `${m.arm} ${duration(1000 * m.value)}`).join(", ")}
@@ -102,10 +100,8 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
           caption={"Runs by their number of turns. Medians: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
         />
       </div>
-      <table>
-        <RatioRow name="time of the agent" ratio={props.comparison?.time} span={1} />
-        <RatioRow name="turns" ratio={props.comparison?.turns} span={1} />
-      </table>
+      <RatioLine name="time of the agent" ratio={props.comparison?.time} />
+      <RatioLine name="turns" ratio={props.comparison?.turns} />
     </>
   );
 }
@@ -229,7 +225,7 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
                   <td>
                     <Mark outcome={c.state} />{" "}
                     <Link to={["x", props.id, c.task, c.arm, c.run]}>
-                      <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run + 1}`} max={56} />
+                      <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={56} />
                     </Link>
                   </td>
                   <td class="soft">{visible(c.errorClass)}</td>
@@ -303,7 +299,7 @@ export function HowItWasRun(props: { detail: ExperimentDetail }): JSX.Element {
                   <td>{visible([g.provenance.agent, g.provenance.agentVersion].filter(Boolean).join(" "))}</td>
                   <td>{visible(g.provenance.model ?? "")}</td>
                   <td>
-                    <code title={g.provenance.armHash}>{g.provenance.armHash.slice(0, 12)}</code> <Copy text={g.provenance.armHash} label="copy" />
+                    <code title={g.provenance.armHash}>{g.provenance.armHash.replace("sha256:", "").slice(0, 12)}</code> <Copy text={g.provenance.armHash} label="copy" />
                   </td>
                 </tr>
               ))}

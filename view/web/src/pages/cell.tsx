@@ -10,7 +10,7 @@ import { useKeys } from "../keys";
 import { go, href, place } from "../router";
 import { OwnTranscript } from "../transcript";
 import type { Cell, CellDetail, CellId, Status } from "../types";
-import { Empty, Link, Mark, outcomeWord, Page, Problem, Warnings } from "../ui";
+import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Warnings } from "../ui";
 import { Calls, Prompts } from "./behind";
 import { SideBySide } from "./compare";
 import { Evidence, Milestones, Votes } from "./evidence";
@@ -35,7 +35,7 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
     { text: detail?.experiment.name ?? "experiment", to: ["x", props.id] },
     { text: props.task },
     { text: props.arm },
-    { text: `run ${Number(props.run) + 1}` },
+    { text: `run ${props.run}` },
   ];
   const step = (to: CellId | null | undefined): void => {
     if (to) go(href(["x", props.id, to.task, to.arm, to.run]));
@@ -54,7 +54,7 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
         <StepTo id={props.id} to={detail?.previous} text="previous" keys="[" />
         <StepTo id={props.id} to={detail?.next} text="next" keys="]" />
       </Bar>
-      <Page title={`${props.task} ▸ ${props.arm} ▸ run ${Number(props.run) + 1}`} wide>
+      <Page title={`${props.task} ▸ ${props.arm} ▸ run ${props.run}`} wide>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
         {detail && <Body id={props.id} detail={detail} />}
       </Page>
@@ -66,7 +66,7 @@ function StepTo(props: { id: string; to: CellId | null | undefined; text: string
   const { to } = props;
   if (!to) return <span class="soft no-print">{props.text}</span>;
   return (
-    <Link class="no-print" to={["x", props.id, to.task, to.arm, to.run]} title={visible(`${to.task} ▸ ${to.arm} ▸ run ${to.run + 1}  (${props.keys})`)}>
+    <Link class="no-print" to={["x", props.id, to.task, to.arm, to.run]} title={visible(`${to.task} ▸ ${to.arm} ▸ run ${to.run}  (${props.keys})`)}>
       {props.text}
     </Link>
   );
@@ -89,7 +89,7 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
         </Part>
       ) : null}
       <Part title="Diff" aside={detail.diff ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>
-        {detail.diff ? <Diff diff={detail.diff} citations={citations} /> : <p class="soft">{running(detail) ? "The diff is taken when the agent has ended." : "The agent changed nothing."}</p>}
+        {detail.diff ? <Diff diff={detail.diff} citations={citations} /> : <p class="soft">{noDiff(detail)}</p>}
       </Part>
       {detail.judge && (
         <Part title="Judges" aside={detail.judge.verdict}>
@@ -126,6 +126,11 @@ export function Part(props: { title: string; aside?: ComponentChildren; children
   );
 }
 
+function noDiff(detail: CellDetail): string {
+  if (running(detail)) return "The diff is taken when the agent has ended.";
+  return detail.record?.diffPath ? "The diff cannot be read." : "There is no diff of this attempt: nothing was changed, or it ended before.";
+}
+
 function running(detail: CellDetail): boolean {
   return detail.cell.state === "running" || detail.cell.state === "waiting";
 }
@@ -143,7 +148,10 @@ function Outcome(props: { detail: CellDetail }): JSX.Element {
       </h1>
       <p>{facts.join(" · ")}</p>
       {cell.why && <p>{visible(cell.why)}</p>}
-      {cell.startMs > 0 && <p class="soft">started {absolute(cell.startMs)}</p>}
+      <p class="soft">
+        <code>{visible(`${cell.task}/${cell.arm}/${cell.run}`)}</code> <Copy text={`${cell.task}/${cell.arm}/${cell.run}`} label="copy" />
+        {cell.startMs > 0 && <> started {absolute(cell.startMs)}</>}
+      </p>
     </div>
   );
 }

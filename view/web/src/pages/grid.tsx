@@ -28,7 +28,13 @@ interface GridProps {
   groups: Group[];
 }
 
-const rowHeight = 28;
+/** How many marks of an arm stand in one line, and how high a row with so many runs is. */
+const marksInLine = 12;
+
+function heightOf(runs: number): number {
+  return 8 + 20 * Math.max(1, Math.ceil(runs / marksInLine));
+}
+
 const states = ["", "fail", "error", "running", "pass"];
 
 function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison | null, groups: Group[]): Row[] {
@@ -100,6 +106,7 @@ export function Grid(props: GridProps): JSX.Element {
   const table = useRef<HTMLTableElement>(null);
   const search = useRef<HTMLInputElement>(null);
   const [chosen, setChosen] = useState(-1);
+  const rowHeight = heightOf(cells.runs.length);
   const rows = useWindowRows(list.length, rowHeight, table);
   const choose = (n: number): void => {
     const next = Math.min(Math.max(n, 0), list.length - 1);
@@ -141,7 +148,7 @@ export function Grid(props: GridProps): JSX.Element {
             {visibleRows.map((i) => {
               const row = list[i] as Row;
               return (
-                <tr key={row.task} class={i === chosen ? "chosen" : ""} aria-rowindex={i + 2}>
+                <tr key={row.task} class={i === chosen ? "chosen" : ""} style={{ height: `${rowHeight}px` }} aria-rowindex={i + 2}>
                   {columns.map((c) => (
                     <td key={c.name} class={c.num ? "num" : ""}>
                       {c.show(row)}
@@ -188,7 +195,7 @@ function gridKeys(id: string, list: Row[], chosen: number, choose: (n: number) =
 
 function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
   return (
-    <span class="marks">
+    <span class="marks" style={{ minWidth: `${22 * Math.min(props.cells.length, marksInLine)}px` }}>
       {props.cells.map((c) => (
         <Link key={c.run} to={["x", props.id, c.task, c.arm, c.run]} title={summary(c)} label={summary(c)}>
           <Mark outcome={c.state} retried={c.attempts > 1} label="" />
@@ -199,12 +206,12 @@ function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
 }
 
 export function summary(c: Cell): string {
-  const facts = [`${c.task}, ${c.arm}, run ${c.run + 1}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
+  const facts = [`${c.task}, ${c.arm}, run ${c.run}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
   if (finished(c)) facts.push(money(c.costUsd), `${c.turns} turns`, duration(c.durationMs));
   return visible(facts.join(" · ") + (c.why ? "\n" + c.why : ""));
 }
 
-const scaleWidth = 320;
+const scaleWidth = 264;
 
 /** The head of the differences: the ends of the scale and its zero, above the marks. */
 function Scale(): JSX.Element {

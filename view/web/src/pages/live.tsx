@@ -122,7 +122,7 @@ export function RunningCells(props: ControlProps): JSX.Element {
               <td>
                 <Mark outcome="running" label="" />{" "}
                 <Link to={["x", props.id, c.task, c.arm, c.run]}>
-                  <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run + 1}`} max={48} />
+                  <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={48} />
                 </Link>
                 {c.attempt > 1 && <span class="soft"> attempt {c.attempt}</span>}
               </td>
@@ -148,7 +148,7 @@ function Act(props: { name: "cancel" | "requeue"; cell: CellId; send: (body: obj
     <button
       type="button"
       class="no-print"
-      aria-label={visible(`${props.name} ${task}, ${arm}, run ${run + 1}`)}
+      aria-label={visible(`${props.name} ${task}, ${arm}, run ${run}`)}
       onClick={() => props.send({ action: props.name, task, arm, run })}
     >
       {props.name}
@@ -160,11 +160,11 @@ function Act(props: { name: "cancel" | "requeue"; cell: CellId; send: (body: obj
 export function CellControls(props: ControlProps & { cell: CellId & { state: string } }): JSX.Element | null {
   const { send, said } = useControl(props);
   const { state } = props.cell;
+  const held = (props.status.held ?? []).some((c) => c.task === props.cell.task && c.arm === props.cell.arm && c.run === props.cell.run);
   if (!props.status.controllable || state === "pass" || state === "fail") return null;
   return (
     <span class="controls no-print">
-      {state === "running" || state === "waiting" || state === "retry" ? <Act name="cancel" cell={props.cell} send={send} /> : null}
-      {state === "error" ? <Act name="requeue" cell={props.cell} send={send} /> : null}
+      {held || state === "error" ? <Act name="requeue" cell={props.cell} send={send} /> : <Act name="cancel" cell={props.cell} send={send} />}
       <span class="soft" role="status">
         {visible(said)}
       </span>

@@ -48,6 +48,7 @@ export function PlanMore(props: { id: string }): JSX.Element {
         </label>
       </p>
       {failure?.status === 409 ? <Empty title={failure.message}>{failure.hint}</Empty> : failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+      {!data && !failure && <p class="soft">Computing…</p>}
       {data && (
         <>
           <p class="sentence">

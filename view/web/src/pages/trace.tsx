@@ -10,7 +10,7 @@ import type { Message, TraceOverview } from "../tracetypes";
 import { useStore } from "../store";
 import { Transcript } from "../transcript";
 import type { ExperimentDetail } from "../types";
-import { Link, Page } from "../ui";
+import { Link, Page, Warnings } from "../ui";
 import { Calls, Prompts } from "./behind";
 
 export function TracePage(props: { trace: string }): JSX.Element {
@@ -19,7 +19,7 @@ export function TracePage(props: { trace: string }): JSX.Element {
   const crumbs: Crumb[] = [];
   const experiment = useApi<ExperimentDetail>(data?.experiment ? url(`experiments/${encodeURIComponent(data.experiment)}`) : null).data?.experiment;
   if (data?.experiment) crumbs.push({ text: experiment?.name ?? "experiment", to: ["x", data.experiment] });
-  if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run + 1}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
+  if (data?.cell) crumbs.push({ text: `${data.cell.task} ▸ ${data.cell.arm} ▸ run ${data.cell.run}`, to: ["x", data.experiment, data.cell.task, data.cell.arm, data.cell.run] });
   const name = data?.name ?? props.trace.split("/").pop() ?? "trace";
   crumbs.push({ text: name });
   return (
@@ -28,6 +28,7 @@ export function TracePage(props: { trace: string }): JSX.Element {
       <Page title={name} wide>
         <h1 class="hidden-text">{visible(name)}</h1>
         {(data?.overview?.lanes?.length ?? 0) > 1 && <Sequence trace={props.trace} lanes={(data?.overview?.lanes ?? []).map((l) => l.lane)} />}
+        <Warnings list={unread(data?.overview?.problems)} />
         <Transcript store={store} />
         {data && (
           <div class="below">
@@ -40,6 +41,13 @@ export function TracePage(props: { trace: string }): JSX.Element {
   );
 }
 
+/** What of a trace could not be read, in the words of fit-trace. */
+function unread(problems: NonNullable<TraceOverview["overview"]>["problems"]): string[] {
+  if (!problems?.skippedLines) return [];
+  const first = (problems.first ?? []).slice(0, 3).map((p) => `line ${p.line}: ${p.reason}`).join("; ");
+  return [`${count(problems.skippedLines, "line")} skipped${first ? ` (${first})` : ""}`];
+}
+
 function Facts(props: { data: TraceOverview }): JSX.Element {
   const { overview, bytes: size, live } = props.data;
   if (!overview) return <span class="soft">{bytes(size)}</span>;
@@ -48,7 +56,7 @@ function Facts(props: { data: TraceOverview }): JSX.Element {
     overview.metadata?.model ?? "",
     count(overview.turns, "turn"),
     money(overview.summary?.totalCostUsd),
-    duration(overview.summary?.durationMs),
+    overview.summary?.durationMs ? duration(overview.summary.durationMs) : "",
     bytes(size),
   ].filter((f) => f && f !== "unknown");
   return (

@@ -32,7 +32,7 @@ function Body(props: { id: string; report: EvalReport }): JSX.Element {
   return (
     <>
       <div class="outcome">
-        <h1 class="sentence">{visible(report.statement)}</h1>
+        <h1 class="sentence">{visible(report.statement.charAt(0).toUpperCase() + report.statement.slice(1))}</h1>
         <p class="soft">{visible([report.isolation && `workspaces by ${report.isolation}`, report.sandbox && `isolated by ${report.sandbox}`, report.network && `network: ${report.network}`].filter(Boolean).join(" · "))}</p>
         <Warnings list={report.warnings} />
       </div>
@@ -121,7 +121,7 @@ function OneTask(props: { id: string; report: EvalReport }): JSX.Element {
         <select aria-label="Run" value={String(run)} onChange={(e) => setQuery({ run: e.currentTarget.value })}>
           {runs.map((r) => (
             <option key={r} value={String(r)}>
-              run {r + 1}
+              run {r}
             </option>
           ))}
         </select>

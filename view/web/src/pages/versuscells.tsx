@@ -12,7 +12,8 @@ import { Evidence, milestoneWord } from "./evidence";
 import { toneOf } from "./experiments";
 
 export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | null {
-  const stops = props.cells.flatMap((c) => (c.milestones ?? []).map((m) => ({ arm: c.arm, word: milestoneWord(m.kind), at: m.elapsedMs / 1000 })));
+  const longest = Math.max(...props.cells.map((c) => c.wallClockMs), ...props.cells.flatMap((c) => (c.milestones ?? []).map((m) => m.elapsedMs)));
+  const stops = props.cells.flatMap((c) => apart(c, longest / 60));
   if (!stops.length) return null;
   const kinds = [...new Set(stops.map((s) => s.word))];
   const arms = props.cells.map((c) => c.arm);
@@ -36,7 +37,9 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
           marks: [
             Plot.ruleY(ends, { y: "arm", x1: 0, x2: "at", stroke: "var(--strong-line)" }),
             Plot.dot(stops, { x: "at", y: "arm", r: 4, fill: "var(--ink)" }),
-            Plot.text(stops, { x: "at", y: "arm", text: (s: { word: string }) => String(kinds.indexOf(s.word) + 1), dy: -12, fill: "var(--ink)" }),
+            ...[-12, -24].map((dy, level) =>
+              Plot.text(stops.filter((s) => s.level === level), { x: "at", y: "arm", text: (s: { word: string }) => String(kinds.indexOf(s.word) + 1), dy, fill: "var(--ink)" }),
+            ),
             Plot.ruleX([0], { stroke: "var(--strong-line)" }),
           ],
         }}
@@ -50,6 +53,18 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
       </p>
     </>
   );
+}
+
+/** The milestones of a run in order; the number of one that is close to the last stands a line higher. */
+function apart(c: VersusCell, closeMs: number): { arm: string; word: string; at: number; level: number }[] {
+  let last = { at: -Infinity, level: 1 };
+  return [...(c.milestones ?? [])]
+    .sort((a, b) => a.elapsedMs - b.elapsedMs)
+    .map((m) => {
+      const level = m.elapsedMs - last.at < closeMs && last.level === 0 ? 1 : 0;
+      last = { at: m.elapsedMs, level };
+      return { arm: c.arm, word: milestoneWord(m.kind), at: m.elapsedMs / 1000, level };
+    });
 }
 
 function outcomeOf(c: VersusCell): Outcome {
@@ -80,7 +95,7 @@ function Column(props: { id: string; cell: VersusCell; tone: string }): JSX.Elem
         </Link>
       </h3>
       <p class="soft">
-        {[data ? money(data.cell.costUsd) : "", count(cell.turns, "turn"), duration(cell.wallClockMs), cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
+        {[data ? money(data.cell.costUsd) : "", cell.problem ? "" : count(cell.turns, "turn"), cell.problem ? "" : duration(cell.wallClockMs), cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
       </p>
       {cell.problem && <p class="fail-text">{visible(cell.problem)}</p>}
       {(cell.verdicts ?? []).length > 0 && (
