@@ -11,6 +11,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments/{x}/forest":                   s.forest,
 		"GET /api/experiments/{x}/plan":                     s.plan,
 		"GET /api/experiments/{x}/versus":                   s.ask(s.versusReport),
+		"GET /api/experiments/{x}/versus/show/{task}/{run}": s.ask(s.versusShow),
 		"GET /api/experiments/{x}/labels":                   s.ask(s.labels),
 		"POST /api/experiments/{x}/labels":                  s.ask(s.label),
 		"GET /api/trace/overview":                           s.ask(s.traceOverview),
@@ -23,6 +24,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/trace/align":                              s.ask(s.traceAlign),
 		"GET /api/trace/calls":                              s.ask(s.traceCalls),
 		"GET /api/trace/prompts":                            s.ask(s.tracePrompts),
+		"GET /api/trace/markdown":                           s.ask(s.traceMarkdown),
 		"GET /api/trace/image":                              s.ask(s.traceImage),
 	}
 }

@@ -10,13 +10,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/versus"
 )
 
@@ -223,4 +226,58 @@ func (s *Server) label(r *http.Request) (any, error) {
 		return s.nextLabel(judgement, given.Dimension, nil)
 	}
 	return nil, notFound("there is no such run to label", "reload the page")
+}
+
+// column is what one agent did in one run of a task.
+type column struct {
+	Arm  string          `json:"arm"`
+	Cell json.RawMessage `json:"cell"` // as in the report
+	Diff *diff           `json:"diff"` // nil where nothing was changed
+}
+
+// versusShow answers with the agents side by side in one run of a task.
+func (s *Server) versusShow(r *http.Request) (any, error) {
+	at, err := s.directory(r.PathValue("x"))
+	if err != nil {
+		return nil, err
+	}
+	run, err := strconv.Atoi(r.PathValue("run"))
+	if err != nil {
+		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number from 0 on")
+	}
+	c, err := s.contest(r.Context(), at)
+	if err != nil {
+		return nil, err
+	}
+	content, err := c.report()
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	var built struct{ Cells []json.RawMessage }
+	if err := json.Unmarshal(content, &built); err != nil {
+		return nil, err
+	}
+	columns := []column{}
+	for _, content := range built.Cells {
+		var named struct {
+			Task, Arm string
+			Run       int
+		}
+		if err := json.Unmarshal(content, &named); err != nil {
+			return nil, err
+		}
+		if named.Task != r.PathValue("task") || named.Run != run {
+			continue
+		}
+		one := column{Arm: named.Arm, Cell: content}
+		key := ledger.Cell{Arm: named.Arm, TaskID: named.Task, RunIndex: run}
+		if known := s.snapshot(at).byKey[key]; known != nil {
+			one.Diff = s.readDiff(at, path.Join(known.runDir(known.Attempt), "diff.patch"))
+		}
+		columns = append(columns, one)
+	}
+	if len(columns) == 0 {
+		return nil, notFound(fmt.Sprintf("%s has no run %d of %s", at.shown, run, quote(r.PathValue("task"))), "")
+	}
+	return map[string]any{"version": version, "columns": columns}, nil
 }

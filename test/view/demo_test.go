@@ -27,7 +27,7 @@ func demoDirectory(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cleanups = append(cleanups, func() { _ = os.RemoveAll(dir) })
+		atTheEnd(func() { _ = os.RemoveAll(dir) })
 		cmd := fitCommand(t, "demo", "--runs", demoRuns)
 		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 		cmd.Stdout = io.Discard

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -25,14 +26,24 @@ func TestMain(m *testing.M) {
 	if driver.stop != nil {
 		driver.stop()
 	}
-	for _, clean := range cleanups {
+	for _, clean := range cleanups.list {
 		clean()
 	}
 	os.Exit(code)
 }
 
 // cleanups run after all tests.
-var cleanups []func()
+var cleanups struct {
+	mu   sync.Mutex
+	list []func()
+}
+
+// atTheEnd does something after all tests.
+func atTheEnd(clean func()) {
+	cleanups.mu.Lock()
+	defer cleanups.mu.Unlock()
+	cleanups.list = append(cleanups.list, clean)
+}
 
 // fitCommand is fit with the given arguments, in a home of its own.
 func fitCommand(t *testing.T, args ...string) *exec.Cmd {

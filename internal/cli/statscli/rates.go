@@ -52,6 +52,52 @@ func newProportion(con *console.Console, options *statsOptions) *cobra.Command {
 	return cmd
 }
 
+// differenceResult is the JSON of `fit stats difference`.
+type differenceResult struct {
+	stats.Interval
+	K     int `json:"k"`
+	N     int `json:"n"`
+	BaseK int `json:"baseK"`
+	BaseN int `json:"baseN"`
+}
+
+func newDifference(con *console.Console, options *statsOptions) *cobra.Command {
+	var given differenceResult
+	cmd := &cobra.Command{
+		Use:   "difference --k K --n N --base-k K --base-n N",
+		Short: "Show the interval for the difference of two independent pass rates",
+		Long: `The interval for the difference of two pass rates from independent trials, such as the runs of two arms on one task: Newcombe's
+method 10, from the Wilson intervals of both. The pages of fit view draw it for every task.
+
+Over several tasks arms are paired: use fit stats paired.`,
+		Example: `  fit stats difference --k 3 --n 3 --base-k 1 --base-n 3`,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needFlags(cmd, "k", "n", "base-k", "base-n"); err != nil {
+				return err
+			}
+			first, err := stats.Proportion(given.K, given.N, options.Level, stats.MethodWilson)
+			if err != nil {
+				return refused(cmd, err)
+			}
+			base, err := stats.Proportion(given.BaseK, given.BaseN, options.Level, stats.MethodWilson)
+			if err != nil {
+				return refused(cmd, err)
+			}
+			given.Interval = stats.NewcombeUnpaired(first, base)
+			return emit(con, options, given, func(w io.Writer) {
+				fmt.Fprintf(w, "%d of %d against %d of %d = %+.1f points, %s %+.1f to %+.1f points (%s)\n", given.K, given.N, given.BaseK,
+					given.BaseN, 100*given.Est, levelName(given.Level), 100*given.Lo, 100*given.Hi, given.Method)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&given.K, "k", 0, "number of successes")
+	cmd.Flags().IntVar(&given.N, "n", 0, "number of trials")
+	cmd.Flags().IntVar(&given.BaseK, "base-k", 0, "number of successes of the other side, which is subtracted")
+	cmd.Flags().IntVar(&given.BaseN, "base-n", 0, "number of trials of the other side")
+	return cmd
+}
+
 // passKRow is one value of k. Where k > n the two estimates are the error object of the report
 // format.
 type passKRow struct {

@@ -108,6 +108,10 @@ func TestNumbersAsJSON(t *testing.T) {
 			[]string{"proportion", "--k", "0", "--n", "3", "--method", "jeffreys"},
 			map[string]any{"lo": .000151, "hi": .535583},
 		},
+		"difference of two rates": { // table II of Newcombe (1998), method 10
+			[]string{"difference", "--k", "56", "--n", "70", "--base-k", "48", "--base-n", "80"},
+			map[string]any{"est": .2, "lo": .052431, "hi": .333873, "method": "newcombe-10-unpaired"},
+		},
 		"pass@k": {
 			[]string{"passk", "--n", "10", "--c", "3", "--k", "5"},
 			map[string]any{"passAtK": .9166666667, "passHatK": 0.0, "est": .9166666667, "k": 5.0},
@@ -193,6 +197,10 @@ func TestTextIsForPeople(t *testing.T) {
 			"13 of 37 = 35.1 %, 95 % interval 21.8 % to 51.2 % (wilson)",
 			[]string{"proportion", "--k", "13", "--n", "37"},
 		},
+		{
+			"3 of 3 against 1 of 3 = +66.7 points, 95 % interval -5.9 to +93.9 points",
+			[]string{"difference", "--k", "3", "--n", "3", "--base-k", "1", "--base-n", "3"},
+		},
 		{"99 % interval", []string{"proportion", "--k", "13", "--n", "37", "--level", "0.99"}},
 		{"pass@5  0.916667", []string{"passk", "--n", "10", "--c", "3", "--k", "1,5"}},
 		{"k > n", []string{"passk", "--n", "10", "--c", "3", "--k", "1,11"}},
@@ -257,6 +265,8 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"unknown method \"wald\"", "proportion --k 1 --n 3 --method wald"},
 		{"needs --n", "proportion --k 1"},
 		{"needs --k, --n", "proportion"},
+		{"needs --base-n", "difference --k 1 --n 3 --base-k 1"},
+		{"k is 4, which is more than n = 3", "difference --k 1 --n 3 --base-k 4 --base-n 3"},
 		{"level is NaN", "proportion --k 1 --n 3 --level NaN"},
 		{"level is 95", "proportion --k 1 --n 3 --level 95"},
 		{"invalid argument \"abc\"", "proportion --k abc --n 3"},
