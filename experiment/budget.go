@@ -57,7 +57,7 @@ func (s *spending) add(r *ledger.Record) {
 	switch {
 	case r.CostUSD != nil:
 		a.usd += *r.CostUSD
-	case tokens > 0:
+	case tokens > 0, r.Tokens == nil && r.Verdict != ledger.Error:
 		a.unpriced++
 	}
 	if r.Verdict == ledger.Error {

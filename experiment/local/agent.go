@@ -310,30 +310,24 @@ func (a *attempt) openTrace(name string) (*trace.Writer, error) {
 // artefact returns the path of an artefact relative to the run directory, as records have it.
 func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDir, name) }
 
-// spend records what the agent has consumed.
+// spend records what the agent has consumed. What nobody has counted is unknown, which is not zero:
+// an agent whose calls the gateway sees and that made none has consumed nothing.
 func (a *attempt) spend(u session.TokenUsage) {
+	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
+	if u.TotalTokens == 0 && u.CostUSD == nil && a.record.Turns == 0 && a.record.Gateway == agent.GatewayOn {
+		nothing := 0.0
+		a.record.CostUSD, a.record.CostSource = &nothing, session.CostWire
+	}
+	if free := a.record.CostUSD != nil && *a.record.CostUSD == 0; u.TotalTokens == 0 && !free {
+		a.record.Tokens = nil
+		return
+	}
 	a.record.Tokens = &ledger.Tokens{
 		Input:      u.InputTokens,
 		Output:     u.OutputTokens,
 		CacheRead:  u.CacheReadTokens,
 		CacheWrite: u.CacheWriteTokens,
 	}
-	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
-	// where nothing was consumed, that costs nothing; an agent that counts nothing has not said so,
-	// and neither has one that worked and told no count
-	if u.TotalTokens == 0 && u.CostUSD == nil && a.record.Turns == 0 && a.counts() {
-		nothing := 0.0
-		a.record.CostUSD, a.record.CostSource = &nothing, session.CostReported
-	}
-}
-
-// counts reports whether the agent says how many tokens it consumes.
-func (a *attempt) counts() bool {
-	if a.arm == nil { // the judge's
-		return true
-	}
-	chosen, err := a.machine.Registry.Get(a.arm.Agent)
-	return err != nil || chosen.Info().Capabilities.Usage != agent.Unsupported
 }
 
 // kept returns what the ledger keeps of a text: redacted first, because a secret that was cut is no

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/agent/command"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
@@ -491,5 +492,37 @@ func TestAPlanCanBeMadeWithoutCredentials(t *testing.T) {
 	_, _, records := execute(t, p, 1)
 	if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorAuth {
 		t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
+	}
+}
+
+// What nobody has counted is unknown, and not zero: neither tokens nor dollars, and a budget in
+// dollars does not go on as if it were free.
+func TestWhatNobodyCountsIsUnknown(t *testing.T) {
+	for name, test := range map[string]struct{ program, verdict string }{
+		"did nothing":  {"exit 0", ledger.Error},
+		"did its work": {"echo 42 > answer.txt; echo done", ledger.Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "program")
+			if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >/dev/null\n"+test.program+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			machine := testMachine()
+			machine.Registry = agent.NewRegistry(builtin.New()).WithSchemes(command.Schemes()...)
+			tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{
+				Arms: []experiment.Arm{{Name: "default", Agent: "cmd:" + program}},
+				Runs: 2,
+			})
+			tr.budgets.Experiment.USD = 5
+			_, outcome, records := execute(t, tr, 1)
+			for _, r := range records {
+				if r.Verdict != test.verdict || r.Tokens != nil || r.CostUSD != nil {
+					t.Errorf("%s %s, tokens %+v, cost %v (%s)", r.Verdict, r.ErrorMessage, r.Tokens, r.CostUSD, r.CostSource)
+				}
+			}
+			if test.verdict == ledger.Pass && (outcome.Status != experiment.OverBudget || len(records) != 1) {
+				t.Errorf("%s: %s; %d attempts", outcome.Status, outcome.Reason, len(records))
+			}
+		})
 	}
 }

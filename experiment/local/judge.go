@@ -304,8 +304,10 @@ func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 		}
 		a.record.CostBreakdown.Judge += *sum.CostUSD
 	}
-	a.record.Tokens.Input += sum.InputTokens
-	a.record.Tokens.Output += sum.OutputTokens
-	a.record.Tokens.CacheRead += sum.CacheReadTokens
-	a.record.Tokens.CacheWrite += sum.CacheWriteTokens
+	if a.record.Tokens == nil && vote.Tokens.Total() > 0 {
+		a.record.Tokens = &ledger.Tokens{} // what the judge used counts, whatever the agent did
+	}
+	if a.record.Tokens != nil {
+		a.record.Tokens.Add(vote.Tokens)
+	}
 }
