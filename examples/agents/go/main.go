@@ -1,17 +1,21 @@
-// An agent in a few lines: asks a model for a shell command, runs it, and tells fit by events.
+// An agent in twenty lines: asks a model for a shell command, runs it, and tells fit by events.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"log"
 	"net/http"
 	"os"
 	"os/exec"
 )
 
 type object = map[string]any
+
+var reply struct {
+	Choices []struct{ Message struct{ Content string } }
+	Usage   struct{ Prompt_tokens, Completion_tokens int }
+}
 
 func tell(event object) { _ = json.NewEncoder(os.Stdout).Encode(event) }
 
@@ -21,26 +25,16 @@ func main() {
 		{"role": "system", "content": "Answer with one shell command that does the task, and nothing else."},
 		{"role": "user", "content": string(prompt)},
 	}})
-	address := os.Getenv("OPENAI_BASE_URL") + "/chat/completions"
-	request, _ := http.NewRequest(http.MethodPost, address, bytes.NewReader(body))
+	request, _ := http.NewRequest(http.MethodPost, os.Getenv("OPENAI_BASE_URL")+"/chat/completions",
+		bytes.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		log.Fatal(err)
+	if err != nil || json.NewDecoder(response.Body).Decode(&reply) != nil || len(reply.Choices) == 0 {
+		os.Exit(1)
 	}
-	defer response.Body.Close()
-	var reply struct {
-		Choices []struct{ Message struct{ Content string } }
-		Usage   struct {
-			Input  int `json:"prompt_tokens"`
-			Output int `json:"completion_tokens"`
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&reply); err != nil || len(reply.Choices) == 0 {
-		log.Fatalf("the model answered with status %s: %v", response.Status, err)
-	}
+	response.Body.Close()
 	command := reply.Choices[0].Message.Content
-	tell(object{"type": "usage", "input_tokens": reply.Usage.Input, "output_tokens": reply.Usage.Output})
+	tell(object{"type": "usage", "input_tokens": reply.Usage.Prompt_tokens, "output_tokens": reply.Usage.Completion_tokens})
 	tell(object{"type": "tool_call", "id": "1", "name": "bash", "input": object{"command": command}})
 	run := exec.Command("sh", "-c", command)
 	output, err := run.CombinedOutput()
