@@ -54,6 +54,8 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Verify are commands that are run as checks beside the task's own graders.
 	Verify []Command
+	// Steps are what the verifiers of a task with steps said while the agent worked.
+	Steps []StepResult
 	// Answer is what the agent said, for the samples of datasets; nil: nothing.
 	Answer *Answer
 	// Patch, if set, is graded in place of what the agent left, for the tasks of SWE-bench.
@@ -149,7 +151,7 @@ func newGrading(cfg Config) (*grading, error) {
 	if g.Redactor == nil {
 		g.Redactor = redact.New(redact.Config{})
 	}
-	g.Redactor = g.Redactor.With(secrets(cfg.Task.Env))
+	g.Redactor = g.Redactor.With(cfg.Task.Secrets())
 	if g.scratch == "" {
 		own, err := scratch.Make("", "fit-grade-")
 		if err != nil {
@@ -158,16 +160,6 @@ func newGrading(cfg Config) (*grading, error) {
 		g.scratch, g.ownScratch = own.Path, own
 	}
 	return g, nil
-}
-
-func secrets(env []task.Variable) map[string]string {
-	found := map[string]string{}
-	for _, variable := range env {
-		if variable.Secret {
-			found[variable.Name] = variable.Value
-		}
-	}
-	return found
 }
 
 func (g *grading) close() {
@@ -325,10 +317,11 @@ func (g *grading) keep(name string, content []byte) {
 		return
 	}
 	// Evidence that cannot be kept does not change the grade.
-	if os.MkdirAll(g.Artifacts, 0o700) != nil {
+	file := filepath.Join(g.Artifacts, filepath.FromSlash(name))
+	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	if os.WriteFile(filepath.Join(g.Artifacts, name), g.Redactor.Bytes(content), 0o600) == nil {
+	if os.WriteFile(file, g.Redactor.Bytes(content), 0o600) == nil {
 		g.artifacts = append(g.artifacts, name)
 	}
 }

@@ -1,22 +1,22 @@
 package grade
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -24,193 +24,261 @@ import (
 const (
 	harborTests    = "/tests"
 	harborLogs     = "/logs"
-	harborRewards  = "/logs/verifier"
 	harborSolution = "/solution"
-	// maxRewards bounds what is taken from a verifier's folder.
-	maxRewards = 64 << 20
+	// maxTaken bounds what is taken from one directory of a container.
+	maxTaken = 64 << 20
 )
 
-// rooms are the containers of an attempt.
-type rooms interface {
-	// Verifier is the place of a verifier, in the agent's container where the task shares it.
-	Verifier(user string) workspace.Place
+// The commands of Harbor tasks. Programs find the home directory that the image gives their user.
+const (
+	imageHome  = "unset HOME; export HOME=~; "
+	runTests   = imageHome + "[ -x /tests/test.sh ] && exec /tests/test.sh; exec bash /tests/test.sh"
+	runSolving = imageHome + "exec bash /solution/solve.sh"
+)
+
+// verified is what a verifier came to.
+type verified struct {
+	rewards map[string]float64
+	health  health // why there are none
+	said    string // the end of what it printed on stderr
 }
 
-// judgeVerifier runs the verifier of a Harbor task and reads its rewards. What the agent may have
-// put where tests and rewards belong is gone before. Without a reward nothing was measured, which
-// is an error and never a zero.
+// judgeVerifier runs the verifier of a Harbor task and makes rows of its rewards, or of those that
+// the verifiers of its steps have given already.
 func (g *grading) judgeVerifier(ctx context.Context) (graded, error) {
-	v := g.Task.Verifier
-	if v == nil {
+	switch {
+	case g.Task.Verifier == nil:
 		return graded{}, nil
+	case len(g.Task.Steps) > 0:
+		return g.judgeSteps(), nil
 	}
+	found, err := g.verify(ctx, g.Task.Verifier, "")
+	if err != nil {
+		return graded{}, err
+	}
+	return graded{rows: rewardRows(found.rewards, found.said), health: found.health}, nil
+}
+
+// verify runs a verifier and reads its rewards. What the agent may have put where tests and rewards
+// belong is gone before. Without a reward nothing was measured, which is an error and never a zero.
+// What it prints and leaves is kept in a directory; empty: in that of all evidence.
+func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (verified, error) {
 	room, err := os.MkdirTemp(g.scratch, "verifier-")
 	if err != nil {
-		return graded{}, err
+		return verified{}, err
 	}
 	defer func() { _ = os.RemoveAll(room) }()
-	tests, rewards := filepath.Join(room, "tests"), filepath.Join(room, "logs", "verifier")
-	// Whoever the verifier runs as writes there; the directory above is ours alone.
-	if err := errors.Join(stageTests(v.Tests, tests), os.MkdirAll(rewards, 0o777),
-		os.Chmod(rewards, 0o777)); err != nil {
-		return graded{}, fmt.Errorf("tests of %s: %w", g.Task.ID, err)
+	run := &verification{
+		grading:  g,
+		Verifier: v,
+		dir:      dir,
+		room:     room,
+		tests:    filepath.Join(room, "tests"),
+		rewards:  filepath.Join(room, "logs", "verifier"),
 	}
+	// Whoever the verifier runs as writes there; the directory above is ours alone.
+	if err := errors.Join(stageTests(v.Tests, run.tests), os.MkdirAll(run.rewards, 0o777),
+		os.Chmod(run.rewards, 0o777)); err != nil {
+		return verified{}, fmt.Errorf("tests of %s: %w", g.Task.ID, err)
+	}
+	space, inside := g.container()
 	var done ended
-	if containers, ok := g.containers(); ok {
-		done, err = g.verifyInside(ctx, containers, tests, rewards)
+	var tampered string
+	if inside {
+		done, tampered, err = run.inside(ctx, space)
 	} else {
-		done, err = g.verifyHere(ctx, tests, filepath.Join(room, "logs"))
+		done, err = run.here(ctx)
 	}
 	if err != nil {
-		return graded{}, err
+		return verified{}, err
 	}
-	g.keep("verifier.stdout.log", done.stdout.Bytes())
-	g.keep("verifier.stderr.log", done.stderr.Bytes())
-	found := graded{exitCode: done.status()}
+	if tampered != "" {
+		return verified{health: health{broken: tampered}}, nil
+	}
+	g.keep(path.Join(dir, "verifier.stdout.log"), done.stdout.Bytes())
+	g.keep(path.Join(dir, "verifier.stderr.log"), done.stderr.Bytes())
+	g.keepTree(path.Join(dir, "verifier"), run.rewards)
+	found := verified{said: lastLine(done.stderr.Bytes())}
 	if death := done.death(); death != "" {
 		found.health = health{broken: "the verifier " + death, ours: true}
-		return found, nil
-	}
-	if found.rows, err = readRewards(rewards); err != nil {
+	} else if found.rewards, err = readRewards(run.rewards); err != nil {
 		found.health = health{broken: err.Error(), ours: true}
 	}
 	return found, nil
 }
 
-// containers returns the containers of the attempt, where it has any.
-func (g *grading) containers() (rooms, bool) {
-	space, ok := g.Source.(*workspace.Workspace)
-	if !ok || !sandbox.InContainer(space.Isolation) {
-		return nil, false
-	}
-	containers, ok := any(space).(rooms)
-	return containers, ok
+// lastLine is the last line of what was printed.
+func lastLine(printed []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(printed)), "\n")
+	return display.CutBytes(strings.TrimSpace(lines[len(lines)-1]), 300)
 }
 
-// stageTests copies tests to where they can be made executable.
-func stageTests(from, to string) error {
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+// verification is one run of a verifier.
+type verification struct {
+	*grading
+	*task.Verifier
+	dir                  string // of what is kept
+	room, tests, rewards string // of this machine
+}
+
+// container returns the workspace of an attempt that runs in a container.
+func (g *grading) container() (*workspace.Workspace, bool) {
+	space, ok := g.Source.(*workspace.Workspace)
+	return space, ok && sandbox.InContainer(space.Isolation)
+}
+
+// stageTests copies tests to where they can be made executable, later ones over earlier ones.
+func stageTests(from []string, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	return os.Chmod(filepath.Join(to, "test.sh"), 0o755)
+	for _, dir := range from {
+		if err := copyOver(to, dir); err != nil {
+			return err
+		}
+	}
+	err := os.Chmod(filepath.Join(to, "test.sh"), 0o755)
+	if errors.Is(err, fs.ErrNotExist) { // the verifier's own image has it
+		return nil
+	}
+	return err
 }
 
-// verifyHere runs the verifier on a copy, with what this machine has.
-func (g *grading) verifyHere(ctx context.Context, tests, logs string) (ended, error) {
-	copied, err := g.copy(ctx, gitSettings...)
+// copyOver copies a tree of the task's author over another, files of any size.
+func copyOver(to, from string) error {
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		info, err := os.Stat(name) // links lead to files of the author's machine
+		if err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		source, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm()|0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(file, source)
+		return errors.Join(err, file.Close())
+	})
+}
+
+// here runs the verifier on a copy, with what this machine has.
+func (v *verification) here(ctx context.Context) (ended, error) {
+	copied, err := v.copy(ctx, gitSettings...)
 	if err != nil {
 		return ended{}, err
 	}
 	defer func() { _ = copied.Remove() }()
-	place := g.Source.Grader(copied)
+	place := v.Source.Grader(copied)
 	if !place.Isolation.Isolates() {
 		return ended{}, errors.New("a Harbor task needs a sandbox, which shows its tests at " + harborTests)
 	}
-	place.Isolation.Shown = map[string]string{harborTests: tests, harborLogs: logs}
-	if workdir := g.Task.Settings.Environment.Workdir; workdir != "" {
+	place.Isolation.Shown = map[string]string{harborTests: v.tests, harborLogs: filepath.Join(v.room, "logs")}
+	if workdir := v.Task.Settings.Environment.Workdir; workdir != "" {
 		place.Isolation.Shown[workdir] = copied.Dir
 	}
-	return g.run(ctx, program{
+	return v.run(ctx, program{
 		argv:    []string{"bash", "-c", harborTests + "/test.sh"},
 		dir:     copied.Dir,
 		place:   place,
-		env:     g.Task.Verifier.Env,
-		timeout: g.Task.Verifier.Timeout,
+		env:     v.Env,
+		timeout: v.Timeout,
 	})
 }
 
-// verifyInside runs the verifier in the agent's container.
-func (g *grading) verifyInside(ctx context.Context, containers rooms, tests, rewards string) (ended, error) {
-	v := g.Task.Verifier
-	place := containers.Verifier(v.User)
+// inside runs the verifier in the agent's container, or in one of its own. It reports programs of
+// the image that the agent has put others in place of.
+func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (ended, string, error) {
+	if err := v.takeArtifacts(ctx, space); err != nil {
+		return ended{}, "", err
+	}
+	place := space.Verifier(v.User)
+	if v.Environment != nil {
+		var err error
+		if place, err = v.ownPlace(ctx, space); err != nil {
+			return ended{}, "", err
+		}
+	} else {
+		if tampered, err := replacedPrograms(ctx, place.Isolation.Container); err != nil || tampered != "" {
+			return ended{}, tampered, err
+		}
+		if err := place.Isolation.Container.Put(ctx, v.tests, harborTests); err != nil {
+			return ended{}, "", fmt.Errorf("put the tests in place: %w", err)
+		}
+	}
 	container := place.Isolation.Container
-	if err := container.Put(ctx, tests, harborTests); err != nil {
-		return ended{}, fmt.Errorf("put the tests in place: %w", err)
+	if err := errors.Join(container.Clear(ctx, workspace.HarborRewards, 0o755),
+		container.Own(ctx, v.User, place.Isolation, workspace.HarborRewards)); err != nil {
+		return ended{}, "", fmt.Errorf("empty %s: %w", workspace.HarborRewards, err)
 	}
-	if err := container.Clear(ctx, harborRewards, 0o777); err != nil {
-		return ended{}, fmt.Errorf("empty %s: %w", harborRewards, err)
-	}
-	done, err := g.run(ctx, program{
-		argv:    []string{"bash", "-c", harborTests + "/test.sh"},
+	place.Env["TMPDIR"] = "/tmp"
+	done, err := v.run(ctx, program{
+		argv:    []string{"bash", "-c", runTests},
 		dir:     place.Dir,
 		place:   place,
 		env:     v.Env,
 		timeout: v.Timeout,
 	})
 	if err != nil {
-		return done, err
+		return done, "", err
 	}
-	err = container.Get(ctx, harborRewards, rewards, maxRewards)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // the reward is missing, which is said where it is read
+	err = container.Get(ctx, workspace.HarborRewards, v.rewards, maxTaken)
+	for _, name := range []string{rewardJSON, rewardText} { // there may be too much beside them
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			_ = container.Get(ctx, path.Join(workspace.HarborRewards, name), v.rewards, maxRewardFile)
+		}
 	}
-	return done, err
+	return done, "", ctx.Err() // a reward that is missing is said where it is read
 }
 
-// readRewards reads what a verifier left: reward.json, an object of numbers, or reward.txt, one
-// number. Each becomes a scored row.
-func readRewards(dir string) ([]Row, error) {
-	root, err := os.OpenRoot(dir)
+// graders are the programs that run tests, which an agent has no business with.
+var graders = []string{"bash", "sh", "dash", "env", "pytest", "py.test"}
+
+// replacedPrograms names programs of the image that run tests and are not the image's any more.
+func replacedPrograms(ctx context.Context, container *sandbox.Container) (string, error) {
+	changed, err := container.Changed(ctx)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer root.Close()
-	rewards := map[string]float64{}
-	content, err := root.ReadFile("reward.json")
-	switch {
-	case err == nil:
-		if err := json.Unmarshal(content, &rewards); err != nil {
-			return nil, fmt.Errorf("the verifier's reward.json is not an object of numbers: %w", err)
-		}
-		if len(rewards) == 0 {
-			return nil, errors.New("the verifier's reward.json is not an object of numbers: it is empty")
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		if content, err = root.ReadFile("reward.txt"); err != nil {
-			return nil, errors.New("the verifier wrote no reward: there is neither reward.json nor reward.txt in " +
-				harborRewards)
-		}
-		value, err := strconv.ParseFloat(strings.TrimSpace(string(content)), 64)
-		if err != nil {
-			return nil, fmt.Errorf("the verifier's reward.txt is not one number: %.100q", content)
-		}
-		rewards["reward"] = value
-	default:
-		return nil, err
+	changed = slices.DeleteFunc(changed, func(name string) bool {
+		return !slices.Contains([]string{"bin", "sbin"}, path.Base(path.Dir(name))) ||
+			!slices.Contains(graders, path.Base(name))
+	})
+	if len(changed) == 0 {
+		return "", nil
 	}
-	var rows []Row
-	for name, value := range rewards {
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, fmt.Errorf("the reward %s is not a number", name)
-		}
-		rows = append(rows, rewardRow(name, value))
-	}
-	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
-	return rows, nil
+	return "the agent replaced programs that run its verifier: " + strings.Join(changed, ", "), nil
 }
 
-// rewardRow is a row that passes with a reward of 1 and gives the share of its weight before.
-func rewardRow(name string, value float64) Row {
-	row := testRow(name, false, 1, value >= 1, "")
-	share := min(max(value, 0), 1)
-	row.Share = &share
-	reward, err := json.Marshal(value)
-	if err == nil {
-		row.Raw = append(bytes.TrimSuffix(row.Raw, []byte("}")), `,"reward":`+string(reward)+`}`...)
-	}
-	return row
-}
-
-// Solve runs the solution of a Harbor task where the agent would work, as its oracle does.
-func Solve(ctx context.Context, cfg Config) error {
+// Solve runs the solution of a Harbor task, or of a step of it, where the agent would work, as its
+// oracle does.
+func Solve(ctx context.Context, cfg Config, v *task.Verifier, user string) error {
 	g, err := newGrading(cfg)
 	if err != nil {
 		return err
 	}
 	defer g.close()
-	v := g.Task.Verifier
-	staged := filepath.Join(g.scratch, "solution")
-	if err := os.CopyFS(staged, os.DirFS(v.Solution)); err != nil {
+	staged, err := os.MkdirTemp(g.scratch, "solution-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(staged) }()
+	err = copyOver(staged, v.Solution)
+	if err = errors.Join(err, os.Chmod(staged, 0o755)); err != nil { //nolint:gosec // whoever solves reads it
 		return err
 	}
 	space, ok := g.Source.(*workspace.Workspace)
@@ -218,17 +286,20 @@ func Solve(ctx context.Context, cfg Config) error {
 		return errors.New("grade: a solution needs a workspace")
 	}
 	place := space.Agent()
-	if place.Isolation.Container != nil {
-		if err := place.Isolation.Container.Put(ctx, staged, harborSolution); err != nil {
+	argv := []string{"bash", harborSolution + "/solve.sh"}
+	if container := place.Isolation.Container; container != nil {
+		if err := container.Put(ctx, staged, harborSolution); err != nil {
 			return err
 		}
+		place.Isolation.User, place.Env["TMPDIR"] = user, "/tmp"
+		argv = []string{"bash", "-c", runSolving}
 	} else {
 		shown := map[string]string{harborSolution: staged}
 		maps.Copy(shown, place.Isolation.Shown)
 		place.Isolation.Shown = shown
 	}
 	done, err := g.run(ctx, program{
-		argv:    []string{"bash", harborSolution + "/solve.sh"},
+		argv:    argv,
 		dir:     place.Dir,
 		place:   place,
 		env:     v.SolutionEnv,

@@ -18,6 +18,7 @@ import (
 // What our binary does with files in a container.
 const (
 	filesPut   = "put"
+	filesLay   = "lay"
 	filesGet   = "get"
 	filesClear = "clear"
 	filesOwn   = "own"
@@ -29,9 +30,19 @@ const statusNoFile = 44
 // Put empties a directory of the container, never through a link, and lays the tree of one of the
 // machine's into it.
 func (c *Container) Put(ctx context.Context, dir, path string) error {
+	return c.send(ctx, Isolation{}, filesPut, dir, path)
+}
+
+// Lay lays the tree of a directory of the machine over one of the container, which may be one that
+// isolation mounts. What stands in its way is removed, and nothing is written through a link.
+func (c *Container) Lay(ctx context.Context, isolation Isolation, dir, path string) error {
+	return c.send(ctx, isolation, filesLay, dir, path)
+}
+
+func (c *Container) send(ctx context.Context, isolation Isolation, verb, dir, path string) error {
 	read, write := io.Pipe()
 	go func() { write.CloseWithError(writeTar(write, dir)) }()
-	_, err := c.moves(ctx, read, nil, filesPut, path)
+	_, err := c.movesIn(ctx, isolation, read, nil, verb, path)
 	_ = read.Close()
 	return err
 }
@@ -86,8 +97,8 @@ func (c *Container) Own(ctx context.Context, user string, isolation Isolation, d
 	if user == "" {
 		user = c.cfg.User
 	}
-	if user == "" {
-		return nil
+	if user == "" { // an image that names none
+		user = "0:0"
 	}
 	_, err := c.movesIn(ctx, isolation, nil, nil, append([]string{filesOwn, user}, dirs...)...)
 	return err
@@ -130,6 +141,8 @@ func moveFiles(verb string, args []string) int {
 	switch verb {
 	case filesPut:
 		err = putFiles(args[0])
+	case filesLay:
+		err = layFiles(args[0])
 	case filesGet:
 		err = writeTar(os.Stdout, args[0])
 	case filesClear:
@@ -161,10 +174,54 @@ func putFiles(path string) error {
 	return readTar(os.Stdin, root, math.MaxInt64, true)
 }
 
+func layFiles(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return unpackTar(os.Stdin, root, math.MaxInt64, true, makeWay)
+}
+
+// makeWay removes what stands where a file of an archive belongs: links and files in place of its
+// directories, and whatever has its name and is of another kind.
+func makeWay(root *os.Root, header *tar.Header, name string) error {
+	for at := filepath.Dir(name); at != "."; at = filepath.Dir(at) {
+		if info, err := root.Lstat(at); err == nil && !info.IsDir() {
+			if err := root.RemoveAll(at); err != nil {
+				return err
+			}
+		}
+	}
+	info, err := root.Lstat(name)
+	if name == "." || err != nil || info.IsDir() && header.Typeflag == tar.TypeDir {
+		return nil
+	}
+	return root.RemoveAll(name)
+}
+
+// parentsWithoutLinks removes links and files that stand where the directories above a path belong.
+func parentsWithoutLinks(path string) error {
+	for at := filepath.Dir(path); at != "/"; at = filepath.Dir(at) {
+		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
+			if err := os.Remove(at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func clearDir(path, mode string) error {
 	bits, err := strconv.ParseUint(mode, 8, 32)
 	if err != nil || !filepath.IsAbs(path) || filepath.Clean(path) == "/" {
 		return fmt.Errorf("%s is not a directory that can be emptied", path)
+	}
+	if err := parentsWithoutLinks(filepath.Clean(path)); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(path); err != nil { // it may be a mount: then what is in it goes
 		names, readErr := os.ReadDir(path)
@@ -267,6 +324,13 @@ var errTooLarge = errors.New("it is too large")
 
 // readTar unpacks what writeTar wrote, which a hostile program may have written too.
 func readTar(from io.Reader, root *os.Root, limit int64, links bool) error {
+	return unpackTar(from, root, limit, links, func(*os.Root, *tar.Header, string) error { return nil })
+}
+
+// unpackTar calls before for every entry that it unpacks.
+func unpackTar(from io.Reader, root *os.Root, limit int64, links bool,
+	before func(*os.Root, *tar.Header, string) error,
+) error {
 	for archive := tar.NewReader(from); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -285,6 +349,9 @@ func readTar(from io.Reader, root *os.Root, limit int64, links bool) error {
 		}
 		if header.Typeflag == tar.TypeSymlink && !links {
 			continue
+		}
+		if err := before(root, header, name); err != nil {
+			return err
 		}
 		if err := unpack(archive, header, root, name); err != nil {
 			return err

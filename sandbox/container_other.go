@@ -47,6 +47,14 @@ func (c *Container) Close() error { return nil }
 // Put returns an error.
 func (c *Container) Put(context.Context, string, string) error { return errContainersNeedLinux }
 
+// Lay returns an error.
+func (c *Container) Lay(context.Context, Isolation, string, string) error {
+	return errContainersNeedLinux
+}
+
+// Changed returns an error.
+func (c *Container) Changed(context.Context) ([]string, error) { return nil, errContainersNeedLinux }
+
 // Get returns an error.
 func (c *Container) Get(context.Context, string, string, int64) error { return errContainersNeedLinux }
 

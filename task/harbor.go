@@ -13,18 +13,6 @@ import (
 	"time"
 )
 
-// Verifier is how a Harbor task is graded: a program of the task's tests writes rewards to a file.
-type Verifier struct {
-	// Tests is the directory that becomes /tests; test.sh in it is run.
-	Tests   string
-	User    string
-	Env     map[string]string
-	Timeout time.Duration
-	// Solution is a directory with solve.sh, which becomes /solution; empty: there is none.
-	Solution    string
-	SolutionEnv map[string]string
-}
-
 // harborName is the file that makes a directory a Harbor task.
 const harborName = "task.toml"
 
@@ -114,20 +102,16 @@ func (h *harborLoader) load() (Task, error) {
 	if err := h.unsupported(); err != nil {
 		return t, err
 	}
-	text, ok := h.text(path.Join(h.rel, "instruction.md"))
-	if t.Prompt = withoutCanary(text); !ok || strings.TrimSpace(t.Prompt) == "" {
-		return t, mistake(path.Join(h.rel, "instruction.md"), "missing or empty: it is the agent's prompt")
-	}
-	if !exists(h.path("tests/test.sh")) {
-		return t, mistake(path.Join(h.rel, "tests/test.sh"), "missing: it verifies the task")
-	}
 	if t.Settings, err = h.settings(); err != nil {
 		return t, err
 	}
 	if t.Settings.Environment, err = h.environment(&t); err != nil {
 		return t, err
 	}
-	if t.Verifier, err = h.verifier(); err != nil {
+	if t.Verifier, err = h.verifier("."); err != nil {
+		return t, err
+	}
+	if err := h.steps(&t); err != nil {
 		return t, err
 	}
 	h.harborDigests(&t)
@@ -137,34 +121,74 @@ func (h *harborLoader) load() (Task, error) {
 // unsupported refuses what nobody can give a task here.
 func (h *harborLoader) unsupported() error {
 	file := h.file
-	env := &file.Environment
-	switch {
-	case env.GPUs > 0:
-		return refuse("it needs GPUs (environment.gpus)")
-	case len(env.TPU) > 0:
-		return refuse("it needs a TPU (environment.tpu)")
-	case env.OS != "" && !strings.EqualFold(env.OS, "linux"):
-		return refuse("it needs %s (environment.os)", env.OS)
-	case env.NetworkMode == "allowlist" || len(env.AllowedHosts) > 0:
-		return refuse("it needs a list of allowed hosts (environment.allowed_hosts)")
-	case len(env.MCPServers) > 0:
+	if err := file.Environment.unsupported("environment"); err != nil {
+		return err
+	}
+	if len(file.Environment.MCPServers) > 0 {
 		return refuse("it gives the agent tool servers (environment.mcp_servers)")
 	}
-	for phase, settings := range map[string]harborPhase{"agent": file.Agent, "verifier": file.Verifier.harborPhase} {
-		if settings.NetworkMode == "allowlist" || len(settings.AllowedHosts) > 0 {
-			return refuse("it needs a list of allowed hosts (%s.allowed_hosts)", phase)
+	if file.Environment.SkillsDir != "" {
+		return refuse("it gives the agent skills of its image (environment.skills_dir)")
+	}
+	if mode := file.Environment.NetworkMode; !slices.Contains([]string{"", "public", noNetwork}, mode) {
+		return h.wrong(mode, "environment.network_mode = %q is none of public, %s and allowlist", mode, noNetwork)
+	}
+	if err := h.networks("", file.Agent, file.Verifier); err != nil {
+		return err
+	}
+	for _, step := range file.Steps {
+		if step.Agent.NetworkMode != "" && step.Agent.NetworkMode != file.Agent.NetworkMode {
+			return refuse("the network of its agent changes between steps (steps.agent.network_mode)")
+		}
+		if err := h.networks("steps.", step.Agent, step.Verifier); err != nil {
+			return err
 		}
 	}
-	if len(file.Steps) > 0 {
-		return refuse("it has several steps (steps)")
-	}
-	if file.Verifier.Environment != nil || file.Verifier.Mode == "separate" {
-		return refuse("its verifier has a container of its own (verifier.environment_mode)")
-	}
-	if len(file.Verifier.Collect) > 0 {
-		return refuse("it collects things for its verifier (verifier.collect)")
+	return nil
+}
+
+func (e *harborEnvironment) unsupported(table string) error {
+	switch {
+	case e.GPUs > 0 || len(e.GPUTypes) > 0:
+		return refuse("it needs GPUs (%s.gpus)", table)
+	case len(e.TPU) > 0:
+		return refuse("it needs a TPU (%s.tpu)", table)
+	case e.OS != "" && !strings.EqualFold(e.OS, "linux"):
+		return refuse("it needs %s (%s.os)", e.OS, table)
+	case e.NetworkMode == "allowlist" || len(e.AllowedHosts) > 0:
+		return refuse("it needs a list of allowed hosts (%s.allowed_hosts)", table)
 	}
 	return nil
+}
+
+// networks refuses lists of hosts, modes that nobody knows, and two networks for one container.
+func (h *harborLoader) networks(table string, agent harborPhase, verifier harborVerifier) error {
+	for phase, settings := range map[string]harborPhase{"agent": agent, "verifier": verifier.harborPhase} {
+		if settings.NetworkMode == "allowlist" || len(settings.AllowedHosts) > 0 {
+			return refuse("it needs a list of allowed hosts (%s%s.allowed_hosts)", table, phase)
+		}
+		if !slices.Contains([]string{"", "public", noNetwork}, settings.NetworkMode) {
+			return h.wrong(settings.NetworkMode, "%s%s.network_mode = %q is none of public, %s and allowlist", table,
+				phase, settings.NetworkMode, noNetwork)
+		}
+	}
+	separate := verifier.separate() || h.file.Verifier.separate()
+	of := first(verifier.NetworkMode, h.file.Verifier.NetworkMode)
+	if !separate && h.open(first(agent.NetworkMode, h.file.Agent.NetworkMode)) != h.open(of) {
+		return refuse("its agent and its verifier share a container and have different networks "+
+			"(%sagent.network_mode, %sverifier.network_mode)", table, table)
+	}
+	return nil
+}
+
+// open reports whether a phase has the machine's network; what it does not say, the environment
+// does.
+func (h *harborLoader) open(mode string) bool {
+	env := &h.file.Environment
+	if mode = first(mode, env.NetworkMode); mode == "" && env.AllowInternet != nil {
+		return *env.AllowInternet
+	}
+	return mode != noNetwork
 }
 
 // settings are what the task says about time, network and limits.
@@ -186,16 +210,11 @@ func (h *harborLoader) settings() (Settings, error) {
 		return s, mistake(path.Join(h.rel, harborName), "environment: %v", err)
 	}
 	s.Limits.MemoryMB, s.Limits.CPUs = memory, file.Environment.CPUs
-	open := file.Environment.NetworkMode != noNetwork
-	if file.Environment.NetworkMode == "" && file.Environment.AllowInternet != nil {
-		open = *file.Environment.AllowInternet
-	}
-	reaches := func(phase string) bool { return phase == "public" || phase == "" && open }
 	s.AgentNetwork = AgentNetwork{Kind: networkModel, Required: true}
-	if reaches(file.Agent.NetworkMode) {
+	if h.open(file.Agent.NetworkMode) {
 		s.AgentNetwork = AgentNetwork{Kind: networkHost}
 	}
-	s.GraderNetwork = reaches(file.Verifier.NetworkMode)
+	s.GraderNetwork = h.open(file.Verifier.NetworkMode)
 	return s, nil
 }
 
@@ -205,6 +224,7 @@ const (
 	// harborUnlimited is the time of an agent whose task sets no limit.
 	harborUnlimited       = 24 * time.Hour
 	harborVerifierTimeout = 10 * time.Minute
+	harborCollectTimeout  = time.Minute
 	harborService         = "main"
 )
 
@@ -222,33 +242,15 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		Env:            map[string]string{},
 		User:           harborUser(h.file.Agent.User),
 	}
-	for name, value := range file.Env {
-		filled, err := harborValue(value, h.env)
-		if err != nil {
-			return nil, refuse("environment.env: %w", err)
-		}
-		if looksLikeCredential(name) && len(filled) >= minSecretLength {
-			t.Env = append(t.Env, Variable{Name: name, Value: filled, Secret: true})
-			continue
-		}
-		e.Env[name] = filled
-	}
-	if err := h.compose(e); err != nil {
+	variables, secrets, err := h.values("environment.env", file.Env)
+	if err != nil {
 		return nil, err
 	}
-	if check := file.Healthcheck; check != nil {
-		e.Healthcheck = &Healthcheck{
-			Command:       check.Command,
-			Interval:      harborSeconds(check.IntervalSec, 5*time.Second),
-			Timeout:       harborSeconds(check.TimeoutSec, 30*time.Second),
-			StartPeriod:   harborSeconds(check.StartPeriodSec, 0),
-			StartInterval: harborSeconds(check.StartIntervalSec, 5*time.Second),
-			Retries:       3,
-		}
-		if check.Retries != nil {
-			e.Healthcheck.Retries = *check.Retries
-		}
+	h.give(t, e, variables, secrets)
+	if err := h.compose(t, e); err != nil {
+		return nil, err
 	}
+	e.Healthcheck = file.Healthcheck.settings()
 	if mapped := e.Images[e.Image]; mapped != "" {
 		e.Image = mapped
 	}
@@ -265,7 +267,6 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 			"there is neither a Dockerfile nor a docker_image in %s", harborName)
 	default:
 		e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
-		var err error
 		if e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
 			return nil, err
 		}
@@ -286,36 +287,6 @@ func lastWorkdir(dockerfile string) string {
 		return ""
 	}
 	return path.Clean(all[len(all)-1][1])
-}
-
-// verifier is how the task is graded.
-func (h *harborLoader) verifier() (*Verifier, error) {
-	file := &h.file.Verifier
-	v := &Verifier{
-		Tests:       h.path("tests"),
-		User:        harborUser(file.User),
-		Timeout:     harborSeconds(file.TimeoutSec, harborVerifierTimeout),
-		Env:         map[string]string{},
-		SolutionEnv: map[string]string{},
-	}
-	for name, value := range file.Env {
-		filled, err := harborValue(value, h.env)
-		if err != nil {
-			return nil, refuse("verifier.env: %w", err)
-		}
-		v.Env[name] = filled
-	}
-	for name, value := range h.file.Solution.Env {
-		filled, err := harborValue(value, h.env)
-		if err != nil {
-			return nil, refuse("solution.env: %w", err)
-		}
-		v.SolutionEnv[name] = filled
-	}
-	if isFile(h.path("solution/solve.sh")) {
-		v.Solution = h.path("solution")
-	}
-	return v, nil
 }
 
 var (
@@ -355,7 +326,7 @@ func (h *harborLoader) harborDigests(t *Task) {
 		}
 	}
 	hidden.add("settings", "json", []byte(h.hiddenDigest(t)))
-	hidden.add("verifier", "settings", []byte(fmt.Sprint(t.Verifier.User, t.Verifier.Timeout)))
+	hidden.add(harborName, "file", h.file.source)
 	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}
 	t.Files = h.fileDigests(t)
 }

@@ -2,11 +2,14 @@ package task
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
@@ -15,19 +18,29 @@ import (
 // composeName is the file that Harbor merges over its own; others of the kind are ignored.
 const composeName = "docker-compose.yaml"
 
-// composeKeys are the keys of the service main that have a meaning for one container, or none that
-// matters to it.
-var composeKeys = []string{
-	"build", "image", "environment", "working_dir", "user", "command", "init", "tty", "stdin_open", "pull_policy",
-	"deploy", "cpus", "mem_limit", "restart", "container_name", "volumes", "stop_grace_period",
+// composeFile reads docker-compose.yaml, as far as it is about the one service of the agent. More
+// services, host mounts, devices and whatever else one container cannot have are refused.
+type composeFile struct {
+	doc  *document.Document
+	main map[string]json.RawMessage
+	vars map[string]string // that its values may name
 }
 
-// compose reads docker-compose.yaml, as far as it is about the one service of the agent. More
-// services, host mounts and devices are refused.
-func (h *harborLoader) compose(e *Environment) error {
+// composeNames are the variables that Harbor itself gives to the file.
+var composeNames = map[string]string{
+	"TEST_DIR": "/tests", "ENV_VERIFIER_LOGS_PATH": "/logs/verifier", "ENV_AGENT_LOGS_PATH": "/logs/agent",
+	"ENV_ARTIFACTS_PATH": "/logs/artifacts", "NETWORK_MODE": "bridge",
+}
+
+// composeIgnored are the keys of the service that mean nothing to a container that fit starts.
+var composeIgnored = []string{
+	"init", "tty", "stdin_open", "pull_policy", "restart", "container_name", "stop_grace_period", "expose",
+}
+
+func (h *harborLoader) compose(t *Task, e *Environment) error {
 	name := path.Join(h.rel, harborDir, composeName)
 	source, err := os.ReadFile(h.path(path.Join(harborDir, composeName)))
-	if os.IsNotExist(err) {
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -43,33 +56,146 @@ func (h *harborLoader) compose(e *Environment) error {
 	}
 	var file struct {
 		Services map[string]map[string]json.RawMessage `json:"services"`
+		Include  json.RawMessage                       `json:"include"`
 	}
 	if err := json.Unmarshal(content, &file); err != nil {
 		return doc.ErrorAt([]string{"services"}, "want services by name: %v", err)
 	}
+	if file.Include != nil {
+		return refuse("%w", doc.ErrorAt([]string{"include"}, "other files are not included"))
+	}
 	for _, service := range slices.Sorted(maps.Keys(file.Services)) {
-		if service != harborService {
+		switch {
+		case service == harborService:
+		case file.Services[harborService] == nil && len(file.Services) == 1:
+			return doc.ErrorAt([]string{"services", service}, "unknown service: the agent works in the service %s; "+
+				"rename it", harborService)
+		default:
 			return refuse("%w", doc.ErrorAt([]string{"services", service},
 				"there is more than the one service %s; several services are not run", harborService))
 		}
 	}
-	main := file.Services[harborService]
-	for _, key := range slices.Sorted(maps.Keys(main)) {
-		if !slices.Contains(composeKeys, key) {
-			return refuse("%w", doc.ErrorAt([]string{"services", harborService, key}, "it is not supported"))
+	c := &composeFile{doc: doc, main: file.Services[harborService], vars: maps.Clone(composeNames)}
+	maps.Copy(c.vars, h.env)
+	for _, key := range slices.Sorted(maps.Keys(c.main)) {
+		if err := h.composeKey(t, e, c, key); err != nil {
+			return err
 		}
 	}
-	if err := composeVolumes(main["volumes"]); err != nil {
-		return refuse("%w", doc.ErrorAt([]string{"services", harborService, "volumes"}, "%v", err))
+	return nil
+}
+
+// composeKey does what one key of the service says, or refuses it.
+func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key string) error {
+	raw := c.main[key]
+	var problem error
+	switch key {
+	case "build":
+		problem = c.build(raw)
+	case "image":
+		if image := c.text(raw); image != "" && e.Image == "" && c.main["build"] == nil {
+			e.Image = image
+		}
+	case "environment":
+		return h.composeEnvironment(t, e, c)
+	case "working_dir":
+		e.Workdir = first(e.Workdir, c.text(raw))
+	case "user":
+		e.User = first(e.User, c.text(raw))
+	case "command":
+		problem = c.command(raw)
+	case "volumes":
+		problem = composeVolumes(raw)
+	case "network_mode":
+		problem = h.composeNetwork(t, c.text(raw))
+	case "deploy":
+		problem = c.deploy(t, raw)
+	case "cpus", "mem_limit":
+		problem = limit(t, key, c.text(raw))
+	default:
+		if !slices.Contains(composeIgnored, key) && !strings.HasPrefix(key, "x-") {
+			problem = errors.New("it is not supported")
+		}
 	}
-	return h.composeEnvironment(e, main)
+	if problem != nil {
+		return refuse("%w", c.doc.ErrorAt([]string{"services", harborService, key}, "%v", problem))
+	}
+	return nil
+}
+
+var composeVariable = regexp.MustCompile(`\$(?:\$|\{([A-Za-z_]\w*)(:?-([^}]*))?\}|([A-Za-z_]\w*))`)
+
+// expand fills in variables as compose does: those that are not set are empty.
+func (c *composeFile) expand(text string) string {
+	return composeVariable.ReplaceAllStringFunc(text, func(found string) string {
+		match := composeVariable.FindStringSubmatch(found)
+		if found == "$$" {
+			return "$"
+		}
+		value, set := c.vars[match[1]+match[4]]
+		if !set || value == "" && strings.HasPrefix(match[2], ":") {
+			return match[3]
+		}
+		return value
+	})
+}
+
+// text is a value as text.
+func (c *composeFile) text(raw json.RawMessage) string {
+	var value string
+	if json.Unmarshal(raw, &value) != nil { // a number is written as it is
+		value = string(raw)
+	}
+	return c.expand(value)
+}
+
+// build accepts what is built anyway: the Dockerfile beside the file.
+func (c *composeFile) build(raw json.RawMessage) error {
+	var dir string
+	if json.Unmarshal(raw, &dir) == nil {
+		raw = json.RawMessage(`{}`)
+	}
+	var build map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &build); err != nil {
+		return err
+	}
+	for key, value := range build {
+		switch {
+		case key == "context" && slices.Contains([]string{"", ".", "./"}, c.text(value)):
+		case key == "dockerfile" && slices.Contains([]string{"Dockerfile", "./Dockerfile"}, c.text(value)):
+		case key == "network" || key == "pull":
+		default:
+			return fmt.Errorf("%s of a build is not supported", key)
+		}
+	}
+	if dir = c.expand(dir); dir != "" && path.Clean(dir) != "." {
+		return fmt.Errorf("it builds in %s, not in the directory of the file", dir)
+	}
+	return nil
+}
+
+// command accepts the commands that only wait.
+func (c *composeFile) command(raw json.RawMessage) error {
+	var words []string
+	if json.Unmarshal(raw, &words) != nil {
+		words = []string{c.text(raw)}
+	}
+	line := c.expand(strings.Join(words, " "))
+	for _, shell := range []string{"sh -c ", "bash -c ", "/bin/sh -c ", "/bin/bash -c "} {
+		line = strings.TrimPrefix(line, shell)
+	}
+	line = strings.Trim(line, `"'`)
+	if line == "" || strings.HasPrefix(line, "sleep ") || line == "tail -f /dev/null" {
+		return nil
+	}
+	return fmt.Errorf("its command does more than wait (%s): start it in the ENTRYPOINT of the image", line)
 }
 
 // composeVolumes allows the folders that Harbor itself mounts, which are there anyway.
 func composeVolumes(raw json.RawMessage) error {
 	var volumes []any
-	if raw == nil || json.Unmarshal(raw, &volumes) != nil {
-		return nil
+	if err := json.Unmarshal(raw, &volumes); err != nil {
+		return err
 	}
 	for _, volume := range volumes {
 		text, ok := volume.(string)
@@ -81,35 +207,95 @@ func composeVolumes(raw json.RawMessage) error {
 	return nil
 }
 
-func (h *harborLoader) composeEnvironment(e *Environment, main map[string]json.RawMessage) error {
-	variables := map[string]string{}
-	var list []string
-	var byName map[string]any
-	if json.Unmarshal(main["environment"], &list) == nil {
-		for _, pair := range list {
-			name, value, _ := strings.Cut(pair, "=")
-			variables[name] = value
-		}
-	} else if json.Unmarshal(main["environment"], &byName) == nil {
-		for name, value := range byName {
-			if variables[name] = ""; value != nil {
-				variables[name] = fmt.Sprint(value)
+func (h *harborLoader) composeNetwork(t *Task, mode string) error {
+	switch mode {
+	case "", "bridge", "default":
+		return nil
+	case "none":
+		t.Settings.AgentNetwork = AgentNetwork{Kind: networkModel, Required: true}
+		t.Settings.GraderNetwork = false
+		return nil
+	}
+	return fmt.Errorf("network %s is not supported", mode)
+}
+
+// deploy reads limits. Whatever else it asks for is refused, GPUs among it.
+func (c *composeFile) deploy(t *Task, raw json.RawMessage) error {
+	var deploy map[string]map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &deploy); err != nil {
+		return err
+	}
+	for key, resources := range deploy {
+		for kind, values := range resources {
+			for name, value := range values {
+				if key != "resources" || name != "cpus" && name != "memory" {
+					return fmt.Errorf("%s.%s.%s is not supported", key, kind, name)
+				}
+				if kind != "limits" {
+					continue
+				}
+				if err := limit(t, name, c.text(value)); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	for name, value := range variables {
-		filled, err := harborValue(value, h.env)
+	return nil
+}
+
+// limit sets a limit that task.toml leaves open.
+func limit(t *Task, name, value string) error {
+	limits := &t.Settings.Limits
+	switch {
+	case value == "":
+	case name == "cpus":
+		number, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return refuse("%s: environment: %w", composeName, err)
+			return fmt.Errorf("cpus = %q is not a number", value)
 		}
-		e.Env[name] = filled
+		if limits.CPUs == 0 {
+			limits.CPUs = number
+		}
+	default:
+		megabytes, err := harborMB(name, 0, value)
+		if err != nil {
+			return err
+		}
+		if limits.MemoryMB == 0 {
+			limits.MemoryMB = megabytes
+		}
 	}
-	var image, workdir string
-	_ = json.Unmarshal(main["image"], &image)
-	_ = json.Unmarshal(main["working_dir"], &workdir)
-	if image != "" && !strings.Contains(image, "${") && e.Image == "" && main["build"] == nil {
-		e.Image = image
+	return nil
+}
+
+func (h *harborLoader) composeEnvironment(t *Task, e *Environment, c *composeFile) error {
+	variables := map[string]string{}
+	var list []string
+	var byName map[string]json.RawMessage
+	if json.Unmarshal(c.main["environment"], &list) == nil {
+		for _, pair := range list {
+			name, value, given := strings.Cut(pair, "=")
+			if !given {
+				value = "${" + name + "}"
+			}
+			variables[name] = value
+		}
+	} else if json.Unmarshal(c.main["environment"], &byName) == nil {
+		for name, value := range byName {
+			if variables[name] = c.text(value); string(value) == "null" {
+				variables[name] = "${" + name + "}"
+			}
+		}
 	}
-	e.Workdir = first(e.Workdir, workdir)
+	plain, secret := map[string]string{}, map[string]string{}
+	for name, value := range variables {
+		filled := c.expand(value)
+		if looksLikeCredential(name) && len(filled) >= minSecretLength {
+			secret[name] = filled
+		} else {
+			plain[name] = filled
+		}
+	}
+	h.give(t, e, plain, secret)
 	return nil
 }

@@ -22,13 +22,25 @@ type harborFile struct {
 	Solution    struct {
 		Env map[string]string `toml:"env"`
 	} `toml:"solution"`
-	Steps []struct {
-		Name string `toml:"name"`
-	} `toml:"steps"`
-	Metadata map[string]any `toml:"metadata"`
-	Task     struct {
+	Artifacts []any          `toml:"artifacts"` // a path, or a harborArtifact
+	Strategy  string         `toml:"multi_step_reward_strategy"`
+	Steps     []harborStep   `toml:"steps"`
+	Metadata  map[string]any `toml:"metadata"`
+	Task      struct {
+		Name     string   `toml:"name"`
 		Keywords []string `toml:"keywords"`
 	} `toml:"task"`
+
+	source []byte // of the file
+}
+
+type harborStep struct {
+	Name        string             `toml:"name"`
+	Agent       harborPhase        `toml:"agent"`
+	Verifier    harborVerifier     `toml:"verifier"`
+	MinReward   any                `toml:"min_reward"` // a number, or a table of them
+	Healthcheck *harborHealthcheck `toml:"healthcheck"`
+	Artifacts   []any              `toml:"artifacts"`
 }
 
 type harborPhase struct {
@@ -40,43 +52,81 @@ type harborPhase struct {
 
 type harborVerifier struct {
 	harborPhase
-	Env         map[string]string `toml:"env"`
-	Mode        string            `toml:"environment_mode"`
-	Environment any               `toml:"environment"`
-	Collect     []any             `toml:"collect"`
+	Env         map[string]string  `toml:"env"`
+	Mode        string             `toml:"environment_mode"`
+	Environment *harborEnvironment `toml:"environment"`
+	Collect     []harborCollect    `toml:"collect"`
+}
+
+type harborCollect struct {
+	Command    string   `toml:"command"`
+	Service    string   `toml:"service"`
+	TimeoutSec *float64 `toml:"timeout_sec"`
+	User       any      `toml:"user"`
 }
 
 type harborEnvironment struct {
-	BuildTimeoutSec float64           `toml:"build_timeout_sec"`
-	DockerImage     string            `toml:"docker_image"`
-	OS              string            `toml:"os"`
-	CPUs            float64           `toml:"cpus"`
-	MemoryMB        float64           `toml:"memory_mb"`
-	Memory          string            `toml:"memory"` // the older spelling: "2G"
-	StorageMB       float64           `toml:"storage_mb"`
-	Storage         string            `toml:"storage"`
-	GPUs            int               `toml:"gpus"`
-	TPU             map[string]any    `toml:"tpu"`
-	NetworkMode     string            `toml:"network_mode"`
-	AllowInternet   *bool             `toml:"allow_internet"` // the older spelling of network_mode
-	AllowedHosts    []string          `toml:"allowed_hosts"`
-	Env             map[string]string `toml:"env"`
-	Workdir         string            `toml:"workdir"`
-	SkillsDir       string            `toml:"skills_dir"`
-	MCPServers      []map[string]any  `toml:"mcp_servers"`
-	Healthcheck     *struct {
-		Command          string   `toml:"command"`
-		IntervalSec      *float64 `toml:"interval_sec"`
-		TimeoutSec       *float64 `toml:"timeout_sec"`
-		StartPeriodSec   *float64 `toml:"start_period_sec"`
-		StartIntervalSec *float64 `toml:"start_interval_sec"`
-		Retries          *int     `toml:"retries"`
-	} `toml:"healthcheck"`
+	BuildTimeoutSec float64            `toml:"build_timeout_sec"`
+	DockerImage     string             `toml:"docker_image"`
+	OS              string             `toml:"os"`
+	CPUs            float64            `toml:"cpus"`
+	MemoryMB        float64            `toml:"memory_mb"`
+	Memory          string             `toml:"memory"` // the older spelling: "2G"
+	StorageMB       float64            `toml:"storage_mb"`
+	Storage         string             `toml:"storage"`
+	GPUs            int                `toml:"gpus"`
+	GPUTypes        []string           `toml:"gpu_types"`
+	TPU             map[string]any     `toml:"tpu"`
+	NetworkMode     string             `toml:"network_mode"`
+	AllowInternet   *bool              `toml:"allow_internet"` // the older spelling of network_mode
+	AllowedHosts    []string           `toml:"allowed_hosts"`
+	Env             map[string]string  `toml:"env"`
+	Workdir         string             `toml:"workdir"`
+	SkillsDir       string             `toml:"skills_dir"`
+	MCPServers      []map[string]any   `toml:"mcp_servers"`
+	Healthcheck     *harborHealthcheck `toml:"healthcheck"`
+}
+
+type harborHealthcheck struct {
+	Command          string   `toml:"command"`
+	IntervalSec      *float64 `toml:"interval_sec"`
+	TimeoutSec       *float64 `toml:"timeout_sec"`
+	StartPeriodSec   *float64 `toml:"start_period_sec"`
+	StartIntervalSec *float64 `toml:"start_interval_sec"`
+	Retries          *int     `toml:"retries"`
+}
+
+func (check *harborHealthcheck) settings() *Healthcheck {
+	if check == nil {
+		return nil
+	}
+	h := &Healthcheck{
+		Command:       check.Command,
+		Interval:      harborSeconds(check.IntervalSec, 5*time.Second),
+		Timeout:       harborSeconds(check.TimeoutSec, 30*time.Second),
+		StartPeriod:   harborSeconds(check.StartPeriodSec, 0),
+		StartInterval: harborSeconds(check.StartIntervalSec, 5*time.Second),
+		Retries:       3,
+	}
+	if check.Retries != nil {
+		h.Retries = *check.Retries
+	}
+	return h
+}
+
+// lineOf is the first line of the file that a value stands in; 0 if there is none.
+func (f *harborFile) lineOf(text string) int {
+	for i, line := range strings.Split(string(f.source), "\n") {
+		if strings.Contains(line, text) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // parseHarbor reads a task.toml.
 func parseHarbor(name string, source []byte) (*harborFile, error) {
-	var file harborFile
+	file := harborFile{source: source}
 	err := toml.Unmarshal(source, &file)
 	var wrong *toml.DecodeError
 	if errors.As(err, &wrong) {

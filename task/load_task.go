@@ -305,9 +305,13 @@ func (l *loader) fileDigests(t *Task) Digest {
 	return Digest{Visible: visible.String(), Hidden: hidden.String()}
 }
 
-// addHidden adds hooks and tests.
+// addHidden adds hooks, tests and steps.
 func (l *loader) addHidden(d *digester, t *Task) {
-	for _, dir := range []string{"hooks", "tests"} {
+	dirs := []string{"hooks", "tests"}
+	if len(t.Steps) > 0 {
+		dirs = append(dirs, "steps")
+	}
+	for _, dir := range dirs {
 		entries, err := walkTree(filepath.Join(t.Dir, dir), isGenerated)
 		if err == nil {
 			err = d.addTree(dir, followed(entries))

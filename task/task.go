@@ -56,6 +56,9 @@ type Task struct {
 	Verifier *Verifier
 	// Instance is what grades a task of SWE-bench; nil for other tasks.
 	Instance *Instance
+	// Steps are done one after the other, each with a prompt and a verifier of its own; empty: the
+	// task is done in one.
+	Steps []Step
 }
 
 // Overlay is a directory whose content is copied into the working directory, below To.

@@ -185,18 +185,26 @@ func (w *Workspace) openAgent(ctx context.Context) error {
 	if err := agent.Own(ctx, "", place.Isolation, w.Dir, w.Home, w.TmpDir); err != nil {
 		return err
 	}
-	if check := w.containers.env.Healthcheck; check != nil {
-		return w.awaitHealth(ctx, check, place)
+	if w.cfg.Task.Verifier != nil {
+		for _, dir := range []string{HarborAgentLogs, HarborArtifacts, HarborRewards} {
+			if err := agent.Clear(ctx, dir, 0o777); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
+	return w.awaitHealth(ctx, w.containers.env.Healthcheck, place)
 }
 
-// awaitHealth waits until the healthcheck succeeds. Failures within its start period do not count.
+// awaitHealth waits until the healthcheck, if there is one, succeeds. Failures within its start
+// period do not count.
 func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, place Place) error {
+	if check == nil {
+		return nil
+	}
 	began, failures := time.Now(), 0
 	for {
 		result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
-			Argv:      []string{"sh", "-c", check.Command},
+			Argv:      []string{"bash", "-c", check.Command},
 			Dir:       w.Dir,
 			Env:       place.Env.List(),
 			Timeout:   check.Timeout,

@@ -58,6 +58,10 @@ func (e *Engines) engine(ctx context.Context, kind string) (*sandbox.Engine, err
 // are.
 func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 	if !inContainer(asked, t) {
+		if part := needsContainer(t); part != "" {
+			return fmt.Errorf("task %s needs a container: %s; run it with podman or docker, or leave it out with "+
+				"--task", t.ID, part)
+		}
 		if sandbox.InContainer(asked) {
 			return fmt.Errorf("task %s names no image: give it image: or dockerfile:, or run it without --sandbox %s",
 				t.ID, asked)
@@ -68,7 +72,41 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 	if err != nil {
 		return fmt.Errorf("task %s needs a container: %w; --sandbox bwrap runs it with what the machine has", t.ID, err)
 	}
-	env := t.Settings.Environment
+	for _, env := range environments(t) {
+		if err := e.checkImage(ctx, engine, env); err != nil {
+			return fmt.Errorf("task %s: %w", t.ID, err)
+		}
+	}
+	return nil
+}
+
+// needsContainer is what of a task only containers have; empty: nothing is.
+func needsContainer(t *task.Task) string {
+	switch {
+	case len(t.Steps) > 0:
+		return "it has steps"
+	case t.Verifier != nil && t.Verifier.Environment != nil:
+		return "its verifier has an image of its own"
+	}
+	return ""
+}
+
+// environments are the containers of a task: the agent's, and those of its verifiers.
+func environments(t *task.Task) []*task.Environment {
+	all := []*task.Environment{t.Settings.Environment}
+	if t.Verifier != nil && t.Verifier.Environment != nil {
+		all = append(all, t.Verifier.Environment)
+	}
+	for i := range t.Steps {
+		if own := t.Steps[i].Verifier.Environment; own != nil {
+			all = append(all, own)
+		}
+	}
+	return all
+}
+
+// checkImage makes sure that an image is there, or what it is built from.
+func (e *Engines) checkImage(ctx context.Context, engine *sandbox.Engine, env *task.Environment) error {
 	names := []string{env.Image}
 	if env.Image == "" {
 		if _, err := engine.Inspect(ctx, sandbox.BuiltName(env.Content)); err == nil {
@@ -76,13 +114,13 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 		}
 		text, err := os.ReadFile(env.Dockerfile)
 		if err != nil {
-			return fmt.Errorf("task %s: %w", t.ID, err)
+			return err
 		}
 		names = env.Bases(string(text))
 	}
 	for _, name := range names {
 		if _, err := e.inspect(ctx, engine, name); err != nil {
-			return fmt.Errorf("task %s: %w", t.ID, err)
+			return err
 		}
 	}
 	return nil

@@ -44,6 +44,9 @@ func (w *Workspace) opensNetwork() bool {
 
 // GraderNetwork reports whether graders, and the agent's code under them, have the host's network.
 func (w *Workspace) GraderNetwork() bool {
+	if v := w.cfg.Task.Verifier; v != nil && w.containers != nil {
+		return v.Environment == nil && w.agentOnHost() || v.Environment != nil && v.Network
+	}
 	return !sandbox.Isolates(w.Isolation) || w.opensNetwork()
 }
 

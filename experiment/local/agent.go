@@ -62,21 +62,37 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		a.fail(ctx, ledger.ErrorSetup, err)
 		return false
 	}
-	result, err := harness.Run(ctx, harness.RunConfig{
+	cfg := harness.RunConfig{
 		Agent:      chosen,
 		Session:    settings,
 		Task:       a.task.Prompt,
 		Injections: injections,
-		Timeout:    a.agentTimeout(),
+		Timeout:    a.agentTimeout(a.task.Settings.Timeouts.Agent),
 		Trace:      writer,
 		Started:    a.started,
-	})
-	if closeErr := writer.Close(); err == nil {
-		err = closeErr
+	}
+	run := a.runSession
+	if len(a.task.Steps) > 0 {
+		run = a.runSteps
+	}
+	goOn := run(ctx, cfg)
+	if err := writer.Close(); err != nil && goOn {
+		a.fail(ctx, ledger.ErrorAgentStart, err)
+		goOn = false
 	}
 	a.keepCalls()
-	a.record.Turns, a.record.Outcome = result.Turns, string(result.Reason)
-	a.spend(result.Usage)
+	return goOn
+}
+
+// runSession lets the agent do one prompt, and adds what that took to what earlier ones did.
+func (a *attempt) runSession(ctx context.Context, cfg harness.RunConfig) bool {
+	result, err := harness.Run(ctx, cfg)
+	a.record.Turns += result.Turns
+	if a.record.Outcome == "" || a.record.Outcome == string(session.OutcomeSuccess) {
+		a.record.Outcome = string(result.Reason)
+	}
+	a.used = addUsage(a.used, result.Usage)
+	a.spend(a.used)
 	a.answer, a.record.Submission = result.Text, a.kept(result.Text)
 	a.record.AgentArgv = a.withoutPlace(result.Output.Argv)
 	return a.agentEnded(ctx, ending{
@@ -172,7 +188,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	case end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork):
 		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:
-		if end.reason != session.OutcomeSuccess {
+		if end.reason != session.OutcomeSuccess && a.record.AgentError == nil {
 			a.record.AgentError = &ledger.AgentError{
 				Message: a.kept(end.cause().Error()),
 				Aborted: end.aborted,
@@ -388,8 +404,7 @@ func addUsage(a, b session.TokenUsage) session.TokenUsage {
 }
 
 // agentTimeout is the shortest of what the task, the experiment and the budget of a cell allow.
-func (a *attempt) agentTimeout() time.Duration {
-	limit := a.task.Settings.Timeouts.Agent
+func (a *attempt) agentTimeout(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = defaultAgentTimeout
 	}
@@ -403,12 +418,7 @@ func (a *attempt) agentTimeout() time.Duration {
 
 // secretsOf are the values that must not appear in anything that is written about an attempt.
 func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
-	secrets := map[string]string{}
-	for _, variable := range t.Env {
-		if variable.Secret {
-			secrets[variable.Name] = variable.Value
-		}
-	}
+	secrets := t.Secrets()
 	for name, value := range arm.Env {
 		if Sensitive(name) {
 			secrets[name] = value

@@ -60,7 +60,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Connect:   keys.Connect(mcpserve.Config{}),
 			TaskAmend: a.task.SupervisorPrompt,
 			Limits: harness.Limits{
-				Timeout: a.agentTimeout(), CostUSD: a.prepared.CellBudget.USD,
+				Timeout: a.agentTimeout(a.task.Settings.Timeouts.Agent), CostUSD: a.prepared.CellBudget.USD,
 				Tokens: a.prepared.CellBudget.Tokens,
 			},
 		},

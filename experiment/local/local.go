@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -253,12 +254,16 @@ type attempt struct {
 	changed []workspace.FileChange
 	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
 	redact  *redact.Redactor
-	answer  string           // the agent's last message
-	watched *watchedSpawner  // that its agent starts processes with; nil before it starts
-	calls   *gateway.Record  // of the agent; nil before it starts
-	account *gateway.Account // that its agents pay their calls from
-	mu      sync.Mutex
-	seats   []*gateway.Seat // of its agents
+	answer  string             // the agent's last message
+	used    session.TokenUsage // by all sessions of the agent
+	steps   []grade.StepResult // of a task that has steps
+	// verifying is the time that the agent phase spent on the verifiers of steps.
+	verifying time.Duration
+	watched   *watchedSpawner  // that its agent starts processes with; nil before it starts
+	calls     *gateway.Record  // of the agent; nil before it starts
+	account   *gateway.Account // that its agents pay their calls from
+	mu        sync.Mutex
+	seats     []*gateway.Seat // of its agents
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }
@@ -347,7 +352,14 @@ func (a *attempt) phases(ctx context.Context) {
 	} {
 		began := time.Now()
 		goOn := phase.run(ctx)
-		if ms := time.Since(began).Milliseconds(); ms > 0 {
+		took := time.Since(began)
+		switch phase.name { // the verifiers of steps run between them
+		case "agent":
+			took -= a.verifying
+		case "grade":
+			took += a.verifying
+		}
+		if ms := took.Milliseconds(); ms > 0 {
 			a.record.PhaseMs[phase.name] = ms
 		}
 		if !goOn {
@@ -463,23 +475,13 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return false
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
-	scratch, err := os.MkdirTemp(a.work, "grading-")
+	config, err := a.gradeConfig()
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
 	}
-	defer func() { _ = RemoveAll(scratch) }() // what stays is removed with the directory of all workspaces
-	config := grade.Config{
-		Task:      a.task,
-		Source:    a.space,
-		Artifacts: filepath.Join(a.dir, gradingDir),
-		Scratch:   scratch,
-		Baseline:  a.baseline,
-		Spawner:   a.spawner,
-		Redactor:  a.redact,
-		Verify:    verifyCommands(a.task),
-		Answer:    a.answered(a.record.PhaseMs["agent"]),
-	}
+	defer func() { _ = RemoveAll(config.Scratch) }() // what stays is removed with the directory of all workspaces
+	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
 	result, err := grade.Run(ctx, config)
 	if err != nil {
 		a.fail(ctx, ledger.ErrorGrader, err)
@@ -493,6 +495,21 @@ func (a *attempt) grade(ctx context.Context) bool {
 	a.verified(result)
 	a.lint(ctx, config)
 	return a.record.Verdict == ledger.Pass
+}
+
+// gradeConfig is how the attempt is graded, with a new directory for graders.
+func (a *attempt) gradeConfig() (grade.Config, error) {
+	scratch, err := os.MkdirTemp(a.work, "grading-")
+	return grade.Config{
+		Task:      a.task,
+		Source:    a.space,
+		Artifacts: filepath.Join(a.dir, gradingDir),
+		Scratch:   scratch,
+		Baseline:  a.baseline,
+		Spawner:   a.spawner,
+		Redactor:  a.redact,
+		Verify:    verifyCommands(a.task),
+	}, err
 }
 
 // adopt takes the mechanical grade into the record.

@@ -144,7 +144,7 @@ func writeImage(to io.Writer) error {
 			}
 		}
 	}
-	for _, program := range []string{"bash", "git", "ps", "find", "ls", "mount", "sed", "grep"} {
+	for _, program := range programs {
 		path, err := exec.LookPath(program)
 		if err != nil {
 			continue

@@ -207,7 +207,11 @@ func (l *taskLinter) check(ctx context.Context) error {
 		l.wrong("the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
 	default:
 		for _, row := range untouched.Rows {
-			if name, free := freeCredit(row); free {
+			name, free := freeCredit(row)
+			switch {
+			case free && t.Verifier != nil: // its author may count differently
+				l.doubt("reward %q is 1 on the untouched scaffold", name)
+			case free:
 				l.wrong("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
 					"or remove it", name)
 			}
@@ -228,12 +232,15 @@ func (l *taskLinter) check(ctx context.Context) error {
 	switch {
 	case t.Sample != nil && t.Sample.Reference != nil:
 		return l.solution(ctx)
-	case t.Verifier != nil && t.Verifier.Solution != "":
+	case t.Verifier != nil && l.hasOracle():
 		return l.solution(ctx)
 	case t.Instance != nil && t.Instance.Gold != "":
 		return l.solution(ctx)
 	case t.Instance != nil:
 		l.doubt("the row has no patch, so it is unknown whether the task can be solved")
+		return nil
+	case t.Verifier != nil:
+		l.doubt("there is no solution/solve.sh, so it is unknown whether the task can be solved")
 		return nil
 	case t.Sample != nil:
 		return nil // one warning for the whole dataset says so
@@ -306,6 +313,9 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		Caches:    l.caches,
 		Commands:  experimentcli.HookCommands(),
 	}
+	if t.Verifier != nil { // its solution is run as an agent would be
+		cfg.AgentNetwork = t.Settings.AgentNetwork.Kind
+	}
 	if len(t.Settings.Cache) > 0 && l.caches != nil {
 		warm := cfg
 		warm.Name = fmt.Sprintf("warm%d-%d", l.number, l.spaces)
@@ -335,11 +345,13 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 			return result, false, err
 		}
 	}
-	if t.Verifier != nil && flaky != nil {
-		if err := grade.Solve(ctx, grade.Config{Task: t, Source: space}); err != nil {
-			l.wrong("%v", err)
-			return result, false, nil
+	steps, err := l.oracle(ctx, space, flaky != nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			return result, false, ctx.Err()
 		}
+		l.wrong("%v", err)
+		return result, false, nil
 	}
 	answer, err := l.answer(space.Dir, flaky != nil)
 	if err != nil {
@@ -348,7 +360,12 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 	if _, err := space.Seal(ctx); err != nil {
 		return result, false, err
 	}
-	config := grade.Config{Task: t, Source: space, Answer: answer}
+	config := grade.Config{
+		Task:   t,
+		Source: space,
+		Answer: answer,
+		Steps:  steps,
+	}
 	if t.Instance != nil && flaky != nil {
 		config.Patch = &t.Instance.Gold
 	}
@@ -359,6 +376,35 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		*flaky, err = grade.Repeat(ctx, config, l.opts.repeat.Value)
 	}
 	return result, err == nil, err
+}
+
+// hasOracle reports whether a Harbor task can be solved without an agent.
+func (l *taskLinter) hasOracle() bool {
+	for i := range l.t.Steps {
+		if l.t.Steps[i].Verifier.Solution == "" {
+			return false
+		}
+	}
+	return len(l.t.Steps) > 0 || l.t.Verifier.Solution != ""
+}
+
+// oracle does what the agent of a Harbor task would do: all of it, or nothing.
+func (l *taskLinter) oracle(ctx context.Context, space *workspace.Workspace, solved bool) ([]grade.StepResult, error) {
+	config := grade.Config{Task: l.t, Source: space}
+	switch {
+	case l.t.Verifier == nil:
+		return nil, nil
+	case len(l.t.Steps) > 0:
+		return grade.RunSteps(ctx, config, space, func(ctx context.Context, step *task.Step) error {
+			if !solved {
+				return nil
+			}
+			return grade.Solve(ctx, config, step.Verifier, step.User)
+		})
+	case solved:
+		return nil, grade.Solve(ctx, config, l.t.Verifier, "")
+	}
+	return nil, nil
 }
 
 // freeCredit reports whether a row of the untouched scaffold passes and counts.

@@ -1,0 +1,64 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/task"
+)
+
+// errEnded says that the record of the attempt has the reason why a step is the last.
+var errEnded = errors.New("the attempt is over")
+
+// runSteps lets the agent do one step of its task after the other. Each has a session of its own
+// and is verified before the next begins.
+func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
+	if !a.taskUnchanged(ctx) {
+		return false
+	}
+	config, err := a.gradeConfig()
+	if err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	defer func() { _ = RemoveAll(config.Scratch) }()
+	began, worked := time.Now(), time.Duration(0)
+	a.steps, err = grade.RunSteps(ctx, config, a.space, func(ctx context.Context, step *task.Step) error {
+		started := time.Now()
+		defer func() { worked += time.Since(started) }()
+		own := cfg
+		own.Task, own.Timeout = step.Prompt, a.agentTimeout(step.Timeout)
+		own.Session.Isolation.User = step.User
+		if !a.runSession(ctx, own) {
+			return errEnded
+		}
+		return nil
+	})
+	a.verifying = time.Since(began) - worked
+	switch {
+	case err == nil:
+		return true
+	case !errors.Is(err, errEnded):
+		a.fail(ctx, ledger.ErrorSetup, fmt.Errorf("task %s: %w", a.task.ID, err))
+	}
+	return false
+}
+
+// checkSteps refuses what a task with steps cannot have.
+func (p *preparation) checkSteps(context.Context) error {
+	for i := range p.Family.Tasks {
+		t := &p.Family.Tasks[i]
+		for _, arm := range p.Arms {
+			if len(t.Steps) > 0 && arm.Lead != "" {
+				return fmt.Errorf("arm %s has a lead, and task %s has steps: a lead works on one prompt; leave one of "+
+					"them out", arm.Name, t.ID)
+			}
+		}
+	}
+	return nil
+}

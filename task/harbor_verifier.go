@@ -1,0 +1,401 @@
+package task
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// Verifier is how a Harbor task, or one step of it, is graded: a program writes rewards to a file.
+type Verifier struct {
+	// Tests are the directories that become /tests, later ones over earlier ones; test.sh in it is
+	// run.
+	Tests   []string
+	User    string
+	Env     map[string]string
+	Timeout time.Duration
+	// Solution is a directory with solve.sh, which becomes /solution; empty: there is none.
+	Solution    string
+	SolutionEnv map[string]string
+	// Environment is the container of a verifier that has one of its own, with /tests in it; nil:
+	// it runs in the agent's.
+	Environment *Environment
+	Network     bool // it has the machine's network
+	// Artifacts are what is taken from the agent's container, after Collect was run in it.
+	Artifacts []Artifact
+	Collect   []Collect
+	// Secrets are the values of Env and SolutionEnv that are redacted, by name.
+	Secrets map[string]string
+	// Final says that the last step decides about a task with steps, in place of the mean of all.
+	Final bool
+}
+
+// Artifact is a file or directory of the agent's container that is kept.
+type Artifact struct {
+	Source      string   // an absolute path
+	Destination string   // where it is kept; empty: by its own path
+	Exclude     []string // globs of names that are left out
+}
+
+// Collect is a command that prepares artifacts.
+type Collect struct {
+	Command string
+	User    string
+	Timeout time.Duration
+}
+
+// Step is one step of a task that an agent does in several.
+type Step struct {
+	Name   string
+	Prompt string
+	// Workdir is laid over the working directory before the step; empty: nothing is. A setup.sh in
+	// it is run.
+	Workdir     string
+	User        string        // the agent's
+	Timeout     time.Duration // the agent's
+	Healthcheck *Healthcheck
+	// MinReward are the rewards without which the steps after it are not done.
+	MinReward map[string]float64
+	Verifier  *Verifier
+}
+
+// Secrets are the values of a task that must not appear in anything that is written, by name.
+func (t *Task) Secrets() map[string]string {
+	secrets := map[string]string{}
+	for _, variable := range t.Env {
+		if variable.Secret {
+			secrets[variable.Name] = variable.Value
+		}
+	}
+	verifiers := []*Verifier{t.Verifier}
+	for i := range t.Steps {
+		verifiers = append(verifiers, t.Steps[i].Verifier)
+	}
+	for _, v := range verifiers {
+		if v != nil {
+			maps.Copy(secrets, v.Secrets)
+		}
+	}
+	return secrets
+}
+
+func (v *harborVerifier) separate() bool {
+	return v.Mode == "separate" || v.Mode == "" && v.Environment != nil
+}
+
+// instruction reads the prompt of the task or of a step.
+func (h *harborLoader) instruction(dir string) (string, error) {
+	name := path.Join(h.rel, dir, "instruction.md")
+	text, ok := h.text(name)
+	if text = withoutCanary(text); !ok || strings.TrimSpace(text) == "" {
+		return "", mistake(name, "missing or empty: it is the agent's prompt")
+	}
+	return text, nil
+}
+
+// steps reads the steps of a task, or the instruction of one that has none.
+func (h *harborLoader) steps(t *Task) (err error) {
+	if len(h.file.Steps) == 0 {
+		if t.Prompt, err = h.instruction("."); err != nil {
+			return err
+		}
+		return h.tested(".", t.Verifier)
+	}
+	switch h.file.Strategy {
+	case "", "mean":
+	case "final":
+		t.Verifier.Final = true
+	default:
+		return h.wrong(h.file.Strategy, "multi_step_reward_strategy = %q is neither mean nor final", h.file.Strategy)
+	}
+	var prompts []string
+	for i := range h.file.Steps {
+		step, err := h.step(&h.file.Steps[i], t.Verifier)
+		if err != nil {
+			return err
+		}
+		t.Steps, prompts = append(t.Steps, step), append(prompts, step.Prompt)
+	}
+	t.Prompt = strings.Join(prompts, "\n\n")
+	return nil
+}
+
+func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err error) {
+	if file.Name == "" || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, "/\\\x00") {
+		return step, h.wrong("[[steps]]", "steps: %q is not the name of a directory in steps/", file.Name)
+	}
+	dir := "steps/" + file.Name
+	step = Step{
+		Name:        file.Name,
+		User:        first(harborUser(file.Agent.User), harborUser(h.file.Agent.User)),
+		Timeout:     harborSeconds(file.Agent.TimeoutSec, harborSeconds(h.file.Agent.TimeoutSec, harborUnlimited)),
+		Healthcheck: file.Healthcheck.settings(),
+	}
+	if isDir(h.path(dir + "/workdir")) {
+		step.Workdir = h.path(dir + "/workdir")
+	}
+	if step.Prompt, err = h.instruction(dir); err != nil {
+		return step, err
+	}
+	if step.MinReward, err = minReward(file.MinReward); err != nil {
+		return step, h.wrong("min_reward", "step %s: %v", file.Name, err)
+	}
+	if step.Verifier, err = h.verifierOf(dir, &file.Verifier, file.Artifacts); err != nil {
+		return step, err
+	}
+	v := step.Verifier
+	v.User = first(v.User, shared.User)
+	for name, value := range shared.Env {
+		if _, set := v.Env[name]; !set {
+			v.Env[name] = value
+		}
+	}
+	v.SolutionEnv = shared.SolutionEnv
+	v.Artifacts = append(slices.Clone(shared.Artifacts), v.Artifacts...)
+	if v.Environment == nil && h.file.Verifier.separate() && file.Verifier.Mode != "shared" {
+		v.Environment, v.Network = shared.Environment, shared.Network
+		v.Collect = append(slices.Clone(shared.Collect), v.Collect...)
+	}
+	return step, h.tested(dir, v)
+}
+
+// minReward is a number for the reward of that name, or a table of numbers.
+func minReward(value any) (map[string]float64, error) {
+	number := func(value any) (float64, bool) {
+		switch value := value.(type) {
+		case int64:
+			return float64(value), true
+		case float64:
+			return value, true
+		}
+		return 0, false
+	}
+	switch value := value.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // none is asked for
+	case map[string]any:
+		rewards := map[string]float64{}
+		for name, one := range value {
+			least, ok := number(one)
+			if !ok {
+				return nil, fmt.Errorf("min_reward.%s is not a number", name)
+			}
+			rewards[name] = least
+		}
+		return rewards, nil
+	default:
+		least, ok := number(value)
+		if !ok {
+			return nil, fmt.Errorf("min_reward is neither a number nor a table of numbers")
+		}
+		return map[string]float64{"reward": least}, nil
+	}
+}
+
+// tested makes sure that there is something to run. A verifier with a container of its own has its
+// tests in the image.
+func (h *harborLoader) tested(dir string, v *Verifier) error {
+	if v.Environment != nil || slices.ContainsFunc(v.Tests, func(tests string) bool {
+		return isFile(filepath.Join(tests, "test.sh"))
+	}) {
+		return nil
+	}
+	return mistake(path.Join(h.rel, dir, "tests/test.sh"), "missing: it verifies the task")
+}
+
+// verifier is how the task is graded.
+func (h *harborLoader) verifier(dir string) (*Verifier, error) {
+	v, err := h.verifierOf(dir, &h.file.Verifier, h.file.Artifacts)
+	if err != nil {
+		return nil, err
+	}
+	var secrets map[string]string
+	if v.SolutionEnv, secrets, err = h.values("solution.env", h.file.Solution.Env); err != nil {
+		return nil, err
+	}
+	maps.Copy(v.SolutionEnv, secrets)
+	maps.Copy(v.Secrets, secrets)
+	return v, nil
+}
+
+// verifierOf is a verifier of the task (dir is ".") or of a step.
+func (h *harborLoader) verifierOf(dir string, file *harborVerifier, artifacts []any) (*Verifier, error) {
+	v := &Verifier{
+		User:    harborUser(file.User),
+		Timeout: harborSeconds(file.TimeoutSec, harborVerifierTimeout),
+		Network: h.open(first(file.NetworkMode, h.file.Verifier.NetworkMode)),
+	}
+	for _, tests := range slices.Compact([]string{h.path("tests"), h.path(path.Join(dir, "tests"))}) {
+		if isDir(tests) {
+			v.Tests = append(v.Tests, tests)
+		}
+	}
+	var err error
+	if v.Env, v.Secrets, err = h.values("verifier.env", file.Env); err != nil {
+		return nil, err
+	}
+	maps.Copy(v.Env, v.Secrets)
+	if isFile(h.path(path.Join(dir, "solution/solve.sh"))) {
+		v.Solution = h.path(path.Join(dir, "solution"))
+	}
+	if v.Artifacts, err = h.artifacts(artifacts); err != nil {
+		return nil, err
+	}
+	for _, collect := range file.Collect {
+		if err := h.service("verifier.collect", collect.Service); err != nil {
+			return nil, err
+		}
+		v.Collect = append(v.Collect, Collect{
+			Command: collect.Command,
+			User:    harborUser(collect.User),
+			Timeout: harborSeconds(collect.TimeoutSec, harborCollectTimeout),
+		})
+	}
+	switch file.Mode {
+	case "", "separate":
+	case "shared":
+		if file.Environment != nil {
+			return nil, h.wrong("environment_mode", "verifier.environment_mode is shared, and there is a "+
+				"verifier.environment: remove one of them")
+		}
+	default:
+		return nil, h.wrong("environment_mode", "verifier.environment_mode = %q is neither shared nor separate",
+			file.Mode)
+	}
+	if file.separate() {
+		v.Environment, err = h.ownEnvironment(dir, file)
+	}
+	return v, err
+}
+
+// ownEnvironment is the container of a separate verifier: its image has the tests.
+func (h *harborLoader) ownEnvironment(dir string, file *harborVerifier) (*Environment, error) {
+	own := file.Environment
+	if own == nil {
+		own = &harborEnvironment{}
+	}
+	if err := own.unsupported("verifier.environment"); err != nil {
+		return nil, err
+	}
+	if own.Healthcheck != nil || len(own.MCPServers) > 0 || own.SkillsDir != "" {
+		return nil, refuse("its verifier's container has a healthcheck, tool servers or skills (verifier.environment)")
+	}
+	e := &Environment{
+		Image:          own.DockerImage,
+		Images:         h.loader.file.Images,
+		Workdir:        own.Workdir,
+		KeepEntrypoint: true,
+		BuildTimeout:   harborSeconds(&own.BuildTimeoutSec, 10*time.Minute),
+	}
+	var secrets map[string]string
+	var err error
+	if e.Env, secrets, err = h.values("verifier.environment.env", own.Env); err != nil {
+		return nil, err
+	}
+	if len(secrets) > 0 {
+		return nil, refuse("verifier.environment.env has secrets: give them in verifier.env")
+	}
+	if mapped := e.Images[e.Image]; mapped != "" {
+		e.Image = mapped
+	}
+	if e.Image != "" {
+		return e, nil
+	}
+	tests := path.Join(dir, "tests")
+	if !isFile(h.path(tests + "/Dockerfile")) {
+		tests = "tests"
+	}
+	e.Dockerfile, e.Context = h.path(tests+"/Dockerfile"), h.path(tests)
+	if !isFile(e.Dockerfile) {
+		return nil, mistake(path.Join(h.rel, tests), "the verifier has a container of its own, and there is neither a "+
+			"Dockerfile here nor verifier.environment.docker_image in %s", harborName)
+	}
+	e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images)
+	return e, err
+}
+
+// artifacts are paths, or tables with a source.
+func (h *harborLoader) artifacts(list []any) ([]Artifact, error) {
+	var found []Artifact
+	for _, one := range list {
+		var artifact Artifact
+		switch one := one.(type) {
+		case string:
+			artifact.Source = one
+		case map[string]any:
+			artifact.Source, _ = one["source"].(string)
+			artifact.Destination, _ = one["destination"].(string)
+			globs, _ := one["exclude"].([]any)
+			for _, glob := range globs {
+				artifact.Exclude = append(artifact.Exclude, fmt.Sprint(glob))
+			}
+			service, _ := one["service"].(string)
+			if err := h.service("artifacts", service); err != nil {
+				return nil, err
+			}
+		}
+		if clean := path.Clean(artifact.Source); !path.IsAbs(clean) || clean == "/" {
+			return nil, h.wrong("artifacts", "artifacts: %q is not an absolute path in the container", artifact.Source)
+		}
+		artifact.Source = path.Clean(artifact.Source)
+		if to := artifact.Destination; to != "" && !filepath.IsLocal(filepath.FromSlash(to)) {
+			return nil, h.wrong("destination", "artifacts: the destination %q leads out of the directory of artifacts",
+				to)
+		}
+		found = append(found, artifact)
+	}
+	return found, nil
+}
+
+// service accepts the one service that there is.
+func (h *harborLoader) service(table, name string) error {
+	if name == "" || name == harborService {
+		return nil
+	}
+	return h.wrong(`"`+name+`"`, "%s: unknown service %q; the only service that is run is %s", table, name,
+		harborService)
+}
+
+// wrong is a mistake in task.toml, in the first line that has a text.
+func (h *harborLoader) wrong(text, format string, args ...any) error {
+	return &document.Error{
+		File: path.Join(h.rel, harborName),
+		Line: h.file.lineOf(text),
+		Msg:  fmt.Sprintf(format, args...),
+	}
+}
+
+// values fills in the templates of an environment table. Values that are secret come apart.
+func (h *harborLoader) values(table string, env map[string]string) (plain, secret map[string]string, err error) {
+	plain, secret = map[string]string{}, map[string]string{}
+	for name, value := range env {
+		filled, err := harborValue(value, h.env)
+		if err != nil {
+			return nil, nil, refuse("%s: %w", table, err)
+		}
+		from := ""
+		if match := harborVariable.FindStringSubmatch(value); match != nil {
+			from = match[1]
+		}
+		if len(filled) >= minSecretLength && (looksLikeCredential(name) || looksLikeCredential(from)) {
+			secret[name] = filled
+		} else {
+			plain[name] = filled
+		}
+	}
+	return plain, secret, nil
+}
+
+// give gives variables to the processes of the task; secret ones as the task's own.
+func (h *harborLoader) give(t *Task, e *Environment, plain, secret map[string]string) {
+	maps.Copy(e.Env, plain)
+	for _, name := range slices.Sorted(maps.Keys(secret)) {
+		t.Env = append(t.Env, Variable{Name: name, Value: secret[name], Secret: true})
+	}
+}

@@ -1,0 +1,1 @@
+echo "$COLOUR" > colour.txt

@@ -1,0 +1,1 @@
+echo half > half.txt

@@ -1,0 +1,2 @@
+cp input.txt output.txt
+echo 5 > count.txt

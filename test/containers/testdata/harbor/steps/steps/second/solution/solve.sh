@@ -1,0 +1,1 @@
+[ -e /tmp/left-by-solution ] && echo "$DONE" > second.txt

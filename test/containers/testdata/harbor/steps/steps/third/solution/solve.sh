@@ -1,0 +1,1 @@
+echo "$DONE" > third.txt
