@@ -33,6 +33,9 @@ const (
 // inlineRecord is the size up to which a record is a part of the message.
 const inlineRecord = 256 << 10
 
+// inlineTree is the size up to which the files of an attempt are a part of the message.
+const inlineTree = 32 << 10
+
 // workPool is a pool as a worker sees it. Its executor is made with the first attempt.
 type workPool struct {
 	*worker
@@ -43,6 +46,7 @@ type workPool struct {
 	loaded   *loaded
 	users    sync.WaitGroup
 	consumer jetstream.Consumer
+	results  jetstream.Stream // looked up with the first attempt
 	// notBefore is when attempts are pulled again.
 	notBefore time.Time
 }
@@ -51,6 +55,7 @@ type workPool struct {
 type loaded struct {
 	attempts Attempts
 	files    jetstream.ObjectStore
+	trees    jetstream.ObjectStore
 	spec     *portable
 	warm     bool
 }
@@ -184,8 +189,13 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 // hasResult reports whether an attempt has a result: the worker that made it could not take it out
 // of the queue.
 func (p *workPool) hasResult(ctx context.Context, w *work) bool {
-	stream, err := p.cfg.Hub.js.Stream(ctx, doneStream(w.Run))
-	if err != nil {
+	p.ready.Lock()
+	if p.results == nil {
+		p.results, _ = p.cfg.Hub.js.Stream(ctx, doneStream(w.Run)) // tried again
+	}
+	stream := p.results
+	p.ready.Unlock()
+	if stream == nil {
 		return false
 	}
 	message, err := stream.GetLastMsgForSubject(ctx, doneSubject(w.Run, w.token()))
@@ -308,8 +318,7 @@ func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 			return err
 		}
 		if _, there := os.Stat(dir); dir != "" && there == nil {
-			result.Object = l.work.token() + "-" + l.nonce
-			if result.SHA256, err = putTree(ctx, here.files, result.Object, dir, nil); err != nil {
+			if err := l.putFiles(ctx, here, &result, dir); err != nil {
 				return err
 			}
 		}
@@ -356,6 +365,22 @@ func withoutFiles(r *ledger.Record, err error) ledger.Record {
 		EndMs:         r.EndMs,
 		DurationMs:    r.DurationMs,
 	}
+}
+
+// putFiles puts what an attempt left into its result, or into an object where it is large.
+func (l *leased) putFiles(ctx context.Context, here *loaded, result *done, dir string) error {
+	packed := &bounded{left: inlineTree}
+	hash, err := packTree(packed, dir, nil)
+	if err == nil {
+		result.Tree, result.SHA256 = packed.Bytes(), hash
+		return nil
+	}
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	result.Object = l.work.token() + "-" + l.nonce
+	result.SHA256, err = putTree(ctx, here.files, result.Object, dir, nil)
+	return err
 }
 
 // send puts a result into the stream of results and takes the attempt out of the queue, in this
@@ -413,7 +438,11 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 	if spec.Prepared.Isolation == "" {
 		spec.Prepared.Isolation = p.info.Needs.Isolation
 	}
-	here := &loaded{files: files, spec: spec}
+	trees, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
+	if err != nil {
+		return nil, err
+	}
+	here := &loaded{files: files, trees: trees, spec: spec}
 	here.attempts, err = p.cfg.Executor(p.ctx, Job{
 		Prepared: spec.Prepared,
 		Sink:     p,
@@ -426,10 +455,6 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 // fetchTrees makes sure that the files of a cell are here. Where tasks want warm build caches,
 // those of all tasks are fetched, once.
 func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error {
-	store, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
-	if err != nil {
-		return err
-	}
 	wanted := slices.Clone(here.spec.Shared)
 	arms := []string{w.Cell.Arm}
 	tasks := []string{w.Cell.TaskID}
@@ -449,7 +474,7 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 		wanted = append(wanted, here.spec.Tasks[id]...)
 	}
 	for _, hash := range wanted {
-		if _, err := p.trees.fetch(ctx, store, hash); err != nil {
+		if _, err := p.trees.fetch(ctx, here.trees, hash); err != nil {
 			return err
 		}
 	}

@@ -327,7 +327,7 @@ func (e *Executor) openStreams(ctx context.Context) error {
 	e.mu.Lock()
 	e.done = results
 	e.mu.Unlock()
-	kv, err := js.KeyValue(ctx, fleetBucket)
+	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (e *Executor) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	js := e.cfg.Hub.js
-	kv, err := js.KeyValue(ctx, fleetBucket)
+	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
 	var problems []error
 	for _, p := range e.pools {
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,6 +26,27 @@ const (
 type Hub struct {
 	nc *nats.Conn
 	js jetstream.JetStream
+
+	mu      sync.Mutex
+	buckets map[string]jetstream.KeyValue // that were looked up
+}
+
+// bucket returns a bucket of the hub. It asks the hub once: workers use buckets all the time.
+func (h *Hub) bucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	h.mu.Lock()
+	known := h.buckets[name]
+	h.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	kv, err := h.js.KeyValue(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.buckets[name] = kv
+	h.mu.Unlock()
+	return kv, nil
 }
 
 // Dial connects to a hub. The name is shown to its operator.
@@ -38,7 +60,7 @@ func Dial(ctx context.Context, url, name string) (*Hub, error) {
 		nc.Close()
 		return nil, err
 	}
-	h := &Hub{nc: nc, js: js}
+	h := &Hub{nc: nc, js: js, buckets: map[string]jetstream.KeyValue{}}
 	if err := h.ensure(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
@@ -75,7 +97,7 @@ func (h *Hub) ensure(ctx context.Context) error {
 
 // checkProtocol makes sure that the fleet speaks our protocol. Whoever comes first says which.
 func (h *Hub) checkProtocol(ctx context.Context) error {
-	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
@@ -111,7 +133,7 @@ func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
 
 // each visits the keys of a bucket that begin with a prefix.
 func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key string, value []byte)) error {
-	kv, err := h.js.KeyValue(ctx, bucket)
+	kv, err := h.bucket(ctx, bucket)
 	if err != nil {
 		return err
 	}
@@ -165,7 +187,7 @@ func (h *Hub) Caps(ctx context.Context) (map[string]int, error) {
 // SetCap bounds the attempts of a provider that run at a time, over the whole fleet; negative takes
 // the bound away.
 func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
-	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
@@ -185,7 +207,7 @@ func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("lease %s: want %s or more", lease, minLease)
 	}
-	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
@@ -195,7 +217,7 @@ func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
 
 // lease returns what SetLease has set, or the default.
 func (h *Hub) lease(ctx context.Context) (time.Duration, error) {
-	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +248,7 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 		}
 		return fmt.Errorf("no worker %q; there are %s", worker, cmp.Or(strings.Join(names, ", "), "none"))
 	}
-	kv, err := h.js.KeyValue(ctx, fleetBucket)
+	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}

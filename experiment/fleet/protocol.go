@@ -148,8 +148,10 @@ type done struct {
 	Record       json.RawMessage `json:"record,omitempty"`
 	RecordObject string          `json:"recordObject,omitempty"`
 	// Object holds what the attempt left, and SHA256 is the hash of that; empty: nothing.
-	Object string             `json:"object,omitempty"`
-	SHA256 string             `json:"sha256,omitempty"`
+	Object string `json:"object,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+	// Tree is what Object would hold, where it is small.
+	Tree   []byte             `json:"tree,omitempty"`
 	SentMs int64              `json:"sentMs"` // by the worker's clock
 	Probes []experiment.Probe `json:"probes,omitempty"`
 	// Error says why a probe failed.

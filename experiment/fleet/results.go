@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,7 +165,7 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 		return // it was kept by an earlier process
 	}
 	err := e.layOut(ctx, result, dir)
-	if err == nil && result.Object != "" {
+	if err == nil && (result.Object != "" || len(result.Tree) > 0) {
 		line.Dir = dir
 	}
 	content, jsonErr := json.Marshal(line)
@@ -192,7 +193,7 @@ func appendLine(name string, line []byte) error {
 // layOut unpacks what an attempt left below the run directory. What is there whole stays: an
 // earlier process put it there.
 func (e *Executor) layOut(ctx context.Context, result done, name string) error {
-	if result.Object == "" {
+	if result.Object == "" && len(result.Tree) == 0 {
 		return nil
 	}
 	e.unpackAt <- struct{}{}
@@ -210,7 +211,13 @@ func (e *Executor) layOut(ctx context.Context, result done, name string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := getTree(ctx, e.files, result.Object, result.SHA256, dir); err != nil {
+	var err error
+	if len(result.Tree) > 0 {
+		err = unpackTree(bytes.NewReader(result.Tree), result.SHA256, dir)
+	} else {
+		err = getTree(ctx, e.files, result.Object, result.SHA256, dir)
+	}
+	if err != nil {
 		return fmt.Errorf("what the attempt left: %w", err)
 	}
 	return nil

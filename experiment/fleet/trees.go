@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -163,19 +164,28 @@ func putTree(ctx context.Context, store jetstream.ObjectStore, name, root string
 	error,
 ) {
 	reader, writer := io.Pipe()
-	hash := sha256.New()
+	var hash string
 	var packing sync.WaitGroup
 	packing.Go(func() {
-		encoder, err := zstd.NewWriter(writer, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
-		if err == nil {
-			err = errors.Join(writeTar(io.MultiWriter(encoder, hash), root, skip), encoder.Close())
-		}
+		var err error
+		hash, err = packTree(writer, root, skip)
 		_ = writer.CloseWithError(err) // nil is the end of the file
 	})
 	_, err := store.Put(ctx, jetstream.ObjectMeta{Name: name}, reader)
 	_ = reader.Close() // the packing ends where the store did not take all
 	packing.Wait()
+	return hash, err
+}
+
+// packTree packs a file or directory and returns the hash of what was packed.
+func packTree(w io.Writer, root string, skip func(string) bool) (string, error) {
+	encoder, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(packWindow))
 	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	if err := errors.Join(writeTar(io.MultiWriter(encoder, hash), root, skip), encoder.Close()); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
@@ -202,8 +212,26 @@ func (m moving) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// getTree unpacks an object into a new directory, which gets its name when everything in it is
-// there and has the expected hash.
+// packWindow bounds what packing and unpacking keep in memory, for many attempts at a time.
+const packWindow = 1 << 20
+
+// errTooLarge says that something has more bytes than there is room for.
+var errTooLarge = errors.New("too large")
+
+// bounded is a buffer that takes so many bytes and no more.
+type bounded struct {
+	bytes.Buffer
+	left int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return b.Buffer.Write(p)
+}
+
+// getTree unpacks an object into a new directory.
 func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, longestRead)
 	defer cancel()
@@ -214,7 +242,13 @@ func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir s
 		return err
 	}
 	defer object.Close()
-	decoder, err := zstd.NewReader(moving{object, stall}, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+	return unpackTree(moving{object, stall}, want, dir)
+}
+
+// unpackTree unpacks what packTree made into a new directory, which gets its name when everything
+// in it is there and has the expected hash.
+func unpackTree(packed io.Reader, want, dir string) error {
+	decoder, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return err
 	}

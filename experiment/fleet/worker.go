@@ -91,7 +91,7 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kv, err := cfg.Hub.js.KeyValue(ctx, fleetBucket)
+	kv, err := cfg.Hub.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (w *worker) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kv, err := w.cfg.Hub.js.KeyValue(ctx, workersBucket)
+	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
 	if err == nil {
 		_, err = kv.Put(ctx, about.Name, content)
 	}
@@ -264,42 +264,11 @@ func (w *worker) leave() error {
 	for _, p := range w.pools {
 		p.close()
 	}
-	kv, err := w.cfg.Hub.js.KeyValue(ctx, workersBucket)
+	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
 	if err == nil {
 		_ = kv.Delete(ctx, w.about.Name) // it is forgotten soon anyway
 	}
 	return nil
-}
-
-// followPools keeps the list of pools that this worker can run, until the context ends or the
-// worker is drained and idle.
-func (w *worker) followPools(ctx context.Context) {
-	tick := time.NewTicker(capsEvery)
-	defer tick.Stop()
-	for {
-		if infos, err := w.cfg.Hub.pools(ctx); err == nil {
-			w.setPools(ctx, infos)
-		}
-		drain := false
-		_ = w.cfg.Hub.each(ctx, fleetBucket, drainPrefix, func(key string, _ []byte) {
-			drain = drain || key == drainPrefix+w.about.Name
-		})
-		w.mu.Lock()
-		if drain && !w.drained {
-			w.drained = true
-			w.cfg.Note("draining: finishing what runs, then leaving")
-		}
-		idle := w.drained && !w.pulling && w.busy == 0
-		w.mu.Unlock()
-		if idle {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // setPools takes in the pools that there are now.
