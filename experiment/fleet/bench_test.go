@@ -172,10 +172,38 @@ func TestTwoHundredWorkers(t *testing.T) {
 	c := w.startCoordinator(cells)
 	peak := c.end(t)
 	took := time.Duration(last.Load() - first.Load())
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("processor time: coordinator %s, hub and workers %s", c.cmd.ProcessState.UserTime()+
+		c.cmd.ProcessState.SystemTime(), time.Duration(own.Utime.Nano()+own.Stime.Nano()))
 	got := float64(made.Load()) / took.Seconds()
 	t.Logf("%d workers made %d cells in %s, %.0f a second; the coordinator used %d MB", workers, made.Load(), took, got,
 		peak>>20)
 	if got < rate {
 		t.Errorf("%.0f cells a second, under %d", got, rate)
 	}
+}
+
+// TestEngineAlone is the rate of the engine with cells that cost nothing: what a fleet cannot
+// exceed. Run it with FIT_BENCH=1.
+func TestEngineAlone(t *testing.T) {
+	needBench(t)
+	w := &world{t: t, dir: t.TempDir()}
+	p, output := w.prepared(100, 20, "a"), filepath.Join(w.dir, "run")
+	dir, err := experiment.OpenDirectory(output, p.Plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	began := time.Now()
+	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{
+		Executor:    &fake{sink: dir, do: passes},
+		Concurrency: 200,
+	})
+	if err != nil || outcome.Status != experiment.Complete {
+		t.Fatal(outcome, err)
+	}
+	t.Logf("%.0f cells a second", 2000/time.Since(began).Seconds())
 }

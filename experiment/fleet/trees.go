@@ -179,11 +179,9 @@ func putTree(ctx context.Context, store jetstream.ObjectStore, name, root string
 
 // packTree packs a file or directory and returns the hash of what was packed.
 func packTree(w io.Writer, root string, skip func(string) bool) (string, error) {
-	encoder, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(packWindow))
-	if err != nil {
-		return "", err
-	}
+	encoder := encoders.Get().(*zstd.Encoder)
+	defer func() { encoder.Reset(nil); encoders.Put(encoder) }()
+	encoder.Reset(w)
 	hash := sha256.New()
 	if err := errors.Join(writeTar(io.MultiWriter(encoder, hash), root, skip), encoder.Close()); err != nil {
 		return "", err
@@ -214,6 +212,16 @@ func (m moving) Read(p []byte) (int, error) {
 
 // packWindow bounds what packing and unpacking keep in memory, for many attempts at a time.
 const packWindow = 1 << 20
+
+// encoders are used again: making one costs more than packing what a short attempt left.
+var encoders = sync.Pool{New: func() any {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(packWindow))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return encoder
+}}
 
 // errTooLarge says that something has more bytes than there is room for.
 var errTooLarge = errors.New("too large")
@@ -279,31 +287,24 @@ func unpackTree(packed io.Reader, want, dir string) error {
 }
 
 // treeCache keeps trees by their hash. Several workers of a machine can share it.
-type treeCache struct {
-	dir string
+type treeCache struct{ dir string }
 
-	mu      sync.Mutex
-	fetches map[string]*sync.Mutex
-}
+// fetches has a lock for every tree that workers of this process fetch.
+var fetches sync.Map
 
 // fetch returns the directory of a tree, which is fetched unless it is there.
 func (c *treeCache) fetch(ctx context.Context, store jetstream.ObjectStore, hash string) (string, error) {
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != 2*sha256.Size || strings.ToLower(hash) != hash {
 		return "", fmt.Errorf("tree %.80q: not a hash", hash)
 	}
-	c.mu.Lock()
-	if c.fetches == nil {
-		c.fetches = map[string]*sync.Mutex{}
+	dir := filepath.Join(c.dir, hash)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
 	}
-	one := c.fetches[hash]
-	if one == nil {
-		one = &sync.Mutex{}
-		c.fetches[hash] = one
-	}
-	c.mu.Unlock()
+	lock, _ := fetches.LoadOrStore(dir, &sync.Mutex{})
+	one := lock.(*sync.Mutex)
 	one.Lock()
 	defer one.Unlock()
-	dir := filepath.Join(c.dir, hash)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
