@@ -205,7 +205,7 @@ func (p *workPool) hasResult(ctx context.Context, w *work) bool {
 
 // onHold reports whether no attempt of the pool may begin. The list of pools may be older.
 func (p *workPool) onHold(ctx context.Context) bool {
-	kv, err := p.cfg.Hub.js.KeyValue(ctx, fleetBucket)
+	kv, err := p.cfg.Hub.bucket(ctx, fleetBucket)
 	if err != nil {
 		return true
 	}

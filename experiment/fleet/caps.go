@@ -160,7 +160,7 @@ func (e *Executor) share(ctx context.Context) error {
 
 // look reads what bounds the pools: first the grants, then what runs.
 func (e *Executor) look(ctx context.Context) (*sharing, error) {
-	kv, err := e.cfg.Hub.js.KeyValue(ctx, fleetBucket)
+	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
 	if err != nil {
 		return nil, err
 	}

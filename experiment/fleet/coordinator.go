@@ -318,8 +318,9 @@ func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 func (e *Executor) openStreams(ctx context.Context) error {
 	js := e.cfg.Hub.js
 	results, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name:     doneStream(e.run),
-		Subjects: []string{doneSubject(e.run, "*")},
+		Name:        doneStream(e.run),
+		Subjects:    []string{doneSubject(e.run, "*")},
+		AllowDirect: true, // every attempt looks whether it has a result
 	})
 	if err != nil {
 		return err
