@@ -337,12 +337,20 @@ func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 	switch {
 	case err == nil:
 		p.send(l, result)
-	case !errors.Is(err, errFenced):
+	case isFull(err):
 		result.Object, result.SHA256, result.RecordObject = "", "", ""
 		if result.Record, err = json.Marshal(withoutFiles(&record, err)); err == nil {
 			p.send(l, result)
 		}
 	}
+}
+
+// isFull reports whether a hub has no room: its account, memory or disk is used up, or it cannot
+// write.
+func isFull(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) &&
+		slices.Contains([]jetstream.ErrorCode{10002, 10023, 10028, 10047, 10077}, refused.ErrorCode)
 }
 
 // withoutFiles is the record of an attempt whose files the hub did not take: its verdict has no

@@ -284,13 +284,16 @@ func (o *runOptions) turns() (int, error) {
 	return turns, nil
 }
 
-// workers is the number of attempts at a time.
+// workers is how many attempts run at a time; 0 on a fleet where nobody says so.
 func (o *runOptions) workers(con *console.Console) (int, error) {
 	text, name := strings.TrimSpace(o.concurrency), "--concurrency"
 	if text == "" {
 		text, name = con.Getenv("LIBHARNESS_BENCHMARK_CONCURRENCY"), "LIBHARNESS_BENCHMARK_CONCURRENCY"
 	}
-	if text == "" {
+	switch {
+	case text == "" && o.fleet != "":
+		return 0, nil
+	case text == "":
 		return min(4, max(2, runtime.NumCPU()/2)), nil
 	}
 	n, err := strconv.Atoi(text)

@@ -1,6 +1,7 @@
 package experimentcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,15 @@ func (f *Fleet) Close() {
 
 // do runs the cells that are left on the fleet.
 func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, error) {
+	if r.Before != nil { // tasks are checked here, where their files are
+		here, err := r.local(ctx)
+		if err == nil {
+			err = errors.Join(r.prepare(ctx, here, cells), here.Close())
+		}
+		if err != nil {
+			return experiment.Outcome{}, startError(ctx, err)
+		}
+	}
 	var mu sync.Mutex
 	executor, err := fleet.New(ctx, fleet.Config{
 		Hub:       f.hub,
@@ -116,7 +126,7 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 }
 
 // providerOf names the service that an arm's model is asked of: the host of its URL, or who made
-// the protocol that the agent speaks.
+// the protocol that the agent speaks with this model.
 func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
 	if u, err := url.Parse(arm.ModelURL); err == nil && u.Host != "" {
 		return u.Host
@@ -125,13 +135,14 @@ func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
 	if err != nil {
 		return arm.Agent
 	}
-	protocols := chosen.Info().Protocols
-	switch {
-	case len(protocols) == 0:
+	info := chosen.Info()
+	if len(info.Protocols) == 0 {
 		return arm.Agent
-	case protocols[0] == "anthropic":
+	}
+	switch agent.ProtocolOf(cmp.Or(arm.Model, info.DefaultModel), info.Protocols...) {
+	case agent.ProtocolAnthropic:
 		return "anthropic"
-	case protocols[0] == "gemini":
+	case agent.ProtocolGemini:
 		return "google"
 	default:
 		return "openai"

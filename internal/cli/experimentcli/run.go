@@ -24,7 +24,7 @@ type Run struct {
 	Machine  *local.Machine
 	Dir      *experiment.Directory
 	Output   string // where Dir lies
-	Workers  int    // attempts at a time
+	Workers  int    // attempts at a time; 0 on a fleet: as many as its workers have place for
 	Attempts int
 	// BreakAfter is how many infrastructure errors in a row stop the experiment.
 	BreakAfter  int
@@ -63,11 +63,24 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	if r.Fleet != nil {
 		return r.Fleet.do(ctx, r, estimate.Cells)
 	}
+	executor, err := r.local(ctx)
+	if err != nil {
+		return experiment.Outcome{}, startError(ctx, err)
+	}
+	if estimate.Cells > 0 {
+		r.warnOfNetwork(executor)
+	}
+	outcome, err := r.execute(ctx, executor, estimate.Cells)
+	return outcome, errors.Join(err, executor.Close())
+}
+
+// local makes the executor of this machine.
+func (r *Run) local(ctx context.Context) (*local.Executor, error) {
 	work, err := local.WorkDir(r.Output)
 	if err != nil {
-		return experiment.Outcome{}, err
+		return nil, err
 	}
-	executor, err := local.New(ctx, local.Config{
+	return local.New(ctx, local.Config{
 		Prepared:  r.Prepared,
 		Machine:   r.Machine,
 		Artefacts: r.Dir,
@@ -80,14 +93,6 @@ func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 		Watch:          r.Watch,
 		KeepWorkspaces: r.KeepWorkspaces,
 	})
-	if err != nil {
-		return experiment.Outcome{}, startError(ctx, err)
-	}
-	if estimate.Cells > 0 {
-		r.warnOfNetwork(executor)
-	}
-	outcome, err := r.execute(ctx, executor, estimate.Cells)
-	return outcome, errors.Join(err, executor.Close())
 }
 
 // startError is what keeps an experiment from its first cell. Whatever a signal broke off, it is an
@@ -99,24 +104,26 @@ func startError(ctx context.Context, err error) error {
 	return err
 }
 
-// ready warms caches and finds what cannot work before the first cell.
-func (r *Run) ready(ctx context.Context, executor *local.Executor, cells int) error {
+// prepare warms caches and finds what is wrong with the tasks before anything is spent.
+func (r *Run) prepare(ctx context.Context, executor *local.Executor, cells int) error {
 	if cells > 0 {
 		if err := executor.Warm(ctx); err != nil {
 			return err
 		}
 	}
 	if r.Before != nil {
-		if err := r.Before(ctx, executor, cells); err != nil {
-			return err
-		}
+		return r.Before(ctx, executor, cells)
 	}
-	return r.probe(ctx, executor, cells)
+	return nil
 }
 
 // execute runs the cells that are left.
 func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
-	if err := r.ready(ctx, executor, cells); err != nil {
+	err := r.prepare(ctx, executor, cells)
+	if err == nil {
+		err = r.probe(ctx, executor, cells)
+	}
+	if err != nil {
 		return experiment.Outcome{}, startError(ctx, err)
 	}
 	return r.runCells(ctx, experiment.Config{Executor: executor}, nil)
@@ -184,6 +191,9 @@ func (r *Run) announce(e experiment.Estimate) {
 	where := fmt.Sprintf("%d at a time", r.Workers)
 	if r.Fleet != nil {
 		where = "on a fleet"
+		if r.Workers > 0 {
+			where += fmt.Sprintf(", at most %d at a time", r.Workers)
+		}
 	}
 	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where,
 		r.Output)

@@ -49,6 +49,14 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
+	if opts.fleet != "" && opts.keepWorktrees {
+		return console.Usagef("--keep-worktrees keeps directories of this machine: leave it out with --fleet")
+	}
+	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine, &opts.gateway)
+	if err != nil {
+		return err
+	}
+	defer fleet.Close()
 	prepared, err := opts.prepare(ctx, con, machine, files, faults)
 	if err != nil {
 		return err
@@ -78,6 +86,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Drain:          drain,
 		Watch:          steps(con, output.shown),
 		KeepWorkspaces: opts.keepWorktrees,
+		Fleet:          fleet,
 		Before: func(ctx context.Context, executor *local.Executor, cells int) error {
 			return checkTasks(ctx, executor, prepared, dir, cells)
 		},

@@ -30,7 +30,7 @@ type runOptions struct {
 	timeout                           console.Span
 	budget                            console.Dollars
 	seed                              uint64
-	output                            string
+	output, fleet                     string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
 	gateway                           console.Gateway
@@ -72,6 +72,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
 	flags.StringVar(&o.output, "output", "",
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
+	flags.StringVar(&o.fleet, "fleet", "", experimentcli.FleetUsage)
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not wait for one reply of every arm's model before the first cell")
 	o.gateway.Register(flags)
@@ -201,9 +202,13 @@ func (o *runOptions) complete(con *console.Console, registry *agent.Registry, ar
 	return nil
 }
 
+// workers is how many attempts run at a time; 0 on a fleet where nobody says so.
 func (o *runOptions) workers() int {
-	if o.parallel.Given {
+	switch {
+	case o.parallel.Given:
 		return o.parallel.Value
+	case o.fleet != "":
+		return 0
 	}
 	return min(4, max(2, runtime.NumCPU()/2))
 }
