@@ -143,27 +143,36 @@ func TestABrokenExperimentBeginsNothingMore(t *testing.T) {
 	w := newWorld(t)
 	p, output := w.prepared(20, 1, "a"), filepath.Join(w.dir, "run")
 	var begun atomic.Int32
-	stopping := make(chan struct{})
-	w.work("w1", 1, func(context.Context, experiment.Cell, int) ledger.Record {
-		if begun.Add(1) > 2 {
-			<-stopping
+	three, stopping := make(chan struct{}), make(chan struct{})
+	w.work("w1", 3, func(ctx context.Context, _ experiment.Cell, _ int) ledger.Record {
+		wait := three
+		switch n := begun.Add(1); {
+		case n == 3:
+			close(three)
+			fallthrough
+		case n > 3:
+			wait = stopping
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
 		}
 		return ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorSetup, ErrorMessage: "no such image"}
 	}, nil)
 	dir, e := w.coordinate(p, output, nil)
 	done := w.steered(t.Context(), dir, e, experiment.Config{BreakAfter: 2})
-	eventually(t, 5*time.Second, "a third one runs", func() bool { return begun.Load() == 3 })
+	eventually(t, 5*time.Second, "three run", func() bool { return begun.Load() >= 3 })
 	eventually(t, 5*time.Second, "it stops", func() bool {
-		status := ask(t, output, control.Command{Action: control.Ping})
-		return status.State == control.Stopping && len(status.Running) == 1
+		return ask(t, output, control.Command{Action: control.Ping}).State == control.Stopping
 	})
 	eventually(t, 5*time.Second, "the pool is on hold", func() bool { return e.limitOf(t) == 0 })
 	close(stopping)
 	if outcome := <-done; outcome.Status != experiment.Broken {
 		t.Fatalf("%+v", outcome)
 	}
-	if n := begun.Load(); n != 3 {
-		t.Errorf("%d attempts were made although the experiment stopped during the third", n)
+	// two more may begin in the places of the first ones, before the coordinator knows of those
+	if n := begun.Load(); n > 5 {
+		t.Errorf("%d attempts were made although the experiment stopped after the second", n)
 	}
 }
 
