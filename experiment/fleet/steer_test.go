@@ -95,7 +95,10 @@ func TestCtlOnAFleet(t *testing.T) {
 	for range 4 {
 		gate <- struct{}{}
 	}
-	eventually(t, 2*time.Second, "two run", func() bool { return count.now.Load() == 2 })
+	eventually(t, 3*time.Second, "two run", func() bool {
+		status := ask(t, output, control.Command{Action: control.Ping})
+		return status.Done == 4 && len(status.Running) == 2 && count.now.Load() == 2
+	})
 
 	ask(t, output, control.Command{Action: control.Pause})
 	eventually(t, 2*time.Second, "the pool is on hold", func() bool { return e.limitOf(t) == 0 })
