@@ -32,12 +32,14 @@ vet:
 lint: $(GOLANGCI)
 	$(GOLANGCI) run ./...
 
-# Packages are tested with the race detector. Whole commands and arithmetic are tested as they are built for users: the detector would
-# make them up to ten times slower, and what their goroutines share is in the packages. "make race" runs everything with it.
-WHOLE := stats report selfedit grade internal/cli internal/conventions test
+# Packages whose goroutines share something are tested with the race detector. Whole commands, readers of files and streams, and arithmetic
+# are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it.
+RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment/... gateway/... harness/... internal/github \
+	internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... sandbox trace view workspace
 unit: build
-	$(GO) test -race -timeout 30m $(TESTFLAGS) $$($(GO) list ./... | grep -vE "^[^/]*/[^/]*/[^/]*/($$(echo $(WHOLE) | tr ' ' '|'))(/|\$$)")
-	$(GO) test -timeout 30m $(TESTFLAGS) $(WHOLE:%=./%/...) ./gateway/... ./harness ./redact
+	$(GO) test -race -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
+	$(GO) test -race -timeout 30m $(TESTFLAGS) -run 'Goroutines|Writer' ./redact
+	$(GO) test -timeout 30m $(TESTFLAGS) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))") ./gateway/... ./harness
 
 race: build
 	$(GO) test -race -timeout 60m $(TESTFLAGS) ./...
@@ -64,6 +66,7 @@ bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session 
 
 # What takes too long for make test: every team of vendors' agents, and sessions of each that are killed forty times.
 soak:
+	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run Killed -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers -count=1 -timeout 30m -run Killed -v
 

@@ -220,9 +220,9 @@ func TestWhateverHappensNothingIsLostAndTheSessionEnds(t *testing.T) {
 // detector, which makes them ten times slower.
 func rounds() int {
 	if testenv.Race {
-		return 2
+		return 1
 	}
-	return 30
+	return 15
 }
 
 // checkTrace checks what must hold of every trace.

@@ -115,9 +115,9 @@ func killMeeting(t *testing.T, killAt int, vendor bool) (path string, killed boo
 func TestKilledAtAnyLineTheSessionIsResumedToTheSameOutcome(t *testing.T) {
 	for _, vendor := range []bool{false, true} {
 		t.Run(fmt.Sprintf("vendor=%v", vendor), func(t *testing.T) {
-			stride := 1 // every line; under the race detector, which makes each kill slow, some of them
-			if vendor || testenv.Race {
-				stride = 7
+			stride := testenv.Stride(3, 13)
+			if vendor {
+				stride = testenv.Stride(7, 13)
 			}
 			cuts := 0
 			for killAt := 0; ; killAt += stride {

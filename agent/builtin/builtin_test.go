@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -343,7 +344,7 @@ func TestATornSessionFileIsResumed(t *testing.T) {
 	}
 	cfg := b.config()
 	cfg.Resume = first.SessionID
-	for cut := 0; cut < len(content); cut += 3 {
+	for _, cut := range cutsOf(content) {
 		if err := os.WriteFile(path, content[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -353,8 +354,21 @@ func TestATornSessionFileIsResumed(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedPromptIsContinued cuts the conversation's file at every byte, as a kill would,
-// and takes the prompt up again.
+// cutsOf returns where a kill may cut a file of lines: around every line break, and within a line,
+// where one place is as good as another.
+func cutsOf(content []byte) []int {
+	var cuts []int
+	start := 0
+	for line := range bytes.Lines(content) {
+		end := start + len(line)
+		cuts = append(cuts, start, start+1, (start+end)/2, end-1)
+		start = end
+	}
+	return cuts
+}
+
+// TestAnInterruptedPromptIsContinued cuts the conversation's file as a kill would, and takes the
+// prompt up again.
 func TestAnInterruptedPromptIsContinued(t *testing.T) {
 	const script = `{"turns":[{"calls":[{"read":"a.txt"}]},{"calls":[{"bash":"echo ran >> ran.txt"}]},{"text":"done"}]}`
 	b := newBench(t, script)
@@ -367,7 +381,7 @@ func TestAnInterruptedPromptIsContinued(t *testing.T) {
 	}
 	cfg := b.config()
 	cfg.Resume = first.SessionID
-	for cut := 0; cut <= len(content); cut += 3 {
+	for _, cut := range append(cutsOf(content), len(content)) {
 		if err := os.WriteFile(path, content[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,16 @@ func Size(full, small int) int {
 	return full
 }
 
+// Stride returns how many places a test that breaks something at every place goes on each time: 1 in
+// "make soak", else full, or small where the test was built with the race detector. Odd strides
+// reach places of both parities.
+func Stride(full, small int) int {
+	if os.Getenv("FIT_SOAK") != "" {
+		return 1
+	}
+	return Size(full, small)
+}
+
 // Missing ends the test because something it needs is not there: skipped with the
 // given notice, or failed where CI=true.
 func Missing(t testing.TB, format string, args ...any) {

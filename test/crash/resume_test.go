@@ -30,10 +30,7 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() }) // every agent has ended by then
-	stride := 1
-	if testenv.Race || testing.Short() {
-		stride = 5
-	}
+	stride := testenv.Stride(3, 7)
 	var killed atomic.Int64
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
