@@ -152,8 +152,13 @@ func sympyLine(r logReport, line string) {
 	if len(words) < 2 || !strings.HasPrefix(words[0], "test_") {
 		return
 	}
-	if status := map[string]logStatus{"E": logError, "F": logFailed, "ok": logPassed}[words[len(words)-1]]; status != "" {
-		r.add(words[0], status)
+	switch words[len(words)-1] {
+	case "E":
+		r.add(words[0], logError)
+	case "F":
+		r.add(words[0], logFailed)
+	case "ok":
+		r.add(words[0], logPassed)
 	}
 }
 
@@ -182,8 +187,8 @@ func byPattern(pattern *lazyregexp.Regexp, status, name int) func(logReport, str
 	}
 }
 
-// tapLine reads a line of the Test Anything Protocol. Its dash may be a part of the name in a list of
-// tests.
+// tapLine reads a line of the Test Anything Protocol. Its dash may be a part of the name in a list
+// of tests.
 func tapLine(r logReport, line string) {
 	match := tapLogLine.FindStringSubmatch(line)
 	if match == nil {

@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// LogParsers are the formats of test logs that can be read, by the names that SWE-bench has for
+// logParsers are the formats of test logs that can be read, by the names that SWE-bench has for
 // them.
-var LogParsers = []string{
+var logParsers = []string{
 	"pytest", "pytest_options", "pytest_v2", "django", "matplotlib", "seaborn", "sympy", "gotest", "cargo", "jest",
 	"vitest", "tap",
 }
@@ -93,9 +93,9 @@ func (r *instanceRow) lacks(n *Instance) []string {
 			lacks = append(lacks, column)
 		}
 	}
-	if n.LogParser != "" && !slices.Contains(LogParsers, n.LogParser) {
+	if n.LogParser != "" && !slices.Contains(logParsers, n.LogParser) {
 		lacks = append(lacks, fmt.Sprintf("log_parser that can be read (%s; there are %s)", n.LogParser,
-			strings.Join(LogParsers, " ")))
+			strings.Join(logParsers, " ")))
 	}
 	return lacks
 }

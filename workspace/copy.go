@@ -69,7 +69,8 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	return w.restore(c, patterns)
 }
 
-// Restore puts files of a copy back as they were in the base, and removes those that were not there.
+// Restore puts files of a copy back as they were in the base, and removes those that were not
+// there.
 func (w *Workspace) Restore(c *Copy, names []string) error {
 	return w.restoreMatching(c, func(name string) bool { return slices.Contains(names, name) })
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 )
 
-// layInstance makes the repository of a SWE-bench task in the tree of a base: the one that its image
-// has, or one on this machine. Only the commit that agents start from, and what came before it, is
-// in it: later commits have the solution, and neither a reference nor an object of them is left.
+// layInstance makes the repository of a SWE-bench task in the tree of a base: the one that its
+// image has, or one on this machine. Only the commit that agents start from, and what came before
+// it, is in it: later commits have the solution, and neither a reference nor an object of them is
+// left.
 func layInstance(ctx context.Context, cfg Config, tree string) error {
 	instance := cfg.Task.Instance
 	source := instance.Repository
@@ -58,8 +59,8 @@ func imageHead(ctx context.Context, tree, base string, hasBase bool) (string, er
 	}
 	if parents, err := git.Output(ctx, tree, "rev-list", "--parents", "-n", "1", head); err != nil ||
 		parents != head+" "+base {
-		return "", fmt.Errorf("its HEAD is %.12s, which is neither the base commit %.12s nor made directly from it", head,
-			base)
+		return "", fmt.Errorf("its HEAD is %.12s, which is neither the base commit %.12s nor made directly from it",
+			head, base)
 	}
 	return head, nil
 }

@@ -98,8 +98,8 @@ func (p *preparation) chooseTasks(context.Context) error {
 	}
 	if len(gradable) == 0 && len(p.Family.Tasks) > 0 {
 		t := &p.Family.Tasks[0]
-		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it", t.ID,
-			strings.Join(t.Instance.Lacks, ", "))
+		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it",
+			t.ID, strings.Join(t.Instance.Lacks, ", "))
 	}
 	if len(gradable) < len(p.Family.Tasks) {
 		chosen := *p.Family

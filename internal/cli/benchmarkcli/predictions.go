@@ -28,8 +28,8 @@ func (p *prediction) empty() bool { return p.Patch == nil || strings.TrimSpace(*
 // maxPredictions bounds a file of predictions.
 const maxPredictions = 1 << 30
 
-// predictionReader reads predictions: one JSON object per line, or one JSON list, or one JSON object
-// that has them by the names of their tasks.
+// predictionReader reads predictions: one JSON object per line, or one JSON list, or one JSON
+// object that has them by the names of their tasks.
 type predictionReader struct {
 	name string
 	all  []prediction
