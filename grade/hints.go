@@ -27,6 +27,10 @@ func Hints(t *task.Task) (warnings, notes []string) {
 	if t.Hooks.Invariants != "" {
 		warnings = hookHints(t.Hooks.Invariants)
 	}
+	if t.Instance != nil {
+		return warnings, []string{"the tests report in a log that the agent's code can print to, too: a patch that " +
+			"ends the tests and prints a whole log of its own passes; look at the patches that matter"}
+	}
 	if t.Suite == nil {
 		return warnings, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,7 +73,7 @@ func (g *grading) judgeInstance(ctx context.Context) (graded, error) {
 		return graded{}, err
 	}
 	g.instance.PatchApplied = shown.applied
-	g.keep("test_output.txt", g.Redactor.Bytes(shown.log))
+	g.keep("test_output.txt", shown.excerpt())
 	if shown.broken != "" {
 		return g.brokenInstance(ctx, shown)
 	}
@@ -128,6 +129,22 @@ type instanceRun struct {
 	status int    // of the test command
 }
 
+// The bounds of the log that is kept for people.
+const (
+	logHead = 1 << 20
+	logTail = 3 << 20
+)
+
+// excerpt is the beginning and the end of what was printed.
+func (r *instanceRun) excerpt() []byte {
+	skipped := len(r.log) - logHead - logTail
+	if skipped <= 0 {
+		return r.log
+	}
+	note := fmt.Sprintf("\n… %d bytes left out …\n", skipped)
+	return slices.Concat(r.log[:logHead], []byte(note), r.log[logHead+skipped:])
+}
+
 // tryInstance makes a copy with the work, or with the patch that is to be graded, puts the tests in
 // place and runs them.
 func (g *grading) tryInstance(ctx context.Context) (instanceRun, error) {
@@ -143,14 +160,12 @@ func (g *grading) tryInstance(ctx context.Context) (instanceRun, error) {
 	return shown, g.evaluate(ctx, copied, &shown)
 }
 
-// instanceCopy is a copy of what the agent left, or of the base with a patch. Its repository is
-// that of the base: whatever the agent has committed, moved or configured is gone, and its files
-// stay.
+// instanceCopy is a copy of what the agent left, or of the base with a patch.
 func (g *grading) instanceCopy(ctx context.Context) (copied *workspace.Copy, broken string, err error) {
 	if g.Patch != nil {
 		return g.patchedCopy(ctx)
 	}
-	copied, err = g.copy(ctx, ".git", ".git/**")
+	copied, err = g.copy(ctx)
 	var unfit *copyError
 	if errors.As(err, &unfit) {
 		return nil, err.Error(), nil
@@ -201,16 +216,14 @@ func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, brok
 }
 
 // putTests puts the files of the test patch as they must be: what the agent did to them is undone.
-// Scripts that apply the test patch themselves find the files as they were in the base.
+// Scripts that apply the test patch themselves find the files as they were in the base. The
+// repository is that of the base, too: whatever was committed, moved or configured is gone.
 func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken string, err error) {
 	n := g.Task.Instance
 	parsed := patch.Parse([]byte(n.TestPatch))
 	var names []string
 	for i := range parsed.Files {
 		names = append(names, parsed.Files[i].Old, parsed.Files[i].New)
-	}
-	if len(names) == 0 {
-		return "", nil
 	}
 	restorer, ok := g.Source.(interface {
 		Restore(c *workspace.Copy, names []string) error
@@ -221,7 +234,7 @@ func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken 
 	if err := restorer.Restore(copied, names); err != nil {
 		return "the files of the tests cannot be put back: " + err.Error(), nil
 	}
-	if strings.Contains(n.EvalScript, strings.TrimSpace(n.TestPatch)) {
+	if len(names) == 0 || strings.Contains(n.EvalScript, strings.TrimSpace(n.TestPatch)) {
 		return "", nil
 	}
 	done, err := g.run(ctx, program{

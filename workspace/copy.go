@@ -69,10 +69,10 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	return w.restore(c, patterns)
 }
 
-// Restore puts files of a copy back as they were in the base, and removes those that were not
-// there.
+// Restore puts the repository and some files of a copy back as they were in the base, and removes
+// what was not there.
 func (w *Workspace) Restore(c *Copy, names []string) error {
-	return w.restoreMatching(c, func(name string) bool { return slices.Contains(names, name) })
+	return w.restoreMatching(c, func(name string) bool { return isGitPath(name) || slices.Contains(names, name) })
 }
 
 // Remove deletes the copy.
