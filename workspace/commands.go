@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,21 @@ var ownProgram = sync.OnceValues(func() (string, error) {
 	}
 	return filepath.EvalSymlinks(path)
 })
+
+// hookDir is the directory of everything that hooks and graders need beside a copy. Most attempts
+// of a dataset need none of it, so it is made when the first program does.
+func (w *Workspace) hookDir() (string, error) {
+	dir := filepath.Join(w.Root, "hooks")
+	w.hooksOnce.Do(func() {
+		for _, name := range []string{"", "home", "tmp"} {
+			if w.hooksErr = os.Mkdir(filepath.Join(dir, name), 0o700); w.hooksErr != nil {
+				return
+			}
+		}
+		w.hooksErr = errors.Join(w.linkCommands(), w.prepareCaches(filepath.Join(dir, "home")))
+	})
+	return dir, w.hooksErr
+}
 
 // linkCommands makes the commands that hooks find on their search path: the one that runs a program
 // of the agent, and those that the caller names.
@@ -43,9 +59,11 @@ func (w *Workspace) addCommands(env sandbox.Environment, readable []string) []st
 	if w.containers != nil { // it has them where its programs are looked for
 		return readable
 	}
+	_, err := w.hookDir()
+	bestEffort(err) // then there are no commands, and a program that needs one says so
 	env["PATH"] = w.commandDir() + string(filepath.ListSeparator) + env["PATH"]
 	program, err := ownProgram()
-	if err != nil { // then there are no commands, and linkCommands has said so
+	if err != nil {
 		return readable
 	}
 	return append(readable, w.commandDir(), program)

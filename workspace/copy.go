@@ -42,19 +42,19 @@ func (w *Workspace) Copy(ctx context.Context, cfg CopyConfig) (*Copy, error) {
 }
 
 func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patterns []glob.Pattern) error {
-	for _, dir := range []string{c.Home, c.TmpDir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-	}
 	if err := makeEmpty(c.Dir); err != nil {
 		return err
 	}
 	if err := os.Chmod(c.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := w.prepareCaches(c.Home); err != nil {
-		return err
+	if cfg.Dest == "" { // else it is kept, and nobody works in it
+		if err := errors.Join(os.Mkdir(c.Home, 0o700), os.Mkdir(c.TmpDir, 0o700)); err != nil {
+			return err
+		}
+		if err := w.prepareCaches(c.Home); err != nil {
+			return err
+		}
 	}
 	if w.containers != nil {
 		c.end = func() error { return w.closeContainers(c.Dir) }

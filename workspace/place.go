@@ -91,7 +91,9 @@ func (w *Workspace) shownAt(dir string) map[string]string {
 // solution: a program of the agent that the hook starts could give its answers. Its home is not the
 // agent's, who could have left settings there.
 func (w *Workspace) Hook(dir string) Place {
-	home, tmp := filepath.Join(w.Root, "hooks", "home"), filepath.Join(w.Root, "hooks", "tmp")
+	own, err := w.hookDir()
+	bestEffort(err) // what is missing cannot be shown, which the start of a program there says
+	home, tmp := filepath.Join(own, "home"), filepath.Join(own, "tmp")
 	env := w.environment(home, tmp, w.hookRunID())
 	for _, v := range w.cfg.Task.Env {
 		env[v.Name] = v.Value

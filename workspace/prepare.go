@@ -81,16 +81,10 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if w.RunID == "" {
 		w.RunID = rand.Text()
 	}
-	for _, dir := range []string{
-		w.Home, w.TmpDir, filepath.Join(root, "hooks", "home"),
-		filepath.Join(root, "hooks", "tmp"), filepath.Join(root, "copies"),
-	} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	for _, dir := range []string{w.Home, w.TmpDir} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			return w, err
 		}
-	}
-	if err := w.linkCommands(); err != nil {
-		return w, err
 	}
 	if w.containers, err = cfg.openContainers(ctx); err != nil {
 		return w, err
@@ -121,7 +115,7 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	if w.caches, err = cfg.Caches.named(cfg); err != nil {
 		return w, err
 	}
-	return w, errors.Join(w.prepareCaches(w.Home), w.prepareCaches(filepath.Join(root, "hooks", "home")))
+	return w, w.prepareCaches(w.Home)
 }
 
 func (cfg Config) check() error {

@@ -93,8 +93,12 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 // reads.
 func (w *Workspace) preflightLogs() ([]*os.File, error) {
 	var files []*os.File
+	dir, err := w.hookDir()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"preflight.stdout.log", "preflight.stderr.log"} {
-		file, err := os.OpenFile(filepath.Join(w.Root, "hooks", name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND,
+		file, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND,
 			0o600)
 		if err != nil {
 			closeQuietly(files...)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -89,6 +90,8 @@ type Workspace struct {
 	containers  *containers
 	servicesDir string // what preflight worked in
 	copies      atomic.Int64
+	hooksOnce   sync.Once
+	hooksErr    error
 }
 
 // Base is the snapshot that the agent started from.

@@ -43,7 +43,6 @@ type Writer struct {
 	file    *os.File
 	size    int64 // of the file up to the last whole frame
 	cleaner *Cleaner
-	encoder *zstd.Encoder
 	chunks  map[Sum]uint32 // the chunks in the file, by content
 	count   uint32         // of chunks
 	dropped int64
@@ -171,20 +170,21 @@ func (w *Writer) keep(where *Body, body []byte, cut func([]byte) []Chunk, news [
 	return news
 }
 
+// packer is shared by all writers, because making one costs more than a short call. A small window
+// is enough for one call.
+var packer = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithWindowSize(1<<18), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
+})
+
 // pack makes the frame of new chunks, if there are any: the number of the first, how many there
 // are, their lengths and sums, and their packed text.
 func (w *Writer) pack(chunks []Chunk) ([]byte, error) {
 	if len(chunks) == 0 {
 		return nil, nil
 	}
-	if w.encoder == nil {
-		// A small window is enough for one call, and keeps the memory of many writers small.
-		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<18),
-			zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
-		if err != nil {
-			return nil, err
-		}
-		w.encoder = encoder
+	encoder, err := packer()
+	if err != nil {
+		return nil, err
 	}
 	payload := binary.AppendUvarint(nil, uint64(w.count)-uint64(len(chunks)))
 	payload = binary.AppendUvarint(payload, uint64(len(chunks)))
@@ -194,7 +194,7 @@ func (w *Writer) pack(chunks []Chunk) ([]byte, error) {
 		payload = append(payload, chunks[i].sum[:]...)
 		text = append(text, chunks[i].text...)
 	}
-	return appendFrame(nil, kindChunks, w.encoder.EncodeAll(text, payload)), nil
+	return appendFrame(nil, kindChunks, encoder.EncodeAll(text, payload)), nil
 }
 
 // json encodes the payload of a frame without secrets.
