@@ -62,7 +62,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container
 
 # What takes too long for make test: every team of vendors' agents, and sessions of each that are killed forty times.
 soak:
@@ -93,7 +93,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -137,6 +137,14 @@ bench-versus: build
 # 400 judgements by a model that takes 200 ms, eight at a time, beside the ideal 10 seconds.
 bench-judge:
 	$(GO) test ./judge -run '^$$' -bench '^BenchmarkAsk$$' -benchtime 1x
+
+# Samples that a model without tools answers, beside bare calls of the same model, and how long 500 take to load.
+bench-dataset:
+	FIT_BENCH=1 $(GO) test ./experiment/local -run '^TestSpeedOfSamples$$' -count=1 -v
+
+# From the start of a container to the first event of an agent in it, beside the engine's own run.
+bench-container:
+	FIT_BENCH=1 $(GO) test ./test/containers -run '^TestStartBesideTheEngine$$' -count=1 -v
 
 # A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
 bench-workspace:

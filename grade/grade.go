@@ -41,8 +41,8 @@ type Config struct {
 	// Artifacts is a directory outside the agent's reach that gets the ends of what graders
 	// printed; empty: they are not kept.
 	Artifacts string
-	// Scratch is a directory outside the agent's reach for reporters and compiled tests; empty: a
-	// fresh one, which is removed.
+	// Scratch is a directory outside the agent's reach for reporters and compiled tests, which is
+	// made where a grader needs it; empty: a fresh one, which is removed.
 	Scratch string
 	// Baseline remembers how graders behave without the agent. Attempts of one experiment share
 	// one; nil: a new one.
@@ -152,7 +152,12 @@ func newGrading(cfg Config) (*grading, error) {
 		g.Redactor = redact.New(redact.Config{})
 	}
 	g.Redactor = g.Redactor.With(cfg.Task.Secrets())
-	if g.scratch == "" {
+	switch {
+	case g.scratch != "" && g.startsPrograms():
+		if err := os.MkdirAll(g.scratch, 0o700); err != nil {
+			return nil, fmt.Errorf("grade %s: %w", cfg.Task.ID, err)
+		}
+	case g.scratch == "":
 		own, err := scratch.Make("", "fit-grade-")
 		if err != nil {
 			return nil, fmt.Errorf("grade %s: %w", cfg.Task.ID, err)
@@ -160,6 +165,13 @@ func newGrading(cfg Config) (*grading, error) {
 		g.scratch, g.ownScratch = own.Path, own
 	}
 	return g, nil
+}
+
+// startsPrograms reports whether grading needs more than the answer to a sample.
+func (g *grading) startsPrograms() bool {
+	t := g.Task
+	return t.Sample == nil || t.Verifier != nil || t.Suite != nil || t.Hooks.Invariants != "" || len(g.Verify) > 0 ||
+		slices.ContainsFunc(t.Sample.Checks, func(c task.AnswerCheck) bool { return c.Kind == task.CheckCommand })
 }
 
 func (g *grading) close() {

@@ -1,9 +1,17 @@
 package local
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
@@ -41,23 +49,74 @@ func modelMachine() *Machine {
 	return machine
 }
 
-// BenchmarkSamples is how many samples a model without tools answers in a second.
-func BenchmarkSamples(b *testing.B) {
-	family := loadDataset(b, "prompt: Repeat the word {{word}}\ngrade: [{equals: 'You said {{word}}.'}]\n",
-		wordSamples(b.N))
-	tr := preparedOn(b, modelMachine(), family, experiment.Setup{Arms: []experiment.Arm{{
+// answerSamples has a model without tools answer samples, and returns how long it took.
+func answerSamples(t testing.TB, n int, url string) time.Duration {
+	t.Helper()
+	family := loadDataset(t, "prompt: Repeat the word {{word}}\ngrade: [{equals: 'You said {{word}}.'}]\n",
+		wordSamples(n))
+	tr := preparedOn(t, modelMachine(), family, experiment.Setup{Arms: []experiment.Arm{{
 		Name:     "model",
 		Agent:    "model",
 		Model:    "claude-sonnet-4-5",
-		ModelURL: serveScript(b, repeats),
+		ModelURL: url,
 	}}})
-	dir, executor := tr.open(b, b.TempDir())
-	b.ResetTimer()
-	outcome, err := experiment.Run(b.Context(), dir, experiment.Config{Executor: executor, Concurrency: 4})
-	if err != nil || outcome.Progress.Passed != b.N {
-		b.Fatalf("%+v %v", outcome, err)
+	dir, executor := tr.open(t, t.TempDir())
+	began := time.Now()
+	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{Executor: executor, Concurrency: 4})
+	if err != nil || outcome.Progress.Passed != n {
+		t.Fatalf("%+v %v", outcome, err)
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "samples/s")
+	return time.Since(began)
+}
+
+// askBare sends the same prompts to the model and nothing else, four at a time, and returns how
+// long it took.
+func askBare(t testing.TB, n int, url string) time.Duration {
+	t.Helper()
+	const body = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Repeat the word w%d"}]}`
+	began := time.Now()
+	var group errgroup.Group
+	group.SetLimit(4)
+	for i := range n {
+		group.Go(func() error {
+			reply, err := http.Post(url+"/v1/messages", "application/json", strings.NewReader(fmt.Sprintf(body, i)))
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, reply.Body)
+			return errors.Join(err, reply.Body.Close())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// TestSpeedOfSamples compares samples that are answered, recorded and graded with bare calls of the
+// same model, and loads 500 of them. Run it with FIT_BENCH=1.
+func TestSpeedOfSamples(t *testing.T) {
+	if os.Getenv("FIT_BENCH") == "" {
+		t.Skip("a measurement; set FIT_BENCH=1")
+	}
+	const n, times = 500, 40
+	url := serveScript(t, repeats)
+	load, whole, bare := time.Hour, time.Hour, time.Hour
+	for range 3 { // in turns, so that all meet the same weather
+		began := time.Now()
+		loadDataset(t, "prompt: Repeat the word {{word}}\ngrade: [{equals: 'You said {{word}}.'}]\n", wordSamples(n))
+		load = min(load, time.Since(began))
+		bare = min(bare, askBare(t, n, url))
+		whole = min(whole, answerSamples(t, n, url))
+	}
+	t.Logf("%d samples: loaded in %s; answered %.0f a second, %.1f times as long as bare calls, on %d cores", n, load,
+		n/whole.Seconds(), whole.Seconds()/bare.Seconds(), runtime.NumCPU())
+	if load > 100*time.Millisecond {
+		t.Errorf("%d samples were loaded in %s, over 100 ms", n, load)
+	}
+	if whole > times*bare {
+		t.Errorf("samples take %s, over %d times the %s of bare calls", whole, times, bare)
+	}
 }
 
 func TestSamplesAreAnsweredAndChecked(t *testing.T) {

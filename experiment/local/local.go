@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -475,11 +476,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return false
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
-	config, err := a.gradeConfig()
-	if err != nil {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
-	}
+	config := a.gradeConfig()
 	defer func() { _ = RemoveAll(config.Scratch) }() // what stays is removed with the directory of all workspaces
 	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
 	result, err := grade.Run(ctx, config)
@@ -498,18 +495,17 @@ func (a *attempt) grade(ctx context.Context) bool {
 }
 
 // gradeConfig is how the attempt is graded, with a new directory for graders.
-func (a *attempt) gradeConfig() (grade.Config, error) {
-	scratch, err := os.MkdirTemp(a.work, "grading-")
+func (a *attempt) gradeConfig() grade.Config {
 	return grade.Config{
 		Task:      a.task,
 		Source:    a.space,
 		Artifacts: filepath.Join(a.dir, gradingDir),
-		Scratch:   scratch,
+		Scratch:   filepath.Join(a.work, "grading-"+rand.Text()),
 		Baseline:  a.baseline,
 		Spawner:   a.spawner,
 		Redactor:  a.redact,
 		Verify:    verifyCommands(a.task),
-	}, err
+	}
 }
 
 // adopt takes the mechanical grade into the record.

@@ -21,14 +21,10 @@ func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
 	if !a.taskUnchanged(ctx) {
 		return false
 	}
-	config, err := a.gradeConfig()
-	if err != nil {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
-	}
+	config := a.gradeConfig()
 	defer func() { _ = RemoveAll(config.Scratch) }()
 	began, worked := time.Now(), time.Duration(0)
-	a.steps, err = grade.RunSteps(ctx, config, a.space, func(ctx context.Context, step *task.Step) error {
+	steps, err := grade.RunSteps(ctx, config, a.space, func(ctx context.Context, step *task.Step) error {
 		started := time.Now()
 		defer func() { worked += time.Since(started) }()
 		own := cfg
@@ -39,7 +35,7 @@ func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
 		}
 		return nil
 	})
-	a.verifying = time.Since(began) - worked
+	a.steps, a.verifying = steps, time.Since(began)-worked
 	switch {
 	case err == nil:
 		return true

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -41,10 +42,15 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 func (e *Executor) hidden() []string {
 	run := e.artefacts.AttemptDir("")
 	hidden := []string{e.work, run}
-	// none where it cannot be read
-	plans, _ := filepath.Glob(filepath.Join(filepath.Dir(run), "*", experiment.PlanFile))
-	for _, plan := range plans {
-		hidden = append(hidden, filepath.Dir(plan))
+	siblings, _ := os.ReadDir(filepath.Dir(run)) // none where it cannot be read
+	for _, sibling := range siblings {
+		dir := filepath.Join(filepath.Dir(run), sibling.Name())
+		if sibling.Type().IsRegular() || dir == run {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, experiment.PlanFile)); err == nil {
+			hidden = append(hidden, dir)
+		}
 	}
 	if cache := e.machine.Host.CacheDir; cache != "" {
 		hidden = append(hidden, cache)
