@@ -66,9 +66,11 @@ type Comparison struct {
 	CostA *float64 `json:"costA"`
 	CostB *float64 `json:"costB"`
 	// JudgeA and JudgeB describe the judge; the comparison itself uses its verdicts uncorrected.
-	JudgeA   *JudgeReport `json:"judgeA,omitempty"`
-	JudgeB   *JudgeReport `json:"judgeB,omitempty"`
-	Warnings []string     `json:"warnings,omitempty"`
+	JudgeA *JudgeReport `json:"judgeA,omitempty"`
+	JudgeB *JudgeReport `json:"judgeB,omitempty"`
+	// Machines says whether both arms ran on like machines; nil where there was only one.
+	Machines *Machines `json:"machines,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
 }
 
 // TaskDelta is the difference on one task.
@@ -118,6 +120,8 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		JudgeB:  b.Judge,
 		ErrorsA: a.Errors,
 		ErrorsB: b.Errors,
+
+		Machines: CompareMachines(a, b),
 	}
 	prepared, err := Prepare(a, b, cfg)
 	if err != nil {
@@ -406,6 +410,9 @@ func (c *Comparison) warn(a, b *Group) {
 		c.Warnings = append(c.Warnings,
 			"the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; "+
 				"where it stopped early, the size of the difference leans towards what stopped it")
+	}
+	if warning := c.Machines.Warning(); warning != "" {
+		c.Warnings = append(c.Warnings, warning)
 	}
 	c.Warnings = append(c.Warnings, warningsOf(a, b)...)
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)

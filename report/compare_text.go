@@ -93,6 +93,9 @@ func (c *Comparison) facts() []string {
 			facts = append(facts, side.name+": "+line)
 		}
 	}
+	if fact := c.Machines.Fact(); fact != "" {
+		facts = append(facts, fact)
+	}
 	return append(facts, fmt.Sprintf("spent: %s and %s", Money(c.CostA), Money(c.CostB)))
 }
 

@@ -293,6 +293,11 @@ func (b *builder) warn() {
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
 		add("%s changed files without an edit that the trace shows (unseen)", report.Count(unseen, "run"))
 	}
+	for i := range r.Pairs {
+		if warning := r.Pairs[i].Machines.Warning(); warning != "" {
+			add("%s, %s: %s", r.Pairs[i].A, r.Pairs[i].B, warning)
+		}
+	}
 	b.warnOfJudges(add)
 	for _, summary := range r.PerAgent {
 		for _, warning := range summary.Warnings {

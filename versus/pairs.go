@@ -80,6 +80,7 @@ func (b *builder) compare(pair *Pair, i, j int, config report.CompareConfig, tes
 		Pairwise:   []judge.PairwiseVerdict{},
 		Claim:      claimInsufficient,
 		Obstacles:  []string{},
+		Machines:   report.CompareMachines(first, second),
 	}
 	// the first arm is what Prepare calls the candidate, so that differences are A minus B
 	prepared, err := report.Prepare(second, first, config)

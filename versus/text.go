@@ -323,6 +323,11 @@ func (r *EvalReport) agentsSection() section {
 		}
 		s.rows = append(s.rows, []string{a.Arm, a.ID, a.Version, a.Model, a.AuthMode, a.Binary, sum})
 	}
+	for i := range r.Pairs {
+		if fact := r.Pairs[i].Machines.Fact(); fact != "" {
+			s.lines = append(s.lines, r.Pairs[i].A+", "+r.Pairs[i].B+": "+fact)
+		}
+	}
 	if r.Isolation != "" {
 		s.lines = append(s.lines, "isolation: "+r.Isolation)
 	}

@@ -193,9 +193,11 @@ type Pair struct {
 	Sentence  string   `json:"sentence"`
 	Obstacles []string `json:"obstacles"`
 	// Cost, Time and Turns are ratios, A over B; they are shown and claim nothing.
-	Cost       *report.Ratio             `json:"cost"`
-	Time       *report.Ratio             `json:"time"`
-	Turns      *report.Ratio             `json:"turns"`
+	Cost  *report.Ratio `json:"cost"`
+	Time  *report.Ratio `json:"time"`
+	Turns *report.Ratio `json:"turns"`
+	// Machines says whether both ran on like machines; nil where there was only one.
+	Machines   *report.Machines          `json:"machines,omitempty"`
 	Milestones []MilestoneGap            `json:"milestones"`
 	Order      OrderGap                  `json:"order"`
 	Prompts    evidence.PromptComparison `json:"prompts"`

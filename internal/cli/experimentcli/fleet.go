@@ -55,7 +55,11 @@ func OpenFleet(ctx context.Context, con *console.Console, url string, machine *l
 		f.Close()
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
-	machine.Versions, f.isolation = fleet.Common(workers, con.Version)
+	if machine.Versions, f.isolation = fleet.Common(workers, con.Version); f.isolation == "" {
+		// nobody is there yet: whoever comes must isolate as this machine does, so that all are alike
+		modes := isolations(ctx)
+		f.isolation = modes[len(modes)-1]
+	}
 	return f, nil
 }
 
@@ -171,17 +175,13 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		return err
 	}
 	machine := Machine(con, registry)
-	isolation := []string{sandbox.IsolationNone}
-	if sandbox.Detect(ctx).Bwrap.OK {
-		isolation = append(isolation, sandbox.IsolationBwrap)
-	}
 	return fleet.Work(ctx, fleet.WorkerConfig{
 		Hub:       hub,
 		Name:      opts.Name,
 		Slots:     opts.Slots,
 		Labels:    opts.Labels,
 		Agents:    machine.Installed(ctx),
-		Isolation: isolation,
+		Isolation: isolations(ctx),
 		Environ:   con.Environ,
 		Version:   con.Version,
 		Dir:       dir,
@@ -192,6 +192,15 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 			return localAttempts(ctx, machine, job)
 		},
 	})
+}
+
+// isolations are the ways in which this machine can isolate attempts, the best one last.
+func isolations(ctx context.Context) []string {
+	modes := []string{sandbox.IsolationNone}
+	if sandbox.Detect(ctx).Bwrap.OK {
+		modes = append(modes, sandbox.IsolationBwrap)
+	}
+	return modes
 }
 
 // localAttempts is the executor of this machine for a job of a fleet.

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// The report checks that both arms of a task ran on like machines, and says so.
+func TestLikeMachines(t *testing.T) {
+	t.Parallel()
+	records := append(armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)...)
+	show := func(change func(r *ledger.Record)) (*Comparison, string) {
+		changed := append([]ledger.Record(nil), records...)
+		for i := range changed {
+			r := &changed[i]
+			r.Worker, r.Host, r.Isolation, r.Agent, r.AgentVersion = "w1", "h", "bwrap", "pi", "1"
+			if r.Arm == "b" {
+				r.Worker = "w2"
+			}
+			change(r)
+		}
+		c := compareWith(t, nil, changed)
+		var out bytes.Buffer
+		if err := c.Text(&out); err != nil {
+			t.Fatal(err)
+		}
+		return c, out.String()
+	}
+	c, text := show(func(*ledger.Record) {})
+	if c.Machines == nil || c.Machines.Workers != 2 || len(c.Machines.Unlike) > 0 ||
+		!strings.Contains(text, "machines: 2 workers; on every task both arms ran with the same isolation and versions") {
+		t.Errorf("%+v\n%s", c.Machines, text)
+	}
+	c, text = show(func(r *ledger.Record) {
+		switch {
+		case r.TaskID == "t03" && r.Arm == "b":
+			r.Isolation = "none"
+		case r.TaskID == "t05" && r.Arm == "a" && r.RunIndex == 1:
+			r.AgentVersion = "2"
+		}
+	})
+	if want := "the arms of 2 of 12 tasks did not run on like machines, which is part of the difference: " +
+		"t03 (isolation bwrap and none), t05 (pi 1 and 2)"; !strings.Contains(text, want) {
+		t.Errorf("%+v\n%s", c.Machines, text)
+	}
+	// two agents have versions of their own, and one machine needs no mention
+	c, text = show(func(r *ledger.Record) {
+		if r.Worker = ""; r.Arm == "b" {
+			r.Agent, r.AgentVersion = "codex", "7"
+		}
+	})
+	if c.Machines != nil || strings.Contains(text, "machines") {
+		t.Errorf("%+v\n%s", c.Machines, text)
+	}
+}
