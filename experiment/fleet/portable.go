@@ -137,9 +137,12 @@ func (p *packing) findRoots() error {
 	for i := range prepared.Family.Tasks {
 		t := &prepared.Family.Tasks[i]
 		wanted = append(wanted, t.Settings.Repo)
-		if t.Spec == nil {
+		switch {
+		case t.Instance != nil: // its row travels with the task
+			wanted = append(wanted, t.Instance.Repository)
+		case t.Spec == nil:
 			wanted = append(wanted, prepared.Family.Dir, t.Dir, t.Solution)
-		} else {
+		default:
 			wanted = append(wanted, t.Spec.File)
 			if t.Spec.Reference != nil {
 				wanted = append(wanted, t.Spec.Reference.File)
@@ -224,6 +227,9 @@ func taskPaths(t *task.Task) []*string {
 	}
 	if t.Suite != nil {
 		paths = append(paths, &t.Suite.Dir)
+	}
+	if t.Instance != nil {
+		paths = append(paths, &t.Instance.Repository)
 	}
 	if t.Spec != nil {
 		paths = append(paths, &t.Spec.File)
