@@ -96,7 +96,7 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Prepared:  r.Prepared,
 		Dir:       r.Output,
 		Version:   r.Console.Version,
-		Provider:  func(arm *experiment.Arm) string { return providerOf(r.Machine.Registry, arm) },
+		Provider:  func(arm *experiment.Arm) string { return ProviderOf(r.Machine.Registry, arm) },
 		Isolation: f.isolation,
 		Faults:    f.faults,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
@@ -129,9 +129,9 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 	return outcome, errors.Join(err, executor.Close())
 }
 
-// providerOf names the service that an arm's model is asked of: the host of its URL, or who made
+// ProviderOf names the service that an arm's model is asked of: the host of its URL, or who made
 // the protocol that the agent speaks with this model.
-func providerOf(registry *agent.Registry, arm *experiment.Arm) string {
+func ProviderOf(registry *agent.Registry, arm *experiment.Arm) string {
 	if u, err := url.Parse(arm.ModelURL); err == nil && u.Host != "" {
 		return u.Host
 	}

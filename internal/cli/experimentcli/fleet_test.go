@@ -22,7 +22,7 @@ func TestProviders(t *testing.T) {
 		{"nobody", "", "", "nobody"},
 	} {
 		arm := &experiment.Arm{Agent: tt.agent, Model: tt.model, ModelURL: tt.url}
-		if got := providerOf(registry, arm); got != tt.want {
+		if got := ProviderOf(registry, arm); got != tt.want {
 			t.Errorf("%+v: got %s", tt, got)
 		}
 	}

@@ -33,6 +33,7 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		newStatus(con),
 		newDrain(con),
 		newCap(con),
+		newSimulate(con, registry),
 	)
 	return cmd
 }
