@@ -20,6 +20,8 @@ const (
 	maxNodes = 1 << 20
 	// maxExpanded is how many bytes of scalars it may have then.
 	maxExpanded = 64 << 20
+	// maxProblems is how many problems of a document are reported.
+	maxProblems = 50
 )
 
 var errTooDeep = errors.New("values are nested too deeply")

@@ -73,3 +73,37 @@ func TestOrdinaryAliasesAreExpanded(t *testing.T) {
 		t.Errorf("a few thousand values: %v", err)
 	}
 }
+
+// A file with a problem on each of its lines is refused as quickly as one with a few.
+func TestManyProblemsAreCutShort(t *testing.T) {
+	type settings struct {
+		Ports []int `json:"ports" yaml:"ports"`
+	}
+	for name, source := range map[string]string{
+		"values": "ports:\n" + strings.Repeat("- &a none\n", 100_000),
+		"keys":   "ports: []\n" + numbered("key%d: 1\n", 4_900),
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := Parse("file.yaml", []byte(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err = parsed.Conforms(settings{})
+			if took := time.Since(began); took > 5*time.Second { // a minute and more without the bound
+				t.Errorf("it took %v", took)
+			}
+			if n := len(problems(err)); n < 2 || n > maxProblems+1 {
+				t.Errorf("%d problems are reported", n)
+			}
+		})
+	}
+}
+
+func numbered(format string, n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, format, i)
+	}
+	return all.String()
+}

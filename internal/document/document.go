@@ -143,7 +143,7 @@ func (d *Document) located(err error) error {
 	var several *yaml.LoadErrors
 	if errors.As(err, &several) {
 		var all []error
-		for _, one := range several.Errors {
+		for _, one := range several.Errors[:min(len(several.Errors), maxProblems)] {
 			all = append(all, d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message))
 		}
 		return errors.Join(all...)
@@ -170,9 +170,10 @@ func (d *Document) at(line, col int, format string, args ...any) *Error {
 }
 
 func (d *Document) excerpt(line int) string {
-	lines := strings.Split(string(d.source), "\n")
-	if line < 1 || line > len(lines) {
-		return ""
+	for text := range bytes.Lines(d.source) {
+		if line--; line == 0 {
+			return string(bytes.TrimRight(text, "\r\n"))
+		}
 	}
-	return strings.TrimRight(lines[line-1], "\r")
+	return ""
 }

@@ -54,14 +54,18 @@ func (d *Document) JSON() ([]byte, error) {
 	return json.Marshal(jsonValue(value))
 }
 
-// Validate checks the document. All problems are reported, joined, each an *Error with its place,
-// in the order they stand in the file.
+// Validate checks the document. All problems, up to a bound, are reported, joined, each an *Error
+// with its place, in the order they stand in the file.
 func (d *Document) Validate(schema *Schema) error {
 	var value any
 	if err := d.Decode(&value); err != nil {
 		return err
 	}
-	check := checker{document: d, definitions: schema.root.Defs}
+	check := checker{
+		document:    d,
+		definitions: schema.root.Defs,
+		resolved:    map[*jsonschema.Schema]*jsonschema.Resolved{},
+	}
 	check.value(schema.root, jsonValue(value), nil)
 	slices.SortStableFunc(check.found, func(a, b *Error) int {
 		if a.Line != b.Line {
@@ -69,9 +73,12 @@ func (d *Document) Validate(schema *Schema) error {
 		}
 		return a.Col - b.Col
 	})
-	joined := make([]error, len(check.found))
-	for i, e := range check.found {
-		joined[i] = e
+	joined := make([]error, min(len(check.found), maxProblems))
+	for i := range joined {
+		joined[i] = check.found[i]
+	}
+	if check.full() {
+		joined = append(joined, &Error{File: d.name, Msg: "there may be more problems; these are enough to begin with"})
 	}
 	return errors.Join(joined...)
 }
@@ -82,14 +89,21 @@ func (d *Document) Validate(schema *Schema) error {
 type checker struct {
 	document    *Document
 	definitions map[string]*jsonschema.Schema
+	resolved    map[*jsonschema.Schema]*jsonschema.Resolved // of what schemas say about a value alone
 	found       []*Error
 }
 
+// full reports whether no more problems are looked for.
+func (c *checker) full() bool { return len(c.found) >= maxProblems }
+
 func (c *checker) value(schema *jsonschema.Schema, value any, path []string) {
+	if c.full() {
+		return
+	}
 	if definition, ok := c.definitions[strings.TrimPrefix(schema.Ref, "#/$defs/")]; ok {
 		schema = definition
 	}
-	if err := alone(schema, value); err != nil {
+	if err := c.alone(schema, value); err != nil {
 		c.found = append(c.found, c.document.ErrorAt(path, "%s", err))
 		return
 	}
@@ -123,6 +137,7 @@ func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path 
 			c.value(schema.AdditionalProperties, object[key], append(slices.Clone(path), key))
 		}
 	}
+	unknown = unknown[:min(len(unknown), maxProblems)]
 	c.found = append(c.found, c.document.unknownKeys(path, unknown, slices.Sorted(maps.Keys(schema.Properties)))...)
 }
 
@@ -131,14 +146,19 @@ func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.No
 
 // alone judges a value by what its schema says about the value itself, leaving out what it says
 // about the values inside.
-func alone(schema *jsonschema.Schema, value any) error {
+func (c *checker) alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
 	shallow.Properties, shallow.AdditionalProperties, shallow.Required = nil, nil, nil
 	shallow.Items, shallow.Defs = nil, nil
 	if message := broken(&shallow, value); message != "" {
 		return errors.New(message)
 	}
-	resolved, err := shallow.Resolve(nil)
+	resolved, known := c.resolved[schema]
+	var err error
+	if !known {
+		resolved, err = shallow.Resolve(nil)
+		c.resolved[schema] = resolved
+	}
 	if err == nil {
 		err = resolved.Validate(value)
 	}
