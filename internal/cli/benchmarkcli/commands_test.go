@@ -1,11 +1,14 @@
 package benchmarkcli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +49,30 @@ func tiny(t *testing.T, tasks int) (c *command, run []string) {
 
 func with(args []string, more ...string) []string {
 	return append(append([]string(nil), args...), more...)
+}
+
+// What gives access in a model's address is needed to reach it, and stands in no file.
+func TestTheCredentialsOfAModelsAddressAreNotWritten(t *testing.T) {
+	c, run := tiny(t, 1)
+	at := slices.Index(run, "--model-url") + 1
+	run[at] = strings.Replace(run[at], "http://", "http://somebody:opensesame@", 1)
+	c.want(0, with(run, "--runs", "1")...)
+	err := filepath.WalkDir(filepath.Join(c.dir, "out"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, []byte("opensesame")) {
+			t.Errorf("%s holds the password: %s", path, content)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(c.stdout+c.stderr, "opensesame") {
+		t.Errorf("the password was printed: %s%s", c.stdout, c.stderr)
+	}
 }
 
 func TestMistakesOfUseAreNamed(t *testing.T) {
