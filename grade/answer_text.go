@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -66,7 +68,9 @@ func shown(text string) string { return strconv.Quote(display.CutBytes(text, 200
 func same(check task.AnswerCheck, got, want string) bool {
 	switch check.As {
 	case task.CompareNormalised:
-		return normalised(got) == normalised(want)
+		if text := normalised(want); text != "" { // else it is punctuation, which must be there
+			return normalised(got) == text
+		}
 	case task.CompareNumber:
 		a, aOK := number(got)
 		b, bOK := number(want)
@@ -87,11 +91,17 @@ var numberPattern = regexp.MustCompile(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+
 
 // number is the last number in a text: people write what they were asked for at the end.
 func number(text string) (float64, bool) {
-	found := numberPattern.FindAllString(text, -1)
+	text = strings.ReplaceAll(text, "\u2212", "-") // the minus of typesetters
+	found := numberPattern.FindAllStringIndex(text, -1)
 	if len(found) == 0 {
 		return 0, false
 	}
-	value, err := strconv.ParseFloat(strings.ReplaceAll(found[len(found)-1], ",", ""), 64)
+	begin, end := found[len(found)-1][0], found[len(found)-1][1]
+	before, _ := utf8.DecodeLastRuneInString(text[:begin])
+	if strings.ContainsRune("+-", rune(text[begin])) && (unicode.IsDigit(before) || unicode.IsLetter(before)) {
+		begin++ // a range or a date, not a sign
+	}
+	value, err := strconv.ParseFloat(strings.ReplaceAll(text[begin:end], ",", ""), 64)
 	return value, err == nil
 }
 
@@ -118,6 +128,10 @@ func contains(check task.AnswerCheck, text string) (bool, string) {
 	return len(missing) == 0, "it does not contain " + shown(strings.Join(missing, ", "))
 }
 
+// maxMatching bounds the search for the last match: every match may look at the whole text, so that
+// an answer could keep the processor busy for hours.
+const maxMatching = 64 << 20
+
 // matches looks for the expression, and compares its first group, or the whole, with what is
 // wanted. The last match counts.
 func matches(check task.AnswerCheck, text string) (bool, string, error) {
@@ -129,12 +143,16 @@ func matches(check task.AnswerCheck, text string) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	all := compiled.FindAllStringSubmatch(text, -1)
-	if len(all) == 0 {
-		return false, "nothing matches " + check.Pattern, nil
-	}
 	if len(check.Want) == 0 {
-		return true, "", nil
+		return compiled.MatchString(text), "nothing matches " + check.Pattern, nil
+	}
+	most := max(1, maxMatching/max(1, len(text)))
+	all := compiled.FindAllStringSubmatch(text, most+1)
+	switch {
+	case len(all) == 0:
+		return false, "nothing matches " + check.Pattern, nil
+	case len(all) > most:
+		return false, fmt.Sprintf("%s matches more than %d times in %d bytes", check.Pattern, most, len(text)), nil
 	}
 	last := all[len(all)-1]
 	holds, why := equals(check, last[min(1, len(last)-1)])
@@ -151,8 +169,12 @@ func conforms(check task.AnswerCheck, text string) (bool, string, error) {
 	if err != nil {
 		return false, "", fmt.Errorf("the schema: %w", err)
 	}
+	source := []byte(withoutFence(text))
 	var value any
-	if err := json.Unmarshal([]byte(withoutFence(text)), &value); err != nil {
+	if _, err := document.JSONValue(source); err != nil { // it also finds two members of one name
+		return false, "it is not JSON: " + err.Error(), nil
+	}
+	if err := json.Unmarshal(source, &value); err != nil {
 		return false, "it is not JSON: " + err.Error(), nil
 	}
 	if err := resolved.Validate(value); err != nil {
@@ -171,7 +193,8 @@ func withoutFence(text string) string {
 }
 
 var (
-	saidChoice = regexp.MustCompile(`(?i)\banswer(?:\s+is)?\s*:?\s*\**\s*\(?([A-Z])\b\)?`)
+	// A small letter may be a word: it counts only where nothing follows.
+	saidChoice = regexp.MustCompile(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?(?:([A-Z])\b|([a-z])(?:[).*,;]|\s*$))`)
 	soleChoice = regexp.MustCompile(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
 	ledChoice  = regexp.MustCompile(`^[\s*(]*([A-Z])[).:]\s`)
 )
@@ -187,7 +210,7 @@ func choice(check task.AnswerCheck, text string) (bool, string) {
 
 func chosen(choices []string, text string) string {
 	if all := saidChoice.FindAllStringSubmatch(text, -1); len(all) > 0 {
-		return strings.ToUpper(all[len(all)-1][1])
+		return strings.ToUpper(all[len(all)-1][1] + all[len(all)-1][2])
 	}
 	for _, pattern := range []*regexp.Regexp{soleChoice, ledChoice} {
 		if match := pattern.FindStringSubmatch(text); match != nil {

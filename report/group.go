@@ -95,10 +95,48 @@ func (g *Group) estimate(in Input) error {
 		}
 		g.PassAtK[strconv.Itoa(k)] = at
 	}
+	if err := g.estimateAtLeast(tallies, in); err != nil {
+		return err
+	}
 	if err := g.estimateScores(means, scores, in); err != nil {
 		return err
 	}
 	g.costPerPass(in.Level)
+	return nil
+}
+
+// estimateAtLeast finds the shares of tasks of which at least k runs passed. Tasks with fewer than k
+// runs with a verdict are left out: nobody knows about them.
+func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
+	for _, k := range in.K {
+		found := stats.AtK{K: k}
+		var reached []float64
+		repeated := false
+		for _, tally := range tallies {
+			repeated = repeated || tally.N > 1
+			switch {
+			case tally.N < k:
+				found.TooFew++
+			case tally.C >= k:
+				reached = append(reached, 1)
+			default:
+				reached = append(reached, 0)
+			}
+		}
+		if !repeated {
+			return nil
+		}
+		if found.Tasks = len(reached); found.Tasks > 0 {
+			var err error
+			if found.Interval, err = stats.TaskMean(reached, in.Level); err != nil {
+				return fmt.Errorf("at least %d: %w", k, err)
+			}
+		}
+		if g.AtLeastK == nil {
+			g.AtLeastK = map[string]stats.AtK{}
+		}
+		g.AtLeastK[strconv.Itoa(k)] = found
+	}
 	return nil
 }
 

@@ -75,6 +75,8 @@ type Group struct {
 	// Bounds are what the pass rate would be if every missing run had failed or passed.
 	Bounds    *Bounds              `json:"bounds,omitempty"`
 	PassAtK   map[string]stats.AtK `json:"passAtK"`
+	// AtLeastK are the shares of tasks of which at least k runs passed, where tasks have several.
+	AtLeastK  map[string]stats.AtK `json:"atLeastK,omitempty"`
 	MeanScore *stats.Interval      `json:"meanScore,omitempty"`
 	ScoreAtK  map[string]stats.AtK `json:"scoreAtK,omitempty"`
 	// Judge is what is known about the judge; nil where it was not asked.

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,30 @@ func TestPassAtK(t *testing.T) {
 	}
 	if rate := r.Groups[0].PassRate; rate == nil || math.Abs(rate.Est-.45) > 1e-12 {
 		t.Errorf("over tasks: %+v", rate)
+	}
+}
+
+func TestAtLeastK(t *testing.T) {
+	records := slices.Concat(outcomes("a", "PPP"), outcomes("b", "PPF"), outcomes("c", "FFF"), outcomes("d", "P"))
+	r := build(t, Input{Records: records, K: []int{1, 2, 3, 5}})
+	for k, want := range map[string]stats.AtK{
+		"1": {Interval: stats.Interval{Est: 0.75}, Tasks: 4},
+		"2": {Interval: stats.Interval{Est: 2.0 / 3}, Tasks: 3, TooFew: 1},
+		"3": {Interval: stats.Interval{Est: 1.0 / 3}, Tasks: 3, TooFew: 1},
+		"5": {TooFew: 4},
+	} {
+		got := r.Groups[0].AtLeastK[k]
+		if got.Interval.Est != want.Interval.Est || got.Tasks != want.Tasks || got.TooFew != want.TooFew {
+			t.Errorf("k = %s: %+v, want %+v", k, got, want)
+		}
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text, []int{1}); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, text.String(), "tasks with at least 2 passed runs: 66.7 %")
+	if once := build(t, Input{Records: outcomes("a", "P")}); once.Groups[0].AtLeastK != nil {
+		t.Errorf("one run: %+v", once.Groups[0].AtLeastK)
 	}
 }
 

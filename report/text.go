@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 
@@ -66,6 +68,11 @@ func (g *Group) headText(w io.Writer) {
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
 		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), Percent(g.PassRate))
+	}
+	for _, k := range slices.Sorted(maps.Keys(g.AtLeastK)) {
+		if at := g.AtLeastK[k]; at.Defined() {
+			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), Percent(&at.Interval))
+		}
 	}
 	if g.Bounds != nil {
 		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst,

@@ -242,13 +242,35 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 }
 
 func (d *datasetLoader) checkPattern(pattern string, needsGroup bool, at []string) error {
-	compiled, err := regexp.Compile(pattern)
-	switch {
-	case err != nil:
+	if err := compilePattern(pattern, needsGroup); err != nil {
 		return d.where.wrong("family.yaml", at, "%v", err)
-	case needsGroup && compiled.NumSubexp() == 0:
-		return d.where.wrong("family.yaml", at, "equals is about the first group of the expression, which has none: "+
-			"put parentheses round what to compare")
+	}
+	return nil
+}
+
+func compilePattern(pattern string, needsGroup bool) error {
+	compiled, err := regexp.Compile(pattern)
+	if err == nil && needsGroup && compiled.NumSubexp() == 0 {
+		err = errors.New("equals is about the first group of the expression, which has none: put parentheses round " +
+			"what to compare")
+	}
+	return err
+}
+
+// meaningless finds a check that says the same about every answer.
+func (c *AnswerCheck) meaningless() error {
+	compares := c.Kind == CheckEquals || c.Kind == CheckMatches
+	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)
+	if len(c.Want) == 0 && (texts || c.Kind == CheckEquals || c.Kind == CheckChoice) {
+		return errors.New("there is nothing to compare with: the list is empty")
+	}
+	for _, want := range c.Want {
+		switch {
+		case texts && want == "":
+			return errors.New("the text is empty, which every answer contains")
+		case compares && c.As == CompareNumber && !strings.ContainsAny(want, "0123456789"):
+			return fmt.Errorf("%q is not a number, which as: number compares", want)
+		}
 	}
 	return nil
 }
@@ -293,7 +315,7 @@ func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) 
 	for _, template := range checks {
 		check, text, err := template.fillIn(sample.Columns)
 		if err != nil {
-			return "", fmt.Errorf("%w, which %s of grade names", err, template.Kind)
+			return "", fmt.Errorf("%s of grade: %w", template.Kind, err)
 		}
 		if text != "" {
 			rubrics = append(rubrics, text)
@@ -368,9 +390,12 @@ func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubri
 		if check.Pattern, err = c.pattern.fill(columns, regexp.QuoteMeta); err != nil {
 			return check, "", err
 		}
-		if _, err := regexp.Compile(check.Pattern); err != nil {
+		if err := compilePattern(check.Pattern, len(c.want) > 0); err != nil {
 			return check, "", err
 		}
+	}
+	if err := check.meaningless(); err != nil {
+		return check, "", err
 	}
 	if check.Kind == CheckChoice {
 		err = check.takeChoices(c.choices, columns)

@@ -57,15 +57,20 @@ func (r *datasetReader) read(path string) error {
 	if !ok {
 		return mistake(r.name, "a dataset is a .csv, .jsonl, .json or .yaml file")
 	}
+	// Looked at before it is opened: a pipe would wait for somebody who writes.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return mistake(r.name, "not a regular file")
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return mistake(r.name, "%v", errors.Unwrap(err))
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return mistake(r.name, "not a regular file")
+	in := &meteredReader{reader: file, limit: r.bounds.sample}
+	if err := in.skipMark(); err != nil {
+		return mistake(r.name, "%v", err)
 	}
-	err = read(&meteredReader{reader: file, limit: r.bounds.sample})
+	err = read(in)
 	if errors.Is(err, errEnough) {
 		return nil
 	}
@@ -81,6 +86,21 @@ type meteredReader struct {
 	offset   int64
 	newlines []int64 // offsets of line ends after those that were counted
 	line     int     // line ends that were counted
+}
+
+// skipMark leaves out the mark that some programs put before UTF-8, and refuses UTF-16.
+func (m *meteredReader) skipMark() error {
+	buffered := bufio.NewReaderSize(m.reader, 64<<10)
+	m.reader = buffered
+	mark, _ := buffered.Peek(3) // a shorter file has none
+	switch {
+	case string(mark) == "\uFEFF":
+		_, _ = buffered.Discard(len(mark)) // it is in the buffer
+		m.offset = int64(len(mark))
+	case bytes.HasPrefix(mark, []byte{0xFF, 0xFE}), bytes.HasPrefix(mark, []byte{0xFE, 0xFF}):
+		return errors.New("it is UTF-16; save the file as UTF-8")
+	}
+	return nil
 }
 
 var errLongSample = errors.New("the sample does not end")
@@ -115,11 +135,7 @@ func (r *datasetReader) tooLong(line int) error {
 
 // csv reads comma-separated values; the first line names the columns.
 func (r *datasetReader) csv(in *meteredReader) error {
-	buffered := bufio.NewReader(in)
-	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\uFEFF" {
-		_, _ = buffered.Discard(3) // it is in the buffer
-	}
-	reader := csv.NewReader(buffered)
+	reader := csv.NewReader(in)
 	reader.ReuseRecord = true
 	columns, err := r.csvHeader(reader)
 	if err != nil {
@@ -171,6 +187,9 @@ func (r *datasetReader) csvHeader(reader *csv.Reader) ([]string, error) {
 	if twice := duplicate(columns); twice != "" {
 		return nil, r.wrong(1, "two columns are called %s", twice)
 	}
+	if one := columns[0]; len(columns) == 1 && strings.ContainsAny(one, ";\t") {
+		return nil, r.wrong(1, "the only column is called %q; separate columns by commas", one)
+	}
 	return columns, r.header(columns)
 }
 
@@ -210,50 +229,62 @@ func (r *datasetReader) lines(in *meteredReader) error {
 }
 
 func (r *datasetReader) object(line int, source []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(source))
-	decoder.UseNumber()
 	row := datasetRow{line: line}
-	if err := decoder.Decode(&row.columns); err != nil || row.columns == nil {
-		return r.wrong(line, "want one JSON object per sample: %v", orNull(err))
+	value, err := document.JSONValue(source)
+	if err != nil {
+		return r.wrong(line, "want one JSON object per sample: %v", withoutPlace(err))
 	}
-	if decoder.More() {
-		return r.wrong(line, "more than one JSON value on the line; want one object per line")
+	if row.columns, _ = value.(map[string]any); row.columns == nil {
+		return r.wrong(line, "want one JSON object per sample, not %s", kindOf(value))
 	}
 	return r.row(row)
 }
 
-func orNull(err error) error {
-	if err == nil {
-		return errors.New("found null")
+// kindOf names the kind of a JSON value.
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	case []any:
+		return "a list"
 	}
-	return err
+	return "a number"
 }
 
 // json reads a list of objects.
 func (r *datasetReader) json(in *meteredReader) error {
 	decoder := json.NewDecoder(in)
-	decoder.UseNumber()
+	start := in.offset // of what the decoder sees
+	line := func() int { return in.lineAt(start + decoder.InputOffset()) }
 	if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
 		return r.wrong(1, "want a JSON list of objects; one object per line is a .jsonl file")
 	}
 	for decoder.More() {
 		in.since = 0
-		row := datasetRow{line: in.lineAt(decoder.InputOffset())}
-		err := decoder.Decode(&row.columns)
-		switch line := in.lineAt(decoder.InputOffset()); {
+		begins := line()
+		var source json.RawMessage
+		err := decoder.Decode(&source)
+		switch ends := line(); {
 		case errors.Is(err, errLongSample):
-			return r.tooLong(row.line)
-		case err != nil || row.columns == nil:
-			return r.wrong(line, "want one JSON object per sample: %v", orNull(err))
+			return r.tooLong(begins)
+		case err != nil:
+			return r.wrong(ends, "want one JSON object per sample: %v", err)
 		default:
-			row.line = line
+			begins = ends
 		}
-		if err := r.row(row); err != nil {
+		if err := r.object(begins, source); err != nil {
 			return err
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return r.wrong(in.lineAt(decoder.InputOffset()), "the list is not closed: %v", err)
+		return r.wrong(line(), "the list is not closed: %v", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return r.wrong(line(), "there is more behind the list; want one list of objects")
 	}
 	return nil
 }

@@ -27,6 +27,21 @@ func DecodeJSON(name string, source []byte, into any) error {
 	return nil
 }
 
+// JSONValue decodes one JSON value of any kind as strictly as DecodeJSON. Numbers are json.Number.
+func JSONValue(source []byte) (any, error) {
+	d := &Document{source: source}
+	if err := d.checkJSON(); err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(source))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, d.misfit(err, decoder.InputOffset())
+	}
+	return value, nil
+}
+
 // misfit says why a document that is JSON does not fit the value it is decoded into.
 func (d *Document) misfit(err error, offset int64) error {
 	var wrongType *json.UnmarshalTypeError

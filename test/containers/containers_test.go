@@ -209,19 +209,32 @@ func killMoments() int {
 	return 3
 }
 
+// start starts fit in a process of its own.
+func (b *bench) start(args []string) *exec.Cmd {
+	b.t.Helper()
+	cmd := exec.Command(os.Args[0], args[1:]...)
+	cmd.Args[0], cmd.Dir = "fit-benchmark", b.dir
+	cmd.Env = append(slices.Clone(b.environ), playVariable+"=1", "TMPDIR="+os.TempDir())
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	return cmd
+}
+
 // Whenever fit is killed, nothing of it goes on, and the same command again loses no cell.
 func TestAKilledProcessLeavesNothingRunningAndLosesNoCell(t *testing.T) {
 	b := newBench(t)
 	args := append(b.arguments("--runs", "2", "--concurrency", "2"), b.arm("builtin")...)
-	moments := killMoments()
+	// The moments are spread over the time that the whole takes here and now.
+	began := time.Now()
+	whole := b.start(append(slices.Clone(args), "--output", "whole"))
+	if err := whole.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	took, moments := time.Since(began), killMoments()
 	for i := range moments {
-		cmd := exec.Command(os.Args[0], args[1:]...)
-		cmd.Args[0], cmd.Dir = "fit-benchmark", b.dir
-		cmd.Env = append(slices.Clone(b.environ), playVariable+"=1", "TMPDIR="+os.TempDir())
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(i+1) * 3 * time.Second / time.Duration(moments)) // the moment is what is tested
+		cmd := b.start(args)
+		time.Sleep(took * time.Duration(i+1) / time.Duration(moments+1)) // the moment is what is tested
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
