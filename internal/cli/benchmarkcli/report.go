@@ -35,8 +35,10 @@ type reportOptions struct {
 	maxSize console.Count
 }
 
-// formatHTML is the format of a page in one file.
-const formatHTML = "html"
+const (
+	formatHTML   = "html"   // a page in one file
+	formatHarbor = "harbor" // the result.json of a job of Harbor, with its trials
+)
 
 const metricsUsage = "also append one line of JSON per arm to this file, for control charts over many experiments; " +
 	"existing lines are not repeated"
@@ -48,7 +50,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := reportOptions{
 		format: console.Choice{
 			Value:   "json",
-			Choices: []string{"json", "text", "markdown", "junit", "metrics", formatHTML},
+			Choices: []string{"json", "text", "markdown", "junit", "metrics", formatHarbor, formatHTML},
 		},
 		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}},
 	}
@@ -57,6 +59,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Show the results of a run directory: pass@k per task and over tasks, with intervals",
 		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
   fit-benchmark report --input shards --format markdown --summary
+  fit-benchmark report --input benchmark-runs --format harbor > result.json
   fit-benchmark report --input benchmark-runs --format html > report.html`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -68,7 +71,8 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 		"run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
 	flags.Var(&opts.format, "format",
-		"output format; metrics is one line of JSON per arm, for charts over time; html is a page that opens from disk")
+		"output format; metrics is one line of JSON per arm, for charts over time; harbor is its result.json "+
+			"with all trials; html is a page that opens from disk")
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
@@ -115,10 +119,13 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 			return err
 		}
 	}
-	if opts.format.Value == formatHTML {
+	switch opts.format.Value {
+	case formatHarbor:
+		err = report.Harbor(con.Stdout, found.Records)
+	case formatHTML:
 		err = viewcli.Export(ctx, con.Stdout, viewcli.Config(con, registry.Dialects(), opts.inputs), opts.maxSize.Value,
 			"fit-benchmark report --format html --input "+strings.Join(opts.inputs, ","))
-	} else {
+	default:
 		err = opts.print(con, built, ks)
 	}
 	if err != nil {

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// harborJob is the result.json of a job of Harbor, with the result.json of each of its trials.
+type harborJob struct {
+	ID          string        `json:"id"`
+	StartedAt   string        `json:"started_at"`
+	FinishedAt  string        `json:"finished_at"`
+	TotalTrials int           `json:"n_total_trials"`
+	Stats       harborStats   `json:"stats"`
+	Trials      []harborTrial `json:"trial_results"`
+}
+
+type harborStats struct {
+	Trials int `json:"n_trials"`
+	Errors int `json:"n_errors"`
+}
+
+// harborTrial is one attempt that no other followed.
+type harborTrial struct {
+	TaskName     string           `json:"task_name"`
+	TrialName    string           `json:"trial_name"`
+	TaskChecksum string           `json:"task_checksum"`
+	AgentInfo    harborAgent      `json:"agent_info"`
+	AgentResult  *harborUsage     `json:"agent_result"`
+	Verifier     *harborRewards   `json:"verifier_result"`
+	Exception    *harborException `json:"exception_info"`
+	StartedAt    string           `json:"started_at"`
+	FinishedAt   string           `json:"finished_at"`
+	Setup        *harborTime      `json:"environment_setup"`
+	Execution    *harborTime      `json:"agent_execution"`
+	Verification *harborTime      `json:"verifier"`
+	Steps        []harborStep     `json:"step_results"`
+}
+
+type harborAgent struct {
+	Name    string       `json:"name"`
+	Version string       `json:"version"`
+	Model   *harborModel `json:"model_info"`
+}
+
+type harborModel struct {
+	Name string `json:"name"`
+}
+
+type harborUsage struct {
+	Input  int64    `json:"n_input_tokens"` // those of the cache among them
+	Cache  int64    `json:"n_cache_tokens"`
+	Output int64    `json:"n_output_tokens"`
+	Cost   *float64 `json:"cost_usd"`
+}
+
+type harborRewards struct {
+	Rewards map[string]float64 `json:"rewards"`
+}
+
+type harborException struct {
+	Type      string `json:"exception_type"`
+	Message   string `json:"exception_message"`
+	Traceback string `json:"exception_traceback"`
+	At        string `json:"occurred_at"`
+}
+
+type harborTime struct {
+	StartedAt  string `json:"started_at"`
+	FinishedAt string `json:"finished_at"`
+}
+
+type harborStep struct {
+	Name     string         `json:"step_name"`
+	Verifier *harborRewards `json:"verifier_result"`
+}
+
+// Harbor writes the last attempt at each cell as Harbor's result.json has trials. A trial without a
+// verdict has an exception and no rewards.
+func Harbor(w io.Writer, records []ledger.Record) error {
+	job := harborJob{Trials: []harborTrial{}}
+	var began, ended int64
+	for _, r := range ledger.Last(records) {
+		trial := harborTrialOf(&r)
+		job.ID = r.Experiment
+		job.Trials = append(job.Trials, trial)
+		if trial.Exception != nil {
+			job.Stats.Errors++
+		}
+		if began == 0 || r.StartMs < began {
+			began = r.StartMs
+		}
+		ended = max(ended, r.EndMs)
+	}
+	job.StartedAt, job.FinishedAt = harborMoment(began), harborMoment(ended)
+	job.TotalTrials, job.Stats.Trials = len(job.Trials), len(job.Trials)
+	return jsonenc.WriteIndented(w, job)
+}
+
+func harborMoment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+
+func harborTrialOf(r *ledger.Record) harborTrial {
+	trial := harborTrial{
+		TaskName:     r.TaskID,
+		TrialName:    fmt.Sprintf("%s__%s__%d", r.TaskID, r.Arm, r.RunIndex),
+		TaskChecksum: strings.TrimPrefix(r.Digests.Visible, "sha256:"),
+		AgentInfo:    harborAgent{Name: r.Agent, Version: r.AgentVersion},
+		Exception:    harborExceptionOf(r),
+		StartedAt:    harborMoment(r.StartMs),
+		FinishedAt:   harborMoment(r.EndMs),
+	}
+	if r.Model.Agent != "" {
+		trial.AgentInfo.Model = &harborModel{Name: r.Model.Agent}
+	}
+	if t := r.Tokens; t != nil {
+		trial.AgentResult = &harborUsage{
+			Input:  t.Input + t.CacheRead + t.CacheWrite,
+			Cache:  t.CacheRead,
+			Output: t.Output,
+			Cost:   r.CostUSD,
+		}
+	}
+	trial.rewards(r)
+	at := r.StartMs
+	for _, phase := range []string{"setup", "preflight", "agent", "seal", "grade"} {
+		took := &harborTime{StartedAt: harborMoment(at), FinishedAt: harborMoment(at + r.PhaseMs[phase])}
+		at += r.PhaseMs[phase]
+		if _, ran := r.PhaseMs[phase]; !ran {
+			continue
+		}
+		switch phase {
+		case "setup":
+			trial.Setup = took
+		case "agent":
+			trial.Execution = took
+		case "grade":
+			trial.Verification = took
+		}
+	}
+	return trial
+}
+
+// rewards fills in the rewards of a verifier, or for another kind of task its score or verdict.
+func (trial *harborTrial) rewards(r *ledger.Record) {
+	if r.Verdict == ledger.Error {
+		return
+	}
+	rewards := map[string]float64{}
+	if r.HiddenTests != nil {
+		for _, raw := range r.HiddenTests.Details {
+			var row struct {
+				Test, Step, Key string
+				Reward          *float64
+			}
+			if json.Unmarshal(raw, &row) != nil || row.Reward == nil {
+				continue
+			}
+			if row.Step == "" {
+				rewards[row.Test] = *row.Reward
+				continue
+			}
+			i := slices.IndexFunc(trial.Steps, func(step harborStep) bool { return step.Name == row.Step })
+			if i < 0 {
+				i = len(trial.Steps)
+				trial.Steps = append(trial.Steps, harborStep{
+					Name:     row.Step,
+					Verifier: &harborRewards{Rewards: map[string]float64{}},
+				})
+			}
+			trial.Steps[i].Verifier.Rewards[row.Key] = *row.Reward
+		}
+	}
+	if len(rewards) == 0 {
+		rewards["reward"] = 0
+		switch {
+		case r.Score != nil:
+			rewards["reward"] = *r.Score
+		case r.Verdict == ledger.Pass:
+			rewards["reward"] = 1
+		}
+	}
+	trial.Verifier = &harborRewards{Rewards: rewards}
+}
+
+// harborErrors are the exceptions of Harbor by what our messages of a class say; the first that
+// fits is taken.
+var harborErrors = []struct{ class, text, name string }{
+	{ledger.ErrorSetup, "healthcheck", "HealthcheckError"},
+	{ledger.ErrorGrader, "wrote no reward", "RewardFileNotFoundError"},
+	{ledger.ErrorGrader, " is empty", "RewardFileEmptyError"},
+	{ledger.ErrorGrader, "timed out", "VerifierTimeoutError"},
+	{ledger.ErrorGrader, "reward", "VerifierOutputParseError"},
+	{ledger.ErrorInterrupted, "", "CancelledError"},
+	{ledger.ErrorAgentStart, "", "NonZeroAgentExitCodeError"},
+	{ledger.ErrorProvider, "", "NonZeroAgentExitCodeError"},
+	{ledger.ErrorAuth, "", "NonZeroAgentExitCodeError"},
+	{"", "", "RuntimeError"},
+}
+
+// harborExceptionOf is what went wrong: why there is no verdict, or how the agent ended. An agent
+// that ran out of time has a reward beside it.
+func harborExceptionOf(r *ledger.Record) *harborException {
+	found := &harborException{At: harborMoment(r.EndMs)}
+	switch {
+	case r.Verdict == ledger.Error:
+		found.Message = r.ErrorMessage
+		for _, known := range harborErrors {
+			if (known.class == "" || known.class == r.ErrorClass) && strings.Contains(r.ErrorMessage, known.text) {
+				found.Type = known.name
+				break
+			}
+		}
+	case r.AgentError != nil && r.Outcome == "timeout":
+		found.Type, found.Message = "AgentTimeoutError", r.AgentError.Message
+	case r.AgentError != nil:
+		found.Type, found.Message = "NonZeroAgentExitCodeError", r.AgentError.Message
+	default:
+		return nil
+	}
+	return found
+}
