@@ -307,6 +307,39 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 	}
 }
 
+// slowListener accepts until it is told to, also when it is closed.
+type slowListener struct {
+	net.Listener
+	accepting, end chan struct{}
+}
+
+func (l slowListener) Accept() (net.Conn, error) {
+	close(l.accepting)
+	<-l.end
+	return nil, net.ErrClosed
+}
+
+// The network of a container closes the listener; the server may not have noticed yet.
+func TestASeatIsLeftWhoseListenerIsClosedAlready(t *testing.T) {
+	h := open(t, gateway.Config{}, func(http.ResponseWriter, *http.Request) {})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := slowListener{listener, make(chan struct{}), make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- h.seat.Serve(slow) }()
+	<-slow.accepting
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.seat.Leave(); err != nil {
+		t.Error(err)
+	}
+	close(slow.end)
+	<-served
+}
+
 func TestASeatsOwnListenerTakesItsTokenOnly(t *testing.T) {
 	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageEnd) })
 	other := h.join("other", "http://127.0.0.1:1")

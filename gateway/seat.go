@@ -136,7 +136,10 @@ func (s *Seat) close() error {
 	s.mu.Unlock()
 	var failed []error
 	for _, server := range servers {
-		failed = append(failed, server.Close())
+		// Whoever gave us the listener may have closed it a moment ago.
+		if err := server.Close(); !errors.Is(err, net.ErrClosed) {
+			failed = append(failed, err)
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -1,0 +1,2 @@
+#!/bin/bash
+ln -s /etc/passwd /logs/verifier/reward.txt
