@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // realKey is the key that the model wants; behind the gateway, no agent sees it.
@@ -23,9 +27,15 @@ type wire struct {
 	seen []calls.Call
 }
 
-// throughGateway sends the calls of a stage's agent through a gateway, which alone has the key.
+// throughGateway sends the calls of a stage's agent through a gateway, which alone has the key, and
+// leaves the agent no other network.
 func throughGateway(t *testing.T, s *agenttest.Stage) *wire {
 	t.Helper()
+	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
+		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	}
+	s.Config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{s.Config.Dir}}
+	s.Config.Network = sandbox.NetworkModel
 	w := &wire{proxy: &gateway.OnDemand{}}
 	t.Cleanup(func() { _ = w.proxy.Close() })
 	s.Config.Environ = append(s.Config.Environ, "OPENAI_API_KEY="+realKey, "ANTHROPIC_API_KEY="+realKey,
@@ -47,8 +57,12 @@ func (w *wire) check(t *testing.T, s *agenttest.Stage, turns int) {
 	if w.started.Gateway != agent.GatewayOn || w.started.KeyVisible {
 		t.Errorf("started as %+v", w.started)
 	}
-	if printed := strings.Join(s.Events(), "\n"); strings.Contains(printed, realKey) {
+	if printed := strings.Join(s.Events(), "\n"); strings.Contains(printed, realKey) ||
+		strings.Contains(s.File("seen.txt"), realKey) {
 		t.Error("a command of the agent sees the key")
+	}
+	if seen := s.File("seen.txt"); !strings.HasPrefix(seen, "closed\n") {
+		t.Errorf("the agent reaches more than its model: %s", seen)
 	}
 	_ = w.proxy.Close() // waits for the last call
 	w.mu.Lock()
@@ -62,4 +76,16 @@ func (w *wire) check(t *testing.T, s *agenttest.Stage, turns int) {
 	if counted < turns {
 		t.Errorf("%d calls with usage were seen on the wire, want at least %d: %+v", counted, turns, w.seen)
 	}
+}
+
+// look is a command that tries to reach a service of the machine, and shows its environment.
+func look(t *testing.T) string {
+	t.Helper()
+	outside, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { outside.Close() })
+	return fmt.Sprintf("make test; (bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo open || echo closed; env) > seen.txt",
+		outside.Addr().(*net.TCPAddr).Port)
 }
