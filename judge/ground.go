@@ -113,4 +113,15 @@ func quoted(lines []string, quote string) bool {
 		strings.Contains(collapse(strings.Join(lines, "\n")), quote)
 }
 
-func collapse(text string) string { return strings.Join(strings.Fields(text), " ") }
+// collapse makes every run of blanks one space. Most texts are so already.
+func collapse(text string) string {
+	blank := true // a space here would be the second, or the first of the text
+	for i := range len(text) {
+		c := text[i]
+		if c >= utf8.RuneSelf || c < ' ' || c == ' ' && blank {
+			return strings.Join(strings.Fields(text), " ")
+		}
+		blank = c == ' '
+	}
+	return strings.TrimSuffix(text, " ")
+}

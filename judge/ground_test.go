@@ -260,3 +260,16 @@ func withoutMargins(text string) string {
 	}
 	return out.String()
 }
+
+// A text that is collapsed already is returned as it is, and every other one as strings.Fields has
+// it.
+func FuzzCollapse(f *testing.F) {
+	for _, text := range []string{"", " ", "a b", " a", "a ", "a  b", "a\tb", "ä b", "a\u00a0b", "a\nb \n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := collapse(text), strings.Join(strings.Fields(text), " "); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	})
+}

@@ -128,21 +128,17 @@ func lastObject(text string) (fields object, before string, err error) {
 		if start = strings.LastIndexByte(text[:start], '{'); start < 0 {
 			break
 		}
-		if json.Valid(bytes[start:]) {
-			fields, err = readObject(bytes[start:])
+		if value, ok := jsontape.Parse(bytes[start:]); ok {
+			fields, err = membersOf(value)
 			return fields, text[:start], err
 		}
 	}
 	return nil, "", errors.New("the reply ends with a brace, but not with a valid JSON object")
 }
 
-// readObject reads an object whose members have different names: of two verdicts neither counts.
-func readObject(text []byte) (object, error) {
-	value, ok := jsontape.Parse(text)
-	if !ok {
-		return nil, errors.New("the reply does not end with a valid JSON object")
-	}
-	fields := object{}
+// membersOf reads an object whose members have different names: of two verdicts neither counts.
+func membersOf(value jsontape.Value) (object, error) {
+	fields := make(object, 5)
 	for name, member := range value.Members() {
 		if _, twice := fields[name]; twice {
 			return nil, fmt.Errorf("the JSON object has two members %q", name)

@@ -83,7 +83,8 @@ type Replies struct {
 	Unreadable int
 
 	list     []Reply
-	byKey    map[string]int // into list
+	byKey    map[string]int    // into list
+	words    map[string]string // that many lines share
 	settings []settingsLine
 	newestMs int64
 }
@@ -125,7 +126,7 @@ func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
 	}
 	switch value.TextOf("kind") {
 	case lineReply:
-		reply := replyOf(value)
+		reply := r.replyOf(value)
 		if reply.Key == "" {
 			return false
 		}
@@ -144,20 +145,32 @@ func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
 }
 
 // replyOf reads a reply. There are tens of thousands in a directory, and a report reads all.
-func replyOf(value jsontape.Value) Reply {
+func (r *Replies) replyOf(value jsontape.Value) Reply {
 	text := func(name string) string { return strings.Clone(value.TextOf(name)) }
+	word := func(name string) string { // one of few
+		found := value.TextOf(name)
+		known, ok := r.words[found]
+		if !ok {
+			if r.words == nil {
+				r.words = map[string]string{}
+			}
+			known = strings.Clone(found)
+			r.words[known] = known
+		}
+		return known
+	}
 	usage := value.Get("usage")
 	reply := Reply{
 		Kind:      lineReply,
 		Key:       text("key"),
-		Member:    text("member"),
-		Protocol:  text("protocol"),
-		Model:     text("model"),
-		Question:  text("question"),
-		Dimension: text("dimension"),
+		Member:    word("member"),
+		Protocol:  word("protocol"),
+		Model:     word("model"),
+		Question:  word("question"),
+		Dimension: word("dimension"),
 		About:     text("about"),
 		Reply:     text("reply"),
-		Stop:      text("stop"),
+		Stop:      word("stop"),
 		Failure:   text("failure"),
 		Usage: model.Usage{
 			Input:          usage.Get("input_tokens").Int64(),
