@@ -66,6 +66,32 @@ func isOutside(p, cwd string) bool {
 	return false
 }
 
+// absolutePath is an absolute path in a text.
+var absolutePath = lazyregexp.New(`(?:^|[\s"'` + "`" + `(=:,])(/[\w.@+-]+(?:/[\w.@+-]+)+)`)
+
+// names reports whether the task itself sends the agent to a place: its prompt, its requirements or
+// its commands name it, or a directory that it lies in. Where results are kept is never such a
+// place.
+func (t *Task) names(p string) bool {
+	p = path.Clean(p)
+	if !path.IsAbs(p) || resultPlaces.MatchString(p) {
+		return false
+	}
+	texts := []string{t.Prompt, t.SetupCommand, t.VerifyCommand, t.LintCommand}
+	for _, requirement := range t.Requirements {
+		texts = append(texts, requirement.Text)
+	}
+	for _, text := range texts {
+		for _, found := range absolutePath.Get().FindAllStringSubmatch(text, -1) {
+			named := path.Clean(strings.TrimRight(found[1], "."))
+			if !isShared(named) && isBelow(p, named) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // isBelow reports whether a path is a directory or lies in it.
 func isBelow(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")

@@ -284,7 +284,7 @@ func (a *traceAudit) fetchesItself(args []string) bool {
 // finish raises what only the end of a trace shows.
 func (a *traceAudit) finish(cwd, final string, finalLine int64, finalSeq int) {
 	for _, v := range a.outside {
-		if isOutside(v.path, cwd) {
+		if isOutside(v.path, cwd) && !a.task.names(v.path) {
 			a.inTrace(flagReferenceAccess, v.seq, v.line, v.path)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	CacheDir = "cache"
 	// rules is changed with every change of what the evidence says about the same files, so that
 	// what older programs have cached is rebuilt.
-	rules = 4
+	rules = 5
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20
