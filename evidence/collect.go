@@ -24,6 +24,8 @@ type Sources struct {
 	Dialects session.Dialects
 	// Prices computes the cost of what an agent does not price itself; nil leaves it unknown.
 	Prices session.Prices
+	// Reviews are what people said about the flags of the attempt.
+	Reviews Reviews
 }
 
 // Collect finds out what code alone can tell about one attempt. The error is for a trace that
@@ -43,6 +45,7 @@ func Collect(from Sources) (*Run, error) {
 		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
 	}
 	found := f.audit()
+	from.Reviews.clear(found)
 	f.critical = isCritical(found)
 	return f.run(found), nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
@@ -35,6 +36,16 @@ type Directory struct {
 	Prices   session.Prices
 	// NoCache neither reads nor writes the cache.
 	NoCache bool
+
+	reading sync.Once
+	reviews Reviews // what people said about flags, once they were read
+	broken  error
+}
+
+// reviewsOf returns what people said about the flags of an attempt.
+func (d *Directory) reviewsOf(record *ledger.Record) (Reviews, error) {
+	d.reading.Do(func() { d.reviews, d.broken = ReadReviews(d.Root) })
+	return d.reviews.of(record), d.broken
 }
 
 // Run returns the evidence about an attempt: from the cache, if that was made from the same files,
@@ -45,7 +56,11 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	key, err := d.key(&task, record)
+	reviews, err := d.reviewsOf(record)
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.key(&task, record, reviews)
 	if err != nil {
 		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
 	}
@@ -62,6 +77,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 		Diff:     diff,
 		Dialects: d.Dialects,
 		Prices:   d.Prices,
+		Reviews:  reviews,
 	}
 	file, err := d.open(record, record.AgentTracePath)
 	if err != nil {
@@ -103,7 +119,7 @@ func (c cancellable) Read(p []byte) (int, error) {
 
 // key is the digest of everything that the evidence is made from. What the sealed record vouches
 // for is not read here: the files are compared with it when the evidence is made from them.
-func (d *Directory) key(task *Task, record *ledger.Record) (string, error) {
+func (d *Directory) key(task *Task, record *ledger.Record, reviews Reviews) (string, error) {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	inputs := []any{rules, Version, record.Hash, record.Key(), task}
@@ -116,6 +132,9 @@ func (d *Directory) key(task *Task, record *ledger.Record) (string, error) {
 			}
 		}
 		inputs = append(inputs, name, sum)
+	}
+	if len(reviews) > 0 {
+		inputs = append(inputs, reviews)
 	}
 	for _, input := range inputs {
 		if err := encoder.Encode(input); err != nil {

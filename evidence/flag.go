@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -77,10 +78,5 @@ func (f *flags) inTrace(kind string, seq int, line int64, excerpt string) {
 
 // isCritical reports whether a flag disqualifies.
 func isCritical(list []session.IntegrityFlag) bool {
-	for _, flag := range list {
-		if flag.Severity == session.SeverityCritical && !flag.Suspected {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(flag session.IntegrityFlag) bool { return flag.Disqualifies() })
 }

@@ -228,6 +228,20 @@ type IntegrityFlag struct {
 	RawLine int64 `json:"rawLine,omitempty"`
 	// Suspected says that a model raised the flag: people look at it, and it decides nothing.
 	Suspected bool `json:"suspected,omitempty"`
+	// Cleared says that a person has looked at the flag: it is no cheating, and decides nothing.
+	Cleared *Clearance `json:"cleared,omitempty"`
+}
+
+// Clearance is who has cleared a flag, why and when.
+type Clearance struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+	AtMs   int64  `json:"atMs"`
+}
+
+// Disqualifies reports whether the flag alone makes an attempt worth nothing.
+func (f *IntegrityFlag) Disqualifies() bool {
+	return f.Severity == SeverityCritical && !f.Suspected && f.Cleared == nil
 }
 
 // Address is where the flag points: file:12, file:-11 for a removed line, or trace:34.

@@ -1,8 +1,12 @@
 package versus
 
 import (
+	"context"
+	"fmt"
 	"io"
+	"slices"
 
+	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -54,6 +58,28 @@ func (s *Source) Audit() *Audit {
 		}
 	}
 	return audit
+}
+
+// Clear notes that a person has looked at the flags of a kind of one run, which are no cheating.
+func (s *Source) Clear(ctx context.Context, task, arm string, run int, kind string, by session.Clearance) error {
+	for i := range s.cells {
+		cell := &s.cells[i]
+		record := cell.Record
+		if record.TaskID != task || record.Arm != arm || record.RunIndex != run {
+			continue
+		}
+		is := func(flag session.IntegrityFlag) bool { return flag.Kind == kind }
+		if !slices.ContainsFunc(cell.Run.Session.Integrity, is) {
+			return fmt.Errorf("run %s/%s/%d has no flag %q", task, arm, run, kind)
+		}
+		return evidence.AddReview(ctx, s.dir, evidence.Review{
+			Key:       record.Key(),
+			Record:    record.Hash,
+			Flag:      kind,
+			Clearance: by,
+		})
+	}
+	return fmt.Errorf("there is no run %s/%s/%d", task, arm, run)
 }
 
 // Robot writes the flags as one JSON document.

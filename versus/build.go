@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -108,6 +109,9 @@ func (b *builder) head() {
 	}
 	if b.judgement != nil {
 		r.CreatedMs = max(r.CreatedMs, b.judgement.newestMs)
+	}
+	for i := range s.reviews {
+		r.CreatedMs = max(r.CreatedMs, s.reviews[i].AtMs)
 	}
 	r.Isolation = strings.Join(slices.Sorted(maps.Keys(isolations)), ", ")
 	r.Sandbox = strings.Join(slices.Sorted(maps.Keys(sandboxes)), ", ")
@@ -297,6 +301,11 @@ func (b *builder) warn() {
 		if warning := r.Pairs[i].Machines.Warning(); warning != "" {
 			add("%s, %s: %s", r.Pairs[i].A, r.Pairs[i].B, warning)
 		}
+	}
+	if cleared := count(r.Cells, func(c *Cell) bool {
+		return slices.ContainsFunc(c.Integrity, func(f session.IntegrityFlag) bool { return f.Cleared != nil })
+	}); cleared > 0 {
+		add("%s with flags that a person has cleared: audit says who and why", report.Count(cleared, "run"))
 	}
 	b.warnOfJudges(add)
 	for _, summary := range r.PerAgent {

@@ -3,7 +3,6 @@ package versus
 import (
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/session"
 )
 
 // cells lists every attempt that counts with evidence and verdicts.
@@ -130,8 +129,8 @@ func (c *Cell) passed(dimension string) (float64, bool) {
 // critical counts the flags that disqualify the cell.
 func (c *Cell) critical() int {
 	n := 0
-	for _, flag := range c.Integrity {
-		if flag.Severity == session.SeverityCritical && !flag.Suspected {
+	for i := range c.Integrity {
+		if c.Integrity[i].Disqualifies() {
 			n++
 		}
 	}

@@ -49,6 +49,7 @@ type Source struct {
 	records  []ledger.Record
 	cells    []attempt // that count, sorted by task, run and arm
 	tasks    map[string]evidence.Task
+	reviews  evidence.Reviews
 	evidence *evidence.Directory
 }
 
@@ -123,6 +124,9 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	s.tasks = map[string]evidence.Task{}
 	for _, task := range tasks {
 		s.tasks[task.ID] = task
+	}
+	if s.reviews, err = evidence.ReadReviews(dir); err != nil {
+		return nil, err
 	}
 	s.evidence = &evidence.Directory{Root: dir, Dialects: options.Dialects, Prices: options.Prices}
 	return s, s.collect(ctx)

@@ -3,7 +3,9 @@ package versuscli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/versus"
 )
 
@@ -18,6 +21,8 @@ type auditOptions struct {
 	strict bool
 	robot  bool
 	format console.Choice
+	// clear names a run whose flags of one kind a person has looked at.
+	clear, flag, by, reason string
 }
 
 func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -30,10 +35,12 @@ func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Show signs of cheating in the runs of a run directory, with file and line",
 		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or weakened tests, a changed check, mined history, and others, each
 with its place. It looks at traces and changes, and not at whether the runs passed. A critical flag disqualifies a run until a person has looked at it.
+--clear notes that they did: the flags of that kind stay in every report, with who and why, and decide nothing any more.
 
 It exits with 3 when the files of a run are missing or not what was recorded; the flags of the others are shown.`,
 		Example: `  fit versus audit eval/run-001
-  fit versus audit eval/run-001 --strict --format sarif > findings.sarif`,
+  fit versus audit eval/run-001 --strict --format sarif > findings.sarif
+  fit versus audit eval/run-001 --clear fix-auth-race/claude-code/0 --flag reference_access --by Ann --reason "the file is the task's own"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runAudit(command.Context(), &reader{con, registry}, &opts, args[0])
@@ -43,11 +50,20 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
 	flags.BoolVar(&opts.strict, "strict", false, "exit 1 when there is a critical flag")
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
 	flags.Var(&opts.format, "format", "output format")
+	flags.StringVar(&opts.clear, "clear", "", "note that a person has looked at this run, TASK/ARM/RUN, and clears its flags of the kind --flag")
+	flags.StringVar(&opts.flag, "flag", "", "kind of the flags that --clear is about")
+	flags.StringVar(&opts.by, "by", "", "who has looked at them")
+	flags.StringVar(&opts.reason, "reason", "", "why they are no cheating")
 	return command
 }
 
 func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) error {
 	source, err := d.open(ctx, dir, versus.Options{})
+	if err == nil && opts.isReview() {
+		if err = opts.review(ctx, d, source); err == nil {
+			source, err = d.open(ctx, dir, versus.Options{})
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -69,6 +85,28 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 	return err
 }
 
+func (o *auditOptions) isReview() bool { return o.clear+o.flag+o.by+o.reason != "" }
+
+// review notes what a person says about the flags of a run.
+func (o *auditOptions) review(ctx context.Context, d *reader, source *versus.Source) error {
+	if o.clear == "" || o.flag == "" || strings.TrimSpace(o.by) == "" || strings.TrimSpace(o.reason) == "" {
+		return console.Usagef("a review needs --clear TASK/ARM/RUN, --flag, --by and --reason")
+	}
+	task, arm, run, err := parseCell(o.clear)
+	if err != nil {
+		return err
+	}
+	err = source.Clear(ctx, task, arm, run, o.flag, session.Clearance{
+		By:     o.by,
+		Reason: o.reason,
+		AtMs:   time.Now().UnixMilli(),
+	})
+	if err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
+	return nil
+}
+
 // unreadable is the error of runs that cannot be looked at.
 func unreadable(problems []string) error {
 	return console.Exitf(console.ExitIncomplete, "%s could not be read: %s", report.Count(len(problems), "run"),
@@ -85,6 +123,10 @@ func printAudit(con *console.Console, audit *versus.Audit) error {
 		severity := string(flag.Severity)
 		if flag.Suspected {
 			severity += " (suspected)"
+		}
+		if flag.Cleared != nil {
+			severity = fmt.Sprintf("cleared by %s: %s", display.Line(flag.Cleared.By),
+				display.CutColumns(display.Line(flag.Cleared.Reason), 60))
 		}
 		fmt.Fprintf(table, "%s/%s/%d\t%s\t%s\t%s\t%s\n", display.Line(flag.Task), display.Line(flag.Arm), flag.Run,
 			severity, flag.Kind, display.Name(flag.Address()), display.CutColumns(display.Line(flag.Evidence), 80))
