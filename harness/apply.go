@@ -140,18 +140,18 @@ func (s *state) recordCall(m *Message) {
 	}
 }
 
-// record returns the record of a call of the turn that the member is in, making it if need be.
+// record returns the record of a call of the round that the member is in, making it if need be.
 func (m *member) record(call string) *callRecord {
-	if m.turn == nil || call == "" {
+	if m.round == nil || call == "" {
 		return nil
 	}
-	if m.turn.calls == nil {
-		m.turn.calls = map[string]*callRecord{}
+	if m.round.calls == nil {
+		m.round.calls = map[string]*callRecord{}
 	}
-	r := m.turn.calls[call]
+	r := m.round.calls[call]
 	if r == nil {
 		r = &callRecord{}
-		m.turn.calls[call] = r
+		m.round.calls[call] = r
 	}
 	return r
 }
@@ -161,10 +161,10 @@ func (e turnStartEvent) apply(s *state) {
 	if m == nil {
 		return
 	}
-	s.lastTurn = max(s.lastTurn, e.Turn)
+	s.lastRound = max(s.lastRound, e.Turn)
 	s.turns++
 	m.turns++
-	m.turn, m.answered = &turn{id: e.Turn}, false
+	m.round, m.answered = &round{id: e.Turn}, false
 	if m.settled {
 		m.unsure, m.settled = passage{}, false
 	}
@@ -172,14 +172,14 @@ func (e turnStartEvent) apply(s *state) {
 
 func (e deliveryEvent) apply(s *state) {
 	m := s.members[e.To]
-	if m == nil || m.turn == nil {
+	if m == nil || m.round == nil {
 		return
 	}
-	m.turn.redelivery = e.Redelivery
+	m.round.redelivery = e.Redelivery
 	if e.batch == nil {
 		e.batch = s.replayBatch(m, e)
 	}
-	m.turn.batch, m.lastBatch = e.batch, e.batch
+	m.round.batch, m.lastBatch = e.batch, e.batch
 	m.unsure.give(e.batch)
 	for _, message := range e.batch {
 		switch message.Kind {
@@ -198,7 +198,7 @@ func (e deliveryEvent) apply(s *state) {
 }
 
 // replayBatch finds the messages of a delivery again: in the queue, or, when they are delivered
-// again, in the turn before.
+// again, in the round before.
 func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
 	if !e.Redelivery {
 		return s.takeOnly(m, e.IDs...)
@@ -209,17 +209,17 @@ func (s *state) replayBatch(m *member, e deliveryEvent) []*Message {
 
 func (e turnEndEvent) apply(s *state) {
 	m := s.members[e.Agent]
-	if m == nil || m.turn == nil || m.turn.id != e.Turn {
+	if m == nil || m.round == nil || m.round.id != e.Turn {
 		return
 	}
-	if e.Outcome == turnDone || e.Outcome == turnMaxTurns {
-		for _, message := range m.turn.batch {
+	if e.Outcome == roundDone || e.Outcome == roundMaxTurns {
+		for _, message := range m.round.batch {
 			if message.Kind == KindHuman {
 				s.lastActed = max(s.lastActed, message.InboxSeq)
 			}
 		}
 	}
-	m.turn = nil
+	m.round = nil
 	m.settled = settles(e.Outcome)
 	if e.SessionID != "" {
 		m.sessionID = e.SessionID
@@ -231,7 +231,7 @@ func (e turnEndEvent) apply(s *state) {
 func (e goneEvent) apply(s *state) {
 	if m := s.members[e.Agent]; m != nil {
 		m.gone = e.Reason
-		m.turn = nil
+		m.round = nil
 		s.take(m)
 	}
 }

@@ -103,22 +103,22 @@ type AgentConfig struct {
 }
 
 // AgentFunc makes the agent that plays a member. It is called when the member gets its first
-// message, when a turn of it that a crash has cut off is accounted for, and never twice at once.
+// message, when a round of it that a crash has cut off is accounted for, and never twice at once.
 type AgentFunc func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit a member; those of a session
 // have defaults, and negative ones mean no limit.
 type Limits struct {
-	// of a session by the wall clock, of a member while it is in turns
+	// of a session by the wall clock, of a member while it is in rounds
 	Timeout time.Duration `json:"timeoutNs,omitempty"`
 	Turns   int           `json:"turns,omitempty"` // prompts given to agents
 	Tokens  int64         `json:"tokens,omitempty"`
 	CostUSD float64       `json:"costUsd,omitempty"`
 }
 
-// ErrorPolicy says what happens when an agent fails in a turn.
+// ErrorPolicy says what happens when an agent fails in a round.
 type ErrorPolicy struct {
-	// Retries is how often a failed turn is repeated; 0 means once, -1 never.
+	// Retries is how often a failed round is repeated; 0 means once, -1 never.
 	Retries int `json:"retries,omitempty"`
 	// Backoff is the pause before a retry; 0 means one second.
 	Backoff time.Duration `json:"backoffNs,omitempty"`
@@ -175,7 +175,7 @@ type Options struct {
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
 	Limits            Limits
 	ParticipantLimits Limits // of each participant that has none of its own
-	// IdleTimeout ends a turn in which nothing happens for this long: no event of the agent and no
+	// IdleTimeout ends a round in which nothing happens for this long: no event of the agent and no
 	// tool call. 0 is 30 minutes, negative none.
 	IdleTimeout     time.Duration
 	MaxLeadTurns    int           // 0 is 200

@@ -10,18 +10,18 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// cutTurn is what a turn that a crash has cut off had consumed by then, as far as the trace shows
-// it. No end of a turn has counted it.
-type cutTurn struct {
+// cutRound is what a round that a crash has cut off had consumed by then, as far as the trace shows
+// it. No end of a round has counted it.
+type cutRound struct {
 	tookMs  int64
 	tokens  int64
 	costUSD *float64
-	// calls is what the agent did since the last turn that its own record surely holds.
-	calls []turnCall
+	// calls is what the agent did since the last round that its own record surely holds.
+	calls []roundCall
 }
 
-// addTo counts it in the line that ends the turn.
-func (c *cutTurn) addTo(e *turnEndEvent) {
+// addTo counts it in the line that ends the round.
+func (c *cutRound) addTo(e *turnEndEvent) {
 	e.TookMs += c.tookMs
 	if c.costUSD != nil && (e.CostUSD != nil || e.Tokens == 0) {
 		sum := *c.costUSD
@@ -33,13 +33,13 @@ func (c *cutTurn) addTo(e *turnEndEvent) {
 		e.CostUSD = nil // a part of it is not known
 	}
 	e.Tokens += c.tokens
-	*c = cutTurn{calls: c.calls}
+	*c = cutRound{calls: c.calls}
 }
 
-// cutTurns reads in the lanes of a trace what those who were in a turn have consumed beyond what is
-// counted already, and what everybody did last. What they did not print before the crash nobody
+// cutRounds reads in the lanes of a trace what those who were in a round have consumed beyond what
+// is counted already, and what everybody did last. What they did not print before the crash nobody
 // knows.
-func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, error) {
+func cutRounds(path string, s *state, cfg ResumeConfig) (map[*member]cutRound, error) {
 	var dialects session.Dialects
 	members := map[string]*member{}
 	for _, m := range s.order {
@@ -61,7 +61,7 @@ func cutTurns(path string, s *state, cfg ResumeConfig) (map[*member]cutTurn, err
 // readLanes sums up the lanes of the last session in a trace.
 func readLanes(path string, members map[string]*member, dialects session.Dialects,
 	opts session.Options,
-) (map[*member]cutTurn, error) {
+) (map[*member]cutRound, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func readLanes(path string, members map[string]*member, dialects session.Dialect
 	for {
 		line, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			return read.cutTurns(opts.Prices), nil
+			return read.cutRounds(opts.Prices), nil
 		}
 		if err != nil {
 			return nil, err
@@ -132,18 +132,18 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 	r.lastMs = line.Ts
 }
 
-// cutTurns is what the turns have used up that nobody has accounted for yet.
-func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
-	cut := map[*member]cutTurn{}
+// cutRounds is what the rounds have used up that nobody has accounted for yet.
+func (r *laneReading) cutRounds(prices session.Prices) map[*member]cutRound {
+	cut := map[*member]cutRound{}
 	for name, m := range r.members {
-		var c cutTurn
+		var c cutRound
 		if log := r.calls[name]; log != nil {
 			c.calls = log.calls
 		}
-		if m.turn != nil {
+		if m.round != nil {
 			c.tookMs = r.tookMs[name]
 		}
-		if lane := r.lanes[name]; lane != nil && m.turn != nil {
+		if lane := r.lanes[name]; lane != nil && m.round != nil {
 			for _, folded := range lane.Sessions() {
 				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
 				if cost, known := costOf(folded, cmp.Or(folded.Model, m.config.Model), prices, r.lastMs); known {
@@ -158,7 +158,7 @@ func (r *laneReading) cutTurns(prices session.Prices) map[*member]cutTurn {
 }
 
 // costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says
-// of a turn before its end has no cost yet.
+// of a round before its end has no cost yet.
 func costOf(folded *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
 	switch {
 	case folded.Usage.CostUSD != nil:

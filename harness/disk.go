@@ -12,10 +12,10 @@ import (
 // enoughSpace is how many bytes must be free where agents have their homes.
 const enoughSpace = 1 << 20
 
-// diskFull says that a turn failed on a full disk, if that is so: an agent that cannot write its
+// diskFull says that a round failed on a full disk, if that is so: an agent that cannot write its
 // own files is not at fault.
 func (r *runner) diskFull(out outcome) error {
-	if out.kind != turnFailed {
+	if out.kind != roundFailed {
 		return nil
 	}
 	reason := out.reason()

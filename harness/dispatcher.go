@@ -39,7 +39,7 @@ type DispatcherConfig struct {
 	Options      Options
 }
 
-// NewDispatcher returns a dispatcher for a session whose turns somebody else takes care of.
+// NewDispatcher returns a dispatcher for a session whose rounds somebody else takes care of.
 func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	if err := checkNames(cfg.Participants); err != nil {
 		return nil, err
@@ -63,16 +63,16 @@ func newDispatcher(h *hub) *Dispatcher {
 	}
 }
 
-// Delivered returns the messages that a participant was given in the turn that it is in.
+// Delivered returns the messages that a participant was given in the round that it is in.
 func (d *Dispatcher) Delivered(participant string) []Message {
 	d.hub.mu.Lock()
 	defer d.hub.mu.Unlock()
 	m := d.hub.state.members[participant]
-	if m == nil || m.turn == nil {
+	if m == nil || m.round == nil {
 		return nil
 	}
-	messages := make([]Message, len(m.turn.batch))
-	for i, message := range m.turn.batch {
+	messages := make([]Message, len(m.round.batch))
+	for i, message := range m.round.batch {
 		messages[i] = *message
 	}
 	return messages
@@ -103,8 +103,8 @@ func (d *Dispatcher) Call(ctx context.Context, participant, tool string, argumen
 }
 
 // CallOnce is Call for agents that can repeat a call after a crash: a call with the id, the tool
-// and the arguments of one that was carried out in the same turn is not carried out again, and gets
-// the same result. The id alone does not make a repetition, because some models use one id for
+// and the arguments of one that was carried out in the same round is not carried out again, and
+// gets the same result. The id alone does not make a repetition, because some models use one id for
 // several calls. An empty id never repeats.
 func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string, arguments json.RawMessage) (ToolResult,
 	error,
@@ -135,7 +135,7 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 	return result, nil
 }
 
-// callKey identifies a call within a turn: by the model's id for it, the tool and the arguments,
+// callKey identifies a call within a round: by the model's id for it, the tool and the arguments,
 // however they are spaced and ordered. It is empty where the model gave no id.
 func callKey(id, tool string, arguments json.RawMessage) string {
 	if id == "" {
@@ -243,10 +243,10 @@ func (c *call) closed(s *state) string {
 
 // before is what was recorded of the call when it was made the first time, or nil.
 func (c *call) before() *callRecord {
-	if c.id == "" || c.member.turn == nil {
+	if c.id == "" || c.member.round == nil {
 		return nil
 	}
-	return c.member.turn.calls[c.id]
+	return c.member.round.calls[c.id]
 }
 
 // repeated answers a call that was carried out before.

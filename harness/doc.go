@@ -6,13 +6,13 @@
 //  1. A mode (NewFacilitator, NewSupervisor, NewDiscusser, NewJudge) takes a config: who leads, who
 //     takes part, how agents are made (NewAgent), where the trace goes (Output). Profiles give
 //     every participant its persona, model and tools.
-//  2. Run posts the task to the lead and starts an loop. Each participant has a queue on the Bus;
-//     the loop hands what is queued to the participant's agent as tagged lines, one turn at a time,
-//     and participants run in parallel.
+//  2. Run posts the task to the lead and starts a loop. Each participant has a queue on the Bus;
+//     the loop hands what is queued to the participant's agent as tagged lines, one round at a
+//     time, and participants run in parallel.
 //  3. Agents act through tools (Ask, Answer, Announce, Conclude …). Every call goes to the
 //     Dispatcher, which knows no transport: an MCP server is a thin shell over it, and tests call
 //     it directly.
-//  4. When a turn ends, asks that were delivered and not answered are reminded once, then answered
+//  4. When a round ends, asks that were delivered and not answered are reminded once, then answered
 //     with nothing. When nobody runs and nothing is queued, the lead is nudged once, then the
 //     session ends. Limits of time, turns, tokens and dollars end it too. Nothing waits forever.
 //  5. The last line of the trace is the summary.

@@ -49,21 +49,21 @@ type turnStartEvent struct {
 	Turn  int64  `json:"turn"`
 }
 
-// deliveryEvent says which messages a participant gets in a turn. It is on disk before the
+// deliveryEvent says which messages a participant gets in a round. It is on disk before the
 // participant gets them.
 type deliveryEvent struct {
 	Type string  `json:"type"`
 	To   string  `json:"to"`
 	Turn int64   `json:"turn"`
 	IDs  []int64 `json:"ids"`
-	// Redelivery marks messages that the participant may have seen before: after a failed turn, or
+	// Redelivery marks messages that the participant may have seen before: after a failed round, or
 	// after a crash.
 	Redelivery bool `json:"redelivery,omitempty"`
 
 	batch []*Message // of a live delivery, already taken from the bus
 }
 
-// turnEndEvent says how a turn ended and what it consumed.
+// turnEndEvent says how a round ended and what it consumed.
 type turnEndEvent struct {
 	Type      string   `json:"type"`
 	Agent     string   `json:"agent"`
@@ -72,7 +72,7 @@ type turnEndEvent struct {
 	SessionID string   `json:"sessionId,omitempty"`
 	Tokens    int64    `json:"tokens,omitempty"`
 	CostUSD   *float64 `json:"costUsd,omitempty"`
-	Steps     int      `json:"steps,omitempty"` // model turns inside this turn
+	Steps     int      `json:"steps,omitempty"` // model turns inside this round
 	TookMs    int64    `json:"tookMs,omitempty"`
 	Error     string   `json:"error,omitempty"`
 }

@@ -120,7 +120,7 @@ func (e advisorConsultEvent) apply(s *state) {
 	}
 }
 
-// runnerErrorEvent is a turn that went wrong, and what is done about it.
+// runnerErrorEvent is a round that went wrong, and what is done about it.
 type runnerErrorEvent struct {
 	Type    string `json:"type"`
 	Agent   string `json:"agent"`
@@ -154,11 +154,11 @@ type quiescenceEvent struct {
 // resumedEvent says that a process took over the session of another that was killed.
 type resumedEvent struct {
 	Type        string   `json:"type"`
-	Interrupted []string `json:"interrupted,omitempty"` // who was in a turn
+	Interrupted []string `json:"interrupted,omitempty"` // who was in a round
 	OpenAsks    int      `json:"openAsks"`
 }
 
-// apply trusts no agent's own record of its last turn: an agent that is killed loses what it has
+// apply trusts no agent's own record of its last round: an agent that is killed loses what it has
 // not written yet.
 func (e resumedEvent) apply(s *state) {
 	for _, m := range s.order {

@@ -13,7 +13,7 @@ func (d *Dispatcher) Inbox(name string) string {
 func (d *Dispatcher) BeginTurn(name string) {
 	d.hub.mu.Lock()
 	defer d.hub.mu.Unlock()
-	d.hub.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: name, Turn: d.hub.state.lastTurn + 1})
+	d.hub.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: name, Turn: d.hub.state.lastRound + 1})
 }
 
 // ParseDuration is tested directly.

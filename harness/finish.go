@@ -54,7 +54,7 @@ func (l *loop) removeTempHome() {
 	}
 }
 
-// closeOpenEnds ends every ask, turn and queue.
+// closeOpenEnds ends every ask, round and queue.
 func (l *loop) closeOpenEnds() {
 	h := l.hub
 	h.mu.Lock()
@@ -65,12 +65,12 @@ func (l *loop) closeOpenEnds() {
 		h.cancelAll(cancelStopped, "the session has ended")
 	}
 	for _, m := range h.state.order {
-		if m.turn != nil {
+		if m.round != nil {
 			h.commit(turnEndEvent{
 				Type:    trace.TypeTurnEnd,
 				Agent:   m.name,
-				Turn:    m.turn.id,
-				Outcome: turnAbandoned,
+				Turn:    m.round.id,
+				Outcome: roundAbandoned,
 			})
 			m.abandoned = true
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// garbageLimit is how much of what an agent prints in one turn, and what is not an event, goes to
+// garbageLimit is how much of what an agent prints in one round, and what is not an event, goes to
 // the trace.
 const garbageLimit = 4 << 20
 
@@ -44,8 +44,8 @@ var (
 	stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
 )
 
-// endTurn begins to count again. It returns what to say about the turn that ended, or nothing.
-func (g *garbage) endTurn() string {
+// endRound begins to count again. It returns what to say about the round that ended, or nothing.
+func (g *garbage) endRound() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	skipped := g.skipped

@@ -20,10 +20,10 @@ func TestWhatIsNotAnEventIsBoundedInEachTurn(t *testing.T) {
 	if !g.keep([]byte(`{"type":"assistant"}`)) {
 		t.Error("an event was left out")
 	}
-	if text := g.endTurn(); !strings.Contains(text, "more than 4 MiB") {
+	if text := g.endRound(); !strings.Contains(text, "more than 4 MiB") {
 		t.Errorf("the trace says %q", text)
 	}
-	if !g.keep(rubbish) || g.endTurn() != "" {
+	if !g.keep(rubbish) || g.endRound() != "" {
 		t.Error("the next turn does not begin anew")
 	}
 }

@@ -21,7 +21,7 @@ type hub struct {
 
 	// refused is the terminal call whose refusal has reached the lead.
 	refused *refusalEvent
-	// running counts the members that are in a turn or between two attempts at one.
+	// running counts the members that are in a round or between two attempts at one.
 	running int
 	// stopped says that the session is coming to its end, whatever the reason; concluded, by a
 	// terminal call, is part of the state.

@@ -115,7 +115,7 @@ func (d *director) step(name string) {
 		return
 	}
 	a.active = false
-	a.runner.end(outcome{kind: turnDone}, 1)
+	a.runner.end(outcome{kind: roundDone}, 1)
 }
 
 // key identifies the situation: two paths that lead to it have the same futures.

@@ -11,13 +11,13 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// errMemberTimeout is the cause with which a turn ends when its member has used up its time.
+// errMemberTimeout is the cause with which a round ends when its member has used up its time.
 var errMemberTimeout = errors.New("the participant's time is up")
 
-// errMemberSpent is the cause with which a turn ends that uses up the budget of its member.
+// errMemberSpent is the cause with which a round ends that uses up the budget of its member.
 var errMemberSpent = errors.New("the participant's budget is used up")
 
-// errIdle is the cause with which a turn ends in which nothing happened for too long.
+// errIdle is the cause with which a round ends in which nothing happened for too long.
 var errIdle = errors.New("nothing happened in the turn")
 
 // The flags of fit-harness that set limits, by the name of the limit.
@@ -96,7 +96,7 @@ func (l *loop) limited(e limitEvent) {
 	l.limit = e.String()
 }
 
-// exhausted checks the limits that are looked at before a turn. The lock must be held.
+// exhausted checks the limits that are looked at before a round. The lock must be held.
 func (r *runner) exhausted() bool {
 	l, m, s := r.loop, r.member, r.loop.hub.state
 	switch limit := s.settings.Limits.Turns; {
@@ -120,7 +120,7 @@ func (r *runner) exhausted() bool {
 	return false
 }
 
-// overBudget checks what was consumed after a turn. The lock must be held.
+// overBudget checks what was consumed after a round. The lock must be held.
 func (r *runner) overBudget() bool {
 	l, m, s := r.loop, r.member, r.loop.hub.state
 	r.warnUnknownCost()
@@ -141,7 +141,7 @@ func (r *runner) overBudget() bool {
 	return false
 }
 
-// consumed is called during a turn, with what it has consumed so far. A budget that is used
+// consumed is called during a round, with what it has consumed so far. A budget that is used
 // up ends it, and the whole session if the budget is the session's.
 func (r *runner) consumed(used session.TokenUsage) {
 	l, h := r.loop, r.loop.hub
@@ -232,7 +232,7 @@ func (r *runner) spent(name string, limit float64, reason string) {
 	l.working.Go(r.closeSession) // its agent is not needed any more
 }
 
-// startWatch starts what ends a turn that takes too long, or in which nothing happens. The lock
+// startWatch starts what ends a round that takes too long, or in which nothing happens. The lock
 // must be held.
 func (r *runner) startWatch() {
 	interrupt := r.interrupt
@@ -245,7 +245,7 @@ func (r *runner) startWatch() {
 	}
 }
 
-// active says that something happened in the member's turn.
+// active says that something happened in the member's round.
 func (r *runner) active() {
 	if timer := r.idleTimer.Load(); timer != nil && timer.Stop() {
 		timer.Reset(r.loop.hub.state.settings.IdleTimeout)

@@ -14,9 +14,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// loop runs the turns of a session: it hands queued messages to the members' agents, checks what
-// they owe when a turn ends, notices when nothing happens any more, and ends the session. It is the
-// same for all modes. Every member that has something to do has a goroutine.
+// loop runs the rounds of a session: it hands queued messages to the members' agents, checks what
+// they owe when a round ends, notices when nothing happens any more, and ends the session. It is
+// the same for all modes. Every member that has something to do has a goroutine.
 type loop struct {
 	cfg        sessionConfig
 	hub        *hub
@@ -175,7 +175,7 @@ func (l *loop) drive(ctx context.Context) (Result, error) {
 func (l *loop) wakeAll() {
 	for _, r := range l.runners {
 		r.member.wake, r.member.active = r.wake, r.active
-		r.interrupted = r.member.turn != nil
+		r.interrupted = r.member.round != nil
 		r.wake()
 	}
 	if l.hub.state.conclusion != nil {
@@ -183,7 +183,7 @@ func (l *loop) wakeAll() {
 		return
 	}
 	for _, m := range l.hub.state.order {
-		if m.turn == nil {
+		if m.round == nil {
 			l.checkOwed(m, false)
 		}
 	}
@@ -212,7 +212,7 @@ func (l *loop) startClock() func() bool {
 	}).Stop
 }
 
-// The causes with which the contexts of turns end.
+// The causes with which the contexts of rounds end.
 var (
 	errSessionConcluded = errors.New("the session was concluded")
 	errSessionStopped   = errors.New("the session was stopped")
@@ -224,7 +224,7 @@ func (l *loop) stop(reason string, err error) {
 	l.stopLocked(reason, err)
 }
 
-// stopLocked ends the session: nothing is accepted and no new turn begins; whoever is in one is
+// stopLocked ends the session: nothing is accepted and no new round begins; whoever is in one is
 // interrupted.
 func (l *loop) stopLocked(reason string, err error) {
 	if l.hub.stopped {
@@ -298,7 +298,7 @@ func (l *loop) awaitMembers() {
 		return
 	}
 	for _, r := range l.runners {
-		go r.closeSession() // it may hang just as the turn does
+		go r.closeSession() // it may hang just as the round does
 	}
 	within(done, s.StopGrace)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// rested is called when a member has ended a turn, or found that there is none to take. The lock
+// rested is called when a member has ended a round, or found that there is none to take. The lock
 // must be held.
 func (l *loop) rested(r *runner) {
 	l.checkOwed(r.member, false)
@@ -19,7 +19,7 @@ func (l *loop) rested(r *runner) {
 
 // checkOwed deals with the asks that a member has been given and not answered. Those not reminded
 // of yet are reminded of, all in one message; those that it left open after the reminder end
-// without an answer, unless it answered something in its last turn: then it is reminded again. A
+// without an answer, unless it answered something in its last round: then it is reminded again. A
 // member that has something to read has not finished its part, and gets that first. One that waits
 // for answers of its own is left alone, because it was told to wait, unless force says that nobody
 // else will ever move. The lock must be held.

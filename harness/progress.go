@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// What an agent is shown of a turn that a crash interrupted: its last calls, and of each the
+// What an agent is shown of a round that a crash interrupted: its last calls, and of each the
 // beginning.
 const (
 	shownCalls     = 40
@@ -17,20 +17,20 @@ const (
 )
 
 // turnCall is a tool call that an agent's stream showed.
-type turnCall struct {
+type roundCall struct {
 	id, name, args string
 	result         string
 	returned       bool
 }
 
 // callLog collects calls from canonical events.
-type callLog struct{ calls []turnCall }
+type callLog struct{ calls []roundCall }
 
 func (c *callLog) event(e *session.EnrichedEvent) {
 	switch {
 	case e.Parent != "":
 	case e.Kind == session.KindToolCall && e.Tool != nil && !strings.Contains(e.Tool.NativeName, ServerName):
-		c.calls = append(c.calls, turnCall{
+		c.calls = append(c.calls, roundCall{
 			id:   strings.Clone(e.Tool.CallID),
 			name: strings.Clone(e.Tool.NativeName),
 			args: display.CutRunes(string(e.Tool.Args), shownCallRunes),
@@ -94,8 +94,8 @@ func (p *passage) give(batch []*Message) {
 	}
 }
 
-// settles reports whether an agent is alive and well after a turn that ended so.
-func settles(outcome string) bool { return outcome != turnInterrupted && outcome != turnFailed }
+// settles reports whether an agent is alive and well after a round that ended so.
+func settles(outcome string) bool { return outcome != roundInterrupted && outcome != roundFailed }
 
 // The first sentences of what an agent learns about an interruption.
 const (
@@ -108,7 +108,7 @@ const (
 
 // recall tells an agent that was interrupted what had happened by then: its own record may be
 // behind its stream, or gone. What it is being given now is left out.
-func (p passage) recall(first string, now []*Message, calls []turnCall) string {
+func (p passage) recall(first string, now []*Message, calls []roundCall) string {
 	var got, done []string
 	for _, m := range p.got {
 		if !slices.Contains(now, m) {

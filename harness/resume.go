@@ -27,8 +27,8 @@ type ResumeConfig struct {
 }
 
 // Resume continues a session whose process was killed. Its state is rebuilt from the trace:
-// conversations, open asks, budgets. Whoever was in the middle of a turn continues it
-// (continuer), or gets the messages of that turn again, marked as such. A trace that is still
+// conversations, open asks, budgets. Whoever was in the middle of a round continues it
+// (continuer), or gets the messages of that round again, marked as such. A trace that is still
 // being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
 	if cfg.NewAgent == nil {
@@ -90,7 +90,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*lo
 	}
 	l := newLoop(sc, s, writer)
 	l.before = p.elapsed
-	cut, err := cutTurns(path, s, cfg)
+	cut, err := cutRounds(path, s, cfg)
 	for _, r := range l.runners {
 		r.cut, r.recall = cut[r.member], r.member.turns > 0
 	}
@@ -105,7 +105,7 @@ func (l *loop) takeOver() {
 	defer h.mu.Unlock()
 	e := resumedEvent{Type: typeResumed, OpenAsks: len(h.state.asks)}
 	for _, m := range h.state.order {
-		if m.turn != nil {
+		if m.round != nil {
 			e.Interrupted = append(e.Interrupted, m.name)
 			h.running++
 		}

@@ -15,36 +15,36 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// continuer is a session that can continue a turn in the middle: an agent whose conversation
+// continuer is a session that can continue a round in the middle: an agent whose conversation
 // survives a crash of this process as it was at that moment. Every prompt has an id; if the
 // conversation has the prompt of that id already, it continues from there. Tool calls that the
 // agent then repeats must carry the ids they had (Dispatcher.CallOnce). Other agents get the
-// messages of the interrupted turn again, marked as such.
+// messages of the interrupted round again, marked as such.
 type continuer interface {
 	PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error)
 }
 
-// runner runs the turns of one member.
+// runner runs the rounds of one member.
 type runner struct {
 	loop        *loop
 	member      *member
 	record      *recorder // nil without advisor
-	interrupted bool      // by a crash, in the middle of a turn
-	cut         cutTurn   // what had been consumed by then
-	recall      bool      // the agent has not been told of the crash yet; for the goroutine of its turns
+	interrupted bool      // by a crash, in the middle of a round
+	cut         cutRound  // what had been consumed by then
+	recall      bool      // the agent has not been told of the crash yet; for the goroutine of its rounds
 
 	// Guarded by the hub's lock.
 	awake     bool                    // it has a goroutine
-	busy      bool                    // in a turn, or between two attempts at one
-	interrupt context.CancelCauseFunc // ends the turn that is running
-	turnID    int64                   // of the turn; the goroutine that is in it may read it without the lock
-	began     time.Time               // the turn
+	busy      bool                    // in a round, or between two attempts at one
+	interrupt context.CancelCauseFunc // ends the round that is running
+	roundID   int64                   // of the round; the goroutine that is in it may read it without the lock
+	began     time.Time               // the round
 	grace     *time.Timer
-	limit     *time.Timer // interrupts the turn when the member's time is up
+	limit     *time.Timer // interrupts the round when the member's time is up
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
-	final     bool        // it may take one more turn after the conclusion
-	ahead     spending    // what the turn has consumed so far
+	final     bool        // it may take one more round after the conclusion
+	ahead     spending    // what the round has consumed so far
 
 	garbage garbage // what the agent prints that is not an event; for the goroutine that reads it
 
@@ -54,8 +54,8 @@ type runner struct {
 	// of its conversation.
 	current   atomic.Pointer[agent.Session]
 	knownID   atomic.Value
-	idleTimer atomic.Pointer[time.Timer] // interrupts a turn in which nothing happens
-	prompted  atomic.Bool                // the agent has been given the messages of the turn
+	idleTimer atomic.Pointer[time.Timer] // interrupts a round in which nothing happens
+	prompted  atomic.Bool                // the agent has been given the messages of the round
 
 	// Guarded by mu.
 	mu      sync.Mutex
@@ -66,14 +66,14 @@ type runner struct {
 	id     session.AgentID
 }
 
-// The outcomes of turns.
+// The outcomes of rounds.
 const (
-	turnDone        = "done"
-	turnMaxTurns    = "max_turns"
-	turnFailed      = "failed"
-	turnAborted     = "aborted"
-	turnInterrupted = "interrupted" // by a crash of the harness
-	turnAbandoned   = "abandoned"   // the agent did not stop
+	roundDone        = "done"
+	roundMaxTurns    = "max_turns"
+	roundFailed      = "failed"
+	roundAborted     = "aborted"
+	roundInterrupted = "interrupted" // by a crash of the harness
+	roundAbandoned   = "abandoned"   // the agent did not stop
 )
 
 // outcome is what became of one prompt.
@@ -83,7 +83,7 @@ type outcome struct {
 	kind   string
 }
 
-// wake gives the member a goroutine if it can take a turn and has none. The lock must be held.
+// wake gives the member a goroutine if it can take a round and has none. The lock must be held.
 func (r *runner) wake() {
 	if !r.awake && r.ready() {
 		r.awake = true
@@ -91,22 +91,22 @@ func (r *runner) wake() {
 	}
 }
 
-// work takes turns as long as there is something queued.
+// work takes rounds as long as there is something queued.
 func (r *runner) work() {
 	if r.interrupted {
-		r.continueTurn()
+		r.continueRound()
 	}
 	for {
 		ctx, prompt := r.next()
 		if ctx == nil {
 			return
 		}
-		r.turn(ctx, prompt)
+		r.round(ctx, prompt)
 	}
 }
 
-// turn prompts the agent, again if need be, until the turn is over.
-func (r *runner) turn(ctx context.Context, prompt string) {
+// round prompts the agent, again if need be, until the round is over.
+func (r *runner) round(ctx context.Context, prompt string) {
 	for attempt := 1; ; attempt++ {
 		again := r.end(r.prompt(ctx, prompt), attempt)
 		_ = r.loop.hub.flush() // an error stays with the writer, and the next prompt meets it
@@ -129,7 +129,7 @@ func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
 		}
 	}()
 	if err := r.loop.hub.flush(); err != nil {
-		return outcome{err: err, kind: turnFailed}
+		return outcome{err: err, kind: roundFailed}
 	}
 	conversation, err := r.conversation(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
 func (r *runner) ask(ctx context.Context, conversation agent.Session, prompt string) (agent.Result, error) {
 	r.prompted.Store(true)
 	if continuer, ok := conversation.(continuer); ok {
-		return continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.turnID), prompt)
+		return continuer.PromptOnce(ctx, r.loop.hub.state.promptID(r.roundID), prompt)
 	}
 	return conversation.Prompt(ctx, r.remember(conversation, prompt))
 }
@@ -201,17 +201,17 @@ func (r *runner) classify(ctx context.Context, result agent.Result, err error) o
 	out := outcome{result: result, err: err}
 	switch {
 	case result.Success && err == nil:
-		out.kind = turnDone
+		out.kind = roundDone
 	case errors.Is(context.Cause(ctx), errIdle):
-		out.kind, out.err, out.result.Err = turnFailed, nil, r.idleError()
+		out.kind, out.err, out.result.Err = roundFailed, nil, r.idleError()
 	case ctx.Err() != nil:
-		out.kind, out.err = turnAborted, nil
+		out.kind, out.err = roundAborted, nil
 	case err != nil:
-		out.kind = turnFailed
+		out.kind = roundFailed
 	case result.Outcome == session.OutcomeMaxTurns:
-		out.kind = turnMaxTurns
+		out.kind = roundMaxTurns
 	default:
-		out.kind = turnFailed
+		out.kind = roundFailed
 	}
 	return out
 }
@@ -303,7 +303,7 @@ func (r *runner) line(event []byte) {
 }
 
 // identify records the id of the agent's conversation as soon as its stream has shown it: a crash
-// in the first turn must not lose the conversation.
+// in the first round must not lose the conversation.
 func (r *runner) identify() {
 	current := r.current.Load()
 	if current == nil {

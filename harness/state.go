@@ -19,7 +19,7 @@ type state struct {
 	asks map[int64]*ask // the open ones
 	ends []askEnd       // by ask id: how each ask ended
 
-	lastMessage, lastAsk, lastTurn, lastRFC int64
+	lastMessage, lastAsk, lastRound, lastRFC int64
 
 	turns      int // of everybody
 	usage      spending
@@ -36,7 +36,7 @@ type state struct {
 	advisorUsed  int
 
 	lastInbox int64 // the highest inbox seq that was accepted
-	lastActed int64 // the highest one whose turn is over; -1 is none
+	lastActed int64 // the highest one whose round is over; -1 is none
 
 	settings  settings
 	startedMs int64
@@ -49,8 +49,8 @@ type member struct {
 	name, role string
 	config     AgentConfig
 	queue      []*Message // what it has not been given yet
-	// wake makes it look at its queue, and active says that something happens in its turn; nil
-	// where nobody takes turns.
+	// wake makes it look at its queue, and active says that something happens in its round; nil
+	// where nobody takes rounds.
 	wake, active func()
 
 	gone      string // why it is out of the session
@@ -59,25 +59,25 @@ type member struct {
 	usage     spending
 	consulted spending // how much of that went to the advisor
 
-	turn      *turn      // the turn that it is in
-	lastBatch []*Message // what it got in its last turn
+	round     *round     // the round that it is in
+	lastBatch []*Message // what it got in its last round
 
-	// unsure is what happened since the last turn that its agent's own record surely holds, settled
-	// that this is the turn which ended last.
+	// unsure is what happened since the last round that its agent's own record surely holds, settled
+	// that this is the round which ended last.
 	unsure  passage
 	settled bool
 
 	owed   []*ask // asks that it owes an answer to, oldest first
 	asking int    // how many asks of its own are open
-	// answered says that it has answered an ask since its last turn began.
+	// answered says that it has answered an ask since its last round began.
 	answered bool
 
 	abandoned bool // its agent did not stop at the end
 	warned    bool // that its cost is not known
 }
 
-// turn is one prompt to one member.
-type turn struct {
+// round is one prompt to one member.
+type round struct {
 	id         int64
 	batch      []*Message
 	redelivery bool
@@ -158,10 +158,10 @@ func newState(mode Mode, members []AgentConfig, lead string) *state {
 	return s
 }
 
-// promptID names the prompt of a turn among all that a conversation may ever get: another session
+// promptID names the prompt of a round among all that a conversation may ever get: another session
 // may continue it.
-func (s *state) promptID(turn int64) string {
-	return strconv.FormatInt(s.startedMs, 10) + "-" + strconv.FormatInt(turn, 10)
+func (s *state) promptID(round int64) string {
+	return strconv.FormatInt(s.startedMs, 10) + "-" + strconv.FormatInt(round, 10)
 }
 
 // endOf returns how an ask ended; one that never existed counts as open.

@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// next begins a turn with what is queued. The context is nil if there is no turn to take; the
+// next begins a round with what is queued. The context is nil if there is no round to take; the
 // member's goroutine then ends.
 func (r *runner) next() (ctx context.Context, prompt string) {
 	h := r.loop.hub
@@ -29,7 +29,7 @@ func (r *runner) next() (ctx context.Context, prompt string) {
 	return r.begin(batch, false), inboxText(batch)
 }
 
-// ready reports whether the member can take a turn now. The lock must be held.
+// ready reports whether the member can take a round now. The lock must be held.
 func (r *runner) ready() bool {
 	switch {
 	case r.interrupted:
@@ -44,7 +44,7 @@ func (r *runner) ready() bool {
 }
 
 // gathering reports whether the lead should wait a moment for more to read. It is woken when the
-// window closes, or when nobody is left who could add something: nobody is in a turn, and nobody
+// window closes, or when nobody is left who could add something: nobody is in a round, and nobody
 // has something to read. The lock must be held.
 func (r *runner) gathering() bool {
 	h := r.loop.hub
@@ -72,57 +72,57 @@ func (r *runner) gathering() bool {
 	return true
 }
 
-// begin records the start of a turn and makes its context. The lock must be held.
+// begin records the start of a round and makes its context. The lock must be held.
 func (r *runner) begin(batch []*Message, again bool) context.Context {
 	h := r.loop.hub
-	turn := h.state.lastTurn + 1
-	h.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: r.member.name, Turn: turn})
+	round := h.state.lastRound + 1
+	h.commit(turnStartEvent{Type: trace.TypeTurnStart, Agent: r.member.name, Turn: round})
 	h.commit(deliveryEvent{
 		Type:       trace.TypeDelivery,
 		To:         r.member.name,
-		Turn:       turn,
+		Turn:       round,
 		IDs:        messageIDs(batch),
 		Redelivery: again,
 		batch:      batch,
 	})
-	// The context has no parent: whatever ends the session interrupts every turn by itself.
+	// The context has no parent: whatever ends the session interrupts every round by itself.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
-	r.turnID = turn
+	r.roundID = round
 	r.prompted.Store(false)
 	r.began = time.Now()
 	r.startWatch()
-	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(turn) })
-	if h.stopped { // a last turn after the conclusion
+	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(round) })
+	if h.stopped { // a last round after the conclusion
 		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
 	return ctx
 }
 
-// interruptAfter lets the turn go on for a while after the conclusion. The lock must be held.
+// interruptAfter lets the round go on for a while after the conclusion. The lock must be held.
 func (r *runner) interruptAfter(grace time.Duration) {
 	interrupt := r.interrupt
 	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
 }
 
-// end records how an attempt at a turn ended. It reports whether the turn is to be tried again.
+// end records how an attempt at a round ended. It reports whether the round is to be tried again.
 func (r *runner) end(out outcome, attempt int) (again bool) {
 	h := r.loop.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	turn := r.member.turn
-	if turn == nil { // finished without us, after we did not stop in time
+	round := r.member.round
+	if round == nil { // finished without us, after we did not stop in time
 		return false
 	}
 	if full := r.diskFull(out); full != nil {
 		r.loop.stopLocked(ReasonDisk, full)
 	}
-	h.commit(r.turnEnd(turn.id, out))
-	if text := r.garbage.endTurn(); text != "" {
+	h.commit(r.roundEnd(round.id, out))
+	if text := r.garbage.endRound(); text != "" {
 		h.commit(noteEvent{Type: typeWarning, Agent: r.member.name, Text: text})
 	}
 	r.release()
-	if out.kind == turnMaxTurns {
+	if out.kind == roundMaxTurns {
 		r.loop.limited(limitEvent{
 			Type:  typeLimit,
 			Agent: r.member.name,
@@ -133,7 +133,7 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	}
 	switch {
 	case h.stopped:
-	case out.kind == turnFailed && r.failed(out, turn.id, attempt):
+	case out.kind == roundFailed && r.failed(out, round.id, attempt):
 		return true
 	case r.overBudget():
 	}
@@ -141,18 +141,18 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	return false
 }
 
-// abandonAfterGrace continues without the member if its agent does not stop although its turn was
+// abandonAfterGrace continues without the member if its agent does not stop although its round was
 // interrupted.
-func (r *runner) abandonAfterGrace(turn int64) {
+func (r *runner) abandonAfterGrace(round int64) {
 	grace := r.loop.hub.state.settings.StopGrace
 	time.AfterFunc(grace, func() {
 		h := r.loop.hub
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.stopped || r.member.turn == nil || r.member.turn.id != turn {
+		if h.stopped || r.member.round == nil || r.member.round.id != round {
 			return
 		}
-		e := r.turnEnd(turn, outcome{kind: turnAbandoned})
+		e := r.roundEnd(round, outcome{kind: roundAbandoned})
 		e.Error = fmt.Sprintf("the agent did not stop within %s of being interrupted", grace)
 		h.commit(e)
 		r.release()
@@ -166,7 +166,7 @@ func (r *runner) abandonAfterGrace(turn int64) {
 	})
 }
 
-// release lets go of the turn's context.
+// release lets go of the round's context.
 func (r *runner) release() {
 	if r.stopAbandon != nil {
 		r.stopAbandon()
@@ -182,18 +182,18 @@ func (r *runner) release() {
 	}
 }
 
-// idle says that the member is between turns.
+// idle says that the member is between rounds.
 func (r *runner) idle() {
 	r.busy = false
 	r.loop.hub.running--
 	r.loop.rested(r)
 }
 
-func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
+func (r *runner) roundEnd(round int64, out outcome) turnEndEvent {
 	e := turnEndEvent{
 		Type:      trace.TypeTurnEnd,
 		Agent:     r.member.name,
-		Turn:      turn,
+		Turn:      round,
 		Outcome:   out.kind,
 		SessionID: r.loop.hub.clean(out.result.SessionID),
 		Tokens:    out.result.Usage.TotalTokens,
@@ -201,14 +201,14 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 		Steps:     out.result.Turns,
 	}
 	// an agent that did not stop has no result
-	if out.kind != turnDone && r.ahead.tokens > e.Tokens {
+	if out.kind != roundDone && r.ahead.tokens > e.Tokens {
 		e.Tokens, e.CostUSD = r.ahead.tokens, r.ahead.cost()
 	}
 	r.ahead = spending{}
 	if !r.began.IsZero() {
 		e.TookMs = time.Since(r.began).Milliseconds()
 	}
-	if out.kind == turnFailed {
+	if out.kind == roundFailed {
 		e.Error = r.loop.hub.clean(out.reason().Error())
 	}
 	if e.SessionID == r.member.sessionID {
@@ -220,7 +220,7 @@ func (r *runner) turnEnd(turn int64, out outcome) turnEndEvent {
 
 // failed decides what happens after a failed attempt: it returns true for another one. Otherwise
 // the member, or the whole session, has failed.
-func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
+func (r *runner) failed(out outcome, round int64, attempt int) (again bool) {
 	h := r.loop.hub
 	policy := h.state.settings.Errors
 	reason := out.reason()
@@ -228,7 +228,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	e := runnerErrorEvent{
 		Type:    typeRunnerError,
 		Agent:   r.member.name,
-		Turn:    turn,
+		Turn:    round,
 		Attempt: attempt,
 		Policy:  "fail",
 		Error:   h.clean(reason.Error()),
@@ -266,7 +266,7 @@ func (r *runner) failed(out outcome, turn int64, attempt int) (again bool) {
 	return false
 }
 
-// retry waits a moment and begins the turn again with what is still to be said. The context is nil
+// retry waits a moment and begins the round again with what is still to be said. The context is nil
 // if there is nothing, or no time.
 func (r *runner) retry() (context.Context, string) {
 	timer := time.NewTimer(r.loop.hub.state.settings.Errors.Backoff)
@@ -285,7 +285,7 @@ func (r *runner) retry() (context.Context, string) {
 	return r.again(failedDuring)
 }
 
-// again begins a turn with the messages of the one before, but for asks that have ended meanwhile.
+// again begins a round with the messages of the one before, but for asks that have ended meanwhile.
 // With a first sentence the agent learns what it had done. The lock must be held.
 func (r *runner) again(first string) (context.Context, string) {
 	var batch []*Message
@@ -308,8 +308,8 @@ func (r *runner) again(first string) (context.Context, string) {
 // recalled adds to a prompt what had happened before an interruption. The lock must be held.
 func (r *runner) recalled(first, prompt string) string {
 	var now []*Message
-	if r.member.turn != nil {
-		now = r.member.turn.batch
+	if r.member.round != nil {
+		now = r.member.round.batch
 	}
 	note := r.loop.hub.clean(r.member.unsure.recall(first, now, r.cut.calls))
 	return inboxText([]*Message{{Kind: KindSynthetic, From: OrchestratorName, Text: note}}) + "\n" + prompt
@@ -325,47 +325,47 @@ func (r *runner) remember(conversation agent.Session, prompt string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := interruptedAfter
-	if r.member.turn != nil && r.member.turn.redelivery {
+	if r.member.round != nil && r.member.round.redelivery {
 		first = interruptedDuring
 	}
 	return r.recalled(first, prompt)
 }
 
-// continueTurn continues the turn that a crash interrupted.
-func (r *runner) continueTurn() {
+// continueRound continues the round that a crash interrupted.
+func (r *runner) continueRound() {
 	h := r.loop.hub
 	h.mu.Lock()
 	r.interrupted = false
-	interrupted := r.member.turn
+	interrupted := r.member.round
 	if interrupted == nil {
 		h.mu.Unlock()
 		return
 	}
 	r.busy = true // it is counted as running already
 	if len(interrupted.batch) == 0 || h.stopped {
-		h.commit(r.turnEnd(interrupted.id, outcome{kind: turnInterrupted}))
+		h.commit(r.roundEnd(interrupted.id, outcome{kind: roundInterrupted}))
 		r.idle()
 		h.mu.Unlock()
 		return
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
-	r.turnID = interrupted.id
+	r.roundID = interrupted.id
 	r.startWatch()
 	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(interrupted.id) })
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
 	if err != nil {
-		r.turn(ctx, inboxText(interrupted.batch)) // it fails the same way, and is dealt with there
+		r.round(ctx, inboxText(interrupted.batch)) // it fails the same way, and is dealt with there
 		return
 	}
 	if _, can := conversation.(continuer); can {
-		r.turn(ctx, inboxText(interrupted.batch))
+		r.round(ctx, inboxText(interrupted.batch))
 		return
 	}
 	h.mu.Lock()
-	h.commit(r.turnEnd(interrupted.id, outcome{kind: turnInterrupted}))
+	h.commit(r.roundEnd(interrupted.id, outcome{kind: roundInterrupted}))
 	r.release()
 	if r.overBudget() { // what was cut off may have been the last of it
 		r.idle()
@@ -375,6 +375,6 @@ func (r *runner) continueTurn() {
 	ctx, prompt := r.again("") // the prompt itself recalls the rest
 	h.mu.Unlock()
 	if ctx != nil {
-		r.turn(ctx, prompt)
+		r.round(ctx, prompt)
 	}
 }
