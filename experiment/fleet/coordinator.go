@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +58,7 @@ type Executor struct {
 	byArm map[string]map[string]*pool // by arm and task
 	done  jetstream.Stream
 	files jetstream.ObjectStore
+	trees []string // the hashes of those that the experiment needs
 
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // goroutines
@@ -212,20 +211,14 @@ func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld
 	if err != nil {
 		return "", nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.cfg.Secrets)) {
-		if value := e.cfg.Secrets[name]; len(value) >= 6 && strings.Contains(string(content), value) {
-			return "", nil, fmt.Errorf("the value of %s is a part of the tasks or arms and would travel; keep it in "+
-				"the environment of the workers", name)
-		}
+	search := &secretSearch{values: e.cfg.Secrets}
+	_, _ = search.Write(content) // it never fails
+	if search.found != "" {
+		return "", nil, fmt.Errorf("the value of %s is a part of the tasks or arms and would travel; keep it in the "+
+			"environment of the workers", search.found)
 	}
-	trees, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
-	if err != nil {
+	if err := e.publishTrees(ctx, roots); err != nil {
 		return "", nil, err
-	}
-	for _, r := range roots {
-		if err := putRoot(ctx, trees, r); err != nil {
-			return "", nil, fmt.Errorf("%s: %w", r.path, err)
-		}
 	}
 	e.files, err = e.cfg.Hub.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: filesBucket(e.run)})
 	if err != nil {
@@ -235,20 +228,6 @@ func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld
 	spec = "spec-" + hex.EncodeToString(sum[:8])
 	_, err = e.files.PutBytes(ctx, spec, content)
 	return spec, withheld, err
-}
-
-// putRoot stores a tree unless it is there.
-func putRoot(ctx context.Context, trees jetstream.ObjectStore, r root) error {
-	if _, err := trees.GetInfo(ctx, r.hash); err == nil {
-		return nil
-	} else if !errors.Is(err, jetstream.ErrObjectNotFound) {
-		return err
-	}
-	hash, err := putTree(ctx, trees, r.hash, r.path, r.skip)
-	if err == nil && hash != r.hash {
-		err = errors.Join(errors.New("it changed while it was read"), trees.Delete(ctx, r.hash))
-	}
-	return err
 }
 
 // makePools groups arms and tasks by what they need of a worker.
@@ -268,6 +247,7 @@ func (e *Executor) makePools(spec string, withheld map[string][]string) {
 				Needs:    e.needs(i, j, withheld[arm.Name]),
 				Spec:     spec,
 				LeaseMs:  e.cfg.Lease.Milliseconds(),
+				Trees:    e.trees,
 				Title:    prepared.Family.Name,
 				Dir:      e.cfg.Dir,
 			}

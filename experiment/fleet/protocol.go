@@ -29,6 +29,7 @@ type Needs struct {
 type Worker struct {
 	Protocol  int               `json:"protocol"`
 	Name      string            `json:"name"`
+	ID        string            `json:"id,omitempty"` // of its directory: two workers of one name differ
 	Host      string            `json:"host"`
 	Fit       string            `json:"fit"`
 	Slots     int               `json:"slots"`
@@ -93,6 +94,7 @@ type poolInfo struct {
 	Needs    Needs    `json:"needs"`
 	Spec     string   `json:"spec"` // object that holds the experiment
 	LeaseMs  int64    `json:"leaseMs"`
+	Trees    []string `json:"trees,omitempty"` // that the hub must keep
 	// Title and Dir are for people: the family, and the run directory on the coordinator.
 	Title string `json:"title,omitempty"`
 	Dir   string `json:"dir,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/fit-eval/fit/experiment"
@@ -246,7 +249,8 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
+	e := &Executor{}
+	if err := e.putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	cache := &treeCache{dir: filepath.Join(w.dir, "cache")}
@@ -311,8 +315,17 @@ func TestSecretsDoNotTravel(t *testing.T) {
 	})
 	dir, e := w.coordinate(p, output, nil)
 	content := streamFiles(t, filepath.Join(w.dir, "hub", "jetstream"))
-	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {
-		t.Fatalf("%+v", outcome)
+	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{
+		Executor: e,
+		Places:   e.Places,
+		Changed:  e.Changed(),
+	})
+	if err != nil || outcome.Status != experiment.Complete {
+		t.Fatalf("%+v %v", outcome, err)
+	}
+	content = append(content, unpacked(t, w.dial())...)
+	if err := errors.Join(e.Close(), dir.Close()); err != nil {
+		t.Fatal(err)
 	}
 	if values := <-got; values["arm"] != "of-the-worker" || values["task"] != "also-of-the-worker" ||
 		values["plain"] != "plain-value" {
@@ -321,7 +334,8 @@ func TestSecretsDoNotTravel(t *testing.T) {
 	content = append(content, streamFiles(t, filepath.Join(w.dir, "hub", "jetstream"))...)
 	mu.Lock()
 	defer mu.Unlock()
-	if !bytes.Contains(heard.Bytes(), []byte("fit.work.")) || !bytes.Contains(content, []byte("SERVICE_API_KEY")) {
+	if !bytes.Contains(heard.Bytes(), []byte("fit.work.")) || !bytes.Contains(content, []byte("SERVICE_API_KEY")) ||
+		!bytes.Contains(content, []byte("agent.task.md")) {
 		t.Error("the capture is empty, so that nothing was tested")
 	}
 	for what, secret := range map[string]string{
@@ -335,6 +349,43 @@ func TestSecretsDoNotTravel(t *testing.T) {
 			t.Errorf("%s is in the hub's files", what)
 		}
 	}
+}
+
+// unpacked are the contents of all objects of the hub, without their compression.
+func unpacked(t *testing.T, h *Hub) []byte {
+	t.Helper()
+	var all []byte
+	for _, name := range streams(t, h) {
+		bucket, is := strings.CutPrefix(name, "OBJ_")
+		if !is {
+			continue
+		}
+		store, err := h.js.ObjectStore(t.Context(), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := store.List(t.Context())
+		if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			content, err := store.GetBytes(t.Context(), object.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoder, err := zstd.NewReader(bytes.NewReader(content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := io.ReadAll(decoder)
+			decoder.Close()
+			if err == nil { // the description of the experiment is not compressed
+				content = plain
+			}
+			all = append(all, content...)
+		}
+	}
+	return all
 }
 
 // streamFiles are the bytes of all files of the hub's streams.
@@ -367,15 +418,34 @@ func TestAKeyInATaskIsRefused(t *testing.T) {
 	w := newWorld(t)
 	p := w.prepared(1, 1, "a")
 	p.Family.Tasks[0].Prompt = "use sk-my-own-key to log in"
-	_, err := New(t.Context(), Config{
-		Hub:      w.dial(),
-		Prepared: p,
-		Dir:      t.TempDir(),
-		Provider: func(*experiment.Arm) string { return "model" },
-		Secrets:  map[string]string{"OPENAI_API_KEY": "sk-my-own-key"},
-	})
-	if err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") || strings.Contains(err.Error(), "sk-my") {
-		t.Errorf("%v", err)
+	refused := func() {
+		t.Helper()
+		_, err := New(t.Context(), Config{
+			Hub:      w.dial(),
+			Prepared: p,
+			Dir:      t.TempDir(),
+			Provider: func(*experiment.Arm) string { return "model" },
+			Secrets:  map[string]string{"OPENAI_API_KEY": "sk-my-own-key"},
+		})
+		if err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") || strings.Contains(err.Error(), "sk-my") {
+			t.Errorf("%v", err)
+		}
+	}
+	refused()
+	p.Family.Tasks[0].Prompt = ""
+	// in the middle of a large file: what is searched comes in parts
+	content := strings.Repeat("x", 100<<10) + "sk-my-own-key" + strings.Repeat("x", 100<<10)
+	if err := os.WriteFile(filepath.Join(p.Family.Tasks[0].Dir, "notes"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	for at := range 12 { // a value that comes in two parts
+		search := &secretSearch{values: map[string]string{"K": "sk-my-own-key"}}
+		_, _ = search.Write([]byte("text sk-my-own-key"[:at+6]))
+		_, _ = search.Write([]byte("text sk-my-own-key text"[at+6:]))
+		if search.found != "K" {
+			t.Errorf("not found when it is cut after %d", at)
+		}
 	}
 }
 

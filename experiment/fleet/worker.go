@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +85,7 @@ type worker struct {
 // Work makes this process a worker until the context ends or somebody drains it. Attempts under way
 // are cancelled when the context ends, and reported as interrupted.
 func Work(ctx context.Context, cfg WorkerConfig) error {
-	w, unlock, err := newWorker(cfg)
+	w, unlock, err := newWorker(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	return w.leave()
 }
 
-func newWorker(cfg WorkerConfig) (*worker, func(), error) {
+func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	cfg.Slots = max(cfg.Slots, 1)
 	if cfg.Note == nil {
 		cfg.Note = func(string) {}
@@ -150,7 +151,7 @@ func newWorker(cfg WorkerConfig) (*worker, func(), error) {
 		}
 	}
 	slices.Sort(w.about.Env)
-	unlock, err := w.takeName(workerName(cfg.Name, host), cfg.Name != "")
+	unlock, err := w.takeName(ctx, workerName(cfg.Name, host), cfg.Name != "")
 	return w, unlock, err
 }
 
@@ -167,41 +168,89 @@ func workerName(name, host string) string {
 	}, name)
 }
 
-// takeName locks a directory for the worker. A name that somebody gave must be free; the host's
-// gets a number where another worker of this machine has it.
-func (w *worker) takeName(name string, given bool) (func(), error) {
+// errTaken is returned for a name that another worker has.
+var errTaken = errors.New("another worker has this name")
+
+// takeName finds a name for the worker and locks the directory of that name. A name that somebody
+// gave must be free; the host's gets a number where another worker has it.
+func (w *worker) takeName(ctx context.Context, name string, given bool) (func(), error) {
 	for i := 1; i <= 1000; i++ {
 		w.about.Name = name
 		if i > 1 {
 			w.about.Name = fmt.Sprintf("%s-%d", name, i)
 		}
-		w.dir = filepath.Join(w.cfg.Dir, "workers", w.about.Name)
-		if err := os.MkdirAll(w.dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the worker's directory: %w", err)
-		}
-		file, err := os.OpenFile(filepath.Join(w.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
+		file, err := w.lockName(ctx)
+		switch {
+		case err == nil:
+			return func() { _ = file.Close() }, nil
+		case !errors.Is(err, errTaken):
 			return nil, err
-		}
-		err = jsonlines.Lock(file)
-		if err == nil {
-			// what an earlier process left belongs to attempts that are over
-			if err = local.RemoveAll(filepath.Join(w.dir, "attempts")); err == nil {
-				err = os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)
-			}
-			if err == nil {
-				return func() { _ = file.Close() }, nil
-			}
-		}
-		_ = file.Close()
-		if !errors.Is(err, jsonlines.ErrLocked) {
-			return nil, err
-		}
-		if given {
-			return nil, fmt.Errorf("another worker of this machine is called %s; give another --name", name)
+		case given:
+			return nil, fmt.Errorf("another worker of the fleet is called %s; give another --name", name)
 		}
 	}
-	return nil, errors.New("this machine has a thousand workers")
+	return nil, errors.New("the fleet has a thousand workers of this host's name; give a --name")
+}
+
+// lockName takes the name that the worker has now, if it is free on this machine and in the fleet.
+func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
+	w.dir = filepath.Join(w.cfg.Dir, "workers", w.about.Name)
+	if err := os.MkdirAll(w.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the worker's directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(w.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	if err := jsonlines.Lock(file); errors.Is(err, jsonlines.ErrLocked) {
+		return nil, errTaken
+	} else if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, 64))
+	if err != nil {
+		return nil, err
+	}
+	if w.about.ID = string(content); !isNonce(w.about.ID) {
+		w.about.ID = newNonce()
+		if _, err := file.WriteAt([]byte(w.about.ID), 0); err != nil {
+			return nil, fmt.Errorf("keep the worker's id: %w", err)
+		}
+	}
+	if err := w.checkName(ctx); err != nil {
+		return nil, err
+	}
+	// what an earlier process left belongs to attempts that are over
+	if err := local.RemoveAll(filepath.Join(w.dir, "attempts")); err != nil {
+		return nil, err
+	}
+	return file, os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)
+}
+
+// checkName makes sure that no worker of another directory or machine has the name. What an earlier
+// process of this directory announced is no hindrance.
+func (w *worker) checkName(ctx context.Context) error {
+	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
+	if err != nil {
+		return err
+	}
+	entry, err := kv.Get(ctx, w.about.Name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var other Worker
+	if json.Unmarshal(entry.Value(), &other) == nil && other.ID != w.about.ID {
+		return errTaken
+	}
+	return nil
 }
 
 // announce puts what the worker is and does where others see it.

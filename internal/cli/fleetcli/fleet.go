@@ -138,6 +138,9 @@ func prepareCluster(ctx context.Context, con *console.Console, url string, lease
 	return nil
 }
 
+// maxSlots bounds the cells of a worker: coordinators publish as many as there are slots.
+const maxSlots = 1000
+
 func newWork(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := experimentcli.WorkerOptions{}
 	slots := console.Count{Value: 1, Min: 1}
@@ -153,6 +156,9 @@ machine's environment. A worker that loses the hub for longer than the lease of 
   FIT_FLEET=fit://TOKEN@hub:4222?cert=FINGERPRINT fit fleet work --label gpu,eu`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slots.Value > maxSlots {
+				return console.Usagef("--slots %d: want at most %d; start more workers", slots.Value, maxSlots)
+			}
 			url, err := hubURL(con, cmp.Or(append(args, "")...))
 			if err != nil {
 				return err

@@ -142,6 +142,8 @@ cells under way finish. Providers are listed by fit fleet status.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
 			switch {
+			case strings.TrimSpace(args[0]) == "":
+				return console.Usagef("cap: which provider? fit fleet status lists them")
 			case args[1] == "off":
 				n = -1
 			case err != nil || n < 1:

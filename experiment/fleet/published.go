@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// How long the hub keeps a tree that no experiment needs, and at which age one that is needed again
+// is stored anew, so that nobody removes it at that moment.
+const (
+	treeLife    = 7 * 24 * time.Hour
+	treeRefresh = treeLife - 24*time.Hour
+)
+
+// publishTrees stores the trees of the experiment where they are missing, and removes old ones that
+// nobody needs.
+func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
+	store, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
+	if err != nil {
+		return err
+	}
+	e.trees = nil
+	for _, r := range roots {
+		if err := e.putRoot(ctx, store, r); err != nil {
+			return fmt.Errorf("%s: %w", r.path, err)
+		}
+		e.trees = append(e.trees, r.hash)
+	}
+	slices.Sort(e.trees)
+	if err := e.pruneTrees(ctx, store, time.Now().Add(-treeLife)); err != nil && ctx.Err() == nil {
+		e.cfg.Note(fmt.Sprintf("old trees stay on the hub: %v", err))
+	}
+	return nil
+}
+
+// putRoot stores a tree unless it is there.
+func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r root) error {
+	info, err := store.GetInfo(ctx, r.hash)
+	if err == nil && time.Since(info.ModTime) < treeRefresh {
+		return nil
+	} else if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return err
+	}
+	search := &secretSearch{values: e.cfg.Secrets}
+	if err := writeTar(search, r.path, r.skip); err != nil {
+		return err
+	}
+	if search.found != "" {
+		return fmt.Errorf("its files hold the value of %s, which would travel; keep it in the environment of the "+
+			"workers", search.found)
+	}
+	hash, err := putTree(ctx, store, r.hash, r.path, r.skip)
+	if err == nil && hash != r.hash {
+		err = errors.Join(errors.New("it changed while it was read"), store.Delete(ctx, r.hash))
+	}
+	return err
+}
+
+// pruneTrees removes trees that were stored before a time and that no experiment needs.
+func (e *Executor) pruneTrees(ctx context.Context, store jetstream.ObjectStore, before time.Time) error {
+	stored, err := store.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pools, err := e.cfg.Hub.pools(ctx)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for _, hash := range e.trees {
+		needed[hash] = true
+	}
+	for i := range pools {
+		for _, hash := range pools[i].Trees {
+			needed[hash] = true
+		}
+	}
+	for _, tree := range stored {
+		if needed[tree.Name] || !tree.ModTime.Before(before) {
+			continue
+		}
+		if err := store.Delete(ctx, tree.Name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// minSecret is the length from which on a value is looked for.
+const minSecret = 6
+
+// secretSearch looks for values in what is written to it.
+type secretSearch struct {
+	values map[string]string // by name
+	found  string            // the name of one that was there
+	tail   []byte            // of what was written: a value may be in two parts
+}
+
+var _ io.Writer = (*secretSearch)(nil)
+
+// Write implements io.Writer.
+func (s *secretSearch) Write(p []byte) (int, error) {
+	if s.found != "" {
+		return len(p), nil
+	}
+	text := append(s.tail, p...)
+	longest := 0
+	for _, name := range slices.Sorted(maps.Keys(s.values)) {
+		value := s.values[name]
+		if len(value) < minSecret {
+			continue
+		}
+		longest = max(longest, len(value))
+		if bytes.Contains(text, []byte(value)) {
+			s.found = name
+			return len(p), nil
+		}
+	}
+	s.tail = slices.Clone(text[max(0, len(text)-max(longest-1, 0)):])
+	return len(p), nil
+}
