@@ -10,11 +10,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // TestFilesThatAreNone: a pipe, a link or a directory where a file should be is named, nothing
@@ -178,5 +182,30 @@ func TestAPageThatGoesAwayWhileATraceIsUnpacked(t *testing.T) {
 	}
 	if _, err := files.open(t.Context(), path, info); err != nil {
 		t.Errorf("the next one gets %v", err)
+	}
+}
+
+// TestLabelsAreInNoOrder: where a run stands in the directory does not say when it is shown.
+func TestLabelsAreInNoOrder(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	if err := versustest.Judge(t.Context(), dir, versus.Options{}, 1); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, dir)
+	address := "/api/experiments/" + p.list()[0].ID + "/labels?dimension=correctness&skip="
+	var skipped []string
+	for range 6 {
+		var answer labelsAnswer
+		p.read(address+strings.Join(skipped, ","), &answer)
+		skipped = append(skipped, answer.Item.Item)
+	}
+	if !slices.IsSorted(skipped) {
+		t.Errorf("the order is not that of the names: %v", skipped)
+	}
+	other := open(t, dir) // another start, another order
+	var answer labelsAnswer
+	other.read(address, &answer)
+	if answer.Item.Item == skipped[0] {
+		t.Errorf("the name of a run is the same after every start: %s", skipped[0])
 	}
 }

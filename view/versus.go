@@ -118,9 +118,6 @@ type labelsAnswer struct {
 	Item       *blindItem `json:"item"`
 }
 
-// labelSeed decides the order in which runs are shown, as that of calibrate label does.
-const labelSeed = 1
-
 func (s *Server) labels(r *http.Request) (any, error) {
 	judgement, err := s.judgement(r)
 	if err != nil {
@@ -177,7 +174,9 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 				continue
 			}
 			one.Left++
-			if name == dimension && answer.Item == nil && !slices.Contains(skip, id) {
+			// The order of the names, which nobody can foresee: that of the directory tells whose run it is.
+			first := answer.Item == nil || id < answer.Item.Item
+			if name == dimension && first && !slices.Contains(skip, id) {
 				answer.Item = &blindItem{Item: id, Evidence: item.Evidence, Question: item.Question}
 			}
 		}
@@ -188,7 +187,7 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 
 // unlabelled returns a run to be labelled, unless it has its label.
 func unlabelled(judgement *versus.Judgement, i int, dimension string) (judge.Item, bool) {
-	return judgement.Labels.Next(judgement.Subjects[i:i+1], judgement.Settings, dimension, labelSeed)
+	return judgement.Labels.Next(judgement.Subjects[i:i+1], judgement.Settings, dimension, 0)
 }
 
 // blindID names a run without saying which it is.

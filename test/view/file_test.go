@@ -31,6 +31,17 @@ func TestExportedFile(t *testing.T) {
 	}
 }
 
+func TestExportedComparison(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), demoDirectory(t)
+	path := exported(t, "benchmark", "compare", dir+":before", dir+":after", "--format", "html")
+	var want comparison
+	answerOf(t, &want, "benchmark", "compare", dir+":before", dir+":after", "--format", "json")
+	b.run(t, "compareFile", map[string]any{
+		"path": path, "tasks": 12, "cells": 24, "texts": []string{"all tasks", points(want.Decision.Effect, 1)},
+	})
+}
+
 func TestExportedTrace(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)

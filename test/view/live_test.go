@@ -3,9 +3,12 @@ package view
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,6 +37,46 @@ func TestRunningExperiment(t *testing.T) {
 		t.Errorf("the button reads %q, and the server answers %q", said[0], said[1])
 	}
 	b.run(t, "liveExperiment", map[string]any{"url": url})
+}
+
+// A cell whose model does not answer runs until it is cancelled; its page puts it back.
+func TestRunningCellIsCancelledAndRequeued(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), filepath.Join(t.TempDir(), "stuck")
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer silent.Close()
+	family := filepath.Join(filepath.Dir(demoDirectory(t)), "family")
+	cmd := fitCommand(t, "benchmark", "run", "--family", family, "--runs", "1", "--no-probe", "--concurrency", "1",
+		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", silent.URL, "--output", dir)
+	cmd.Env = append(os.Environ(), "ANTHROPIC_API_KEY=none")
+	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}()
+	waitFor(t, func() bool {
+		_, err := os.Lstat(filepath.Join(dir, "control.sock"))
+		return err == nil
+	})
+	name := decode[string](t, b.run(t, "cancelRunning", map[string]any{
+		"url": serve(t, dir), "allow": []string{"409"}, // one arm has nothing to be compared with
+	}))
+	var answer struct {
+		Status struct {
+			Cancelled, Queued int
+			Running           []struct{ Task string }
+		}
+	}
+	answerOf(t, &answer, "benchmark", "ctl", dir, "--format", "json")
+	if answer.Status.Cancelled != 0 || answer.Status.Queued != 11 || strings.HasPrefix(name, answer.Status.Running[0].Task+",") {
+		t.Errorf("%s was cancelled and requeued, and ctl says %+v", name, answer.Status)
+	}
 }
 
 // A trace that is being written grows on the page without moving what is read.

@@ -74,8 +74,8 @@ var judged = sync.OnceValues(func() (string, error) {
 func writeJudged(dir string) error {
 	contest := versustest.Directory{
 		Arms: []versustest.Arm{
-			{Name: "before", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: "gives-up"},
-			{Name: "after", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: versustest.Solves},
+			{Name: "plum", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: "gives-up"},
+			{Name: "quince", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: versustest.Solves},
 		},
 		Tasks:     12,
 		Runs:      2,

@@ -149,6 +149,25 @@ func TestHeadToHead(t *testing.T) {
 	}
 }
 
+// Labelling changes labels.yaml, and says neither who did the work nor what judges think of it.
+func TestBlindLabels(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), filepath.Join(t.TempDir(), "judged")
+	if err := writeJudged(dir); err != nil {
+		t.Fatal(err)
+	}
+	counted := decode[string](t, b.run(t, "labels", map[string]any{
+		"url": serve(t, dir), "secrets": []string{"plum", "quince", "claude", "sonnet"},
+	}))
+	if !strings.HasPrefix(counted, "correctness: 2 pass, 1 fail, 45 left") {
+		t.Errorf("after three labels the page counts %q", counted)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "labels.yaml"))
+	if err != nil || strings.Count(string(content), "dimension: correctness, human: ") != 3 {
+		t.Errorf("labels.yaml: %s %v", content, err)
+	}
+}
+
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)

@@ -36,7 +36,7 @@ func (c *conversation) says(blocks ...map[string]any) {
 func (c *conversation) text(text string) { c.says(map[string]any{"type": "text", "text": text}) }
 
 // call is a tool call and its result: two entries.
-func (c *conversation) call(tool string, input map[string]any, result string, failed bool) {
+func (c *conversation) call(tool string, input map[string]any, result any, failed bool) {
 	c.calls++
 	id := fmt.Sprintf("toolu_%d", c.calls)
 	c.says(map[string]any{"type": "tool_use", "id": id, "name": tool, "input": input})
@@ -74,6 +74,25 @@ func TestTrace(t *testing.T) {
 	const one = "1 of 183 entries"
 	b.run(t, "filters", map[string]any{"url": url, "tool": "Read", "shown": one, "errors": one})
 	b.run(t, "permalink", map[string]any{"url": url, "at": 100, "text": "step 33 of the plan"})
+}
+
+// An image that is none, and one that may hold a script, are not shown as images.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	b := chromium(t)
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	image := func(kind, data string) map[string]any {
+		return map[string]any{
+			"type": "image", "source": map[string]any{"type": "base64", "media_type": kind, "data": data},
+		}
+	}
+	c := begin()
+	c.says(image("image/png", pixel))
+	c.call("Read", map[string]any{"file_path": "a.png"}, []any{
+		image("image/png", pixel), image("image/svg+xml", "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+"),
+		map[string]any{"type": "text", "text": "beside the image"},
+	}, false)
+	b.run(t, "images", map[string]any{"url": serve(t, c.save(t)), "shown": 2, "text": "beside the image"})
 }
 
 // What an agent writes is text, whatever it looks like.

@@ -1,5 +1,5 @@
 // Pages of what is still running.
-import { check, firstExperiment, open, reads } from "./common.mjs";
+import { accessible, check, firstExperiment, open, reads } from "./common.mjs";
 
 /** The page of a running experiment changes by itself; returns the numbers it went through. */
 export async function liveExperiment(page, args) {
@@ -36,4 +36,26 @@ export async function control(page, args) {
   await page.getByRole("button", { name: "resume" }).click();
   await page.waitForSelector("button:text-is('pause')");
   return [name, said];
+}
+
+/** A running cell is cancelled, and put back into the queue from its own page. */
+export async function cancelRunning(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await open(page, args, "#/x/" + id);
+  const row = page.locator(".running-cells tbody tr").first();
+  await row.waitFor();
+  await accessible(page, "a running experiment");
+  const name = (await row.getByRole("button").getAttribute("aria-label")).replace("cancel ", "");
+  await row.getByRole("button").click();
+  await reads(page, "is stopped");
+  await page.evaluate((to) => (location.hash = to), await row.locator("a").evaluate((a, [id, name]) => {
+    const [task, arm, run] = name.split(", ");
+    return `#/x/${id}/${task}/${arm}/${run.replace("run ", "")}`;
+  }, [id, name]));
+  const requeue = page.getByRole("button", { name: "requeue " + name });
+  await requeue.click();
+  await reads(page, "is next in the queue");
+  await page.getByRole("button", { name: "cancel " + name }).waitFor();
+  return name;
 }

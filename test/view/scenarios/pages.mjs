@@ -130,6 +130,29 @@ export async function headToHead(page, args) {
   return page.locator("main").innerText();
 }
 
+/** Labelling is blind: the page names neither the arms nor the judges, and every key labels one run. */
+export async function labels(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.evaluate((to) => (location.hash = to), "#/versus/" + id);
+  await page.getByRole("link", { name: "Label runs, blind" }).click();
+  const evidence = page.locator(".evidence-text");
+  const option = page.locator("select option").first();
+  const seen = [];
+  for (const key of ["p", "f", "s", "p"]) {
+    await evidence.waitFor();
+    const [before, count] = [await evidence.innerText(), await option.innerText()];
+    const text = (await page.locator("main").innerText()).toLowerCase();
+    for (const word of args.secrets) check(!text.includes(word), `the page says ${word}: ${text}`);
+    if (!seen.length) await accessible(page, "the labels");
+    seen.push(await page.locator("h1").innerText());
+    await page.keyboard.press(key);
+    if (key === "s") await page.waitForFunction((old) => (document.querySelector(".evidence-text")?.innerText ?? old) !== old, before);
+    else await page.waitForFunction((old) => (document.querySelector("select option")?.innerText ?? old) !== old, count);
+  }
+  return option.innerText();
+}
+
 /** What a page says, for directories that are empty or damaged. */
 export async function says(page, args) {
   await open(page, args, args.hash);

@@ -52,6 +52,19 @@ export async function permalink(page, args) {
   await reads(page, "copied");
   const copied = await page.evaluate(() => navigator.clipboard.readText());
   check(copied.includes(args.text), "Markdown: " + copied);
+  const served = await page.evaluate(async ([id, at]) => (await fetch(`/api/trace/markdown?trace=${id}&n=${at}`)).text(), [hash.split("/trace/")[1], args.at]);
+  equal(copied, served, "what is copied and what the endpoint says");
+}
+
+/** Images are shown, of the kinds that cannot hold a script, and only those. */
+export async function images(page, args) {
+  await openTrace(page, args);
+  const folds = page.locator(".entry details:not([open]) > summary");
+  while (await folds.count()) await folds.first().click();
+  await page.waitForFunction((n) => [...document.querySelectorAll("img.picture")].filter((i) => i.complete && i.naturalWidth === 1).length === n, args.shown);
+  equal(await page.locator("img.picture").count(), args.shown, "images on the page");
+  await reads(page, args.text);
+  await accessible(page, "a trace with images");
 }
 
 /** A trace that grows: nothing moves, a pill says how many are new, and it leads to them. */
@@ -147,6 +160,16 @@ export async function file(page, args) {
   check(wide <= 1, `the page is ${wide} pixels wider than a phone`);
   const pdf = await page.pdf({ format: "A4" });
   return pdf.length;
+}
+
+/** Two run directories compared, as one file: the decision and every cell, without transcripts. */
+export async function compareFile(page, args) {
+  await page.goto("file://" + args.path);
+  await page.waitForSelector("table.grid tbody tr");
+  for (const text of args.texts) await reads(page, text);
+  equal(await page.locator("table.grid tbody tr").count(), args.tasks, "tasks");
+  equal(await page.locator(".grid .marks a").count(), args.cells, "cells");
+  await accessible(page, "the exported comparison");
 }
 
 /** The exported trace, opened from disk. */

@@ -13,6 +13,13 @@ interface Labels {
   item: { item: string; evidence: string; question: string } | null;
 }
 
+/** The question that a judge is asked, and what it is told about answering. */
+function split(text: string): [string, string] {
+  const plain = text.replace(/^#+ *question:?/i, "").trim();
+  const end = plain.indexOf("?") + 1;
+  return [plain.slice(0, end || plain.length).trim(), end ? plain.slice(end).trim() : ""];
+}
+
 export function LabelsPage(props: { id: string }): JSX.Element {
   const dimension = place.value.query.get("dimension") ?? "correctness";
   const path = `experiments/${encodeURIComponent(props.id)}/labels`;
@@ -23,6 +30,7 @@ export function LabelsPage(props: { id: string }): JSX.Element {
   const here = dimension + "\n" + skipped.join(",");
   const data = after?.for === here ? after.data : loaded.data;
   const item = data?.item ?? null;
+  const [question, guide] = split(item?.question ?? "");
   async function label(pass: boolean): Promise<void> {
     if (!item) return;
     try {
@@ -63,7 +71,8 @@ export function LabelsPage(props: { id: string }): JSX.Element {
         )}
         {item && (
           <>
-            <h1 class="sentence">{visible(item.question)}</h1>
+            <h1 class="sentence">{visible(question)}</h1>
+            <p class="soft guide">{visible(guide)}</p>
             <div class="tools label-buttons">
               <button type="button" onClick={() => void label(true)}>
                 passes <kbd>p</kbd>
