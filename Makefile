@@ -69,6 +69,7 @@ soak:
 	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run Killed -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers -count=1 -timeout 30m -run Killed -v
+	FIT_SOAK=1 $(GO) test ./test/fleet -count=1 -timeout 30m -run InTrouble -v
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -149,6 +150,12 @@ bench-container:
 # A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
 bench-workspace:
 	FIT_BENCH=1 $(GO) test ./workspace -run '^TestPrepareBesideGit$$' -count=1 -v
+
+# A fleet beside a local run, 10,000 cells in its queue, and 200 workers with instant cells.
+.PHONY: bench-fleet
+bench-fleet:
+	FIT_BENCH=1 $(GO) test ./test/fleet -run '^TestOverheadBeyondLocal$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./experiment/fleet -run '^Test(TwoHundredWorkers|TenThousandCells)$$' -count=1 -timeout 20m -v
 
 # The gateway beside direct connections: 50 streams, what it adds to an event, to memory and to a run.
 bench-gateway: build

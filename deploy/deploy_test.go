@@ -20,7 +20,7 @@ func checker(t *testing.T) func(files ...string) (string, error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "check")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = "check"
+	build.Dir = filepath.Join("testdata", "check")
 	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -101,7 +101,7 @@ func files(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "check") {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "testdata") {
 			return err
 		}
 		content, err := os.ReadFile(path)
