@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -126,7 +127,7 @@ var gitSettings = []string{
 // that a repository names.
 func gitEnvironment() map[string]string {
 	return map[string]string{
-		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_TERMINAL_PROMPT": "0",
+		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": sandbox.NoGitConfig, "GIT_TERMINAL_PROMPT": "0",
 		"GIT_CONFIG_COUNT": "5",
 		"GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false",
 		"GIT_CONFIG_KEY_1": "core.hooksPath", "GIT_CONFIG_VALUE_1": os.DevNull,

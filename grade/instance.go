@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/patch"
+	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -194,10 +196,14 @@ func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, brok
 		if err != nil {
 			return nil, "", fmt.Errorf("copy the base: %w", err)
 		}
+		place, err := g.testbed(copied)
+		if err != nil {
+			return nil, "", errors.Join(err, copied.Remove())
+		}
 		done, err := g.run(ctx, program{
 			argv:    argv,
 			dir:     copied.Dir,
-			place:   g.Source.Grader(copied),
+			place:   place,
 			env:     gitEnvironment(),
 			stdin:   []byte(text),
 			timeout: defaultTimeout,
@@ -237,10 +243,14 @@ func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken 
 	if len(names) == 0 || strings.Contains(n.EvalScript, strings.TrimSpace(n.TestPatch)) {
 		return "", nil
 	}
+	place, err := g.testbed(copied)
+	if err != nil {
+		return "", err
+	}
 	done, err := g.run(ctx, program{
 		argv:    []string{"git", "apply", "--whitespace=nowarn", "-"},
 		dir:     copied.Dir,
-		place:   g.Source.Grader(copied),
+		place:   place,
 		env:     gitEnvironment(),
 		stdin:   []byte(strings.TrimRight(n.TestPatch, "\n") + "\n"),
 		timeout: defaultTimeout,
@@ -249,6 +259,15 @@ func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken 
 		broken = "the test patch does not apply: " + done.stderr.last(maxMessage)
 	}
 	return broken, err
+}
+
+// testbed is where the tests of a copy run, and where its patch is applied.
+func (g *grading) testbed(copied *workspace.Copy) (workspace.Place, error) {
+	place := g.Source.Grader(copied)
+	if place.Isolation.Container == nil && !place.Isolation.Isolates() {
+		return place, errors.New("a task of SWE-bench needs a sandbox, which shows its repository at " + task.Testbed)
+	}
+	return place, nil
 }
 
 // markerLine is a line of a script that does nothing but print a marker.
@@ -268,7 +287,10 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 		}
 		return "fit_test_status=$?; echo; echo " + nonce + " end $fit_test_status\n" + line
 	})
-	place := g.Source.Grader(copied)
+	place, err := g.testbed(copied)
+	if err != nil {
+		return err
+	}
 	argv, shell, err := g.guardShell([]string{"bash", "-c", evalShell}, copied.Dir, place)
 	if err != nil {
 		return fmt.Errorf("shell of the tests: %w", err)
@@ -278,7 +300,7 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 		argv:     argv,
 		dir:      copied.Dir,
 		place:    place,
-		env:      instanceEnvironment(),
+		env:      instanceEnvironment(copied.Home),
 		stdin:    []byte(script),
 		timeout:  n.Timeout,
 		readable: visible(shell),
@@ -326,10 +348,11 @@ func between(log []byte, nonce string, status *int) (tests []byte, ended bool) {
 	return rest, false
 }
 
-// instanceEnvironment lets scripts use git on files of somebody else.
-func instanceEnvironment() map[string]string {
+// instanceEnvironment lets scripts use git on files of somebody else, and set it up for themselves.
+func instanceEnvironment(home string) map[string]string {
 	return map[string]string{
-		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
+		"GIT_CONFIG_GLOBAL": filepath.Join(home, ".gitconfig"),
+		"GIT_CONFIG_COUNT":  "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
 		"GIT_TERMINAL_PROMPT": "0",
 	}
 }

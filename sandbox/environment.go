@@ -31,6 +31,11 @@ var inherited = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
+// NoGitConfig is what git is told to read in place of the user's settings. It cannot exist, and
+// nobody can make it: git config --global puts a new file in the place of the old one, and as root
+// that would be the machine's /dev/null.
+const NoGitConfig = "/dev/null/none"
+
 // fixed are the variables that have the same value in every child, so that runs can
 // be compared and git neither reads the user's settings nor asks a question.
 var fixed = map[string]string{
@@ -38,7 +43,7 @@ var fixed = map[string]string{
 	"TERM":                "dumb",
 	"CI":                  "1",
 	"NO_COLOR":            "1",
-	"GIT_CONFIG_GLOBAL":   "/dev/null",
+	"GIT_CONFIG_GLOBAL":   NoGitConfig,
 	"GIT_CONFIG_NOSYSTEM": "1",
 	"GIT_TERMINAL_PROMPT": "0",
 	"GIT_AUTHOR_NAME":     "fit",

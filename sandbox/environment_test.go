@@ -21,7 +21,7 @@ func TestEnvironmentHoldsOnlyWhatIsListed(t *testing.T) {
 	want := []string{
 		"CI=1", "EVAL_RUN_ID=r1", "GIT_AUTHOR_EMAIL=fit@localhost", "GIT_AUTHOR_NAME=fit",
 		"GIT_COMMITTER_EMAIL=fit@localhost", "GIT_COMMITTER_NAME=fit",
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_CONFIG_GLOBAL=/dev/null/none", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
 		"HOME=/home/u", "LANG=C.UTF-8", "NO_COLOR=1", "PATH=/bin", "TERM=dumb", "TMPDIR=/cell/tmp",
 		"TZ=UTC", "https_proxy=http://p:1",
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -335,17 +336,29 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *
 	return record, nil
 }
 
+// openOutput opens what is written to.
+func (g *grader) openOutput() (io.WriteCloser, error) {
+	if g.opts.output == "" {
+		return nopCloser{g.con.Stdout}, nil
+	}
+	file, err := os.Create(g.con.Path(g.opts.output))
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, fmt.Errorf("--output: %w", err))
+	}
+	return file, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
 // print writes one line of JSON per graded run.
 func (g *grader) print(records []gradeRecord) error {
-	out := g.con.Stdout
-	if g.opts.output != "" {
-		file, err := os.Create(g.con.Path(g.opts.output))
-		if err != nil {
-			return console.Exit(console.ExitUsage, fmt.Errorf("--output: %w", err))
-		}
-		defer file.Close()
-		out = file
+	out, err := g.openOutput()
+	if err != nil {
+		return err
 	}
+	defer out.Close()
 	for _, record := range records {
 		line, err := json.Marshal(record)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -63,6 +65,11 @@ func (g *grader) predictions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	out, err := g.openOutput() // before the work of hours, which a mistake in a name must not lose
+	if err != nil {
+		return err
+	}
+	defer out.Close()
 	made := newPredictionsReport(g.family, all)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
@@ -73,8 +80,14 @@ func (g *grader) predictions(ctx context.Context) error {
 		group.Go(func() error {
 			began := time.Now()
 			result, err := g.gradePrediction(ctx, i, tasks[i], p)
-			if err != nil {
-				return fmt.Errorf("prediction for %s: %w", p.InstanceID, err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil { // what prevented this one need not prevent the others
+				result = grade.Result{
+					Grade:    grade.Grade{Verdict: ledger.Error},
+					Instance: &grade.InstanceReport{PatchExists: true, InfraFailure: true, Error: err.Error()},
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -92,7 +105,7 @@ func (g *grader) predictions(ctx context.Context) error {
 		return err
 	}
 	made.conclude()
-	if err := g.writeReport(made); err != nil {
+	if err := g.writeReport(out, made); err != nil {
 		return err
 	}
 	if unsettled > 0 {
@@ -130,6 +143,10 @@ func (g *grader) predicted(ctx context.Context, all []prediction) ([]*task.Task,
 		if len(problems) == 5 {
 			break
 		}
+	}
+	if g.opts.isolation.Kind() == sandbox.IsolationNone {
+		problems = append(problems, errors.New("predictions are patches of strangers: they are graded in a sandbox, "+
+			"which also shows the repository at "+task.Testbed))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -260,16 +277,7 @@ func (r *predictionsReport) conclude() {
 	r.Infra, r.Ambiguous = len(r.InfraIDs), len(r.AmbiguousIDs)
 }
 
-func (g *grader) writeReport(made *predictionsReport) error {
-	out := g.con.Stdout
-	if g.opts.output != "" {
-		file, err := os.Create(g.con.Path(g.opts.output))
-		if err != nil {
-			return console.Exit(console.ExitUsage, fmt.Errorf("--output: %w", err))
-		}
-		defer file.Close()
-		out = file
-	}
+func (g *grader) writeReport(out io.Writer, made *predictionsReport) error {
 	if err := jsonenc.WriteIndented(out, made); err != nil {
 		return err
 	}

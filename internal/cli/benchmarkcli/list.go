@@ -120,7 +120,7 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 			ID:       t.ID,
 			Checks:   t.Settings.Checks,
 			Judge:    t.JudgeTemplate != "",
-			Solution: t.Solution != "",
+			Solution: t.HasSolution(),
 			Tags:     t.Settings.Tags,
 			Cluster:  t.Settings.Cluster,
 			Visible:  t.Digest.Visible,

@@ -49,6 +49,7 @@ func readPredictions(con *console.Console, name string) ([]prediction, error) {
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, fmt.Errorf("--predictions: %w", err))
 	}
+	content = bytes.TrimPrefix(content, []byte("\uFEFF"))
 	r := &predictionReader{name: name, seen: map[string]int{}}
 	if strings.EqualFold(filepath.Ext(name), ".json") {
 		err = r.document(content)
