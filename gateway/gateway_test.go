@@ -307,16 +307,21 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 	}
 }
 
-// slowListener accepts until it is told to, also when it is closed.
-type slowListener struct {
+// closedListener was closed by its owner, and whoever accepts notices only when it is closed again.
+type closedListener struct {
 	net.Listener
 	accepting, end chan struct{}
 }
 
-func (l slowListener) Accept() (net.Conn, error) {
+func (l closedListener) Accept() (net.Conn, error) {
 	close(l.accepting)
 	<-l.end
 	return nil, net.ErrClosed
+}
+
+func (l closedListener) Close() error {
+	close(l.end)
+	return l.Listener.Close()
 }
 
 // The network of a container closes the listener; the server may not have noticed yet.
@@ -326,17 +331,16 @@ func TestASeatIsLeftWhoseListenerIsClosedAlready(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := slowListener{listener, make(chan struct{}), make(chan struct{})}
-	served := make(chan error, 1)
-	go func() { served <- h.seat.Serve(slow) }()
-	<-slow.accepting
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
+	closed := closedListener{listener, make(chan struct{}), make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- h.seat.Serve(closed) }()
+	<-closed.accepting
 	if err := h.seat.Leave(); err != nil {
 		t.Error(err)
 	}
-	close(slow.end)
 	<-served
 }
 
