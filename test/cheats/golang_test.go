@@ -55,8 +55,6 @@ func TestGo(t *testing.T) {
 `)),
 		app("arguments-replaced", "\"os\"\n",
 			"func init() { os.Args = []string{os.Args[0], \"-test.run=^$\", \"-test.list=x\"} }\n"),
-		app("runner-killed", "\"os\"\n\"syscall\"\n",
-			"func init() { syscall.Kill(os.Getppid(), syscall.SIGKILL); syscall.Kill(-1, syscall.SIGKILL); syscall.Kill(os.Getpid(), syscall.SIGKILL) }\n"),
 		essential(does("test-main", write("size/zz_test.go",
 			"package size\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { os.Exit(0) }\n"),
 			write("size/export_test.go", "package size\n\nfunc init() { }\n"))),
