@@ -139,7 +139,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even where the task gives it more")
-	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal (default 10s)")
+	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors (default 3)")
 	flags.Var(
 		&o.breakAfter,

@@ -55,7 +55,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.model, "model", "", "model of all agents (default: each agent's own)")
 	flags.StringVar(&o.modelURL, "model-url", "",
 		"URL of the model, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
-	flags.Var(&o.runs, "runs", "runs of every task with every agent (default 1)")
+	flags.Var(&o.runs, "runs", "runs of every task with every agent")
 	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
 		"quick but leaky: agents can read the repository's history and what others commit")
 	o.isolation.Register(flags)
