@@ -49,6 +49,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refused.answer(w, to.protocol)
 		return
 	}
+	d.gateway.open.belongs(r, seat)
 	newExchange(seat, to, r).serve(w)
 }
 

@@ -61,6 +61,7 @@ type Gateway struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	serving sync.WaitGroup // listeners and calls
+	open    connections
 
 	mu     sync.Mutex
 	closed bool
@@ -150,13 +151,15 @@ func newTransport() *http.Transport {
 
 // newServer makes the server of one listener. With a seat, only the token of that seat is valid.
 func (g *Gateway) newServer(only *Seat) *http.Server {
-	return &http.Server{
+	server := &http.Server{
 		Handler:           &door{gateway: g, only: only},
 		ReadHeaderTimeout: readHeaderTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong, they are told
 		BaseContext:       func(net.Listener) context.Context { return g.ctx },
 	}
+	g.open.watch(server, only)
+	return server
 }
 
 // URL is the gateway's address on the loopback interface.
