@@ -81,10 +81,10 @@ web:
 	npm run --prefix view/web check
 	npm run --prefix view/web build
 
-# A trace of one gigabyte in Chromium: first paint, a jump to its end, the heap.
+# In Chromium: a trace of one gigabyte, one of 100,000 turns, a grid of 5,000 cells; first paint, jumps, the heap. And 500 cells in one file.
 .PHONY: bench-view
 bench-view:
-	FIT_BENCH=1 $(GO) test ./test/view -run '^TestGigabyte$$' -count=1 -timeout 10m -v
+	FIT_BENCH=1 $(GO) test ./test/view -run '^Test(Gigabyte|LargeGrid|LongTrace)$$' -count=1 -timeout 10m -v
 
 # The pictures of docs/, drawn from the demo in Chromium. Look at each before you commit it.
 pictures:

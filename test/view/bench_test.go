@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is
@@ -26,6 +28,50 @@ func TestGigabyte(t *testing.T) {
 	if got.Ms > 1000 || got.Jump > 500 || got.Heap > 200<<20 {
 		t.Error("bounds: first paint 1000 ms, jump 500 ms, heap 200 MB")
 	}
+}
+
+// TestLargeGrid holds the bound of 5,000 cells, and that of 500 cells in one file: make bench-view.
+func TestLargeGrid(t *testing.T) {
+	if os.Getenv("FIT_BENCH") == "" {
+		t.Skip("benchmarks run with make bench-view (FIT_BENCH=1)")
+	}
+	b := chromium(t)
+	large := grid(t, 500, 5)
+	got := decode[struct{ Ms, Rows, Heap int }](t, b.run(t, "benchGrid", map[string]any{
+		"url": serve(t, large), "timeout": 60_000, "tasks": 500,
+	}))
+	t.Logf("5,000 cells: first paint %d ms, %d rows drawn, heap %d MB", got.Ms, got.Rows, got.Heap>>20)
+	if got.Ms > 1000 {
+		t.Error("bound: first paint 1000 ms")
+	}
+	path := exported(t, "benchmark", "report", "--input", grid(t, 50, 5), "--format", "html")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("500 cells in one file: %d KB", info.Size()>>10)
+	if info.Size() >= 2<<20 {
+		t.Error("bound: 2 MB")
+	}
+}
+
+// grid writes a run directory of two arms.
+func grid(t *testing.T, tasks, runs int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "grid")
+	large := versustest.Directory{
+		Arms: []versustest.Arm{
+			{Name: "before", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: "gives-up"},
+			{Name: "after", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: versustest.Solves},
+		},
+		Tasks:     tasks,
+		Runs:      runs,
+		Workspace: "export",
+	}
+	if err := large.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // gigabyte writes a trace of that size and returns how many entries it has.

@@ -128,12 +128,16 @@ func TestLongLine(t *testing.T) {
 	b.run(t, "permalink", map[string]any{"url": url, "at": 2, "text": "after the long line"})
 }
 
-// manyTurns is enough for a long trace; make bench-view opens a gigabyte.
+// manyTurns is enough for a long trace; make bench-view has 100,000 turns, and a gigabyte.
 var manyTurns = testenv.Size(20_000, 5_000)
 
 func TestLongTrace(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)
+	manyTurns := manyTurns
+	if os.Getenv("FIT_BENCH") != "" {
+		manyTurns = 100_000
+	}
 	c := begin()
 	for i := range manyTurns {
 		c.text(fmt.Sprintf("turn %d", i))

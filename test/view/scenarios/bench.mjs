@@ -1,5 +1,5 @@
 // Figures: first paint, jumps, memory.
-import { check, open } from "./common.mjs";
+import { check, firstExperiment, open } from "./common.mjs";
 
 /** How long after opening a place an element is painted, in milliseconds. */
 async function painted(page, url, selector) {
@@ -29,6 +29,19 @@ export async function benchTrace(page, args) {
   const size = await heap(page);
   check(size > 0, "the heap can be measured");
   return { ms: times.again, jump, heap: size };
+}
+
+/** The grid of a large experiment: how soon its rows are painted, and how many of them are. */
+export async function benchGrid(page, args) {
+  await open(page, args);
+  const id = await firstExperiment(page);
+  await page.goto("about:blank");
+  const times = await painted(page, new URL("/#/x/" + id, args.url).href, "table.grid tbody tr .marks a");
+  await page.keyboard.press("G");
+  await page.waitForSelector("tr.chosen");
+  const rows = await page.locator("table.grid tbody tr").count();
+  check(rows < args.tasks, `${rows} rows are drawn of ${args.tasks}`);
+  return { ms: times.again, rows, heap: await heap(page) };
 }
 
 async function heap(page) {
