@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,23 +66,66 @@ func leftBehind(owner string) bool {
 	return err == nil && ownerOf(pid) != owner
 }
 
-// Sweep removes the containers that killed processes have left, and returns how many.
+// Sweep removes the containers that killed processes have left, those of builds too, and returns how
+// many.
 func (e *Engine) Sweep(ctx context.Context) (int, error) {
-	format := `{{.ID}} {{index .Labels "` + labelOwner + `"}}`
+	format, args := `{{.ID}} {{index .Labels "`+labelOwner+`"}}`, []string{"--external"}
 	if e.Kind == IsolationDocker {
-		format = `{{.ID}} {{.Label "` + labelOwner + `"}}`
+		format, args = `{{.ID}} {{.Label "`+labelOwner+`"}}`, []string{"--filter", "label=" + labelOwner}
 	}
-	text, err := e.output(ctx, "ps", "--all", "--no-trunc", "--filter", "label="+labelOwner, "--format", format)
+	args = append([]string{"ps", "--all", "--no-trunc", "--format", format}, args...)
+	text, err := e.output(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
-	var left []string
+	var left, unmarked []string
 	for line := range strings.Lines(text) {
-		if id, owner, _ := strings.Cut(strings.TrimSpace(line), " "); leftBehind(strings.TrimSpace(owner)) {
+		id, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch owner = strings.TrimSpace(owner); {
+		case leftBehind(owner):
+			left = append(left, id)
+		case !strings.Contains(owner, "/"):
+			unmarked = append(unmarked, id)
+		}
+	}
+	if len(unmarked) > 0 && e.Kind == IsolationPodman {
+		builds, err := e.leftBuilds(ctx, unmarked)
+		if err != nil {
+			return 0, err
+		}
+		left = append(left, builds...)
+	}
+	return len(left), e.removeContainers(ctx, left...)
+}
+
+// buildOwner marks the containers of a build: they have no labels, but keep the name of a control
+// group, which they do not use because their processes are below the build's own.
+func buildOwner() []string { return []string{"--cgroup-parent", buildMark + ownerOf(os.Getpid())} }
+
+const buildMark = "/fit/"
+
+// leftBuilds are those containers that the builds of killed processes have left.
+func (e *Engine) leftBuilds(ctx context.Context, ids []string) ([]string, error) {
+	dir, err := e.output(ctx, "info", "--format", "{{.Store.GraphRoot}}/{{.Store.GraphDriverName}}-containers")
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, id := range ids {
+		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(dir), id, "userdata", "buildah.json"))
+		if err != nil {
+			continue // it is no container of a build, or gone
+		}
+		var build struct{ CommonBuildOpts struct{ CgroupParent string } }
+		if json.Unmarshal(content, &build) != nil {
+			continue
+		}
+		owner, ours := strings.CutPrefix(build.CommonBuildOpts.CgroupParent, buildMark)
+		if ours && leftBehind(owner) {
 			left = append(left, id)
 		}
 	}
-	return len(left), e.removeContainers(ctx, left...)
+	return left, nil
 }
 
 var swept sync.Map // engines by program, once per process

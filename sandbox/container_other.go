@@ -74,6 +74,10 @@ func (c *Container) Own(context.Context, string, Isolation, ...string) error {
 // Sweep finds nothing.
 func (e *Engine) Sweep(context.Context) (int, error) { return 0, nil }
 
+func (e *Engine) sweepOnce(context.Context) error { return nil }
+
+func buildOwner() []string { return nil }
+
 // RemoveImages finds nothing.
 func (e *Engine) RemoveImages(context.Context) (int, error) { return 0, nil }
 

@@ -273,6 +273,9 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	if !errors.As(err, &absent) {
 		return image, err
 	}
+	if err := e.sweepOnce(ctx); err != nil {
+		return Image{}, err
+	}
 	file, err := os.CreateTemp("", "fit-dockerfile-")
 	if err != nil {
 		return Image{}, err
@@ -289,6 +292,7 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	if e.Kind == IsolationPodman {
 		// With its processes below it, a build that is killed leaves none running.
 		args = append(args, "--pull=never", "--isolation", "chroot", "--format", "docker")
+		args = append(args, buildOwner()...)
 	} else if e.command(ctx, "buildx", "version").Run() != nil {
 		env = append(env, "DOCKER_BUILDKIT=0")
 	}

@@ -1,0 +1,205 @@
+package containers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// command runs fit and returns its exit code and what it printed.
+func (b *bench) command(args ...string) (code int, stdout, stderr string) {
+	b.t.Helper()
+	var out, errs bytes.Buffer
+	con := &console.Console{
+		Stdin:   strings.NewReader(""),
+		Stdout:  &out,
+		Stderr:  &errs,
+		Environ: b.environ,
+		Dir:     b.dir,
+		Version: "test",
+	}
+	code = cli.Run(b.t.Context(), append([]string{"fit-benchmark"}, args...), con)
+	return code, out.String(), errs.String()
+}
+
+// put writes a file of the family, which may be run.
+func (b *bench) put(name, content string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, "family", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// countPodman puts a podman before the real one that writes down what it is asked for.
+func countPodman(t *testing.T) (asked func(verb string) int) {
+	t.Helper()
+	real, err := exec.LookPath("podman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	script := fmt.Sprintf("#!/bin/sh\necho \" $* \" >> %s\nexec %s \"$@\"\n", log, real)
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return func(verb string) int {
+		content, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(content), " "+verb+" --")
+	}
+}
+
+// Ten cells share one build, which clean --images removes; preflight runs in the container, and what
+// it leaves running ends with the attempt.
+func TestTenCellsShareOneBuild(t *testing.T) {
+	b := newBench(t)
+	b.put("family.yaml", "dockerfile: image/Dockerfile\n")
+	b.put("image/Dockerfile", "FROM ubuntu:24.04\nCOPY built.txt /app/built.txt\n")
+	b.put("image/built.txt", t.TempDir()) // no other test has built it
+	b.put("tasks/answer/hooks/preflight.sh",
+		"#!/bin/sh\n[ -f /app/built.txt ] || exit 1\necho $IN_IMAGE > preflight.txt\nsleep 7654321 >/dev/null 2>&1 &\n")
+	b.put("tasks/answer/hooks/invariants.sh", hook+"check preflight \"$(cat preflight.txt)\" yes\n")
+	code, _, errs := b.command(append(b.arguments("--runs", "1")[1:], b.arm("builtin")...)...)
+	if code != 2 || !strings.Contains(errs, "ubuntu:24.04") {
+		t.Fatalf("without its base: exit code %d, %s", code, errs)
+	}
+	b.put("family.yaml", "dockerfile: image/Dockerfile\nimages: {\"ubuntu:24.04\": "+containertest.Image(t)+"}\n")
+	asked := countPodman(t)
+	code, _, errs = b.command(append(b.arguments("--runs", "10", "--concurrency", "4", "--attempts", "1")[1:],
+		b.arm("builtin")...)...)
+	if code != 0 || strings.Count(errs, ": pass ·") != 10 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if builds := asked("build"); builds != 1 {
+		t.Errorf("%d builds for ten cells", builds)
+	}
+	if processes, _ := exec.Command("pgrep", "-f", "sleep 7654321").Output(); len(processes) > 0 {
+		t.Errorf("a service is alive: %s", processes)
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// workingContainers lists the containers that builds on the small image work in.
+func workingContainers(t *testing.T) string {
+	t.Helper()
+	image, _, _ := strings.Cut(filepath.Base(containertest.Image(t)), ":")
+	out, err := exec.Command("podman", "ps", "--all", "--external", "--format", "{{.Names}}",
+		"--filter", "name="+image+"-working-container").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// A build that is killed with fit leaves no process, and the container that it worked in is removed
+// by what the next start and clean do.
+func TestAKilledBuildLeavesNothing(t *testing.T) {
+	b := newBench(t)
+	b.put("family.yaml", "dockerfile: image/Dockerfile\n")
+	b.put("image/Dockerfile", "FROM "+containertest.Image(t)+"\nRUN sleep 8765432\n")
+	args := append(b.arguments("--runs", "1"), b.arm("builtin")...)
+	cmd := b.start(args)
+	deadline := time.Now().Add(time.Minute)
+	for exec.Command("pgrep", "-f", "^sleep 8765432").Run() != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("the build did not start")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for exec.Command("pgrep", "-f", "^sleep 8765432").Run() == nil {
+		if time.Now().After(deadline) {
+			t.Fatal("the build goes on")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if workingContainers(t) == "" {
+		t.Fatal("the build has left no container that could be removed")
+	}
+	engine := containertest.Engine(t)
+	if n, err := engine.Sweep(t.Context()); err != nil || n == 0 {
+		t.Errorf("the next start removes %d, %v", n, err)
+	}
+	if left := workingContainers(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// An image that is not there is an error before anything is paid, with and without --pull.
+func TestAMissingImageIsNamedBeforeAnythingIsPaid(t *testing.T) {
+	b := newBench(t)
+	const image = "localhost:1/nowhere/nothing:1" // nobody answers there
+	b.put("family.yaml", "image: "+image+"\n")
+	asked := countPodman(t)
+	args := append(b.arguments("--runs", "1")[1:], b.arm("builtin")...)
+	code, _, errs := b.command(args...)
+	if code != 2 || !strings.Contains(errs, "podman pull "+image) || !strings.Contains(errs, "--pull") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if code, _, errs := b.command(append(args, "--pull")...); code == 0 || !strings.Contains(errs, image) {
+		t.Errorf("with --pull: exit code %d: %s", code, errs)
+	}
+	if runs := asked("run"); runs != 0 {
+		t.Errorf("%d containers were started", runs)
+	}
+	if _, err := ledger.ReadFile(filepath.Join(b.dir, "out", "results.jsonl")); err == nil {
+		t.Error("there are results")
+	}
+}
+
+// TestStartBesideTheEngine compares the time from the start of a container to the first event of an
+// agent in it with that of the engine's own run. Run it with FIT_BENCH=1.
+func TestStartBesideTheEngine(t *testing.T) {
+	if os.Getenv("FIT_BENCH") == "" {
+		t.Skip("a measurement; set FIT_BENCH=1")
+	}
+	b := newBench(t)
+	image := containertest.Image(t)
+	bare, ours := time.Hour, time.Hour
+	for i := range 5 { // in turns, so that both meet the same weather
+		began := time.Now()
+		run := exec.Command("podman", "--runtime", "runc", "run", "--rm", "--pull", "never", "--network", "none",
+			"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000", image, "sh", "-c", "exit 0")
+		if out, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		bare = min(bare, time.Since(began))
+		_, out, _ := b.command(append(b.arguments("--runs", "2", "--concurrency", "1", "--output",
+			fmt.Sprint("out-", i))[1:], b.arm("builtin")...)...)
+		for line := range strings.Lines(out) {
+			var r ledger.Record
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			// the agent announces itself when the workspace and its container are ready
+			ours = min(ours, time.Duration(r.PhaseMs["setup"]+r.PhaseMs["preflight"])*time.Millisecond)
+		}
+	}
+	t.Logf("the engine's own run %s, to the first event %s, %.2f times", bare, ours, ours.Seconds()/bare.Seconds())
+	if 2*ours > 3*bare {
+		t.Errorf("an agent in a container says its first word after %s, over 1.5 times the %s of the engine's own run",
+			ours, bare)
+	}
+}
