@@ -201,8 +201,14 @@ again.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			if err := runClean(con, dir, dryRun); err != nil || dryRun {
-				return err
+			_, err := os.Stat(con.Path(dir))
+			if len(args) == 1 || !errors.Is(err, fs.ErrNotExist) { // else there are only containers
+				if err := runClean(con, dir, dryRun); err != nil {
+					return err
+				}
+			}
+			if dryRun {
+				return nil
 			}
 			return cleanContainers(command.Context(), con, images)
 		},
