@@ -73,8 +73,8 @@ type Group struct {
 	// PassRate is the mean over tasks of their pass rates; nil without any verdict.
 	PassRate *stats.Interval `json:"passRate,omitempty"`
 	// Bounds are what the pass rate would be if every missing run had failed or passed.
-	Bounds    *Bounds              `json:"bounds,omitempty"`
-	PassAtK   map[string]stats.AtK `json:"passAtK"`
+	Bounds  *Bounds              `json:"bounds,omitempty"`
+	PassAtK map[string]stats.AtK `json:"passAtK"`
 	// AtLeastK are the shares of tasks of which at least k runs passed, where tasks have several.
 	AtLeastK  map[string]stats.AtK `json:"atLeastK,omitempty"`
 	MeanScore *stats.Interval      `json:"meanScore,omitempty"`
