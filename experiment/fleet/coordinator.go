@@ -41,8 +41,10 @@ type Config struct {
 	// Isolation is how attempts are isolated where the setup does not say; empty: as each worker
 	// can.
 	Isolation string
-	Faults    []byte        // the plan of faults; empty: none
-	Lease     time.Duration // 0: the fleet's
+	// Engine is the kind of engine for tasks that run in containers.
+	Engine string
+	Faults []byte        // the plan of faults; empty: none
+	Lease  time.Duration // 0: the fleet's
 	// Secrets are values that must not travel, by name.
 	Secrets  map[string]string
 	Redactor *redact.Redactor // nil: none
@@ -282,7 +284,11 @@ func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 			}
 		}
 	}
-	for _, choice := range []string{prepared.Isolation, t.Settings.Isolation, e.cfg.Isolation} {
+	here := e.cfg.Isolation
+	if t.Settings.Environment != nil { // a task with an image runs in it, unless somebody asks for another isolation
+		here = e.cfg.Engine
+	}
+	for _, choice := range []string{prepared.Isolation, t.Settings.Isolation, here} {
 		if choice != "" {
 			n.Isolation = choice
 			break

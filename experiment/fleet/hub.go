@@ -256,6 +256,26 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 	return err
 }
 
+// CommonEngine returns the kind of container engine that most slots of the workers have; empty where
+// none has any.
+func CommonEngine(workers []Worker, version string) string {
+	slots, best := map[string]int{}, ""
+	for _, w := range workers {
+		if w.Protocol != Protocol || w.Fit != version {
+			continue
+		}
+		for _, kind := range w.Engines {
+			slots[kind] += w.Slots
+		}
+	}
+	for kind, n := range slots {
+		if n > slots[best] || n == slots[best] && kind > best {
+			best = kind
+		}
+	}
+	return best
+}
+
 // Common returns the version of each agent that most slots of the workers have, and how all of them
 // can isolate attempts: as well as possible. Workers with another version of fit do not count.
 func Common(workers []Worker, version string) (agents map[string]string, isolation string) {

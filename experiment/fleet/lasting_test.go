@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/task"
 )
 
 // An infrastructure error is retried within its limit, on another worker where there is one.
@@ -200,4 +202,53 @@ func TestAWorkersNameIsItsOwn(t *testing.T) {
 		t.Errorf("the same worker again: %v", err)
 	}
 	unlock()
+}
+
+// A task with an image runs in a container wherever it runs, and what its image is built from
+// travels.
+func TestContainersOfTasksTravel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, output := w.prepared(2, 1, "a"), filepath.Join(w.dir, "run")
+	image := filepath.Join(p.Family.Tasks[1].Dir, "image")
+	if err := os.Mkdir(image, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(image, "Dockerfile"), []byte("FROM base"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Family.Tasks[1].Settings.Environment = &task.Environment{
+		Dockerfile: filepath.Join(image, "Dockerfile"),
+		Context:    image,
+	}
+	for name, engines := range map[string][]string{"plain": nil, "engine": {"podman"}} {
+		w.work(name, 1, nil, func(cfg *WorkerConfig) {
+			cfg.Engines = engines
+			cfg.Executor = func(_ context.Context, job Job) (Attempts, error) {
+				do := func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
+					r := verdict(cell)
+					r.Isolation = job.Prepared.Isolation
+					if cell.TaskID == "t0" {
+						return r
+					}
+					env := job.Prepared.Family.Tasks[1].Settings.Environment
+					content, err := os.ReadFile(env.Dockerfile)
+					if err != nil || string(content) != "FROM base" || env.Context != filepath.Dir(env.Dockerfile) {
+						t.Errorf("%s has %+v: %q %v", name, env, content, err)
+					}
+					return r
+				}
+				return &fake{sink: job.Sink, do: do}, nil
+			}
+		})
+	}
+	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Isolation, cfg.Engine = "none", "podman" })
+	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	for _, r := range w.check(p, output) {
+		if r.TaskID == "t0" && r.Isolation != "none" || r.TaskID == "t1" && (r.Isolation != "podman" || r.Worker != "engine") {
+			t.Errorf("%s ran on %s with isolation %s", r.TaskID, r.Worker, r.Isolation)
+		}
+	}
 }

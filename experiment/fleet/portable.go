@@ -24,6 +24,14 @@ type portable struct {
 	Tasks  map[string][]string `json:"tasks,omitempty"`
 	Arms   map[string][]string `json:"arms,omitempty"`
 	Faults []byte              `json:"faults,omitempty"` // the plan of faults; empty: none
+	// Builds are where the images of tasks are built from, by task.
+	Builds map[string]build `json:"builds,omitempty"`
+}
+
+// build is what an image is built from. Tasks have it outside of what is written down about them.
+type build struct {
+	Dockerfile string `json:"dockerfile"`
+	Context    string `json:"context"`
 }
 
 // treeMark begins paths inside a tree: it is followed by the hash and the rest of the path.
@@ -66,6 +74,7 @@ func pack(prepared *experiment.Prepared, output string, faults []byte) (*portabl
 			Prepared: copied,
 			Tasks:    map[string][]string{},
 			Arms:     map[string][]string{},
+			Builds:   map[string]build{},
 			Faults:   faults,
 		},
 		left: map[string]bool{output: true},
@@ -87,7 +96,16 @@ func clone(prepared *experiment.Prepared) (*experiment.Prepared, error) {
 		return nil, err
 	}
 	var copied experiment.Prepared
-	return &copied, json.Unmarshal(content, &copied)
+	if err := json.Unmarshal(content, &copied); err != nil {
+		return nil, err
+	}
+	for i := range prepared.Family.Tasks {
+		if from := prepared.Family.Tasks[i].Settings.Environment; from != nil {
+			to := copied.Family.Tasks[i].Settings.Environment
+			to.Dockerfile, to.Context = from.Dockerfile, from.Context
+		}
+	}
+	return &copied, nil
 }
 
 // withhold takes the values of secret variables out. It returns their names by arm: a worker must
@@ -137,6 +155,9 @@ func (p *packing) findRoots() error {
 	for i := range prepared.Family.Tasks {
 		t := &prepared.Family.Tasks[i]
 		wanted = append(wanted, t.Settings.Repo)
+		if env := t.Settings.Environment; env != nil {
+			wanted = append(wanted, env.Dockerfile, env.Context)
+		}
 		switch {
 		case t.Instance != nil: // its row travels with the task
 			wanted = append(wanted, t.Instance.Repository)
@@ -216,6 +237,9 @@ func (p *packing) translate() {
 				*path = p.path(*path)
 			}
 		})
+		if env := t.Settings.Environment; env != nil && env.Dockerfile != "" {
+			p.out.Builds[t.ID] = build{Dockerfile: env.Dockerfile, Context: env.Context}
+		}
 	}
 }
 
@@ -224,6 +248,9 @@ func taskPaths(t *task.Task) []*string {
 	paths := []*string{&t.Dir, &t.Solution, &t.Hooks.Dir, &t.Hooks.Preflight, &t.Hooks.Invariants, &t.Settings.Repo}
 	for i := range t.Overlays {
 		paths = append(paths, &t.Overlays[i].From)
+	}
+	if env := t.Settings.Environment; env != nil {
+		paths = append(paths, &env.Dockerfile, &env.Context)
 	}
 	if t.Suite != nil {
 		paths = append(paths, &t.Suite.Dir)
@@ -303,6 +330,9 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	}
 	for i := range prepared.Family.Tasks {
 		t := &prepared.Family.Tasks[i]
+		if env := t.Settings.Environment; env != nil {
+			env.Dockerfile, env.Context = p.Builds[t.ID].Dockerfile, p.Builds[t.ID].Context
+		}
 		for _, path := range taskPaths(t) {
 			here(path)
 		}

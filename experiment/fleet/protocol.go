@@ -37,6 +37,7 @@ type Worker struct {
 	Labels    []string          `json:"labels,omitempty"`
 	Agents    map[string]string `json:"agents,omitempty"`
 	Isolation []string          `json:"isolation,omitempty"` // that work there
+	Engines   []string          `json:"engines,omitempty"`   // of containers
 	Env       []string          `json:"env,omitempty"`       // names of variables, never values
 	Draining  bool              `json:"draining,omitempty"`
 	Trouble   string            `json:"trouble,omitempty"` // why it takes no work for now
@@ -59,7 +60,7 @@ func (w *Worker) Lacks(n Needs) string {
 		return fmt.Sprintf("it speaks protocol %d, not %d", w.Protocol, Protocol)
 	case w.Fit != n.Fit:
 		return fmt.Sprintf("it has fit %s, not %s", w.Fit, n.Fit)
-	case n.Isolation != "" && !slices.Contains(w.Isolation, n.Isolation):
+	case n.Isolation != "" && !slices.Contains(w.Isolation, n.Isolation) && !slices.Contains(w.Engines, n.Isolation):
 		return "it has no isolation " + n.Isolation
 	}
 	for _, id := range slices.Sorted(maps.Keys(n.Agents)) {

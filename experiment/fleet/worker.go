@@ -32,6 +32,7 @@ type WorkerConfig struct {
 	// Agents are the versions of the agents that are installed, by id, and Isolation what works.
 	Agents    map[string]string
 	Isolation []string
+	Engines   []string // of containers, that work
 	Environ   []string
 	Version   string // of fit
 	// Dir is where the worker keeps trees and the files of its attempts.
@@ -139,6 +140,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 			Labels:    cfg.Labels,
 			Agents:    cfg.Agents,
 			Isolation: cfg.Isolation,
+			Engines:   cfg.Engines,
 			SinceMs:   cfg.Now().UnixMilli(),
 		},
 	}

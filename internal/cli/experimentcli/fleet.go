@@ -31,6 +31,7 @@ type Fleet struct {
 	hub       *fleet.Hub
 	faults    []byte
 	isolation string
+	engine    string
 }
 
 // OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the
@@ -60,6 +61,7 @@ func OpenFleet(ctx context.Context, con *console.Console, url string, machine *l
 		modes := isolations(ctx)
 		f.isolation = modes[len(modes)-1]
 	}
+	f.engine = cmp.Or(fleet.CommonEngine(workers, con.Version), sandbox.IsolationPodman)
 	return f, nil
 }
 
@@ -98,6 +100,7 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Version:   r.Console.Version,
 		Provider:  func(arm *experiment.Arm) string { return ProviderOf(r.Machine.Registry, arm) },
 		Isolation: f.isolation,
+		Engine:    f.engine,
 		Faults:    f.faults,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
 		Redactor:  r.Machine.Redactor,
@@ -182,6 +185,7 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		Labels:    opts.Labels,
 		Agents:    machine.Installed(ctx),
 		Isolation: isolations(ctx),
+		Engines:   engines(ctx),
 		Environ:   con.Environ,
 		Version:   con.Version,
 		Dir:       dir,
@@ -201,6 +205,17 @@ func isolations(ctx context.Context) []string {
 		modes = append(modes, sandbox.IsolationBwrap)
 	}
 	return modes
+}
+
+// engines are the kinds of container engines that work on this machine.
+func engines(ctx context.Context) []string {
+	var kinds []string
+	for _, kind := range []string{sandbox.IsolationPodman, sandbox.IsolationDocker} {
+		if _, err := sandbox.FindEngine(ctx, kind); err == nil {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // localAttempts is the executor of this machine for a job of a fleet.
