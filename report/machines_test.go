@@ -30,8 +30,8 @@ func TestLikeMachines(t *testing.T) {
 		return c, out.String()
 	}
 	c, text := show(func(*ledger.Record) {})
-	if c.Machines == nil || c.Machines.Workers != 2 || len(c.Machines.Unlike) > 0 ||
-		!strings.Contains(text, "machines: 2 workers; on every task both arms ran with the same isolation and versions") {
+	const alike = "machines: 2 workers; on every task both arms ran with the same isolation and versions"
+	if c.Machines == nil || c.Machines.Workers != 2 || len(c.Machines.Unlike) > 0 || !strings.Contains(text, alike) {
 		t.Errorf("%+v\n%s", c.Machines, text)
 	}
 	c, text = show(func(r *ledger.Record) {

@@ -36,8 +36,8 @@ func room(whole int, key string, members []member) int {
 }
 
 // shareOf is the part of a bound that a pool gets: pools that want less than an equal part leave
-// the rest to the others. What cannot be divided goes to the first ones, by their names: a part that
-// moved with every attempt would keep places empty.
+// the rest to the others. What cannot be divided goes to the first ones, by their names: a part
+// that moved with every attempt would keep places empty.
 func shareOf(whole int, key string, members []member) int {
 	var want []member
 	for _, m := range members {

@@ -256,8 +256,8 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 	return err
 }
 
-// CommonEngine returns the kind of container engine that most slots of the workers have; empty where
-// none has any.
+// CommonEngine returns the kind of container engine that most slots of the workers have; empty
+// where none has any.
 func CommonEngine(workers []Worker, version string) string {
 	slots, best := map[string]int{}, ""
 	for _, w := range workers {

@@ -247,7 +247,8 @@ func TestContainersOfTasksTravel(t *testing.T) {
 		t.Fatalf("%+v", outcome)
 	}
 	for _, r := range w.check(p, output) {
-		if r.TaskID == "t0" && r.Isolation != "none" || r.TaskID == "t1" && (r.Isolation != "podman" || r.Worker != "engine") {
+		want := map[string]string{"t0": "none", "t1": "podman"}[r.TaskID]
+		if r.Isolation != want || want == "podman" && r.Worker != "engine" {
 			t.Errorf("%s ran on %s with isolation %s", r.TaskID, r.Worker, r.Isolation)
 		}
 	}

@@ -57,7 +57,8 @@ func OpenFleet(ctx context.Context, con *console.Console, url string, machine *l
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
 	if machine.Versions, f.isolation = fleet.Common(workers, con.Version); f.isolation == "" {
-		// nobody is there yet: whoever comes must isolate as this machine does, so that all are alike
+		// nobody is there yet: whoever comes must isolate as this machine does, so that all are
+		// alike
 		modes := isolations(ctx)
 		f.isolation = modes[len(modes)-1]
 	}
