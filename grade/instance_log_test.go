@@ -25,7 +25,9 @@ func TestLogsOfTests(t *testing.T) {
 		},
 		"paths in parameters": {
 			"pytest_options", "PASSED a.py::b[/tmp/x/y.txt]\nPASSED a.py::c[//host/z]\nPASSED a.py::d[1-2]\n",
-			map[string]logStatus{"a.py::b[/y.txt]": logPassed, "a.py::c[//host/z]": logPassed, "a.py::d[1-2]": logPassed},
+			map[string]logStatus{
+				"a.py::b[/y.txt]": logPassed, "a.py::c[//host/z]": logPassed, "a.py::d[1-2]": logPassed,
+			},
 		},
 		"colours and the status behind": {
 			"pytest_v2", "\x1b[32mPASSED\x1b[0m a.py::b\na.py::c PASSED\na.py::d FAILED\n",
@@ -50,7 +52,8 @@ func TestLogsOfTests(t *testing.T) {
 			map[string]logStatus{"a.py::b": logPassed, "a.py::c": logFailed},
 		},
 		"go": {
-			"gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.01s)\n--- SKIP: TestC (0.00s)\nok  \tpkg\t0.1s\n",
+			"gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.01s)\n--- SKIP: TestC (0.00s)\n" +
+				"ok  \tpkg\t0.1s\n",
 			map[string]logStatus{"TestA": logPassed, "TestA/b": logFailed, "TestC": logSkipped},
 		},
 		"cargo": {
@@ -87,8 +90,8 @@ func TestWhatTestsPrintedStandsBetweenMarkers(t *testing.T) {
 		status    int
 	}{
 		"with the secret": {
-			"setup\n>>>>> Start Test Output\nN start\nPASSED a\n>>>>> End Test Output\nFAILED b\n\nN end 1\n", "PASSED a\n" +
-				">>>>> End Test Output\nFAILED b\n", true, 1,
+			"setup\n>>>>> Start Test Output\nN start\nPASSED a\n>>>>> End Test Output\nFAILED b\n\nN end 1\n",
+			"PASSED a\n>>>>> End Test Output\nFAILED b\n", true, 1,
 		},
 		"a traced script": {
 			"+ echo N start\nN start\nPASSED a\n+ echo\n\n+ echo N end 0\nN end 0\nafter\n",

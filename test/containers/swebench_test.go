@@ -66,7 +66,8 @@ func TestSWEBenchRowsRunInTheirImages(t *testing.T) {
 	image := fmt.Sprintf("localhost/fit-test-swebench-%d:1", os.Getpid())
 	podman := testenv.NeedTool(t, "podman")
 	b.write("Dockerfile", "FROM "+containertest.Image(t)+"\nCOPY testbed /testbed\nWORKDIR /testbed\n")
-	if out, err := exec.Command(podman, "build", "-q", "--pull=never", "-t", image, b.dir).CombinedOutput(); err != nil {
+	build := exec.Command(podman, "build", "-q", "--pull=never", "-t", image, b.dir)
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command(podman, "rmi", "--force", image).Run() })
@@ -85,10 +86,11 @@ func TestSWEBenchRowsRunInTheirImages(t *testing.T) {
 	b.write("set/family.yaml", "swebench: rows.jsonl\nnetwork: {grader: false}\nimages:\n"+
 		"  swebench/sweb.eval.x86_64.mini_1776_calc-1:latest: "+image+"\n")
 
-	if out := b.fit(0, "lint", "--family", "set", "--repeat", "1"); !strings.Contains(out, "1 task, 0 errors, 0 warnings") {
+	out := b.fit(0, "lint", "--family", "set", "--repeat", "1")
+	if !strings.Contains(out, "1 task, 0 errors, 0 warnings") {
 		t.Error(out)
 	}
-	out := b.fit(0, "run", "--family", "set", "--output", "swe", "--network", "model", "--no-probe", "--format", "json",
+	out = b.fit(0, "run", "--family", "set", "--output", "swe", "--network", "model", "--no-probe", "--format", "json",
 		"--runs", "1", "--arm", "spy=agent:builtin,model:claude-sonnet-4-5,modelUrl:"+b.url)
 	if !strings.Contains(out, `"verdict":"pass"`) || !strings.Contains(out, `"isolation":"podman"`) {
 		t.Error(out)
@@ -101,7 +103,8 @@ func TestSWEBenchRowsRunInTheirImages(t *testing.T) {
 	if err := json.Unmarshal([]byte(predictions), &made); err != nil {
 		t.Fatal(err)
 	}
-	// three commits (past, base, installed), no object that has the word, no reflog, tag, remote or stash
+	// three commits (past, base, installed), no object that has the word, no reflog, tag, remote or
+	// stash
 	if want := "@@ -0,0 +1,5 @@\n+3\n+3\n+0\n+0\n+installed\n"; !strings.Contains(made.Patch, want) {
 		t.Errorf("the agent has seen %s", made.Patch)
 	}
