@@ -10,9 +10,9 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// TestAgentsOfTheProtocolInEveryRole: an agent whose tools can be denied leads as others do, and one
-// whose tools cannot leads where it can change nothing, or not at all. A list that somebody asked
-// for is never dropped.
+// TestAgentsOfTheProtocolInEveryRole: an agent whose tools can be denied leads as others do, and
+// one whose tools cannot leads where it can change nothing, or not at all. A list that somebody
+// asked for is never dropped.
 func TestAgentsOfTheProtocolInEveryRole(t *testing.T) {
 	lead := AgentConfig{Tools: readingTools, ToolsByRole: true, DisallowedTools: facilitatorDenied}
 	lead.System.Replace = true
@@ -29,13 +29,13 @@ func TestAgentsOfTheProtocolInEveryRole(t *testing.T) {
 		readOnly bool
 		lists    bool
 	}{
-		"a lead that asks for permission":      {"opencode", lead, true, false, "keeps its own system prompt", false, true},
-		"without a sandbox":                    {"opencode", lead, false, false, "keeps its own system prompt", false, true},
-		"a lead that does not":                 {"qwen-code", lead, true, false, "all of its own tools, in a sandbox", true, false},
+		"a lead that asks":                     {"opencode", lead, true, false, "its own system prompt", false, true},
+		"without a sandbox":                    {"opencode", lead, false, false, "its own system prompt", false, true},
+		"a lead that does not":                 {"qwen-code", lead, true, false, "tools, in a sandbox", true, false},
 		"that one without a sandbox":           {"qwen-code", lead, false, true, "", false, false},
 		"somebody denies it a tool":            {"qwen-code", denied, true, true, "", false, false},
-		"a participant":                        {"gemini", participant, false, false, "all of its own tools", false, false},
-		"a participant in a sandbox":           {"gemini", participant, true, false, "all of its own tools", false, false},
+		"a participant":                        {"gemini", participant, false, false, "all of its own", false, false},
+		"a participant in a sandbox":           {"gemini", participant, true, false, "all of its own", false, false},
 		"a list that somebody asked for":       {"gemini", asked, true, true, "", false, false},
 		"a list that is honoured as asked for": {"opencode", asked, true, false, "", false, true},
 	} {
@@ -44,7 +44,8 @@ func TestAgentsOfTheProtocolInEveryRole(t *testing.T) {
 			settings := memberSettings(agent.Config{ModelURL: "http://127.0.0.1:9", Model: "m"}, test.member)
 			settings.Dir, settings.Home, settings.SystemPrompt = "/work", "/home", "Lead."
 			if test.isolated {
-				settings.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{"/work", "/home"}}
+				writable := []string{"/work", "/home"}
+				settings.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: writable}
 			}
 			note, err := adapt(&settings, acp.Agents()[at], ModeFacilitate, test.member)
 			if (err != nil) != test.refused || !strings.Contains(note, test.note) {

@@ -156,8 +156,8 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 // and says how. An agent that cannot do without its own system prompt is given that of its role in
 // addition. An agent that reads files by running commands, or whose tools nobody can deny it, works
 // in a sandbox where it can change nothing; without one it reads nothing, or is refused. Everything
-// else that is denied to the member stays so. A list that somebody asked for is honoured or refused,
-// and so is every list of a judge.
+// else that is denied to the member stays so. A list that somebody asked for is honoured or
+// refused, and so is every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	info := played.Info()
 	can := info.Capabilities

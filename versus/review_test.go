@@ -11,8 +11,8 @@ import (
 	"github.com/fit-eval/fit/versus"
 )
 
-// A person clears a flag: it stays in the report, with who and why, and disqualifies nobody. What is
-// not there cannot be cleared, and a review of another record counts for nothing.
+// A person clears a flag: it stays in the report, with who and why, and disqualifies nobody. What
+// is not there cannot be cleared, and a review of another record counts for nothing.
 func TestAPersonClearsAFlag(t *testing.T) {
 	t.Parallel()
 	dir := written(t, three())

@@ -504,7 +504,8 @@ func TestWhatNobodyCountsIsUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "program")
-			if err := os.WriteFile(program, []byte("#!/bin/sh\ncat >/dev/null\n"+test.program+"\n"), 0o755); err != nil {
+			script := "#!/bin/sh\ncat >/dev/null\n" + test.program + "\n"
+			if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			machine := testMachine()
@@ -517,7 +518,7 @@ func TestWhatNobodyCountsIsUnknown(t *testing.T) {
 			_, outcome, records := execute(t, tr, 1)
 			for _, r := range records {
 				if r.Verdict != test.verdict || r.Tokens != nil || r.CostUSD != nil {
-					t.Errorf("%s %s, tokens %+v, cost %v (%s)", r.Verdict, r.ErrorMessage, r.Tokens, r.CostUSD, r.CostSource)
+					t.Errorf("%s %s, tokens %+v, cost %v", r.Verdict, r.ErrorMessage, r.Tokens, r.CostUSD)
 				}
 			}
 			if test.verdict == ledger.Pass && (outcome.Status != experiment.OverBudget || len(records) != 1) {

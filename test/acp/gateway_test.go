@@ -86,6 +86,7 @@ func look(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { outside.Close() })
-	return fmt.Sprintf("make test; (bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo open || echo closed; env) > seen.txt",
+	return fmt.Sprintf("make test; "+
+		"(bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d' 2>/dev/null && echo open || echo closed; env) > seen.txt",
 		outside.Addr().(*net.TCPAddr).Port)
 }

@@ -25,8 +25,10 @@ var panel = `{"scenarios":[
     {"goto":"collect"},{"goto":"collect"},{"goto":"collect"},
     {"label":"end","calls":[{"mcp":"orchestration/Conclude","input":{"verdict":"success","summary":"Safe, tested, documented and good."}}]},
     {"text":"Over."}]},` +
-	member("security", "You are the security engineer", "Safe.") + "," + member("tests", "You are the tester", "Tested.") + "," +
-	member("docs", "You are the writer", "Documented.") + "," + member("critic", "You judge what others did", "Good.") + `],
+	member("security", "You are the security engineer", "Safe.") + "," +
+	member("tests", "You are the tester", "Tested.") + "," +
+	member("docs", "You are the writer", "Documented.") + "," +
+	member("critic", "You judge what others did", "Good.") + `],
   "turns":[{"text":"A title."}]}`
 
 // member is the script of a participant, who is known by its profile.

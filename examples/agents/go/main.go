@@ -34,7 +34,8 @@ func main() {
 	}
 	response.Body.Close()
 	command := reply.Choices[0].Message.Content
-	tell(object{"type": "usage", "input_tokens": reply.Usage.Prompt_tokens, "output_tokens": reply.Usage.Completion_tokens})
+	used := reply.Usage
+	tell(object{"type": "usage", "input_tokens": used.Prompt_tokens, "output_tokens": used.Completion_tokens})
 	tell(object{"type": "tool_call", "id": "1", "name": "bash", "input": object{"command": command}})
 	run := exec.Command("sh", "-c", command)
 	output, err := run.CombinedOutput()

@@ -40,7 +40,7 @@ with its place. It looks at traces and changes, and not at whether the runs pass
 It exits with 3 when the files of a run are missing or not what was recorded; the flags of the others are shown.`,
 		Example: `  fit versus audit eval/run-001
   fit versus audit eval/run-001 --strict --format sarif > findings.sarif
-  fit versus audit eval/run-001 --clear fix-auth-race/claude-code/0 --flag reference_access --by Ann --reason "the file is the task's own"`,
+  fit versus audit eval/run-001 --clear fix-auth-race/ARM/0 --flag reference_access --by Ann --reason "the file is the task's own"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runAudit(command.Context(), &reader{con, registry}, &opts, args[0])
