@@ -371,12 +371,13 @@ func (e *engine) launch(ctx context.Context, next waiting, held reservation) err
 	}
 	go func() {
 		defer cancel(nil)
-		record := e.attempt(ctx, cell, attempt, failures, started)
+		record := &ledger.Record{}
+		e.attempt(ctx, record, cell, attempt, failures, started)
 		record.Unverified += unverified
-		err := e.append(&record, failures)
+		err := e.append(record, failures)
 		e.results <- finished{
 			cell:   cell,
-			record: record,
+			record: *record,
 			held:   held,
 			err:    err,
 		}
@@ -384,18 +385,18 @@ func (e *engine) launch(ctx context.Context, next waiting, held reservation) err
 	return nil
 }
 
-// attempt makes one attempt and completes its record.
-func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, startMs int64) (record ledger.Record) {
+// attempt makes one attempt and completes its record. Thousands may wait here at a time, so that
+// records, which are large, are not on their stacks.
+func (e *engine) attempt(ctx context.Context, record *ledger.Record, cell Cell, attempt, failures int, startMs int64) {
 	began := time.Now() // durations do not follow a clock that is set
-	record, err := e.execute(ctx, cell, attempt)
-	if err != nil {
+	if err := e.execute(ctx, record, cell, attempt); err != nil {
 		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, e.dir.redact(err)
 		record.Grade, record.Score = nil, nil
 	}
 	if ctx.Err() != nil && record.Verdict == ledger.Error {
 		record.ErrorClass = ledger.ErrorInterrupted
 	}
-	e.identify(&record, cell, attempt)
+	e.identify(record, cell, attempt)
 	if record.StartMs == 0 {
 		record.StartMs = startMs
 	}
@@ -405,8 +406,7 @@ func (e *engine) attempt(ctx context.Context, cell Cell, attempt, failures int, 
 	if record.EndMs == 0 {
 		record.EndMs = record.StartMs + record.DurationMs
 	}
-	record.Final = isFinal(&record, failures, e.cfg.Attempts)
-	return record
+	record.Final = isFinal(record, failures, e.cfg.Attempts)
 }
 
 // append writes a record to the ledger. What is not valid in it is left out and named; a verdict
@@ -424,13 +424,14 @@ func (e *engine) append(record *ledger.Record, failures int) error {
 
 // execute calls the executor and turns a panic into an error: one broken cell must not take the
 // others down.
-func (e *engine) execute(ctx context.Context, cell Cell, attempt int) (record ledger.Record, err error) {
+func (e *engine) execute(ctx context.Context, record *ledger.Record, cell Cell, attempt int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			record, err = ledger.Record{}, fmt.Errorf("the executor panicked: %v", p)
+			*record, err = ledger.Record{}, fmt.Errorf("the executor panicked: %v", p)
 		}
 	}()
-	return e.cfg.Executor.Execute(ctx, cell, attempt)
+	*record, err = e.cfg.Executor.Execute(ctx, cell, attempt)
+	return err
 }
 
 // isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure

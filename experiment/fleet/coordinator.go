@@ -82,6 +82,7 @@ type Executor struct {
 	unpackAt chan struct{} // bounds how many results are unpacked at a time
 
 	publishFailed atomic.Bool
+	toPublish     chan publication
 }
 
 // pool is a pool with its stream.
@@ -116,17 +117,18 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, err
 	}
 	e := &Executor{
-		cfg:      cfg,
-		run:      run,
-		changed:  make(chan struct{}, 1),
-		steered:  make(chan struct{}, 1),
-		waiting:  map[string]*waiting{},
-		arrived:  map[string]done{},
-		sealed:   map[string]ledger.Record{},
-		failedOn: map[ledger.Cell][]string{},
-		noted:    map[string]bool{},
-		unpackAt: make(chan struct{}, 4),
-		places:   1,
+		cfg:       cfg,
+		run:       run,
+		changed:   make(chan struct{}, 1),
+		steered:   make(chan struct{}, 1),
+		waiting:   map[string]*waiting{},
+		arrived:   map[string]done{},
+		sealed:    map[string]ledger.Record{},
+		failedOn:  map[ledger.Cell][]string{},
+		noted:     map[string]bool{},
+		toPublish: make(chan publication),
+		unpackAt:  make(chan struct{}, 4),
+		places:    1,
 	}
 	if err := e.readLedger(); err != nil {
 		return nil, err
@@ -142,6 +144,9 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	_ = e.share(ctx) // the watch tries again
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
+	for range publishers {
+		e.workers.Go(func() { e.publishAll(background) })
+	}
 	e.workers.Go(func() { e.readResults(background) })
 	e.workers.Go(func() { e.watch(background) })
 	if err := e.catchUp(ctx); err != nil {

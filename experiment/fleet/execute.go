@@ -21,10 +21,10 @@ import (
 
 // Execute implements experiment.Executor: it publishes an attempt and returns the first record that
 // comes back for it, when everything that the attempt left is in the run directory.
-func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
+func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (record ledger.Record, _ error) {
 	p := e.byArm[cell.Arm][cell.TaskID]
 	if p == nil {
-		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
+		return record, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
 	w := work{
 		Protocol: Protocol,
@@ -37,20 +37,26 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	w.Avoid = e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}]
 	e.mu.Unlock()
 	result, err := e.await(ctx, w, p)
+	e.complete(ctx, &record, &w, &result, err)
+	return record, nil
+}
+
+// complete makes the record of an attempt from its result; the error says that there is none.
+// Thousands of attempts wait in Execute, so that records, which are large, are not on its stack.
+//
+//go:noinline
+func (e *Executor) complete(ctx context.Context, record *ledger.Record, w *work, result *done, err error) {
 	if err != nil {
-		return ledger.Record{
-			Verdict:      ledger.Error,
-			ErrorClass:   ledger.ErrorInterrupted,
-			ErrorMessage: err.Error(),
-		}, nil
+		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInterrupted, err.Error()
+		return
 	}
-	record, err := e.takeIn(context.WithoutCancel(ctx), w, result)
+	*record, err = e.takeIn(context.WithoutCancel(ctx), *w, *result)
 	for try := 1; try < takeInTries && err != nil && mayPass(err); try++ { // it is paid for
 		pause(context.WithoutCancel(ctx))
-		record, err = e.takeIn(context.WithoutCancel(ctx), w, result)
+		*record, err = e.takeIn(context.WithoutCancel(ctx), *w, *result)
 	}
 	if err != nil {
-		record = ledger.Record{
+		*record = ledger.Record{
 			Verdict:      ledger.Error,
 			ErrorClass:   ledger.ErrorInternal,
 			ErrorMessage: fmt.Sprintf("the result of worker %s: %v", result.Worker, err),
@@ -59,13 +65,12 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	}
 	if record.Verdict == ledger.Error {
 		e.mu.Lock()
-		key := ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}
+		key := ledger.Cell{Arm: w.Cell.Arm, TaskID: w.Cell.TaskID, RunIndex: w.Cell.RunIndex}
 		if !slices.Contains(e.failedOn[key], result.Worker) {
 			e.failedOn[key] = append(e.failedOn[key], result.Worker)
 		}
 		e.mu.Unlock()
 	}
-	return record, nil
 }
 
 // takeInTries is how often a result is fetched: the hub may be away for a while.
@@ -105,7 +110,7 @@ func (e *Executor) await(ctx context.Context, w work, p *pool) (done, error) {
 		e.mu.Unlock()
 	}()
 	// what cannot be published now is published by the watch, once the hub is there again
-	if err := e.publish(ctx, w); err != nil && ctx.Err() == nil {
+	if err := e.publishOne(ctx, w); err != nil && ctx.Err() == nil {
 		e.publishFailed.Store(true)
 		e.noteOnce("publish", fmt.Sprintf("the hub does not take attempts now: %v; trying again", err))
 	}
@@ -114,6 +119,40 @@ func (e *Executor) await(ctx context.Context, w work, p *pool) (done, error) {
 		return result, nil
 	case <-ctx.Done():
 		return e.stop(ctx, own)
+	}
+}
+
+// publishers is how many attempts are published at a time.
+const publishers = 32
+
+// publication is an attempt that one of the publishers puts into its stream.
+type publication struct {
+	ctx  context.Context
+	work work
+	err  chan error
+}
+
+// publishOne publishes an attempt on the stack of a publisher: that of the caller stays small while
+// it waits for the result.
+func (e *Executor) publishOne(ctx context.Context, w work) error {
+	p := publication{ctx: ctx, work: w, err: make(chan error, 1)}
+	select {
+	case e.toPublish <- p:
+		return <-p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publishAll publishes attempts until the executor ends.
+func (e *Executor) publishAll(ctx context.Context) {
+	for {
+		select {
+		case p := <-e.toPublish:
+			p.err <- e.publish(p.ctx, p.work)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
