@@ -128,7 +128,7 @@ func TestCommandsOfTheTasksGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	script, commands := scriptOf(string(page))
-	if commands != 8 {
+	if commands != 10 {
 		t.Fatalf("the page has %d blocks of commands", commands)
 	}
 	runScript(t, script)

@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -217,6 +218,9 @@ func (g *grader) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if t.Verifier != nil && r.Container != nil {
+			return goneContainer(t)
+		}
 		final := filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), local.FinalDir)
 		digest, err := experiment.TreeDigest(final)
 		if err == nil && r.Digests.Final != "" && digest != r.Digests.Final {
@@ -271,8 +275,16 @@ func (g *grader) find(id string) (*task.Task, error) {
 	return nil, console.Exit(console.ExitUsage, &local.UnknownTaskError{ID: id, Known: known})
 }
 
+// goneContainer refuses to grade what is more than a directory.
+func goneContainer(t *task.Task) error {
+	return console.Usagef("task %s: the container that its verifier looks at is gone: run it again", t.ID)
+}
+
 // grade looks at a stored final directory again.
 func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *grade.Answer) (gradeRecord, error) {
+	if t.Verifier != nil && g.opts.isolation.Kind() != sandbox.IsolationBwrap {
+		return gradeRecord{}, goneContainer(t)
+	}
 	g.spaces++
 	cfg := workspace.Config{
 		Root:      g.work,
