@@ -114,7 +114,7 @@ func (s *secretSearch) Write(p []byte) (int, error) {
 	if s.found != "" {
 		return len(p), nil
 	}
-	text := append(s.tail, p...)
+	text := slices.Concat(s.tail, p)
 	longest := 0
 	for _, name := range slices.Sorted(maps.Keys(s.values)) {
 		value := s.values[name]
