@@ -56,7 +56,8 @@ func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) 
 		return nil, err
 	}
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is not a regular file: put it back as it was recorded", name), file.Close())
+		err = fmt.Errorf("%s is not a regular file: put it back as it was recorded", name)
+		return nil, errors.Join(err, file.Close())
 	}
 	sum := sha256.New()
 	return &artefact{

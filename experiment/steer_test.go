@@ -209,7 +209,10 @@ func (p payer) Rebudget(whole Budget) { p.budgets <- whole }
 
 func TestAnExecutorHearsOfANewBudget(t *testing.T) {
 	e := engine{
-		cfg: Config{Executor: payer{budgets: make(chan Budget, 1)}, Budgets: Budgets{Experiment: Budget{USD: 1, Tokens: 9}}},
+		cfg: Config{
+			Executor: payer{budgets: make(chan Budget, 1)},
+			Budgets:  Budgets{Experiment: Budget{USD: 1, Tokens: 9}},
+		},
 		dir: &Directory{spent: &spending{}},
 	}
 	e.status, e.stopped = OverBudget, "the budget is spent"
@@ -224,8 +227,8 @@ func TestAnExecutorHearsOfANewBudget(t *testing.T) {
 	}
 }
 
-// TestTheTimeThatIsLeft: after a few cells the limits are wide, and they come to those of the normal
-// distribution.
+// TestTheTimeThatIsLeft: after a few cells the limits are wide, and they come to those of the
+// normal distribution.
 func TestTheTimeThatIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		cells  int

@@ -47,12 +47,14 @@ func TestFilesThatAreNone(t *testing.T) {
 		if entry.Name == "diff" {
 			var answer cellAnswer
 			p.read(base+"/cells/fix-add-00/after/0", &answer)
-			if answer.Diff != nil || !strings.Contains(strings.Join(answer.Problems, " "), "diff.patch is not a regular file") {
+			said := strings.Join(answer.Problems, " ")
+			if answer.Diff != nil || !strings.Contains(said, "diff.patch is not a regular file") {
 				t.Errorf("a diff that is a pipe: %v %v", answer.Diff, answer.Problems)
 			}
 			continue
 		}
-		if entry.State != runDamaged || !strings.Contains(entry.Problem, "is not a regular file") || len(entry.Arms) > 0 {
+		if entry.State != runDamaged || len(entry.Arms) > 0 ||
+			!strings.Contains(entry.Problem, "is not a regular file") {
 			t.Errorf("%s is %s: %s", entry.Name, entry.State, entry.Problem)
 		}
 		status, content := p.get(base + "/versus")
@@ -147,7 +149,8 @@ func TestProblemsOfTraces(t *testing.T) {
 				}
 				continue
 			}
-			if status != http.StatusUnprocessableEntity || strings.Contains(text, top) || strings.Count(text, one.Name) != 1 {
+			if status != http.StatusUnprocessableEntity || strings.Contains(text, top) ||
+				strings.Count(text, one.Name) != 1 {
 				t.Errorf("%s of %s: %d %s", endpoint, one.Name, status, text)
 			}
 		}

@@ -234,7 +234,7 @@ func isAttemptFile(name string) bool {
 }
 
 // irregular says which of the files that fit opens by their names is not a regular file: reading a
-// pipe would wait for ever, and a link leads out of the directory.
+// pipe would wait forever, and a link leads out of the directory.
 func irregular(at place) error {
 	entries, err := os.ReadDir(at.path)
 	if err != nil {

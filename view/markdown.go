@@ -45,7 +45,9 @@ func (s *Server) traceMarkdown(r *http.Request) (any, error) {
 }
 
 // roleWords name the roles beside a participant, who is the assistant otherwise.
-var roleWords = map[query.Role]string{query.RoleSystem: "system", query.RoleUser: "user", query.RoleToolResult: "result"}
+var roleWords = map[query.Role]string{
+	query.RoleSystem: "system", query.RoleUser: "user", query.RoleToolResult: "result",
+}
 
 func markdownOf(e *entry) string {
 	lane := e.Lane

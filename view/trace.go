@@ -119,8 +119,8 @@ func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
 	}
 }
 
-// glancing returns the pass over a trace that is under way, else the one that knows it as it is now,
-// and begins it if need be: one at a time, however often a trace grows.
+// glancing returns the pass over a trace that is under way, else the one that knows it as it is
+// now, and begins it if need be: one at a time, however often a trace grows.
 func (s *Server) glancing(file traceFile) *glance {
 	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
 	s.indexing.mu.Lock()

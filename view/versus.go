@@ -174,7 +174,7 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 				continue
 			}
 			one.Left++
-			// The order of the names, which nobody can foresee: that of the directory tells whose run it is.
+			// In the order of these names: that of the directory tells whose run it is.
 			first := answer.Item == nil || id < answer.Item.Item
 			if name == dimension && first && !slices.Contains(skip, id) {
 				answer.Item = &blindItem{Item: id, Evidence: item.Evidence, Question: item.Question}

@@ -74,7 +74,8 @@ func TestRunningCellIsCancelledAndRequeued(t *testing.T) {
 		}
 	}
 	answerOf(t, &answer, "benchmark", "ctl", dir, "--format", "json")
-	if answer.Status.Cancelled != 0 || answer.Status.Queued != 11 || strings.HasPrefix(name, answer.Status.Running[0].Task+",") {
+	if answer.Status.Cancelled != 0 || answer.Status.Queued != 11 ||
+		strings.HasPrefix(name, answer.Status.Running[0].Task+",") {
 		t.Errorf("%s was cancelled and requeued, and ctl says %+v", name, answer.Status)
 	}
 }

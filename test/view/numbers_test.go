@@ -250,7 +250,8 @@ func (a *asked) forest(t *testing.T, base string) {
 		}
 	}
 	a.read(t, base+"/forest", &forest)
-	if d := page.Comparison.Decision; d.Effect != forest.Overall.Est || d.Lo != forest.Overall.Lo || d.Hi != forest.Overall.Hi {
+	if d := page.Comparison.Decision; d.Effect != forest.Overall.Est || d.Lo != forest.Overall.Lo ||
+		d.Hi != forest.Overall.Hi {
 		t.Errorf("all tasks: the plot has %+v, compare %+v", forest.Overall, d)
 	}
 	if len(forest.Tasks) != len(page.Comparison.Tasks) {
@@ -315,7 +316,8 @@ func (a *asked) trace(t *testing.T, base, dir string) {
 		t.Fatalf("the cell has tokens of %d turns, fit-trace stats of %d", len(cell.PerTurn), len(rows))
 	}
 	for i, turn := range cell.PerTurn {
-		if float64(turn.InputTokens) != at(rows, i, "inputTokens") || float64(turn.OutputTokens) != at(rows, i, "outputTokens") {
+		if float64(turn.InputTokens) != at(rows, i, "inputTokens") ||
+			float64(turn.OutputTokens) != at(rows, i, "outputTokens") {
 			t.Errorf("turn %d: the cell has %+v, fit-trace stats %v", i, turn, rows[i])
 		}
 	}
@@ -330,7 +332,8 @@ func (a *asked) trace(t *testing.T, base, dir string) {
 	}
 	if count := printed(t, "trace", "count", file, "--format", "json"); float64(sum) != count ||
 		float64(lanes.Entries) != count || float64(overview.Entries) != count {
-		t.Errorf("the lanes have %d of %d entries, the overview %d, fit-trace count %v", sum, lanes.Entries, overview.Entries, count)
+		t.Errorf("the lanes have %d of %d entries, the overview %d, fit-trace count %v", sum, lanes.Entries,
+			overview.Entries, count)
 	}
 	var calls struct{ Calls json.RawMessage }
 	a.read(t, "/api/trace/calls?"+ask, &calls)

@@ -86,8 +86,10 @@ Over several tasks arms are paired: use fit stats paired.`,
 			}
 			given.Interval = stats.NewcombeUnpaired(first, base)
 			return emit(con, options, given, func(w io.Writer) {
-				fmt.Fprintf(w, "%d of %d against %d of %d = %+.1f points, %s %+.1f to %+.1f points (%s)\n", given.K, given.N, given.BaseK,
-					given.BaseN, 100*given.Est, levelName(given.Level), 100*given.Lo, 100*given.Hi, given.Method)
+				fmt.Fprintf(w, "%d of %d against %d of %d = %+.1f points, ", given.K, given.N, given.BaseK, given.BaseN,
+					100*given.Est)
+				fmt.Fprintf(w, "%s %+.1f to %+.1f points (%s)\n", levelName(given.Level), 100*given.Lo, 100*given.Hi,
+					given.Method)
 			})
 		},
 	}

@@ -45,7 +45,8 @@ Each command names the method it used. Nothing here reads or changes an experime
 	cmd.PersistentFlags().StringVar(&options.Format, "format", "text", "output format: text or json")
 	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level of intervals")
 	cmd.AddCommand(
-		newProportion(con, options), newDifference(con, options), newPassK(con, options), newMcNemar(con, options), newPaired(con, options),
+		newProportion(con, options), newDifference(con, options), newPassK(con, options),
+		newMcNemar(con, options), newPaired(con, options),
 		newPower(con, options), newJudge(con, options), newAgree(con, options), newAdjust(con, options),
 	)
 	for _, sub := range cmd.Commands() {
