@@ -98,7 +98,8 @@ func harborRun(t *testing.T, dir, set string, scripts map[string]string, more ..
 		"--attempts", "1", "--concurrency", "4",
 	}
 	for _, name := range slices.Sorted(maps.Keys(scripts)) {
-		args = append(args, "--arm", fmt.Sprintf("%s=agent:builtin,model:claude-sonnet-4-5,modelUrl:%s/s/%s", name, url, name))
+		args = append(args, "--arm",
+			fmt.Sprintf("%s=agent:builtin,model:claude-sonnet-4-5,modelUrl:%s/s/%s", name, url, name))
 	}
 	_, out, errs := fit(t, dir, append(args, more...)...)
 	records := map[string]ledger.Record{}
@@ -130,7 +131,8 @@ func TestAnAgentSolvesHarborTasksInContainers(t *testing.T) {
 	records := harborRun(t, dir, harborSet(t, "harbor"), map[string]string{"solve": solveAll})
 	for name, r := range records {
 		if r.Verdict != ledger.Pass || r.Container == nil || r.Network != sandbox.NetworkModel {
-			t.Errorf("%s: %s, network %s, %s %s %+v", name, r.Verdict, r.Network, r.ErrorClass, r.ErrorMessage, r.HiddenTests)
+			t.Errorf("%s: %s, network %s, %s %s %+v", name, r.Verdict, r.Network, r.ErrorClass, r.ErrorMessage,
+				r.HiddenTests)
 		}
 	}
 	if r := records["steps solve"]; r.Turns != 6 {
@@ -173,7 +175,7 @@ func TestAnAgentSolvesHarborTasksInContainers(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := filepath.Glob(filepath.Join(dir, "out", "runs", "separate", "solve", "0", "1", "grading", "artifacts", "*"))
+	kept, err := filepath.Glob(filepath.Join(dir, "out/runs/separate/solve/0/1/grading/artifacts/*"))
 	if err != nil || len(kept) != 4 {
 		t.Errorf("kept artifacts: %v, %v", kept, err)
 	}

@@ -1,0 +1,59 @@
+package grade
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		json, text string // empty: there is no such file
+		want       map[string]float64
+	}{
+		{text: " 0.5\n", want: map[string]float64{"reward": 0.5}},
+		{text: "-3", want: map[string]float64{"reward": -3}},
+		{json: `{"a": 1, "b": 1e300}`, text: "0", want: map[string]float64{"a": 1, "b": 1e300}},
+		{},
+		{text: "\n"},
+		{text: "nan"},
+		{text: "inf"},
+		{text: "1e999"},
+		{text: "1 1"},
+		{json: `{"a": 0, "a": 1}`},
+		{json: `{"a": null}`},
+		{json: `{"a": "1"}`},
+		{json: `{"a": true}`},
+		{json: `{"a": {"b": 1}}`},
+		{json: `{"a": 1e999}`},
+		{json: `{}`, text: "1"},
+		{json: `[1]`, text: "1"},
+		{json: `{"a": 1} {"a": 0}`},
+	} {
+		dir := t.TempDir()
+		for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
+			if content == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := readRewards(dir)
+		if !maps.Equal(got, test.want) || (err == nil) != (test.want != nil) {
+			t.Errorf("%q and %q: %v, %v", test.json, test.text, got, err)
+		}
+	}
+}
+
+// A reward counts for no more than all and for no less than nothing.
+func TestRewardsBeyondTheirBoundsAreCut(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[float64]float64{-3: 0, 0.25: 0.25, 1e300: 1} {
+		if row := rewardRow(map[string]any{"test": "r"}, value, ""); *row.Share != want || row.Pass != (want == 1) {
+			t.Errorf("%v: share %v, pass %v", value, *row.Share, row.Pass)
+		}
+	}
+}
