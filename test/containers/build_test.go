@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,7 +153,7 @@ func TestAMissingImageIsNamedBeforeAnythingIsPaid(t *testing.T) {
 	const image = "localhost:1/nowhere/nothing:1" // nobody answers there
 	b.put("family.yaml", "image: "+image+"\n")
 	asked := countPodman(t)
-	args := append(b.arguments("--runs", "1")[1:], b.arm("builtin")...)
+	args := slices.Concat(b.arguments("--runs", "1")[1:], b.arm("builtin"))
 	code, _, errs := b.command(args...)
 	if code != 2 || !strings.Contains(errs, "podman pull "+image) || !strings.Contains(errs, "--pull") {
 		t.Errorf("exit code %d: %s", code, errs)
