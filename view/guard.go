@@ -29,7 +29,7 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-cache")
 		switch {
-		case !hosts[strings.ToLower(r.Host)] && !(anywhere && r.Host == arrivedAt(r)):
+		case !hosts[strings.ToLower(r.Host)] && (!anywhere || r.Host != arrivedAt(r)):
 			refuse(w, r, http.StatusForbidden, "this server does not answer to the host "+quote(r.Host))
 		case !ownOrigin(r):
 			refuse(w, r, http.StatusForbidden, "requests of other pages are not answered")
