@@ -187,7 +187,7 @@ func (r *rehearsal) play() {
 		if !end.failed {
 			continue
 		}
-		if end.attempts < r.Scenario.Attempts {
+		if end.attempts < r.Attempts {
 			r.queues[end.provider] = append(r.queues[end.provider], end.rehearsed)
 		} else {
 			r.missing++

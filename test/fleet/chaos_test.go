@@ -195,7 +195,7 @@ func (w *world) compare(cells int, began time.Time) {
 	byWorker, verdicts := map[string]int{}, map[string]int{}
 	for cell, r := range got {
 		byWorker[r.Worker]++
-		verdicts[string(r.Verdict)]++
+		verdicts[r.Verdict]++
 		if r.Verdict != want[cell].Verdict || r.Verdict == ledger.Error {
 			w.t.Errorf("%s: %s (%s), and %s locally", r.Key(), r.Verdict, r.ErrorMessage, want[cell].Verdict)
 		}

@@ -56,7 +56,7 @@ more with --runs. --duration and --cost-usd replace what was measured. Ranges ho
   fit fleet simulate runs/plan --workers 10 --duration 5m-40m --cost-usd 0.60 --format json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			scenario, measured, err := o.scenario(con, registry, con.Path(args[0]))
+			scenario, measured, err := o.scenario(registry, con.Path(args[0]))
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
@@ -88,7 +88,7 @@ more with --runs. --duration and --cost-usd replace what was measured. Ranges ho
 }
 
 // scenario reads the plan and what its cells take. It returns how many records that rests on.
-func (o *simulateOptions) scenario(con *console.Console, registry *agent.Registry, dir string) (fleet.Scenario, int,
+func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.Scenario, int,
 	error,
 ) {
 	if strings.HasSuffix(dir, experiment.PlanFile) {
