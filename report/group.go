@@ -105,8 +105,8 @@ func (g *Group) estimate(in Input) error {
 	return nil
 }
 
-// estimateAtLeast finds the shares of tasks of which at least k runs passed. Tasks with fewer than k
-// runs with a verdict are left out: nobody knows about them.
+// estimateAtLeast finds the shares of tasks of which at least k runs passed. Tasks with fewer than
+// k runs with a verdict are left out: nobody knows about them.
 func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
 	for _, k := range in.K {
 		found := stats.AtK{K: k}

@@ -66,8 +66,8 @@ func leftBehind(owner string) bool {
 	return err == nil && ownerOf(pid) != owner
 }
 
-// Sweep removes the containers that killed processes have left, those of builds too, and returns how
-// many.
+// Sweep removes the containers that killed processes have left, those of builds too, and returns
+// how many.
 func (e *Engine) Sweep(ctx context.Context) (int, error) {
 	format, args := `{{.ID}} {{index .Labels "`+labelOwner+`"}}`, []string{"--external"}
 	if e.Kind == IsolationDocker {

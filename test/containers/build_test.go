@@ -69,8 +69,8 @@ func countPodman(t *testing.T) (asked func(verb string) int) {
 	}
 }
 
-// Ten cells share one build, which clean --images removes; preflight runs in the container, and what
-// it leaves running ends with the attempt.
+// Ten cells share one build; preflight runs in the container, and what it leaves running ends with
+// the attempt.
 func TestTenCellsShareOneBuild(t *testing.T) {
 	b := newBench(t)
 	b.put("family.yaml", "dockerfile: image/Dockerfile\n")
