@@ -44,7 +44,8 @@ type coordinator struct {
 func (w *world) startCoordinator(cells int) *coordinator {
 	w.t.Helper()
 	c := &coordinator{cmd: exec.Command(os.Args[0], "-test.run=^TestBenchCoordinator$"), lines: make(chan string, 10)}
-	c.cmd.Env = append(os.Environ(), envBenchURL+"="+w.url, envBenchDir+"="+w.dir, envBenchCells+"="+strconv.Itoa(cells))
+	c.cmd.Env = append(os.Environ(), envBenchURL+"="+w.url, envBenchDir+"="+w.dir,
+		envBenchCells+"="+strconv.Itoa(cells))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {

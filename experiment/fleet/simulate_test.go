@@ -56,7 +56,7 @@ func TestSimulateWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Failed attempts cost half of a whole one on average, and are made again.
+// Failed attempts cost half of a whole one on average, and are repeated.
 func TestSimulateFailures(t *testing.T) {
 	s := scenario(t)
 	s.FailRate, s.Repeats, s.Attempts = 0.2, 400, 50

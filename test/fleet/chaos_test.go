@@ -72,8 +72,8 @@ func (w *world) benchmark(m *machine, s size, output string, more ...string) *pr
 	url := fmt.Sprintf("http://127.0.0.1:%s/c/{cell}/seed/{seed}", w.model)
 	arm := "agent:builtin,model:claude-sonnet-4-5,modelUrl:" + url
 	return w.start(m, nil, append([]string{
-		"benchmark", "run", "--family", "family", "--runs", fmt.Sprint(s.runs), "--arm", "a=" + arm, "--arm", "b=" + arm,
-		"--output", output, "--no-probe", "--format", "json", "--seed", "11",
+		"benchmark", "run", "--family", "family", "--runs", fmt.Sprint(s.runs), "--arm", "a=" + arm,
+		"--arm", "b=" + arm, "--output", output, "--no-probe", "--format", "json", "--seed", "11",
 	}, more...)...)
 }
 

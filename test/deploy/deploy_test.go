@@ -15,12 +15,19 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../deploy"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // checker builds the checker of manifests, which is a module of its own.
 func checker(t *testing.T) func(files ...string) (string, error) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "check")
 	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = filepath.Join("testdata", "check")
+	build.Dir = filepath.Join("..", "test", "deploy", "testdata", "check")
 	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -63,7 +70,10 @@ func TestUnitsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, bad := range map[string]string{"fit-hub.service": "ProtectSystems=yes", "fit-worker.service": "KillMod=x"} {
+	for name, bad := range map[string]string{
+		"fit-hub.service":    "ProtectSystems=yes",
+		"fit-worker.service": "KillMod=x",
+	} {
 		content, err := os.ReadFile(filepath.Join("systemd", name))
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +111,7 @@ func files(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "testdata") {
+		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
@@ -122,7 +132,12 @@ func TestCommandsAreValid(t *testing.T) {
 		for _, match := range commands.FindAllStringSubmatch(content, -1) {
 			args := strings.Fields(strings.NewReplacer(",", " ", `"`, "").Replace(match[1]))
 			var stderr bytes.Buffer
-			con := &console.Console{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &stderr, Dir: t.TempDir()}
+			con := &console.Console{
+				Stdin:  strings.NewReader(""),
+				Stdout: &bytes.Buffer{},
+				Stderr: &stderr,
+				Dir:    t.TempDir(),
+			}
 			if code := cli.Run(t.Context(), append(append([]string{"fit"}, args...), "--help"), con); code != 0 {
 				t.Errorf("%s: fit %s: %s", name, strings.Join(args, " "), &stderr)
 			}

@@ -1,4 +1,4 @@
-module github.com/fit-eval/fit/deploy/testdata/check
+module github.com/fit-eval/fit/test/deploy/testdata/check
 
 go 1.26.0
 
