@@ -62,8 +62,8 @@ type member struct {
 	round     *round     // the round that it is in
 	lastBatch []*Message // what it got in its last round
 
-	// unsure is what happened since the last round that its agent's own record surely holds, settled
-	// that this is the round which ended last.
+	// unsure is what happened since the last round that its agent's own record surely holds,
+	// settled that this is the round which ended last.
 	unsure  passage
 	settled bool
 

@@ -83,9 +83,9 @@ type Record struct {
 	// BudgetOf says whose budget was used up, where the class is budget: BudgetArm or
 	// BudgetExperiment.
 	BudgetOf string `json:"budgetOf,omitempty"`
-	// the attempts at this cell so far that ended in an error which the agent may have brought about:
-	// an error of the model's service that only its own process reported, after it could run commands,
-	// or a grader that broke with its work one time and not the next
+	// the attempts at this cell so far that ended in an error which the agent may have brought
+	// about: an error of the model's service that only its own process reported, after it could run
+	// commands, or a grader that broke with its work one time and not the next
 	Unverified   int              `json:"unverifiedErrors,omitempty"`
 	Final        bool             `json:"final"` // no further attempt at this cell will follow
 	StartMs      int64            `json:"startMs"`

@@ -26,8 +26,8 @@ type Config struct {
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
 	// Key signs the head of the ledger with every record; nil leaves it unsigned. A ledger whose
-	// records it has not signed stays unsigned, as nobody knows who wrote them, and so does one that
-	// lacks records it has signed.
+	// records it has not signed stays unsigned, as nobody knows who wrote them, and so does one
+	// that lacks records it has signed.
 	Key *SigningKey
 	// NoSync leaves out the sync after every record, for tests that write many.
 	NoSync bool

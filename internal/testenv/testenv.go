@@ -19,8 +19,8 @@ func Size(full, small int) int {
 	return full
 }
 
-// Stride returns how many places a test that breaks something at every place goes on each time: 1 in
-// "make soak", else full, or small where the test was built with the race detector. Odd strides
+// Stride returns how many places a test that breaks something at every place goes on each time: 1
+// in "make soak", else full, or small where the test was built with the race detector. Odd strides
 // reach places of both parities.
 func Stride(full, small int) int {
 	if os.Getenv("FIT_SOAK") != "" {

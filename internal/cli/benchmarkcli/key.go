@@ -19,8 +19,8 @@ func checkSigner(con *console.Console, path string, contents *ledger.Contents, t
 		}
 	}
 	if older {
-		return console.Exitf(console.ExitNegative, "%s is older than the last state that your key signed: it was put back, "+
-			"or another copy of it was continued", path)
+		return console.Exitf(console.ExitNegative, "%s is older than the last state that your key signed: it was "+
+			"put back, or another copy of it was continued", path)
 	}
 	switch signer := contents.SignedBy; signer {
 	case "":

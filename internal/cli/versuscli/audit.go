@@ -50,7 +50,8 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
 	flags.BoolVar(&opts.strict, "strict", false, "exit 1 when there is a critical flag")
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
 	flags.Var(&opts.format, "format", "output format")
-	flags.StringVar(&opts.clear, "clear", "", "note that a person has looked at this run, TASK/ARM/RUN, and clears its flags of the kind --flag")
+	flags.StringVar(&opts.clear, "clear", "", "note that a person looked at this run, TASK/ARM/RUN, and clears its "+
+		"flags of the kind --flag")
 	flags.StringVar(&opts.flag, "flag", "", "kind of the flags that --clear is about")
 	flags.StringVar(&opts.by, "by", "", "who has looked at them")
 	flags.StringVar(&opts.reason, "reason", "", "why they are no cheating")
