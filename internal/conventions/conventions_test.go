@@ -53,7 +53,6 @@ var layers = map[string][]string{
 		"sandbox", "trace", "price", "redact", "ledger", "profile", "query",
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
-	"deploy":           {},
 	"report":           {"gateway/calls", "ledger", "stats", "session", "price"},
 	"report/results":   {"experiment", "ledger", "report"},
 	"judge":            {"model", "price", "redact", "session", "evidence", "stats"},
