@@ -1,5 +1,3 @@
-// Package deploy checks, with their own tools, the files that run a fleet on machines: Kubernetes
-// manifests, units of systemd, a compose file and the Dockerfile of their image.
 package deploy
 
 import (
