@@ -61,7 +61,7 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
 func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) error {
 	source, err := d.open(ctx, dir, versus.Options{})
 	if err == nil && opts.isReview() {
-		if err = opts.review(ctx, d, source); err == nil {
+		if err = opts.review(ctx, source); err == nil {
 			source, err = d.open(ctx, dir, versus.Options{})
 		}
 	}
@@ -89,7 +89,7 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 func (o *auditOptions) isReview() bool { return o.clear+o.flag+o.by+o.reason != "" }
 
 // review notes what a person says about the flags of a run.
-func (o *auditOptions) review(ctx context.Context, d *reader, source *versus.Source) error {
+func (o *auditOptions) review(ctx context.Context, source *versus.Source) error {
 	if o.clear == "" || o.flag == "" || strings.TrimSpace(o.by) == "" || strings.TrimSpace(o.reason) == "" {
 		return console.Usagef("a review needs --clear TASK/ARM/RUN, --flag, --by and --reason")
 	}
