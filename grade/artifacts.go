@@ -2,6 +2,7 @@ package grade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -83,10 +84,15 @@ func (v *verification) takeArtifacts(ctx context.Context, space *workspace.Works
 		if err == nil {
 			err = leaveOut(taken, artifact.Exclude)
 		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil { // it is not there, or too large
+		case machineFailed(err):
+			return fmt.Errorf("take artifact %s: %w", artifact.Source, err)
+		case err != nil: // it is not there, or too large
+			if !errors.Is(err, fs.ErrNotExist) {
+				v.keep(path.Join(v.dir, fmt.Sprintf("artifact-%d.log", i)), fmt.Appendf(nil, "not taken: %v\n", err))
+			}
 			_ = os.RemoveAll(taken)
 			continue
 		}
