@@ -83,8 +83,13 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 			state = w.Trouble
 		}
 		fields := []string{
-			w.Name, fmt.Sprintf("%d/%d", w.Busy, w.Slots), w.Fit,
-			strings.Join(slices.Concat(w.Isolation, w.Engines), ","), cmp.Or(strings.Join(w.Labels, ","), "-"), cmp.Or(strings.Join(agents, ", "), "-"), state,
+			w.Name,
+			fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+			w.Fit,
+			strings.Join(slices.Concat(w.Isolation, w.Engines), ","),
+			cmp.Or(strings.Join(w.Labels, ","), "-"),
+			cmp.Or(strings.Join(agents, ", "), "-"),
+			state,
 		}
 		for i := range fields {
 			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
