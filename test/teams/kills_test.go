@@ -19,7 +19,7 @@ import (
 
 // careful is a participant that does what a careful agent would do after an interruption: it skips
 // what its conversation or its prompt says is done, and where a command is listed without a
-// result it looks before it runs the command again.
+// result it looks before it runs the command again, until it has seen the result.
 func careful(name string, asks ...int) string {
 	step := func(n int, next string) string {
 		text := fmt.Sprintf("step-%d-%s", n, name)
@@ -27,7 +27,8 @@ func careful(name string, asks ...int) string {
     {"label":"step%[1]d","cases":[{"when":{"any_prompt":"%[2]s"},"goto":"look%[1]d"}],"calls":[{"bash":"echo %[2]s | tee -a ran.txt"}]},
     {"label":"look%[1]d","cases":[
       {"when":{"any":[{"any_result":"%[2]s"},{"any_prompt":"re:returned: [^\\n]*%[2]s"}]},"goto":"%[3]s"}],
-      "calls":[{"bash":"grep -x %[2]s ran.txt || echo %[2]s | tee -a ran.txt"}]},`, n, text, next)
+      "calls":[{"bash":"grep -x %[2]s ran.txt || echo %[2]s | tee -a ran.txt"}]},
+    {"goto":"look%[1]d"},`, n, text, next)
 	}
 	answer := func(n, ask int, next string) string {
 		return fmt.Sprintf(`

@@ -1,5 +1,5 @@
 // The keyboard: one listener, and a table that each page fills while it is shown.
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 
 export interface Binding {
@@ -14,9 +14,12 @@ export const helpOpen = signal(false);
 let pending = "";
 let pendingTimer = 0;
 
-/** Adds keys while a component is shown. Two keys in a row are written with a space: "g g". */
+/**
+ * Adds keys while a component is shown. Two keys in a row are written with a space: "g g". The table is filled as
+ * soon as the component is in the page: who types quickly has pressed the next key before it is painted.
+ */
 export function useKeys(list: Binding[], depends: unknown[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     bindings.value = [...bindings.peek(), ...list];
     return () => {
       bindings.value = bindings.peek().filter((b) => !list.includes(b));
