@@ -52,7 +52,7 @@ var keyHeaders = []string{"X-Api-Key", keyOfGemini, "Authorization"}
 // Keys are the keys of one endpoint, by who asks for them; an empty key is none.
 type Keys struct{ Anthropic, OpenAI, Gemini string }
 
-// Everywhere returns upstreams that use one endpoint, without its version, for every protocol.
+// Everywhere returns an upstream per protocol, all at one endpoint whose URL has no version.
 func Everywhere(url string, keys Keys) []Upstream {
 	url = Versioned(url)
 	var anthropic, openAI, gemini http.Header

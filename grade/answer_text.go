@@ -194,7 +194,8 @@ func withoutFence(text string) string {
 
 var (
 	// A small letter may be a word: it counts only where nothing follows.
-	saidChoice = regexp.MustCompile(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?(?:([A-Z])\b|([a-z])(?:[).*,;]|\s*$))`)
+	saidChoice = regexp.MustCompile(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?` +
+		`(?:([A-Z])\b|([a-z])(?:[).*,;]|\s*$))`)
 	soleChoice = regexp.MustCompile(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
 	ledChoice  = regexp.MustCompile(`^[\s*(]*([A-Z])[).:]\s`)
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -156,9 +157,7 @@ const (
 // turns, so that on a busy machine each of them finds a quiet moment; the least counts, because
 // what disturbs a measurement only ever adds.
 func TestFiguresOfTheBus(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("make bench-bus runs it")
-	}
+	testenv.Measurement(t, "bench-bus")
 	sizes := []int{10, 100, 1000}
 	best := map[int]cost{}
 	for range 20 {

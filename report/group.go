@@ -281,8 +281,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
 			fmt.Sprintf("%s had an error that the agent may have forged: one of the model's service that only its own "+
-				"process reported, after it could run commands, or a grader that broke with its work one time and not the next; "+
-				"no claim rests on it", Count(runs, "run")))
+				"process reported, after it could run commands, or a grader that broke with its work one time and not the "+
+				"next; no claim rests on it", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false

@@ -327,7 +327,7 @@ func readTar(from io.Reader, root *os.Root, limit int64, links bool) error {
 	return unpackTar(from, root, limit, links, func(*os.Root, *tar.Header, string) error { return nil })
 }
 
-// unpackTar calls before for every entry that it unpacks.
+// unpackTar unpacks an archive below root. It calls before ahead of each entry.
 func unpackTar(from io.Reader, root *os.Root, limit int64, links bool,
 	before func(*os.Root, *tar.Header, string) error,
 ) error {

@@ -31,9 +31,8 @@ var inherited = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
 
-// NoGitConfig is what git is told to read in place of the user's settings. It cannot exist, and
-// nobody can make it: git config --global puts a new file in the place of the old one, and as root
-// that would be the machine's /dev/null.
+// NoGitConfig is the path that git reads instead of the user's settings. No file can exist there.
+// With /dev/null itself, git config --global run by root would replace the device by a file.
 const NoGitConfig = "/dev/null/none"
 
 // fixed are the variables that have the same value in every child, so that runs can

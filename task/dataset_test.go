@@ -96,38 +96,98 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 		"d.csv":       "id,q,a\n1,one,1\n2,two,2\n",
 	}
 	for want, change := range map[string]map[string]string{
-		"family.yaml:2:9: prompt: {{x}} is not a column of d.csv, which has id, q, a":  {"family.yaml": "dataset: d.csv\nprompt: \"{{x}}\"\ngrade: [{equals: a}]\n"},
-		"d.csv:3: the id 1 is that of line 2 too; ids are unique":                      {"d.csv": "id,q,a\n1,one,1\n1,two,2\n"},
-		"d.csv:3: not as many values as the first line has columns, which is 3":        {"d.csv": "id,q,a\n1,one,1\n2,two\n"},
-		"d.csv:1: two columns are called q":                                            {"d.csv": "q,q\n"},
-		"d.csv:2: the prompt is empty":                                                 {"d.csv": "id,q,a\n1,,1\n"},
-		"d.csv:2: the sample that begins here has more than 4096 bytes":                {"d.csv": "id,q,a\n1,\"" + strings.Repeat("x", 20_000)},
-		"d.csv: there is no sample in it":                                              {"d.csv": "id,q,a\n"},
-		"d.txt: a dataset is a .csv, .jsonl, .json or .yaml file":                      {"family.yaml": "dataset: d.txt\nprompt: a\n", "d.txt": "x"},
-		"d.jsonl:2: there is no column q, which the prompt names":                      {"family.yaml": "dataset: d.jsonl\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", "d.jsonl": "{\"q\":\"a\"}\n{\"p\":1}\n"},
-		"d.json:3: there is no column q, which the prompt names":                       {"family.yaml": "dataset: d.json\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n", "d.json": "[{\"q\":\"a\"},\n\n{\"p\":1}]"},
-		"d.jsonl:1: want one JSON object per sample":                                   {"family.yaml": "dataset: d.jsonl\nprompt: a\n", "d.jsonl": "[1]\n"},
-		"d.csv:6: more than 4 samples or 1048576 bytes; write limit: 1000":             {"d.csv": "id,q,a\n1,a,1\n2,b,1\n3,c,1\n4,d,1\n5,e,1\n"},
-		"grade.0: a check is of one kind, not of 2 (contains, equals)":                 {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, contains: [b]}]\n"},
-		"grade.0.matches: error parsing regexp":                                        {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"(\"}]\n"},
-		"grade.0: a gate has no weight":                                                {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, gate: true, weight: 2}]\n"},
-		"d.csv:2: nothing is checked: write grade: into family.yaml":                   {"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\n"},
-		"d.csv: it is UTF-16; save the file as UTF-8":                                  {"d.csv": "\xff\xfei\x00d\x00"},
-		"d.csv:1: the only column is called \"id;q;a\"; separate columns by commas":    {"d.csv": "id;q;a\n1;one;1\n"},
-		"d.csv:2: contains of grade: the text is empty, which every answer contains":   {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{contains: [\"{{a}}\"]}]\n", "d.csv": "id,q,a\n1,one,\n"},
-		"d.csv:2: equals of grade: \"one\" is not a number, which as: number compares": {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: \"{{q}}\", as: number}]\n"},
-		"d.csv:2: matches of grade: equals is about the first group":                   {"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"{{q}}\", equals: x}]\n"},
-		"d.jsonl:1: equals of grade: there is nothing to compare with":                 {"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: \"{{a}}\"}]\n", "d.jsonl": `{"a":[]}`},
-		"d.jsonl:2: want one JSON object per sample: there are two members \"q\"":      {"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: a}]\n", "d.jsonl": "{\"q\":1}\n{\"q\":1,\"q\":2}\n"},
-		"d.jsonl:1: want one JSON object per sample: the file is not valid UTF-8":      {"family.yaml": "dataset: d.jsonl\nprompt: a\n", "d.jsonl": "{\"q\":\"\xff\"}\n"},
-		"d.json:2: there is more behind the list":                                      {"family.yaml": "dataset: d.json\nprompt: a\ngrade: [{equals: a}]\n", "d.json": "[{\"q\":1}]\n{}"},
-		"d.yaml:1: want one JSON object per sample, not a number":                      {"family.yaml": "dataset: d.yaml\nprompt: a\ngrade: [{equals: a}]\n", "d.yaml": "- 3\n"},
+		"family.yaml:2:9: prompt: {{x}} is not a column of d.csv, which has id, q, a": {
+			"family.yaml": "dataset: d.csv\nprompt: \"{{x}}\"\ngrade: [{equals: a}]\n",
+		},
+		"d.csv:3: the id 1 is that of line 2 too; ids are unique": {
+			"d.csv": "id,q,a\n1,one,1\n1,two,2\n",
+		},
+		"d.csv:3: not as many values as the first line has columns, which is 3": {
+			"d.csv": "id,q,a\n1,one,1\n2,two\n",
+		},
+		"d.csv:1: two columns are called q": {"d.csv": "q,q\n"},
+		"d.csv:2: the prompt is empty":      {"d.csv": "id,q,a\n1,,1\n"},
+		"d.csv:2: the sample that begins here has more than 4096 bytes": {
+			"d.csv": "id,q,a\n1,\"" + strings.Repeat("x", 20_000),
+		},
+		"d.csv: there is no sample in it": {"d.csv": "id,q,a\n"},
+		"d.txt: a dataset is a .csv, .jsonl, .json or .yaml file": {
+			"family.yaml": "dataset: d.txt\nprompt: a\n",
+			"d.txt":       "x",
+		},
+		"d.jsonl:2: there is no column q, which the prompt names": {
+			"family.yaml": "dataset: d.jsonl\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n",
+			"d.jsonl":     "{\"q\":\"a\"}\n{\"p\":1}\n",
+		},
+		"d.json:3: there is no column q, which the prompt names": {
+			"family.yaml": "dataset: d.json\nprompt: \"{{q}}\"\ngrade: [{equals: a}]\n",
+			"d.json":      "[{\"q\":\"a\"},\n\n{\"p\":1}]",
+		},
+		"d.jsonl:1: want one JSON object per sample": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
+			"d.jsonl":     "[1]\n",
+		},
+		"d.csv:6: more than 4 samples or 1048576 bytes; write limit: 1000": {
+			"d.csv": "id,q,a\n1,a,1\n2,b,1\n3,c,1\n4,d,1\n5,e,1\n",
+		},
+		"grade.0: a check is of one kind, not of 2 (contains, equals)": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, contains: [b]}]\n",
+		},
+		"grade.0.matches: error parsing regexp": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"(\"}]\n",
+		},
+		"grade.0: a gate has no weight": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, gate: true, weight: 2}]\n",
+		},
+		"d.csv:2: nothing is checked: write grade: into family.yaml": {
+			"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\n",
+		},
+		"d.csv: it is UTF-16; save the file as UTF-8":                               {"d.csv": "\xff\xfei\x00d\x00"},
+		"d.csv:1: the only column is called \"id;q;a\"; separate columns by commas": {"d.csv": "id;q;a\n1;one;1\n"},
+		"d.csv:2: contains of grade: the text is empty, which every answer contains": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{contains: [\"{{a}}\"]}]\n",
+			"d.csv":       "id,q,a\n1,one,\n",
+		},
+		"d.csv:2: equals of grade: \"one\" is not a number, which as: number compares": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: \"{{q}}\", as: number}]\n",
+		},
+		"d.csv:2: matches of grade: equals is about the first group": {
+			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"{{q}}\", equals: x}]\n",
+		},
+		"d.jsonl:1: equals of grade: there is nothing to compare with": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: \"{{a}}\"}]\n",
+			"d.jsonl":     `{"a":[]}`,
+		},
+		"d.jsonl:2: want one JSON object per sample: there are two members \"q\"": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{equals: a}]\n",
+			"d.jsonl":     "{\"q\":1}\n{\"q\":1,\"q\":2}\n",
+		},
+		"d.jsonl:1: want one JSON object per sample: the file is not valid UTF-8": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
+			"d.jsonl":     "{\"q\":\"\xff\"}\n",
+		},
+		"d.json:2: there is more behind the list": {
+			"family.yaml": "dataset: d.json\nprompt: a\ngrade: [{equals: a}]\n",
+			"d.json":      "[{\"q\":1}]\n{}",
+		},
+		"d.yaml:1: want one JSON object per sample, not a number": {
+			"family.yaml": "dataset: d.yaml\nprompt: a\ngrade: [{equals: a}]\n",
+			"d.yaml":      "- 3\n",
+		},
 		"dataset is missing":       {"family.yaml": "prompt: a\n"},
 		"prompt: {{ is not closed": {"family.yaml": "dataset: d.csv\nprompt: \"a {{q\"\n"},
 		"there is no filter upper": {"family.yaml": "dataset: d.csv\nprompt: \"{{q | upper}}\"\n"},
-		"d.jsonl:1: choice of grade: \"C\" is neither the letter nor the text of a choice":     {"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{choice: C}]\n", "d.jsonl": `{"choices":["x","y"]}`},
-		"d.jsonl:1: column grade: 0.equal: there is no such setting":                           {"family.yaml": "dataset: d.jsonl\nprompt: a\n", "d.jsonl": `{"grade":[{"equal":"x"}]}`},
-		"a dataset needs a prompt: write prompt: with {{column}} in it, or name a task direct": {"family.yaml": "dataset: d.csv\n"},
+		"d.jsonl:1: choice of grade: \"C\" is neither the letter nor the text of a choice": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\ngrade: [{choice: C}]\n",
+			"d.jsonl":     `{"choices":["x","y"]}`,
+		},
+		"d.jsonl:1: column grade: 0.equal: there is no such setting": {
+			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
+			"d.jsonl":     `{"grade":[{"equal":"x"}]}`,
+		},
+		"a dataset needs a prompt: write prompt: with {{column}} in it, or name a task direct": {
+			"family.yaml": "dataset: d.csv\n",
+		},
 	} {
 		files := maps.Clone(base)
 		maps.Copy(files, change)

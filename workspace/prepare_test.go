@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -31,9 +32,7 @@ func processorTime(t testing.TB) time.Duration {
 // TestPrepareBesideGit: preparing a workspace of 20,000 files takes at most 1.5 times the processor
 // time of git worktree add, whichever kind it is.
 func TestPrepareBesideGit(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("benchmarks run with make bench (FIT_BENCH=1)")
-	}
+	testenv.Measurement(t, "bench")
 	repo := filepath.Join(t.TempDir(), "repo")
 	for i := range 20_000 {
 		name := filepath.Join(repo, fmt.Sprintf("d%03d", i/100), fmt.Sprintf("f%05d.go", i))

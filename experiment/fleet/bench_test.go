@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -29,9 +30,7 @@ const (
 
 func needBench(t *testing.T) {
 	t.Helper()
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("a measurement; set FIT_BENCH=1")
-	}
+	testenv.Measurement(t, "bench-fleet")
 }
 
 // coordinator is a coordinator in a process of its own, so that its memory is its own.

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // maxTree bounds what is unpacked from one object.
@@ -289,9 +290,6 @@ func unpackTree(packed io.Reader, want, dir string) error {
 // treeCache keeps trees by their hash. Several workers of a machine can share it.
 type treeCache struct{ dir string }
 
-// fetches has a lock for every tree that workers of this process fetch.
-var fetches sync.Map
-
 // fetch returns the directory of a tree, which is fetched unless it is there.
 func (c *treeCache) fetch(ctx context.Context, store jetstream.ObjectStore, hash string) (string, error) {
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != 2*sha256.Size || strings.ToLower(hash) != hash {
@@ -301,19 +299,33 @@ func (c *treeCache) fetch(ctx context.Context, store jetstream.ObjectStore, hash
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	lock, _ := fetches.LoadOrStore(dir, &sync.Mutex{})
-	one := lock.(*sync.Mutex)
-	one.Lock()
-	defer one.Unlock()
+	unlock, err := c.lock(ctx, hash)
+	if err != nil {
+		return "", fmt.Errorf("lock tree %s: %w", hash[:12], err)
+	}
+	defer unlock()
 	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+		return dir, nil // another worker was quicker
 	}
-	err := getTree(ctx, store, hash, hash, dir)
-	if _, there := os.Stat(dir); there == nil { // another worker may have been quicker
-		return dir, nil
-	}
+	err = getTree(ctx, store, hash, hash, dir)
 	if err != nil {
 		return "", fmt.Errorf("fetch tree %s: %w", hash[:12], err)
 	}
 	return dir, nil
+}
+
+// lock waits until no other worker of this machine fetches a tree.
+func (c *treeCache) lock(ctx context.Context, hash string) (func(), error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(c.dir, hash+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := jsonlines.LockWait(ctx, file); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
 }

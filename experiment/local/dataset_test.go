@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 )
@@ -96,9 +96,7 @@ func askBare(t testing.TB, n int, url string) time.Duration {
 // TestSpeedOfSamples compares samples that are answered, recorded and graded with bare calls of the
 // same model, and loads 500 of them. Run it with FIT_BENCH=1.
 func TestSpeedOfSamples(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("a measurement; set FIT_BENCH=1")
-	}
+	testenv.Measurement(t, "bench-dataset")
 	const n, times = 500, 40
 	url := serveScript(t, repeats)
 	load, whole, bare := time.Hour, time.Hour, time.Hour

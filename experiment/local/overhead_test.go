@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
@@ -77,9 +78,7 @@ func bareCell(t testing.TB, hook, url string) {
 // TestOverhead compares the whole engine with a bare loop: same agent, same grader, same sandbox,
 // eight at a time. Run it with FIT_BENCH=1.
 func TestOverhead(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("a measurement; set FIT_BENCH=1")
-	}
+	testenv.Measurement(t, "bench")
 	const concurrency, tasks, runs = 8, 20, 5
 	url := serveScript(t, solves)
 	family := answerFamily(t, tasks)

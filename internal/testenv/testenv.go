@@ -29,6 +29,15 @@ func Stride(full, small int) int {
 	return Size(full, small)
 }
 
+// Measurement leaves a test that measures out of "make test", where the machine has other work. The
+// given target of the Makefile runs it.
+func Measurement(t testing.TB, target string) {
+	t.Helper()
+	if os.Getenv("FIT_BENCH") == "" {
+		t.Skipf("it measures, and needs the machine for itself: run make %s", target)
+	}
+}
+
 // Missing ends the test because something it needs is not there: skipped with the
 // given notice, or failed where CI=true.
 func Missing(t testing.TB, format string, args ...any) {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // sample is what one run of a command took.
@@ -19,9 +21,7 @@ type sample struct {
 
 func needBench(t *testing.T) (fit string) {
 	t.Helper()
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("benchmarks run with make bench (FIT_BENCH=1)")
-	}
+	testenv.Measurement(t, "bench")
 	fit, err := filepath.Abs("../../bin/fit")
 	if err != nil {
 		t.Fatal(err)

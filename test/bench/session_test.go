@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -39,9 +40,7 @@ const (
 // and with texts as long as those of real work, on one core: at least 300 MB/s (with one
 // exception), in flat memory.
 func TestEnrichment(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("benchmarks run with make bench (FIT_BENCH=1)")
-	}
+	testenv.Measurement(t, "bench")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dialects := catalog.Default().Dialects()
 	kinds := streams(t, dialects)

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -172,9 +173,7 @@ func TestAMissingImageIsNamedBeforeAnythingIsPaid(t *testing.T) {
 // TestStartBesideTheEngine compares the time from the start of a container to the first event of an
 // agent in it with that of the engine's own run. Run it with FIT_BENCH=1.
 func TestStartBesideTheEngine(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("a measurement; set FIT_BENCH=1")
-	}
+	testenv.Measurement(t, "bench-container")
 	b := newBench(t)
 	image := containertest.Image(t)
 	bare, ours := time.Hour, time.Hour

@@ -1,17 +1,16 @@
 package fleet
 
 import (
-	"os"
 	"testing"
 	"time"
+
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // What a fleet adds to a cell beyond a local run, in real processes with TLS between them: two at a
 // time on both sides, in turns, so that both meet the same weather. Run it with FIT_BENCH=1.
 func TestOverheadBeyondLocal(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("a measurement; set FIT_BENCH=1")
-	}
+	testenv.Measurement(t, "bench-fleet")
 	const limit, rounds = 50 * time.Millisecond, 2
 	w := newWorld(t)
 	s := size{tasks: 10, runs: 2}

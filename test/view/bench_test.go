@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is
 // after the trace was opened once.
 func TestGigabyte(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("benchmarks run with make bench-view (FIT_BENCH=1)")
-	}
+	testenv.Measurement(t, "bench-view")
 	b := chromium(t)
 	path := filepath.Join(t.TempDir(), "trace.ndjson")
 	entries := gigabyte(t, path)
@@ -32,9 +31,7 @@ func TestGigabyte(t *testing.T) {
 
 // TestLargeGrid holds the bound of 5,000 cells, and that of 500 cells in one file: make bench-view.
 func TestLargeGrid(t *testing.T) {
-	if os.Getenv("FIT_BENCH") == "" {
-		t.Skip("benchmarks run with make bench-view (FIT_BENCH=1)")
-	}
+	testenv.Measurement(t, "bench-view")
 	b := chromium(t)
 	large := grid(t, 500, 5)
 	got := decode[struct{ Ms, Rows, Heap int }](t, b.run(t, "benchGrid", map[string]any{

@@ -74,7 +74,8 @@ more with --runs. --duration and --cost-usd replace what was measured. Ranges ho
 	flags.Var(&o.workers, "workers", "workers of the fleet")
 	flags.Var(&o.slots, "slots", "cells that each worker runs at once")
 	flags.StringArrayVar(&o.caps, "cap", nil,
-		"`PROVIDER=N`: cells of a provider that run at once over the whole fleet; N alone is for every provider; may be repeated")
+		"`PROVIDER=N`: limit the cells of a provider that run at once over the whole fleet; N alone limits each provider; "+
+			"may be repeated")
 	flags.Float64Var(&o.failRate, "fail-rate", 0, "share of attempts that end in an infrastructure error, such as 0.02")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors")
 	flags.Var(&o.runs, "runs", "runs of every task with every arm (default: the plan's)")
