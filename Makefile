@@ -62,14 +62,17 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp
 
 # What takes too long for make test: every team of vendors' agents, and sessions of each that are killed forty times.
 soak:
-	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run Killed -v
+	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run 'Killed|WhateverHappens' -v
+	FIT_SOAK=1 $(GO) test ./gateway -count=1 -timeout 30m -run Parallel -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers -count=1 -timeout 30m -run Killed -v
+	FIT_SOAK=1 $(GO) test ./test/agents -count=1 -timeout 60m -run 'FaultsOnPurpose|ABudget' -v
 	FIT_SOAK=1 $(GO) test ./test/fleet -count=1 -timeout 30m -run InTrouble -v
+	FIT_SOAK=1 $(GO) test ./test/deploy -count=1 -timeout 30m -run Compose -v
 
 # The committed list of what the binary is made of; a new dependency is a visible change.
 deps:
@@ -94,7 +97,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -107,7 +110,7 @@ bench-spawn:
 # Coverage, A/A, peeking and power on the full grid (about 10 minutes), and the bootstrap's speed.
 bench-stats:
 	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement|Announced' ./stats
-	$(GO) test -run '^$$' -bench BootstrapClustered ./stats
+	FIT_BENCH=1 $(GO) test -count=1 -v -run 'TakesLessThanASecond' -bench BootstrapClustered ./stats
 
 bench-run: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run "^TestRunOverhead$$" -count=1 -v
@@ -147,17 +150,23 @@ bench-dataset:
 bench-container:
 	FIT_BENCH=1 $(GO) test ./test/containers -run '^TestStartBesideTheEngine$$' -count=1 -v
 
+# The dialect of the Agent Client Protocol in MB/s, and what fit adds to the start of such an agent.
+bench-acp:
+	FIT_BENCH=1 $(GO) test ./agent/acp -run '^TestSpeedOf' -count=1 -v
+
 # A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
 bench-workspace:
 	FIT_BENCH=1 $(GO) test ./workspace -run '^TestPrepareBesideGit$$' -count=1 -v
 
-# A fleet beside a local run, 10,000 cells in its queue, and 200 workers with instant cells.
+# A fleet beside a local run, 10,000 cells in its queue, 200 workers with instant cells, and how soon caps, limits and cancels take effect.
 .PHONY: bench-fleet
 bench-fleet:
-	FIT_BENCH=1 $(GO) test ./test/fleet -run '^TestOverheadBeyondLocal$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./test/fleet -run '^Test(OverheadBeyondLocal|AStoppedWorkerIsEnded)$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./experiment/fleet -run '^Test(TheCapHoldsOverTheWholeFleet|CtlOnAFleet|CancelReachesTheAgent)$$' -parallel 1 -count=1 -v
 	FIT_BENCH=1 $(GO) test ./experiment/fleet -run '^Test(TwoHundredWorkers|TenThousandCells)$$' -count=1 -timeout 20m -v
 
 # The gateway beside direct connections: 50 streams, what it adds to an event, to memory and to a run.
 bench-gateway: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGatewayInARun$$' -count=1 -v # alone: a child's memory begins with its parent's
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGateway(Latency|Holds|Takes)' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./gateway/calls -run '^TestAThousandCallsAreListedQuickly$$' -count=1 -v

@@ -70,6 +70,7 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 			FaultKey:  "run",
 			Upstreams: upstreams,
 			OnCall:    cfg.Called,
+			Account:   cfg.Account,
 		}
 		if err := record.Enter(&member, cfg.OwnDirs()); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +246,7 @@ const transportHTTP = "http"
 // checkMembers makes sure that the agents of all members are installed and can do what is asked of
 // them.
 func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Options, members []AgentConfig) error {
-	probed := map[string]bool{}
+	probed := map[string]agent.Installation{}
 	for _, m := range members {
 		played, err := w.Registry.Get(m.Agent)
 		if err != nil {
@@ -257,16 +258,16 @@ func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Opt
 		if err := harness.CheckMember(played, mode, m, options); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
-		if probed[m.Agent] {
-			continue
-		}
-		probed[m.Agent] = true
-		installation, err := played.Probe(ctx, hostOf(options.Base))
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
+		installation, known := probed[m.Agent]
+		if !known {
+			if installation, err = played.Probe(ctx, hostOf(options.Base)); err != nil {
+				return fmt.Errorf("%s: %w", m.Name, err)
+			}
+			probed[m.Agent] = installation
 		}
 		settings := options.Base
 		settings.Installation, settings.MCPServers = &installation, m.MCPServers
+		settings.Model = cmp.Or(m.Model, settings.Model)
 		if err := checkNetwork(played, settings); err != nil {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}

@@ -130,6 +130,8 @@ type Config struct {
 	// Gateway is the way to the model, where there is one. Start in this package makes use of it
 	// and fills in Seat.
 	Gateway Gateway
+	// Account pays the model calls that go through the gateway; nil is the gateway's own.
+	Account *gateway.Account
 	// Seat is the session's place at the gateway, with the endpoint and the key that the agent
 	// gets; nil: its own.
 	Seat *gateway.Seat
@@ -167,7 +169,7 @@ type Config struct {
 	Network     string         // of a sandbox without the machine's: sandbox.NetworkModel or NetworkNone
 	Doors       []Door         // what answers in a NetworkModel beside the model
 	Limits      sandbox.Limits // of each process of the agent, or of its tools where it runs in ours
-	Grace       time.Duration  // between asking the agent to stop and killing it
+	Grace       time.Duration  // between asking the agent to stop and killing it; 0 = DefaultGrace
 	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
 
 	// Redactor takes secrets out of what is cut, such as long results of tools and what a program

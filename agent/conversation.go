@@ -104,8 +104,12 @@ func (t *tally) add(p []byte) {
 
 func (t *tally) sum() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 
-// DefaultGrace is how long an agent may take between being asked to stop and being killed.
-const DefaultGrace = 10 * time.Second
+// DefaultGrace is how long an agent may take between being asked to stop and being killed, in all.
+const DefaultGrace = 5 * time.Second
+
+// askGrace is the part of the grace period in which an agent that is asked in its own protocol may
+// stop; the rest is for the signal that comes then.
+func (c *Conversation) askGrace() time.Duration { return c.cfg.Config.Grace * 2 / 3 }
 
 // linger is how long a process may live on after its final event.
 const linger = 30 * time.Second
@@ -240,8 +244,8 @@ func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 	}
 }
 
-// Close ends the program of a long-lived protocol: its input is closed, and after the grace period
-// it is killed. It is safe to call it more than once.
+// Close ends the program of a long-lived protocol: its input is closed, then it gets a signal, and
+// after the grace period it is killed. It is safe to call it more than once.
 func (c *Conversation) Close() error {
 	proc := c.current()
 	if proc == nil {
@@ -250,7 +254,7 @@ func (c *Conversation) Close() error {
 	if proc.input != nil {
 		proc.input.close()
 	}
-	timer := time.NewTimer(c.cfg.Config.Grace)
+	timer := time.NewTimer(c.askGrace())
 	defer timer.Stop()
 	select {
 	case <-proc.done:
@@ -364,14 +368,18 @@ func (c *Conversation) announceStart() {
 	})
 }
 
-func (c *Conversation) spec(cmd Command, stdin io.Reader) sandbox.SpawnSpec {
+func (c *Conversation) spec(cmd Command, stdin io.Reader, longLived bool) sandbox.SpawnSpec {
 	cfg := c.cfg.Config
+	grace := cfg.Grace
+	if longLived {
+		grace -= c.askGrace()
+	}
 	spec := sandbox.SpawnSpec{
 		Argv:      cmd.Argv,
 		Dir:       cfg.Dir,
 		Env:       cmd.Env,
 		Stdin:     stdin,
-		Grace:     cfg.Grace,
+		Grace:     grace,
 		MaxOutput: cfg.OutputLimit,
 		Isolation: cfg.Isolation,
 		Limits:    cfg.Limits,

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ func converse(spawner sandbox.ProcessSpawner, change func(*agent.ConversationCon
 	seen := &recorder{}
 	cfg := agent.ConversationConfig{
 		Agent: "some-agent", Dialect: session.StreamDialect("some-agent"),
-		Config: agent.Config{Name: "worker", Spawner: spawner, Events: seen.add, Grace: time.Second},
+		Config: agent.Config{Name: "worker", Spawner: spawner, Events: seen.add, Grace: time.Hour},
 	}
 	if change != nil {
 		change(&cfg)
@@ -377,24 +378,54 @@ func TestASuccessAfterTheAbortIsNone(t *testing.T) {
 	}
 }
 
+// The program ignores requests, the end of its input, and signals. It is gone when the grace
+// period is over, and not later.
 func TestAnAgentThatDoesNotStopIsKilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := converse(chatty(func(map[string]any, func(...string)) {}), nil)
-		if err := c.Open(t.Context(), agent.Command{Argv: []string{"x"}}); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		begin := time.Now()
-		result := turn(t, c, ctx, "sleep")
-		if result.Outcome != session.OutcomeTimeout || !result.Output.TimedOut || c.Alive() {
-			t.Errorf("outcome %q, timed out %v, alive %v", result.Outcome, result.Output.TimedOut, c.Alive())
-		}
-		if took := time.Since(begin); took != time.Minute+time.Second {
-			t.Errorf("it took %v", took)
-		}
-		_ = c.Close()
+	deaf := program(func(ctx context.Context, spec sandbox.SpawnSpec, _, _ io.Writer) (sandbox.SpawnResult, error) {
+		<-ctx.Done()
+		time.Sleep(spec.Grace) // of the test's own clock
+		return sandbox.SpawnResult{ExitCode: -1, Signal: "SIGKILL", Cancelled: true}, nil
 	})
+	for name, test := range map[string]struct {
+		grace time.Duration
+		run   func(ctx context.Context, c *agent.Conversation) agent.Result
+	}{
+		"asked": {time.Second, func(ctx context.Context, c *agent.Conversation) agent.Result {
+			return turn(t, c, ctx, "sleep")
+		}},
+		"one process": {0, func(ctx context.Context, c *agent.Conversation) agent.Result {
+			result, _ := c.RunOnce(ctx, agent.Command{Argv: []string{"x"}})
+			return result
+		}},
+		"closed": {2 * time.Second, func(ctx context.Context, c *agent.Conversation) agent.Result {
+			<-ctx.Done()
+			_ = c.Close()
+			return agent.Result{Outcome: session.OutcomeTimeout}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := converse(deaf, func(cfg *agent.ConversationConfig) { cfg.Config.Grace = test.grace })
+				if name != "one process" {
+					if err := c.Open(t.Context(), agent.Command{Argv: []string{"x"}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				begin := time.Now()
+				result := test.run(ctx, c)
+				if result.Outcome != session.OutcomeTimeout || c.Alive() {
+					t.Errorf("outcome %q, alive %v", result.Outcome, c.Alive())
+				}
+				want := time.Minute + cmp.Or(test.grace, agent.DefaultGrace)
+				if took := time.Since(begin); took != want {
+					t.Errorf("it took %v, want %v", took, want)
+				}
+				_ = c.Close()
+			})
+		})
+	}
 }
 
 func TestATurnLimitThatWeHold(t *testing.T) {

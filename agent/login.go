@@ -34,8 +34,8 @@ func UserFile(environ []string, variable, usual, name string) string {
 // CopyLogin copies a login into the home of a session. One that is there already was refreshed by
 // an earlier process of the same session and stays. If this process is killed, the next start
 // removes the copy.
-func CopyLogin(environ []string, from, to string) error {
-	if _, err := os.Stat(to); err == nil {
+func CopyLogin(cfg Config, from, to string) error {
+	if info, err := os.Lstat(to); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	data, err := os.ReadFile(from)
@@ -45,19 +45,16 @@ func CopyLogin(environ []string, from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copy login: %w", err)
 	}
-	return WriteLogin(environ, to, data)
+	return WriteLogin(cfg, to, data)
 }
 
 // WriteLogin puts a login into the home of a session. If this process is killed, the next start
 // removes it.
-func WriteLogin(environ []string, to string, login []byte) error {
-	if err := noteCopy(environ, to); err != nil {
+func WriteLogin(cfg Config, to string, login []byte) error {
+	if err := noteCopy(cfg.Environ, to); err != nil {
 		return fmt.Errorf("write login: %w", err)
 	}
-	if err := os.WriteFile(to, login, 0o600); err != nil {
-		return fmt.Errorf("write login: %w", err)
-	}
-	return nil
+	return WriteHome(cfg.Home, to, login)
 }
 
 // minSecret is the length from which the value of a field that is named like a secret counts as

@@ -32,7 +32,7 @@ func TestTheCopyOfAKilledProcessIsRemovedByTheNextStart(t *testing.T) {
 	}
 	start("killed", "kill")
 	start("kept", "keep")
-	if err := agent.CopyLogin(environ, login, copied("running")); err != nil {
+	if err := agent.CopyLogin(agent.Config{Environ: environ, Home: dir}, login, copied("running")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(copied("killed")); err != nil {
@@ -58,7 +58,8 @@ func TestHelperCopiesALogin(t *testing.T) {
 		return
 	}
 	environ := []string{"HOME=" + os.Getenv("COPY_HOME")}
-	if err := agent.CopyLogin(environ, login, os.Getenv("COPY_TO")); err != nil {
+	cfg := agent.Config{Environ: environ, Home: os.Getenv("COPY_HOME")}
+	if err := agent.CopyLogin(cfg, login, os.Getenv("COPY_TO")); err != nil {
 		t.Fatal(err)
 	}
 	if os.Getenv("COPY_END") == "keep" {

@@ -64,7 +64,11 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 func (c *Config) doors() []Door {
 	doors := slices.Clone(c.Doors)
 	if c.Seat != nil {
-		doors = append(doors, Door{c.Seat.Port(), c.Seat.Serve})
+		serve := c.Seat.Serve
+		if c.Isolation.Container != nil {
+			serve = c.Seat.ServeCell
+		}
+		doors = append(doors, Door{c.Seat.Port(), serve})
 	}
 	return doors
 }

@@ -45,7 +45,8 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 	go func() {
 		defer close(proc.done)
 		defer cancel(nil)
-		proc.spawned, proc.err = c.cfg.Config.Spawner.Spawn(ctx, c.spec(cmd, stdin), counted{stdout, &c.stdout},
+		proc.spawned, proc.err = c.cfg.Config.Spawner.Spawn(ctx, c.spec(cmd, stdin, input != nil),
+			counted{stdout, &c.stdout},
 			counted{stderr, &c.stderr})
 		stdout.close()
 		stderr.close()
@@ -187,15 +188,15 @@ func (c *Conversation) mark() mark {
 }
 
 // follow waits until the prompt is over. Where it has to be stopped and interrupt is given, the
-// agent is asked first and killed after the grace period; without interrupt the caller ends the
-// process.
+// agent is asked first, then it gets a signal, and it is killed after the grace period; without
+// interrupt the caller ends the process.
 func (c *Conversation) follow(ctx context.Context, proc *process, interrupt func() error) reason {
 	why := c.await(ctx, proc, true)
 	if why == reasonFinal || why == reasonExit || interrupt == nil {
 		return why
 	}
 	if err := interrupt(); err == nil {
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Config.Grace)
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.askGrace())
 		defer cancel()
 		if stopped := c.await(patience, proc, false); stopped == reasonFinal || stopped == reasonExit {
 			return why

@@ -24,13 +24,32 @@ func newClassifier(task *Task) *classifier {
 		verify:    compile(task.VerifyFiles),
 		scripts:   map[string]bool{},
 	}
-	for _, word := range strings.FieldsFunc(task.VerifyCommand,
-		func(r rune) bool { return strings.ContainsRune(" \t;&|()'\"=", r) }) {
-		if word = path.Clean(word); strings.ContainsAny(word, "./") && word != "." && !strings.HasPrefix(word, "..") {
-			c.scripts[word] = true
+	c.addScripts(task)
+	return c
+}
+
+// readers are programs that look for the result in the files they are given. Those files are what
+// the agent was asked for, not a part of the check.
+var readers = []string{"grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "wc", "jq", "ls", "stat", "[", "[["}
+
+// addScripts adds the files that the verify command names and that the check is made of.
+func (c *classifier) addScripts(task *Task) {
+	for _, simple := range strings.FieldsFunc(task.VerifyCommand,
+		func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
+		reading, comparing := false, false
+		for at, word := range strings.FieldsFunc(simple,
+			func(r rune) bool { return strings.ContainsRune(" \t'\"=", r) }) {
+			reading = reading || isOneOf(word, readers...) || at == 0 && word == "test"
+			comparing = comparing || isOneOf(word, "diff", "cmp")
+			word = path.Clean(word)
+			if !strings.ContainsAny(word, "./") || word == "." || strings.HasPrefix(word, "..") {
+				continue
+			}
+			if !reading && (!comparing || !strings.Contains(task.Prompt, path.Base(word))) {
+				c.scripts[word] = true
+			}
 		}
 	}
-	return c
 }
 
 func compile(sources []string) []glob.Pattern {

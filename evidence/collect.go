@@ -42,7 +42,7 @@ func Collect(from Sources) (*Run, error) {
 	}
 	f.files = f.changes()
 	if err := f.follow(from); err != nil {
-		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
+		return nil, fmt.Errorf("evidence about %s: %w", cellName(record), err)
 	}
 	found := f.audit()
 	from.Reviews.clear(found)
@@ -50,7 +50,7 @@ func Collect(from Sources) (*Run, error) {
 	return f.run(found), nil
 }
 
-func name(record *ledger.Record) string {
+func cellName(record *ledger.Record) string {
 	return fmt.Sprintf("%s/%s/%d", record.TaskID, record.Arm, record.RunIndex)
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/wholefile"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -22,7 +24,7 @@ const (
 	CacheDir = "cache"
 	// rules is changed with every change of what the evidence says about the same files, so that
 	// what older programs have cached is rebuilt.
-	rules = 5
+	rules = 6
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20
@@ -62,7 +64,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	}
 	key, err := d.key(&task, record, reviews)
 	if err != nil {
-		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
+		return nil, fmt.Errorf("evidence about %s: %w", cellName(record), err)
 	}
 	if run := d.cached(key); run != nil {
 		return run, nil
@@ -81,7 +83,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	}
 	file, err := d.open(record, record.AgentTracePath)
 	if err != nil {
-		return nil, fmt.Errorf("evidence about %s: %w", name(record), err)
+		return nil, fmt.Errorf("evidence about %s: %w", cellName(record), err)
 	}
 	if file != nil {
 		defer file.Close()
@@ -93,7 +95,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	}
 	if file != nil { // that it is another file says more than why that one cannot be read
 		if _, changed := file.digest(); changed != nil {
-			return nil, fmt.Errorf("evidence about %s: %w", name(record), changed)
+			return nil, fmt.Errorf("evidence about %s: %w", cellName(record), changed)
 		}
 	}
 	if err != nil {
@@ -148,7 +150,7 @@ func (d *Directory) key(task *Task, record *ledger.Record, reviews Reviews) (str
 func (d *Directory) Diff(record *ledger.Record) ([]byte, error) {
 	data, err := d.read(record, record.DiffPath, maxDiff)
 	if err != nil {
-		return nil, fmt.Errorf("diff of %s: %w", name(record), err)
+		return nil, fmt.Errorf("diff of %s: %w", cellName(record), err)
 	}
 	return data, nil
 }
@@ -160,7 +162,7 @@ func (d *Directory) VerifyOutput(record *ledger.Record) ([]byte, error) {
 	}
 	data, err := d.read(record, record.Verify.OutputPath, maxDiff)
 	if err != nil {
-		return nil, fmt.Errorf("output of the check of %s: %w", name(record), err)
+		return nil, fmt.Errorf("output of the check of %s: %w", cellName(record), err)
 	}
 	return data[max(0, len(data)-maxVerifyOutput):], nil
 }
@@ -176,7 +178,7 @@ func (d *Directory) cached(key string) *Run {
 	}
 	sum, body, _ := bytes.Cut(data, []byte("\n"))
 	var entry cacheEntry
-	if string(sum) != sumOf(body) || json.Unmarshal(body, &entry) != nil || entry.Key != key || entry.Run == nil {
+	if string(sum) != sumOf(body) || !jsontape.Unmarshal(body, &entry) || entry.Key != key || entry.Run == nil {
 		return nil
 	}
 	return entry.Run
@@ -205,5 +207,5 @@ func (d *Directory) keep(key string, run *Run) {
 	if err != nil || os.MkdirAll(filepath.Join(d.Root, CacheDir), 0o700) != nil {
 		return
 	}
-	_ = writeFile(d.cacheFile(key), append([]byte(sumOf(data)+"\n"), data...)) // as said above
+	_ = wholefile.Write(d.cacheFile(key), 0o600, []byte(sumOf(data)+"\n"), data) // as said above
 }

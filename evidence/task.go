@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // TasksFile is the file of a run directory that says what its tasks were.
@@ -139,7 +140,7 @@ func WriteTasks(dir string, tasks []Task) (digest string, err error) {
 	if err := jsonenc.WriteIndented(&out, tasksDocument{tasksVersion, tasks}); err != nil {
 		return "", fmt.Errorf("write tasks: %w", err)
 	}
-	if err := writeFile(filepath.Join(dir, TasksFile), out.Bytes()); err != nil {
+	if err := wholefile.Write(filepath.Join(dir, TasksFile), 0o600, out.Bytes()); err != nil {
 		return "", fmt.Errorf("write tasks: %w", err)
 	}
 	return digestOf(out.Bytes()), nil
@@ -148,20 +149,4 @@ func WriteTasks(dir string, tasks []Task) (digest string, err error) {
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// writeFile writes a file under another name first, so that nobody ever sees half of it.
-func writeFile(name string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*.new")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
 }

@@ -59,7 +59,7 @@ func decide(t *testing.T, seed uint64, better float64) stats.Claim {
 
 // Two arms that are the same are told apart no more often than the significance level allows.
 func TestEqualArmsAreNotToldApart(t *testing.T) {
-	seeds := testenv.Size(200, 60)
+	seeds := testenv.Size(200, 30)
 	claims := 0
 	for seed := range seeds {
 		if claim := decide(t, uint64(seed)+1, 0); claim == stats.Improved || claim == stats.Regressed {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/wholefile"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -381,15 +382,7 @@ func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 		content = redactor.JSON(content)
 	}
 	name := filepath.Join(dir, PlanFile)
-	file, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write plan: %w", err)
-	}
-	_, err = file.Write(append(content, '\n'))
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return fmt.Errorf("write plan: %w", err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := wholefile.WriteSynced(name, 0o600, content, []byte{'\n'}); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	return nil

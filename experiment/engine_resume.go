@@ -39,7 +39,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 	return e.decide()
 }
 
-// adopted is the attempt at a cell that goes on although the process that began it has died; 0:
+// adopted is the attempt at a cell that continues although the process that began it has died; 0:
 // there is none.
 func (e *engine) adopted(cell Cell, state *cellState) int {
 	executor, ok := e.cfg.Executor.(adopter)

@@ -28,10 +28,10 @@ type recoverer interface {
 	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record
 }
 
-// adopter is an Executor whose attempts may go on when the process that began them has died.
+// adopter is an Executor whose attempts may continue when the process that began them has died.
 type adopter interface {
-	// Adopt reports whether an attempt that was under way may go on. Execute is then called for it
-	// again, and returns its record.
+	// Adopt reports whether an attempt that was under way may continue. Execute is then called
+	// for it again, and returns its record.
 	Adopt(cell Cell, attempt int) bool
 }
 
@@ -42,6 +42,13 @@ type remote interface {
 	// Steer bounds how many attempts run at once (0 takes the bound away), and whether any is begun
 	// at all. What runs is not stopped.
 	Steer(limit int, none bool)
+}
+
+// waiter is an Executor whose attempts wait for others, thousands of them at a time: each waits in
+// Wait, which needs little memory, and Execute is called when there is something to do.
+type waiter interface {
+	// Wait returns when an attempt has its result, or when the context ends.
+	Wait(ctx context.Context, cell Cell, attempt int)
 }
 
 // Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run

@@ -196,7 +196,7 @@ func firstCrossing(t testing.TB, path string) int {
 // the whole point of the rule. The same peeking with the usual test would claim a difference in
 // every eighth experiment.
 func TestPeekingMakesNoFalseClaims(t *testing.T) {
-	seeds := testenv.Size(150, 30)
+	seeds := testenv.Size(150, 12)
 	for _, runs := range []int{1, 2} {
 		claims := 0
 		for seed := range seeds {

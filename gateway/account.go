@@ -86,6 +86,14 @@ func (a *Account) Rebudget(budget Budget) {
 	a.tree.settled = make(chan struct{})
 }
 
+// Above reports whether calls that are paid from another account are paid from this one too.
+func (a *Account) Above(other *Account) bool {
+	for other = other.parent; other != nil && other != a; {
+		other = other.parent
+	}
+	return other != nil
+}
+
 // Charge adds what was spent elsewhere, such as by an earlier process, to the account and to all
 // above it.
 func (a *Account) Charge(usd float64, tokens int64) {
@@ -108,12 +116,21 @@ func (a *Account) Spent() (usd float64, tokens int64) {
 type BudgetError struct {
 	Account *Account // the one that is empty
 	Reason  string
+	// Tokens says that the account is out of tokens, and not of dollars.
+	Tokens bool
 	// Unpriced says that the call was refused because nobody knows what it costs. No agent chooses
 	// that, so the run is over, whatever the agent can do without the call.
 	Unpriced bool
 }
 
 func (e *BudgetError) Error() string { return e.Reason }
+
+// Budget is what the account may spend.
+func (e *BudgetError) Budget() Budget {
+	e.Account.tree.mu.Lock()
+	defer e.Account.tree.mu.Unlock()
+	return e.Account.budget
+}
 
 // Reservation is what a running call holds. A nil Reservation is that of a nil Account.
 type Reservation struct {
@@ -140,7 +157,7 @@ type part struct {
 // used up. A call that certainly costs more than what is left, or whose price is unknown where
 // dollars are bounded, gets a BudgetError.
 func (a *Account) Reserve(ctx context.Context, e Estimate) (*Reservation, error) {
-	if a == nil || !e.Turn {
+	if a == nil || !e.Paid {
 		return nil, nil
 	}
 	r := &Reservation{model: e.Model, request: len(e.Body), bytesPerToken: streamedOther}
@@ -196,7 +213,7 @@ func (a *Account) take(r *Reservation) (settled <-chan struct{}, err error) {
 			continue
 		}
 		if left := each.left(); !r.least.within(left) || left.nano <= 0 || left.tokens <= 0 {
-			return nil, each.empty()
+			return nil, each.empty(r.least)
 		}
 		wait = wait || each.running > 0
 	}
@@ -228,15 +245,18 @@ func (a *Account) room() amount {
 	return greater(a.left().minus(a.held), amount{})
 }
 
-// empty says that nothing, or too little, is left.
-func (a *Account) empty() *BudgetError {
-	left := a.left()
-	if a.budget.Tokens > 0 && left.tokens < left.nano {
-		return &BudgetError{Account: a, Reason: fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, "+
-			"and the next call needs more than is left", a.name, a.budget.Tokens, a.spent.tokens)}
+// empty says that nothing, or too little, is left for a call.
+func (a *Account) empty(call amount) *BudgetError {
+	err := &BudgetError{Account: a}
+	if left := a.left(); left.tokens <= 0 || call.tokens > left.tokens {
+		err.Tokens = true
+		err.Reason = fmt.Sprintf("the budget of %s of %d tokens is used up: %d are spent, and the next call needs "+
+			"more than is left", a.name, a.budget.Tokens, a.spent.tokens)
+		return err
 	}
-	return &BudgetError{Account: a, Reason: fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and "+
-		"the next call needs more than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)}
+	err.Reason = fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call needs more "+
+		"than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)
+	return err
 }
 
 // Spend reports what the wire has told so far, and how many bytes of the reply have come. A
@@ -259,8 +279,8 @@ func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
 			continue
 		}
 		more := greater(r.used.minus(part.held), amount{})
-		if !more.within(part.account.room()) {
-			gone = part.account.stopped()
+		if room := part.account.room(); !more.within(room) {
+			gone = part.account.stopped(more.tokens > room.tokens)
 			continue
 		}
 		part.account.held, part.held = part.account.held.plus(more), part.held.plus(more)
@@ -268,10 +288,11 @@ func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
 	return gone
 }
 
-// stopped says that a call was stopped in the middle.
-func (a *Account) stopped() *BudgetError {
+// stopped says that a call was stopped in the middle, for want of tokens or of dollars.
+func (a *Account) stopped(tokens bool) *BudgetError {
 	return &BudgetError{
 		Account: a,
+		Tokens:  tokens,
 		Reason:  fmt.Sprintf("the budget of %s of %s is used up in the middle of a call", a.name, a.budget),
 	}
 }

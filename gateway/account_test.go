@@ -34,7 +34,7 @@ func request(bytes, maxTokens int) Estimate {
 		Model:    "priced",
 		Protocol: Anthropic,
 		Body:     []byte(body),
-		Turn:     true,
+		Paid:     true,
 	}
 }
 
@@ -286,13 +286,17 @@ func TestReservationsKnowTheDearestAndTheCheapestForm(t *testing.T) {
 	if want := nanos(0.5 * 0.3); least.nano < want || least.nano > want+1000 {
 		t.Errorf("at least %d, want %d", least.nano, want)
 	}
-	chat := Estimate{Body: []byte(`{"max_completion_tokens":5}`), Turn: true}
+	chat := Estimate{Body: []byte(`{"max_completion_tokens":5}`), Paid: true}
 	if _, output := chat.size(); output != 5 {
 		t.Errorf("max_completion_tokens: %d", output)
 	}
-	responses := Estimate{Body: []byte(`{"input":"x"}`), Turn: true}
+	responses := Estimate{Body: []byte(`{"input":"x"}`), Paid: true}
 	if _, output := responses.size(); output != defaultOutput {
 		t.Errorf("no limit: %d", output)
+	}
+	stored := Estimate{Body: []byte(`{"input":"x","previous_response_id":"resp_1"}`), Paid: true}
+	if input, _ := stored.size(); input < fromServer {
+		t.Errorf("input that the server has: %d", input)
 	}
 }
 

@@ -27,9 +27,9 @@ type connections struct {
 type connKey struct{}
 
 // watch makes a server tell of its connections, which belong to a seat, or to nobody yet.
-func (c *connections) watch(server *http.Server, only *Seat) {
+func (c *connections) watch(server *http.Server, owner *Seat) {
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		c.give(conn, only)
+		c.give(conn, owner)
 		return context.WithValue(ctx, connKey{}, conn)
 	}
 	server.ConnState = func(conn net.Conn, state http.ConnState) {

@@ -11,7 +11,7 @@ import (
 // door decides which requests are calls of members.
 type door struct {
 	gateway *Gateway
-	only    *Seat // the only seat whose token is valid; nil: all
+	admits  func(*Seat) bool // whose token is valid; nil: everybody's
 }
 
 // refusal is an answer of the gateway itself.
@@ -38,7 +38,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var seat *Seat
 	if refused == nil {
-		if seat = d.gateway.seatOf(r); seat == nil || d.only != nil && seat != d.only {
+		if seat = d.gateway.seatOf(r); seat == nil || d.admits != nil && !d.admits(seat) {
 			refused = &refusal{
 				http.StatusUnauthorized,
 				"fit's gateway does not know this key; it accepts the token of a participant while it takes part",
@@ -75,6 +75,7 @@ type route struct {
 	version  string // as in /v1
 	path     string // without the version
 	turn     bool   // it carries a turn of an agent
+	paid     bool   // a model answers it
 	model    string // that the path names
 	stream   bool   // the path asks for one
 }
@@ -110,8 +111,9 @@ func routeOf(r *http.Request) (route, *refusal) {
 		to.protocol = Anthropic
 	case path == "responses":
 		to.protocol, to.turn = Responses, true
-	case strings.HasPrefix(path, "responses/"): // counting of tokens, compaction
+	case strings.HasPrefix(path, "responses/"): // counting of tokens, compaction, which a model does
 		to.protocol = Responses
+		to.paid = path != "responses/input_tokens" && !strings.HasSuffix(path, "/cancel")
 	case path == "chat/completions":
 		to.protocol, to.turn = Chat, true
 	case path == "models" || strings.HasPrefix(path, "models/"):
@@ -122,6 +124,7 @@ func routeOf(r *http.Request) (route, *refusal) {
 	default:
 		versioned = false
 	}
+	to.paid = to.paid || to.turn
 	switch {
 	case !versioned || strings.Contains(path, ".."):
 		return route{}, &refusal{

@@ -13,7 +13,7 @@ type Estimate struct {
 	Model    string
 	Protocol string
 	Body     []byte // of the request
-	Turn     bool   // the call carries a turn of the agent; other calls cost nothing
+	Paid     bool   // a model answers; other calls cost nothing
 }
 
 // What is known about the size of calls. Code and JSON have 3 to 5 bytes in a token; hardly any
@@ -22,8 +22,14 @@ const (
 	fewestBytesPerToken = 2
 	bytesPerToken       = 4
 	mostBytesPerToken   = 8
-	// defaultOutput is for requests that leave the length of the reply to the server.
-	defaultOutput = 32_000
+	// defaultOutput is for requests that leave the length of the reply to the server: as much as
+	// models give.
+	defaultOutput = 128_000
+	// fromServer is for requests to which the server adds input that it has: as much as models
+	// take.
+	fromServer = 400_000
+	// mostReplies is how many replies to one request the vendors give at most.
+	mostReplies = 128
 	// Bytes of a stream for each token of a reply, with the JSON around it: Anthropic puts several
 	// tokens into an event, the others one.
 	streamedAnthropic = 32
@@ -35,6 +41,12 @@ const (
 func (e Estimate) size() (input, output int64) {
 	input, output = int64(len(e.Body)/fewestBytesPerToken)+1, defaultOutput
 	v, _ := jsontape.Parse(e.Body)
+	for _, field := range []string{"previous_response_id", "conversation", "prompt"} {
+		if stored := v.Get(field); stored.Exists() && stored.Kind() != jsontape.Null {
+			input += fromServer
+			break
+		}
+	}
 	for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		if limit := v.Get(field).Int64(); limit > 0 {
 			output = min(limit, unbounded)
@@ -45,6 +57,13 @@ func (e Estimate) size() (input, output int64) {
 	} {
 		if limit := v.Path(path...).Int64(); limit > 0 {
 			output = min(limit, unbounded)
+		}
+	}
+	for _, path := range [][]string{
+		{"n"}, {"generationConfig", "candidateCount"}, {"generation_config", "candidate_count"},
+	} {
+		if replies := v.Path(path...).Int64(); replies > 1 {
+			output = min(output, unbounded/mostReplies) * min(replies, mostReplies)
 		}
 	}
 	return input, output

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/gateway/calls"
@@ -22,15 +23,16 @@ type exchange struct {
 	route route
 	r     *http.Request
 	body  []byte
+	size  int64 // of the request, as far as it has come
 	asked asked
 	began time.Time
 	call  calls.Call
 
 	reservation *Reservation
 	observer    *observer
-	kept        bytes.Buffer // the reply, where it is recorded
-	gone        error        // the money is gone, and the reply must end with the event that it is in
-	abort       bool         // the client must see that the reply is not complete
+	kept        spool // the reply, where it is recorded
+	gone        error // the money is gone, and the reply must end with the event that it is in
+	abort       bool  // the client must see that the reply is not complete
 }
 
 func newExchange(seat *Seat, to route, r *http.Request) *exchange {
@@ -40,6 +42,7 @@ func newExchange(seat *Seat, to route, r *http.Request) *exchange {
 		route: to,
 		r:     r,
 		began: now,
+		kept:  spool{dir: seat.gateway.scratch()},
 		call: calls.Call{
 			Participant: seat.member.Name,
 			Cell:        seat.member.Cell,
@@ -62,14 +65,12 @@ func (x *exchange) serve(w http.ResponseWriter) {
 	ctx, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
 	x.r = x.r.WithContext(ctx)
-	body, refused := readBody(w, x.r)
-	if refused != nil {
-		x.refuse(w, refused)
-		x.finish()
-		return
+	defer func() { x.seat.underWay.Add(-x.size) }()
+	refused := x.readBody(w)
+	if refused == nil {
+		refused = x.read()
 	}
-	x.body = body
-	if refused := x.read(); refused != nil {
+	if refused != nil {
 		x.refuse(w, refused)
 		x.finish()
 		return
@@ -96,7 +97,9 @@ func (x *exchange) read() *refusal {
 	if len(x.body) == 0 {
 		return nil
 	}
-	_ = json.Unmarshal(x.body, &x.asked) // what cannot be read is the upstream's to refuse
+	if refused := x.decode(); refused != nil {
+		return refused
+	}
 	if x.route.protocol == Gemini {
 		x.asked.Model, x.asked.Stream = x.route.model, x.route.stream
 	}
@@ -109,6 +112,23 @@ func (x *exchange) read() *refusal {
 	x.call.ServerTools = work.kinds
 	if len(work.kinds) > 0 && x.config().DenyServerTools {
 		x.body, x.call.ToolsDenied = work.body, true
+	}
+	return nil
+}
+
+// decode reads the request. What we cannot read we can neither count nor take tools out of, and the
+// upstream may read it all the same; what is in the wrong place is the upstream's to refuse.
+func (x *exchange) decode() *refusal {
+	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return &refusal{
+			http.StatusUnsupportedMediaType,
+			fmt.Sprintf("fit's gateway: the request is compressed (%s), and only plain ones can be read", coding),
+		}
+	}
+	err := json.Unmarshal(x.body, &x.asked)
+	var syntax *json.SyntaxError
+	if begin := bytes.TrimLeft(x.body, " \t\r\n"); errors.As(err, &syntax) || !bytes.HasPrefix(begin, []byte("{")) {
+		return &refusal{http.StatusBadRequest, "fit's gateway: the request is not a JSON object in UTF-8"}
 	}
 	return nil
 }
@@ -140,7 +160,10 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.troubled = serviceFailed(call)
+	s.troubled, s.unanswered = serviceFailed(call), 0
+	if call.Outcome == calls.Disconnected && call.FirstByteMs == 0 {
+		s.unanswered = time.Duration(call.EndMs) * time.Millisecond
+	}
 	switch succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400; {
 	case succeeded && sum == s.failed:
 		s.failed, s.repeats = [sha256.Size]byte{}, 0
@@ -160,7 +183,8 @@ func serviceFailed(call *calls.Call) bool {
 	case call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError:
 		return slices.Contains([]int{
 			http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout,
-			http.StatusTooManyRequests,
+			http.StatusTooManyRequests, http.StatusProxyAuthRequired, http.StatusMisdirectedRequest,
+			http.StatusUnavailableForLegalReasons,
 		}, call.Status)
 	}
 	return call.Outcome == calls.Failed || call.Status >= http.StatusInternalServerError
@@ -217,7 +241,7 @@ func (x *exchange) stop(w http.ResponseWriter, limit error) {
 
 // keep records a piece of the reply.
 func (x *exchange) keep(p []byte) {
-	if x.seat.member.Calls != nil && x.kept.Len()+len(p) <= maxReply {
+	if x.seat.member.Calls != nil && x.kept.length()+int64(len(p)) <= maxReply {
 		x.kept.Write(p)
 	}
 }
@@ -245,10 +269,11 @@ func (x *exchange) finish() {
 		call.Error = redactor.String(call.Error)
 	}
 	call.Error = display.CutBytes(call.Error, maxError)
+	defer x.kept.close()
 	x.seat.record.Lock()
 	defer x.seat.record.Unlock()
 	if writer := x.seat.member.Calls; writer != nil {
-		if err := writer.Append(*call, x.body, x.kept.Bytes()); err != nil {
+		if err := writer.Append(*call, x.body, x.kept.bytes()); err != nil {
 			call.Error = errors.Join(errors.New(call.Error), fmt.Errorf("record the call: %w", err)).Error()
 		}
 	}
@@ -274,7 +299,7 @@ func (x *exchange) cost() *float64 {
 	if used == nil || x.config().Prices == nil {
 		return nil
 	}
-	usd, known := x.config().Prices(x.call.Model, session.TokenUsage{
+	usd, known := x.config().Prices(x.asked.pricedAs(x.call.Model), session.TokenUsage{
 		InputTokens:      used.Input,
 		OutputTokens:     used.Output,
 		CacheReadTokens:  used.CacheRead,

@@ -48,6 +48,7 @@ func (x *exchange) meet(w http.ResponseWriter, fault Fault, forward func(http.Re
 		x.abort = x.abort || broken.end() != nil
 	}
 	x.call.Outcome, x.call.Error = calls.Fault, "on purpose: "+fault.Kind
+	x.seat.spoiled.Store(true)
 }
 
 // Unwrap lets a response controller flush.

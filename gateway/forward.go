@@ -40,10 +40,10 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		return
 	}
 	reservation, err := x.seat.account().Reserve(x.r.Context(), Estimate{
-		Model:    x.asked.Model,
+		Model:    x.asked.pricedAs(x.asked.Model),
 		Protocol: x.route.protocol,
 		Body:     x.body,
-		Turn:     x.route.turn,
+		Paid:     x.route.paid,
 	})
 	var refused *BudgetError
 	switch {

@@ -94,7 +94,7 @@ func Start(cfg Config) (*Gateway, error) {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, listener := range listeners {
-		server := g.newServer(nil)
+		server := g.newServer(nil, nil)
 		g.servers = append(g.servers, server)
 		g.serving.Go(func() { _ = server.Serve(listener) }) // it always ends with an error
 	}
@@ -117,6 +117,14 @@ func (g *Gateway) listenUnix() (net.Listener, error) {
 		g.socket = path
 	}
 	return listener, err
+}
+
+// scratch is a private directory for what calls keep on disk.
+func (g *Gateway) scratch() string {
+	if g.dir != nil {
+		return g.dir.Path
+	}
+	return g.cfg.Dir
 }
 
 func listenLoopback(addr string) (net.Listener, error) {
@@ -149,16 +157,17 @@ func newTransport() *http.Transport {
 	}
 }
 
-// newServer makes the server of one listener. With a seat, only the token of that seat is valid.
-func (g *Gateway) newServer(only *Seat) *http.Server {
+// newServer makes the server of one listener, whose connections belong to a seat or to nobody yet.
+// Only the tokens of seats that are admitted are valid; nil admits all.
+func (g *Gateway) newServer(owner *Seat, admits func(*Seat) bool) *http.Server {
 	server := &http.Server{
-		Handler:           &door{gateway: g, only: only},
+		Handler:           &door{gateway: g, admits: admits},
 		ReadHeaderTimeout: readHeaderTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong, they are told
+		ErrorLog:          log.New(io.Discard, "", 0), // clients get an answer that says what they did wrong
 		BaseContext:       func(net.Listener) context.Context { return g.ctx },
 	}
-	g.open.watch(server, only)
+	g.open.watch(server, owner)
 	return server
 }
 

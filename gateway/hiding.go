@@ -39,7 +39,9 @@ func (h *hiding) Read(p []byte) (int, error) {
 		}
 		h.read = append(h.read, p[:n]...)
 		for _, secret := range h.secrets {
-			h.read = bytes.ReplaceAll(h.read, secret, []byte(hiddenKey))
+			if bytes.Contains(h.read, secret) {
+				h.read = bytes.ReplaceAll(h.read, secret, []byte(hiddenKey))
+			}
 		}
 		held := 0
 		if err == nil {
@@ -48,7 +50,9 @@ func (h *hiding) Read(p []byte) (int, error) {
 		h.ready, h.read = h.read[:len(h.read)-held], bytes.Clone(h.read[len(h.read)-held:])
 	}
 	n := copy(p, h.ready)
-	h.ready = h.ready[n:]
+	if h.ready = h.ready[n:]; len(h.ready) == 0 {
+		h.ready = nil // a stream may be silent for long
+	}
 	return n, nil
 }
 

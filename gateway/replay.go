@@ -62,6 +62,7 @@ type Recording struct {
 	reader  *calls.Reader
 	cleaner *calls.Cleaner
 	calls   []*recordedCall
+	missed  error                        // the first request that was not recorded, where that ends a replay
 	dirs    map[string]map[string]string // of the participants, when they were recorded
 }
 
@@ -188,6 +189,9 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.asked++
+	if r.missed != nil { // an agent that asks again learns nothing else
+		return Recorded{}, false, r.missed
+	}
 	chunks := r.cleaner.Request(request.Body)
 	form := newForm(request.Path, request.Model, chunks, p.normal)
 	found := r.find(p.participant, form)
@@ -195,7 +199,11 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 		return Recorded{}, false, nil
 	}
 	if found == nil {
-		return Recorded{}, false, p.miss(request.Path, chunks)
+		err := p.miss(request.Path, chunks)
+		if r.mode == ReplayStrict {
+			r.missed = err
+		}
+		return Recorded{}, false, err
 	}
 	found.used++
 	body, err := r.reader.Body(found.call.Response)

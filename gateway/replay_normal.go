@@ -23,7 +23,23 @@ type normaliser struct {
 type directory struct{ name, path string }
 
 func newNormaliser(dirs map[string]string) *normaliser {
-	return &normaliser{dirs: sorted(dirs), sums: map[calls.Sum]calls.Sum{}}
+	n := &normaliser{dirs: sorted(dirs), sums: map[calls.Sum]calls.Sum{}}
+	for _, dir := range n.dirs {
+		if strings.Count(dir.path, "/") > 1 { // what is shorter is found in other words
+			n.dirs = append(n.dirs, directory{dir.name, dashed(dir.path)})
+		}
+	}
+	return n
+}
+
+// dashed is a directory as clients name other directories after it.
+func dashed(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, path)
 }
 
 // sorted puts directories before those that they lie in.
@@ -44,6 +60,8 @@ var varying = []struct {
 	form *lazyregexp.Regexp
 	with string
 }{
+	// a client's account of itself, in any order
+	{lazyregexp.New(`"client_metadata":\{(?:"(?:[^"\\]|\\.)*":"(?:[^"\\]|\\.)*",?)*\}`), `"client_metadata":{}`},
 	// 2026-11-15T20:31:01.123Z, 2026-11-15 20:31, 2026-11-15, 2026/11/15
 	{lazyregexp.New(`\b20\d\d[-/][01]\d[-/][0-3]\d(?:[T ,]+[0-2]?\d:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?(?: ?Z\b|[+-]\d\d:?\d\d\b)?`), "{date}"},
 	// Sunday, November 15, 2026 at 08:31:01 PM UTC; 15 Nov 2026; 11/15/2026
@@ -51,7 +69,7 @@ var varying = []struct {
 	{lazyregexp.New(`(?i)\b[0-3]?\d +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +20\d\d\b`), "{date}"},
 	{lazyregexp.New(`\b[01]?\d/[0-3]?\d/20\d\d\b`), "{date}"},
 	{lazyregexp.New(`(?i)\b[0-2]?\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?: ?[ap]m\b)?(?: (?:utc|gmt)\b)?`), "{clock}"},
-	{lazyregexp.New(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "{id}"},
+	{lazyregexp.New(`(?i)(?:\b[a-z]+_|\b)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "{id}"},
 	{lazyregexp.New(`\b(?:toolu|srvtoolu|call|msg|resp|rs|fc|ctc|req|item|chatcmpl|session|thread|run|user|turn)[_-][A-Za-z0-9_-]*\d[A-Za-z0-9_-]*`), "{id}"},
 	{lazyregexp.New(`(?i)\b[0-9a-f]{16,}\b`), "{id}"},
 	{lazyregexp.New(`\b1[5-9]\d{8}(?:\d{3}|\.\d+)?\b`), "{time}"},
@@ -59,6 +77,7 @@ var varying = []struct {
 	{lazyregexp.New(`\b(?:127\.0\.0\.1|localhost):\d{2,5}\b`), "{address}"},
 	{lazyregexp.New(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|seconds)\b`), "{duration}"},
 	{lazyregexp.New(`\b(?i:pid)[ =:]+\d+\b`), "{pid}"},
+	{lazyregexp.New(`\bChunk ID: [0-9a-f]+\b`), "{chunk}"}, // of a command's output
 }
 
 // text is a text without what differs from run to run.

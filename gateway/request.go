@@ -13,6 +13,9 @@ import (
 // maxRequest bounds the body of a request. The vendors accept 32 MiB.
 const maxRequest = 64 << 20
 
+// announcedLimit bounds the memory set aside for a request because of the length it announces.
+const announcedLimit = 256 << 10
+
 // asked is what the gateway reads of a request.
 type asked struct {
 	Model  string            `json:"model"`
@@ -22,6 +25,20 @@ type asked struct {
 	Messages []json.RawMessage `json:"messages"`
 	Contents []json.RawMessage `json:"contents"`
 	Input    json.RawMessage   `json:"input"`
+	// ServiceTier and Speed are how fast the answer is to be.
+	ServiceTier string `json:"service_tier"`
+	Speed       string `json:"speed"`
+}
+
+// pricedAs is the name under which a model has its price. A service that is faster than the
+// ordinary one costs more; it needs a name of its own in a price file.
+func (a *asked) pricedAs(model string) string {
+	for _, fast := range []string{"priority", "fast"} {
+		if a.ServiceTier == fast || a.Speed == fast {
+			return model + " (" + fast + ")"
+		}
+	}
+	return model
 }
 
 // length is how long the conversation is.
@@ -38,23 +55,49 @@ func (a *asked) length() int {
 }
 
 // readBody reads the whole request: it is counted, recorded and compared before it is passed on.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+func (x *exchange) readBody(w http.ResponseWriter) *refusal {
+	r := x.r
 	if r.Body == nil || r.ContentLength == 0 {
-		return nil, nil
+		return nil
 	}
 	var body bytes.Buffer
-	if r.ContentLength > 0 && r.ContentLength <= maxRequest {
-		body.Grow(int(r.ContentLength) + bytes.MinRead)
+	if r.ContentLength > 0 { // what a client announces it need not send
+		body.Grow(int(min(r.ContentLength, announcedLimit)) + bytes.MinRead)
 	}
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxRequest))
+	counted := &countedBody{Reader: http.MaxBytesReader(w, r.Body, maxRequest), x: x}
+	_, err := body.ReadFrom(counted)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &refusal{http.StatusRequestEntityTooLarge, "the request is larger than 64 MiB"}
+		return &refusal{http.StatusRequestEntityTooLarge, "the request is larger than 64 MiB"}
+	case errors.Is(err, errTooMuch):
+		return &refusal{http.StatusRequestEntityTooLarge, errTooMuch.Error()}
 	case err != nil:
-		return nil, &refusal{http.StatusBadRequest, "the request ended before it was complete"}
+		return &refusal{http.StatusBadRequest, "the request ended before it was complete"}
 	}
-	return body.Bytes(), nil
+	x.body = body.Bytes()
+	return nil
+}
+
+// maxUnderWay bounds the requests of one member that are under way at the same time.
+const maxUnderWay = 4 * maxRequest
+
+var errTooMuch = errors.New("the requests of this participant that are under way are larger than 256 MiB")
+
+// countedBody counts what a member has under way.
+type countedBody struct {
+	io.Reader
+	x *exchange
+}
+
+// Read implements io.Reader.
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.x.size += int64(n)
+	if b.x.seat.underWay.Add(int64(n)) > maxUnderWay {
+		return n, errTooMuch
+	}
+	return n, err
 }
 
 func setBody(r *http.Request, body []byte) {

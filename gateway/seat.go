@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/gateway/calls"
@@ -46,6 +47,8 @@ type Seat struct {
 
 	gateway   *Gateway
 	member    Member
+	underWay  atomic.Int64        // bytes of requests
+	spoiled   atomic.Bool         // a call was made to fail on purpose
 	upstreams map[string]upstream // by protocol
 
 	mu       sync.Mutex
@@ -60,10 +63,12 @@ type Seat struct {
 	failed   [sha256.Size]byte // the request that failed last
 	repeats  int               // how often it was tried again
 	troubled bool              // the service did not answer the last call that carries a turn
-	record   sync.Mutex        // one call at a time is recorded
-	running  int
-	idle     chan struct{} // closed when no call is running any more
-	wire     session.Wire
+	// unanswered is how long the last call that carries a turn waited without getting a first byte.
+	unanswered time.Duration
+	record     sync.Mutex // one call at a time is recorded
+	running    int
+	idle       chan struct{} // closed when no call is running any more
+	wire       session.Wire
 }
 
 // tokenHash is what is kept of a token. Looking one up by it takes a time that says nothing about
@@ -107,7 +112,7 @@ func (s *Seat) Port() int { return s.gateway.port }
 // Serve answers on another listener, on which only the token of this seat is valid, until the
 // listener is closed or the member leaves.
 func (s *Seat) Serve(listener net.Listener) error {
-	server := s.gateway.newServer(s)
+	server := s.gateway.newServer(s, func(shown *Seat) bool { return shown == s })
 	s.mu.Lock()
 	if s.left {
 		s.mu.Unlock()
@@ -117,6 +122,17 @@ func (s *Seat) Serve(listener net.Listener) error {
 	s.servers = append(s.servers, server)
 	s.mu.Unlock()
 	return server.Serve(listener)
+}
+
+// ServeCell answers on another listener, on which the tokens of all seats of this one's cell are
+// valid, until the listener is closed: the agents of a cell may share a container and its ports.
+func (s *Seat) ServeCell(listener net.Listener) error {
+	server := s.gateway.newServer(s, func(shown *Seat) bool {
+		return shown == s || s.member.Cell != "" && shown.member.Cell == s.member.Cell
+	})
+	err := server.Serve(listener)
+	_ = server.Close() // ends the connections; the listener is closed
+	return err
 }
 
 // Leave makes the token void and ends the listeners of the seat. It waits for calls that are about
@@ -196,8 +212,9 @@ func (s *Seat) end() {
 	}
 }
 
-// settleTime is how long Settle waits.
-const settleTime = time.Second
+// settleTime is how long Settle waits. What is left to do takes milliseconds, on a machine that has
+// nothing else to do; an agent that keeps calling in the background is rare.
+const settleTime = 10 * time.Second
 
 // Settle waits for calls that are under way, though not for long: an agent that has come to its end
 // has seen all of its replies, and only what we note about them is missing.
@@ -222,6 +239,17 @@ func (s *Seat) Troubled() bool {
 	defer s.mu.Unlock()
 	return s.troubled
 }
+
+// Unanswered returns how long the last call of the member that carries a turn waited before the
+// member gave up; zero if the model's service answered it at all.
+func (s *Seat) Unanswered() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unanswered
+}
+
+// Spoiled reports whether a call of the member was made to fail on purpose.
+func (s *Seat) Spoiled() bool { return s.spoiled.Load() }
 
 // Wire returns what the wire says about the calls of the member.
 func (s *Seat) Wire() *session.Wire { return &s.wire }

@@ -38,7 +38,8 @@ type finder struct {
 var read = []string{
 	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options",
 	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
-	"generationConfig", "generation_config",
+	"generationConfig", "generation_config", "n", "service_tier", "speed", "previous_response_id", "conversation",
+	"prompt",
 }
 
 // ambiguous reports what two servers can read differently in an object of a request; empty if

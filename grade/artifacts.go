@@ -60,10 +60,10 @@ func isOneFile(dir, name string) bool {
 
 // takeArtifacts runs the commands that prepare artifacts, and takes and keeps these. A command that
 // fails, and an artifact that is not there, are for the verifier to judge.
-func (v *verification) takeArtifacts(ctx context.Context, space *workspace.Workspace) error {
+func (v *verification) takeArtifacts(ctx context.Context, place workspace.Place) error {
+	container := place.Isolation.Container
 	for i, collect := range v.Collect {
-		place := space.Verifier(collect.User)
-		place.Env["TMPDIR"] = "/tmp"
+		place.Isolation.User, place.Env["TMPDIR"] = collect.User, "/tmp"
 		done, err := v.run(ctx, program{
 			argv:    []string{"bash", "-c", imageHome + collect.Command},
 			dir:     place.Dir,
@@ -77,7 +77,6 @@ func (v *verification) takeArtifacts(ctx context.Context, space *workspace.Works
 		v.keep(path.Join(v.dir, fmt.Sprintf("collect-%d.log", i+1)),
 			fmt.Appendf(said, "\nexit code %d\n", done.status()))
 	}
-	container := space.Agent().Isolation.Container
 	for i, artifact := range v.allArtifacts() {
 		taken := v.artifactDir(i)
 		err := container.Get(ctx, artifact.Source, taken, maxTaken)
@@ -91,7 +90,7 @@ func (v *verification) takeArtifacts(ctx context.Context, space *workspace.Works
 			return fmt.Errorf("take artifact %s: %w", artifact.Source, err)
 		case err != nil: // it is not there, or too large
 			if !errors.Is(err, fs.ErrNotExist) {
-				v.keep(path.Join(v.dir, fmt.Sprintf("artifact-%d.log", i)), fmt.Appendf(nil, "not taken: %v\n", err))
+				v.note("artifact %s was not taken: %v", artifact.Source, err)
 			}
 			_ = os.RemoveAll(taken)
 			continue
@@ -105,8 +104,11 @@ func (v *verification) takeArtifacts(ctx context.Context, space *workspace.Works
 		v.keepTree(path.Join(v.dir, "artifacts", to), taken)
 	}
 	logs := filepath.Join(v.room, "agent")
-	if container.Get(ctx, workspace.HarborAgentLogs, logs, maxTaken) == nil {
+	switch err := container.Get(ctx, workspace.HarborAgentLogs, logs, maxTaken); {
+	case err == nil:
 		v.keepTree(path.Join(v.dir, "agent"), logs)
+	case ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist):
+		v.note("%s was not kept: %v", workspace.HarborAgentLogs, err)
 	}
 	return ctx.Err()
 }

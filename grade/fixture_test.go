@@ -3,11 +3,13 @@ package grade_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/testenv"
@@ -129,6 +131,25 @@ func (b *bench) want(verdict, reason string) grade.Result {
 	}
 	if reason != "" && !strings.Contains(describe(result), reason) {
 		b.t.Errorf("the grade does not say %q:\n%s", reason, describe(result))
+	}
+	return result
+}
+
+// wantTimeout grades work that hangs, with longer and longer limits until a slow machine has graded
+// the base within one.
+func wantTimeout(t *testing.T, phase string, prepare func(*testing.T, files) *bench, work files) grade.Result {
+	t.Helper()
+	var result grade.Result
+	var limit time.Duration
+	for _, limit = range testenv.Limits() {
+		yaml := files{"task.yaml": fmt.Sprintf("timeouts:\n  %s: %s\n", phase, limit)}
+		if result = prepare(t, yaml).agent(work).grade(); result.Grade.Verdict != grade.VerdictError {
+			break
+		}
+	}
+	reason := fmt.Sprintf("timed out after %dms", limit.Milliseconds())
+	if result.Grade.Verdict != grade.VerdictFail || !strings.Contains(describe(result), reason) {
+		t.Errorf("work that hangs is not failed because it %s:\n%s", reason, describe(result))
 	}
 	return result
 }

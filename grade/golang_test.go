@@ -55,7 +55,7 @@ func TestGoSuite(t *testing.T) {
 // Each of these agents tries to pass without having solved the task.
 func TestCheatingGoAgents(t *testing.T) {
 	const fakeReport = "=== RUN   TestAdd\\n--- PASS: TestAdd (0.00s)\\n=== RUN   TestNegative\\n--- PASS: TestNegative (0.00s)\\n=== RUN   TestAlive\\n--- PASS: TestAlive (0.00s)\\nPASS\\n"
-	all := goBench(t, goTask(files{"task.yaml": "timeouts:\n  test: 5s\n"}))
+	all := goBench(t, goTask())
 	for name, test := range map[string]struct {
 		agent  files
 		reason string
@@ -113,16 +113,19 @@ func TestCheatingGoAgents(t *testing.T) {
 		"kills whatever runs it": {
 			files{"sum/sum.go": "package sum\n\nimport \"syscall\"\n\nfunc Add(a, b int) int { syscall.Kill(syscall.Getppid(), 9); syscall.Kill(-1, 9); syscall.Kill(syscall.Getpid(), 9); select {} }\n"}, "was killed by",
 		},
-		"hang": {
-			files{"sum/sum.go": "package sum\n\nfunc Add(a, b int) int { select {} }\n"},
-			"",
-		},
 		"code that does not compile": {files{"sum/sum.go": "package sum\n"}, "do not compile"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			all.another(t).agent(test.agent).want(grade.VerdictFail, test.reason)
 		})
 	}
+}
+
+func TestGoTestsThatHangFail(t *testing.T) {
+	wantTimeout(t, "test", func(t *testing.T, yaml files) *bench {
+		return goBench(t, goTask(yaml))
+	}, files{"sum/sum.go": "package sum\n\nfunc Add(a, b int) int { for {} }\n"})
 }
 
 func TestOwnTestsDoNotBreakHiddenOnes(t *testing.T) {

@@ -79,6 +79,8 @@ type Result struct {
 	Commands []CommandResult `json:"commands,omitempty"`
 	// Instance is the report about a task of SWE-bench; nil for other tasks.
 	Instance *InstanceReport `json:"instance,omitempty"`
+	// Notes are what a reader of the verdict must know and no row says.
+	Notes []string `json:"notes,omitempty"`
 	// Artifacts are the files that were left in Config.Artifacts, relative to it.
 	Artifacts  []string `json:"artifacts,omitempty"`
 	DurationMs int64    `json:"durationMs"`
@@ -120,7 +122,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	}
 	defer g.close()
 	result, err := g.grade(ctx)
-	result.Artifacts = g.artifacts
+	result.Artifacts, result.Notes = g.artifacts, g.notes
 	result.DurationMs = time.Since(began).Milliseconds()
 	return result, err
 }
@@ -131,6 +133,7 @@ type grading struct {
 	scratch    string       // always there
 	ownScratch *scratch.Dir // nil where the caller gave one
 	artifacts  []string
+	notes      []string
 	instance   *InstanceReport // about a task of SWE-bench, once its tests have run
 	// fromBase grades the base instead of what the agent left, and solved lays the reference
 	// solution over it.
@@ -321,6 +324,20 @@ func ApplyPatch(ctx context.Context, dir string, patch []byte) error {
 		Env:   []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)},
 		Stdin: bytes.NewReader(patch),
 	})
+}
+
+// note keeps something for the record.
+func (g *grading) note(format string, args ...any) {
+	if !g.fromBase {
+		g.notes = append(g.notes, g.Redactor.String(fmt.Sprintf(format, args...)))
+	}
+}
+
+// takeNotes returns the notes and forgets them.
+func (g *grading) takeNotes() []string {
+	notes := g.notes
+	g.notes = nil
+	return notes
 }
 
 // keep writes evidence, without secrets, where only people look at it.

@@ -15,10 +15,15 @@ import (
 const maxHookSource = 1 << 20
 
 // startsProgram finds commands by which scripts start a program of the agent: a path below the
-// working directory, an interpreter or a build tool, or git, which runs what a repository names.
-var startsProgram = lazyregexp.New(`(?:^|[;&|(]|\$\(|\b(?:if|while|until|then|do|else|exec|env|time|xargs|!)\s)\s*` +
-	`(?:\w+=[^\s$(]*\s+)*("?\./\S+|"?\$\{?AGENT_CWD\}?\S*|(?:` +
-	`node|npm|npx|python3?|pytest|go|cargo|make|java|ruby|perl|git)\b)([^;&|)]*)`)
+// working directory, an interpreter or a build tool, or git, which runs what a repository names. A
+// file that a shell reads is one, too.
+var startsProgram = lazyregexp.New(
+	`(?:^|[;&|(]|\$\(|\b(?:if|while|until|then|do|else|exec|env|time|xargs|nohup|timeout\s+\S+|!)\s)\s*` +
+		`(?:\w+=[^\s$(]*\s+)*("?\./\S+|"?\$\{?AGENT_CWD\}?\S*|(?:\.|source|(?:ba|da|k|z)?sh)\s+[^-\s]\S*|(?:` +
+		`node|npm|npx|python3?|pytest|go|cargo|make|java|ruby|perl|git)\b)([^;&|)]*)`)
+
+// ownProgram finds what belongs to the author of a hook, and not to the agent.
+var ownProgram = lazyregexp.New(`\$\{?(?:HOOKS_DIR|TASK_DIR|FAMILY_DIR|0|BASH_SOURCE)\b`)
 
 // Hints returns what the author of a task should know about its graders: warnings about places
 // where code of the agent runs closer to a grader than it has to, and notes about what the kind of
@@ -42,9 +47,12 @@ func Hints(t *task.Task) (warnings, notes []string) {
 	case ownWay(t.Suite.Runner, task.LanguageNode):
 		notes = append(
 			notes,
-			"the hidden tests run the agent's code in their own process: it can read the staged test "+
-				"and answer from a table"+boundary,
+			"the hidden tests run the agent's code in their own process: it can read the staged test and "+
+				"answer from a table, or reach the memory of the tests by /proc/self/mem or a native addon"+boundary,
 		)
+	case ownWay(t.Suite.Runner, task.LanguageGo):
+		notes = append(notes, "the hidden tests run the agent's code in their own process: it can reach their memory "+
+			"by package unsafe or /proc/self/mem"+boundary)
 	case !t.Suite.Runner.Own && language != task.LanguageGo && t.Suite.Runner.Report == "" &&
 		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
 		notes = append(notes, "the family's own test command is believed by what it prints: code of the agent that "+
@@ -71,7 +79,7 @@ func hookHints(name string) []string {
 			continue
 		}
 		match := startsProgram.Get().FindStringSubmatch(command)
-		if match == nil || strings.Contains(match[2], "$HOOKS_DIR") || strings.Contains(match[2], "$TASK_DIR") {
+		if match == nil || ownProgram.Get().MatchString(match[0]) {
 			continue
 		}
 		hints = append(hints, fmt.Sprintf("%s:%d starts %s itself; start it with %s, so that it can neither add rows "+

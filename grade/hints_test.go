@@ -14,7 +14,16 @@ func TestHintsNameProgramsThatAHookStartsItself(t *testing.T) {
 		`if git diff --quiet; then pass=true; fi`:    "git",
 		`"$AGENT_CWD/bin/tool" --version`:            `"$AGENT_CWD/bin/tool"`,
 		`FOO=1 python3 -m unittest`:                  "python3",
+		`. ./lib.sh`:                                 ". ./lib.sh",
+		`source lib.sh`:                              "source lib.sh",
+		`out=$(bash even.sh 4)`:                      "bash even.sh",
+		`timeout 5 ./even 4`:                         "./even",
+		`make -C "$AGENT_CWD" test`:                  "make",
 		`fit-untrusted ./even 4`:                     "",
+		`. "$(dirname "$0")/lib.sh"`:                 "",
+		`. "${HOOKS_DIR}/lib.sh"`:                    "",
+		`sh "$TASK_DIR/check.sh"`:                    "",
+		`sh -c 'echo ready'`:                         "",
 		`out=$(fit-untrusted node src/x.js)`:         "",
 		`node "$HOOKS_DIR/probe.mjs"`:                "",
 		`grep -q digit "$AGENT_CWD/go.mod"`:          "",
@@ -37,14 +46,14 @@ func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
 		t.Errorf("the hints for Python are %q", hints)
 	}
 	node := newBench(t, nodeTask())
-	if _, hints := grade.Hints(node.task); len(hints) != 1 || !strings.Contains(hints[0], "staged test") {
+	if _, hints := grade.Hints(node.task); len(hints) != 1 || !strings.Contains(hints[0], "/proc/self/mem") {
 		t.Errorf("the hints for node are %q", hints)
 	}
 	golang := newBench(t, files{
 		"tests/sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
 		"workdir/go.mod":      "module x\n",
 	})
-	if _, hints := grade.Hints(golang.task); len(hints) != 0 {
+	if _, hints := grade.Hints(golang.task); len(hints) != 1 || !strings.Contains(hints[0], "unsafe") {
 		t.Errorf("the hints for Go are %q", hints)
 	}
 }

@@ -114,10 +114,6 @@ func TestHookThatIsKilledHangsOrFloodsFailsTheAgentWhoMadeItSo(t *testing.T) {
 echo '{"test":"a","pass":true}' >&3
 [ -e bomb ] && kill -9 $$
 exit 0`, "was killed by", 137},
-		"hangs": {`#!/bin/bash
-echo '{"test":"a","pass":true}' >&3
-[ -e bomb ] && sleep 1000
-exit 0`, "timed out after 700ms", 124},
 		"floods its rows": {`#!/bin/bash
 echo '{"test":"a","pass":true}' >&3
 [ -e bomb ] && yes '{"test":"a","pass":true}' | head -c 20000000 >&3
@@ -127,16 +123,26 @@ exit 0`, "reported more than it may", 0},
 echo '{"test":"a","pass":true}' >&3`, "made no row", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			yaml := files{"task.yaml": "timeouts:\n  invariants: 700ms\n"}
-			if name != "hangs" {
-				yaml = nil
-			}
-			result := hookBench(t, test.script, yaml).agent(files{"bomb": ""}).want(grade.VerdictFail, test.reason)
+			result := hookBench(t, test.script).agent(files{"bomb": ""}).want(grade.VerdictFail, test.reason)
 			if result.Invariants.ExitCode != test.status || result.Grade.Healthy {
 				t.Errorf("the hook ended with %d, healthy %v; want %d and false", result.Invariants.ExitCode,
 					result.Grade.Healthy, test.status)
 			}
 		})
+	}
+}
+
+func TestAHookThatHangsOnTheWorkFailsIt(t *testing.T) {
+	script := `#!/bin/bash
+echo '{"test":"a","pass":true}' >&3
+[ -e bomb ] && sleep 1000
+exit 0`
+	result := wantTimeout(t, "invariants", func(t *testing.T, yaml files) *bench {
+		return hookBench(t, script, yaml)
+	}, files{"bomb": ""})
+	if result.Invariants.ExitCode != 124 || result.Grade.Healthy {
+		t.Errorf("the hook ended with %d, healthy %v; want 124 and false", result.Invariants.ExitCode,
+			result.Grade.Healthy)
 	}
 }
 

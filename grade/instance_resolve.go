@@ -13,7 +13,7 @@ var machineTrouble = lazyregexp.New(`(?i)no space left on device|temporary failu
 	`could not resolve host|cannot allocate memory|network is unreachable|read-only file system`)
 
 // resolve applies the rules of SWE-bench 5: a test that must begin to pass has to be reported as
-// passed; one that must go on passing may also be skipped; one that is not reported fails. Where
+// passed; one that must keep passing may also be skipped; one that is not reported fails. Where
 // only failures count, every test that is not reported as failed passes. A log without a failure is
 // worth nothing if the test command failed.
 func (g *grading) resolve(shown instanceRun) graded {

@@ -2,7 +2,9 @@ package grade_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/fit-eval/fit/grade"
@@ -51,7 +53,7 @@ func TestPythonSuite(t *testing.T) {
 
 // Each of these agents tries to pass without having solved the task.
 func TestCheatingPythonAgents(t *testing.T) {
-	all := pythonBench(t, pythonTask(files{"task.yaml": "timeouts:\n  test: 5s\n"}))
+	all := pythonBench(t, pythonTask())
 	for name, test := range map[string]struct {
 		agent  files
 		reason string
@@ -97,13 +99,18 @@ func TestCheatingPythonAgents(t *testing.T) {
 		},
 		"tampered tests": {files{"checks/test_add.py": "", "checks/support.py": "five = -1\n"}, "test_two failed"},
 		"kills itself":   {files{"calc.py": "import os\nos.kill(os.getpid(), 9)\n"}, "was killed by"},
-		"hang":           {files{"calc.py": "while True: pass\n"}, "timed out after 5000ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all.another(t).agent(test.agent).want(grade.VerdictFail, test.reason)
 		})
 	}
+}
+
+func TestPythonTestsThatHangFail(t *testing.T) {
+	wantTimeout(t, "test", func(t *testing.T, yaml files) *bench {
+		return pythonBench(t, pythonTask(yaml))
+	}, files{"calc.py": "while True: pass\n"})
 }
 
 func TestSkippedAndEmptyPythonTestsProveNothing(t *testing.T) {
@@ -156,7 +163,7 @@ func TestPytestSuite(t *testing.T) {
 
 // Each of these agents tries to make pytest say that all is well.
 func TestCheatingPytestAgents(t *testing.T) {
-	all := pytestBench(t, files{"task.yaml": "timeouts:\n  test: 20s\n"})
+	all := pytestBench(t)
 	const replace = "import _pytest.python, _pytest.runner, pytest\n%s\n" + pythonWrong
 	for name, test := range map[string]struct {
 		agent  files
@@ -246,4 +253,38 @@ py_compile.compile('fake.py', cfile=u.cache_from_source('checks/test_add.py'), i
 		t.Fatalf("%v: %s", err, out)
 	}
 	b.want(grade.VerdictFail, "test_two failed")
+}
+
+// A compiled file may hold another program than the source beside it, which is what people see.
+func TestCompiledPythonFilesAreNotBelieved(t *testing.T) {
+	hidden := compiledPython(t, "calc", pythonRight)
+	pythonBench(t, pythonTask()).agent(hidden).want(grade.VerdictFail, "test_two failed")
+	pytestBench(t).agent(hidden).want(grade.VerdictFail, "test_add[1] failed")
+}
+
+// compiledPython compiles a module with each interpreter that may run a suite. Python never
+// compares files of this kind with their source.
+func compiledPython(t *testing.T, module, source string) files {
+	t.Helper()
+	dir := t.TempDir()
+	files{module + ".py": source}.write(t, dir)
+	const compile = `import py_compile, sys
+unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+print(py_compile.compile(sys.argv[1], invalidation_mode=unchecked), end="")
+`
+	found := files{}
+	for _, interpreter := range []string{"python3", "/usr/bin/python3"} {
+		command := exec.CommandContext(t.Context(), interpreter, "-c", compile, module+".py")
+		command.Dir = dir
+		name, err := command.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, string(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[string(name)] = string(content)
+	}
+	return found
 }

@@ -223,7 +223,8 @@ func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]s
 	env["GOCACHEPROG"] = workspace.GoCacheProgram(s.place.Env, own)
 	// What the agent added of these was taken away when the copy was made, so what is there belongs
 	// to the task.
-	flags = []string{"-buildvcs=false"}
+	// Tables for debuggers, which nobody attaches, take a third of the time.
+	flags = []string{"-buildvcs=false", "-ldflags=-w"}
 	if _, err := s.root.Lstat("go.work"); err != nil {
 		env["GOWORK"] = "off"
 		flags = append(flags, "-mod=readonly")

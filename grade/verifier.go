@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,17 +84,19 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	}
 	space, inside := g.container()
 	var done ended
-	var tampered string
 	if inside {
-		done, tampered, err = run.inside(ctx, space)
+		done, err = run.inside(ctx, space)
 	} else {
 		done, err = run.here(ctx)
 	}
-	if err != nil {
-		return verified{}, err
-	}
-	if tampered != "" {
-		return verified{health: health{broken: tampered}}, nil
+	var tampered *tamperedError
+	switch {
+	case errors.As(err, &tampered):
+		return verified{health: health{broken: err.Error()}}, nil
+	case ctx.Err() != nil || machineFailed(err):
+		return verified{}, errors.Join(ctx.Err(), err)
+	case err != nil: // it is for the task's author to mend
+		return verified{health: health{broken: "the verifier cannot run: " + err.Error(), ours: true}}, nil
 	}
 	g.keep(path.Join(dir, "verifier.stdout.log"), done.stdout.Bytes())
 	g.keep(path.Join(dir, "verifier.stderr.log"), done.stderr.Bytes())
@@ -117,8 +120,9 @@ func lastLine(printed []byte) string {
 type verification struct {
 	*grading
 	*task.Verifier
-	dir                  string // of what is kept
-	room, tests, rewards string // of this machine
+	dir                  string   // of what is kept
+	room, tests, rewards string   // of this machine
+	left                 []string // names of processes that the agent left running
 }
 
 // container returns the workspace of an attempt that runs in a container.
@@ -200,30 +204,79 @@ func (v *verification) here(ctx context.Context) (ended, error) {
 	})
 }
 
-// inside runs the verifier in the agent's container, or in one of its own. It reports programs of
-// the image that the agent has put others in place of.
-func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (ended, string, error) {
-	if err := v.takeArtifacts(ctx, space); err != nil {
-		return ended{}, "", err
+// inside runs the verifier over the agent's container, or in one of its own.
+func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (done ended, err error) {
+	agent := space.Agent().Isolation.Container
+	place, release := space.Verifier(v.User, harborTests, workspace.HarborRewards)
+	defer func() { err = errors.Join(err, release()) }()
+	v.noteLeft(agent, place.Isolation.Container)
+	if err := v.start(ctx, agent, place); err != nil {
+		return ended{}, err
 	}
-	place := space.Verifier(v.User)
+	if err := v.takeArtifacts(ctx, place); err != nil {
+		return ended{}, err
+	}
 	if v.Environment != nil {
-		var err error
 		if place, err = v.ownPlace(ctx, space); err != nil {
-			return ended{}, "", err
+			return ended{}, err
 		}
-	} else {
-		if tampered, err := replacedPrograms(ctx, place.Isolation.Container); err != nil || tampered != "" {
-			return ended{}, tampered, err
+		return v.runIn(ctx, place)
+	}
+	if err := replacedPrograms(ctx, agent); err != nil {
+		return ended{}, err
+	}
+	done, err = v.runIn(ctx, place)
+	if (err != nil || done.death() != "") && ctx.Err() == nil && len(v.left) > 0 {
+		if err := agent.EndLeft(ctx); err != nil { // it must not keep the verifier from its work
+			return done, err
 		}
-		if err := place.Isolation.Container.Put(ctx, v.tests, harborTests); err != nil {
-			return ended{}, "", fmt.Errorf("put the tests in place: %w", err)
+		v.note("the verifier was run again without the processes that the agent left: with them it %s",
+			cmp.Or(done.death(), "did not start"))
+		done, err = v.runIn(ctx, place)
+	}
+	if err != nil {
+		return done, err
+	}
+	return done, replacedPrograms(ctx, agent)
+}
+
+// start starts the container of whoever looks at what the agent left. Processes of the agent that
+// stand in its way are ended.
+func (v *verification) start(ctx context.Context, agent *sandbox.Container, place workspace.Place) error {
+	err := place.Isolation.Container.Start(ctx, place.Isolation)
+	if err == nil || ctx.Err() != nil || len(v.left) == 0 {
+		return err
+	}
+	if err := agent.EndLeft(ctx); err != nil {
+		return err
+	}
+	v.note("the processes that the agent left were ended: they kept its verifier from starting")
+	return place.Isolation.Container.Start(ctx, place.Isolation)
+}
+
+// noteLeft notes what the agent left running, and whether it is out of the verifier's way.
+func (v *verification) noteLeft(agent, verifier *sandbox.Container) {
+	if v.left = agent.Left(); len(v.left) > 0 {
+		v.note("the agent left processes that ran beside its verifier: %s", strings.Join(v.left, ", "))
+	}
+	if agent == verifier && v.Environment == nil {
+		v.note("the verifier ran in the agent's container: %s has none that lies over another",
+			agent.Config().Engine.Kind)
+	}
+}
+
+// runIn puts the tests in place, empties the directory of rewards, runs the verifier and gets what
+// it leaves.
+func (v *verification) runIn(ctx context.Context, place workspace.Place) (ended, error) {
+	container := place.Isolation.Container
+	if v.Environment == nil {
+		if err := container.Put(ctx, v.tests, harborTests); err != nil {
+			return ended{}, fmt.Errorf("put the tests in place: %w", err)
 		}
 	}
-	container := place.Isolation.Container
 	if err := errors.Join(container.Clear(ctx, workspace.HarborRewards, 0o755),
 		container.Own(ctx, v.User, place.Isolation, workspace.HarborRewards)); err != nil {
-		return ended{}, "", fmt.Errorf("empty %s: %w", workspace.HarborRewards, err)
+		return ended{}, fmt.Errorf("empty %s: %w", workspace.HarborRewards, err)
 	}
 	place.Env["TMPDIR"] = "/tmp"
 	done, err := v.run(ctx, program{
@@ -234,7 +287,7 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 		timeout: v.Timeout,
 	})
 	if err != nil {
-		return done, "", err
+		return done, err
 	}
 	err = container.Get(ctx, workspace.HarborRewards, v.rewards, maxTaken)
 	for _, name := range []string{rewardJSON, rewardText} { // there may be too much beside them
@@ -242,26 +295,34 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 			_ = container.Get(ctx, path.Join(workspace.HarborRewards, name), v.rewards, maxRewardFile)
 		}
 	}
-	return done, "", ctx.Err() // a reward that is missing is said where it is read
+	return done, ctx.Err() // a reward that is missing is said where it is read
 }
 
 // graders are the programs that run tests, which an agent has no business with.
 var graders = []string{"bash", "sh", "dash", "env", "pytest", "py.test"}
 
-// replacedPrograms names programs of the image that run tests and are not the image's any more.
-func replacedPrograms(ctx context.Context, container *sandbox.Container) (string, error) {
+// tamperedError names programs of the image that run tests and are not the image's any more.
+type tamperedError struct{ programs []string }
+
+func (e *tamperedError) Error() string {
+	return "the agent replaced programs that run its verifier: " + strings.Join(e.programs, ", ")
+}
+
+// replacedPrograms returns a *tamperedError if the agent has put others in place of the programs
+// that run tests.
+func replacedPrograms(ctx context.Context, container *sandbox.Container) error {
 	changed, err := container.Changed(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	changed = slices.DeleteFunc(changed, func(name string) bool {
 		return !slices.Contains([]string{"bin", "sbin"}, path.Base(path.Dir(name))) ||
 			!slices.Contains(graders, path.Base(name))
 	})
 	if len(changed) == 0 {
-		return "", nil
+		return nil
 	}
-	return "the agent replaced programs that run its verifier: " + strings.Join(changed, ", "), nil
+	return &tamperedError{changed}
 }
 
 // Solve runs the solution of a Harbor task, or of a step of it, where the agent would work, as its

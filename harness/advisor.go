@@ -132,7 +132,7 @@ func (c *call) consult() ToolResult {
 	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, advisor.cfg.MaxUses)
 	if err != nil {
 		event.Reason = c.hub.clean(err.Error())
-		text = fmt.Sprintf("The advisor is unavailable (%s); go on by your own judgment. %d of %d uses remain.",
+		text = fmt.Sprintf("The advisor is unavailable (%s); continue by your own judgment. %d of %d uses remain.",
 			event.Reason, remaining, advisor.cfg.MaxUses)
 	}
 	c.hub.mu.Lock()
@@ -150,16 +150,10 @@ func (a *advisor) ask(ctx context.Context, caller, question string) (advice stri
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	conversation, err := a.start(ctx, a.config(caller), func(event []byte) { a.hub.emitLane(advisorName, event) })
-	if err != nil {
-		return "", usage, err
+	var result agent.Result
+	if broken := guard(func() { result, err = a.converse(ctx, caller, question) }); broken != nil {
+		err = broken
 	}
-	defer conversation.Close()
-	record := ""
-	if r := a.records[caller]; r != nil {
-		record = r.render() + "\n\n"
-	}
-	result, err := conversation.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
 	switch {
 	case ctx.Err() != nil:
 		return "", result.Usage, errAdvisorStopped
@@ -172,6 +166,20 @@ func (a *advisor) ask(ctx context.Context, caller, question string) (advice stri
 	default:
 		return a.hub.clean(result.Text), result.Usage, nil
 	}
+}
+
+// converse starts the advisor and asks it.
+func (a *advisor) converse(ctx context.Context, caller, question string) (agent.Result, error) {
+	conversation, err := a.start(ctx, a.config(caller), func(event []byte) { a.hub.emitLane(advisorName, event) })
+	if err != nil {
+		return agent.Result{}, err
+	}
+	defer conversation.Close()
+	record := ""
+	if r := a.records[caller]; r != nil {
+		record = r.render() + "\n\n"
+	}
+	return conversation.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
 }
 
 // config is the advisor as an agent: the caller's vendor and directory, another model, and tools
@@ -193,7 +201,7 @@ func (a *advisor) config(caller string) AgentConfig {
 	}
 }
 
-// stop ends the consultations that are going on and waits for them a while.
+// stop ends the running consultations and waits for them a while.
 func (a *advisor) stop(grace time.Duration) {
 	a.cancel()
 	done := make(chan struct{})

@@ -2,10 +2,12 @@ package harness
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -34,6 +36,18 @@ func (c *cutRound) addTo(e *turnEndEvent) {
 	}
 	e.Tokens += c.tokens
 	*c = cutRound{calls: c.calls}
+}
+
+// charge takes it from an account, where there is one.
+func (c *cutRound) charge(account *gateway.Account) {
+	if account == nil {
+		return
+	}
+	cost := 0.0
+	if c.costUSD != nil {
+		cost = *c.costUSD
+	}
+	account.Charge(cost, c.tokens)
 }
 
 // cutRounds reads in the lanes of a trace what those who were in a round have consumed beyond what
@@ -117,14 +131,21 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 		case resumedEvent:
 			clear(r.settled)
 		}
-	} else if r.members[line.Source] != nil && r.lanes != nil {
-		if r.lanes[line.Source] == nil {
+	}
+	about := line.Source
+	if kind == trace.TypeModelCall { // what the wire says goes before the agent's word
+		var call gateway.CallEvent
+		_ = json.Unmarshal(line.Event, &call) // one that cannot be read is about nobody
+		about = call.Agent
+	}
+	if r.members[about] != nil && r.lanes != nil {
+		if r.lanes[about] == nil {
 			log := &callLog{}
 			opts.OnEvent = log.event
-			r.calls[line.Source] = log
-			r.lanes[line.Source] = &session.Enricher{Dialects: dialects, Options: opts}
+			r.calls[about] = log
+			r.lanes[about] = &session.Enricher{Dialects: dialects, Options: opts}
 		}
-		r.lanes[line.Source].Line(line.Raw, line.Number)
+		r.lanes[about].Line(line.Raw, line.Number)
 	}
 	for name := range r.members {
 		r.tookMs[name] += elapsedBetween(r.lastMs, line.Ts, kind).Milliseconds()

@@ -202,8 +202,15 @@ func ParseResumeContext(text string) (*ResumeContext, error) {
 		return nil, nil
 	}
 	var r ResumeContext
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return nil, fmt.Errorf("resume context: %w", err)
+	err := json.Unmarshal([]byte(text), &r)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field != "":
+		return nil, fmt.Errorf("resume context: %q must not be a JSON %s", wrongType.Field, wrongType.Value)
+	case wrongType != nil:
+		return nil, fmt.Errorf("resume context: it must be a JSON object, not a JSON %s", wrongType.Value)
+	case err != nil:
+		return nil, fmt.Errorf("resume context: it is not JSON: %w", err)
 	}
 	if r.AskIDCounter < 0 || r.RFCCounter < 0 || r.AskIDCounter > maxResumedAsks {
 		return nil, fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d",

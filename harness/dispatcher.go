@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -136,13 +137,16 @@ func (d *Dispatcher) CallOnce(ctx context.Context, id, participant, tool string,
 }
 
 // callKey identifies a call within a round: by the model's id for it, the tool and the arguments,
-// however they are spaced and ordered. It is empty where the model gave no id.
+// however they are spaced and ordered. Numbers count as they are written, because as floats two
+// large ones would be equal. It is empty where the model gave no id.
 func callKey(id, tool string, arguments json.RawMessage) string {
 	if id == "" {
 		return ""
 	}
 	var parsed any
-	if json.Unmarshal(arguments, &parsed) == nil {
+	decoder := json.NewDecoder(bytes.NewReader(arguments))
+	decoder.UseNumber()
+	if decoder.Decode(&parsed) == nil {
 		arguments, _ = json.Marshal(parsed) // it was just decoded
 	}
 	sum := sha256.Sum256(append([]byte(tool+"\x00"), arguments...))

@@ -276,6 +276,18 @@ func TestAnIDThatIsUsedAgainDoesNotSwallowACall(t *testing.T) {
 	if n := len(ofType(lines(t, d.out.String()), "message")); n != 3 {
 		t.Errorf("%d asks, want three: the third call repeats the second", n)
 	}
+	d.BeginTurn("facilitator") // what was said in a turn before may be said again
+	for _, args := range []string{
+		`{"question":"another","to":"bob"}`, `{"question":"another","to":"bob","n":9007199254740992}`,
+		`{"n":9007199254740992,"question":"another","to":"bob"}`, `{"question":"another","to":"bob","n":9007199254740993}`,
+	} {
+		if _, err := d.CallOnce(t.Context(), "call_0", "facilitator", "Ask", json.RawMessage(args)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(ofType(lines(t, d.out.String()), "message")); n != 6 {
+		t.Errorf("%d asks, want six: the numbers differ, and their place does not count", n)
+	}
 }
 
 func TestNamesAreChecked(t *testing.T) {

@@ -136,7 +136,7 @@ type toolCallEvent struct {
 	Agent string `json:"agent"`
 	Tool  string `json:"tool"`
 	OK    bool   `json:"ok"`
-	Error string `json:"error,omitempty"` // what the caller was told
+	Error string `json:"error,omitempty"` // the caller's error message
 }
 
 func (e toolCallEvent) apply(*state) {}

@@ -13,7 +13,7 @@ import (
 
 // JudgeConfig is one judgement of finished work.
 type JudgeConfig struct {
-	// JudgeCwd is where the work lies. The judge is told the path but does not run there, so that
+	// JudgeCwd is where the work lies. The judge knows the path but does not run there, so that
 	// it never loads the settings of the agent it judges.
 	JudgeCwd string
 	// read from Options.ProfilesDir, never from JudgeCwd; empty is the one that ships with the

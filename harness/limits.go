@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,10 +45,14 @@ const (
 
 // String says which limit was reached, and what sets it.
 func (e limitEvent) String() string {
-	who := cmp.Or(e.Agent, "the session")
-	text := fmt.Sprintf("%s reached its limit of %s", who, amount(e.Name, e.Limit))
+	return cmp.Or(e.Agent, "the session") + " " + e.predicate()
+}
+
+// predicate says it without saying whose limit it is.
+func (e limitEvent) predicate() string {
+	text := "reached its limit of " + amount(e.Name, e.Limit)
 	if e.Name == "idle" {
-		text = fmt.Sprintf("%s did nothing for %s", who, amount(e.Name, e.Limit))
+		text = "did nothing for " + amount(e.Name, e.Limit)
 	}
 	if e.Flag != "" {
 		text += " (" + e.Flag + ")"
@@ -67,7 +72,7 @@ func amount(name string, limit float64) string {
 		}
 		return text
 	case "cost":
-		return fmt.Sprintf("$%.2f", limit)
+		return "$" + dollars(limit)
 	case "model_turns":
 		return amount("turns", limit) + " of the model in one call"
 	default:
@@ -77,6 +82,15 @@ func amount(name string, limit float64) string {
 		}
 		return fmt.Sprintf("%.0f %s", limit, unit)
 	}
+}
+
+// dollars writes an amount with two digits after the point, or with as many as it has.
+func dollars(amount float64) string {
+	exact := strconv.FormatFloat(amount, 'f', -1, 64)
+	if rounded := strconv.FormatFloat(amount, 'f', 2, 64); len(rounded) > len(exact) {
+		return rounded
+	}
+	return exact
 }
 
 // reached records a limit of the session and ends it. The lock must be held.
@@ -228,7 +242,7 @@ func (r *runner) spent(name string, limit float64, reason string) {
 		l.stopLocked(reason, nil)
 		return
 	}
-	l.hub.dismiss(m, "has reached its limit of "+amount(name, limit))
+	l.hub.dismiss(m, e.predicate())
 	l.working.Go(r.closeSession) // its agent is not needed any more
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
@@ -24,6 +25,7 @@ type loop struct {
 	runners    []*runner
 	connector  Connector
 	skills     skillNotes
+	account    *gateway.Account // what pays the model calls of the members; nil: nothing bounds them
 
 	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped
 	// in order.
@@ -66,6 +68,7 @@ func newLoop(cfg sessionConfig, s *state, writer *trace.Writer) *loop {
 		}
 		l.runners = append(l.runners, r)
 	}
+	l.openAccounts()
 	return l
 }
 

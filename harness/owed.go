@@ -21,7 +21,7 @@ func (l *loop) rested(r *runner) {
 // of yet are reminded of, all in one message; those that it left open after the reminder end
 // without an answer, unless it answered something in its last round: then it is reminded again. A
 // member that has something to read has not finished its part, and gets that first. One that waits
-// for answers of its own is left alone, because it was told to wait, unless force says that nobody
+// for answers of its own is left alone, because it was asked to wait, unless force says that nobody
 // else will ever move. The lock must be held.
 func (l *loop) checkOwed(m *member, force bool) {
 	if m.gone != "" || l.hub.stopped || len(m.queue) > 0 || m.asking > 0 && !force {

@@ -40,6 +40,7 @@ func (c *callLog) event(e *session.EnrichedEvent) {
 			if c.calls[i].id == e.Result.CallID && !c.calls[i].returned {
 				c.calls[i].returned = true
 				c.calls[i].result = strings.Clone(display.CutRunes(e.Result.Preview, shownCallRunes))
+				return // another call may have the same id
 			}
 		}
 	}

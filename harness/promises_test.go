@@ -57,21 +57,6 @@ func TestASessionIsRunOnce(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatPanicsHasFailed(t *testing.T) {
-	players := cast{
-		"facilitator": leadWanting(2), "alice": answerAll("yes"),
-		"bob": func(context.Context, *harnesstest.Turn) (string, error) { panic("out of cheese") },
-	}
-	result, err := facilitate(t, players, &buffer{}, harness.Options{Errors: harness.ErrorPolicy{Retries: -1}}, "alice",
-		"bob").Run(t.Context(), "go")
-	if err != nil || !result.Success {
-		t.Fatalf("%+v, %v", result, err)
-	}
-	if gone := participant(t, result, "bob").Gone; !strings.Contains(gone, "the agent panicked: out of cheese") {
-		t.Errorf("bob is gone because it %s", gone)
-	}
-}
-
 func TestAMissingAgentIsAnError(t *testing.T) {
 	players := cast{"facilitator": leadWanting(1)}
 	f, err := harness.NewFacilitator(harness.FacilitatorConfig{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -216,13 +217,16 @@ func TestWhateverHappensNothingIsLostAndTheSessionEnds(t *testing.T) {
 	}
 }
 
-// rounds makes thousands of the hundred checks that rapid does by default, but not under the race
-// detector, which makes them ten times slower.
+// rounds makes hundreds of the hundred checks that rapid does by default, thousands in "make soak",
+// and no more than that hundred under the race detector, which makes them ten times slower.
 func rounds() int {
-	if testenv.Race {
+	switch {
+	case testenv.Race:
 		return 1
+	case os.Getenv("FIT_SOAK") != "":
+		return 30
 	}
-	return 15
+	return 6
 }
 
 // checkTrace checks what must hold of every trace.

@@ -67,7 +67,7 @@ type ParticipantResult struct {
 	CostUSD   *float64 `json:"costUsd,omitempty"`
 	SessionID string   `json:"sessionId,omitempty"`
 	Gone      string   `json:"gone,omitempty"` // why it left the session early
-	// Abandoned says that its agent did not stop when it was told to.
+	// Abandoned says that its agent did not stop when asked to.
 	Abandoned bool `json:"abandoned,omitempty"`
 }
 

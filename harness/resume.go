@@ -93,6 +93,7 @@ func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*lo
 	cut, err := cutRounds(path, s, cfg)
 	for _, r := range l.runners {
 		r.cut, r.recall = cut[r.member], r.member.turns > 0
+		r.cut.charge(r.account)
 	}
 	return l, err
 }

@@ -99,7 +99,7 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	return ctx
 }
 
-// interruptAfter lets the round go on for a while after the conclusion. The lock must be held.
+// interruptAfter lets the round continue for a while after the conclusion. The lock must be held.
 func (r *runner) interruptAfter(grace time.Duration) {
 	interrupt := r.interrupt
 	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
@@ -133,6 +133,7 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	}
 	switch {
 	case h.stopped:
+	case r.outOfMoney(out):
 	case out.kind == roundFailed && r.failed(out, round.id, attempt):
 		return true
 	case r.overBudget():

@@ -61,6 +61,9 @@ var errRunTimeout = errors.New("the run took too long")
 // the agent prints, and a summary, which is the last line however the run ends. The error is only
 // for runs that could not start or could not be recorded; how the agent did is in the result.
 func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
+	if cfg.Agent == nil {
+		return RunResult{Reason: session.OutcomeError}, errors.New("the run has no agent: set RunConfig.Agent")
+	}
 	recorder := &runRecorder{cfg: cfg}
 	recorder.emit(trace.SessionStart{
 		Type:      trace.TypeSessionStart,
@@ -122,6 +125,16 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 			r.err = err
 		}
 	}
+	var result RunResult
+	var err error
+	if broken := guard(func() { result, err = r.converse(ctx, settings) }); broken != nil {
+		return RunResult{Reason: session.OutcomeError}, fmt.Errorf("agent %s: %w", r.cfg.Agent.Info().ID, broken)
+	}
+	return result, err
+}
+
+// converse starts the agent and gives it the task.
+func (r *runRecorder) converse(ctx context.Context, settings agent.Config) (RunResult, error) {
 	id := r.cfg.Agent.Info().ID
 	conversation, err := agent.Start(ctx, r.cfg.Agent, settings)
 	if err != nil {

@@ -56,7 +56,7 @@ func (a *runAdvisor) line(event []byte) {
 	}
 }
 
-// close ends consultations that are going on. Nothing is written after it.
+// close ends running consultations. Nothing is written after it.
 func (a *runAdvisor) close() {
 	l := a.loop
 	l.hub.advisor.stop(l.hub.state.settings.StopGrace)

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -45,6 +45,8 @@ type runner struct {
 	gathered  bool        // the window has closed
 	final     bool        // it may take one more round after the conclusion
 	ahead     spending    // what the round has consumed so far
+
+	account *gateway.Account // what pays the member's model calls; nil: nothing bounds them
 
 	garbage garbage // what the agent prints that is not an event; for the goroutine that reads it
 
@@ -106,28 +108,58 @@ func (r *runner) work() {
 }
 
 // round prompts the agent, again if need be, until the round is over.
-func (r *runner) round(ctx context.Context, prompt string) {
-	for attempt := 1; ; attempt++ {
-		again := r.end(r.prompt(ctx, prompt), attempt)
-		_ = r.loop.hub.flush() // an error stays with the writer, and the next prompt meets it
-		if !again {
-			return
-		}
-		r.closeSession() // a failed agent starts again, with the same conversation if it can
-		if ctx, prompt = r.retry(); ctx == nil {
-			return
-		}
+func (r *runner) round(ctx context.Context, prompt string) { r.attempts(ctx, prompt, 1) }
+
+// attempts takes the attempts at a round that are left, the first of which has the given number.
+func (r *runner) attempts(ctx context.Context, prompt string, attempt int) {
+	for ; ctx != nil; attempt++ {
+		ctx, prompt = r.settle(r.prompt(ctx, prompt, attempt), attempt)
 	}
 }
 
-// prompt hands the agent what is in its inbox. An agent that panics has failed.
-func (r *runner) prompt(ctx context.Context, prompt string) (out outcome) {
+// settle ends an attempt at a round. It returns what the next one begins with; nil: there is none.
+func (r *runner) settle(out outcome, attempt int) (context.Context, string) {
+	again := r.end(out, attempt)
+	_ = r.loop.hub.flush() // an error stays with the writer, and the next prompt meets it
+	if !again {
+		return nil, ""
+	}
+	r.closeSession() // a failed agent starts again, with the same conversation if it can
+	return r.retry()
+}
+
+// prompt hands the agent what is in its inbox. An agent that panics has failed, and so has one that
+// calls runtime.Goexit: no call returns then, and what this goroutine was to do after it is done
+// here.
+func (r *runner) prompt(ctx context.Context, prompt string, attempt int) (out outcome) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			err := fmt.Errorf("the agent panicked: %v\n%s", v, debug.Stack())
-			out = r.classify(ctx, agent.Result{Outcome: session.OutcomeError, Err: err}, nil)
+		if returned {
+			return
+		}
+		broken := brokenBy(recover())
+		out = r.broke(ctx, broken)
+		if broken.exited {
+			ctx, prompt := r.settle(out, attempt)
+			r.attempts(ctx, prompt, attempt+1)
+			r.work()
 		}
 	}()
+	out = r.converse(ctx, prompt)
+	returned = true
+	return out
+}
+
+// broke is the outcome of an agent whose code broke. Where it did is for whoever reads the trace,
+// not for the other members.
+func (r *runner) broke(ctx context.Context, broken *brokenAgent) outcome {
+	warning := r.loop.hub.clean(broken.Error() + "\n" + broken.stack)
+	r.loop.note(noteEvent{Type: typeWarning, Agent: r.member.name, Text: warning})
+	return r.classify(ctx, agent.Result{Outcome: session.OutcomeError, Err: broken}, nil)
+}
+
+// converse starts the agent if need be and gives it the prompt.
+func (r *runner) converse(ctx context.Context, prompt string) outcome {
 	if err := r.loop.hub.flush(); err != nil {
 		return outcome{err: err, kind: roundFailed}
 	}
@@ -284,7 +316,7 @@ func (r *runner) closeSession() {
 	r.closing = r.closing || r.loop.ctx.Err() != nil
 	r.mu.Unlock()
 	if old != nil {
-		_ = old.Close() // what matters of its end is in its lane
+		_ = guard(func() { _ = old.Close() }) // what matters of its end is in its lane
 	}
 }
 

@@ -86,7 +86,9 @@ func (l *loop) agentSettings(config AgentConfig) agent.Config {
 	if config.AgentProfile != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, profileVariable+config.AgentProfile)
 	}
-	if skill := l.skills.of(cmp.Or(config.consultedBy, config.Name)); skill != "" {
+	onBehalfOf := cmp.Or(config.consultedBy, config.Name)
+	settings.Account = l.accountOf(onBehalfOf)
+	if skill := l.skills.of(onBehalfOf); skill != "" {
 		settings.ExtraEnv = append(settings.ExtraEnv, skillVariable+skill)
 	}
 	return settings

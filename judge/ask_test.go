@@ -460,3 +460,19 @@ func BenchmarkAsk(b *testing.B) {
 		_ = store.Close()
 	}
 }
+
+// Replies quote what agents wrote: they are as private as the rest of the run directory.
+func TestRepliesArePrivate(t *testing.T) {
+	dir := t.TempDir()
+	store, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, repliesFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}

@@ -17,7 +17,7 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the judges' budget of $%.2f does not pay for the next question: $%.4f is spent, and a "+
-		"question may cost $%.4f; raise --judge-budget-usd to go on", e.BudgetUSD, e.SpentUSD, e.NextUSD)
+		"question may cost $%.4f; raise --judge-budget-usd to continue", e.BudgetUSD, e.SpentUSD, e.NextUSD)
 }
 
 // UnpricedError says that a budget cannot be kept because the price of a member is not known.

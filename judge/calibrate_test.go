@@ -173,7 +173,7 @@ func TestCalibration(t *testing.T) {
 	settings := correctness("m")
 	subjects := population(100, func(task int, arm string) bool { return task%2 == 0 })
 	say := func(q *question, _ Member) string {
-		good := isGood(q.user)
+		good := isGood(q.user())
 		if strings.Contains(q.about, "3/") { // tasks t03, t13, … are misjudged
 			good = !good
 		}
@@ -285,7 +285,7 @@ func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 		if _, err := fmt.Sscanf(q.about, "t%d/", &task); err != nil {
 			t.Fatal(err)
 		}
-		good := isGood(q.user)
+		good := isGood(q.user())
 		if strings.Contains(q.about, "/a/") && task%8 == 1 { // bad work that passes
 			good = true
 		}
@@ -355,7 +355,7 @@ func TestMembersAreChosenByTheirAccuracy(t *testing.T) {
 					number++
 					numbers[q.about] = number
 				}
-				good := isGood(q.user) != (numbers[q.about]%test.errors[m.Name] == 0)
+				good := isGood(q.user()) != (numbers[q.about]%test.errors[m.Name] == 0)
 				if good {
 					return verdictJSON(Pass, cite(q))
 				}

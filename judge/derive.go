@@ -188,7 +188,11 @@ func (d *deriver) cell(i int) CellVerdicts {
 }
 
 func (d *deriver) panelVerdict(q *question) PanelVerdict {
-	verdict := PanelVerdict{Dimension: q.dimension, PromptHash: q.frame.hash, Votes: []JudgeVerdict{}}
+	verdict := PanelVerdict{
+		Dimension:  q.dimension,
+		PromptHash: q.frame.hash,
+		Votes:      make([]JudgeVerdict, 0, len(d.members)),
+	}
 	voters := 0
 	for i := range d.members {
 		m := &d.members[i]
@@ -301,8 +305,7 @@ func (c *Cost) add(reply *Reply) {
 
 func (r *Result) addCosts(replies *Replies) {
 	r.PerDimension = map[string]Cost{}
-	for i := range replies.list {
-		reply := &replies.list[i]
+	for _, reply := range replies.list {
 		r.Cost.add(reply)
 		name := reply.Dimension
 		if reply.Question == kindSelfTest {

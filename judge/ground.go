@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"crypto/sha256"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type numbered struct {
 // section is a part of what a judge is shown, with the lines that can be cited.
 type section struct {
 	text           string
+	sum            [sha256.Size]byte     // of the text
 	added, removed map[string][]numbered // by path, ascending
 	other          map[string][]string   // by address: verify, trace:LINE, req:ID
 }

@@ -244,7 +244,7 @@ func FuzzCitations(f *testing.F) {
 			return
 		}
 		_, quote, ok := parseItem(item)
-		if !ok || quote == "" || !strings.Contains(collapse(withoutMargins(fence(all))), quote) {
+		if !ok || quote == "" || !strings.Contains(collapse(withoutMargins(string(fence(all)))), quote) {
 			t.Errorf("%q holds, but the quote was not shown", item)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // The parts that labels are split into. The train split is for examples in prompts, the dev split
@@ -206,17 +206,8 @@ func (l *Labels) rewrite(file labelsFile) error {
 }
 
 func (l *Labels) write(source []byte, file labelsFile) error {
-	temporary, err := os.CreateTemp(filepath.Dir(l.path), ".labels-*")
-	if err != nil {
+	if err := wholefile.WriteSynced(l.path, 0o644, source); err != nil {
 		return fmt.Errorf("write labels: %w", err)
-	}
-	_, err = temporary.Write(source)
-	err = errors.Join(err, temporary.Chmod(0o644), temporary.Sync(), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), l.path)
-	}
-	if err != nil {
-		return fmt.Errorf("write labels: %w", errors.Join(err, os.Remove(temporary.Name())))
 	}
 	l.source, l.file = source, file
 	return nil

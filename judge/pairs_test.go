@@ -96,7 +96,7 @@ func TestOnlyTiesAreCompared(t *testing.T) {
 		case q.kind == kindPair:
 			pairs++
 			return verdictJSON(winnerTie, `req:r1 "add returns the sum"`)
-		case q.dimension == evidence.CodeQuality && strings.Contains(q.user, "new2"):
+		case q.dimension == evidence.CodeQuality && strings.Contains(q.user(), "new2"):
 			return verdictJSON(Fail, cite(q))
 		}
 		return verdictJSON(Pass, cite(q))

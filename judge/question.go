@@ -20,7 +20,7 @@ type question struct {
 	kind, dimension string
 	about           string // for people who read replies.jsonl
 	frame           *frame
-	user            string
+	body            []byte // what the member is shown
 	shown           shown
 	// void reports whether a claim about failing tests is refuted by the harness's own check.
 	void func(item string) bool
@@ -30,10 +30,13 @@ type question struct {
 
 func newQuestion(q question) *question {
 	h := clone(q.frame.hashed)
-	hashParts(h, q.user)
+	_, _ = io.WriteString(h, strconv.Itoa(len(q.body))+":") // as hashParts does, without copies of the evidence
+	_, _ = h.Write(q.body)
 	q.hashed = h
 	return &q
 }
+
+func (q *question) user() string { return string(q.body) }
 
 func clone(h hash.Cloner) hash.Cloner {
 	cloned, err := h.Clone()
@@ -70,7 +73,7 @@ func (v *view) single(f *frames, kind, dimension string) *question {
 		dimension: dimension,
 		about:     v.subject.name(),
 		frame:     f.of(kind, dimension),
-		user:      fence(parts),
+		body:      fence(parts),
 		shown:     parts,
 		void:      func(string) bool { return passed },
 	})
@@ -86,7 +89,7 @@ func pair(f *frames, dimension string, x, y *view) *question {
 		dimension: dimension,
 		about:     fmt.Sprintf("X %s, Y %s", x.subject.name(), y.subject.name()),
 		frame:     f.of(kindPair, dimension),
-		user:      fence(parts),
+		body:      fence(parts),
 		shown:     parts,
 		void: func(item string) bool {
 			switch {
@@ -124,7 +127,7 @@ func (r request) message() model.Request {
 	out := model.Request{
 		Model:       r.member.Model,
 		System:      r.question.frame.system,
-		Messages:    []model.Message{model.UserText(r.question.user)},
+		Messages:    []model.Message{model.UserText(r.question.user())},
 		MaxTokens:   maxReplyTokens,
 		Temperature: &temperature,
 	}
@@ -140,7 +143,7 @@ func (r request) message() model.Request {
 
 // size is the length of the request in bytes.
 func (r request) size() int {
-	size := len(r.question.frame.system) + len(r.question.user)
+	size := len(r.question.frame.system) + len(r.question.body)
 	for _, text := range r.turns {
 		size += len(text)
 	}

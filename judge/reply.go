@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 )
@@ -32,7 +33,9 @@ type claim struct{ kind, cite string }
 
 // parseReply reads the one JSON object that ends a reply. The error tells a model what to mend.
 func parseReply(text string, pair bool) (opinion, error) {
-	fields, before, err := lastObject(text)
+	parser, _ := parsers.Get().(*jsontape.Parser)
+	defer parsers.Put(parser)
+	fields, before, err := lastObject(parser, text)
 	if err != nil {
 		return opinion{}, err
 	}
@@ -62,8 +65,8 @@ func parseReply(text string, pair bool) (opinion, error) {
 	return o, err
 }
 
-// object holds the members of a JSON object, by their exact names.
-type object map[string]jsontape.Value
+// object is a JSON object whose members have different names.
+type object struct{ jsontape.Value }
 
 // kindNames are the kinds of values as models know them.
 var kindNames = map[jsontape.Kind]string{
@@ -73,7 +76,7 @@ var kindNames = map[jsontape.Kind]string{
 // get returns a member of a kind. A missing one, or one of another kind, is a problem where problem
 // is given, which keeps the first.
 func (o object) get(name string, kind jsontape.Kind, problem *error) jsontape.Value {
-	value := o[name]
+	value := o.Get(name)
 	switch {
 	case value.Kind() == kind:
 		return value
@@ -109,18 +112,21 @@ func contradicted(text, field, result string, want []string) bool {
 	return false
 }
 
+// parsers are those that nobody uses at the moment: a report reads tens of thousands of replies.
+var parsers = sync.Pool{New: func() any { return new(jsontape.Parser) }}
+
 // lastObject finds the JSON object that a text ends with, which may stand in a code fence, and the
 // text before it.
-func lastObject(text string) (fields object, before string, err error) {
+func lastObject(parser *jsontape.Parser, text string) (fields object, before string, err error) {
 	text = strings.TrimSpace(text[max(0, len(text)-maxVerdict):])
 	if rest, fenced := strings.CutSuffix(text, "```"); fenced {
 		text = strings.TrimSpace(rest)
 	}
 	if text == "" {
-		return nil, "", errors.New("the reply is empty")
+		return object{}, "", errors.New("the reply is empty")
 	}
 	if !strings.HasSuffix(text, "}") {
-		return nil, "", errors.New("the reply does not end with a JSON object")
+		return object{}, "", errors.New("the reply does not end with a JSON object")
 	}
 	bytes := []byte(text)
 	start := len(text)
@@ -128,22 +134,21 @@ func lastObject(text string) (fields object, before string, err error) {
 		if start = strings.LastIndexByte(text[:start], '{'); start < 0 {
 			break
 		}
-		if value, ok := jsontape.Parse(bytes[start:]); ok {
-			fields, err = membersOf(value)
+		if value, ok := parser.Parse(bytes[start:]); ok {
+			fields, err = objectOf(value)
 			return fields, text[:start], err
 		}
 	}
-	return nil, "", errors.New("the reply ends with a brace, but not with a valid JSON object")
+	return object{}, "", errors.New("the reply ends with a brace, but not with a valid JSON object")
 }
 
-// membersOf reads an object whose members have different names: of two verdicts neither counts.
-func membersOf(value jsontape.Value) (object, error) {
-	fields := make(object, 5)
+// objectOf refuses an object in which a name stands twice: of two verdicts neither counts.
+func objectOf(value jsontape.Value) (object, error) {
 	for name, member := range value.Members() {
-		if _, twice := fields[name]; twice {
-			return nil, fmt.Errorf("the JSON object has two members %q", name)
+		first, _ := value.Get(name).Span()
+		if at, _ := member.Span(); at != first {
+			return object{}, fmt.Errorf("the JSON object has two members %q", name)
 		}
-		fields[strings.Clone(name)] = member
 	}
-	return fields, nil
+	return object{value}, nil
 }

@@ -92,6 +92,7 @@ func (b *builder) note(format string, args ...any) { fmt.Fprintf(b, "("+format+"
 
 func (b *builder) done() *section {
 	b.section.text = b.String()
+	b.section.sum = sha256.Sum256([]byte(b.section.text))
 	for _, files := range []map[string][]numbered{b.section.added, b.section.removed} {
 		for _, lines := range files { // the hunks of a forged patch may stand in any order
 			slices.SortStableFunc(lines, func(x, y numbered) int { return x.number - y.number })
@@ -269,20 +270,18 @@ func stepText(step *evidence.Step) string {
 
 // fence puts evidence between two marks. The mark is made from the evidence's own digest: nobody
 // can write a text that contains the digest of itself, and equal evidence makes equal requests.
-func fence(parts shown) string {
-	digest := sha256.New()
+func fence(parts shown) []byte {
+	digest, size := sha256.New(), 128
 	for _, part := range parts {
-		sum := sha256.Sum256([]byte(part.text))
-		digest.Write(sum[:])
+		size += len(part.text)
+		digest.Write(part.sum[:])
 	}
 	mark := hex.EncodeToString(digest.Sum(nil)[:16])
-	var b strings.Builder
-	b.WriteString("BEGIN EVIDENCE " + mark + "\n")
+	fenced := append(make([]byte, 0, size), "BEGIN EVIDENCE "+mark+"\n"...)
 	for _, part := range parts {
-		b.WriteString(part.text)
+		fenced = append(fenced, part.text...)
 	}
-	b.WriteString("END EVIDENCE " + mark + "\n")
-	return b.String()
+	return append(fenced, "END EVIDENCE "+mark+"\n"...)
 }
 
 // cut shortens a text to a number of bytes without dividing a character.

@@ -82,8 +82,8 @@ type Replies struct {
 	// Unreadable counts lines that are no record, such as one torn by a crash.
 	Unreadable int
 
-	list     []Reply
-	byKey    map[string]int    // into list
+	list     []*Reply
+	byKey    map[string]*Reply
 	words    map[string]string // that many lines share
 	settings []settingsLine
 	newestMs int64
@@ -93,7 +93,7 @@ type Replies struct {
 func Read(dir string) (*Replies, error) {
 	file, err := os.Open(filepath.Join(dir, repliesFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Replies{byKey: map[string]int{}}, nil
+		return &Replies{byKey: map[string]*Reply{}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read replies: %w", err)
@@ -103,7 +103,7 @@ func Read(dir string) (*Replies, error) {
 }
 
 func readReplies(r io.Reader) (*Replies, error) {
-	replies := &Replies{byKey: map[string]int{}}
+	replies := &Replies{byKey: map[string]*Reply{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxReplyLine)
 	var parser jsontape.Parser
@@ -130,7 +130,7 @@ func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
 		if reply.Key == "" {
 			return false
 		}
-		r.add(reply)
+		r.add(&reply)
 	case lineSettings:
 		var settings settingsLine
 		if json.Unmarshal(line, &settings) != nil {
@@ -192,21 +192,18 @@ func (r *Replies) replyOf(value jsontape.Value) Reply {
 }
 
 // add takes in a reply; of several to one request the first counts.
-func (r *Replies) add(reply Reply) {
+func (r *Replies) add(reply *Reply) {
 	r.newestMs = max(r.newestMs, reply.EndMs)
 	if _, known := r.byKey[reply.Key]; known {
 		return
 	}
-	r.byKey[reply.Key] = len(r.list)
+	r.byKey[reply.Key] = reply
 	r.list = append(r.list, reply)
 }
 
 func (r *Replies) find(key string) (*Reply, bool) {
-	at, ok := r.byKey[key]
-	if !ok {
-		return nil, false
-	}
-	return &r.list[at], true
+	reply, ok := r.byKey[key]
+	return reply, ok
 }
 
 // Settings returns those of the last judging.
@@ -231,7 +228,7 @@ type Store struct {
 // Open locks and reads the replies of a run directory.
 func Open(dir string) (*Store, error) {
 	path := filepath.Join(dir, repliesFile)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open replies: %w", err)
 	}
@@ -256,18 +253,13 @@ func (s *Store) Replies() *Replies { return s.replies }
 func (s *Store) find(key string) (*Reply, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply, ok := s.replies.find(key)
-	if !ok {
-		return nil, false
-	}
-	copied := *reply // the list may move
-	return &copied, true
+	return s.replies.find(key)
 }
 
 func (s *Store) add(reply Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replies.add(reply)
+	s.replies.add(&reply)
 }
 
 // note keeps the settings, unless they are those of the last judging.

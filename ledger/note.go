@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // note is kept beside a ledger: the hash of its last line and its length. The chain alone cannot
@@ -31,19 +33,10 @@ func writeNote(path string, n note) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(notePath(path), string(content)+"\n"); err != nil {
+	if err := wholefile.Write(notePath(path), 0o600, content, []byte{'\n'}); err != nil {
 		return fmt.Errorf("note the head of the ledger: %w", err)
 	}
 	return nil
-}
-
-// replaceFile writes a file so that a reader sees its old content or its new one.
-func replaceFile(path, content string) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 // readNote returns the note of a ledger; nil where there is none, such as beside a ledger that was

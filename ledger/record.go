@@ -108,6 +108,8 @@ type Record struct {
 	// CallsPath is the record of the agent's model calls, relative to the run directory. Its digest
 	// is among the artefacts.
 	CallsPath string `json:"callsPath,omitempty"`
+	// Faults is the digest of the plan of what went wrong with model calls on purpose.
+	Faults string `json:"faults,omitempty"`
 	// Replay is the run directory whose records answered the model calls, and OriginalCostUSD what
 	// they cost when they were recorded.
 	Replay          string   `json:"replay,omitempty"`

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // SigningKey signs the heads of ledgers. It belongs to a user and lies outside all run directories,
@@ -67,7 +69,7 @@ func (k *SigningKey) ID() string {
 // directory cannot be written it does not, and results are still worth keeping.
 func (k *SigningKey) remember(first, head string) {
 	if os.MkdirAll(k.heads, 0o700) == nil {
-		_ = replaceFile(filepath.Join(k.heads, first), head+"\n")
+		_ = wholefile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))
 	}
 }
 

@@ -18,7 +18,7 @@ func Text(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// SystemPrompt is what a member's agent is told before anything else.
+// SystemPrompt is what a member's agent reads before anything else.
 type SystemPrompt struct {
 	// Text is the whole of it: Profile and Protocol, each in its tag.
 	Text string

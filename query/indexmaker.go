@@ -3,14 +3,13 @@ package query
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/wholefile"
 	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )
@@ -220,7 +219,7 @@ func (m *indexMaker) write(in *Info) {
 	m.header = binary.LittleEndian.AppendUint64(m.header, m.count)
 	m.header = append(m.header, make([]byte, headerSize-len(m.header))...)
 	for _, path := range indexPaths(m.trace.Path, m.trace.opts) {
-		if writeWhole(path, m.header, m.records, tail) == nil {
+		if writeIndex(path, m.header, m.records, tail) == nil {
 			return
 		}
 	}
@@ -243,25 +242,9 @@ func (m *indexMaker) markUnreported() {
 	}
 }
 
-// writeWhole makes a file appear with all of its content or not at all.
-func writeWhole(path string, parts ...[]byte) error {
+func writeIndex(path string, parts ...[]byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if err == nil {
-			_, err = io.Writer(file).Write(part)
-		}
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return wholefile.Write(path, 0o600, parts...)
 }

@@ -271,7 +271,7 @@ func (l *layer) percentDecoded(plus bool) *layer {
 	return n
 }
 
-// wrapWidth is the shortest line after which encoded text is taken to go on in
+// wrapWidth is the shortest line after which encoded text is taken to continue in
 // the next: base64 breaks at 64 or 76 characters, xxd at 60, people anywhere.
 const wrapWidth = 16
 

@@ -274,7 +274,7 @@ func wordBefore(text []byte, i int) bool {
 	return true
 }
 
-// colourEnd ends the escape sequences by which terminals are told a colour.
+// colourEnd ends the escape sequences that set a terminal's colour.
 const colourEnd = 'm'
 
 // endsColour reports whether a text ends with such a sequence but for its end.

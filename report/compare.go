@@ -398,7 +398,15 @@ func (c *Comparison) warn(a, b *Group) {
 			"the two are different experiments: they did not run side by side, so anything that changed in "+
 				"between is part of the difference")
 	}
-	if a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != "" {
+	same := a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
+	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
+	case same && differ && a.Provenance.Faults == "":
+		c.Warnings = append(c.Warnings, "the model calls of the second went wrong on purpose (--faults), those of the "+
+			"first did not: the difference is how robust the arm is")
+	case differ:
+		c.Warnings = append(c.Warnings, "the model calls of the two went wrong on purpose by different plans "+
+			"(--faults), which is part of the difference")
+	case same:
 		c.Warnings = append(c.Warnings, "the two arms are the same configuration, the address of the model aside: "+
 			"with one address, any difference is chance")
 	}

@@ -62,6 +62,7 @@ type Provenance struct {
 	SkillSetHash   string `json:"skillSetHash,omitempty"`
 	Isolation      string `json:"isolation,omitempty"`
 	Network        string `json:"network,omitempty"` // what agents reached: host, model, none
+	Faults         string `json:"faults,omitempty"`  // digest of the plan of faults; empty: none on purpose
 }
 
 // Group is everything measured under the same conditions: one arm of one experiment.
@@ -323,6 +324,7 @@ func provenanceOf(records []ledger.Record) Provenance {
 		SkillSetHash:   best.SkillSetHash,
 		Isolation:      best.Isolation,
 		Network:        best.Network,
+		Faults:         best.Faults,
 	}
 }
 

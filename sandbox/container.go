@@ -20,8 +20,14 @@ type Container struct {
 
 	mu     sync.Mutex
 	rooms  []*room
-	doors  map[int]func(net.Listener) error
+	doors  map[int]*containerDoor
 	closed bool
+}
+
+// containerDoor is something of ours that answers on a port of a container.
+type containerDoor struct {
+	serve func(net.Listener) error
+	users int // who has opened it and not released it
 }
 
 // ContainerConfig says which container to make.
@@ -48,6 +54,11 @@ type ContainerConfig struct {
 	CPUs        float64
 	MemoryBytes uint64
 	Processes   uint64
+	// Over is a container whose files, network and processes this one has too, as root of it would
+	// have them, while its own processes are out of the other's reach. See Engine.Layers.
+	Over *Container
+	// Private are paths inside that are directories of this container alone.
+	Private []string
 }
 
 const defaultProcesses = 4096
@@ -63,7 +74,7 @@ func NewContainer(cfg ContainerConfig) *Container {
 	if cfg.User == "" {
 		cfg.User = cfg.Image.User
 	}
-	return &Container{cfg: cfg, doors: map[int]func(net.Listener) error{}}
+	return &Container{cfg: cfg, doors: map[int]*containerDoor{}}
 }
 
 // Config is what the container was made from.
@@ -81,6 +92,21 @@ func (c *Container) environment(given []string) []string {
 	env.Assign(given...)
 	env["PATH"] = search + string(filepath.ListSeparator) + toolsInside
 	return env.List()
+}
+
+// usersHome stands for the home directory of whichever user a program is.
+const usersHome = "~"
+
+// homes is the home directory that a program finds in place of the one that it is given: the
+// image's own variable, or its user's. Empty: it keeps what it is given.
+func (c *Container) homes(i Isolation) string {
+	if !i.ImageHome {
+		return ""
+	}
+	env := Environment{"HOME": usersHome}
+	env.Assign(c.cfg.Image.Env...)
+	env.Assign(c.cfg.Env...)
+	return env["HOME"]
 }
 
 // inside is the path inside of a directory of the machine.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -132,6 +133,7 @@ func (h *insideHolder) reap() {
 type account struct {
 	uid, gid int
 	groups   []int
+	home     string
 }
 
 // findAccount reads a user as engines write it: a name or a number, and a group behind a colon.
@@ -142,6 +144,9 @@ func findAccount(text string) (account, error) {
 		if len(fields) > 3 && (fields[0] == name || fields[2] == name) {
 			name = fields[0]
 			found.uid, found.gid = number(fields[2]), number(fields[3])
+			if len(fields) > 5 {
+				found.home = fields[5]
+			}
 			break
 		}
 	}
@@ -196,6 +201,13 @@ func (a account) become() error {
 	if err := unix.Setgroups(groups); err != nil {
 		return err
 	}
+	finish := func() error { return nil }
+	if a.uid != 0 {
+		var err error
+		if finish, err = keepAbove(); err != nil {
+			return err
+		}
+	}
 	for _, call := range [][4]uintptr{
 		{unix.SYS_SETRESGID, uintptr(a.gid), uintptr(a.gid), uintptr(a.gid)},
 		{unix.SYS_SETRESUID, uintptr(a.uid), uintptr(a.uid), uintptr(a.uid)},
@@ -204,5 +216,44 @@ func (a account) become() error {
 			return errno
 		}
 	}
-	return nil
+	return finish()
+}
+
+// maxOwned bounds the files of a home that are looked at.
+const maxOwned = 20000
+
+// own gives the user what we have written to the mount that its home lies in, such as the settings
+// of an agent. Nothing outside of it is reached, whatever programs put there meanwhile.
+func (a account) own(home string) error {
+	var here, above unix.Stat_t
+	if a.uid == 0 || !filepath.IsAbs(home) || unix.Lstat(home, &here) != nil {
+		return nil
+	}
+	for ; home != "/"; home = filepath.Dir(home) {
+		if unix.Lstat(filepath.Dir(home), &above) != nil || here.Dev != above.Dev {
+			break
+		}
+	}
+	if home == "/" { // it is the image's
+		return nil
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	seen := 0
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if seen++; err != nil || seen > maxOwned { // it is gone, or the user's own
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it is gone
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == 0 && stat.Nlink < 2 || entry.IsDir() {
+			_ = root.Lchown(name, a.uid, a.gid) // the program says what it cannot read
+		}
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,7 +150,7 @@ func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	}
 	args := []string{"rm", "--force"}
 	if e.Kind == IsolationPodman {
-		args = append(args, "--time", "0", "--ignore")
+		args = append(args, "--time", "0", "--ignore", "--depend")
 	}
 	policy := retry.Policy{Retries: 6, First: 50 * time.Millisecond, Longest: time.Second}
 	return policy.Do(ctx, func(int) error {
@@ -169,20 +170,32 @@ func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	})
 }
 
-// RemoveImages removes the images that were built for tasks, and returns how many.
+// RemoveImages removes the images that were built for tasks, and returns how many. Those that a
+// container still runs stay.
 func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
-	text, err := e.output(ctx, "images", "--quiet", "--no-trunc", "--filter", "label="+labelBuild)
+	text, err := e.output(ctx, "images", "--no-trunc", "--filter", "label="+labelBuild,
+		"--format", "{{.Repository}}:{{.Tag}} {{.ID}}")
 	if err != nil {
 		return 0, err
 	}
-	images := map[string]bool{}
-	for id := range strings.FieldsSeq(text) {
-		images[id] = true
-	}
-	for id := range images {
-		if _, err := e.output(ctx, "rmi", "--force", id); err != nil {
-			return 0, err
+	count := 0
+	for line := range strings.Lines(text) {
+		name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(name, "<none>") {
+			name = id
+		}
+		_, err := e.output(ctx, "rmi", name)
+		var failed *engineError
+		switch {
+		case err == nil:
+			count++
+		case errors.As(err, &failed) && inUse.MatchString(failed.Said):
+		default:
+			return count, err
 		}
 	}
-	return len(images), nil
+	return count, nil
 }
+
+// inUse is how engines say that an image cannot be removed now.
+var inUse = regexp.MustCompile(`(?i)in use|is using|used by|no such image|not known`)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func inside(t *testing.T, isolation sandbox.Isolation, script string) (sandbox.S
 		Dir:       isolation.Writable[0],
 		Env:       []string{"PATH=/nowhere", "GIVEN=1"},
 		Isolation: isolation,
-		Timeout:   time.Minute,
+		Timeout:   5 * time.Minute,
 		Grace:     -1,
 	}, &out, &out)
 	if err != nil {
@@ -117,6 +118,11 @@ func TestUsersAndFilesOfAContainer(t *testing.T) {
 		other := isolation
 		other.User = user
 		expect(t, other, `echo $(id -u) $(id -g)`, want)
+	}
+	for user, want := range map[string]string{"": "/home/agent\n", "root": "/root\n", "7": "\n"} {
+		home := isolation
+		home.User, home.ImageHome = user, true
+		expect(t, home, `echo $HOME`, want)
 	}
 	tests := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tests, "test.sh"), []byte("echo tested\n"), 0o755); err != nil {
@@ -220,14 +226,14 @@ ls /.fit/line | wc -l
 func TestAProgramThatFillsTheDiskIsEnded(t *testing.T) {
 	_, isolation := newContainer(t, nil)
 	// It goes on writing: what is there when the first look is taken does not count.
-	const fill = `for i in $(seq 100); do dd if=/dev/zero bs=1M count=4 2>/dev/null >> %s; sleep 0.1; done; sleep 100`
+	const fill = `for i in $(seq 1000); do dd if=/dev/zero bs=1M count=4 2>/dev/null >> %s; sleep 0.1; done; sleep 100`
 	for _, target := range []string{"/app/big", "/var/tmp/big"} {
 		result, err := sandbox.Local{}.Spawn(t.Context(), sandbox.SpawnSpec{
 			Argv:      []string{"sh", "-c", fmt.Sprintf(fill, target)},
 			Dir:       isolation.Writable[0],
 			Isolation: isolation,
 			Limits:    sandbox.Limits{DiskBytes: 32 << 20},
-			Timeout:   time.Minute,
+			Timeout:   5 * time.Minute,
 			Grace:     -1,
 		}, nil, nil)
 		if err != nil || result.Exceeded != sandbox.ExceededDisk {
@@ -256,8 +262,7 @@ func TestAContainerEndsWithWhoeverStartedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(30 * time.Second)
-	for time.Now().Before(deadline) {
+	for deadline := time.Now().Add(5 * time.Minute); ; {
 		listed, err := exec.Command("podman", "ps", "--all", "--filter", "label=dev.fit.owner",
 			"--format", "{{.Labels}}").Output()
 		if err != nil {
@@ -266,11 +271,15 @@ func TestAContainerEndsWithWhoeverStartedIt(t *testing.T) {
 		if !strings.Contains(string(listed), owner) {
 			break
 		}
+		if time.Now().After(deadline) {
+			t.Fatal("the container is still there")
+		}
 		if _, err := engine.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if processes, _ := exec.Command("pgrep", "-f", "sleep 87654321").Output(); len(processes) > 0 {
+	program := "^sleep 87654321." + strconv.Itoa(os.Getpid())
+	if processes, _ := exec.Command("pgrep", "-f", program).Output(); len(processes) > 0 {
 		t.Errorf("a process of the container is alive: %s", processes)
 	}
 }
@@ -289,7 +298,7 @@ func playContainer(image string) int {
 	}
 	c := sandbox.NewContainer(sandbox.ContainerConfig{Engine: engine, Image: found})
 	_, err = sandbox.Local{}.Spawn(context.Background(), sandbox.SpawnSpec{
-		Argv:      []string{"sleep", "87654321"},
+		Argv:      []string{"sleep", fmt.Sprint("87654321.", os.Getppid())},
 		Isolation: sandbox.Isolation{Kind: engine.Kind, Container: c},
 		OnStart:   func(int) { fmt.Println("ready") },
 	}, nil, nil)

@@ -25,7 +25,7 @@ type (
 	}
 )
 
-func (*room) layer() string { return "" }
+func (*room) written() []string { return nil }
 
 func (c *Container) enter(context.Context, Isolation) (*room, error) {
 	return nil, errContainersNeedLinux
@@ -51,6 +51,18 @@ func (c *Container) Put(context.Context, string, string) error { return errConta
 func (c *Container) Lay(context.Context, Isolation, string, string) error {
 	return errContainersNeedLinux
 }
+
+// Start returns an error.
+func (c *Container) Start(context.Context, Isolation) error { return errContainersNeedLinux }
+
+// Left finds nothing.
+func (c *Container) Left() []string { return nil }
+
+// EndLeft does nothing.
+func (c *Container) EndLeft(context.Context) error { return nil }
+
+// Layers reports that containers are not made here.
+func (e *Engine) Layers() bool { return false }
 
 // Changed returns an error.
 func (c *Container) Changed(context.Context) ([]string, error) { return nil, errContainersNeedLinux }

@@ -45,7 +45,7 @@ func (c Capabilities) List() []Capability {
 
 // Detect finds out what works on this machine by trying it.
 func Detect(ctx context.Context) Capabilities {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*tryTimeout)
 	defer cancel()
 	c := Capabilities{
 		Bwrap:          Capability{Name: "bubblewrap"},

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 )
@@ -17,6 +16,7 @@ const escapeAttempts = `[ "$(id -u)" != 0 ] || echo "programs are root, without 
 { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null && echo "the kernel's settings can be written"
 cat "$1" >/dev/null 2>&1 && echo "files outside can be read"
 { echo escaped >"$1"; } 2>/dev/null # which may make a file of the sandbox's own
+touch /dev/null 2>/dev/null && echo "the times of device files can be set, which later runs can read"
 [ ! -r /etc/shadow ] || echo "the machine's passwords can be read"
 echo tried`
 
@@ -33,8 +33,11 @@ func TryEscape(ctx context.Context) Capability {
 	case found != "":
 		c.Detail = found
 		c.Fix = "run fit as an ordinary user, or set TMPDIR to a directory on ext4, xfs, btrfs or tmpfs"
+		if os.Geteuid() != 0 {
+			c.Fix = "use Linux 5.12 or newer, and let users make user namespaces"
+		}
 	default:
-		c.OK, c.Detail = true, "tried, and refused: another user's files, the kernel's settings, root"
+		c.OK, c.Detail = true, "tried, and refused: another user's files, the kernel's settings, device files, root"
 	}
 	return c
 }
@@ -54,7 +57,7 @@ func tryEscape(ctx context.Context) (found string, err error) {
 		Argv:      []string{"sh", "-c", escapeAttempts, "sh", outside},
 		Dir:       inside,
 		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
-		Timeout:   10 * time.Second,
+		Timeout:   tryTimeout,
 		Isolation: Isolation{Kind: IsolationBwrap, Writable: []string{inside}},
 	}, &out, nil)
 	if err != nil {

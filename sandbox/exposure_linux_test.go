@@ -26,7 +26,9 @@ func withoutNamespaces(t *testing.T, containment sandbox.Containment, before ...
 	cmd := exec.Command(testenv.NeedTool(t, "bwrap"), "--dev-bind", "/", "/", "--unshare-user", "--disable-userns",
 		"--uid", fmt.Sprint(testenv.Nobody), "--gid", fmt.Sprint(testenv.Nobody), "--")
 	cmd.Args = slices.Concat(cmd.Args, before, []string{harness, string(containment), findsKey})
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", keyVariable + "=a-secret"}
+	cmd.Env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", keyVariable + "=a-secret", quickExit,
+	}
 	if len(before) > 0 {
 		cmd.Env = append(cmd.Env, roleVariable+"=hiding harness")
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type first struct {
 	// Inside is set in a container: there the program is looked for, and User is one of its own.
 	Inside bool   `json:"inside,omitempty"`
 	User   string `json:"user,omitempty"`
+	Home   string `json:"home,omitempty"` // in place of that of the environment
 	Dir    string `json:"dir,omitempty"`
 	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
 	StartFD int `json:"startFd,omitempty"`
@@ -85,6 +87,7 @@ func (f first) become(program string, argv []string) error {
 		if err := f.enter(); err != nil {
 			return err
 		}
+		env = os.Environ()
 	}
 	if f.UID != 0 {
 		if err := dropTo(f.UID); err != nil {
@@ -116,17 +119,33 @@ func (f first) become(program string, argv []string) error {
 // to end programs, and not whoever holds the container.
 func (f first) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
-	if f.User == "" {
+	who, err := findAccount(cmp.Or(f.User, "0"))
+	if err != nil {
+		return err
+	}
+	given := os.Getenv("HOME")
+	f.goHome(who)
+	if f.User == "" || who.uid == 0 && who.gid == 0 {
 		return nil
 	}
-	who, err := findAccount(f.User)
-	if err != nil || who.uid == 0 && who.gid == 0 {
-		return err
+	if err := who.own(given); err != nil {
+		return fmt.Errorf("give its home to user %s: %w", f.User, err)
 	}
 	if err := who.become(); err != nil {
 		return fmt.Errorf("become user %s: %w", f.User, err)
 	}
 	return nil
+}
+
+// goHome sets the home directory that the image has for a user, if there is such a directory.
+func (f first) goHome(who account) {
+	home := f.Home
+	if home == usersHome {
+		home = who.home
+	}
+	if info, err := os.Stat(home); err == nil && info.IsDir() && home != "/" {
+		_ = os.Setenv("HOME", home)
+	}
 }
 
 // dropTo makes this thread, which becomes the program, another user, with no group and no privilege

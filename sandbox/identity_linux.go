@@ -195,6 +195,7 @@ func (o *bwrapOrder) assume(firstNamespace int) (bool, error) {
 			return false, fmt.Errorf("mount %s: %w", path.Path, err)
 		}
 	}
+	closeDevices()
 	return true, nil
 }
 

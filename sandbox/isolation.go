@@ -51,6 +51,9 @@ type Isolation struct {
 	Container *Container
 	// User is the program's in a container; empty: the container's.
 	User string
+	// ImageHome gives a program in a container the home directory that the image has for its user,
+	// in place of that of its environment, which it still owns.
+	ImageHome bool
 }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not

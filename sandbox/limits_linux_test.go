@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fit-eval/fit/sandbox"
 )
@@ -58,17 +57,17 @@ func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
 	}{
 		// Three processes, each within what one may have.
 		sandbox.ExceededMemory: {
-			`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 100; } | tail -n 1 & done; wait`,
+			`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 1000; } | tail -n 1 & done; wait`,
 			sandbox.Limits{TreeMemoryBytes: 100 << 20},
 		},
 		sandbox.ExceededDisk: {
-			`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 100; done`,
+			`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 1000; done`,
 			sandbox.Limits{DiskBytes: 20 << 20},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := shell(test.script)
-			spec.Dir, spec.Limits, spec.Timeout = t.TempDir(), test.limits, time.Minute
+			spec.Dir, spec.Limits, spec.Timeout = t.TempDir(), test.limits, patience
 			spec.Isolation.Writable = []string{spec.Dir}
 			if result, _, _ := run(t, sandbox.Local{}, spec); result.Exceeded != name || result.TimedOut {
 				t.Errorf("got %+v", result)
@@ -98,7 +97,7 @@ func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
 		limits.Processes = 40
 		out := a.run(t, isolatedRun{Limits: limits, Argv: []string{
 			"sh", "-c",
-			`ulimit -Hn; n=0; while [ $n -lt 100 ]; do sleep 5 & n=$((n+1)); done 2>/dev/null; echo all`,
+			`ulimit -Hn; n=0; while [ $n -lt 100 ]; do sleep 1000 & n=$((n+1)); done 2>/dev/null; echo all`,
 		}})
 		if !strings.HasPrefix(out, "16384\n") || strings.Contains(out, "all") {
 			t.Errorf("100 processes where 40 are allowed: %q", out)
@@ -116,7 +115,7 @@ func TestFilesInMemoryCount(t *testing.T) {
 			eachUser(t, func(t *testing.T, a attacker) {
 				out := a.run(t, isolatedRun{
 					Limits: limits, Exceeded: name,
-					Argv: []string{"sh", "-c", "head -c 100000000 /dev/zero >/tmp/file; sleep 15"},
+					Argv: []string{"sh", "-c", "head -c 100000000 /dev/zero >/tmp/file; sleep 1000"},
 				})
 				if out != "" {
 					t.Error(out)

@@ -19,7 +19,7 @@ const (
 	waitDelay = 5 * time.Second
 	// killDelay is how long we wait for a tree to die after SIGKILL. Only a process
 	// that hangs inside the kernel takes longer.
-	killDelay = 10 * time.Second
+	killDelay = 30 * time.Second
 )
 
 // Local runs programs on this machine. Its zero value is ready for use and takes the
@@ -167,6 +167,7 @@ func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
 			User: cmp.Or(spec.Isolation.User, c.cfg.User),
 			Dir:  c.inside(spec.Dir),
 			Keep: c.cfg.KeepRunning,
+			Home: c.homes(spec.Isolation),
 		},
 	}, nil
 }
@@ -201,9 +202,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	dirs := r.spec.Isolation.Writable
 	if r.job.room != nil {
-		if layer := r.job.room.layer(); layer != "" {
-			dirs = append(slices.Clone(dirs), layer)
-		}
+		dirs = append(slices.Clone(dirs), r.job.room.written()...)
 	}
 	r.usage = watchUsage(pid, r.spec.Limits, dirs)
 	r.watch(ctx, grown)

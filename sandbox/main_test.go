@@ -24,6 +24,13 @@ const roleVariable = "SANDBOX_TEST_ROLE"
 // keyVariable is where a harness in these tests has its credential.
 const keyVariable = "FIT_SANDBOX_TEST_KEY"
 
+// patience is how long a test waits for what takes a moment on an idle machine: long enough for a
+// slow and busy one, and far less than anything here that would never end by itself.
+const patience = 2 * time.Minute
+
+// quickExit lets programs under the race detector end at once instead of after a second.
+const quickExit = "GORACE=atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role, os.Args[1:]))
@@ -129,7 +136,7 @@ func mustBeGone(t *testing.T, marker string) {
 // eventually polls a condition until it holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !condition() {
 		if time.Now().After(deadline) {
 			t.Fatalf("did not happen in time: %s", what)
@@ -168,7 +175,7 @@ func (w *trigger) String() string {
 // ended and how long the ending took.
 func spawnUntilUp(t *testing.T, l sandbox.Local, spec sandbox.SpawnSpec) (sandbox.SpawnResult, time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var cancelled time.Time
 	out := &trigger{text: "up\n", fire: func() { cancelled = time.Now(); cancel() }}

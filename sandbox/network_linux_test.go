@@ -243,7 +243,7 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 			cmd := exec.Command(testenv.PublicBinary(t), marker)
 			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{
 				"PATH=/usr/local/bin:/usr/bin:/bin",
-				roleVariable + "=network",
+				roleVariable + "=network", quickExit,
 			}, attributes
 			out, err := cmd.StdoutPipe()
 			if err != nil {

@@ -34,6 +34,7 @@ type insideOrder struct {
 	User string `json:"user,omitempty"`
 	Dir  string `json:"dir"`
 	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
+	Home string `json:"home,omitempty"` // of the image; see Container.homes
 }
 
 // report is what the supervisor sends us.

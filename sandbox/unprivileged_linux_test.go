@@ -17,7 +17,7 @@ func harnessAsNobody(t *testing.T, containment sandbox.Containment, script strin
 	t.Helper()
 	cmd := exec.Command(testenv.PublicBinary(t), string(containment), script)
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness"}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", quickExit}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -54,7 +54,7 @@ func namespaces(more uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// becomeUntrusted goes on in the process that startUntrusted has started.
+// becomeUntrusted continues in the process that startUntrusted has started.
 func becomeUntrusted() int {
 	if len(os.Args) < 3 {
 		return statusUsage

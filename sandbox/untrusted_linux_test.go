@@ -91,7 +91,7 @@ func TestUntrustedProgramsDoNotReachTheHook(t *testing.T) {
 					[]string{"sh", "-c", test.script, "sh", "sh", "-c", script})
 				cmd := exec.Command(unshare, argv...)
 				cmd.Dir = a.dir
-				cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=attack"}
+				cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=attack", quickExit}
 				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 				if os.Getuid() == 0 {
 					cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.uid}

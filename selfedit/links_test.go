@@ -129,7 +129,7 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 		}
 	})
 	written, refused := 0, 0
-	const rounds = 300
+	const rounds = 120
 	for i := range rounds {
 		begin <- time.Duration(rand.Int64N(int64(duration)))
 		_, err := p.edit(skill, []string{"old\n", "new\n"}[i%2])

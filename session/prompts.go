@@ -15,26 +15,46 @@ import (
 // SourceWire is the source of prompts that were seen on the way to the model.
 const SourceWire = "wire"
 
-// addPrompts gives sessions of a trace the prompts that the record of their calls holds. A record
-// that is not there, or was made without bodies, adds none.
+// ToolLabel begins the label of a tool's description.
+const ToolLabel = "tool "
+
+// addPrompts gives sessions of a trace the prompts that the record of their calls holds.
 func addPrompts(path string, sessions []*EnrichedSession) error {
-	record, err := calls.Open(calls.Path(path))
+	var lanes []string
+	for _, s := range sessions {
+		lanes = append(lanes, s.Lane)
+	}
+	found, err := RecordedPrompts(calls.Path(path), lanes...)
+	for i := range found {
+		sessions[i].SystemPrompts = append(sessions[i].SystemPrompts, found[i]...)
+	}
+	return err
+}
+
+// RecordedPrompts returns what the calls in a record told the model beside the conversation, for
+// each of some participants. A record that is not there, or was made without bodies, has nothing.
+func RecordedPrompts(path string, participants ...string) ([][]SystemPromptInjection, error) {
+	record, err := calls.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	}
 	defer record.Close()
-	for _, s := range sessions {
-		found, err := WirePrompts(record, s.Lane)
+	var all [][]SystemPromptInjection
+	for _, participant := range participants {
+		found, err := WirePrompts(record, participant)
 		if err != nil {
-			return fmt.Errorf("%s: %w", calls.Path(path), err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		s.SystemPrompts = append(s.SystemPrompts, found...)
+		all = append(all, found)
 	}
-	return nil
+	return all, nil
 }
+
+// RecordOf is where the record of a trace's calls is: beside it.
+func RecordOf(trace string) string { return calls.Path(trace) }
 
 // WirePrompts returns what a participant's calls told the model beside the conversation: system
 // prompts, tool definitions, and how they change. A text that stays the same is returned once; one
@@ -126,7 +146,7 @@ func (c *promptCollector) prompt(chunk *calls.Chunk, counts map[string]int) (lab
 	return fmt.Sprintf("%s[%d]", label, counts[label]-1), content, true
 }
 
-// toolPrompt is what the model is told about a tool: what it does, and what it takes.
+// toolPrompt is the description of a tool in a request: what it does, and what it takes.
 func toolPrompt(v jsontape.Value) (label, content string, ok bool) {
 	definition := v
 	if function := v.Get("function"); function.Exists() { // of a chat completion
@@ -145,7 +165,7 @@ func toolPrompt(v jsontape.Value) (label, content string, ok bool) {
 			}
 		}
 	}
-	return "tool " + strings.Clone(name), content, true
+	return ToolLabel + strings.Clone(name), content, true
 }
 
 // contentText is the text of a message's content: a string, a block, or a list of blocks.

@@ -215,7 +215,8 @@ func dollars(u TokenUsage) string {
 	return fmt.Sprintf("$%.6f %s", *u.CostUSD, u.CostSource)
 }
 
-// tokens says what was consumed. No stream consumes nothing: where nothing was told, it is unknown.
+// tokens says what was consumed. No stream consumes nothing: where nothing was reported, it is
+// unknown.
 func tokens(u TokenUsage) string {
 	if u.TotalTokens == 0 && u.CostUSD == nil {
 		return "tokens unknown"

@@ -108,7 +108,7 @@ const (
 	ErrorBudget          ErrorKind = "budget"
 	ErrorAborted         ErrorKind = "aborted"
 	ErrorAPI             ErrorKind = "api"     // any other failure of the model's service
-	ErrorWarning         ErrorKind = "warning" // said by the agent, and it went on
+	ErrorWarning         ErrorKind = "warning" // said by the agent, which continued
 	ErrorOther           ErrorKind = "other"
 )
 

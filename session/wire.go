@@ -46,6 +46,7 @@ type wireBook struct {
 	perModel map[string]*modelTotal
 	said     int // calls whose usage is known
 	silent   int // calls that succeeded and said nothing about it
+	refused  int // calls that a budget did not let through
 	partial  bool
 	original float64
 	replayed bool
@@ -73,6 +74,8 @@ func (b *wireBook) add(c *calls.Call) {
 			b.silent++
 		case c.Outcome == calls.Cut || c.Outcome == calls.Disconnected:
 			b.partial = true
+		case c.Outcome == calls.Budget:
+			b.refused++
 		}
 		return
 	}
@@ -117,6 +120,10 @@ func (m *modelTotal) wireUsage() TokenUsage {
 // agent's word, unless the wire has already seen more than that.
 func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 	if b.said == 0 {
+		nothing := b.refused > 0 && b.silent == 0 && !b.partial && word.TotalTokens == 0 && word.CostUSD == nil
+		if nothing { // no call was let through
+			return TokenUsage{CostUSD: new(float64), CostSource: CostWire}, true
+		}
 		return word, false
 	}
 	var seen float64

@@ -176,3 +176,31 @@ func TestPromptsComeFromTheRecordOfCalls(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAnAgentWhoseOnlyCallWasRefusedCostsNothing: a budget that lets no call through makes the cost
+// known, and not unknown.
+func TestAnAgentWhoseOnlyCallWasRefusedCostsNothing(t *testing.T) {
+	refused := calls.Call{Model: "m", Outcome: calls.Budget, Status: 400, Messages: 1}
+	silent := ok(nil, nil)
+	for name, test := range map[string]struct {
+		seen []calls.Call
+		want *float64
+	}{
+		"refused":                {[]calls.Call{refused}, dollars(0)},
+		"refused and unanswered": {[]calls.Call{silent, refused}, nil},
+		"nobody looked":          {nil, nil},
+	} {
+		var wire session.Wire
+		for _, call := range test.seen {
+			wire.Add(call)
+		}
+		used := wire.Usage(0, session.TokenUsage{CostSource: session.CostUnknown})
+		if diff := cmp.Diff(test.want, used.CostUSD); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		other := session.TokenUsage{TotalTokens: 5, InputTokens: 5, CostUSD: dollars(0.5)}
+		if sum := other.Plus(used); (sum.CostUSD == nil) != (test.want == nil) {
+			t.Errorf("%s: with another's cost it is %v", name, sum.CostUSD)
+		}
+	}
+}

@@ -75,8 +75,8 @@ type DecideConfig struct {
 	AdjustedP *float64
 	// Candidate and Baseline are the exclusions of the two arms.
 	Candidate, Baseline Exclusion
-	// Looks is how often the experiment was looked at, each time with the choice to go on; 0 means
-	// once. The p-value is multiplied by it.
+	// Looks is how often the experiment was looked at, each time with the choice to continue; 0
+	// means once. The p-value is multiplied by it.
 	Looks int
 	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
 	IntegrityFlags int

@@ -12,16 +12,19 @@ import (
 type lattice struct {
 	steps  int
 	chance []float64
+	// shape are the logarithms of what the chances are like before the mean and the variance are
+	// known; nil means all alike.
+	shape []float64
 }
 
 // maxSteps bounds the lattice; differences with more steps are as good as continuous.
 const maxSteps = 60
 
-// newLattice is the least committed (maximum entropy) distribution with the mean and the variance:
-// chance ∝ exp(a·x + b·x²). A variance that no such difference can have is raised to the least that
-// is possible.
-func newLattice(steps int, mean, variance float64) *lattice {
-	l := &lattice{steps: steps, chance: make([]float64, 2*steps+1)}
+// newLattice is the least committed (maximum entropy) distribution with the mean and the variance,
+// or the one nearest to a shape: chance ∝ exp(shape + a·x + b·x²). A variance that no such
+// difference can have is raised to the least that is possible.
+func newLattice(steps int, shape []float64, mean, variance float64) *lattice {
+	l := &lattice{steps: steps, chance: make([]float64, 2*steps+1), shape: shape}
 	mean = clamp(mean, -0.999, 0.999)
 	// Between two neighbouring values the variance is at least that of a coin between them.
 	below := math.Floor(mean * float64(steps))
@@ -68,6 +71,9 @@ func (l *lattice) weigh(a, b float64) float64 {
 	for i := range l.chance {
 		x := l.value(i)
 		l.chance[i] = a*x + b*x*x
+		if l.shape != nil {
+			l.chance[i] += l.shape[i]
+		}
 	}
 	return normalise(l.chance)
 }
@@ -90,6 +96,11 @@ func normalise(logarithms []float64) float64 {
 // power simulates experiments and returns the share in which the claim rule finds a positive
 // difference.
 func (l *lattice) power(tasks int, alpha float64, experiments int) float64 {
+	return l.simulate(rand.New(rand.NewPCG(uint64(tasks), uint64(l.steps))), tasks, alpha, experiments)
+}
+
+// simulate is power with random numbers of the caller's.
+func (l *lattice) simulate(random *rand.Rand, tasks int, alpha float64, experiments int) float64 {
 	if tasks < 2 {
 		return 0
 	}
@@ -105,7 +116,6 @@ func (l *lattice) power(tasks int, alpha float64, experiments int) float64 {
 	for i := range start {
 		start[i], _ = slices.BinarySearch(cumulated, float64(i)/buckets)
 	}
-	random := rand.New(rand.NewPCG(uint64(tasks), uint64(l.steps)))
 	rule := newLatticeRule(l.steps, tasks, alpha)
 	counts := make([]int, len(l.chance))
 	found := 0

@@ -92,7 +92,7 @@ func (d Design) power(effect float64, tasks int) float64 {
 }
 
 // lattice is the distribution of the difference of one task. How it is skewed depends on the true
-// rates: arms that agree on most tasks and differ much on some are told apart more easily than
+// rates: arms that agree on most tasks and differ much on some are distinguished more easily than
 // arms that differ a little on all. Where nothing is known of the runs within tasks, only the
 // variance of the difference counts.
 func (d Design) lattice(effect float64) *lattice {
@@ -101,7 +101,7 @@ func (d Design) lattice(effect float64) *lattice {
 			return possible.lattice(d.RunsCandidate, d.RunsBaseline)
 		}
 	}
-	return newLattice(d.steps(), effect, d.perTask())
+	return newLattice(d.steps(), nil, effect, d.perTask())
 }
 
 const (

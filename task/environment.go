@@ -32,6 +32,19 @@ type Environment struct {
 	KeepRunning  bool          `json:",omitempty"`
 	BuildTimeout time.Duration `json:",omitempty"` // 0: ten minutes
 	Healthcheck  *Healthcheck  `json:",omitempty"`
+	// Servers are tool servers of the agent, and Skills a directory of the image whose skills it
+	// finds in its working directory.
+	Servers []ToolServer `json:",omitempty"`
+	Skills  string       `json:",omitempty"`
+}
+
+// ToolServer is an MCP server that a task gives its agent: a program that is run beside it, or an
+// address that answers by streamable HTTP.
+type ToolServer struct {
+	Name    string
+	Command string   `json:",omitempty"`
+	Args    []string `json:",omitempty"`
+	URL     string   `json:",omitempty"`
 }
 
 // Healthcheck is a command that must succeed in the container before the agent starts.

@@ -94,6 +94,9 @@ func (h *harborLoader) load() (Task, error) {
 	if h.file, err = parseHarbor(name, source); err != nil {
 		return t, err
 	}
+	if err := h.sound(); err != nil {
+		return t, err
+	}
 	h.env = map[string]string{}
 	for _, variable := range h.opts.Environ {
 		key, value, _ := strings.Cut(variable, "=")
@@ -123,12 +126,6 @@ func (h *harborLoader) unsupported() error {
 	file := h.file
 	if err := file.Environment.unsupported("environment"); err != nil {
 		return err
-	}
-	if len(file.Environment.MCPServers) > 0 {
-		return refuse("it gives the agent tool servers (environment.mcp_servers)")
-	}
-	if file.Environment.SkillsDir != "" {
-		return refuse("it gives the agent skills of its image (environment.skills_dir)")
 	}
 	if mode := file.Environment.NetworkMode; !slices.Contains([]string{"", "public", noNetwork}, mode) {
 		return h.wrong(mode, "environment.network_mode = %q is none of public, %s and allowlist", mode, noNetwork)
@@ -202,14 +199,14 @@ func (h *harborLoader) settings() (Settings, error) {
 		}
 	}
 	s.Timeouts.Agent = harborSeconds(file.Agent.TimeoutSec, harborUnlimited)
-	memory, err := harborMB("memory", file.Environment.MemoryMB, file.Environment.Memory)
-	if err != nil {
-		return s, mistake(path.Join(h.rel, harborName), "environment: %v", err)
+	var err error
+	if s.Limits.MemoryMB, err = harborMB("memory", file.Environment.MemoryMB, file.Environment.Memory); err != nil {
+		return s, h.wrong("memory", "environment: %v", err)
 	}
-	if _, err := harborMB("storage", file.Environment.StorageMB, file.Environment.Storage); err != nil {
-		return s, mistake(path.Join(h.rel, harborName), "environment: %v", err)
+	if s.Limits.DiskMB, err = harborMB("storage", file.Environment.StorageMB, file.Environment.Storage); err != nil {
+		return s, h.wrong("storage", "environment: %v", err)
 	}
-	s.Limits.MemoryMB, s.Limits.CPUs = memory, file.Environment.CPUs
+	s.Limits.CPUs = file.Environment.CPUs
 	s.AgentNetwork = AgentNetwork{Kind: networkModel, Required: true}
 	if h.open(file.Agent.NetworkMode) {
 		s.AgentNetwork = AgentNetwork{Kind: networkHost}
@@ -251,6 +248,12 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		return nil, err
 	}
 	e.Healthcheck = file.Healthcheck.settings()
+	if e.Servers, err = h.toolServers(); err != nil {
+		return nil, err
+	}
+	if e.Skills = file.SkillsDir; e.Skills != "" && !path.IsAbs(e.Skills) {
+		return nil, h.wrong("skills_dir", "environment.skills_dir = %q is not an absolute path", e.Skills)
+	}
 	if mapped := e.Images[e.Image]; mapped != "" {
 		e.Image = mapped
 	}

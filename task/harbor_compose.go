@@ -191,6 +191,8 @@ func (c *composeFile) command(raw json.RawMessage) error {
 	return fmt.Errorf("its command does more than wait (%s): start it in the ENTRYPOINT of the image", line)
 }
 
+var composeMount = regexp.MustCompile(`^\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\}:[^:]+(:rw)?$`)
+
 // composeVolumes allows the folders that Harbor itself mounts, which are there anyway.
 func composeVolumes(raw json.RawMessage) error {
 	var volumes []any
@@ -199,7 +201,7 @@ func composeVolumes(raw json.RawMessage) error {
 	}
 	for _, volume := range volumes {
 		text, ok := volume.(string)
-		if ok && strings.HasPrefix(text, "${HOST_") {
+		if ok && composeMount.MatchString(text) {
 			continue
 		}
 		return fmt.Errorf("a mount of the host (%v)", volume)
@@ -286,6 +288,9 @@ func (h *harborLoader) composeEnvironment(t *Task, e *Environment, c *composeFil
 				variables[name] = "${" + name + "}"
 			}
 		}
+	} else {
+		return c.doc.ErrorAt([]string{"services", harborService, "environment"},
+			"want variables by name, or a list of NAME=value")
 	}
 	plain, secret := map[string]string{}, map[string]string{}
 	for name, value := range variables {

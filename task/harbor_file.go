@@ -83,8 +83,16 @@ type harborEnvironment struct {
 	Env             map[string]string  `toml:"env"`
 	Workdir         string             `toml:"workdir"`
 	SkillsDir       string             `toml:"skills_dir"`
-	MCPServers      []map[string]any   `toml:"mcp_servers"`
+	MCPServers      []harborServer     `toml:"mcp_servers"`
 	Healthcheck     *harborHealthcheck `toml:"healthcheck"`
+}
+
+type harborServer struct {
+	Name      string   `toml:"name"`
+	Transport string   `toml:"transport"`
+	URL       string   `toml:"url"`
+	Command   string   `toml:"command"`
+	Args      []string `toml:"args"`
 }
 
 type harborHealthcheck struct {
@@ -124,24 +132,60 @@ func (f *harborFile) lineOf(text string) int {
 	return 0
 }
 
+// lastLineOf is the last line that sets a key; 0 if there is none.
+func (f *harborFile) lastLineOf(key string) int {
+	found := 0
+	for i, line := range strings.Split(string(f.source), "\n") {
+		if name, _, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == key {
+			found = i + 1
+		}
+	}
+	return found
+}
+
 // parseHarbor reads a task.toml.
 func parseHarbor(name string, source []byte) (*harborFile, error) {
 	file := harborFile{source: source}
 	err := toml.Unmarshal(source, &file)
 	var wrong *toml.DecodeError
-	if errors.As(err, &wrong) {
+	switch {
+	case errors.As(err, &wrong):
 		line, col := wrong.Position()
 		return nil, &document.Error{
 			File: name,
 			Line: line,
 			Col:  col,
-			Msg:  strings.TrimPrefix(wrong.Error(), "toml: "),
+			Msg:  harborProblem(wrong, source, line),
 		}
-	}
-	if err != nil {
-		return nil, mistake(name, "%v", err)
+	case err != nil:
+		problem := strings.TrimPrefix(err.Error(), "toml: ")
+		key, _, _ := strings.Cut(strings.TrimPrefix(problem, "key "), " ")
+		return nil, &document.Error{File: name, Line: file.lastLineOf(key), Msg: problem}
 	}
 	return &file, nil
+}
+
+var (
+	harborWrongType = regexp.MustCompile(`^toml: cannot decode TOML (\w+) into .* of type (\S+)$`)
+	harborTypes     = map[string]string{
+		"float64": "a number", "int": "a whole number", "string": "text", "bool": "true or false",
+		"[]string":          "a list of texts",
+		"map[string]string": "a table of texts",
+	}
+)
+
+// harborProblem says what is wrong in the words of the file.
+func harborProblem(wrong *toml.DecodeError, source []byte, line int) string {
+	match := harborWrongType.FindStringSubmatch(wrong.Error())
+	if match == nil {
+		return strings.TrimPrefix(wrong.Error(), "toml: ")
+	}
+	want := harborTypes[strings.TrimLeft(match[2], "*")]
+	if want == "" {
+		want = "a table or a list"
+	}
+	key, _, _ := strings.Cut(strings.Split(string(source), "\n")[line-1], "=")
+	return fmt.Sprintf("%s: want %s, not this %s", strings.TrimSpace(key), want, match[1])
 }
 
 // harborSeconds is a time in seconds, or what holds where nobody says.
@@ -182,21 +226,4 @@ func harborMB(key string, mb float64, old string) (int, error) {
 		return 0, fmt.Errorf("%s = %q and %s_mb = %v do not agree", key, old, key, mb)
 	}
 	return int(number), nil
-}
-
-var harborVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
-
-// harborValue fills in a value that is a template as a whole: ${NAME} or ${NAME:-default}.
-func harborValue(value string, environ map[string]string) (string, error) {
-	match := harborVariable.FindStringSubmatch(value)
-	if match == nil {
-		return value, nil
-	}
-	if given, ok := environ[match[1]]; ok {
-		return given, nil
-	}
-	if match[2] == "" {
-		return "", fmt.Errorf("the variable %s is not set, and %s has no default", match[1], value)
-	}
-	return match[3], nil
 }

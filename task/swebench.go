@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -233,6 +234,9 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	}
 	if !isTaskID(t.ID) && row.err == nil {
 		row.wrong("instance_id: %q is not printable text", t.ID)
+	}
+	if len(url.PathEscape(t.ID)) > maxTaskID && row.err == nil {
+		row.wrong("instance_id: it is longer than %d bytes, and names directories", maxTaskID)
 	}
 	if before, twice := i.seen[t.ID]; twice && row.err == nil {
 		row.wrong("instance_id: %s is also that of %s; ids are unique", t.ID, before)

@@ -104,6 +104,10 @@ var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 func isHex(text string) bool { return commitHash.MatchString(text) }
 
+// maxTaskID bounds the name of a task as it is written in the names of directories, which the
+// system bounds at 255 bytes.
+const maxTaskID = 240
+
 func isTaskID(id string) bool {
 	return strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }

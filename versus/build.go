@@ -36,6 +36,8 @@ type builder struct {
 	members [][]int
 	// known is what labels say about the panel, by dimension.
 	known map[string]calibration
+	// prompted are the system prompts of the runs for which they were compared.
+	prompted map[*evidence.Run][]evidence.PromptText
 }
 
 func (b *builder) build() (*EvalReport, error) {

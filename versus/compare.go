@@ -72,7 +72,7 @@ func Compare(sides []Side) (*Comparison, error) {
 		Statement:     merged.report.Statement,
 		PerAgent:      merged.report.PerAgent,
 		Pairs:         merged.report.Pairs,
-		Warnings:      []string{},
+		Warnings:      orEmpty(merged.report.Warnings),
 	}
 	if len(experiments) > 1 {
 		c.Warnings = append(c.Warnings, "the sides are different experiments: they did not run side by side, so "+

@@ -14,10 +14,10 @@ func (b *builder) sideBySide(pair *Pair, i, j int) {
 		task string
 		run  int
 	}
-	others := map[slot]*evidence.Run{}
+	others := map[slot]*attempt{}
 	for _, member := range b.members[j] {
 		cell := &b.report.Cells[member]
-		others[slot{cell.Task, cell.Run}] = b.source.cells[member].Run
+		others[slot{cell.Task, cell.Run}] = &b.source.cells[member]
 	}
 	gaps := gaps{}
 	for _, member := range b.members[i] {
@@ -26,18 +26,53 @@ func (b *builder) sideBySide(pair *Pair, i, j int) {
 		if other == nil {
 			continue
 		}
-		run := b.source.cells[member].Run
+		own := &b.source.cells[member]
 		if pair.Prompts.A == "" { // what system prompts say differs little between runs
-			pair.Prompts = evidence.Compare(run, other).Prompts
+			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
 		}
 		// B is the other way round there: its deltas are the second's value minus the first's
-		compared := evidence.Compare(withoutPrompts(other), withoutPrompts(run))
+		compared := evidence.Compare(withoutPrompts(other.Run), withoutPrompts(own.Run))
 		gaps.add(compared.Milestones)
 		pair.Order.Discordant += compared.Discordant
 		pair.Order.Pairs += compared.Pairs
 	}
 	pair.Prompts.Labels = orEmpty(pair.Prompts.Labels)
 	pair.Milestones = gaps.medians()
+}
+
+// maxPromptLines bounds the changed lines of system prompts that are shown of a pair.
+const maxPromptLines = 200
+
+// comparePrompts compares by label and line. All lines are counted; the first are shown.
+func comparePrompts(a, b []evidence.PromptText) evidence.PromptComparison {
+	compared := evidence.ComparePrompts(a, b)
+	room := maxPromptLines
+	for i := range compared.Labels {
+		label := &compared.Labels[i]
+		label.Lines = label.Lines[:min(len(label.Lines), room)]
+		room -= len(label.Lines)
+	}
+	return compared
+}
+
+// prompts returns what reached the model of a run beside the conversation. Where the record of its
+// calls cannot be read, the report says so and has what the trace shows.
+func (b *builder) prompts(of *attempt) []evidence.PromptText {
+	if of.files == nil {
+		return of.Run.Prompts
+	}
+	if known, ok := b.prompted[of.Run]; ok {
+		return known
+	}
+	list, err := of.files.Prompts(of.Record, of.Run)
+	if err != nil {
+		b.report.Warnings = append(b.report.Warnings, err.Error())
+	}
+	if b.prompted == nil {
+		b.prompted = map[*evidence.Run][]evidence.PromptText{}
+	}
+	b.prompted[of.Run] = list
+	return list
 }
 
 // withoutPrompts spares the comparison of texts, which is long.

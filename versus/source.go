@@ -60,6 +60,7 @@ type attempt struct {
 	Run    *evidence.Run
 	// Problem says why there is no evidence; empty if there is.
 	Problem string
+	files   *evidence.Directory // where it lies
 }
 
 // plan is what reports need of plan.json.
@@ -166,7 +167,12 @@ func (s *Source) collect(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			s.cells[i] = attempt{Record: record, Task: task, Run: run}
+			s.cells[i] = attempt{
+				Record: record,
+				Task:   task,
+				Run:    run,
+				files:  s.evidence,
+			}
 			if err != nil { // one trace that cannot be read does not take the others along
 				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
 				s.cells[i].Problem = err.Error()

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/session"
 )
 
 const dash = "—"
@@ -24,13 +25,16 @@ func (r *EvalReport) Robot(w io.Writer) error { return robot(w, r) }
 // Robot writes the comparison as one JSON document for programs.
 func (c *Comparison) Robot(w io.Writer) error { return robot(w, c) }
 
-func robot(w io.Writer, document any) error {
-	encoded, err := jsonenc.Marshal(document)
-	if err != nil {
-		return err
+func robot(w io.Writer, document any) error { return jsonenc.Write(terminal{w}, document) }
+
+// terminal escapes what a terminal would obey in the JSON that is written.
+type terminal struct{ io.Writer }
+
+func (t terminal) Write(document []byte) (int, error) {
+	if _, err := t.Writer.Write(display.JSON(document)); err != nil {
+		return 0, err
 	}
-	_, err = w.Write(append(display.JSON(encoded), '\n'))
-	return err
+	return len(document), nil
 }
 
 // Text writes the report for a terminal.
@@ -240,11 +244,19 @@ func promptSection(pairs []Pair) section {
 				s.rows = append(s.rows, []string{name, dash, side[0] + ": " + side[1], dash, dash})
 			}
 		}
+		tools := map[string]int{} // by status: a row for each would be a long table
 		for _, label := range p.Prompts.Labels {
+			if strings.HasPrefix(label.Label, session.ToolLabel) {
+				tools[label.Status]++
+				continue
+			}
 			s.rows = append(s.rows, []string{
 				name, label.Label, label.Status, fmt.Sprintf("%d, %d", label.BytesA, label.BytesB),
 				fmt.Sprintf("+%d −%d", label.Added, label.Removed),
 			})
+		}
+		for _, status := range slices.Sorted(maps.Keys(tools)) {
+			s.rows = append(s.rows, []string{name, report.Count(tools[status], "tool"), status, dash, dash})
 		}
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,8 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -211,4 +214,98 @@ func TestLabelsAreInNoOrder(t *testing.T) {
 	if answer.Item.Item == skipped[0] {
 		t.Errorf("the name of a run is the same after every start: %s", skipped[0])
 	}
+}
+
+// TestManyAskForOneHeadToHead: its report is made once, and everybody gets it.
+func TestManyAskForOneHeadToHead(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	p := open(t, dir)
+	address := "/api/experiments/" + p.list()[0].ID + "/versus"
+	answers := make([][]byte, 8)
+	var asking sync.WaitGroup
+	for i := range answers {
+		asking.Go(func() { _, answers[i] = p.get(address) })
+	}
+	asking.Wait()
+	for _, answer := range answers {
+		if !bytes.Equal(answer, answers[0]) || !bytes.Contains(answer, []byte(`"statement"`)) {
+			t.Fatalf("%.200s", answer)
+		}
+	}
+}
+
+// TestAGrowingTrace: however often a large trace grows, one pass over it is kept and at most the
+// one before.
+func TestAGrowingTrace(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "trace.ndjson"), `{"type":"system","subtype":"init"}`+"\n")
+	p := open(t, top)
+	var list experimentsAnswer
+	p.read("/api/experiments", &list)
+	_, file, err := p.server.openNamed(t.Context(), list.Traces[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *glance
+	for range 20 {
+		file.bytes++
+		job := p.server.glancing(file)
+		if again := p.server.glancing(file); again != job {
+			t.Fatal("a trace is read twice at the same size")
+		}
+		<-job.done
+		if job.err != nil || job.overview == nil || job.before != last || last != nil && last.before != nil {
+			t.Fatalf("%+v after %+v", job, last)
+		}
+		last = job
+	}
+	if len(p.server.indexing.jobs) != 1 {
+		t.Errorf("%d passes are kept", len(p.server.indexing.jobs))
+	}
+}
+
+// TestASlowReader: a client that does not read its answer is left after a while.
+func TestASlowReader(t *testing.T) {
+	server, err := New(Config{Paths: []Path{{Shown: "run", Real: t.TempDir()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answering := server.httpServer(listener.Addr())
+	if answering.WriteTimeout <= 0 || answering.WriteTimeout > 10*time.Minute {
+		t.Errorf("an answer may take %v", answering.WriteTimeout)
+	}
+	answering.WriteTimeout = 100 * time.Millisecond
+	closed := make(chan struct{}, 1)
+	answering.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = answering.Serve(listener) })
+	t.Cleanup(serving.Wait)
+	t.Cleanup(func() { _ = answering.Close() })
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	question := fmt.Sprintf("GET /app.js HTTP/1.1\r\nHost: %s\r\nCookie: fit-view-%s=%s\r\n\r\n", listener.Addr(), port,
+		server.session)
+	// Many questions, and no answer is read: the buffers of the connection are full before the
+	// last.
+	serving.Go(func() {
+		for range 10_000 {
+			if _, err := io.WriteString(conn, question); err != nil {
+				return
+			}
+		}
+	})
+	<-closed
 }

@@ -46,6 +46,7 @@ type cellAnswer struct {
 	Traces     []traceRef              `json:"traces"`
 	HasCalls   bool                    `json:"hasCalls"`
 	HasPrompts bool                    `json:"hasPrompts"`
+	HasPanel   bool                    `json:"hasPanel"` // its votes are in versus/show
 	Problems   []string                `json:"problems"`
 }
 
@@ -155,6 +156,7 @@ func (s *Server) cell(r *http.Request) (any, error) {
 		return nil, notFound(fmt.Sprintf("the cell has no attempt %d", wanted), "")
 	}
 	if at.path != "" {
+		answer.HasPanel = repliesStamp(at.path) != "-"
 		s.addFiles(r.Context(), answer, at, known.runDir(wanted))
 	}
 	if answer.Record != nil {

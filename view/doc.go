@@ -1,5 +1,5 @@
 // Package view is the local web app: it shows experiments, cells and traces in a browser, live
-// while a run goes on, and writes the same pages as one file.
+// during a run, and writes the same pages as one file.
 //
 //  1. New takes run directories, directories of them, and traces. Nothing outside them is served.
 //  2. Server.Serve answers on a listener. The opened address carries a token that is exchanged for

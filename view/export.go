@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-// DefaultMaxBytes is how large a page in one file gets when nothing else is said.
-const DefaultMaxBytes = 2 << 20
+// DefaultMaxBytes is how large a page in one file gets when nothing else is said: two megabytes.
+const DefaultMaxBytes = 2_000_000
 
 // ExportConfig says what goes into a page in one file.
 type ExportConfig struct {

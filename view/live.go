@@ -69,8 +69,12 @@ func (s *Server) pulse(ctx context.Context, at place) *control.Status {
 	if _, err := os.Lstat(path.Join(at.path, control.SocketFile)); err == nil {
 		limit, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
-		if answer, err := control.Ask(limit, at.path, control.Command{Action: control.Ping}); err == nil {
+		answer, err := control.Ask(limit, at.path, control.Command{Action: control.Ping})
+		switch {
+		case err == nil:
 			status = &answer.Status
+		case !errors.Is(err, control.ErrNotRunning): // it is there, and slow
+			status = last.status
 		}
 	}
 	s.pulses.mu.Lock()

@@ -10,14 +10,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/experiment/control"
 )
 
 // pausable is a running experiment that can be paused and nothing else.
-type pausable struct{ paused atomic.Bool }
+type pausable struct {
+	paused atomic.Bool
+	busy   chan struct{} // if set, nothing is answered until it is closed
+}
 
 func (p *pausable) Status(context.Context) (control.Status, error) {
+	if p.busy != nil {
+		<-p.busy
+	}
 	status := control.Status{State: control.Running, Total: 48, Running: []control.Cell{}}
 	if p.paused.Load() {
 		status.State = control.Paused
@@ -101,4 +108,47 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("status", `"state":"ended"`)
+}
+
+// TestABusyExperimentHasNotEnded: a process that does not answer in time is taken for what it said
+// last, and not for one that has ended.
+func TestABusyExperimentHasNotEnded(t *testing.T) {
+	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
+	first, err := control.Serve(dir, &pausable{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, dir)
+	at, err := p.server.directory(p.list()[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forget := func() {
+		p.server.pulses.mu.Lock()
+		defer p.server.pulses.mu.Unlock()
+		last := p.server.pulses.known[at.id]
+		p.server.pulses.known[at.id] = pulse{status: last.status}
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	busy := make(chan struct{})
+	second, err := control.Serve(dir, &pausable{busy: busy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	forget()
+	if status := p.server.pulse(soon, at); status == nil || status.State != control.Running {
+		t.Errorf("a process that is busy is %+v", status)
+	}
+	close(busy)
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	if status := p.server.pulse(t.Context(), at); status != nil {
+		t.Errorf("a process that has ended is %+v", status)
+	}
 }

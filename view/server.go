@@ -115,10 +115,10 @@ const shutdownLimit = 500 * time.Millisecond
 // writeTimeout is how long a question may take, with the time in which its answer is read.
 const writeTimeout = 5 * time.Minute
 
-// Serve answers until the context ends.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler:           s.Handler(listener.Addr()),
+// httpServer bounds what a client may take of time and memory.
+func (s *Server) httpServer(addr net.Addr) *http.Server {
+	return &http.Server{
+		Handler:           s.Handler(addr),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      writeTimeout,
@@ -126,6 +126,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
+}
+
+// Serve answers until the context ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := s.httpServer(listener.Addr())
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -113,6 +113,8 @@ func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
 	case <-job.done:
 		return job, job.err
 	case <-time.After(patience):
+		s.indexing.mu.Lock()
+		defer s.indexing.mu.Unlock()
 		return job.before, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

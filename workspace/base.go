@@ -112,7 +112,7 @@ func imageKey(cfg Config) string {
 		return ""
 	}
 	env := cfg.Task.Settings.Environment
-	return env.Image + " " + env.Content + " " + env.Workdir
+	return strings.Join([]string{env.Image, env.Content, env.Workdir, env.Skills}, " ")
 }
 
 // buildBase lays all overlays over each other in the tree of a new directory. On an error the

@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,15 +157,20 @@ func (w *Workspace) endAgent() error {
 	if w.containers == nil || w.containers.env.KeepRunning {
 		return nil
 	}
+	return w.closeContainer("agent " + w.Dir)
+}
+
+// closeContainer removes one container, if there is such a one.
+func (w *Workspace) closeContainer(key string) error {
 	c := w.containers
 	c.mu.Lock()
-	agent := c.all["agent "+w.Dir]
-	delete(c.all, "agent "+w.Dir)
+	one := c.all[key]
+	delete(c.all, key)
 	c.mu.Unlock()
-	if agent == nil {
+	if one == nil {
 		return nil
 	}
-	return agent.Close()
+	return one.Close()
 }
 
 // Container says for the record what the attempt ran in.
@@ -232,15 +239,22 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 	}
 }
 
-// Verifier is the place of a verifier that looks at the whole container: with KeepRunning the
-// agent's own, else a fresh one with the work laid in.
-func (w *Workspace) Verifier(user string) Place {
-	place := w.Agent()
-	if !w.containers.env.KeepRunning {
-		place.Isolation.Container = w.graderContainer("verifier", w.Dir)
-	}
+// Verifier is the place of whoever looks at all that the agent left, in and out of the working
+// directory, while what it left running runs on. Where the engine can, that is a container of its
+// own over the agent's, and nobody but its programs sees what is at the private paths. Else it is
+// the agent's own. It is removed by release.
+func (w *Workspace) Verifier(user string, private ...string) (place Place, release func() error) {
+	place = w.Agent()
 	place.Isolation.ReadOnly, place.Isolation.User = nil, user
-	return place
+	agent := place.Isolation.Container
+	if !w.containers.engine.Layers() {
+		return place, func() error { return nil }
+	}
+	const name = "verifier"
+	place.Isolation.Container = w.container(name, w.Dir, func(cfg *sandbox.ContainerConfig) {
+		cfg.User, cfg.Over, cfg.Private = agent.Config().User, agent, private
+	})
+	return place, func() error { return w.closeContainer(name + " " + w.Dir) }
 }
 
 // Fresh is the place of a container from another environment, which is removed with the workspace.
@@ -279,19 +293,35 @@ func (w *Workspace) dialServices(ctx context.Context, port int) (net.Conn, error
 	return services.Dial(ctx, port)
 }
 
-// imageTree puts what the image has in its working directory into the tree of a base.
+// skillsDir is where agents look for skills, in their working directory.
+const skillsDir = ".claude/skills"
+
+// imageTree puts what the image has in its working directory into the tree of a base, and the
+// skills that it has elsewhere.
 func (cfg Config) imageTree(ctx context.Context, tree string) error {
 	c, err := cfg.openContainers(ctx)
-	if err != nil || c == nil || c.env.Workdir == "" && path.Clean("/"+c.image.Workdir) == "/" {
+	if err != nil || c == nil {
 		return err
 	}
-	room := sandbox.NewContainer(sandbox.ContainerConfig{Engine: c.engine, Image: c.image, User: "0:0"})
-	err = room.Extract(ctx, c.workdir(), tree, maxImageTree)
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
+	from := map[string]string{}
+	if c.env.Workdir != "" || path.Clean("/"+c.image.Workdir) != "/" {
+		from[c.workdir()] = tree
 	}
-	if err != nil {
-		err = fmt.Errorf("the working directory of the image %s: %w", c.image.Name, err)
+	if c.env.Skills != "" {
+		from[c.env.Skills] = filepath.Join(tree, skillsDir)
+	}
+	room := sandbox.NewContainer(sandbox.ContainerConfig{Engine: c.engine, Image: c.image, User: "0:0"})
+	for _, dir := range slices.SortedFunc(maps.Keys(from), func(a, b string) int { // the whole before its parts
+		return strings.Compare(from[a], from[b])
+	}) {
+		err = errors.Join(os.MkdirAll(from[dir], 0o755), room.Extract(ctx, dir, from[dir], maxImageTree))
+		if errors.Is(err, os.ErrNotExist) && from[dir] == tree {
+			err = nil
+		}
+		if err != nil {
+			err = fmt.Errorf("%s of the image %s: %w", dir, c.image.Name, err)
+			break
+		}
 	}
 	return errors.Join(err, room.Close())
 }

@@ -87,6 +87,8 @@ func needsContainer(t *task.Task) string {
 		return "it has steps"
 	case t.Verifier != nil && t.Verifier.Environment != nil:
 		return "its verifier has an image of its own"
+	case t.Settings.Environment != nil && t.Settings.Environment.Skills != "":
+		return "its image has skills for the agent"
 	}
 	return ""
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // goCacheCommand is the argument that makes our own binary serve a build cache to the go command
@@ -177,25 +179,10 @@ func (c goCache) put(action, output string, body []byte) (string, error) {
 	}
 	path := filepath.Join(c.own, output+"-d")
 	if info, err := os.Stat(path); err != nil || info.Size() != int64(len(body)) {
-		if err := c.replace(path, body); err != nil {
+		if err := wholefile.Write(path, 0o600, body); err != nil {
 			return "", err
 		}
 	}
 	entry := fmt.Sprintf("v1 %s %s %20d %20d\n", action, output, len(body), time.Now().UnixNano())
-	return path, c.replace(filepath.Join(c.own, action+"-a"), []byte(entry))
-}
-
-func (c goCache) replace(path string, content []byte) error {
-	file, err := os.CreateTemp(c.own, "new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return path, wholefile.Write(filepath.Join(c.own, action+"-a"), 0o600, []byte(entry))
 }

@@ -20,7 +20,7 @@ cat >"$TMPDIR/service.py" <<'END'
 import socket, sys
 def ask(port):
     try:
-        with socket.create_connection(("127.0.0.1", port), 5) as c:
+        with socket.create_connection(("127.0.0.1", port), 60) as c:
             return c.recv(100)
     except OSError:
         return b"nothing\n"
@@ -33,7 +33,7 @@ while True:
     c.sendall(ask(int(line[1])) if len(line) == 2 else b"service of " + sys.argv[3].encode() + b"\n"); c.close()
 END
 /usr/bin/python3 "$TMPDIR/service.py" "$PORT" "$TMPDIR/up" "$AGENT_CWD" &
-for i in $(seq 200); do [ -e "$TMPDIR/up" ] && exit 0; sleep 0.05; done
+for i in $(seq 2000); do [ -e "$TMPDIR/up" ] && exit 0; sleep 0.05; done
 exit 1
 `
 
@@ -42,7 +42,7 @@ func asks(port int, line string) []string {
 	return []string{"/usr/bin/python3", "-c", `
 import socket, sys
 try:
-    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5) as c:
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) as c:
         c.sendall(sys.argv[2].encode() + b"\n"); print(c.makefile().readline(), end="")
 except OSError:
     print("nothing")

@@ -105,7 +105,7 @@ func (w *Workspace) Hook(dir string) Place {
 	for name, value := range map[string]string{
 		"AGENT_CWD": dir, "TASK_ID": w.cfg.Task.ID, "TASK_DIR": w.cfg.Task.Dir, "HOOKS_DIR": w.cfg.Task.Hooks.Dir,
 		"FAMILY_DIR": familyDir,
-		"PORT":       strconv.Itoa(w.Port),
+		PortVariable: strconv.Itoa(w.Port),
 	} {
 		env[name] = value
 	}
@@ -186,9 +186,12 @@ func (w *Workspace) visiblePath(searchPath string) string {
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
+// PortVariable is the environment variable that names the port of an attempt.
+const PortVariable = "PORT"
+
 func (w *Workspace) addPort(env sandbox.Environment) {
 	if w.Port != 0 {
-		env["PORT"] = strconv.Itoa(w.Port)
+		env[PortVariable] = strconv.Itoa(w.Port)
 	}
 }
 

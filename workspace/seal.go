@@ -12,7 +12,7 @@ import (
 
 // sealDeadline is how long killed processes may take to disappear. Only one that hangs in the
 // kernel takes longer.
-const sealDeadline = 5 * time.Second
+const sealDeadline = 30 * time.Second
 
 // Seal kills every process of the attempt but the services, and makes sure that they are gone. From
 // then on nobody writes to Dir, and services are reached by graders only. A process belongs to the

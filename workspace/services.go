@@ -248,7 +248,7 @@ func (w *Workspace) portFree(ctx context.Context) bool {
 	if w.Port == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", loopback(w.Port))

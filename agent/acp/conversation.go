@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
 )
@@ -63,6 +65,9 @@ func newConversation(e Entry, cfg agent.Config, installation agent.Installation,
 // protocolVersion is the version that we speak. Some agents answer 2 when asked for it, which is
 // another protocol.
 const protocolVersion = 1
+
+// maxVersion is how much is shown of a version that is not a number.
+const maxVersion = 40
 
 // startTimeout is how long the program may take to answer each request before the first prompt. On
 // a busy machine some take half a minute.
@@ -190,9 +195,10 @@ func (c *conversation) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if version := hello.Get("protocolVersion").Int64(); version != protocolVersion {
-		return fmt.Errorf("the agent speaks version %d of the Agent Client Protocol; fit speaks version %d", version,
-			protocolVersion)
+	version := hello.Get("protocolVersion")
+	if version.Kind() != jsontape.Number || version.Int64() != protocolVersion {
+		return fmt.Errorf("the agent speaks version %s of the Agent Client Protocol; fit speaks version %d",
+			cmp.Or(display.CutBytes(display.Line(string(version.Raw())), maxVersion), "unknown"), protocolVersion)
 	}
 	if c.entry.Authenticate != "" {
 		params := object{"methodId": c.entry.Authenticate}

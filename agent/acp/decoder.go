@@ -73,7 +73,9 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 			return
 		}
 		if at.Ts == 0 { // of a recording; it counts from the first line
-			o.NativeMs = max(v.Get("t").Int64(), v.Get("ms").Int64())
+			if o.NativeMs = v.Get("t").Int64(); o.NativeMs == 0 {
+				o.NativeMs = v.Get("ms").Int64()
+			}
 		}
 		if dir.Text() == "out" {
 			d.sent(v, msg, o, to)
@@ -252,7 +254,7 @@ func (d *decoder) greeted(result jsontape.Value, to *session.Fold) {
 // update takes in a notification about the session.
 func (d *decoder) update(params jsontape.Value, o session.Origin, to *session.Fold) {
 	if d.replay {
-		return // it was told when it happened
+		return // it was reported when it happened
 	}
 	switch id := params.TextOf("sessionId"); {
 	case d.session == "":

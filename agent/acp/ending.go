@@ -46,7 +46,7 @@ func (d *decoder) ended(msg jsontape.Value, o session.Origin, to *session.Fold) 
 	default:
 		d.end(session.ErrorInfo{
 			Kind:    session.ErrorOther,
-			Message: "the agent ended the turn for an unknown reason: " + stop,
+			Message: "the agent ended the turn for an unknown reason: " + cmp.Or(stop, "it gave none"),
 		}, o, to)
 	}
 }

@@ -83,14 +83,8 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 	return v, v.MCPServers.check()
 }
 
-// writeFiles writes the entry's files. They stay in the home: a path was checked to be local, and a
-// link that a program has left there is not followed.
+// writeFiles writes the entry's files. They stay in the home: a path was checked to be local.
 func writeFiles(e Entry, v values, home string) error {
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return fmt.Errorf("prepare agent home: %w", err)
-	}
-	defer root.Close()
 	for path, text := range e.Files {
 		content, err := render(text, v)
 		if err != nil {
@@ -99,11 +93,8 @@ func writeFiles(e Entry, v values, home string) error {
 		if content == "" {
 			continue
 		}
-		if err := root.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("prepare agent home: %w", err)
-		}
-		if err := root.WriteFile(path, []byte(content), 0o600); err != nil {
-			return fmt.Errorf("prepare agent home: %w", err)
+		if err := agent.WriteHome(filepath.Dir(home), filepath.Join(home, path), []byte(content)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -105,14 +105,14 @@ func (p *peer) ask(id int, method, params string) incoming {
 func (p *peer) take(m incoming) {
 	switch m.Method {
 	case "initialize":
-		version := 1
-		if p.how == "version-2" {
-			version = 2
+		version := "1"
+		if other, has := strings.CutPrefix(p.how, "version-"); has {
+			version = other
 		}
 		if p.how == "early-terminal" {
 			p.say(`{"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"command":"touch","args":["made"]}}`)
 		}
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%d,"agentCapabilities":{"loadSession":true},`+
+		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%s,"agentCapabilities":{"loadSession":true},`+
 			`"agentInfo":{"name":"peer","version":"1"}}}`, m.ID, version)
 	case "session/new", "session/load":
 		p.cwd = m.Params.Cwd
@@ -126,6 +126,10 @@ func (p *peer) take(m incoming) {
 		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"S","configOptions":[`+
 			`{"id":"provider","category":"model"},{"id":"model","category":"model"}]}}`, m.ID)
 	case "session/set_config_option":
+		if m.Params.Value == "unlisted" {
+			p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such model"}}`, m.ID)
+			return
+		}
 		p.update(`"sessionUpdate":"config_option_update","configOptions":[]`)
 		p.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		p.how = m.Params.Value
@@ -154,6 +158,9 @@ func (p *peer) prompted(m incoming) {
 			p.out.Write(bytes.Repeat([]byte("y"), 1<<20))
 		}
 		p.say(`"}`)
+	case "long-list":
+		p.update(`"sessionUpdate":"available_commands_update","availableCommands":[{"name":%q}]`,
+			strings.Repeat("x", 600<<10))
 	case "unasked":
 		for _, id := range []string{"999", `"x"`, "null", "-1", "1"} {
 			p.say(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"refusal"}}`, id)
@@ -169,6 +176,8 @@ func (p *peer) prompted(m incoming) {
 		}
 	case "outside", "files":
 		p.files()
+	case "swaps":
+		p.swaps()
 	case "permissions":
 		p.permissions()
 	case "silent":
@@ -235,6 +244,37 @@ func (p *peer) files() {
 	try("terminal/create", `"command":"true"`)
 }
 
+// swaps asks for files while something else turns a directory and a file of the workspace into
+// links that lead out of it, and back. It continues until it was both served and refused.
+func (p *peer) swaps() {
+	outside, _ := os.Readlink(filepath.Join(p.cwd, "outside"))
+	dir, leaf := filepath.Join(p.cwd, "dir"), filepath.Join(p.cwd, "leaf")
+	go func() {
+		for {
+			_ = os.Symlink(outside, dir)
+			_ = os.Symlink(filepath.Join(outside, "secret"), leaf)
+			_ = errors.Join(os.Remove(dir), os.Remove(leaf), os.Mkdir(dir, 0o755), os.WriteFile(leaf, nil, 0o600))
+			_ = errors.Join(os.RemoveAll(dir), os.Remove(leaf))
+		}
+	}()
+	served, refused := 0, 0
+	for i := 0; i < 400 || served == 0 || refused == 0; i++ {
+		path := []string{filepath.Join(dir, "secret"), leaf}[i%2]
+		answer := p.ask(i, "fs/write_text_file", fmt.Sprintf(`"path":%q,"content":"overwritten"`, path))
+		if i%4 > 1 {
+			answer = p.ask(i, "fs/read_text_file", fmt.Sprintf(`"path":%q`, path))
+		}
+		if answer.Error != nil {
+			refused++
+			continue
+		}
+		served++
+		if bytes.Contains(answer.Result, []byte("outside")) {
+			p.text("It was read: " + string(answer.Result))
+		}
+	}
+}
+
 // performance is a session with a peer.
 type performance struct {
 	t      *testing.T
@@ -250,13 +290,17 @@ func perform(t *testing.T, how string) *performance {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), player)
 	agenttest.Link(t, program)
+	grace := time.Hour // a slow machine is no reason to kill
+	if how == "silent" || how == "deaf" {
+		grace = 500 * time.Millisecond
+	}
 	p := &performance{t: t, entry: Entry{ID: "peer", Command: program, Args: []string{how}}}
 	p.config = agent.Config{
 		Name:    "worker",
 		Dir:     t.TempDir(),
 		Home:    t.TempDir(),
 		Spawner: sandbox.NewSpawner(),
-		Grace:   500 * time.Millisecond,
+		Grace:   grace,
 		Events: func(event []byte) {
 			p.mu.Lock()
 			p.events = append(p.events, string(event))
@@ -299,6 +343,7 @@ func TestAPeerThatIsOnlyNoisy(t *testing.T) {
 		"":               func(s *session.EnrichedSession) bool { return s.Unknown == 0 },
 		"garbage":        func(s *session.EnrichedSession) bool { return s.ParseErrors == 4 },
 		"long-line":      func(s *session.EnrichedSession) bool { return s.Skipped == 1 },
+		"long-list":      func(s *session.EnrichedSession) bool { return s.Unknown+s.Skipped+s.ParseErrors == 0 },
 		"unasked":        func(s *session.EnrichedSession) bool { return s.Unknown == 5 },
 		"early-terminal": func(*session.EnrichedSession) bool { return true },
 	} {
@@ -339,9 +384,11 @@ func TestAPeerThatDoesNotStop(t *testing.T) {
 }
 
 func TestAPeerOfAnotherVersion(t *testing.T) {
-	_, err := perform(t, "version-2").prompt(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("error %v", err)
+	for _, version := range []string{"2", "0", `"1"`, "null", "[]"} {
+		_, err := perform(t, "version-"+version).prompt(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "speaks version "+version+" of") {
+			t.Errorf("version %s: error %v", version, err)
+		}
 	}
 }
 
@@ -412,6 +459,30 @@ func TestFilesAreServedWithinTheWorkspace(t *testing.T) {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s was written", path)
 		}
+	}
+}
+
+// TestLinksThatAreSwapped: whatever a path becomes between two looks at it, no link leads out.
+func TestLinksThatAreSwapped(t *testing.T) {
+	p := perform(t, "swaps")
+	p.entry.ServeFiles = true
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	for _, err := range []error{
+		os.Symlink(outside, filepath.Join(p.config.Dir, "outside")),
+		os.WriteFile(secret, []byte("from outside"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, err := p.prompt(t.Context())
+	if err != nil || !result.Success || result.Text != "Done." {
+		t.Errorf("outcome %q, text %q, error %v, %v", result.Outcome, result.Text, result.Err, err)
+	}
+	content, err := os.ReadFile(secret)
+	if entries, _ := os.ReadDir(outside); err != nil || string(content) != "from outside" || len(entries) != 1 {
+		t.Errorf("outside there is %q, %v: %v", content, entries, err)
 	}
 }
 
@@ -524,6 +595,15 @@ func TestAModelIsChosenByTheOptionThatMeansIt(t *testing.T) {
 	result, err := p.prompt(t.Context())
 	if err != nil || result.Outcome != session.OutcomeProvider {
 		t.Errorf("outcome %q, error %v, %v", result.Outcome, result.Err, err)
+	}
+}
+
+// TestAModelThatTheAgentRefuses: some agents take listed names only, and the reason is theirs.
+func TestAModelThatTheAgentRefuses(t *testing.T) {
+	p := perform(t, "")
+	p.config.Model = "unlisted"
+	if _, err := p.prompt(t.Context()); err == nil || !strings.Contains(err.Error(), "no such model") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -28,6 +28,8 @@ var table = []Entry{
 			"ANTHROPIC_BASE_URL": `{{if eq .Protocol "anthropic"}}{{.URL}}{{end}}`,
 			"ANTHROPIC_API_KEY":  `{{if and .URL (eq .Protocol "anthropic")}}{{.Key}}{{end}}`,
 			"ANTHROPIC_MODEL":    `{{if eq .Protocol "anthropic"}}{{.Model}}{{end}}`,
+			// Or the tools of servers come some time after the first prompt.
+			"QWEN_CODE_LEGACY_MCP_BLOCKING": "1",
 		},
 		Files: map[string]string{
 			// Its defaults call the model for a classifier before every command, and for memory and
@@ -146,10 +148,52 @@ var table = []Entry{
 		ToolName: nameStartsID,
 		Names:    []string{"gemini-cli"},
 	},
+	{
+		ID:        "codex-acp",
+		Title:     "codex-acp",
+		Command:   "codex-acp",
+		Install:   "npm install -g @agentclientprotocol/codex-acp",
+		Login:     "set OPENAI_API_KEY",
+		Oldest:    [2]int{2, 6},
+		Keys:      []string{"OPENAI_API_KEY"},
+		Protocols: []string{agent.ProtocolResponses},
+		Env: map[string]string{
+			"OPENAI_API_KEY": "{{.Key}}",
+			"NO_BROWSER":     "1",
+		},
+		Files: map[string]string{
+			".codex/config.toml": `{{if .Model}}model = {{json .Model}}{{end}}
+				model_provider = "fit"
+				check_for_update_on_startup = false
+				[model_providers.fit]
+				name = "fit"
+				base_url = {{json (print (or .URL "https://api.openai.com") "/v1")}}
+				env_key = "OPENAI_API_KEY"
+				wire_api = "responses"
+				request_max_retries = 0
+				stream_max_retries = {{.Retries}}
+				[analytics]
+				enabled = false
+				[features]
+				plugins = false
+				apps = false
+			`,
+			".codex/AGENTS.md": "{{.SystemPrompt}}",
+		},
+		Mode:   "agent-full-access", // or it leaves empty folders in the workspace
+		Resume: byLoad,
+		Usage:  usageTurn,
+		Errors: []string{
+			"exceeded retry limit", "unexpected status ", "stream disconnected", "stream error", `{"error"`,
+			"We’re currently experiencing high demand",
+		},
+		Notices: []string{"Warning: "},
+		Names:   []string{"@agentclientprotocol/codex-acp"},
+	},
 	openCode("kilo", "Kilo", "KILO", Entry{
 		Title:   "Kilo Code",
 		Command: "kilo",
-		Install: "npm install -g @kilocode/cli",
+		Install: "npm install -g @kilocode/cli, with the package of your platform, such as @kilocode/cli-linux-x64",
 		Oldest:  [2]int{7, 7},
 	}),
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +31,10 @@ func Bash(command string) Turn { return Turn{"calls": []Turn{{"bash": command}}}
 
 // Says is a turn that says something and is the last of its prompt.
 func Says(text string) Turn { return Turn{"text": text} }
+
+// Patience is the grace period of agents that stop when they are asked to, however slow the machine
+// is. A test whose agent does not stop has a shorter one.
+const Patience = 3 * time.Minute
 
 // Stage is an agent's real program with a scripted model and a workspace, for what is one agent's
 // own; what all agents share is tested in test/agents.
@@ -86,7 +92,7 @@ func NewStageIn(t testing.TB, dir string, a agent.Agent, model string, script Tu
 		OneShot:      true,
 		Spawner:      sandbox.NewSpawner(),
 		Installation: &installation,
-		Grace:        3 * time.Second,
+		Grace:        Patience,
 		Events:       s.event,
 	}
 	return s
@@ -157,7 +163,7 @@ func (s *Stage) Start() agent.Session {
 // Prompt gives a prompt, which must at least be run.
 func (s *Stage) Prompt(ctx context.Context, conversation agent.Session, text string) agent.Result {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	result, err := conversation.Prompt(ctx, text)
 	if err != nil {
@@ -185,14 +191,26 @@ func (s *Stage) Run(prompts ...string) []agent.Result {
 // CheckAlone fails the test if a process of the run is alive.
 func (s *Stage) CheckAlone() {
 	s.t.Helper()
+	for _, pid := range s.Processes() {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		s.t.Errorf("left behind: %q", command)
+	}
+}
+
+// Processes returns the processes of the run that are alive.
+func (s *Stage) Processes() []int {
+	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err == nil && strings.Contains("\x00"+string(data), "\x00"+s.Config.ExtraEnv[0]+"\x00") {
-			command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			s.t.Errorf("left behind: %q", command)
+		if err != nil || !strings.Contains("\x00"+string(data), "\x00"+s.Config.ExtraEnv[0]+"\x00") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = append(found, pid)
 		}
 	}
+	return found
 }
 
 // Watch calls a function for every event from now on.

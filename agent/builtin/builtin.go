@@ -122,6 +122,7 @@ func pricesOf(cfg agent.Config) session.Prices {
 
 // Start implements agent.Agent.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	cfg.Isolation.ImageHome = true // its own files are elsewhere
 	if err := a.Check(cfg); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -427,15 +427,16 @@ func TestTheSamePromptUnderAnotherIDIsANewOne(t *testing.T) {
 }
 
 func TestAnInterruptEndsACommandAndIsTold(t *testing.T) {
-	b := newBench(t, `{"turns":[{"calls":[{"bash":"touch started; sleep 300"}]},{"text":"never"}]}`)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	b := newBench(t, `{"turns":[{"calls":[{"bash":"echo > started; sleep 100000"}]},{"text":"never"}]}`)
+	started := filepath.Join(b.dir, "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		for ctx.Err() == nil {
-			if _, err := os.Stat(filepath.Join(b.dir, "started")); err == nil {
-				cancel()
-			}
-		}
+		_, _ = os.ReadFile(started) // waits for the command
+		cancel()
 	}()
 	result := b.prompt(ctx, New(), b.config(), "wait")
 	if result.Success || !result.Aborted || result.Outcome != session.OutcomeCancelled {
@@ -544,6 +545,44 @@ func TestToolsOfServersAreCalled(t *testing.T) {
 	cfg.MCPServers[0].Headers = nil
 	if _, err := New().Start(t.Context(), cfg); err == nil {
 		t.Error("a server that refuses the token was accepted")
+	}
+}
+
+// TestEveryCallHasAnIDOfItsOwn, which it still has when a later process repeats it. The ids of the
+// model do not count: some models give one id to several calls.
+func TestEveryCallHasAnIDOfItsOwn(t *testing.T) {
+	var ids []string
+	server := mcp.NewServer(&mcp.Implementation{Name: "orc", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "note"},
+		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			id, _, _ := strings.Cut(fmt.Sprint(r.Params.Meta[callIDKey]), ":") // the rest is the model's
+			ids = append(ids, id)
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	endpoint := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer endpoint.Close()
+	const twice = `{"calls":[{"mcp":"orc/note","input":{}},{"mcp":"orc/note","input":{}}]}`
+	b := newBench(t, `{"turns":[`+twice+`,`+twice+`,{"text":"done"}]}`)
+	cfg := b.config()
+	cfg.MCPServers = []agent.MCPServer{{Name: "orc", URL: endpoint.URL}}
+	cfg.Resume = promptOnce(t, cfg, "turn 1", "note").SessionID
+	want := []string{"1.0", "1.1", "2.0", "2.1"}
+	if !slices.Equal(ids, want) {
+		t.Errorf("the ids are %q, want %q", ids, want)
+	}
+	path := store{dir: filepath.Join(b.home, "sessions")}.path(cfg.Resume)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = nil
+	kept := strings.SplitAfter(string(content), "\n")[:4] // prompt, reply, results, reply
+	if err := os.WriteFile(path, []byte(strings.Join(kept, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promptOnce(t, cfg, "turn 1", "note")
+	if !slices.Equal(ids, want[2:]) {
+		t.Errorf("repeated, the ids are %q, want %q", ids, want[2:])
 	}
 }
 

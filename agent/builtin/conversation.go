@@ -32,6 +32,7 @@ type conversation struct {
 	id       string
 	messages []model.Message
 	promptID string // of the last prompt, where it was given under an id
+	replies  int    // that the model gave to the last prompt
 	spentUSD float64
 	tokens   int64
 	started  bool
@@ -73,6 +74,9 @@ func (c *conversation) Close() error {
 func (c *conversation) load() error {
 	var err error
 	c.messages, c.promptID, err = c.store.load(c.id)
+	for _, m := range c.messages {
+		c.count(m)
+	}
 	return err
 }
 
@@ -167,6 +171,11 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 			Messages: c.messages,
 			Tools:    declare(c.tools),
 		}, nil)
+		if err == nil && len(reply.Blocks) == 0 && reply.Usage == (model.Usage{}) {
+			return reply, &model.Error{
+				Kind: model.KindProtocol, Message: "the reply is empty, and nothing was consumed", RetryAfter: -1,
+			}
+		}
 		var failure *model.Error
 		if !errors.As(err, &failure) || failure.Kind != model.KindContextOverflow {
 			return reply, err
@@ -219,8 +228,8 @@ func (c *conversation) limitReached(state *turnState) string {
 // earlier process may have run already are repeated only where that does no harm.
 func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, again bool) error {
 	answer := model.Message{Role: model.User}
-	for _, call := range calls {
-		text, isError := c.call(ctx, call, again)
+	for i, call := range calls {
+		text, isError := c.call(ctx, c.located(call, i), again)
 		if c.broken != nil {
 			return c.broken
 		}
@@ -247,6 +256,13 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 		return err
 	}
 	return c.say(answer)
+}
+
+// located returns the i-th call of the last reply under an id that no other call for the same
+// prompt has. The model's own id does not do: some models give one id to several calls.
+func (c *conversation) located(call model.ToolCall, i int) model.ToolCall {
+	call.ID = fmt.Sprintf("%d.%d:%s", c.replies, i, call.ID)
+	return call
 }
 
 func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool) (text string, isError bool) {
@@ -294,9 +310,20 @@ func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{
 
 func (c *conversation) keep(m storedMessage) error {
 	c.messages = append(c.messages, m.Message)
+	c.count(m.Message)
 	kept := append(c.unkept, m) //nolint:gocritic // the list begins anew
 	c.unkept = nil
 	return c.store.append(c.id, kept...)
+}
+
+// count counts a message that was added to the conversation.
+func (c *conversation) count(m model.Message) {
+	switch {
+	case m.Role == model.Assistant:
+		c.replies++
+	case !hasResults(m):
+		c.replies = 0
+	}
 }
 
 func (c *conversation) show(reply model.Response) {

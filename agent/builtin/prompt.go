@@ -16,7 +16,7 @@ func (c *conversation) systemPrompt() string {
 	if c.cfg.ReplaceSystemPrompt || c.agent.bare {
 		return c.cfg.SystemPrompt
 	}
-	if c.skills == nil { // looked for once: what the agent writes later does not change what it was told
+	if c.skills == nil { // looked for once: what the agent writes later does not change its prompt
 		text := skillsPrompt(findSkills(c.root))
 		c.skills = &text
 	}

@@ -22,7 +22,7 @@ const (
 	maxSkillHead        = 64 << 10
 )
 
-// skill is what the model is told about a skill; the rest it reads when it needs it.
+// skill is what the prompt says about a skill; the model reads the rest when it needs it.
 type skill struct {
 	name, description, file string
 }

@@ -103,7 +103,7 @@ func typed[Input any](run func(context.Context, Input) (string, error)) func(con
 	}
 }
 
-// errOutside is what the model is told when it names a path that it may not touch.
+// errOutside is the answer to a model that names a path it may not touch.
 var errOutside = errors.New("the path is outside the working directory")
 
 // inside makes a path relative to the working directory. Whether it leaves it through a link is

@@ -3,11 +3,15 @@ package catalog_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/fit-eval/fit/agent/acp"
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/agent/command"
+	"github.com/fit-eval/fit/agent/http"
 )
 
 // load reads one file of agents in a fresh directory.
@@ -109,6 +113,43 @@ func TestMistakesInAFile(t *testing.T) {
 	_, added, err := load(t, "agents:\n  - {kind: x, id: a}\n  - {kind: command, id: good, command: x}\n")
 	if err == nil || len(added) != 1 {
 		t.Errorf("%v, %v", added, err)
+	}
+}
+
+// TestEveryFieldIsChecked: a value of another form is reported in its line, and one that is not
+// among those that there are with all of them.
+func TestEveryFieldIsChecked(t *testing.T) {
+	for kind, form := range map[string]any{"acp": acp.Entry{}, "command": command.Entry{}, "http": http.Entry{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(form)) {
+			name, allowed := field.Tag.Get("yaml"), field.Tag.Get("enum")
+			wrong := "wrong"
+			if field.Type.Kind() == reflect.String && allowed == "" {
+				wrong = "[[1]]"
+			}
+			if name == "-" || name == "kind" || field.Type.Kind() == reflect.Interface {
+				continue // kinds and bodies are among the mistakes above
+			}
+			if field.Type.Kind() == reflect.Slice && allowed != "" {
+				wrong = "[wrong]"
+			}
+			content := "agents:\n  - kind: " + kind + "\n    " + name + ": " + wrong + "\n"
+			for other, value := range map[string]string{"id": "a", "command": "x", "url": "http://a/"} {
+				if other != name && (other == "id" || (other == "url") == (kind == "http")) {
+					content += "    " + other + ": " + value + "\n"
+				}
+			}
+			file, added, err := load(t, content)
+			if err == nil || !strings.HasPrefix(err.Error(), file+":3:") || !strings.Contains(err.Error(), name) ||
+				len(added) > 0 {
+				t.Errorf("%s %s: %v", kind, name, err)
+				continue
+			}
+			for value := range strings.SplitSeq(allowed, ",") {
+				if !strings.Contains(err.Error(), value) {
+					t.Errorf("%s %s: %v does not say that %s is allowed", kind, name, err, value)
+				}
+			}
+		}
 	}
 }
 

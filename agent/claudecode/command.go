@@ -31,20 +31,20 @@ func prepare(cfg agent.Config, login login) (place, error) {
 		}
 	}
 	if login.file != "" {
-		if err := agent.CopyLogin(cfg.Environ, login.file, filepath.Join(p.config, credentials)); err != nil {
+		if err := agent.CopyLogin(cfg, login.file, filepath.Join(p.config, credentials)); err != nil {
 			return place{}, err
 		}
 	}
 	if len(cfg.MCPServers) > 0 {
 		p.mcpConfig = filepath.Join(cfg.Home, "mcp.json")
-		if err := writeMCP(p.mcpConfig, cfg.MCPServers); err != nil {
+		if err := writeMCP(cfg, p.mcpConfig); err != nil {
 			return place{}, err
 		}
 	}
 	if len(cfg.SystemPrompt) > longArgument {
 		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
-		if err := os.WriteFile(p.promptFile, []byte(cfg.SystemPrompt), 0o600); err != nil {
-			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		if err := agent.WriteHome(cfg.Home, p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
+			return place{}, err
 		}
 	}
 	return p, nil
@@ -70,9 +70,9 @@ type mcpEntry struct {
 
 // writeMCP writes the servers to a file rather than the command line, where everybody could read
 // their tokens.
-func writeMCP(path string, servers []agent.MCPServer) error {
+func writeMCP(cfg agent.Config, path string) error {
 	entries := map[string]mcpEntry{}
-	for _, server := range servers {
+	for _, server := range cfg.MCPServers {
 		if server.Name == "" || (server.URL == "") == (server.Command == "") {
 			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
 		}
@@ -97,10 +97,7 @@ func writeMCP(path string, servers []agent.MCPServer) error {
 	if err != nil {
 		return fmt.Errorf("write MCP configuration: %w", err)
 	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("write MCP configuration: %w", err)
-	}
-	return nil
+	return agent.WriteHome(cfg.Home, path, data)
 }
 
 // environment is everything the child sees.

@@ -14,7 +14,7 @@ type callLog struct {
 	numbered []callState // of its items, which are item_0, item_1 and so on
 }
 
-// callState is what was told of a call.
+// callState is what has been reported about a call.
 type callState uint8
 
 const (

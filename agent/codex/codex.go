@@ -77,6 +77,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
+	cfg.Isolation.ImageHome = true // its own files are elsewhere
 	installation, err := agent.Ready(ctx, a, cfg)
 	if err != nil {
 		return nil, err

@@ -34,22 +34,22 @@ func prepare(cfg agent.Config, login login) (place, error) {
 			return place{}, fmt.Errorf("prepare agent home: %w", err)
 		}
 	}
-	if err := login.install(cfg.Environ, p.codexHome, cfg.ModelURL); err != nil {
+	if err := login.install(cfg, p.codexHome); err != nil {
 		return place{}, err
 	}
 	instructions := ""
 	if cfg.SystemPrompt != "" && cfg.ReplaceSystemPrompt {
 		instructions = filepath.Join(cfg.Home, "instructions.md")
-		if err := os.WriteFile(instructions, []byte(cfg.SystemPrompt), 0o600); err != nil {
-			return place{}, fmt.Errorf("prepare agent home: %w", err)
+		if err := agent.WriteHome(cfg.Home, instructions, []byte(cfg.SystemPrompt)); err != nil {
+			return place{}, err
 		}
 	}
 	config, err := configFile(cfg, instructions)
 	if err != nil {
 		return place{}, err
 	}
-	if err := os.WriteFile(filepath.Join(p.codexHome, "config.toml"), config, 0o600); err != nil {
-		return place{}, fmt.Errorf("prepare agent home: %w", err)
+	if err := agent.WriteHome(cfg.Home, filepath.Join(p.codexHome, "config.toml"), config); err != nil {
+		return place{}, err
 	}
 	return p, nil
 }

@@ -21,7 +21,7 @@ type decoder struct {
 	items   bool   // the current process has shown an item
 	thread  string // the conversation, as a view of name
 	name    []byte
-	failed  string // the failure that was told of since the last prompt
+	failed  string // the failure reported since the last prompt
 	said    []byte // the last message since the last prompt
 	id      []byte // of the item, made different from those of other processes
 }

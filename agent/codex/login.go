@@ -159,17 +159,17 @@ func subscriptionFile(environ []string) string {
 // endpoint the provider's entry names the variable that holds the key; the vendor's own endpoint is
 // used with what the file says, because the app server reads no key from the environment. A login
 // that is there already was refreshed by an earlier process of the same session and stays.
-func (l login) install(environ []string, codexHome, modelURL string) error {
-	if modelURL != "" {
+func (l login) install(cfg agent.Config, codexHome string) error {
+	if cfg.ModelURL != "" {
 		return nil
 	}
 	to := filepath.Join(codexHome, loginName)
 	if l.mode != agent.AuthAPIKey {
-		return agent.CopyLogin(environ, l.file, to)
+		return agent.CopyLogin(cfg, l.file, to)
 	}
 	data, err := json.Marshal(map[string]string{"OPENAI_API_KEY": l.key})
 	if err != nil {
 		return fmt.Errorf("write login: %w", err)
 	}
-	return agent.WriteLogin(environ, to, data)
+	return agent.WriteLogin(cfg, to, data)
 }

@@ -160,10 +160,7 @@ func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.In
 	if err != nil {
 		return fmt.Errorf("take the tool that writes files from agent %s: %w", agentID, err)
 	}
-	if err := os.WriteFile(filepath.Join(cfg.Home, catalogName), catalog, 0o600); err != nil {
-		return fmt.Errorf("prepare agent home: %w", err)
-	}
-	return nil
+	return agent.WriteHome(cfg.Home, filepath.Join(cfg.Home, catalogName), catalog)
 }
 
 // modelCatalog asks the program for its list of models, and changes it.

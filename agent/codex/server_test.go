@@ -92,9 +92,13 @@ func perform(t *testing.T, ctx context.Context, how string, begun func()) (agent
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
+	grace := time.Hour // a slow machine is no reason to kill
+	if how == "deaf" {
+		grace = 500 * time.Millisecond
+	}
 	talk, err := New().Start(ctx, agent.Config{
 		Dir: t.TempDir(), Home: t.TempDir(), Model: how, ModelURL: "http://127.0.0.1:1", Spawner: sandbox.NewSpawner(),
-		Grace:        500 * time.Millisecond,
+		Grace:        grace,
 		Installation: &agent.Installation{Path: program, Version: "0.166.0"},
 		Events: func(event []byte) {
 			if begun != nil && (strings.Contains(string(event), "turn/started") ||

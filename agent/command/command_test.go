@@ -36,10 +36,11 @@ type stage struct {
 func newStage(t *testing.T, script string) *stage {
 	t.Helper()
 	s := &stage{t: t, entry: Entry{ID: "mine", Command: agenttest.Script(t, script)}}
+	home := t.TempDir() // its name marks the processes of this run, and of no other that tests the same
 	s.config = agent.Config{
-		Name: "worker", Dir: t.TempDir(), Home: t.TempDir(), OneShot: true, Grace: time.Second,
+		Name: "worker", Dir: t.TempDir(), Home: home, OneShot: true, Grace: time.Second,
 		Environ:  []string{"PATH=" + os.Getenv("PATH"), "AWS_SECRET_ACCESS_KEY=none of its business"},
-		ExtraEnv: []string{sandbox.RunMarker + "=" + t.Name()},
+		ExtraEnv: []string{sandbox.RunMarker + "=" + home},
 		Spawner:  sandbox.NewSpawner(),
 		Events: func(event []byte) {
 			s.mu.Lock()
@@ -338,17 +339,18 @@ func TestHostilePrograms(t *testing.T) {
 		outcome session.Outcome
 		message string
 	}{
-		"flood":            {`yes "I am an agent"`, "", session.OutcomeOutput, "output limit"},
-		"flood of events":  {`yes '{"type":"text","text":"I am an agent"}'`, "ndjson", session.OutcomeOutput, "output limit"},
-		"garbage":          {`head -c 300000 /dev/urandom; echo; printf '\033[2J{"type":'`, "ndjson", session.OutcomeError, "no model work"},
-		"garbage as text":  {`head -c 300000 /dev/urandom`, "", session.OutcomeSuccess, ""},
-		"hang":             {`trap '' TERM; sleep 600 & wait`, "", session.OutcomeTimeout, ""},
-		"leaves processes": {`setsid sleep 600 & (setsid sh -c 'trap "" TERM HUP; sleep 600; sleep 600' &) ; echo done`, "", session.OutcomeSuccess, ""},
-		"100 MB line":      {`head -c 100000000 /dev/zero | tr '\0' x`, "", session.OutcomeSuccess, ""},
-		"100 MB event":     {`printf '{"type":"text","text":"'; head -c 100000000 /dev/zero | tr '\0' x; echo '"}'`, "ndjson", session.OutcomeError, "no model work"},
-		"nothing":          {`true`, "ndjson", session.OutcomeError, "no model work"},
-		"reads nothing":    {`exec 0<&-; echo fine`, "", session.OutcomeSuccess, ""},
-		"events of others": {`echo '{"type":"agent_end","messages":[]}'; echo '{"type":5}'; echo '{"type":"tool_result","id":7,"output":[]}'; echo '{"type":"usage","input_tokens":-5,"output_tokens":1e400,"cost_usd":-1}'`, "ndjson", session.OutcomeError, "no model work"},
+		"flood":                       {`yes "I am an agent"`, "", session.OutcomeOutput, "output limit"},
+		"flood of events":             {`yes '{"type":"text","text":"I am an agent"}'`, "ndjson", session.OutcomeOutput, "output limit"},
+		"garbage":                     {`head -c 300000 /dev/urandom; echo; printf '\033[2J{"type":'`, "ndjson", session.OutcomeError, "no model work"},
+		"garbage as text":             {`head -c 300000 /dev/urandom`, "", session.OutcomeSuccess, ""},
+		"hang":                        {`trap '' TERM; echo begun >&2; sleep 600 & wait`, "", session.OutcomeTimeout, ""},
+		"leaves processes":            {`setsid sleep 600 & (setsid sh -c 'trap "" TERM HUP; sleep 600; sleep 600' &) ; echo done`, "", session.OutcomeSuccess, ""},
+		"100 MB line":                 {`head -c 100000000 /dev/zero | tr '\0' x`, "", session.OutcomeSuccess, ""},
+		"100 MB event":                {`printf '{"type":"text","text":"'; head -c 100000000 /dev/zero | tr '\0' x; echo '"}'`, "ndjson", session.OutcomeError, "no model work"},
+		"nothing":                     {`true`, "ndjson", session.OutcomeError, "no model work"},
+		"closes its output and stays": {`trap '' TERM; echo begun >&2; exec >&- 2>&-; sleep 600 & wait`, "", session.OutcomeTimeout, ""},
+		"reads nothing":               {`exec 0<&-; echo fine`, "", session.OutcomeSuccess, ""},
+		"events of others":            {`echo '{"type":"agent_end","messages":[]}'; echo '{"type":5}'; echo '{"type":"tool_result","id":7,"output":[]}'; echo '{"type":"usage","input_tokens":-5,"output_tokens":1e400,"cost_usd":-1}'`, "ndjson", session.OutcomeError, "no model work"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -358,11 +360,14 @@ func TestHostilePrograms(t *testing.T) {
 			if strings.HasPrefix(name, "flood") {
 				s.config.OutputLimit = 2 << 20
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if tt.outcome == session.OutcomeTimeout {
-				ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if keep := s.config.Events; tt.outcome == session.OutcomeTimeout {
+				s.config.Events = func(event []byte) {
+					keep(event)
+					cancel(context.DeadlineExceeded) // the time is over when the program has begun
+				}
 			}
-			defer cancel()
 			result := s.run(ctx, strings.Repeat("a long prompt ", 100_000))
 			message := ""
 			if result.Err != nil {
@@ -373,6 +378,40 @@ func TestHostilePrograms(t *testing.T) {
 				t.Errorf("%s, %q, %d bytes of text", result.Outcome, message, len(result.Text))
 			}
 		})
+	}
+}
+
+// What a program leaves for its next prompt is not followed out of its home, and an id that cannot
+// be an argument is refused.
+func TestHostileResumes(t *testing.T) {
+	t.Parallel()
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, `rm "$1"; ln -s `+victim+` "$1"; echo linked`)
+	path := s.entry.Command
+	s.entry.Command, s.entry.Resume = path+" {prompt} {session}", path+" {prompt} {session}"
+	conversation := s.start()
+	for range 2 {
+		if result, err := conversation.Prompt(t.Context(), "overwritten"); err != nil || result.Text != "linked" {
+			t.Errorf("%+v, %v", result, err)
+		}
+	}
+	if kept, err := os.ReadFile(victim); string(kept) != "mine" {
+		t.Errorf("outside there is %q, %v", kept, err)
+	}
+	for _, id := range []string{`head -c 200000 /dev/zero | tr '\0' x`, `printf '\134u0000'`} {
+		s := newStage(t, `printf '{"type":"result","success":true,"text":"x","session":"%s"}\n' "$(`+id+`)"`)
+		s.entry.Events, s.entry.Resume = "ndjson", s.entry.Command+" {session}"
+		conversation := s.start()
+		if _, err := conversation.Prompt(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		var refused *agent.CapabilityError
+		if _, err := conversation.Prompt(t.Context(), "x"); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ import (
 // maxAnswer bounds the answer that is taken from standard output. The trace has every line.
 const maxAnswer = 1 << 20
 
+// maxSession bounds the id of a session, which is an argument of the next process.
+const maxSession = 4 << 10
+
 // temporaryFailure is the exit code with which a program says that the model's service failed and
 // not the program: EX_TEMPFAIL of sysexits.h.
 const temporaryFailure = 75
@@ -126,6 +129,13 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 			}
 		}
 	}
+	if id := c.ID(); len(id) > maxSession || strings.ContainsRune(id, 0) {
+		return agent.Result{}, &agent.CapabilityError{
+			Agent: session.AgentID(c.entry.ID),
+			Reason: fmt.Sprintf("agent %s cannot continue a conversation: the id of its session has %d bytes, or is "+
+				"not text", c.entry.ID, len(id)),
+		}
+	}
 	c.prompts++
 	c.answer.reset()
 	command, err := c.command(line, text)
@@ -160,8 +170,8 @@ func (c *conversation) command(line, prompt string) (agent.Command, error) {
 			continue
 		}
 		file := filepath.Join(c.cfg.Home, strings.Trim(word, "{}"))
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			return agent.Command{}, fmt.Errorf("prepare agent home: %w", err)
+		if err := agent.WriteHome(c.cfg.Home, file, []byte(content)); err != nil {
+			return agent.Command{}, err
 		}
 		values[word] = file
 	}

@@ -76,8 +76,13 @@ func TestTheSchema(t *testing.T) {
 	}
 }
 
+// maxExample is how many lines a whole agent may take.
+const maxExample = 20
+
 // The examples are agents: each does what the model says, and every line they print is an event.
+// One that meets a model that fails says so, and it is not counted against it.
 func TestTheExamples(t *testing.T) {
+	broken := scriptedtest.Serve(t, `{"turns": [{"text": "Never said.", "fault": {"status": 401, "message": "no"}}]}`)
 	url := scriptedtest.Serve(t, `{"turns": [{"text": "echo 42 > answer.txt; ls"}], "usage": {"input": 70, "output": 7}}`)
 	examples, err := filepath.Abs("../../examples/agents")
 	if err != nil {
@@ -90,6 +95,12 @@ func TestTheExamples(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", built, filepath.Join(examples, "go"))
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, name := range []string{"go/main.go", "agent.py", "agent.sh"} {
+		source, err := os.ReadFile(filepath.Join(examples, name))
+		if lines := strings.Count(string(source), "\n"); err != nil || lines > maxExample {
+			t.Errorf("%s has %d lines, %v", name, lines, err)
+		}
 	}
 	s := schema(t)
 	for _, program := range []string{built, filepath.Join(examples, "agent.py"), filepath.Join(examples, "agent.sh")} {
@@ -123,6 +134,17 @@ func TestTheExamples(t *testing.T) {
 			if err != nil || len(sessions) != 1 || len(sessions[0].Milestones) < 2 ||
 				sessions[0].Dialect != events.DialectName {
 				t.Errorf("%+v, %v", sessions, err)
+			}
+			if program != built {
+				return
+			}
+			cfg.ModelURL = broken
+			failing, err := a.Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result, err = failing.Prompt(t.Context(), "x"); err != nil || result.Outcome != session.OutcomeAuth {
+				t.Errorf("a bad key: %+v, %v", result, err)
 			}
 		})
 	}

@@ -26,6 +26,10 @@ import (
 const (
 	// maxReply bounds what an agent may answer.
 	maxReply = 16 << 20
+	// maxHeader bounds the header of an answer, with everything that comes before it.
+	maxHeader = 256 << 10
+	// maxSession bounds the id of a session, which goes into every request and record.
+	maxSession = 4 << 10
 	// maxSaid is how much of a reply that is no answer is repeated in a message.
 	maxSaid = 300
 	// defaultRetries ride out half a minute of trouble.
@@ -53,6 +57,8 @@ type conversation struct {
 }
 
 func newConversation(entry Entry, cfg agent.Config, found agent.Installation) *conversation {
+	transport := nethttp.DefaultTransport.(*nethttp.Transport).Clone()
+	transport.MaxResponseHeaderBytes = maxHeader
 	return &conversation{
 		entry:   entry,
 		cfg:     cfg,
@@ -61,7 +67,8 @@ func newConversation(entry Entry, cfg agent.Config, found agent.Installation) *c
 		decoder: events.Dialect().New(),
 		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Prices}),
 		client: &nethttp.Client{
-			Timeout: silence,
+			Transport: transport,
+			Timeout:   silence,
 			// A key is meant for one address.
 			CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse },
 		},
@@ -136,7 +143,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
-// ask sends the request until there is a reply to it, or none is to be had.
+// ask sends the request until there is a reply to it, or trying again is no use.
 func (c *conversation) ask(ctx context.Context, prompt string) ([]byte, error) {
 	policy := retry.Policy{
 		Retries:      defaultRetries,
@@ -317,7 +324,14 @@ func (c *conversation) read(reply []byte) error {
 			message: fmt.Sprintf("there is no %s in the answer: %s", c.entry.answer(), c.shown(string(reply))),
 		}
 	}
-	if id := asText(find(document, c.entry.Session)); id != "" {
+	id := asText(find(document, c.entry.Session))
+	if len(id) > maxSession {
+		return &failure{
+			kind:    session.ErrorOther,
+			message: fmt.Sprintf("the id of the session is longer than %d KiB", maxSession>>10),
+		}
+	}
+	if id != "" {
 		c.mu.Lock()
 		c.id = id
 		c.mu.Unlock()

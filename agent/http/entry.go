@@ -26,7 +26,7 @@ type Entry struct {
 	Headers map[string]string `yaml:"headers" doc:"headers of the request; ${NAME} is a variable of your environment"`
 	Body    any               `yaml:"body" doc:"body of the request; {prompt}, {system}, {model} and {session} are filled in inside its strings"`
 	Answer  string            `yaml:"answer" doc:"JMESPath expression of the answer; answer if it is not given"`
-	Session string            `yaml:"session" doc:"JMESPath expression of the id with which the conversation goes on"`
+	Session string            `yaml:"session" doc:"JMESPath expression of the id that continues the conversation"`
 	Usage   UsagePaths        `yaml:"usage" doc:"JMESPath expressions of what the request consumed"`
 	Retries *int              `yaml:"retries" doc:"how often a request is repeated that failed for a reason that may pass" min:"0" max:"20"`
 	Install string            `yaml:"install" doc:"how to get it deployed"`

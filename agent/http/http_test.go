@@ -2,6 +2,7 @@ package http
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,8 +154,10 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-// What went wrong, and whose fault it is.
+// What went wrong, and whose fault it is. No endpoint, however hostile, is anything but a clear
+// outcome.
 func TestFailures(t *testing.T) {
+	elsewhere := deploy(t, status(200, `{"answer":"You came to another house."}`))
 	for name, tt := range map[string]struct {
 		handler  nethttp.HandlerFunc
 		outcome  session.Outcome
@@ -166,7 +169,7 @@ func TestFailures(t *testing.T) {
 		"broken":  {status(500, "oh"), session.OutcomeProvider, 3, "status 500"},
 		"refused": {status(400, "bad field"), session.OutcomeError, 1, "bad field"},
 		"moved": {func(w nethttp.ResponseWriter, r *nethttp.Request) {
-			nethttp.Redirect(w, r, "/elsewhere", nethttp.StatusTemporaryRedirect)
+			nethttp.Redirect(w, r, elsewhere.URL, nethttp.StatusTemporaryRedirect)
 		}, session.OutcomeError, 1, "redirects are not followed"},
 		"no JSON":     {status(200, "<html>"), session.OutcomeError, 1, "not JSON: <html>"},
 		"no answer":   {status(200, `{"x":1}`), session.OutcomeError, 1, `there is no answer in the answer: {"x":1}`},
@@ -181,11 +184,42 @@ func TestFailures(t *testing.T) {
 				_, _ = w.Write(piece)
 			}
 		}, session.OutcomeError, 1, "longer than 16 MiB"},
+		"events without end": {func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, "data: {\"answer\":\"more\"}\n\n")
+			}
+		}, session.OutcomeError, 1, "longer than 16 MiB"},
+		"a bomb": {func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			for piece := make([]byte, 1<<20); r.Context().Err() == nil; {
+				_, _ = packed.Write(piece)
+			}
+		}, session.OutcomeError, 1, "longer than 16 MiB"},
+		"hints without end": {func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			for r.Context().Err() == nil {
+				w.Header().Set("Link", strings.Repeat("x", 1<<16))
+				w.WriteHeader(nethttp.StatusEarlyHints)
+			}
+		}, session.OutcomeProvider, 3, "no answer"},
+		"a header without end": {func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+			w.Header().Set("X", strings.Repeat("x", 2*maxHeader))
+		}, session.OutcomeProvider, 3, "no answer"},
+		"less than was said": {func(w nethttp.ResponseWriter, _ *nethttp.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"answer":"all"}`)
+		}, session.OutcomeProvider, 3, "broke off"},
+		"deep": {status(200, `{"answer":`+strings.Repeat("[", 1<<20)), session.OutcomeError, 1, "not JSON"},
+		"a long session": {
+			status(200, `{"answer":"a","session":"`+strings.Repeat("s", 1<<20)+`"}`), session.OutcomeError, 1,
+			"id of the session is longer than",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deploy(t, tt.handler)
 			cfg, lines := config(t)
-			entry := Entry{ID: "bot", URL: d.URL}
+			entry := Entry{ID: "bot", URL: d.URL, Session: "session"}
 			conversation := newConversation(entry, cfg, agent.Installation{})
 			conversation.sleep = func(context.Context, time.Duration) error { return nil }
 			result, err := conversation.Prompt(t.Context(), "x")
@@ -198,6 +232,9 @@ func TestFailures(t *testing.T) {
 			}
 			if err := conversation.Close(); err != nil {
 				t.Error(err)
+			}
+			if asked := elsewhere.asked(); len(asked) > 0 {
+				t.Errorf("another address was asked: %q", asked)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ const (
 	returned
 )
 
-// callLog remembers which calls were told of. It forgets the oldest half when there are many.
+// callLog remembers which calls were reported. It forgets the oldest half when there are many.
 type callLog struct {
 	recent, older map[string]*callState
 	free          []callState

@@ -33,17 +33,17 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 	if err := makeDirs(p.home, p.config, p.sessions, p.tmp); err != nil {
 		return place{}, err
 	}
-	if err := writeJSON(filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
+	if err := writeJSON(cfg, filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
 		return place{}, err
 	}
 	if models := e.modelsFile(cfg.Model); models != nil {
-		if err := writeJSON(filepath.Join(p.config, "models.json"), models); err != nil {
+		if err := writeJSON(cfg, filepath.Join(p.config, "models.json"), models); err != nil {
 			return place{}, err
 		}
 	}
 	if cfg.SystemPrompt != "" {
 		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
-		if err := writeFile(p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
+		if err := agent.WriteHome(cfg.Home, p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
 			return place{}, err
 		}
 	}
@@ -60,14 +60,11 @@ func (p *place) extend(cfg agent.Config) error {
 		return err
 	}
 	dir := filepath.Join(p.config, "fit")
-	if err := makeDirs(dir); err != nil {
-		return err
-	}
 	p.extension = filepath.Join(dir, "bridge.ts")
-	if err := writeFile(p.extension, bridge); err != nil {
+	if err := agent.WriteHome(cfg.Home, p.extension, bridge); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(dir, "bridge.json"), settings)
+	return writeJSON(cfg, filepath.Join(dir, "bridge.json"), settings)
 }
 
 // toolServer is a server as the extension wants it.
@@ -158,19 +155,12 @@ func settings(cfg agent.Config) map[string]any {
 	}
 }
 
-func writeJSON(path string, value any) error {
+func writeJSON(cfg agent.Config, path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("prepare agent home: %w", err)
 	}
-	return writeFile(path, data)
-}
-
-func writeFile(path string, data []byte) error {
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		return fmt.Errorf("prepare agent home: %w", err)
-	}
-	return nil
+	return agent.WriteHome(cfg.Home, path, data)
 }
 
 // environment is everything the child sees.
@@ -271,8 +261,8 @@ func (p place) canResume(id, dir string) error {
 		return fmt.Errorf("resume agent %s: the record of the conversation %q is broken: %w", agentID, id, err)
 	}
 	if !samePlace(header.Cwd, dir) {
-		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can go on only there", agentID, id,
-			header.Cwd)
+		return fmt.Errorf("resume agent %s: the conversation %q was held in %s and can continue only there", agentID,
+			id, header.Cwd)
 	}
 	return nil
 }

@@ -311,7 +311,7 @@ func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 		return
 	}
 	d.giveUp(to)
-	if !v.Get("success").Bool() && d.retries { // it was waiting for the next attempt when it was told to stop
+	if !v.Get("success").Bool() && d.retries { // it was waiting for the next attempt when it was asked to stop
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorAborted, Message: v.TextOf("finalError")})
 		to.Final(o, session.Final{Outcome: session.OutcomeAborted})
 	}

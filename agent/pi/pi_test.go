@@ -306,7 +306,7 @@ func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 	}
 	for _, test := range []struct{ id, dir, want string }{
 		{"abc-1", dir, ""},
-		{"abc-1", other, "can go on only there"},
+		{"abc-1", other, "can continue only there"},
 		{"abc-2", dir, "is broken"},
 		{"abc-3", dir, "no conversation"},
 		{"*", dir, "no conversation"},

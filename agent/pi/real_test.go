@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -85,7 +84,7 @@ func TestEveryProtocol(t *testing.T) {
 }
 
 func TestAbortBetweenTwoPrompts(t *testing.T) {
-	s := newStage(t, agenttest.Says("One."), agenttest.Bash("echo begun; sleep 100"), agenttest.Says("Three."))
+	s := newStage(t, agenttest.Says("One."), agenttest.Bash("echo begun; sleep 100000"), agenttest.Says("Three."))
 	s.Config.OneShot = false
 	conversation := s.Start()
 	first := s.Prompt(t.Context(), conversation, "one")
@@ -96,7 +95,6 @@ func TestAbortBetweenTwoPrompts(t *testing.T) {
 			cancel()
 		}
 	})
-	began := time.Now()
 	second := s.Prompt(ctx, conversation, "two")
 	third := s.Prompt(t.Context(), conversation, "three")
 	if !first.Success || !second.Aborted || second.Outcome != session.OutcomeCancelled || !third.Success ||
@@ -107,8 +105,8 @@ func TestAbortBetweenTwoPrompts(t *testing.T) {
 	if first.SessionID == "" || first.SessionID != third.SessionID {
 		t.Errorf("ids %q, %q", first.SessionID, third.SessionID)
 	}
-	if elapsed := time.Since(began); elapsed > 20*time.Second {
-		t.Errorf("the abort and the third prompt took %v", elapsed)
+	if second.Output.Signal != "" || second.Output.ExitCode != 0 {
+		t.Errorf("the abort ended the process: %+v", second.Output)
 	}
 }
 
@@ -266,7 +264,7 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	s.Config.OneShot = false
 	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}}
 	conversation := s.Start()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
 		select {
@@ -278,13 +276,8 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	if result := s.Prompt(ctx, conversation, "Block"); !result.Aborted {
 		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 	}
-	select {
-	case what := <-called:
-		if what != "cancelled" {
-			t.Errorf("the server noticed: %q", what)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the server was not told that nobody waits any more")
+	if what := <-called; what != "cancelled" { // a server that is not told never says so
+		t.Errorf("the server noticed: %q", what)
 	}
 	if result := s.Prompt(t.Context(), conversation, "Go on"); result.Text != "Went on." {
 		t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)

@@ -37,7 +37,7 @@ func tellsNothing(event []byte) bool {
 	return complete(event, typePrefix) && silent[string(word(event, typePrefix))]
 }
 
-// repeated finds the second event about a call or a result that was told already.
+// repeated finds the second event about a call or a result that was reported already.
 func (d *decoder) repeated(event []byte) bool {
 	switch {
 	case complete(event, startPrefix):

@@ -283,6 +283,8 @@ func Ask(ctx context.Context, dir string, command Command) (*Answer, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
 		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &Refused{Reason: dir + " is run by another user; ask as that user"}
 	case err != nil:
 		return nil, fmt.Errorf("ask the experiment: %w", err)
 	}
@@ -296,7 +298,11 @@ func Ask(ctx context.Context, dir string, command Command) (*Answer, error) {
 		return nil, fmt.Errorf("ask the experiment: %w", err)
 	}
 	var r reply
-	if err := json.NewDecoder(bufio.NewReader(conn)).Decode(&r); err != nil {
+	err = json.NewDecoder(bufio.NewReader(conn)).Decode(&r)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: the experiment does not answer: %w", dir, ctx.Err())
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w: it ended before it answered", dir, ErrNotRunning)
 	}
 	if r.Error != "" {

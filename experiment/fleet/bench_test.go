@@ -89,7 +89,7 @@ func TestBenchCoordinator(t *testing.T) {
 	}
 	w := &world{t: t, url: url, dir: os.Getenv(envBenchDir)}
 	p, output := w.prepared(100, cells/100, "a"), filepath.Join(w.dir, "run")
-	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = defaultLease })
+	dir, e := w.coordinate(p, output, nil)
 	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {
 		t.Fatalf("%+v", outcome)
 	}
@@ -127,7 +127,7 @@ func TestTenThousandCells(t *testing.T) {
 		t.Errorf("announce: %v", err)
 	}()
 	c := w.startCoordinator(cells)
-	eventually(t, 5*time.Minute, "all are in the queue", func() bool {
+	eventually(t, "all are in the queue", func() bool {
 		pools, err := hub.pools(ctx)
 		if err != nil || len(pools) != 1 {
 			return false

@@ -342,7 +342,7 @@ func (e *Executor) makeConsumer(ctx context.Context, p *pool, limit int) error {
 	_, err := p.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable:       consumerName,
 		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       e.cfg.Lease,
+		AckWait:       e.cfg.Lease * 5 / 4, // by then a worker that cannot report has ended the attempt
 		MaxAckPending: pending,
 		MaxDeliver:    -1,
 		MaxWaiting:    64 << 10,

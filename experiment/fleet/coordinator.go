@@ -43,6 +43,7 @@ type Config struct {
 	Isolation string
 	// Engine is the kind of engine for tasks that run in containers.
 	Engine string
+	Pull   bool          // workers get images that they do not have
 	Faults []byte        // the plan of faults; empty: none
 	Lease  time.Duration // 0: the fleet's
 	// Secrets are values that must not travel, by name.
@@ -68,8 +69,10 @@ type Executor struct {
 	steered chan struct{}  // receives when the limits of the pools must be looked at
 
 	mu       sync.Mutex
-	waiting  map[string]*waiting      // attempts that were published, by token
-	arrived  map[string]done          // the first result of attempts, by token
+	waiting  map[string]*waiting // attempts that were published, by token
+	arrived  map[string]arrival  // the first result of attempts, by token
+	held     int                 // bytes of results in arrived
+	maxHeld  int
 	sealed   map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
 	read     uint64                   // the last message of the stream of results that was read
@@ -94,11 +97,19 @@ type pool struct {
 
 // waiting is an attempt whose result is awaited.
 type waiting struct {
-	work    work
-	pool    *pool
-	result  chan done
-	worker  string // that has begun it; empty: none so far
-	stopped bool   // nobody shall begin it any more
+	work      work
+	pool      *pool
+	over      chan struct{} // closed when the result is there
+	published bool
+	worker    string // that has begun it; empty: none so far
+	stopped   bool   // nobody shall begin it any more
+}
+
+// arrival is the first result of an attempt. What is large of it may have stayed on the hub.
+type arrival struct {
+	done
+	sequence uint64 // of its message
+	shed     bool   // record and files are on the hub only
 }
 
 // New publishes an experiment and begins to read the results of its attempts.
@@ -122,13 +133,14 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		changed:   make(chan struct{}, 1),
 		steered:   make(chan struct{}, 1),
 		waiting:   map[string]*waiting{},
-		arrived:   map[string]done{},
+		arrived:   map[string]arrival{},
 		sealed:    map[string]ledger.Record{},
 		failedOn:  map[ledger.Cell][]string{},
 		noted:     map[string]bool{},
 		toPublish: make(chan publication),
 		unpackAt:  make(chan struct{}, 4),
 		places:    1,
+		maxHeld:   maxHeld,
 	}
 	if err := e.readLedger(); err != nil {
 		return nil, err
@@ -141,6 +153,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.openStreams(ctx); err != nil {
 		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
 	}
+	e.lives(ctx)
 	_ = e.share(ctx) // the watch tries again
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
@@ -214,6 +227,7 @@ func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld
 	if err != nil {
 		return "", nil, err
 	}
+	packed.Pull = e.cfg.Pull
 	content, err := json.Marshal(packed)
 	if err != nil {
 		return "", nil, err
@@ -355,22 +369,37 @@ func (e *Executor) Close() error {
 	e.workers.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	js := e.cfg.Hub.js
-	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
-	var problems []error
+	var own []poolInfo
 	for _, p := range e.pools {
-		if err == nil {
-			problems = append(problems, kv.Delete(ctx, p.key()))
-		}
-		problems = append(problems, js.DeleteStream(ctx, p.poolInfo.stream()))
+		own = append(own, p.poolInfo)
 	}
-	problems = append(problems, js.DeleteStream(ctx, doneStream(e.run)), js.DeleteObjectStore(ctx, filesBucket(e.run)))
+	if err := e.cfg.Hub.removeRun(ctx, e.run, own); err != nil {
+		// the results are in the run directory; what stays on the hub is in nobody's way
+		e.cfg.Note(fmt.Sprintf("the experiment's streams stay on the hub: %v", err))
+	}
+	return nil
+}
+
+// removeRun removes what a hub has of an experiment.
+func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error {
+	var problems []error
+	kv, err := h.bucket(ctx, fleetBucket)
+	for i := range pools {
+		if err == nil {
+			problems = append(problems, kv.Delete(ctx, pools[i].key()))
+		}
+		problems = append(problems, h.js.DeleteStream(ctx, pools[i].stream()))
+	}
+	problems = append(problems, h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run)))
+	if living, err := h.bucket(ctx, workersBucket); err == nil {
+		_ = living.Delete(ctx, livesPrefix+run) // it goes anyway
+	}
 	problems = slices.DeleteFunc(problems, func(err error) bool {
 		return err == nil || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) ||
 			errors.Is(err, jetstream.ErrBucketNotFound)
 	})
-	if len(problems) > 0 { // the results are in the run directory; what stays on the hub is in nobody's way
-		e.cfg.Note(fmt.Sprintf("the experiment's streams stay on the hub: %v", problems[0]))
+	if len(problems) > 0 {
+		return problems[0]
 	}
 	return nil
 }

@@ -19,44 +19,55 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
+// Wait publishes an attempt and returns when its result is there, or when the context ends.
+// Thousands of attempts wait here at a time.
+func (e *Executor) Wait(ctx context.Context, cell experiment.Cell, attempt int) {
+	if p := e.byArm[cell.Arm][cell.TaskID]; p != nil {
+		e.wait(ctx, e.expect(e.workOf(p, cell, attempt), p))
+	}
+}
+
 // Execute implements experiment.Executor: it publishes an attempt and returns the first record that
 // comes back for it, when everything that the attempt left is in the run directory.
-func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (record ledger.Record, _ error) {
+func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
 	p := e.byArm[cell.Arm][cell.TaskID]
 	if p == nil {
-		return record, fmt.Errorf("cell %s: no such arm or task", cell.Name())
+		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
-	w := work{
+	w := e.workOf(p, cell, attempt)
+	result, err := e.await(ctx, w, p)
+	if err != nil {
+		return ledger.Record{
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInterrupted,
+			ErrorMessage: err.Error(),
+		}, nil
+	}
+	return e.complete(context.WithoutCancel(ctx), w, result), nil
+}
+
+func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return work{
 		Protocol: Protocol,
 		Run:      e.run,
 		Pool:     p.Name,
 		Cell:     cell,
 		Attempt:  attempt,
+		Avoid:    e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}],
 	}
-	e.mu.Lock()
-	w.Avoid = e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}]
-	e.mu.Unlock()
-	result, err := e.await(ctx, w, p)
-	e.complete(ctx, &record, &w, &result, err)
-	return record, nil
 }
 
-// complete makes the record of an attempt from its result; the error says that there is none.
-// Thousands of attempts wait in Execute, so that records, which are large, are not on its stack.
-//
-//go:noinline
-func (e *Executor) complete(ctx context.Context, record *ledger.Record, w *work, result *done, err error) {
-	if err != nil {
-		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInterrupted, err.Error()
-		return
-	}
-	*record, err = e.takeIn(context.WithoutCancel(ctx), *w, *result)
+// complete makes the record of an attempt from its result.
+func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.Record {
+	record, err := e.takeIn(ctx, w, result)
 	for try := 1; try < takeInTries && err != nil && mayPass(err); try++ { // it is paid for
-		pause(context.WithoutCancel(ctx))
-		*record, err = e.takeIn(context.WithoutCancel(ctx), *w, *result)
+		pause(ctx)
+		record, err = e.takeIn(ctx, w, result)
 	}
 	if err != nil {
-		*record = ledger.Record{
+		record = ledger.Record{
 			Verdict:      ledger.Error,
 			ErrorClass:   ledger.ErrorInternal,
 			ErrorMessage: fmt.Sprintf("the result of worker %s: %v", result.Worker, err),
@@ -71,6 +82,7 @@ func (e *Executor) complete(ctx context.Context, record *ledger.Record, w *work,
 		}
 		e.mu.Unlock()
 	}
+	return record
 }
 
 // takeInTries is how often a result is fetched: the hub may be away for a while.
@@ -78,7 +90,9 @@ const takeInTries = 20
 
 // mayPass reports whether what kept a result from being fetched may pass.
 func mayPass(err error) bool {
-	for _, last := range []error{errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound} {
+	for _, last := range []error{
+		errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound, jetstream.ErrMsgNotFound,
+	} {
 		if errors.Is(err, last) {
 			return false
 		}
@@ -89,36 +103,68 @@ func mayPass(err error) bool {
 // errRecord is returned for a record that cannot be one of the attempt.
 var errRecord = errors.New("its record is not valid")
 
-// Adopt reports that an attempt which an earlier process published goes on: its worker may be at
+// Adopt reports that an attempt which an earlier process published continues: its worker may be at
 // it, or its result may be there.
 func (e *Executor) Adopt(experiment.Cell, int) bool { return true }
 
 // await publishes an attempt unless it is there, and waits for its result. The error says that
 // there is none because the context ended.
-func (e *Executor) await(ctx context.Context, w work, p *pool) (done, error) {
-	own := &waiting{work: w, pool: p, result: make(chan done, 1)}
-	e.mu.Lock()
-	if first, there := e.arrived[w.token()]; there {
-		e.mu.Unlock()
-		return first, nil
-	}
-	e.waiting[w.token()] = own
-	e.mu.Unlock()
+func (e *Executor) await(ctx context.Context, w work, p *pool) (arrival, error) {
+	own := e.expect(w, p)
 	defer func() {
 		e.mu.Lock()
 		delete(e.waiting, w.token())
 		e.mu.Unlock()
 	}()
-	// what cannot be published now is published by the watch, once the hub is there again
-	if err := e.publishOne(ctx, w); err != nil && ctx.Err() == nil {
-		e.publishFailed.Store(true)
-		e.noteOnce("publish", fmt.Sprintf("the hub does not take attempts now: %v; trying again", err))
+	e.wait(ctx, own)
+	select {
+	case <-own.over:
+		return e.arrivalOf(own), nil
+	default:
+		return e.stop(ctx, own)
+	}
+}
+
+// expect notes that the result of an attempt is awaited. Results that came before are there.
+func (e *Executor) expect(w work, p *pool) *waiting {
+	tok := w.token()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	own := e.waiting[tok]
+	if own == nil {
+		own = &waiting{work: w, pool: p, over: make(chan struct{})}
+		if _, there := e.arrived[tok]; there {
+			close(own.over)
+		}
+		e.waiting[tok] = own
+	}
+	return own
+}
+
+func (e *Executor) arrivalOf(own *waiting) arrival {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.arrived[own.work.token()]
+}
+
+// wait publishes an attempt that is awaited, once, until its result is there or the context ends.
+// What cannot be published now is published by the watch, once the hub is there again.
+func (e *Executor) wait(ctx context.Context, own *waiting) {
+	select {
+	case <-own.over:
+		return
+	default:
+	}
+	if !own.published {
+		own.published = true
+		if err := e.publishOne(ctx, own.work); err != nil && ctx.Err() == nil {
+			e.publishFailed.Store(true)
+			e.noteOnce("publish", fmt.Sprintf("the hub does not take attempts now: %v; trying again", err))
+		}
 	}
 	select {
-	case result := <-own.result:
-		return result, nil
+	case <-own.over:
 	case <-ctx.Done():
-		return e.stop(ctx, own)
 	}
 }
 
@@ -180,7 +226,7 @@ const (
 
 // stop withdraws an attempt: nobody begins it any more, and the worker that has begun it kills its
 // agent and reports what it has cost.
-func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
+func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	cause := context.Cause(ctx)
 	e.mu.Lock()
 	own.stopped = true
@@ -190,7 +236,7 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
 	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // what stays is stopped below
 	content, err := json.Marshal(cancellation{Name: own.work.name()})
 	if err != nil {
-		return done{}, err
+		return arrival{}, err
 	}
 	began := time.Now()
 	again := time.NewTicker(stopAgain)
@@ -199,8 +245,8 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
 		_ = e.cfg.Hub.nc.Publish(cancelSubject(e.run), content) // it is sent again
 		_ = e.cfg.Hub.nc.Flush()
 		select {
-		case result := <-own.result:
-			return result, nil
+		case <-own.over:
+			return e.arrivalOf(own), nil
 		case <-again.C:
 		case <-ctx.Done():
 		}
@@ -209,16 +255,20 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (done, error) {
 		e.mu.Unlock()
 		switch {
 		case worker == "" && time.Since(began) > stopUnstarted:
-			return done{}, cause
+			return arrival{}, cause
 		case ctx.Err() != nil:
-			return done{}, fmt.Errorf("%w; its worker %s did not report", cause, worker)
+			return arrival{}, fmt.Errorf("%w; its worker %s did not report", cause, worker)
 		}
 	}
 }
 
 // takeIn lays what an attempt left into the run directory and returns its record as this machine
 // would have made it.
-func (e *Executor) takeIn(ctx context.Context, w work, result done) (ledger.Record, error) {
+func (e *Executor) takeIn(ctx context.Context, w work, came arrival) (ledger.Record, error) {
+	result, err := e.whole(ctx, came)
+	if err != nil {
+		return ledger.Record{}, err
+	}
 	record, err := e.recordOf(ctx, result)
 	if err != nil {
 		return ledger.Record{}, err
@@ -249,6 +299,7 @@ func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, er
 	if err := json.Unmarshal(content, &record); err != nil {
 		return ledger.Record{}, fmt.Errorf("%w: %w", errRecord, err)
 	}
+	result.correct(&record)
 	return record, nil
 }
 

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 )
@@ -43,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
-	w.serve("127.0.0.1:0")
+	w.serve("127.0.0.1:" + testenv.FreePort(t))
 	t.Cleanup(func() { w.server.Close() })
 	return w
 }
@@ -188,7 +188,7 @@ func (w *world) coordinate(p *experiment.Prepared, output string, change func(*C
 		Dir:      output,
 		Version:  testVersion,
 		Provider: func(*experiment.Arm) string { return "model" },
-		Lease:    time.Second,
+		Lease:    defaultLease, // also where it is busy, no attempt is taken from a worker by mistake
 		Note:     func(text string) { w.t.Log("coordinator:", text) },
 	}
 	if change != nil {

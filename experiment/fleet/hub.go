@@ -172,6 +172,15 @@ func (h *Hub) pools(ctx context.Context) ([]poolInfo, error) {
 	return list, err
 }
 
+// coordinated returns the experiments that have a coordinator now.
+func (h *Hub) coordinated(ctx context.Context) (map[string]bool, error) {
+	runs := map[string]bool{}
+	err := h.each(ctx, workersBucket, livesPrefix, func(key string, _ []byte) {
+		runs[strings.TrimPrefix(key, livesPrefix)] = true
+	})
+	return runs, err
+}
+
 // Caps returns how many attempts may run at a time, by provider.
 func (h *Hub) Caps(ctx context.Context) (map[string]int, error) {
 	caps := map[string]int{}

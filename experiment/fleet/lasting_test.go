@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,53 +17,6 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 )
-
-// An infrastructure error is retried within its limit, on another worker where there is one.
-// Verdicts are not retried.
-func TestInfrastructureErrorsPreferAnotherWorker(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	p, output := w.prepared(4, 1, "a"), filepath.Join(w.dir, "run")
-	var mu sync.Mutex
-	by := map[string][]string{}
-	for _, name := range []string{"broken", "w2", "w3"} {
-		w.work(name, 2, func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
-			mu.Lock()
-			by[cell.TaskID] = append(by[cell.TaskID], name)
-			mu.Unlock()
-			if name == "broken" || cell.TaskID == "t0" {
-				return ledger.Record{
-					Verdict:      ledger.Error,
-					ErrorClass:   ledger.ErrorSetup,
-					ErrorMessage: "no such image for " + cell.TaskID,
-				}
-			}
-			return verdict(cell)
-		}, nil)
-	}
-	dir, e := w.coordinate(p, output, nil)
-	eventually(t, 5*time.Second, "all workers are known", func() bool { return e.Places() > 6 })
-	outcome := <-w.steered(t.Context(), dir, e, experiment.Config{BreakAfter: -1})
-	if outcome.Status != experiment.Incomplete || outcome.Progress.Errors != 1 {
-		t.Fatalf("%+v", outcome)
-	}
-	for id, names := range by {
-		broken := 0
-		for _, name := range names {
-			if name == "broken" {
-				broken++
-			}
-		}
-		switch {
-		case broken > 1:
-			t.Errorf("%s came to the broken worker again: %v", id, names)
-		case id == "t0" && (len(names) != 3 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != 3):
-			t.Errorf("t0 was tried by %v, want each worker once", names)
-		case id != "t0" && len(names) != 1+broken:
-			t.Errorf("%s was tried by %v", id, names)
-		}
-	}
-}
 
 // closing is a fake that says when it is closed.
 type closing struct {
@@ -103,7 +55,9 @@ func TestAGrownExperimentLeavesRunningAttemptsAlone(t *testing.T) {
 			return c, nil
 		}
 	})
-	dir, e := w.coordinate(p, output, nil)
+	// What the first coordinator cannot take back comes to the second after the lease.
+	soon := func(cfg *Config) { cfg.Lease = 5 * time.Second }
+	dir, e := w.coordinate(p, output, soon)
 	stopped, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -120,14 +74,14 @@ func TestAGrownExperimentLeavesRunningAttemptsAlone(t *testing.T) {
 	if err := appendLine(filepath.Join(output, experiment.AttemptsFile), line); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "the first runs", func() bool { return begun.Load() == 1 })
+	eventually(t, "the first runs", func() bool { return begun.Load() == 1 })
 	abandon(t, dir, e)
 	stop()
 	<-ended
 	p = w.prepared(1, 3, "a")
-	dir, e = w.coordinate(p, output, nil)
+	dir, e = w.coordinate(p, output, soon)
 	done := w.steered(t.Context(), dir, e, experiment.Config{})
-	eventually(t, 5*time.Second, "the others ran", func() bool { return begun.Load() == 3 })
+	eventually(t, "the others ran", func() bool { return begun.Load() == 3 })
 	close(gate)
 	if outcome := <-done; outcome.Status != experiment.Complete {
 		t.Fatalf("%+v", outcome)
@@ -185,13 +139,13 @@ func TestAWorkersNameIsItsOwn(t *testing.T) {
 		return newWorker(t.Context(), WorkerConfig{Hub: w.dial(), Name: name, Dir: filepath.Join(w.dir, dir)})
 	}
 	first, unlock, err := begin("one", "w")
-	if err == nil {
-		err = first.announce(t.Context())
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"one", "two"} {
+		if err := first.announce(t.Context()); err != nil { // it is forgotten after a while
+			t.Fatal(err)
+		}
 		if _, _, err := begin(dir, "w"); err == nil || !strings.Contains(err.Error(), "give another --name") {
 			t.Errorf("a second worker in %s: %v", dir, err)
 		}
@@ -251,5 +205,69 @@ func TestContainersOfTasksTravel(t *testing.T) {
 		if r.Isolation != want || want == "podman" && r.Worker != "engine" {
 			t.Errorf("%s ran on %s with isolation %s", r.TaskID, r.Worker, r.Isolation)
 		}
+	}
+}
+
+// An experiment whose coordinator is gone is shown as such, and forgotten when nobody comes back.
+func TestAnExperimentWithoutACoordinator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hub := w.dial()
+	if err := hub.SetLease(t.Context(), 7*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")
+	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease, cfg.Pull = 0, true })
+	left := func() []PoolStatus {
+		status, err := hub.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.Pools
+	}
+	if pools := left(); len(pools) != 1 || pools[0].Left {
+		t.Errorf("with a coordinator: %+v", pools)
+	}
+	infos, err := hub.pools(t.Context())
+	if err != nil || infos[0].LeaseMs != 7000 {
+		t.Errorf("the fleet's lease of 7 s is %d ms there, %v", infos[0].LeaseMs, err)
+	}
+	abandon(t, dir, e)
+	living, err := hub.bucket(t.Context(), workersBucket)
+	if err == nil {
+		err = living.Delete(t.Context(), livesPrefix+e.run) // as it goes after a while
+	}
+	if err != nil || !left()[0].Left {
+		t.Errorf("without a coordinator: %+v, %v", left(), err)
+	}
+	other, second := w.coordinate(p, filepath.Join(w.dir, "other"), nil)
+	if len(left()) != 2 {
+		t.Errorf("a young experiment was forgotten: %+v", left())
+	}
+	if _, err := second.livingPools(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if pools := left(); len(pools) != 1 || pools[0].Left {
+		t.Errorf("%+v, want the one that has a coordinator", pools)
+	}
+	jobs := make(chan Job, 1)
+	w.work("w1", 1, passes, func(cfg *WorkerConfig) {
+		cfg.Executor = func(_ context.Context, job Job) (Attempts, error) {
+			jobs <- job
+			return &fake{sink: job.Sink, do: passes}, nil
+		}
+	})
+	if outcome := w.run(other, second); outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	if job := <-jobs; job.Pull {
+		t.Error("images are got although nobody asked for it")
+	}
+	dir, e = w.coordinate(p, output, func(cfg *Config) { cfg.Pull = true })
+	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	if job := <-jobs; !job.Pull {
+		t.Error("--pull does not reach the worker")
 	}
 }

@@ -3,7 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,11 +14,13 @@ import (
 type leased struct {
 	pool    *workPool
 	work    work
-	message jetstream.Msg
+	message jetstream.Msg // with the worker's lock: the hub may give the attempt again
 	nonce   string
 	began   time.Time
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	held    context.Context // ends when the lease is lost, whatever ended the attempt before
+	lose    context.CancelFunc
 	over    chan struct{}
 	keeping sync.WaitGroup
 }
@@ -34,6 +36,7 @@ func (p *workPool) lease(ctx context.Context, w *work, message jetstream.Msg) *l
 		over:    make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.held, l.lose = context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.running[w.Run+"/"+w.name()] = l
 	p.mu.Unlock()
@@ -49,28 +52,72 @@ func (l *leased) end() {
 	close(l.over)
 	l.keeping.Wait()
 	l.cancel(nil)
+	l.lose()
 	l.pool.mu.Lock()
 	delete(l.pool.running, l.work.Run+"/"+l.work.name())
 	l.pool.mu.Unlock()
+	l.pool.alive()
+}
+
+// alive says that this process is not stopped: for as long as attempts run, somebody must hear it
+// once in the shortest of their leases.
+func (w *worker) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	within := time.Duration(0)
+	for _, l := range w.running {
+		if lease := l.lease(); within == 0 || lease < within {
+			within = lease
+		}
+	}
+	w.cfg.Watched(within + within/6) // by then it has ended them itself if it can
+}
+
+func (l *leased) lease() time.Duration { return time.Duration(l.pool.info.LeaseMs) * time.Millisecond }
+
+// current is the message with which the hub gave the attempt last.
+func (l *leased) current() jetstream.Msg {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return l.message
+}
+
+// again takes in that the hub gives an attempt to the worker that has it already: a hub that was
+// killed may not know that. It reports whether that is so.
+func (w *worker) again(name string, message jetstream.Msg) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.running[name]
+	switch {
+	case l == nil:
+		return false
+	case l.held.Err() != nil:
+		_ = message.NakWithDelay(avoidDelay) // when its sandbox is dead
+	default:
+		l.message = message
+	}
+	return true
 }
 
 // keep reports progress. When the hub has not confirmed any for the time of the lease, it cancels
 // the attempt, which kills its sandbox: from then on the hub may give it to another worker. The hub
 // counts from when a report arrived, this worker from when it was sent, so it is never the later.
 func (l *leased) keep() {
-	lease := time.Duration(l.pool.info.LeaseMs) * time.Millisecond
+	lease := l.lease()
 	confirmed := time.Now()
 	every := time.NewTicker(lease / 6)
 	defer every.Stop()
 	for {
+		l.pool.alive()
 		left := lease - time.Since(confirmed)
 		if left <= 0 { // also after this process was stopped for a while
 			l.cancel(errFenced)
+			l.lose()
 			return
 		}
 		sent := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), min(left, lease/3))
-		_, err := l.pool.cfg.Hub.nc.RequestWithContext(ctx, l.message.Reply(), []byte("+WPI"))
+		_, err := l.pool.cfg.Hub.nc.RequestWithContext(ctx, l.current().Reply(), []byte("+WPI"))
 		cancel()
 		if err == nil && time.Since(confirmed) < lease {
 			confirmed = sent
@@ -84,27 +131,38 @@ func (l *leased) keep() {
 }
 
 // retry does something until it works or the lease is lost. An attempt that was cancelled is still
-// reported.
+// reported. What the hub cannot store now is kept: it is paid for.
 func (l *leased) retry(do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(l.ctx))
-	defer cancel()
-	stop := context.AfterFunc(l.ctx, func() {
-		if errors.Is(context.Cause(l.ctx), errFenced) {
-			cancel()
-		}
-	})
-	defer stop()
-	deadline := time.Now().Add(time.Duration(l.pool.info.LeaseMs) * time.Millisecond)
+	defer l.pool.kept(l, nil)
+	deadline := time.Now().Add(l.lease())
 	for {
-		err := do(ctx)
+		err := do(l.held)
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil:
+		case l.held.Err() != nil:
 			return errFenced
+		case cannotWrite(err) && l.ctx.Err() == nil: // a worker that is to end does not wait forever
+			l.pool.kept(l, err)
 		case time.Now().After(deadline):
 			return err
 		}
-		pause(ctx)
+		pause(l.held)
+	}
+}
+
+// kept notes that the result of an attempt waits until the hub can store it; a nil error: it does
+// not any more. The worker begins no attempts meanwhile.
+func (w *worker) kept(l *leased, err error) {
+	w.mu.Lock()
+	first := len(w.unsent) == 0 && err != nil
+	if err != nil {
+		w.unsent[l] = err
+	} else {
+		delete(w.unsent, l)
+	}
+	w.mu.Unlock()
+	if first {
+		w.cfg.Note(fmt.Sprintf("the hub cannot store results: %v; keeping them until it can", err))
 	}
 }

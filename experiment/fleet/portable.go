@@ -24,6 +24,7 @@ type portable struct {
 	Tasks  map[string][]string `json:"tasks,omitempty"`
 	Arms   map[string][]string `json:"arms,omitempty"`
 	Faults []byte              `json:"faults,omitempty"` // the plan of faults; empty: none
+	Pull   bool                `json:"pull,omitempty"`   // get images that a worker does not have
 	// Builds are where the images of tasks are built from, by task.
 	Builds map[string]build `json:"builds,omitempty"`
 }

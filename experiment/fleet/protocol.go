@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/experiment"
 )
@@ -159,6 +160,8 @@ type done struct {
 	Probes []experiment.Probe `json:"probes,omitempty"`
 	// Error says why a probe failed.
 	Error string `json:"error,omitempty"`
+
+	off time.Duration // by which the worker's clock is off, where that matters
 }
 
 // valid reports whether a result is one of the attempt with a token.
@@ -194,6 +197,7 @@ const (
 	capPrefix     = "cap."
 	grantPrefix   = "grant."
 	drainPrefix   = "drain."
+	livesPrefix   = "coordinator." // in the bucket of the workers, whose entries go after a while
 	leaseKey      = "lease"
 )
 

@@ -67,13 +67,10 @@ func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r r
 // pruneTrees removes trees that were stored before a time and that no experiment needs.
 func (e *Executor) pruneTrees(ctx context.Context, store jetstream.ObjectStore, before time.Time) error {
 	stored, err := store.List(ctx)
-	if errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
 		return err
 	}
-	pools, err := e.cfg.Hub.pools(ctx)
+	pools, err := e.livingPools(ctx, before)
 	if err != nil {
 		return err
 	}
@@ -95,6 +92,35 @@ func (e *Executor) pruneTrees(ctx context.Context, store jetstream.ObjectStore, 
 		}
 	}
 	return nil
+}
+
+// livingPools returns the pools of all experiments. What is older than a time and has no
+// coordinator is removed: nobody came back for it.
+func (e *Executor) livingPools(ctx context.Context, before time.Time) ([]poolInfo, error) {
+	pools, err := e.cfg.Hub.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	coordinated, err := e.cfg.Hub.coordinated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
+	if err != nil {
+		return nil, err
+	}
+	var living []poolInfo
+	for i := range pools {
+		entry, err := kv.Get(ctx, pools[i].key())
+		if err != nil || coordinated[pools[i].Run] || pools[i].Run == e.run || !entry.Created().Before(before) {
+			living = append(living, pools[i])
+			continue
+		}
+		if err := e.cfg.Hub.removeRun(ctx, pools[i].Run, pools[i:i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return living, nil
 }
 
 // minSecret is the length from which on a value is looked for.

@@ -85,32 +85,69 @@ func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 	case err != nil || !result.valid(tok):
 		e.noteOnce("garbage", "a result that is not valid was ignored")
 	default:
-		result.correctClock(meta.Timestamp)
-		e.sort(ctx, tok, result)
+		result.compareClocks(meta.Timestamp)
+		e.sort(ctx, tok, arrival{done: result, sequence: meta.Sequence.Stream})
 	}
 	e.mu.Lock()
 	e.read = meta.Sequence.Stream
 	e.mu.Unlock()
 }
 
+// maxHeld bounds what a coordinator keeps of results that it has read and not sealed. A coordinator
+// that takes the place of another may find thousands.
+const maxHeld = 16 << 20
+
 // sort decides what a result is: the first of its attempt, the same one again, or a duplicate.
-func (e *Executor) sort(ctx context.Context, tok string, result done) {
+func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	e.mu.Lock()
 	first, known := e.arrived[tok]
 	before, sealed := e.sealed[result.Name]
 	if !known && !sealed {
-		e.arrived[tok] = result
+		kept := result
+		if e.held+result.size() > e.maxHeld {
+			kept.Record, kept.Tree, kept.shed = nil, nil, true
+		}
+		e.held += kept.size()
+		e.arrived[tok] = kept
 		if own := e.waiting[tok]; own != nil {
-			own.result <- result // it has room for one, and there is only one first
+			close(own.over) // there is only one first
 		}
 	}
 	e.mu.Unlock()
 	switch {
 	case known && first.Nonce != result.Nonce:
-		e.keepDuplicate(ctx, result, first.Worker)
-	case !known && sealed && !e.isRecordOf(ctx, result, before):
-		e.keepDuplicate(ctx, result, before.Worker)
+		e.keepDuplicate(ctx, result.done, first.Worker)
+	case !known && sealed && !e.isRecordOf(ctx, result.done, before):
+		e.keepDuplicate(ctx, result.done, before.Worker)
 	}
+}
+
+// size is how much memory the large parts of a result take.
+func (d *done) size() int { return len(d.Record) + len(d.Tree) }
+
+// whole returns a result with all of its parts.
+func (e *Executor) whole(ctx context.Context, came arrival) (done, error) {
+	if !came.shed {
+		return came.done, nil
+	}
+	e.mu.Lock()
+	stream := e.done
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	message, err := stream.GetMsg(ctx, came.sequence)
+	var result done
+	if err == nil {
+		err = json.Unmarshal(message.Data, &result)
+	}
+	if err == nil && result.Nonce != came.Nonce { // the stream was made anew
+		err = jetstream.ErrMsgNotFound
+	}
+	if err != nil {
+		return done{}, fmt.Errorf("its message: %w", err)
+	}
+	result.compareClocks(message.Time)
+	return result, nil
 }
 
 // isRecordOf reports whether a result is the one that a record of the ledger was made from.
@@ -119,23 +156,29 @@ func (e *Executor) isRecordOf(ctx context.Context, result done, r ledger.Record)
 	return err == nil && result.Worker == r.Worker && record.DurationMs == r.DurationMs && record.StartMs == r.StartMs
 }
 
-// correctClock moves the times of a record to the hub's clock where the worker's is off.
-func (d *done) correctClock(stored time.Time) {
-	off := stored.Sub(time.UnixMilli(d.SentMs))
-	var record ledger.Record
-	if d.SentMs == 0 || off.Abs() < clockTolerance || len(d.Record) == 0 || json.Unmarshal(d.Record, &record) != nil {
+// compareClocks notes by how much the clock of the worker differs from the hub's.
+func (d *done) compareClocks(stored time.Time) {
+	if off := stored.Sub(time.UnixMilli(d.SentMs)); d.SentMs != 0 && off.Abs() >= clockTolerance {
+		d.off = off
+	}
+}
+
+// correct moves the times of a record to the hub's clock where the worker's is off.
+func (d *done) correct(record *ledger.Record) {
+	if d.off == 0 {
 		return
 	}
-	shift := off.Milliseconds()
-	record.StartMs, record.EndMs = record.StartMs+shift, record.EndMs+shift
+	times := []*int64{&record.StartMs, &record.EndMs}
 	if record.Verify != nil {
-		record.Verify.StartMs, record.Verify.EndMs = record.Verify.StartMs+shift, record.Verify.EndMs+shift
+		times = append(times, &record.Verify.StartMs, &record.Verify.EndMs)
+	}
+	for _, at := range times {
+		if *at != 0 { // else nobody has noted it
+			*at += d.off.Milliseconds()
+		}
 	}
 	record.Notes = append(record.Notes, fmt.Sprintf("the clock of worker %s is off by %s; the record's times were "+
-		"corrected", d.Worker, off.Round(time.Second)))
-	if content, err := json.Marshal(record); err == nil {
-		d.Record = content
-	}
+		"corrected", d.Worker, d.off.Round(time.Second)))
 }
 
 // duplicate is a line of duplicatesFile.
@@ -229,7 +272,8 @@ func (e *Executor) Sealed(r *ledger.Record) {
 	tok := token(r.RunDir)
 	result, known := e.arrived[tok]
 	if known {
-		e.arrived[tok] = done{Name: result.Name, Worker: result.Worker, Nonce: result.Nonce}
+		e.held -= result.size()
+		e.arrived[tok] = arrival{done: done{Name: result.Name, Worker: result.Worker, Nonce: result.Nonce}}
 	}
 	e.mu.Unlock()
 	if !known || result.Object == "" {
@@ -288,6 +332,7 @@ func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) erro
 			return fmt.Errorf("worker %s: %s", result.Worker, result.Error)
 		}
 		e.mu.Lock() // the next process probes again
+		e.held -= result.size()
 		delete(e.arrived, w.token())
 		e.mu.Unlock()
 		if err := e.done.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, w.token()))); err != nil {

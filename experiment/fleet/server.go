@@ -1,26 +1,19 @@
 package fleet
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/json"
-	"encoding/pem"
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
+
+	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // ServerConfig says how a hub is started.
@@ -32,38 +25,64 @@ type ServerConfig struct {
 	Dir string
 	// Public is the address that the join URL names; empty is the one that is listened on.
 	Public string
+	// Note tells people what happens; nil: nobody.
+	Note func(text string)
 }
 
 // Server is an embedded hub.
 type Server struct {
-	nats *server.Server
-	join joinURL
+	cfg     ServerConfig
+	options server.Options
+	join    joinURL
+	lock    *os.File
+	full    chan string // receives why the hub cannot write
+	ended   chan struct{}
+	mending sync.WaitGroup
+
+	nats *server.Server // of the goroutine that mends, until that has ended
 }
 
 // maxMessage bounds a message; files travel in chunks.
 const maxMessage = 1 << 20
 
+// ErrListen is returned for an address that nobody can listen on.
+var ErrListen = errors.New("not a valid address")
+
 // StartServer starts a hub.
-func StartServer(cfg ServerConfig) (*Server, error) {
-	host, portText, err := net.SplitHostPort(cfg.Listen)
+func StartServer(cfg ServerConfig) (_ *Server, err error) {
+	host, port, err := splitAddress(cfg.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: want host:port", cfg.Listen)
+		return nil, fmt.Errorf("listen on %q: %w", cfg.Listen, err)
 	}
-	port, err := strconv.Atoi(portText)
-	if err != nil || port < 0 || port > 65535 {
-		return nil, fmt.Errorf("listen on %q: want a port from 0 to 65535", cfg.Listen)
+	if cfg.Public != "" {
+		if _, _, err := splitAddress(cfg.Public); err != nil {
+			return nil, fmt.Errorf("public address %q: %w", cfg.Public, err)
+		}
 	}
-	if port == 0 {
-		port = server.RANDOM_PORT
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the hub's directory: %w", err)
+	s := &Server{cfg: cfg, full: make(chan string, 1), ended: make(chan struct{})}
+	if err := s.lockDir(); err != nil {
+		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = s.lock.Close()
+		}
+	}()
 	secrets, err := hubSecrets(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	options := &server.Options{
+	if port == 0 {
+		port = server.RANDOM_PORT
+	} else if free, err := net.Listen("tcp", cfg.Listen); err != nil {
+		return nil, fmt.Errorf("start the hub: %w", err)
+	} else if err := free.Close(); err != nil {
+		return nil, err
+	}
+	s.options = server.Options{
 		ServerName: "fit-fleet",
 		Host:       host,
 		Port:       port,
@@ -71,40 +90,114 @@ func StartServer(cfg ServerConfig) (*Server, error) {
 		StoreDir:   filepath.Join(cfg.Dir, "jetstream"),
 		MaxPayload: maxMessage,
 		NoSigs:     true,
-		NoLog:      true,
 		Nkeys:      []*server.NkeyUser{{Nkey: secrets.public}},
 		MaxConn:    64 << 10,
 	}
-	join := joinURL{Token: secrets.Seed}
+	s.join = joinURL{Token: secrets.Seed}
 	if !isLoopback(host) {
-		if options.TLSConfig, join.Fingerprint, err = secrets.tls(); err != nil {
+		if s.options.TLSConfig, s.join.Fingerprint, err = secrets.tls(); err != nil {
 			return nil, err
 		}
-		options.TLS, options.TLSTimeout = true, 5
+		s.options.TLS, s.options.TLSTimeout = true, 5
 	}
-	hub, err := server.NewServer(options)
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	s.options.Port = s.nats.Addr().(*net.TCPAddr).Port
+	s.join.Address = net.JoinHostPort(reachable(s.nats.Addr().(*net.TCPAddr).IP), strconv.Itoa(s.options.Port))
+	s.mending.Go(s.mend)
+	return s, nil
+}
+
+// splitAddress reads host:port.
+func splitAddress(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("start the hub: %w", err)
+		return "", 0, fmt.Errorf("%w: want host:port", ErrListen)
 	}
+	if port, err = strconv.Atoi(text); err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%w: want a port from 0 to 65535", ErrListen)
+	}
+	return host, port, nil
+}
+
+// lockDir takes the directory: two hubs would write the same streams.
+func (s *Server) lockDir() error {
+	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the hub's directory: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(s.cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("lock the hub's directory: %w", err)
+	}
+	if err := jsonlines.Lock(file); err != nil {
+		_ = file.Close()
+		if errors.Is(err, jsonlines.ErrLocked) {
+			return fmt.Errorf("another hub uses %s; give another --dir", s.cfg.Dir)
+		}
+		return fmt.Errorf("lock the hub's directory: %w", err)
+	}
+	s.lock = file
+	return nil
+}
+
+// start starts the engine.
+func (s *Server) start() error {
+	options := s.options // it fills in what is not set
+	hub, err := server.NewServer(&options)
+	if err != nil {
+		return fmt.Errorf("start the hub: %w", err)
+	}
+	hub.SetLogger(writeErrors(s.full), false, false)
 	go hub.Start()
 	if !hub.ReadyForConnections(15 * time.Second) {
 		hub.Shutdown()
-		return nil, fmt.Errorf("start the hub: %s is not free, or %s cannot be used", cfg.Listen, cfg.Dir)
+		return fmt.Errorf("start the hub: %s or %s cannot be used", s.cfg.Listen, s.cfg.Dir)
 	}
-	join.Address = hub.Addr().String()
-	if cfg.Public != "" {
-		join.Address = cfg.Public
+	s.nats = hub
+	return nil
+}
+
+// reachable is an address at which others find this machine, where the hub listens on all of them.
+func reachable(ip net.IP) string {
+	if !ip.IsUnspecified() {
+		return ip.String()
 	}
-	return &Server{nats: hub, join: join}, nil
+	addresses, _ := net.InterfaceAddrs() // without them it is this machine only
+	best := "127.0.0.1"
+	for _, address := range addresses {
+		if own, ok := address.(*net.IPNet); ok && own.IP.IsGlobalUnicast() {
+			if best = own.IP.String(); own.IP.To4() != nil {
+				return best
+			}
+		}
+	}
+	return best
 }
 
 // URL is the join URL of the hub. It holds the token.
-func (s *Server) URL() string { return s.join.String() }
+func (s *Server) URL() string {
+	join := s.join
+	join.Address = cmp.Or(s.cfg.Public, join.Address)
+	return join.String()
+}
+
+// OwnURL is the join URL for this machine, whatever address others use.
+func (s *Server) OwnURL() string {
+	join := s.join
+	if ip := net.ParseIP(s.options.Host); s.options.Host == "" || ip != nil && ip.IsUnspecified() {
+		join.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.options.Port))
+	}
+	return join.String()
+}
 
 // Close ends the hub; its streams stay on disk.
 func (s *Server) Close() {
+	close(s.ended)
+	s.mending.Wait()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
+	_ = s.lock.Close()
 }
 
 func isLoopback(host string) bool {
@@ -113,91 +206,4 @@ func isLoopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// hubKeys are what a hub keeps to itself, in a file that only its user can read.
-type hubKeys struct {
-	Seed string `json:"seed"`
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
-
-	public string
-}
-
-// hubSecrets reads the keys of a hub, or makes them.
-func hubSecrets(dir string) (*hubKeys, error) {
-	name := filepath.Join(dir, "keys.json")
-	content, err := os.ReadFile(name)
-	keys := &hubKeys{}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if keys, err = newHubKeys(); err != nil {
-			return nil, err
-		}
-		if content, err = json.Marshal(keys); err == nil {
-			err = os.WriteFile(name, content, 0o600)
-		}
-	case err == nil:
-		err = json.Unmarshal(content, keys)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("keys of the hub in %s: %w", name, err)
-	}
-	pair, err := nkeys.FromSeed([]byte(keys.Seed))
-	if err == nil {
-		keys.public, err = pair.PublicKey()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("keys of the hub in %s: %w", name, err)
-	}
-	return keys, nil
-}
-
-func newHubKeys() (*hubKeys, error) {
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		return nil, err
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		return nil, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "fit fleet"},
-		NotBefore:    time.Now().Add(-48 * time.Hour), // clocks differ, and the fingerprint is what counts
-		NotAfter:     time.Now().AddDate(20, 0, 0),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return &hubKeys{
-		Seed: string(seed),
-		Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		Key:  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
-	}, nil
-}
-
-func (k *hubKeys) tls() (*tls.Config, string, error) {
-	pair, err := tls.X509KeyPair([]byte(k.Cert), []byte(k.Key))
-	if err != nil {
-		return nil, "", fmt.Errorf("certificate of the hub: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
-		certFingerprint(pair.Certificate[0]), nil
 }

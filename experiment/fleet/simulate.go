@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"container/heap"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ type Scenario struct {
 // Sample is what one attempt takes and costs.
 type Sample struct {
 	Duration time.Duration
-	USD      float64
+	USD      *float64 // nil is unknown, which is not zero
 }
 
 // Forecast is what the repeats of a scenario came to.
@@ -43,9 +44,10 @@ type Forecast struct {
 	Slots    int   `json:"slots"`
 	Repeats  int   `json:"repeats"`
 	Makespan Range `json:"makespanMs"`
-	Cost     Range `json:"costUsd"`
-	Attempts Range `json:"attempts"`
-	Missing  Range `json:"missingCells"` // without a verdict at the end
+	// Cost is nil where the cost of an attempt is unknown.
+	Cost     *Range `json:"costUsd"`
+	Attempts Range  `json:"attempts"`
+	Missing  Range  `json:"missingCells"` // without a verdict at the end
 	// SlotUse is the share of the slots' time that attempts use.
 	SlotUse Range    `json:"slotUse"`
 	Caps    []CapUse `json:"caps,omitempty"`
@@ -68,12 +70,9 @@ type CapUse struct {
 }
 
 // Simulate forecasts a scenario. The same scenario has the same forecast.
-func Simulate(s Scenario) (Forecast, error) {
-	switch {
-	case s.Workers < 1 || s.Slots < 1 || s.Repeats < 1 || s.Attempts < 1:
-		return Forecast{}, errors.New("a simulation needs workers, slots, attempts and repeats")
-	case s.FailRate < 0 || s.FailRate >= 1:
-		return Forecast{}, fmt.Errorf("fail rate %v: want a share from 0 to less than 1", s.FailRate)
+func Simulate(ctx context.Context, s Scenario) (Forecast, error) {
+	if err := s.check(); err != nil {
+		return Forecast{}, err
 	}
 	providers := map[string]string{}
 	for i := range s.Plan.Arms {
@@ -81,18 +80,23 @@ func Simulate(s Scenario) (Forecast, error) {
 	}
 	cells := s.Plan.Cells()
 	var makespan, cost, attempts, missing, use []float64
-	caps := map[string][]float64{}
-	slots := float64(s.Workers * s.Slots)
+	caps, bounds := map[string][]float64{}, map[string]float64{}
+	slots, unpriced := float64(s.Workers*s.Slots), false
 	for i := range s.Repeats {
 		r := newRehearsal(&s, providers, cells, rand.New(rand.NewPCG(s.Seed, uint64(i))))
-		r.play()
+		if err := r.play(ctx); err != nil {
+			return Forecast{}, err
+		}
 		makespan = append(makespan, float64(r.now.Milliseconds()))
-		cost = append(cost, r.usd)
+		cost, unpriced = append(cost, r.usd), unpriced || r.unpriced
 		attempts = append(attempts, float64(r.attempts))
 		missing = append(missing, float64(r.missing))
 		use = append(use, share(sum(r.busy), slots, r.now))
+		bounds[longestCells] += r.longest.Seconds()
+		bounds[slotsBound] += sum(r.busy).Seconds() / slots
 		for provider, limit := range s.Caps {
 			caps[provider] = append(caps[provider], share(r.busy[provider], float64(limit), r.now))
+			bounds["the cap of "+provider] += r.busy[provider].Seconds() / float64(limit)
 		}
 	}
 	f := Forecast{
@@ -101,32 +105,59 @@ func Simulate(s Scenario) (Forecast, error) {
 		Slots:    s.Slots,
 		Repeats:  s.Repeats,
 		Makespan: rangeOf(makespan),
-		Cost:     rangeOf(cost),
 		Attempts: rangeOf(attempts),
 		Missing:  rangeOf(missing),
 		SlotUse:  rangeOf(use),
 	}
+	if !unpriced {
+		known := rangeOf(cost)
+		f.Cost = &known
+	}
 	for _, provider := range slices.Sorted(maps.Keys(caps)) {
 		f.Caps = append(f.Caps, CapUse{Provider: provider, Cap: s.Caps[provider], Use: rangeOf(caps[provider])})
 	}
-	f.Bound = f.bound()
+	f.Bound = longestCells
+	for _, what := range slices.Sorted(maps.Keys(bounds)) {
+		if bounds[what] > bounds[f.Bound] {
+			f.Bound = what
+		}
+	}
 	return f, nil
 }
 
-// nearlyFull is the share of use from which on something is what everything waits for.
-const nearlyFull = 0.8
+// What bounds a makespan, besides caps: no fleet takes less than its longest attempt, nor less than
+// all attempts divided by the slots.
+const (
+	longestCells = "the longest cells"
+	slotsBound   = "slots"
+)
 
-func (f *Forecast) bound() string {
-	if len(f.Caps) > 0 {
-		most := slices.MaxFunc(f.Caps, func(a, b CapUse) int { return cmp.Compare(a.Use.Mean, b.Use.Mean) })
-		if most.Use.Mean >= nearlyFull && most.Use.Mean >= f.SlotUse.Mean {
-			return "the cap of " + most.Provider
-		}
+// The limits of a scenario keep a mistyped number from running for days.
+const (
+	maxSimulatedSlots = 10_000_000
+	maxSimulatedCells = 1_000_000
+	maxSimulatedTries = 1000
+	maxRepeats        = 100_000
+)
+
+func (s *Scenario) check() error {
+	switch {
+	case s.Workers < 1 || s.Slots < 1 || s.Repeats < 1 || s.Attempts < 1:
+		return errors.New("a simulation needs workers, slots, attempts and repeats")
+	case s.Workers > maxSimulatedSlots/s.Slots:
+		return fmt.Errorf("%d workers with %d slots: want at most %d slots in all", s.Workers, s.Slots,
+			maxSimulatedSlots)
+	case s.Repeats > maxRepeats || s.Attempts > maxSimulatedTries:
+		return fmt.Errorf("%d repeats, %d attempts: want at most %d and %d", s.Repeats, s.Attempts, maxRepeats,
+			maxSimulatedTries)
+	case !(s.FailRate >= 0 && s.FailRate < 1):
+		return fmt.Errorf("fail rate %v: want a share from 0 to less than 1", s.FailRate)
 	}
-	if f.SlotUse.Mean >= nearlyFull {
-		return "slots"
+	cells := max(1, len(s.Plan.Tasks)) * max(1, len(s.Plan.Arms))
+	if s.Plan.Runs > maxSimulatedCells/cells {
+		return fmt.Errorf("%d runs of %d tasks and arms: want at most %d cells", s.Plan.Runs, cells, maxSimulatedCells)
 	}
-	return "the longest cells"
+	return nil
 }
 
 // rehearsal is one repeat: everything that happens has a time, and nothing takes any.
@@ -141,8 +172,10 @@ type rehearsal struct {
 	turn      int
 
 	now      time.Duration
+	longest  time.Duration // of the attempts
 	busy     map[string]time.Duration
 	usd      float64
+	unpriced bool // an attempt has an unknown cost
 	attempts int
 	missing  int
 }
@@ -170,15 +203,18 @@ func newRehearsal(s *Scenario, providers map[string]string, cells []experiment.C
 	return r
 }
 
-// play begins attempts while there are slots and caps, and goes on to the next end of one.
-func (r *rehearsal) play() {
+// play begins attempts while there are slots and caps, and continues to the next end of one.
+func (r *rehearsal) play(ctx context.Context) error {
 	free := r.Workers * r.Slots
 	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		for free > 0 && r.begin() {
 			free--
 		}
 		if r.ends.Len() == 0 {
-			return
+			return nil
 		}
 		end := heap.Pop(&r.ends).(ending)
 		r.now = end.at
@@ -209,12 +245,18 @@ func (r *rehearsal) begin() bool {
 		next.attempts++
 		sample := r.Draw(next.cell, r.random)
 		failed := r.random.Float64() < r.FailRate
+		part := 1.0
 		if failed { // at any moment, and paid for until then
-			part := r.random.Float64()
-			sample.Duration, sample.USD = time.Duration(part*float64(sample.Duration)), part*sample.USD
+			part = r.random.Float64()
+			sample.Duration = time.Duration(part * float64(sample.Duration))
 		}
+		r.longest = max(r.longest, sample.Duration)
 		r.attempts++
-		r.usd += sample.USD
+		if sample.USD == nil {
+			r.unpriced = true
+		} else {
+			r.usd += part * *sample.USD
+		}
 		r.busy[provider] += sample.Duration
 		r.running[provider]++
 		heap.Push(&r.ends, ending{

@@ -19,6 +19,9 @@ type PoolStatus struct {
 	Needs    Needs    `json:"needs"`
 	Running  int      `json:"running"`
 	Waiting  int      `json:"waiting"`
+	// Left says that the experiment has no coordinator: the same command on its run directory goes
+	// on with it.
+	Left bool `json:"left,omitempty"`
 }
 
 // Status asks the hub what the fleet is doing.
@@ -35,6 +38,10 @@ func (h *Hub) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	coordinated, err := h.coordinated(ctx)
+	if err != nil {
+		return nil, err
+	}
 	status := &Status{Workers: workers, Caps: caps}
 	for i := range pools {
 		p := &pools[i]
@@ -45,6 +52,7 @@ func (h *Hub) Status(ctx context.Context) (*Status, error) {
 			Provider: p.Provider,
 			Arms:     p.Arms,
 			Needs:    p.Needs,
+			Left:     !coordinated[p.Run],
 		}
 		// a pool whose experiment is just ending has no consumer any more
 		if consumer, err := h.js.Consumer(ctx, p.stream(), consumerName); err == nil {

@@ -200,7 +200,7 @@ const (
 // errContent is returned for an object that is not what was announced.
 var errContent = errors.New("its content does not have the hash that was announced")
 
-// moving is a reader that tells a timer that it goes on.
+// moving is a reader that resets a timer with every read.
 type moving struct {
 	io.Reader
 	stall *time.Timer

@@ -32,7 +32,7 @@ func (e *Executor) watch(ctx context.Context) {
 	if err == nil {
 		defer func() { _ = events.Unsubscribe() }()
 	}
-	var lookAtWorkers, lookAtStreams, lookAtAll time.Time
+	var lookAtWorkers, lookAtStreams, lookAtAll, sayAgain time.Time
 	connects := e.cfg.Hub.nc.Stats().Reconnects
 	tick := time.NewTicker(capsEvery)
 	defer tick.Stop()
@@ -45,6 +45,10 @@ func (e *Executor) watch(ctx context.Context) {
 				e.count(workers)
 			}
 			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
+		}
+		if now.After(sayAgain) {
+			e.lives(ctx)
+			sayAgain = now.Add(heartbeat)
 		}
 		_ = e.share(ctx) // tried again
 		if again := e.cfg.Hub.nc.Stats().Reconnects; again != connects || e.publishFailed.Load() ||
@@ -64,6 +68,13 @@ func (e *Executor) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// lives says that the experiment has a coordinator.
+func (e *Executor) lives(ctx context.Context) {
+	if kv, err := e.cfg.Hub.bucket(ctx, workersBucket); err == nil {
+		_, _ = kv.Put(ctx, livesPrefix+e.run, []byte("{}")) // it is only shown
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
 // WorkerConfig is what a worker works with.
@@ -44,6 +42,9 @@ type WorkerConfig struct {
 	// Note tells people what happens.
 	Note func(text string)
 	Now  func() time.Time // nil is the system's clock
+	// Watched is called while attempts run: somebody must kill this process with its sandboxes
+	// unless it is called again within that time; 0: nothing runs. nil: nobody does.
+	Watched func(within time.Duration)
 }
 
 // Job is an experiment that a worker makes attempts of.
@@ -51,6 +52,7 @@ type Job struct {
 	Prepared *experiment.Prepared
 	Sink     experiment.Sink // takes the files of attempts
 	Faults   []byte          // the plan of faults; empty: none
+	Pull     bool            // get images that are not on this machine
 	Dir      string          // no other job of this machine has it
 }
 
@@ -79,6 +81,7 @@ type worker struct {
 	running map[string]*leased // by run and name of the attempt
 	pulling bool               // an attempt may be under way to us
 	busy    int                // attempts that were pulled and are not over
+	unsent  map[*leased]error  // whose results the hub cannot store, and why
 	trouble string
 	drained bool
 }
@@ -118,6 +121,9 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Watched == nil {
+		cfg.Watched = func(time.Duration) {}
+	}
 	if cfg.FreeSpace == nil {
 		cfg.FreeSpace = func() error { return nil }
 	}
@@ -132,6 +138,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 		slots:   make(chan struct{}, cfg.Slots),
 		pools:   map[string]*workPool{},
 		running: map[string]*leased{},
+		unsent:  map[*leased]error{},
 		about: Worker{
 			Protocol:  Protocol,
 			Host:      host,
@@ -157,109 +164,14 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	return w, unlock, err
 }
 
-// workerName is a name as keys may hold it.
-func workerName(name, host string) string {
-	if name == "" {
-		name = host
-	}
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, name)
-}
-
-// errTaken is returned for a name that another worker has.
-var errTaken = errors.New("another worker has this name")
-
-// takeName finds a name for the worker and locks the directory of that name. A name that somebody
-// gave must be free; the host's gets a number where another worker has it.
-func (w *worker) takeName(ctx context.Context, name string, given bool) (func(), error) {
-	for i := 1; i <= 1000; i++ {
-		w.about.Name = name
-		if i > 1 {
-			w.about.Name = fmt.Sprintf("%s-%d", name, i)
-		}
-		file, err := w.lockName(ctx)
-		switch {
-		case err == nil:
-			return func() { _ = file.Close() }, nil
-		case !errors.Is(err, errTaken):
-			return nil, err
-		case given:
-			return nil, fmt.Errorf("another worker of the fleet is called %s; give another --name", name)
-		}
-	}
-	return nil, errors.New("the fleet has a thousand workers of this host's name; give a --name")
-}
-
-// lockName takes the name that the worker has now, if it is free on this machine and in the fleet.
-func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
-	w.dir = filepath.Join(w.cfg.Dir, "workers", w.about.Name)
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the worker's directory: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(w.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = file.Close()
-		}
-	}()
-	if err := jsonlines.Lock(file); errors.Is(err, jsonlines.ErrLocked) {
-		return nil, errTaken
-	} else if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, 64))
-	if err != nil {
-		return nil, err
-	}
-	if w.about.ID = string(content); !isNonce(w.about.ID) {
-		w.about.ID = newNonce()
-		if _, err := file.WriteAt([]byte(w.about.ID), 0); err != nil {
-			return nil, fmt.Errorf("keep the worker's id: %w", err)
-		}
-	}
-	if err := w.checkName(ctx); err != nil {
-		return nil, err
-	}
-	// what an earlier process left belongs to attempts that are over
-	if err := local.RemoveAll(filepath.Join(w.dir, "attempts")); err != nil {
-		return nil, err
-	}
-	return file, os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)
-}
-
-// checkName makes sure that no worker of another directory or machine has the name. What an earlier
-// process of this directory announced is no hindrance.
-func (w *worker) checkName(ctx context.Context) error {
-	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
-	if err != nil {
-		return err
-	}
-	entry, err := kv.Get(ctx, w.about.Name)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var other Worker
-	if json.Unmarshal(entry.Value(), &other) == nil && other.ID != w.about.ID {
-		return errTaken
-	}
-	return nil
-}
-
 // announce puts what the worker is and does where others see it.
 func (w *worker) announce(ctx context.Context) error {
 	w.mu.Lock()
 	about := w.about
 	about.Busy, about.Trouble, about.Draining = w.busy, w.trouble, w.drained
+	for _, err := range w.unsent {
+		about.Trouble = fmt.Sprintf("the hub cannot store its results: %v", err)
+	}
 	for _, l := range w.running {
 		about.Running = append(about.Running, Running{
 			Run:     l.work.Run,
@@ -291,11 +203,12 @@ func (w *worker) heartbeats(ctx context.Context) {
 			trouble = err.Error()
 		}
 		w.mu.Lock()
-		if trouble != w.trouble && trouble != "" {
-			w.cfg.Note("no further attempts for now: " + trouble)
-		}
+		before := w.trouble
 		w.trouble = trouble
 		w.mu.Unlock()
+		if trouble != before && trouble != "" {
+			w.cfg.Note("no further attempts for now: " + trouble)
+		}
 		if err := w.announce(ctx); errors.Is(err, jetstream.ErrBucketNotFound) ||
 			errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
 			_ = w.cfg.Hub.ensure(ctx) // tried again
@@ -320,113 +233,4 @@ func (w *worker) leave() error {
 		_ = kv.Delete(ctx, w.about.Name) // it is forgotten soon anyway
 	}
 	return nil
-}
-
-// setPools takes in the pools that there are now.
-func (w *worker) setPools(ctx context.Context, infos []poolInfo) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := map[string]bool{}
-	for _, info := range infos {
-		if info.Protocol != Protocol || w.about.Lacks(info.Needs) != "" {
-			continue
-		}
-		now[info.key()] = true
-		known := w.pools[info.key()]
-		if known != nil && known.info.Spec != info.Spec {
-			known.retire()
-			known = nil
-		}
-		if known == nil {
-			known = newWorkPool(ctx, w, info)
-			w.pools[info.key()] = known
-		}
-		known.info.Hold = info.Hold
-	}
-	for key, p := range w.pools {
-		if !now[key] {
-			p.retire()
-			delete(w.pools, key)
-		}
-	}
-}
-
-// ready returns the pools that attempts can be pulled from now.
-func (w *worker) ready() []*workPool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.drained || w.trouble != "" {
-		return nil
-	}
-	var list []*workPool
-	for _, p := range w.pools {
-		if !p.info.Hold && time.Now().After(p.notBefore) {
-			list = append(list, p)
-		}
-	}
-	slices.SortFunc(list, func(a, b *workPool) int { return strings.Compare(a.info.key(), b.info.key()) })
-	return list
-}
-
-// How long a worker waits for an attempt: of its only pool, or of one of several.
-const (
-	waitAlone = 2 * time.Second
-	waitTurns = 200 * time.Millisecond
-	waitIdle  = 100 * time.Millisecond
-)
-
-// pull takes attempts while there are free slots.
-func (w *worker) pull(ctx context.Context) {
-	for turn := 0; ctx.Err() == nil; turn++ {
-		select {
-		case w.slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		p, message := w.next(ctx, turn)
-		if message == nil {
-			<-w.slots
-			continue
-		}
-		w.count(1)
-		w.tasks.Go(func() {
-			defer func() { w.count(-1); <-w.slots }()
-			p.attempt(ctx, message)
-		})
-	}
-}
-
-// count notes that an attempt was pulled, or is over.
-func (w *worker) count(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.busy += n
-	w.pulling = false
-}
-
-// next waits for an attempt. Pools get their turns; nobody waits long for an empty one while others
-// may have something.
-func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) {
-	list := w.ready()
-	w.mu.Lock()
-	w.pulling = len(list) > 0
-	w.mu.Unlock()
-	if len(list) == 0 {
-		pause(ctx)
-		return nil, nil
-	}
-	if len(list) > 1 {
-		for i := range list {
-			p := list[(turn+i)%len(list)]
-			if message := p.fetch(ctx, 0); message != nil {
-				return p, message
-			}
-		}
-	}
-	wait := waitAlone
-	if len(list) > 1 {
-		wait = waitTurns
-	}
-	p := list[turn%len(list)]
-	return p, p.fetch(ctx, wait)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -147,7 +148,7 @@ func (e ending) cause() error {
 
 // agentEnded separates missing data from an agent that did badly. An agent whose model never
 // completed a turn has not been measured, whatever the reason: nothing of it was in the agent's
-// hands.
+// hands. What it makes of trouble that was made on purpose is measured.
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	var noModel *agent.AuthError
 	empty := a.outOfMoney()
@@ -156,7 +157,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	}
 	said := end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider
 	seen, troubled := a.seenByGateway()
-	if said && seen && !troubled && end.turns > 0 {
+	if said && seen && !troubled && a.couldForge(end) {
 		said, end.reason = false, session.OutcomeError
 		end.err = fmt.Errorf("the agent reported an error of the model's service that the gateway has not seen: %w",
 			end.cause())
@@ -183,9 +184,15 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorAuth, end.cause())
 	case end.reason == session.OutcomeProvider:
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
+	case end.reason == session.OutcomeError && troubled && a.prepared.Faults == "":
+		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case errors.Is(end.err, sandbox.ErrBroken):
 		a.fail(ctx, ledger.ErrorSandbox, end.err)
-	case end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork):
+	case end.reason == session.OutcomeTimeout && end.turns > 0 && a.unanswered() > 0 && a.prepared.Faults == "":
+		a.record.Unverified = 1 // an agent can ask for something that takes long
+		a.fail(ctx, ledger.ErrorProvider, fmt.Errorf("the model's service did not answer the last call within %s: %w",
+			a.unanswered().Round(time.Millisecond), end.cause()))
+	case (end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork)) && !a.spoiled():
 		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:
 		if end.reason != session.OutcomeSuccess && a.record.AgentError == nil {
@@ -220,6 +227,28 @@ func (a *attempt) seenByGateway() (seen, troubled bool) {
 	return seen, troubled
 }
 
+// unanswered is how long the last call of an agent waited for its model without an
+// answer; zero unless it was more than half of the agent's time.
+func (a *attempt) unanswered() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var longest time.Duration
+	for _, seat := range a.seats {
+		longest = max(longest, seat.Unanswered())
+	}
+	if longest <= a.agentTimeout(a.task.Settings.Timeouts.Agent)/2 {
+		return 0
+	}
+	return longest
+}
+
+// spoiled reports whether a call of the attempt's agents was made to fail on purpose.
+func (a *attempt) spoiled() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.seats, (*gateway.Seat).Spoiled)
+}
+
 // agentConfig returns the settings of the agent: its workspace, and what the arm says.
 func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.SystemPromptInjection, error) {
 	place := a.space.Agent()
@@ -228,6 +257,7 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
+	cfg.MCPServers = toolServers(a.task)
 	var injections []session.SystemPromptInjection
 	if a.arm.Profile != "" {
 		found, err := profile.Load(filepath.Join(place.Dir, ".claude", "agents"), a.arm.Profile)
@@ -287,6 +317,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Doors:     a.doors(),
 		Limits:    place.Limits,
 		Gateway:   a.throughGateway(),
+		Account:   a.account,
 	}
 	if known {
 		cfg.Installation = &installation

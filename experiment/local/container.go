@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -36,6 +37,44 @@ func (p *preparation) checkImages(ctx context.Context) error {
 	for i := range p.Family.Tasks {
 		if err := p.machine.engines().Check(ctx, p.Isolation, &p.Family.Tasks[i]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// toolServers are those that a task gives its agent.
+func toolServers(t *task.Task) []agent.MCPServer {
+	if t.Settings.Environment == nil {
+		return nil
+	}
+	var servers []agent.MCPServer
+	for _, server := range t.Settings.Environment.Servers {
+		servers = append(servers, agent.MCPServer{
+			Name:    server.Name,
+			URL:     server.URL,
+			Command: server.Command,
+			Args:    server.Args,
+		})
+	}
+	return servers
+}
+
+// checkServers refuses agents that cannot have the tools that a task gives them.
+func (p *preparation) checkServers(context.Context) error {
+	for i := range p.Family.Tasks {
+		t := &p.Family.Tasks[i]
+		for _, arm := range p.Arms {
+			if len(toolServers(t)) == 0 {
+				continue
+			}
+			chosen, err := p.machine.Registry.Get(arm.Agent)
+			if err != nil {
+				return err
+			}
+			if chosen.Info().Capabilities.MCP == agent.Unsupported {
+				return fmt.Errorf("task %s gives its agent tool servers, which %s of arm %s cannot use; leave one of "+
+					"them out", t.ID, arm.Agent, arm.Name)
+			}
 		}
 	}
 	return nil

@@ -66,6 +66,7 @@ func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) a
 		Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
 			member := as
 			member.Name, member.Upstreams, member.OnCall = cfg.Name, upstreams, cfg.Called
+			member.Account = cfg.Account
 			if record != nil && record() != nil {
 				if err := record().Enter(&member, cfg.OwnDirs()); err != nil {
 					return nil, err
@@ -166,11 +167,10 @@ func (e *Executor) findReplays() error {
 	return nil
 }
 
-// throughGateway is the way of the agents of the attempt to their models. They share one account,
-// which is bounded by what a cell may spend. They alone meet faults: neither a probe nor a judge is
-// what is measured.
+// throughGateway is the way of the agents of the attempt to their models. They alone meet faults:
+// neither a probe nor a judge is what is measured.
 func (a *attempt) throughGateway() agent.Gateway {
-	member := gateway.Member{Cell: a.cell.Name(), Account: a.account}
+	member := gateway.Member{Cell: a.cell.Name()}
 	if a.number > 0 {
 		member.FaultKey = fmt.Sprintf("%s/%d", a.cell.TaskID, a.cell.RunIndex)
 	}
@@ -196,7 +196,7 @@ func (a *attempt) outOfMoney() *gateway.BudgetError {
 	defer a.mu.Unlock()
 	for _, seat := range a.seats {
 		var empty *gateway.BudgetError
-		if errors.As(seat.Limit(), &empty) && empty.Account != a.account {
+		if errors.As(seat.Limit(), &empty) && empty.Account.Above(a.account) {
 			return empty
 		}
 	}

@@ -254,9 +254,9 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 		ModelURL: modelURL(&a.prepared.Setup, a.cell.ForVote(room.vote).ModelURL(settings.ModelURL)),
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
-		Gateway: a.gatewayOf(gateway.Member{Cell: a.cell.Name(), Account: a.accounts[a.arm.Name]},
-			func() *gateway.Record { return room.calls }),
-		Limits: sandbox.DefaultLimits(a.space.Isolation),
+		Gateway:  a.gatewayOf(gateway.Member{Cell: a.cell.Name()}, func() *gateway.Record { return room.calls }),
+		Account:  a.accounts[a.arm.Name],
+		Limits:   sandbox.DefaultLimits(a.space.Isolation),
 		Isolation: a.space.Conceal(sandbox.Isolation{
 			Kind:     a.space.Isolation,
 			ReadOnly: readable,

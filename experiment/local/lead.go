@@ -48,6 +48,8 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Tools:    a.arm.AllowedTools,
 			MaxTurns: a.arm.MaxTurns,
 			Amend:    a.arm.Prompt,
+			// the task's own servers are for whoever works on it
+			MCPServers: toolServers(a.task),
 		},
 		// What the lead may look at, it may not change: the work is the agent's.
 		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,

@@ -35,7 +35,7 @@ func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*ex
 		machine:  machine,
 	}
 	for _, step := range []func(context.Context) error{
-		p.chooseTasks, p.chooseAgents, p.checkSteps, p.checkImages, p.checkNetworks, p.sealArms,
+		p.chooseTasks, p.chooseAgents, p.checkSteps, p.checkServers, p.checkImages, p.checkNetworks, p.sealArms,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

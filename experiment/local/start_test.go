@@ -1,11 +1,13 @@
 package local
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +18,9 @@ import (
 	"github.com/fit-eval/fit/agent/claudecode"
 	"github.com/fit-eval/fit/agent/codex"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/model/scripted"
 )
 
 // answering serves a model that gives every request the same answer.
@@ -181,6 +185,69 @@ func TestAnAgentThatNeverStartedIsMissingData(t *testing.T) {
 			}
 			if outcome.Status != experiment.Incomplete {
 				t.Errorf("the experiment is %s", outcome.Status)
+			}
+		})
+	}
+}
+
+// TestAServiceThatFailsInMidRunGivesNoVerdict: the first call is answered, and from then on none
+// is. What the agent made of it until then is not what it can do.
+func TestAServiceThatFailsInMidRunGivesNoVerdict(t *testing.T) {
+	for name, test := range map[string]struct {
+		status     int // zero never answers
+		body       string
+		unverified int
+	}{
+		"a proxy wants a password": {http.StatusProxyAuthRequired, `{"error":{"message":"log in"}}`, 0},
+		"a reply of nothing": {
+			http.StatusOK,
+			`{"id":"m","type":"message","role":"assistant","content":[],"stop_reason":"end_turn","usage":{}}`, 0,
+		},
+		"no answer": {0, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers, err := scripted.Parse([]byte(`{"turns":[{"calls":[{"bash":"true"}]},{"text":"done"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := scripted.NewServer(map[string]*scripted.Script{"": answers}, scripted.Options{})
+			var asked atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case asked.Add(1) == 1:
+					model.ServeHTTP(w, r)
+				case test.status == 0:
+					_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice who leaves
+					<-r.Context().Done()
+				default:
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(test.status)
+					_, _ = io.WriteString(w, test.body) // the client may have gone
+				}
+			}))
+			t.Cleanup(server.Close)
+			limits := []time.Duration{0}
+			if test.status == 0 {
+				limits = testenv.Limits()
+			}
+			var r ledger.Record
+			for _, limit := range limits { // until the agent asks a second time within it
+				asked.Store(0)
+				tr := preparedOn(t, installed(t), oneTask(t, nil), experiment.Setup{
+					AgentTimeout: limit,
+					Arms: []experiment.Arm{{
+						Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: server.URL,
+					}},
+				})
+				_, _, records := execute(t, tr, 1)
+				if r = records[0]; asked.Load() > 1 {
+					break
+				}
+			}
+			if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorProvider || r.Turns == 0 ||
+				r.Unverified != test.unverified {
+				t.Errorf("%s %s after %d turns, unverified %d: %s", r.Verdict, r.ErrorClass, r.Turns, r.Unverified,
+					r.ErrorMessage)
 			}
 		})
 	}

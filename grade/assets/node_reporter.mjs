@@ -6,21 +6,24 @@
 // that reports is captured now, what decides about tests can no longer be replaced, and each export
 // works once: node takes the reporter, and node_main.mjs the rest, before the agent's code is loaded.
 import assert from 'node:assert';
-import asyncHooks, { AsyncResource } from 'node:async_hooks';
+import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
-import inspector from 'node:inspector';
 import Module from 'node:module';
 import stream from 'node:stream';
 import test, { after } from 'node:test';
-import v8 from 'node:v8';
+import guard from './guard.cjs';
 
 const { defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf, preventExtensions } = Object;
-const { ownKeys } = Reflect;
+const { apply, ownKeys } = Reflect;
 const { stringify } = JSON;
 const { writeSync } = fs;
+const { deny } = guard;
 const slice = Function.prototype.call.bind(String.prototype.slice);
 const text = String;
+
+// What the agent's code starts with node's own options begins without us.
+process.execArgv = [];
 
 const given = JSON.parse(fs.readFileSync(0, 'utf8'));
 const names = { __proto__: null };
@@ -80,29 +83,56 @@ function report(status, name, own, file, suite, error) {
   say(record);
 }
 
-async function* follow(source) {
-  const parents = { __proto__: null };
-  for await (const event of source) {
-    const data = event.data;
-    const type = event.type;
-    if (type === 'test:start') {
-      parents[data.nesting] = text(data.name);
-    } else if (type === 'test:pass' || type === 'test:fail') {
-      let name = '';
-      for (let i = 0; i < data.nesting; i++) name += parents[i] + ' > ';
-      const own = text(data.name);
-      name += own;
-      const details = data.details;
-      const suite = details !== undefined && details !== null && details.type === 'suite';
-      let status = type === 'test:pass' ? 'pass' : 'fail';
-      if (data.skip !== undefined && data.skip !== false) status = 'skip';
-      if (data.todo !== undefined && data.todo !== false) status = 'todo';
-      if (suite && status === 'pass') continue;
-      const cause = details && details.error && (details.error.cause ?? details.error);
-      report(status, name, own, data.file, suite, cause && (cause.message ?? cause));
-    }
+const parents = { __proto__: null };
+
+function follow({ type, data }) {
+  if (type === 'test:start') {
+    parents[data.nesting] = text(data.name);
+  } else if (type === 'test:pass' || type === 'test:fail') {
+    let name = '';
+    for (let i = 0; i < data.nesting; i++) name += parents[i] + ' > ';
+    const own = text(data.name);
+    name += own;
+    const details = data.details;
+    const suite = details !== undefined && details !== null && details.type === 'suite';
+    let status = type === 'test:pass' ? 'pass' : 'fail';
+    if (data.skip !== undefined && data.skip !== false) status = 'skip';
+    if (data.todo !== undefined && data.todo !== false) status = 'todo';
+    if (suite && status === 'pass') return;
+    const cause = details && details.error && (details.error.cause ?? details.error);
+    report(status, name, own, data.file, suite, cause && (cause.message ?? cause));
   }
-  say({ __proto__: null, status: 'done', pad: done });
+}
+
+const finish = () => say({ __proto__: null, status: 'done', pad: done });
+
+// Node puts events into a stream, whose parts the agent's code can reach or replace: its list, the
+// function that runs things later, whatever it inherits. So events are taken at the entrance, from
+// the moment that node connects the stream, and nothing but the end goes through it.
+let taking = false;
+const { on, push } = stream.Readable.prototype;
+stream.Readable.prototype.on = function (...args) {
+  if (!taking && typeof this.plan === 'function' && typeof this.fail === 'function') {
+    taking = true;
+    defineProperty(this, 'push', { value: take });
+  }
+  return apply(on, this, args);
+};
+
+function take(event) {
+  if (event !== null) {
+    follow(event);
+    return true;
+  }
+  finish();
+  return apply(push, this, [null]);
+}
+
+// Follows what comes out of the stream, where a version of node did not let us in at its entrance.
+async function* followAll(source) {
+  begin();
+  for await (const event of source) follow(event);
+  if (!taking) finish();
 }
 
 let begin;
@@ -118,8 +148,7 @@ export const taken = new Promise((resolve) => {
 export default (source) => {
   if (following) deny();
   following = true;
-  begin();
-  return follow(source);
+  return followAll(source);
 };
 
 // Returns the function that says that the test file was loaded to its end.
@@ -127,10 +156,6 @@ export function announcer() {
   if (announced) deny();
   announced = true;
   return () => say({ __proto__: null, status: 'loaded', pad: loaded });
-}
-
-function deny() {
-  throw new Error('not available while hidden tests run');
 }
 
 // Keeps a function of an object as it is. Objects that inherit it may still have one of their own.
@@ -151,14 +176,6 @@ function keep(object, key) {
   });
 }
 
-function forbid(object, keys) {
-  for (const key of keys) {
-    const was = object && getOwnPropertyDescriptor(object, key);
-    if (was === undefined || !was.configurable) continue;
-    defineProperty(object, key, { value: deny, configurable: false, enumerable: was.enumerable, writable: false });
-  }
-}
-
 for (const key of ownKeys(test)) keep(test, key);
 freeze(assert);
 freeze(assert.strict);
@@ -171,8 +188,6 @@ for (const key of ['_load', 'syncBuiltinESMExports']) keep(Module, key);
 // it pass: as the resource of a hook, as "this" of an inherited method or of an accessor that was
 // added to what it inherits from, as an element for which arrays were given an accessor, or by
 // settling the promises that node waits for.
-forbid(asyncHooks, ['createHook', 'executionAsyncResource']);
-forbid(v8, ['promiseHooks']);
 const asyncGenerator = getPrototypeOf(getPrototypeOf((async function* () {})()));
 const generator = getPrototypeOf(getPrototypeOf((function* () {})()));
 const arrayIterator = getPrototypeOf([][Symbol.iterator]());
@@ -182,10 +197,6 @@ for (const object of inherited) for (const key of ownKeys(object)) if (key !== '
 defineProperty(Promise.prototype, 'constructor', { configurable: false, writable: false });
 for (const object of [...inherited, Object.prototype, Array.prototype]) preventExtensions(object);
 keep(Module.prototype, 'require');
-forbid(Module, ['register', 'registerHooks']);
-forbid(process, ['binding', '_linkedBinding', '_debugProcess', '_startProfilerIdleNotifier']);
-forbid(inspector, ['open', 'Session']);
-forbid(v8, ['getHeapSnapshot', 'writeHeapSnapshot', 'setFlagsFromString', 'queryObjects', 'setHeapSnapshotNearHeapLimit']);
 Module.syncBuiltinESMExports();
 
 // Asks for the reporter now, before anybody else could.

@@ -42,7 +42,7 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 	}
 }
 
-// reportProgress tells the client again and again that a call is still going on, until the returned
+// reportProgress tells the client again and again that a call is still running, until the returned
 // function is called.
 func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval time.Duration) (stop func()) {
 	token := request.Params.GetProgressToken()

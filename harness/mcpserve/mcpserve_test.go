@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -423,18 +422,14 @@ func TestTokensAreKnownBeforehand(t *testing.T) {
 	}
 }
 
+// Nobody takes a turn here, so that an Ask which waited for its answer would never return.
 func TestAskReturnsWhileEverybodyIsBusy(t *testing.T) {
 	connector := serve(t, harness.DispatcherConfig{Mode: harness.ModeFacilitate, Participants: two()},
 		mcpserve.Config{})
 	lead := dial(t, connector, "facilitator", nil)
-	var took []time.Duration
-	for range 21 {
-		began := time.Now()
-		call(t, lead, "Ask", map[string]any{"question": "?"})
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	if median := took[len(took)/2]; median > 50*time.Millisecond {
-		t.Errorf("an Ask takes %s", median)
+	for range 3 {
+		if text, isError := call(t, lead, "Ask", map[string]any{"question": "?"}); isError {
+			t.Errorf("Ask: %s", text)
+		}
 	}
 }

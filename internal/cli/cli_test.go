@@ -52,7 +52,6 @@ func scripts() testscript.Params {
 			"model":   cmdModel,
 			"noproc":  cmdNoProcess,
 			"waitfor": cmdWaitFor,
-			"sigterm": cmdSigterm,
 			"sighup":  cmdSighup,
 			"within":  cmdWithin,
 			"exitsas": cmdExitsAs,
@@ -93,7 +92,7 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: noproc text")
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		left := processesWith(args[0])
 		if len(left) == 0 {
@@ -106,14 +105,11 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdSigterm sends SIGTERM to the processes whose command line holds a text.
-func cmdSigterm(ts *testscript.TestScript, _ bool, args []string) { send(ts, syscall.SIGTERM, args) }
-
-// cmdSighup sends SIGHUP likewise, as a closing terminal does. Under nohup, where nobody would
-// listen, it sends SIGTERM.
+// cmdSighup sends SIGHUP, as a closing terminal does, to the processes whose command line holds a
+// text. Under nohup, where nobody would listen, it sends SIGINT.
 func cmdSighup(ts *testscript.TestScript, _ bool, args []string) {
 	if signal.Ignored(syscall.SIGHUP) {
-		send(ts, syscall.SIGTERM, args)
+		send(ts, syscall.SIGINT, args)
 		return
 	}
 	send(ts, syscall.SIGHUP, args)
@@ -121,7 +117,7 @@ func cmdSighup(ts *testscript.TestScript, _ bool, args []string) {
 
 func send(ts *testscript.TestScript, sig syscall.Signal, args []string) {
 	if len(args) != 1 {
-		ts.Fatalf("usage: sigterm text, sighup text")
+		ts.Fatalf("usage: sighup text")
 	}
 	for _, process := range processesWith(args[0]) {
 		pid, _, _ := strings.Cut(process, " ")
@@ -136,7 +132,7 @@ func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: waitfor file text")
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		content, err := os.ReadFile(ts.MkAbs(args[0]))
 		if err == nil && strings.Contains(string(content), args[1]) {
 			return

@@ -83,6 +83,14 @@ func scriptOf(page string) (script string, commands int) {
 			commands++
 			fmt.Fprintf(&files, "-- block%d.sh --\n%s", commands, body)
 			fmt.Fprintf(&steps, "exec sh -eu block%d.sh\n", commands)
+		case language == "console": // it takes what a test has not got; the command and its flags must exist
+			for i, line := range strings.Split(strings.TrimSpace(body), "\n") {
+				if strings.HasPrefix(line, "fit") {
+					name := fmt.Sprintf("shown%d-%d.sh", files.Len(), i)
+					fmt.Fprintf(&files, "-- %s --\n%s --help\n", name, strings.TrimSuffix(line, " &"))
+					fmt.Fprintf(&steps, "exec sh -eu %s\n", name)
+				}
+			}
 		case language == "text":
 			for line := range strings.SplitSeq(strings.TrimSpace(body), "\n") {
 				fmt.Fprintf(&steps, "stdout '%s'\n", strings.ReplaceAll(regexp.QuoteMeta(line), "'", "''"))
@@ -128,7 +136,7 @@ func TestCommandsOfTheTasksGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	script, commands := scriptOf(string(page))
-	if commands != 10 {
+	if commands != 11 {
 		t.Fatalf("the page has %d blocks of commands", commands)
 	}
 	runScript(t, script)

@@ -32,6 +32,31 @@ func TestHelp(t *testing.T) {
 	visit(newRoot(&console.Console{}, catalog.Default()))
 }
 
+// Descriptions and flags of every command fit into the columns of a terminal; examples and lists
+// are lines that people copy.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	root := newRoot(&console.Console{}, catalog.Default())
+	var visit func(*cobra.Command)
+	visit = func(command *cobra.Command) {
+		for line := range strings.Lines(command.Long + "\n" + flagsOf(command)) {
+			columns := len([]rune(strings.TrimRight(line, "\n")))
+			if columns > 100 && !strings.HasPrefix(line, "  fit") {
+				t.Errorf("%s: a line of its help takes %d columns: %s", command.CommandPath(), columns, line)
+			}
+		}
+		for _, child := range command.Commands() {
+			visit(child)
+		}
+	}
+	visit(root)
+}
+
+// flagsOf is what the help of a command says about its flags.
+func flagsOf(command *cobra.Command) string {
+	_, flags, _ := strings.Cut(command.UsageString(), "\nFlags:\n")
+	return flags
+}
+
 var verbs = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`Align Ask Check Compare Continue Convert Correct Count Create Cut Download Export

@@ -192,6 +192,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	makeMistakesUsageErrors(root)
+	fitTerminal(root, min(con.Columns(), widestHelp))
 	return root
 }
 
@@ -207,45 +208,6 @@ func newVersion(con *console.Console) *cobra.Command {
 			return err
 		},
 	}
-}
-
-// newHelp is "fit help COMMAND", which unlike cobra's own knows what it does not know.
-func newHelp(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Example: "  fit help harness run",
-		Short:   "Show help about a command",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			command, rest, err := root.Find(args)
-			switch {
-			case err != nil:
-				return console.Exit(console.ExitUsage, err)
-			case len(rest) > 0 && command.HasSubCommands():
-				return console.UnknownCommand(command, rest[0])
-			}
-			command.InitDefaultHelpFlag() // so that it is listed, as it is by --help
-			return command.Help()
-		},
-	}
-}
-
-// refuseHelpOnNothing keeps --help after an unknown command from showing the help of the group
-// above and calling that success. What was refused is found under the pointer after the run,
-// because cobra's help functions return nothing.
-func refuseHelpOnNothing(root *cobra.Command) *error {
-	var refused error
-	for _, command := range append(root.Commands(), root) { // the root last, because the others fall back on its help
-		help := command.HelpFunc()
-		command.SetHelpFunc(func(asked *cobra.Command, args []string) {
-			if given := asked.Flags().Args(); asked.HasSubCommands() && len(given) > 0 {
-				refused = console.UnknownCommand(asked, given[0])
-				return
-			}
-			help(asked, args)
-		})
-	}
-	return &refused
 }
 
 // makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in

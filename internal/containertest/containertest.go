@@ -7,12 +7,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,17 +114,99 @@ func Image(t testing.TB) string {
 	return name
 }
 
+// pythonTrees are the parts of the machine's Python that a suite of pytest needs.
+var pythonTrees = []string{
+	"/usr/lib/python3.*/*", "/usr/lib/python3/dist-packages/*pytest*",
+	"/usr/lib/python3/dist-packages/pluggy*", "/usr/lib/python3/dist-packages/iniconfig*",
+	"/usr/lib/python3/dist-packages/packaging*", "/usr/lib/python3/dist-packages/attr*",
+	"/usr/lib/python3/dist-packages/py", "/usr/lib/python3/dist-packages/py.py",
+	"/usr/lib/*-linux-gnu/libexpat.so*", "/lib/*-linux-gnu/libz.so*",
+}
+
+// pythonRest is what it does not need, and is large.
+var pythonRest = regexp.MustCompile(`/(config-.*|test|idlelib|lib2to3|pydoc_data|ensurepip|distutils|__pycache__)$`)
+
+// Python returns the name of an image over the small one that has the machine's Python with pytest.
+func Python(t testing.TB) string {
+	t.Helper()
+	testenv.NeedTool(t, "/usr/bin/python3")
+	base, dir := Image(t), t.TempDir()
+	real, err := filepath.EvalSymlinks("/usr/bin/python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := []string{"cp", "--archive", "--parents", "/usr/bin/python3", real}
+	for _, pattern := range pythonTrees {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, slices.DeleteFunc(found, pythonRest.MatchString)...)
+	}
+	text := "FROM " + base + "\nCOPY files /\nENV PATH=/bin:/usr/bin\n"
+	name := strings.TrimSuffix(base, ":1") + "-python:1"
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "files"), 0o755),
+		os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, argv := range [][]string{
+		append(copies, filepath.Join(dir, "files")),
+		{made.engine, "build", "--quiet", "--pull=never", "--label", "dev.fit.build=test", "--tag", name, dir},
+	} {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = "/" // where cp looks for the parents
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", argv[0], err, out)
+		}
+	}
+	return name
+}
+
+// Left lists the containers of the small image that are there.
+func Left() (string, error) {
+	made.Lock()
+	defer made.Unlock()
+	if made.image == "" {
+		return "", nil
+	}
+	out, err := exec.Command(made.engine, "ps", "--all", "--filter", "ancestor="+made.image,
+		"--format", "{{.Names}}").Output()
+	return string(out), err
+}
+
 // Remove takes away what the tests of a package have made. Their TestMain calls it at the end.
 func Remove() {
 	made.Lock()
 	defer made.Unlock()
 	if made.image != "" {
-		_ = exec.Command(made.engine, "rmi", "--force", made.image).Run()
+		_ = exec.Command(made.engine, append([]string{"rmi", "--force", made.image}, built()...)...).Run()
 	}
 	if made.dir != "" {
 		_ = os.RemoveAll(made.dir)
 	}
 	made.image, made.dir = "", ""
+}
+
+// built are the images that fit has built on the small image, and on no other.
+func built() []string {
+	const format = "{{.Id}} {{index .RootFS.Layers 0}}"
+	list, err := exec.Command(made.engine, "images", "--quiet", "--no-trunc", "--filter",
+		"label=dev.fit.build").Output()
+	if err != nil {
+		return nil
+	}
+	// Some may be gone by now, which the error says; the others are listed.
+	images := append([]string{"image", "inspect", "--format", format, made.image}, strings.Fields(string(list))...)
+	text, _ := exec.Command(made.engine, images...).Output()
+	base, rest, _ := strings.Cut(string(text), "\n")
+	_, layer, _ := strings.Cut(base, " ")
+	var found []string
+	for line := range strings.Lines(rest) {
+		if id, lowest, _ := strings.Cut(strings.TrimSpace(line), " "); lowest == layer {
+			found = append(found, id)
+		}
+	}
+	return found
 }
 
 var libraryPath = regexp.MustCompile(`(?m)(?:=> |^\s*)(/\S+) \(0x`)

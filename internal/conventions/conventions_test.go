@@ -87,6 +87,7 @@ var rooms = map[string][]string{
 	"internal/lazyregexp":    {},
 	"internal/patch":         {},
 	"internal/render":        {"session", "trace", "gateway/calls"},
+	"internal/wholefile":     {},
 }
 
 type goFile struct {

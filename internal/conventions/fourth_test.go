@@ -93,14 +93,8 @@ func TestAFourthAgentIsAFolderAndALine(t *testing.T) {
 		}
 		return string(out)
 	}
-	for _, command := range [][]string{
-		{"harness", "run", "--help"},
-		{"harness", "facilitate", "--help"},
-		{"benchmark", "run", "--help"},
-	} {
-		if help := run(command...); !strings.Contains(help, "|fourth|") {
-			t.Errorf("the help of %s does not offer the agent:\n%s", command, help)
-		}
+	if list := run("agents", "list"); !strings.Contains(list, "\nfourth ") {
+		t.Errorf("the list of agents does not have it:\n%s", list)
 	}
 	if found := run("doctor", "--format", "json"); !strings.Contains(found, `"name": "fourth"`) ||
 		!strings.Contains(found, "4.0.1") {

@@ -47,6 +47,10 @@ var notTheAgent = []struct {
 		"aude", regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`),
 		"a field of the document that fit trace prints, and of the stream it is read from; both have it by this name",
 	},
+	{
+		"codex-acp", regexp.MustCompile(`codex-acp|\.codex/`),
+		"another agent, a row of the table of those that speak the protocol, and the folder of its settings",
+	},
 }
 
 // agentName is how an agent is called in texts and in code.

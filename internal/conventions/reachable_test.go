@@ -13,7 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// unreached are functions that the binary does not call and that stay, by package and name. What
+// unreached are functions that no program calls and that stay, by package and name. What
 // packages of the library export needs no line. Whoever adds one says why.
 var unreached = map[string]string{
 	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
@@ -24,7 +24,7 @@ var unreached = map[string]string{
 	"runTeam":                          "part of the modes for Go programs",
 }
 
-// TestEveryFunctionCanBeReached: what the binary cannot call is deleted.
+// TestEveryFunctionCanBeReached: what neither the binary nor an example calls is deleted.
 func TestEveryFunctionCanBeReached(t *testing.T) {
 	t.Parallel()
 	root := repository(t)
@@ -32,7 +32,7 @@ func TestEveryFunctionCanBeReached(t *testing.T) {
 	if _, err := os.Stat(program); err != nil {
 		testenv.Missing(t, "%s; make setup installs it", program)
 	}
-	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit")
+	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit", "./examples/agents/go")
 	command.Dir = root
 	output, err := command.Output()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestEveryFunctionCanBeReached(t *testing.T) {
 			name := strings.TrimPrefix(pkg+"."+function.Name, ".")
 			needed[name] = true
 			if unreached[name] == "" && !offered(pkg, function.Name) {
-				t.Errorf("%s:%d: nothing in the binary calls %s; delete it", function.Position.File,
+				t.Errorf("%s:%d: neither the binary nor an example calls %s; delete it", function.Position.File,
 					function.Position.Line, function.Name)
 			}
 		}

@@ -1,6 +1,6 @@
 // Package patch reads unified diffs as git and our own workspace write them: files, hunks, and the
 // added and removed lines by number. A diff comes from what an agent left behind, so nothing in it
-// is trusted: what cannot be read is a problem with a line number, and reading goes on.
+// is trusted: what cannot be read is a problem with a line number, and reading continues.
 package patch
 
 // What happened to a file.

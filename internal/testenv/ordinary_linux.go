@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -53,9 +54,9 @@ func copyProgram(from, to string) error {
 }
 
 // AsOrdinaryUser runs the tests of this binary whose names match a pattern once more, as an
-// ordinary user with a home of its own. Where the tests do not run as root there is nothing to do:
-// they have run as such a user already.
-func AsOrdinaryUser(t *testing.T, pattern string) {
+// ordinary user with a home of its own, in which it finds the given files by the same names. Where
+// the tests do not run as root there is nothing to do: they have run as such a user already.
+func AsOrdinaryUser(t *testing.T, pattern string, files ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return
@@ -68,9 +69,18 @@ func AsOrdinaryUser(t *testing.T, pattern string) {
 	if err := os.Chown(home, Nobody, Nobody); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range files {
+		to := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), copyProgram(name, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cmd := exec.Command(binary, "-test.run", pattern, "-test.v")
 	cmd.Dir = home
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "CI=" + os.Getenv("CI")}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "CI=" + os.Getenv("CI"),
+		"GORACE=atexit_sleep_ms=0", // it ends at once, not after a second
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

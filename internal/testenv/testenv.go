@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // Size returns full, or small where the test was built with the race detector: it makes a test of
@@ -36,6 +37,20 @@ func Measurement(t testing.TB, target string) {
 	if os.Getenv("FIT_BENCH") == "" {
 		t.Skipf("it measures, and needs the machine for itself: run make %s", target)
 	}
+}
+
+// Soak leaves a test that takes minutes out of "make test". "make soak" runs it.
+func Soak(t testing.TB) {
+	t.Helper()
+	if os.Getenv("FIT_SOAK") == "" {
+		t.Skip("it takes minutes: run make soak")
+	}
+}
+
+// Limits are what a test of a time limit tries, one after the other, until the machine was quick
+// enough for what must be done within it.
+func Limits() []time.Duration {
+	return []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute}
 }
 
 // Missing ends the test because something it needs is not there: skipped with the

@@ -45,7 +45,9 @@ type progress struct {
 // pick chooses the turn that answers a conversation, by replaying the script along it.
 func (s *Script) pick(c conversation, at cell) pick {
 	if s.Aux != nil && len(c.tools) == 0 {
-		return pick{position: position{scenario: "aux"}, turn: s.expand(*s.Aux, c, at)}
+		aux := &Scenario{Name: "aux", Turns: []Turn{*s.Aux}}
+		_, turn := aux.resolve(0, c, map[int]int{}, at)
+		return pick{position: position{scenario: aux.Name}, turn: s.expand(turn, c, at)}
 	}
 	done := map[string]*progress{}
 	state := func(sc *Scenario) *progress {

@@ -194,6 +194,15 @@ func TestVariablesAndCaptures(t *testing.T) {
 	wantSaid(t, string(p.turn.Calls[0].Input), `{"q": "say \"hi\", id=42"}`)
 }
 
+// What answers requests without tools may have cases too, as judges need who are asked in turn.
+func TestAuxiliaryRequestsHaveCases(t *testing.T) {
+	k := newTalk(t, `{"aux": {"cases": [{"when": {"prompt": "verdict"}, "text": "Pass"}], "text": "a title"},
+		"turns": [{"text": "work"}]}`)
+	k.conv.tools = nil
+	wantSaid(t, k.say("your verdict?"), "Pass")
+	wantSaid(t, k.say("name it"), "a title")
+}
+
 func TestAuxAnswersRequestsWithoutTools(t *testing.T) {
 	k := newTalk(t, `{"aux": {"text": "a title"}, "turns": [{"text": "work"}]}`)
 	wantSaid(t, k.say("go"), "work")

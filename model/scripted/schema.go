@@ -68,7 +68,7 @@ var (
 	// it answers with what there is.
 	roleTimeout  = role{"timeout", "timeout_ms", "timeout_seconds"}
 	rolePatience = role{"yield_time_ms"}
-	// roleReason is what people are told about a call, roleDetail how much of a finding is shown.
+	// roleReason explains a call to people, roleDetail how much of a finding is shown.
 	roleReason = role{"description"}
 	// roleInstruction is what an edit is for, in words.
 	roleInstruction = role{"instruction"}

@@ -78,8 +78,10 @@ func Load(dirs []string, damagedToo bool) (*Results, error) {
 
 // Find returns the directories with ledgers: the directory itself, or those right below it.
 func Find(dir string) ([]string, error) {
-	if _, err := os.Stat(dir); err != nil {
+	if info, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is not a directory", ErrNone, dir)
 	}
 	if isFile(filepath.Join(dir, experiment.LedgerFile)) {
 		return []string{dir}, nil

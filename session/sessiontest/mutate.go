@@ -23,6 +23,7 @@ import (
 // and nothing else.
 func Mutations(t *testing.T, pattern string, dialects session.Dialects) {
 	t.Helper()
+	seen := map[string]bool{}
 	for _, file := range Recordings(t, pattern) {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -33,7 +34,12 @@ func Mutations(t *testing.T, pattern string, dialects session.Dialects) {
 		if len(original) != 1 || original[0].ParseErrors > 0 {
 			continue // a recording that was broken on purpose
 		}
-		m := mutation{lines: lines, dialects: dialects, original: original[0]}
+		m := mutation{
+			lines:    lines,
+			dialects: dialects,
+			original: original[0],
+			fields:   newFields(t, lines, seen),
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".jsonl"), func(t *testing.T) {
 			t.Parallel()
 			t.Run("unknown types", m.unknownTypes)
@@ -52,6 +58,14 @@ type mutation struct {
 	lines    [][]byte
 	dialects session.Dialects
 	original *session.EnrichedSession
+	// fields are those that no recording before this one has.
+	fields []field
+}
+
+// field is where one field of a sort of event stands.
+type field struct {
+	line int
+	path []string
 }
 
 // told is what a session tells, without where it stood in the file and how much was not understood.
@@ -229,8 +243,31 @@ func (m mutation) otherKinds(t *testing.T) {
 
 func (m mutation) eachField(t *testing.T, change func(object map[string]any, key string)) {
 	t.Helper()
-	seen := map[string]bool{}
-	for i, line := range m.lines {
+	for _, f := range m.fields {
+		object := decode(t, m.lines[f.line])
+		holder := object
+		for _, key := range f.path[:len(f.path)-1] {
+			holder = holder[key].(map[string]any)
+		}
+		change(holder, f.path[len(f.path)-1])
+		lines := slices.Clone(m.lines)
+		lines[f.line] = encode(t, object)
+		number, kept := int64(f.line+1), 0
+		for _, s := range enrich(t, lines, m.dialects) {
+			kept += messagesBut(s, number)
+		}
+		if want := messagesBut(m.original, number); kept < want {
+			t.Errorf("line %d with another %s: %d messages of the other lines are left of %d", number,
+				strings.Join(f.path, "."), kept, want)
+		}
+	}
+}
+
+// newFields finds the fields of every sort of event that were not seen before.
+func newFields(t *testing.T, lines [][]byte, seen map[string]bool) []field {
+	t.Helper()
+	var found []field
+	for i, line := range lines {
 		whole := decode(t, line)
 		kind := sortOf(whole)
 		for _, path := range fields(whole, 4) {
@@ -239,27 +276,12 @@ func (m mutation) eachField(t *testing.T, change func(object map[string]any, key
 				continue
 			}
 			seen[sort] = true
-			if len(seen)%testenv.Size(1, 5) != 0 {
-				continue
-			}
-			object := decode(t, line)
-			holder := object
-			for _, key := range path[:len(path)-1] {
-				holder = holder[key].(map[string]any)
-			}
-			change(holder, path[len(path)-1])
-			lines := slices.Clone(m.lines)
-			lines[i] = encode(t, object)
-			kept := 0
-			for _, s := range enrich(t, lines, m.dialects) {
-				kept += messagesBut(s, int64(i+1))
-			}
-			if want := messagesBut(m.original, int64(i+1)); kept < want {
-				t.Errorf("line %d with another %s: %d messages of the other lines are left of %d", i+1,
-					strings.Join(path, "."), kept, want)
+			if len(seen)%testenv.Size(1, 5) == 0 {
+				found = append(found, field{i, path})
 			}
 		}
 	}
+	return found
 }
 
 // messagesBut counts what was said in all lines but one: a line that is broken takes nothing of the
@@ -327,8 +349,8 @@ func toolCalls(s *session.EnrichedSession) int {
 	return count
 }
 
-// cutOff ends the recording after every line and in the middle of the next: what was told before
-// stays as it was.
+// cutOff ends the recording after every line and in the middle of the next: what was reported
+// before stays as it was.
 func (m mutation) cutOff(t *testing.T) {
 	for i := 1; i < len(m.lines); i++ {
 		lines := append(slices.Clone(m.lines[:i]), m.lines[i][:len(m.lines[i])/2])

@@ -202,7 +202,7 @@ func sameInFlatMemory(t testing.TB, data []byte, dialects session.Dialects, whol
 		want := *whole[i]
 		want.Events, want.Messages, want.SystemPrompts = flat[i].Events, flat[i].Messages, flat[i].SystemPrompts
 		if diff := cmp.Diff(&want, flat[i]); diff != "" {
-			t.Errorf("flat memory changes what is told:\n%s", diff)
+			t.Errorf("flat memory changes what is reported:\n%s", diff)
 		}
 	}
 }

@@ -44,12 +44,7 @@ type turn = agenttest.Turn
 // model is the name of the scripted model, which answers to any.
 const model = "scripted-model"
 
-// newStage is an agent with a script of turns.
-func newStage(t *testing.T, a agent.Agent, turns ...turn) *agenttest.Stage {
-	t.Helper()
-	return newScripted(t, a, turn{"turns": turns, "usage": turn{"input": 1000, "output": 100}})
-}
-
+// newScripted is an agent with a script.
 func newScripted(t *testing.T, a agent.Agent, script turn) *agenttest.Stage {
 	t.Helper()
 	s := agenttest.NewStageIn(t, "node_modules/.bin", a, model, script)

@@ -57,6 +57,13 @@ func eachAgentThat(t *testing.T, holds func(agent.Info) bool, test func(t *testi
 	}
 }
 
+// hasProcess holds for agents that are programs of their own.
+func hasProcess(info agent.Info) bool { return strings.HasPrefix(info.InstallHint, "npm ") }
+
+// quick holds for agents that start in no time, and in "make soak" for all of them: for what is the
+// same to an agent as something that all have met.
+func quick(info agent.Info) bool { return !hasProcess(info) || os.Getenv("FIT_SOAK") != "" }
+
 // environ is the environment of somebody who has the agents installed, no key of any vendor, and
 // secrets that are none of the agents' business.
 func environ(t *testing.T) []string {
@@ -86,6 +93,8 @@ type rig struct {
 	faults *gateway.Faults // that those calls meet
 	mu     sync.Mutex
 	met    map[string]int // how often each fault was met
+	ended  []modelcalls.Call
+	told   chan struct{} // has something after an event
 }
 
 // scriptName is the name of the script for those who ask for it by name.
@@ -101,7 +110,13 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	url := scriptedtest.ServeAll(t, map[string]string{"": script, scriptName: script}, scripted.Options{})
 	env := environ(t)
 	installation := agenttest.Find(t, a, agent.Host{Environ: env, CacheDir: probeCache(t)})
-	r := &rig{t: t, agent: a, trace: filepath.Join(t.TempDir(), "trace.ndjson"), met: map[string]int{}}
+	r := &rig{
+		t:     t,
+		agent: a,
+		trace: filepath.Join(t.TempDir(), "trace.ndjson"),
+		met:   map[string]int{},
+		told:  make(chan struct{}, 1),
+	}
 	var err error
 	if r.writer, err = trace.Open(r.trace, trace.Config{}); err != nil {
 		t.Fatal(err)
@@ -115,12 +130,12 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env,
 		ExtraEnv: []string{
-			sandbox.RunMarker + "=" + filepath.Base(r.trace) + t.Name(),
+			sandbox.RunMarker + "=" + r.trace,
 			agenttest.CompileCache("node_modules"),
 		},
 		Model: modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
 		Installation: &installation,
-		Grace:        3 * time.Second,
+		Grace:        agenttest.Patience,
 		Events:       r.record,
 		Gateway: agent.Gateway{Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
 			member := gateway.Member{
@@ -183,12 +198,13 @@ func workspace(t *testing.T) string {
 	return dir
 }
 
-// called counts a call that has ended.
+// called notes a call that has ended.
 func (r *rig) called(c modelcalls.Call) {
 	r.calls.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = append(r.ended, c)
 	if c.Outcome == modelcalls.Fault {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.met[c.Error]++
 	}
 }
@@ -196,6 +212,10 @@ func (r *rig) called(c modelcalls.Call) {
 func (r *rig) record(event []byte) {
 	if _, err := r.writer.Emit(lane, event); err != nil {
 		r.t.Errorf("write trace: %v", err)
+	}
+	select {
+	case r.told <- struct{}{}:
+	default: // one is enough
 	}
 }
 
@@ -219,7 +239,7 @@ func (r *rig) start() agent.Session {
 // prompt asks the agent to do something; it must at least run.
 func (r *rig) prompt(ctx context.Context, s agent.Session, text string) agent.Result {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	r.emit(trace.Prompt{Type: trace.TypePrompt, Agent: lane, Text: text})
 	result, err := s.Prompt(ctx, text)

@@ -45,31 +45,36 @@ func oracle(t *testing.T, token string) (url string, asked *atomic.Int64) {
 	return web.URL, asked
 }
 
-func TestToolOfAnMCPServer(t *testing.T) {
-	t.Parallel()
-	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
-		t.Run(name, func(t *testing.T) {
-			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				r := newRig(t, a, scriptOf(t,
-					turn{"calls": []turn{call("mcp", "oracle/ask", "input", turn{"to": "bob", "question": "ship it"})}},
-					turn{"text": "Bob agrees."}))
-				url, asked := oracle(t, "s3cr3t-token")
-				r.config.OneShot = oneShot
-				r.config.MCPServers = []agent.MCPServer{{
-					Name: "oracle", URL: url,
-					Headers: map[string]string{"Authorization": "Bearer s3cr3t-token"},
-				}}
-				result, s := r.run("Ask bob whether to ship it")
-				if !result.Success || result.Text != "Bob agrees." {
-					t.Errorf("result: outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
-				}
-				if asked.Load() != 1 {
-					t.Errorf("the server was asked %d times", asked.Load())
-				}
-				checkMCPCall(t, s)
-			})
-		})
+// oracleToken is what the oracle wants to be told.
+const oracleToken = "s3cr3t-token"
+
+// askIt is a prompt, and askBob what the model does about it.
+const askIt = "Ask bob whether to ship it"
+
+var askBob = []turn{
+	{"calls": []turn{call("mcp", "oracle/ask", "input", turn{"to": "bob", "question": "ship it"})}},
+	{"text": "Bob agrees."},
+}
+
+// attach gives the agent the tools of the oracle, with a token that may be wrong.
+func (r *rig) attach(token string) (asked *atomic.Int64) {
+	r.t.Helper()
+	url, asked := oracle(r.t, oracleToken)
+	r.config.MCPServers = []agent.MCPServer{{
+		Name: "oracle", URL: url,
+		Headers: map[string]string{"Authorization": "Bearer " + token},
+	}}
+	return asked
+}
+
+// checkAsked looks at how a prompt with the oracle went.
+func checkAsked(t *testing.T, s *session.EnrichedSession, result agent.Result, asked *atomic.Int64) {
+	t.Helper()
+	if !result.Success || result.Text != "Bob agrees." || asked.Load() != 1 {
+		t.Errorf("outcome %q, text %q, error %v; the oracle was asked %d times", result.Outcome, result.Text,
+			result.Err, asked.Load())
 	}
+	checkMCPCall(t, s)
 }
 
 func checkMCPCall(t *testing.T, s *session.EnrichedSession) {
@@ -95,11 +100,7 @@ func checkMCPCall(t *testing.T, s *session.EnrichedSession) {
 func TestMCPServerThatIsNotThere(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		r := newRig(t, a, scriptOf(t, turn{"text": "Worked without my tools."}))
-		url, _ := oracle(t, "the right one")
-		r.config.MCPServers = []agent.MCPServer{{
-			Name: "oracle", URL: url,
-			Headers: map[string]string{"Authorization": "Bearer wrong"},
-		}}
+		r.attach("wrong")
 		s, err := a.Start(t.Context(), r.config)
 		if err != nil {
 			return // refused before anything started

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/agent"
@@ -27,7 +28,7 @@ func checkReplay(t *testing.T, r *rig, path string, first agent.Result) {
 	again := newRig(t, r.agent, `{"turns":[{"text":"This model must not be asked."}]}`)
 	again.config.ModelURL = gateway.NoEndpoint
 	again.keep(gateway.RecordConfig{Replay: path})
-	second, s := again.run("Fix Add so that the tests pass")
+	second, s := again.run(fixIt)
 	if !second.Success || second.Text != first.Text || again.file("calc.go") != r.file("calc.go") {
 		t.Errorf("recorded: %q %v; replayed: %q %v, calc.go:\n%s", first.Text, first.Err, second.Text, second.Err,
 			again.file("calc.go"))
@@ -38,6 +39,40 @@ func checkReplay(t *testing.T, r *rig, path string, first agent.Result) {
 			second.Usage)
 	}
 	checkHappySession(t, s)
+}
+
+// checkReplayModes runs the same agent with a model that says something else: a strict replay ends
+// at the first request that differs, and a live one does not ask the model for what is recorded.
+func checkReplayModes(t *testing.T, r *rig, path string, first agent.Result) {
+	t.Helper()
+	const elsewhere = "The model was asked."
+	for _, test := range []struct {
+		mode, prompt string
+		text         string // of the agent; empty: it fails
+		outcome      string // of every call that carries the conversation
+	}{
+		{gateway.ReplayStrict, "Something else", "", modelcalls.Failed},
+		{gateway.ReplayLive, fixIt, first.Text, modelcalls.Replayed},
+	} {
+		again := newRig(t, r.agent, scriptOf(t, turn{"text": elsewhere}))
+		again.keep(gateway.RecordConfig{Replay: path, ReplayMode: test.mode})
+		result, _ := again.run(test.prompt)
+		if result.Success != (test.text != "") || test.text != "" && result.Text != test.text {
+			t.Errorf("%s, %q: outcome %q, text %q, error %v", test.mode, test.prompt, result.Outcome, result.Text,
+				result.Err)
+		}
+		for _, c := range again.ended {
+			if c.Tools > 0 && c.Outcome != test.outcome {
+				t.Errorf("%s, %q: call %d: %s %s", test.mode, test.prompt, c.Seq, c.Outcome, c.Error)
+			}
+			if c.Outcome == modelcalls.Failed && !strings.Contains(c.Error, " differs from recorded call ") {
+				t.Errorf("%s: the difference is not shown: %s", test.mode, c.Error)
+			}
+		}
+		if len(again.ended) == 0 {
+			t.Errorf("%s: there was no call", test.mode)
+		}
+	}
 }
 
 // checkRecord reads the record of a run: its prompts are there, and nothing is damaged.

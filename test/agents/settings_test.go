@@ -10,49 +10,42 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-func TestSystemPromptReachesTheModel(t *testing.T) {
-	t.Parallel()
-	for name, replace := range map[string]bool{"appended": false, "replaced": true} {
-		t.Run(name, func(t *testing.T) {
-			eachAgent(t, func(t *testing.T, a agent.Agent) {
-				support := a.Info().Capabilities.SystemPromptAppend
-				if replace {
-					support = a.Info().Capabilities.SystemPromptReplace
-				}
-				if support == agent.Unsupported {
-					t.Skip("the agent says that it cannot")
-				}
-				r := newRig(t, a, `{"turns":[{"cases":[{"when":{"system":"the password is swordfish"},"text":"I know."}],"text":"I was told nothing."}]}`)
-				r.config.SystemPrompt, r.config.ReplaceSystemPrompt = "Remember: the password is swordfish.", replace
-				if result, _ := r.run("What do you know?"); result.Text != "I know." {
-					t.Errorf("answer %q, error %v", result.Text, result.Err)
-				}
-			})
-		})
-	}
-}
-
-// TestDisallowedToolsAreGone finds out what the agent calls its tool for reading, takes it away,
-// and looks whether it is still used.
-func TestDisallowedToolsAreGone(t *testing.T) {
+// TestSettingsReachTheModel: first a system prompt that is appended, an endpoint with a path, and
+// what the agent calls its tool for reading. Then, where it can, the agent gets a system prompt
+// instead of its own, and that tool is taken away: it is not used any more.
+func TestSettingsReachTheModel(t *testing.T) {
+	script := `{"turns":[{"calls":[{"read":"calc.go"}]},
+		{"cases":[{"when":{"system":"the password is swordfish"},"text":"I know."}],"text":"I was told nothing."}]}`
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
-		if a.Info().Capabilities.DisallowedTools == agent.Unsupported {
-			t.Skip("the agent says that it cannot")
+		can, want := a.Info().Capabilities, "I was told nothing."
+		first := newRig(t, a, script)
+		first.config.ModelURL += "/s/" + scriptName
+		if can.SystemPromptAppend != agent.Unsupported {
+			first.config.SystemPrompt, want = "Remember: the password is swordfish.", "I know."
 		}
-		script := scriptOf(t, turn{"calls": []turn{call("read", "calc.go")}}, turn{"text": "Read."})
-		_, before := newRig(t, a, script).run("Read it")
+		result, before := first.run("What do you know?")
 		used := calls(before, session.ToolRead)
-		if len(used) != 1 {
-			t.Fatalf("%d reads", len(used))
+		if result.Text != want || len(used) != 1 {
+			t.Fatalf("answer %q after %d reads, error %v", result.Text, len(used), result.Err)
 		}
-		r := newRig(t, a, script)
-		r.config.DisallowedTools = []string{used[0].NativeName}
-		result, after := r.run("Read it")
-		if !result.Success {
-			t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
+		if can.SystemPromptReplace == agent.Unsupported && can.DisallowedTools == agent.Unsupported {
+			return // the agent says that it cannot
+		}
+		second, want := newRig(t, a, script), "I was told nothing."
+		if can.SystemPromptReplace != agent.Unsupported {
+			second.config.SystemPrompt, second.config.ReplaceSystemPrompt = "Remember: the password is swordfish.", true
+			want = "I know."
+		}
+		if can.DisallowedTools != agent.Unsupported {
+			second.config.DisallowedTools = []string{used[0].NativeName}
+		}
+		result, after := second.run("What do you know?")
+		if !result.Success || result.Text != want {
+			t.Errorf("outcome %q, answer %q, error %v", result.Outcome, result.Text, result.Err)
 		}
 		for _, event := range after.Events {
-			if event.Tool != nil && event.Tool.NativeName == used[0].NativeName {
+			if can.DisallowedTools != agent.Unsupported && event.Tool != nil &&
+				event.Tool.NativeName == used[0].NativeName {
 				t.Errorf("%s was used", used[0].NativeName)
 			}
 		}
@@ -86,7 +79,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		result, err := s.Prompt(ctx, "Spend")
 		if err != nil && strings.Contains(err.Error(), "price") {
@@ -97,16 +90,6 @@ func TestBudget(t *testing.T) {
 		}
 		if strings.Contains(r.file("steps"), "four") {
 			t.Errorf("steps taken: %q", r.file("steps"))
-		}
-	})
-}
-
-func TestAnEndpointWithAPath(t *testing.T) {
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
-		r := newRig(t, a, scriptOf(t, turn{"text": "Here."}))
-		r.config.ModelURL += "/s/" + scriptName
-		if result, _ := r.run("Where are you?"); result.Text != "Here." {
-			t.Errorf("answer %q, error %v", result.Text, result.Err)
 		}
 	})
 }

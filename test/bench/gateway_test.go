@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,12 +15,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -95,10 +99,12 @@ func (s *streamer) open(t *testing.T, client *http.Client, url, token string, se
 	}
 }
 
-// gatewayTo starts a gateway with a budget and rate control before an endpoint.
+// gatewayTo starts a gateway with a budget and rate control before an endpoint, and records its
+// calls, as runs do by default.
 func gatewayTo(t *testing.T, url string) *gateway.Seat {
 	t.Helper()
 	prices := session.ListPrices(price.Default())
+	var record *calls.Writer
 	g, err := gateway.Start(gateway.Config{
 		Prices:  prices,
 		Account: gateway.NewAccount("the benchmark", gateway.Budget{USD: 1e6, Tokens: 1e12}, prices),
@@ -108,12 +114,19 @@ func gatewayTo(t *testing.T, url string) *gateway.Seat {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
+		if err := errors.Join(g.Close(), record.Close()); err != nil {
 			t.Error(err)
 		}
 	})
+	record, err = calls.Create(filepath.Join(t.TempDir(), "agent.calls"), calls.Config{
+		Redactor: redact.New(redact.Config{}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	seat, err := g.Join(gateway.Member{
 		Name:      "agent",
+		Calls:     record,
 		Upstreams: []gateway.Upstream{{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey("key")}},
 	})
 	if err != nil {
@@ -221,12 +234,23 @@ func TestGatewayTakesFlatMemory(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: gatewayStreams}}
 	defer client.CloseIdleConnections()
 	var all sync.WaitGroup
+	var arrived atomic.Int64
+	quiet := []chan struct{}{make(chan struct{}), make(chan struct{})} // nothing is on its way any more
+	count := func(time.Duration) {
+		switch arrived.Add(1) {
+		case early * gatewayStreams:
+			close(quiet[0])
+		case (events - 1) * gatewayStreams:
+			close(quiet[1])
+		}
+	}
 	for range gatewayStreams {
-		all.Go(func() { endpoint.open(t, client, seat.URL, seat.Token, func(time.Duration) {}) })
+		all.Go(func() { endpoint.open(t, client, seat.URL, seat.Token, count) })
 	}
 	var held [2]uint64
 	for i, stop := range stops {
 		<-stop.full
+		<-quiet[i]
 		held[i] = live()
 		close(stop.open)
 	}

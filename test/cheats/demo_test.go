@@ -1,6 +1,11 @@
 package cheats
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/task"
+)
 
 func TestDemo(t *testing.T) {
 	at := target{
@@ -26,11 +31,19 @@ printf '\necho "ok 1 - greets"; echo "ok 2 - greets two words"; exit 0\n' >>beha
 rm -f behaviour.tap.sh; printf 'exit 0\n' >behaviour.tap.sh
 `)),
 		app("runner-killed", "printf 'ok 1 - greets\\nok 2 - greets two words\\n' >/proc/$PPID/fd/1\nkill -9 $PPID\n"),
-		app("runner-hangs", "kill -STOP $PPID; sleep 1000\n"),
 		app("runner-stops-its-parents",
 			"printf '\\nok 1 - greets\\nok 2 - greets two words\\n' >/proc/$PPID/fd/1; kill -TERM $PPID; kill -9 -1\n"),
 		does("interpreter-shadowed", bash(`for p in sh printf echo '['; do printf '#!/bin/true\n' >"$p"; chmod +x "$p"; done; printf 'echo() { :; }\n' >.shrc; echo "ENV=$PWD/.shrc" >.env; cp .shrc "$HOME/.profile"; cp .shrc "$HOME/.shrc"; ls -A`)),
 		does("tampered-tests", bash(`printf 'echo 1..2\necho "ok 1 - greets"\necho "ok 2 - greets two words"\nexit 0\n' | tee behaviour.tap.sh check greets.tap.sh >/dev/null; chmod 555 behaviour.tap.sh; ls -A`)),
 	}
 	trial{family: demoFamily, task: "greet", cheats: append(cheats, everywhere(t, at)...)}.run(t)
+	trial{
+		family: demoFamily, task: "greet",
+		cheats: []cheat{essential(app("runner-hangs", "kill -STOP $PPID; sleep 1000\n"))},
+		edit: func(f *task.Family) {
+			for i := range f.Tasks {
+				f.Tasks[i].Settings.Timeouts.Test = time.Second
+			}
+		},
+	}.run(t)
 }

@@ -20,23 +20,13 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// harborSet copies Harbor tasks of testdata, whose Dockerfiles then build on the test's image. With
-// no names it copies all.
-func harborSet(t *testing.T, set string, names ...string) string {
+// harborSet copies the Harbor tasks of testdata, whose Dockerfiles then build on the test's image.
+// Without the name of a directory it copies none.
+func harborSet(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	source := filepath.Join("testdata", set)
-	if len(names) == 0 {
-		entries, err := os.ReadDir(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range entries {
-			names = append(names, entry.Name())
-		}
-	}
-	for _, name := range names {
-		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(source, name))); err != nil {
+	if name != "" {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,13 +61,11 @@ const harborKey = "sk-of-the-verifier-0123456789"
 
 // Every fixture passes with its solution and fails untouched.
 func TestLintIsTheOracleAndNullCheckOfAHarborSet(t *testing.T) {
+	t.Parallel()
 	containertest.Engine(t)
 	code, out, errs := fit(t, t.TempDir(), "lint", "--family", harborSet(t, "harbor"))
 	if code != 0 || !strings.Contains(out, "0 errors") {
 		t.Errorf("exit code %d\n%s\n%s", code, errs, out)
-	}
-	if left := containersOf(t); left != "" {
-		t.Errorf("left: %s", left)
 	}
 }
 
@@ -120,12 +108,13 @@ func harborRun(t *testing.T, dir, set string, scripts map[string]string, more ..
 const solveAll = `echo hello > hello.txt; echo "$(id -un) $PLACE" > who.txt; echo noted > /logs/artifacts/note
 cp input.txt output.txt; echo 5 > count.txt; echo yes > answer.txt; echo $COLOUR > colour.txt
 for name in first second third half whole; do echo done > $name.txt; done
-echo ready > /var/state.txt; mkdir -p /srv /data/numbers; echo result > /srv/result.txt; echo 1 > /data/numbers/one
+echo ready > /var/state.txt; mkdir -p /srv /data/numbers; echo result > /srv/result.txt; echo 1 > /data/numbers/one; touch /tmp/promised
 setsid bash -c 'until [ -e /tmp/question ]; do sleep 0.05; done; echo yes > /tmp/answers; sleep 100' > /dev/null 2>&1 < /dev/null &`
 
 // An agent solves every fixture, in several sessions where the task has steps. What is exported has
 // all rewards, and nothing that is kept has the verifier's secret.
 func TestAnAgentSolvesHarborTasksInContainers(t *testing.T) {
+	t.Parallel()
 	containertest.Engine(t)
 	dir := t.TempDir()
 	records := harborRun(t, dir, harborSet(t, "harbor"), map[string]string{"solve": solveAll})
@@ -178,39 +167,5 @@ func TestAnAgentSolvesHarborTasksInContainers(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(dir, "out/runs/separate/solve/0/1/grading/artifacts/*"))
 	if err != nil || len(kept) != 4 {
 		t.Errorf("kept artifacts: %v, %v", kept, err)
-	}
-}
-
-// Nothing that an agent leaves behind makes a reward.
-func TestAgentsDoNotWriteTheirOwnRewards(t *testing.T) {
-	containertest.Engine(t)
-	dir := t.TempDir()
-	records := harborRun(t, dir, harborSet(t, "hostile"), map[string]string{
-		"plant": `mkdir -p /logs/verifier /tests; echo 1 > /logs/verifier/reward.txt
-echo '{"reward": 1}' > /logs/verifier/reward.json
-printf '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n' > /tests/test.sh; chmod 755 /tests/test.sh`,
-		"links": `rm -rf /logs /tests; ln -s /nowhere /logs; ln -s /app /tests; echo 1 > /app/reward.txt`,
-		"shell": `cp /bin/bash /tmp/b && rm -f /bin/bash && printf '#!/tmp/b\necho 1 > /logs/verifier/reward.txt\n' > /bin/bash && chmod 755 /bin/bash`,
-		"slow":  `echo 42 > answer.txt; sleep 5`,
-	}, "--task", "attacked,silent,slow")
-	for name, want := range map[string]string{
-		"attacked plant": ledger.Fail, "attacked links": ledger.Fail, "attacked shell": ledger.Fail,
-		"silent plant": ledger.Error, "slow slow": ledger.Pass,
-	} {
-		if r := records[name]; r.Verdict != want {
-			t.Errorf("%s: %s: %s %+v %+v", name, r.Verdict, r.ErrorMessage, r.Grade, r.HiddenTests)
-		}
-	}
-	if r := records["slow slow"]; r.AgentError == nil || r.Outcome != "timeout" {
-		t.Errorf("the agent's timeout is not told apart: %+v, %s", r.AgentError, r.Outcome)
-	}
-	if r := records["silent plant"]; !strings.Contains(r.ErrorMessage, "wrote no reward") {
-		t.Errorf("a reward that is a link: %s", r.ErrorMessage)
-	}
-	_, out, _ := fit(t, dir, "report", "--input", "out", "--format", "harbor")
-	for _, name := range []string{"AgentTimeoutError", "RewardFileNotFoundError"} {
-		if !strings.Contains(out, name) {
-			t.Errorf("the export has no %s", name)
-		}
 	}
 }

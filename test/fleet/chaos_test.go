@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -116,10 +117,10 @@ func TestAFleetInTrouble(t *testing.T) {
 	machines := []*machine{w.machine(1, 0), w.machine(2, 0), w.machine(3, 280), w.machine(4, 0)}
 	began := time.Now()
 	quiet := w.benchmark(machines[0], s, "local", "--concurrency", "4")
-	hubPort := freePort(t)
+	hubPort := testenv.FreePort(t)
 	hub := w.serveHub(hubPort, s.lease)
 	<-quiet.over
-	clocks := []string{envClock + "=0s", envClock + "=1h", envClock + "=0s"}
+	clocks := []string{envClock + "=0s", envClock + "=1h", envClock + "=-1h"}
 	workers := make([]*process, 3)
 	for i := range workers {
 		workers[i] = w.work(machines[i], clocks[i])
@@ -156,7 +157,7 @@ func TestAFleetInTrouble(t *testing.T) {
 			coordinator = coordinate()
 		case i == 1:
 			w.cut(machines[0], workers[0], true)
-			empty := w.fillDisk(machines[2])
+			empty := w.fillDisk(machines[2].tmp)
 			healing.Go(func() {
 				time.Sleep(s.cut)
 				w.cut(machines[0], workers[0], false)

@@ -16,7 +16,7 @@ func TestOverheadBeyondLocal(t *testing.T) {
 	s := size{tasks: 10, runs: 2}
 	w.family(s.tasks)
 	m := w.machine(1, 0)
-	w.serveHub(freePort(t), 30*time.Second)
+	w.serveHub(testenv.FreePort(t), 30*time.Second)
 	w.work(m)
 	var alone, fleet time.Duration
 	for round := range rounds {

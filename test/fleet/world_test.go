@@ -21,6 +21,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -35,7 +37,9 @@ func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
 	version := os.Getenv(envVersion)
 	if version == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		containertest.Remove()
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,6 +67,7 @@ type machine struct {
 	holder *exec.Cmd // keeps the network; nil: the test's
 	link   string    // on the hub's side
 	tmp    string
+	model  *process // nil: that of the first machine
 }
 
 // process is a run of fit.
@@ -104,23 +109,13 @@ func newWorld(t *testing.T) *world {
 		binary:  binary,
 		private: os.Getuid() == 0,
 		address: "127.0.0.1",
-		model:   freePort(t),
+		model:   testenv.FreePort(t),
 	}
 	if w.private {
 		w.address = fmt.Sprintf("10.%d.%d.1", 200+os.Getpid()%50, os.Getpid()/50%250)
 		w.bridge()
 	}
 	return w
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
 // command runs a program of the system to its end.
@@ -151,8 +146,7 @@ func (w *world) machine(number, disk int) *machine {
 		w.t.Fatal(err)
 	}
 	if w.private && disk > 0 {
-		w.command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", disk), "fit-test", m.tmp)
-		w.t.Cleanup(func() { w.command("umount", "-l", m.tmp) })
+		w.disk(m.tmp, disk)
 	}
 	if !w.private {
 		if number == 1 {
@@ -179,13 +173,20 @@ func (w *world) machine(number, disk int) *machine {
 	return m
 }
 
-// fillDisk leaves no room on the disk of a machine, and returns what makes room again.
-func (w *world) fillDisk(m *machine) func() {
+// disk gives a directory a disk of its own, of some megabytes.
+func (w *world) disk(dir string, size int) {
+	w.t.Helper()
+	w.command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", size), "fit-test", dir)
+	w.t.Cleanup(func() { w.command("umount", "-l", dir) })
+}
+
+// fillDisk leaves no room on a disk that is not the test's own, and returns what makes room again.
+func (w *world) fillDisk(dir string) func() {
 	w.t.Helper()
 	if !w.private {
 		return func() {}
 	}
-	name := filepath.Join(m.tmp, "filler")
+	name := filepath.Join(dir, "filler")
 	file, err := os.Create(name)
 	if err != nil {
 		w.t.Fatal(err)
@@ -194,7 +195,7 @@ func (w *world) fillDisk(m *machine) func() {
 	for block := make([]byte, 1<<20); err == nil; {
 		_, err = file.Write(block)
 	}
-	w.t.Logf("the disk of %s is full", m.name)
+	w.t.Logf("the disk of %s is full", filepath.Base(dir))
 	return func() { _ = os.Remove(name) }
 }
 
@@ -278,9 +279,9 @@ func (p *process) says(text string) {
 // eventually waits until something is true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within three minutes: %s", what)
 		}
 	}
 }
@@ -298,7 +299,8 @@ func (w *world) serveHub(port string, lease time.Duration) *process {
 // serveModel starts the model of a machine.
 func (w *world) serveModel(m *machine) {
 	w.t.Helper()
-	w.start(m, nil, "model", "serve", "--script", "script.json", "--addr", "127.0.0.1:"+w.model).says("http://")
+	m.model = w.start(m, nil, "model", "serve", "--script", "script.json", "--addr", "127.0.0.1:"+w.model)
+	m.model.says("http://")
 }
 
 // work starts the worker of a machine.

@@ -42,7 +42,7 @@ while True:
     c, _ = s.accept(); c.makefile().readline(); c.sendall(b"` + word + `\n"); c.close()
 END
 /usr/bin/python3 "$TMPDIR/service.py" "$PORT" "$TMPDIR/up" &
-for i in $(seq 200); do [ -e "$TMPDIR/up" ] && exit 0; sleep 0.05; done
+for i in $(seq 2400); do [ -e "$TMPDIR/up" ] && exit 0; sleep 0.05; done
 exit 1
 `
 
@@ -180,7 +180,15 @@ func TestAModelOnlyCellReachesNothingElse(t *testing.T) {
 		ids = strings.Fields(can)
 	}
 	b := newBench(t, openOutside(t), ids...)
+	look := watchProcesses()
 	records := b.run(sandbox.NetworkModel)
+	if holders, looked := look(); len(holders) > 0 || looked == 0 {
+		t.Errorf("of %d processes, these have the key: %q", looked, holders)
+	}
+	noFileHolds(t, b.dir, key)
+	if strings.Contains(b.errs.String(), key) {
+		t.Error("the progress shows the key")
+	}
 	for _, id := range ids {
 		t.Run(id, func(t *testing.T) {
 			r := records[id]

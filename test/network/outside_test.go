@@ -85,15 +85,15 @@ func echo(conn net.PacketConn) {
 // "closed". It solves the task with the answer of the service.
 const probe = `import os, socket, sys, glob
 def tcp(host, port):
-    with socket.create_connection((host, port), 3) as c:
+    with socket.create_connection((host, port), 60) as c:
         return c.recv(16) != b""
 def udp(host, payload):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.settimeout(3); s.connect((host, UDP)); s.send(payload)
+        s.settimeout(60); s.connect((host, UDP)); s.send(payload)
         return s.recv(512) == payload
 def abstract():
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(3); s.connect("\0" + ABSTRACT)
+        s.settimeout(60); s.connect("\0" + ABSTRACT)
         return s.recv(16) != b""
 def forwarder():
     for status in glob.glob("/proc/[0-9]*"):
@@ -122,6 +122,6 @@ with open("reached.txt", "w") as out:
     listening = {int(l.split()[1].rsplit(":", 1)[1], 16) for table in ("tcp", "tcp6", "udp", "udp6")
                  for l in open("/proc/net/" + table).readlines()[1:] if l.split()[3] in ("0A", "07")}
     print("listening:", *sorted(listening - {int(os.environ["PORT"])}), file=out)
-with socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 5) as c, open("answer.txt", "w") as out:
+with socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 60) as c, open("answer.txt", "w") as out:
     c.sendall(b"\n"); out.write(c.makefile().readline())
 `

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // busyAgent is an agent that would go on for forty replies, of which the scripted model counts a
@@ -21,16 +20,17 @@ func busyAgent() string {
 }
 
 // TestABudgetEndsTheTurnThatUsesItUp gives a single long turn a budget, of the session or of the
-// participant. Nobody waits for the turn to end by itself.
+// participant. Nobody waits for the turn to end by itself, and no call is made that does not fit.
 func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
 	const ofSession, ofParticipant = "--session-max-tokens", "--participant-max-tokens"
+	// which budget it is makes no difference to an agent
 	for worker, flags := range map[string][]string{
 		"builtin":     {ofSession, ofParticipant},
-		"codex":       {ofSession, ofParticipant},
-		"claude-code": {ofParticipant, ofSession},
-		"pi-agent":    {ofSession, ofParticipant},
+		"codex":       {ofSession},
+		"claude-code": {ofParticipant},
+		"pi-agent":    {ofSession},
 	} {
-		for _, flag := range flags[:testenv.Size(2, 1)] {
+		for _, flag := range flags {
 			t.Run(worker+" "+flag, func(t *testing.T) {
 				t.Parallel()
 				m := gather(t, busyAgent(), worker)
@@ -38,15 +38,19 @@ func TestABudgetEndsTheTurnThatUsesItUp(t *testing.T) {
 				code := cli.Run(t.Context(), []string{
 					"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent",
 					"builtin", "--agent-cwd", "work", "--task-text", "Find out.",
-					"--output", "trace.ndjson", "--session-timeout", "110s", flag, "8000",
+					"--output", "trace.ndjson", "--session-timeout", patience, flag, "8000",
 				}, m.con)
 				if want := map[string]int{ofSession: 4, ofParticipant: 1}[flag]; code != want {
 					t.Errorf("exit code %d, want %d\n%s\n%s", code, want, m.err.String(), m.tail())
 				}
 				lines := m.trace(t)
 				last := lines[len(lines)-1]
-				if last.Tokens < 8000 || last.Tokens > 20000 {
-					t.Errorf("%d tokens were consumed, by %+v\n%s", last.Tokens, last.Participants, m.tail())
+				tokens := last.Tokens
+				if flag == ofParticipant {
+					tokens = last.Participants[1].Tokens
+				}
+				if tokens < 1000 || tokens > 8000 {
+					t.Errorf("%d tokens were consumed, by %+v\n%s", tokens, last.Participants, m.tail())
 				}
 			})
 		}

@@ -52,7 +52,7 @@ exit $code`)
 				"sh", "held.sh", "facilitate", "--isolation", "none", "--agent", test.agent,
 				"--lead-agent", "builtin", "--agent-model", "gpt-5.5", "--agent-profiles", "alice,bob",
 				"--task-text", "Hold two rounds.", "--output", small, "--session-home", homes,
-				"--session-timeout", "10m")
+				"--session-timeout", patience)
 			command.Dir, command.Env = m.dir, m.asProgram(t)
 			var stderr bytes.Buffer
 			command.Stderr = &stderr

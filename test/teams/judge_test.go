@@ -52,17 +52,36 @@ func TestEveryVendorCanJudge(t *testing.T) {
 	if !sandbox.Detect(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps the work read-only")
 	}
-	for _, place := range []string{"from inside the work", "from elsewhere"}[:testenv.Size(2, 1)] {
-		for _, test := range []struct {
-			agent, model string
-			tools        []string
-		}{
-			{"claude-code", "scripted-model", []string{"Bash", "Glob", "Grep", "Read", "mcp__orchestration__Conclude"}},
-			{"codex", "gpt-5.5", []string{"exec_command", "write_stdin"}}, // Conclude is found by a search
-			{"codex", "scripted-model", []string{"exec_command", "write_stdin", "Conclude"}},
-			{"pi-agent", "scripted-model", []string{"bash", "find", "grep", "read", "mcp__orchestration__Conclude"}},
-			{"builtin", "scripted-model", []string{"Bash", "Glob", "Grep", "Read", "mcp__orchestration__Conclude"}},
-		} {
+	const inside, elsewhere = "from inside the work", "from elsewhere"
+	for _, test := range []struct {
+		agent, model string
+		tools        []string
+		// places are where the judge is called; "make soak" tries both for all.
+		places []string
+	}{
+		{
+			"claude-code", "scripted-model",
+			[]string{"Bash", "Glob", "Grep", "Read", "mcp__orchestration__Conclude"},
+			[]string{inside},
+		},
+		// Conclude is found by a search
+		{"codex", "gpt-5.5", []string{"exec_command", "write_stdin"}, []string{elsewhere}},
+		{"codex", "scripted-model", []string{"exec_command", "write_stdin", "Conclude"}, []string{inside}},
+		{
+			"pi-agent", "scripted-model",
+			[]string{"bash", "find", "grep", "read", "mcp__orchestration__Conclude"},
+			[]string{inside},
+		},
+		{
+			"builtin", "scripted-model",
+			[]string{"Bash", "Glob", "Grep", "Read", "mcp__orchestration__Conclude"},
+			[]string{inside, elsewhere},
+		},
+	} {
+		if soaking() {
+			test.places = []string{inside, elsewhere}
+		}
+		for _, place := range test.places {
 			t.Run(test.agent+" "+test.model+" "+place, func(t *testing.T) {
 				t.Parallel()
 				m := gather(t, judgement, test.agent)
@@ -74,9 +93,9 @@ func TestEveryVendorCanJudge(t *testing.T) {
 				args := []string{
 					"judge", "--agent", test.agent, "--model", test.model, "--task-text",
 					"hello.txt must greet.", "--output", filepath.Join(m.dir,
-						"trace.ndjson"), "--session-timeout", "110s",
+						"trace.ndjson"), "--session-timeout", patience,
 				}
-				if place == "from elsewhere" {
+				if place == elsewhere {
 					args = append(args, "--cwd", "judged")
 				} else {
 					m.con.Dir = work

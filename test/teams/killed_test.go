@@ -42,7 +42,7 @@ func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
 			victim.Args = []string{
 				"fit-harness", "supervise", "--agent", worker, "--agent-model", "gpt-5.5", "--lead-agent", "builtin",
 				"--agent-cwd", "work", "--task-text", "Find out.",
-				"--output", "trace.ndjson", "--session-timeout", "110s",
+				"--output", "trace.ndjson", "--session-timeout", patience,
 			}
 			victim.Dir, victim.Env = m.dir, m.asProgram(t)
 			if err := victim.Start(); err != nil {
@@ -86,7 +86,7 @@ func TestASessionOfVendorsSurvivesAKill(t *testing.T) {
 func (m *meeting) await(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(m.dir, name)
-	for deadline := time.Now().Add(2 * time.Minute); ; {
+	for deadline := time.Now().Add(15 * time.Minute); ; {
 		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte(text)) {
 			return
 		}

@@ -2,6 +2,7 @@ package teams
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -70,7 +70,7 @@ var twoRounds = `{"scenarios":[
 // them, again and again. Whatever the moment, the outcome is the same, no message is sent twice and
 // no command is run twice. FIT_SOAK_KILLS sets the number of kills.
 func TestKillsChangeNothing(t *testing.T) {
-	kills := testenv.Size(4, 1)
+	kills := 1
 	if soak := os.Getenv("FIT_SOAK_KILLS"); soak != "" {
 		var err error
 		if kills, err = strconv.Atoi(soak); err != nil {
@@ -99,7 +99,7 @@ func survive(t *testing.T, vendor string, random *rand.Rand, most int) int {
 	args := []string{
 		"facilitate", "--agent", "builtin", "--lead-agent", vendor, "--lead-model", "scripted-model",
 		"--agent-profiles", "alice=" + vendor + ":gpt-5.5,bob", "--task-text", "Hold two rounds.",
-		"--output", "trace.ndjson", "--session-timeout", "10m",
+		"--output", "trace.ndjson", "--session-timeout", patience,
 	}
 	var at []int // the lines after which it was killed
 	for len(at) < most && m.killed(t, args, m.lines()+1+random.IntN(40)) {
@@ -138,7 +138,8 @@ func (m *meeting) killed(t *testing.T, args []string, lines int) bool {
 		case <-time.After(time.Millisecond): // another process writes the trace; there is nothing to wait on
 		}
 	}
-	if err := victim.Process.Kill(); err != nil {
+	// It may have written its last line and left by now.
+	if err := victim.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 	<-ended

@@ -42,7 +42,7 @@ func TestEveryFacilitatorReadsAndChangesNothing(t *testing.T) {
 			m.write(t, ".claude/agents/alice.md", "You are alice.\n")
 			m.hold(t, "facilitate", "--agent", "builtin", "--lead-agent", lead, "--lead-model", "scripted-model",
 				"--agent-profiles", "alice", "--isolation", "bwrap", "--task-text", "Review the notes.",
-				"--output", "trace.ndjson", "--session-timeout", "110s")
+				"--output", "trace.ndjson", "--session-timeout", patience)
 			m.check(t, map[string]string{"facilitator": lead}, map[string]string{"alice": "Ready."})
 			if !m.toldOf("You chair a session", "all is well") {
 				t.Errorf("the facilitator has not read the file\n%s", m.tail())
@@ -67,37 +67,43 @@ func (m *meeting) toldOf(system, text string) bool {
 	})
 }
 
-// TestAParticipantHasTheToolsOfItsRole compares what the model is offered, whoever plays a
-// participant: commands, reading and writing, the session's tools, and nothing else.
-func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
-	session := []string{"Announce", "Answer", "Ask", "RequestForComment", "RollCall"}
+// What the model of a participant is offered, whoever plays it: commands, reading and writing, the
+// session's tools, and nothing else.
+var (
+	sessionTools = []string{"Announce", "Answer", "Ask", "RequestForComment", "RollCall"}
+	usualTools   = append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, sessionTools...)
+	piTools      = append([]string{"bash", "edit", "find", "grep", "read", "write"}, sessionTools...)
 	// Codex reads by commands, and with a model that it does not know it writes by them too. It has
 	// no switch for its tools for resources, of which the session's server has none.
-	fixed := []string{"list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource"}
-	usual := append([]string{"Bash", "Edit", "Glob", "Grep", "Read", "Write"}, session...)
-	for _, test := range []struct {
-		agent, model string
-		want         []string
-	}{
-		{"claude-code", "scripted-model", usual},
-		{"codex", "scripted-model", slices.Concat([]string{"exec_command", "write_stdin"}, fixed, session)},
-		// the session's tools are found by a search
-		{"codex", "gpt-5.5", append([]string{"apply_patch", "exec_command", "write_stdin", "tool_search"}, fixed...)},
-		{"pi-agent", "scripted-model", append([]string{"bash", "edit", "find", "grep", "read", "write"}, session...)},
-		{"builtin", "scripted-model", usual},
-	} {
-		t.Run(test.agent+" "+test.model, func(t *testing.T) {
+	codexFixed = []string{
+		"exec_command", "write_stdin", "list_mcp_resource_templates", "list_mcp_resources", "read_mcp_resource",
+	}
+	codexTools = append(slices.Clone(codexFixed), sessionTools...)
+	// With a model that it knows, the session's tools are found by a search.
+	codexKnownTools = append([]string{"apply_patch", "tool_search"}, codexFixed...)
+)
+
+// TestAParticipantHasTheToolsOfItsRole is about those that take no part in
+// TestFiveVendorsUnderOneFacilitator, which looks at the tools of the others.
+func TestAParticipantHasTheToolsOfItsRole(t *testing.T) {
+	for agent, want := range map[string][]string{"codex": codexTools, "builtin": usualTools} {
+		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
-			m := gather(t, reviewer, test.agent)
+			m := gather(t, reviewer, agent)
 			m.write(t, "notes.txt", "all is well\n")
 			m.write(t, ".claude/agents/alice.md", "You are alice.\n")
-			m.hold(t, "facilitate", "--agent", test.agent, "--model", test.model, "--lead-agent", "builtin",
+			m.hold(t, "facilitate", "--agent", agent, "--model", "scripted-model", "--lead-agent", "builtin",
 				"--agent-profiles", "alice", "--task-text", "Review the notes.", "--output", "trace.ndjson",
-				"--session-timeout", "110s")
-			if diff := cmp.Diff(slices.Sorted(slices.Values(test.want)), m.offered("You are alice.")); diff != "" {
-				t.Errorf("what the model is offered:\n%s", diff)
-			}
+				"--session-timeout", patience)
+			m.checkOffered(t, "You are alice.", want)
 		})
+	}
+}
+
+func (m *meeting) checkOffered(t *testing.T, system string, want []string) {
+	t.Helper()
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), m.offered(system)); diff != "" {
+		t.Errorf("what the model is offered where the prompt says %q:\n%s", system, diff)
 	}
 }
 

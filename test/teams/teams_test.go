@@ -5,8 +5,11 @@ package teams
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,8 +35,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main())
 	}
+	// Agents start slowly and then mostly wait, so that one more of them keeps the processors busy.
+	if err := flag.Set("test.parallel", fmt.Sprint(runtime.GOMAXPROCS(0)+1)); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
+
+// soaking reports whether this is "make soak", which tries every combination and takes its time.
+func soaking() bool { return os.Getenv("FIT_SOAK_KILLS") != "" }
 
 // meeting is a project with profiles, a scripted model, and the agents that are needed.
 type meeting struct {
@@ -120,18 +130,17 @@ func (m *meeting) write(t *testing.T, name, content string) {
 	}
 }
 
-// hold runs the command, which must succeed. On a machine of its own each takes seconds.
+// patience is longer than any session takes, on any machine.
+const patience = "25m"
+
+// hold runs the command, which must succeed.
 func (m *meeting) hold(t *testing.T, args ...string) {
 	t.Helper()
 	began := time.Now()
 	code := cli.Run(t.Context(), append([]string{"fit-harness"}, args...), m.con)
-	took := time.Since(began)
-	t.Logf("took %s", took.Round(time.Millisecond))
+	t.Logf("took %s", time.Since(began).Round(time.Millisecond))
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s\n%s", code, m.err.String(), m.out.String(), m.tail())
-	}
-	if took > 2*time.Minute {
-		t.Errorf("it took %s", took)
 	}
 }
 

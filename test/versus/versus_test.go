@@ -12,11 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/session"
 )
 
 func TestMain(m *testing.M) {
@@ -149,7 +151,13 @@ type cell struct {
 		Kind, File string
 		Line       int
 	}
-	Errors []struct{ Category string }
+	Errors   []struct{ Category string }
+	Rubric   evidence.QualityRubric
+	Verdicts []struct {
+		Dimension string
+		Result    *string
+		Pass      int
+	}
 }
 
 func (c cell) text() string {
@@ -175,7 +183,13 @@ func TestHeadToHead(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "subq", "eval", "run", "go.yaml", "--arms", "three.yaml", "--panel", "panel.yaml",
 		"--workspace", "worktree", "--self-test", "off", "--output", "R", "--robot")
-	var document struct{ Cells []cell }
+	var document struct {
+		Cells []cell
+		Pairs []struct {
+			A, B    string
+			Prompts evidence.PromptComparison
+		}
+	}
 	if err := json.Unmarshal(robot, &document); err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +205,25 @@ func TestHeadToHead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the cells differ: %s", diff)
 	}
+	if quality := document.Cells[0].Rubric.CodeQuality; quality == nil || *quality != 1 {
+		t.Error("the linter of the task does not say that the solution is well formed")
+	}
+	if verdicts := document.Cells[0].Verdicts; len(verdicts) != len(evidence.Dimensions()) {
+		t.Errorf("%d dimensions of the solution were judged: %+v", len(verdicts), verdicts)
+	}
+	for _, verdict := range document.Cells[0].Verdicts {
+		if verdict.Result == nil || *verdict.Result != "Pass" || verdict.Pass != 3 {
+			t.Errorf("the panel says of the solution's %s: %+v", verdict.Dimension, verdict)
+		}
+	}
+	for _, pair := range document.Pairs { // the gateway saw what every agent told its model
+		if pair.Prompts.A != evidence.PromptsCaptured || pair.Prompts.B != evidence.PromptsCaptured {
+			t.Errorf("prompts of %s are %s, of %s %s", pair.A, pair.Prompts.A, pair.B, pair.Prompts.B)
+		}
+		if changed := changedLines(pair.Prompts); changed < 50 {
+			t.Errorf("%d lines of the system prompts of %s and %s differ", changed, pair.A, pair.B)
+		}
+	}
 	if list := s.git("worktree", "list"); strings.Count(list, "\n") != 1 {
 		t.Errorf("worktrees are left:\n%s", list)
 	}
@@ -199,6 +232,38 @@ func TestHeadToHead(t *testing.T) {
 	}
 	s.asksOnce()
 	s.reportsAgain(robot)
+}
+
+// The tasks in Node and Python fail on their base and pass with their reference patch, which is
+// checked before the run, and an agent that repairs them is seen to have done so.
+func TestOtherLanguages(t *testing.T) {
+	s := newStage(t)
+	robot := s.run(s.environ, "fit", "versus", "run", "node.yaml", "python.yaml", "--arm",
+		"pi-agent=agent:pi-agent,model:qwen3-coder", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
+		"--output", "R", "--robot")
+	var document struct{ Cells []cell }
+	if err := json.Unmarshal(robot, &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range document.Cells {
+		if c.text() != "pi-agent ok resolved" {
+			t.Errorf("a cell is %q", c.text())
+		}
+	}
+	if len(document.Cells) != 2 {
+		t.Errorf("there are %d cells, want two", len(document.Cells))
+	}
+}
+
+// changedLines counts the lines of system prompts, tools left out, that only one of two agents has.
+func changedLines(c evidence.PromptComparison) int {
+	lines := 0
+	for _, label := range c.Labels {
+		if label.Label != "init" && !strings.HasPrefix(label.Label, session.ToolLabel) {
+			lines += label.Added + label.Removed
+		}
+	}
+	return lines
 }
 
 // asksOnce: judging again asks nothing, and after a change in one dimension's prompt that dimension

@@ -3,6 +3,7 @@ package view
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -47,4 +48,19 @@ func TestExportedTrace(t *testing.T) {
 	b := chromium(t)
 	path := exported(t, "trace", "export", "../../examples/traces/team.ndjson", "--format", "html")
 	b.run(t, "traceFile", map[string]any{"path": path, "word": "worker", "hits": "hit"})
+}
+
+// exportedID is the experiment of an exported page.
+func exportedID(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(content), `"start":"#/x/`)
+	id, _, found := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatal("the page opens no experiment")
+	}
+	return id
 }

@@ -1,42 +1,78 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fit-eval/fit/model/scripted"
 )
 
-// The page of a running experiment steers it, and changes while it runs.
+// The page of a running experiment steers it, and changes while it runs. The model answers only
+// once the page has been steered, so that the experiment cannot end before.
 func TestRunningExperiment(t *testing.T) {
 	t.Parallel()
-	b, dir := chromium(t), t.TempDir()
-	cmd := fitCommand(t, "demo", "--runs", "3")
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	b, dir := chromium(t), filepath.Join(t.TempDir(), "live")
+	script, err := scripted.Parse([]byte(`{"turns": [{"text": "Done."}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{})
+	answering, answer := context.WithCancel(t.Context())
+	gated := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/answer" {
+			answer()
+			return
+		}
+		select {
+		case <-answering.Done():
+			model.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	defer gated.Close()
+	defer answer()
+	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe",
+		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", gated.URL, "--output", dir)
+	startExperiment(t, cmd, dir)
+	args := map[string]any{
+		"url":    serve(t, dir),
+		"answer": gated.URL + "/answer",
+		"allow":  []string{"409"}, // one arm has nothing to be compared with
+	}
+	said := decode[[]string](t, b.run(t, "control", args))
+	if !strings.HasPrefix(said[0], "cancel ") || !strings.Contains(said[1], "taken off the queue") {
+		t.Errorf("the button reads %q, and the server answers %q", said[0], said[1])
+	}
+	b.run(t, "liveExperiment", args)
+}
+
+// startExperiment starts a fit-benchmark run, which ends with the test, and waits until it can be
+// steered.
+func startExperiment(t *testing.T, cmd *exec.Cmd, dir string) {
+	t.Helper()
+	cmd.Env = append(os.Environ(), "ANTHROPIC_API_KEY=none")
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		_ = cmd.Process.Kill()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
-	}()
-	waitFor(t, func() bool {
-		found, _ := filepath.Glob(filepath.Join(dir, "fit-demo-*", "results", "results.jsonl"))
-		return len(found) == 1
 	})
-	url := serve(t, dir)
-	said := decode[[]string](t, b.run(t, "control", map[string]any{"url": url}))
-	if !strings.HasPrefix(said[0], "cancel ") || !strings.Contains(said[1], "taken off the queue") {
-		t.Errorf("the button reads %q, and the server answers %q", said[0], said[1])
-	}
-	b.run(t, "liveExperiment", map[string]any{"url": url})
+	waitFor(t, func() bool {
+		_, err := os.Lstat(filepath.Join(dir, "control.sock"))
+		return err == nil
+	})
 }
 
 // A cell whose model does not answer runs until it is cancelled; its page puts it back.
@@ -48,22 +84,10 @@ func TestRunningCellIsCancelledAndRequeued(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer silent.Close()
-	family := filepath.Join(filepath.Dir(demoDirectory(t)), "family")
-	cmd := fitCommand(t, "benchmark", "run", "--family", family, "--runs", "1", "--no-probe", "--concurrency", "1",
+	cmd := fitCommand(t, "benchmark", "run", "--family", demoFamily(t), "--runs", "1", "--no-probe",
+		"--concurrency", "1",
 		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--model-url", silent.URL, "--output", dir)
-	cmd.Env = append(os.Environ(), "ANTHROPIC_API_KEY=none")
-	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	}()
-	waitFor(t, func() bool {
-		_, err := os.Lstat(filepath.Join(dir, "control.sock"))
-		return err == nil
-	})
+	startExperiment(t, cmd, dir)
 	name := decode[string](t, b.run(t, "cancelRunning", map[string]any{
 		"url": serve(t, dir), "allow": []string{"409"}, // one arm has nothing to be compared with
 	}))
@@ -126,7 +150,7 @@ func appendUntil(path string, stop chan struct{}) error {
 // waitFor waits for a condition of the file system.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if holds() {
 			return
 		}
@@ -136,5 +160,5 @@ func waitFor(t *testing.T, holds func() bool) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Fatal("the condition did not come to hold within 30 seconds")
+	t.Fatal("the condition did not come to hold within two minutes")
 }

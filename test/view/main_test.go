@@ -4,6 +4,7 @@ package view
 
 import (
 	"bufio"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,11 @@ func TestMain(m *testing.M) {
 	sandbox.MaybeReaper()
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "fit") {
 		os.Exit(cli.Main())
+	}
+	// Tests mostly wait for the browser.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "5"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	if driver.stop != nil {
@@ -52,11 +58,8 @@ func fitCommand(t *testing.T, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit := filepath.Join(t.TempDir(), "fit")
-	if err := os.Symlink(self, fit); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), fit, args...)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Args[0] = "fit"
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stderr = os.Stderr
 	return cmd

@@ -1,24 +1,18 @@
 package view
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/fit-eval/fit/versus"
-	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // asked is fit view as a program sees it, without a browser.
@@ -60,33 +54,6 @@ func (a *asked) read(t *testing.T, path string, into any) {
 	}
 }
 
-// judged is a head to head with verdicts of judges, made once for all tests that only read it.
-var judged = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "fit-view-judged-")
-	if err != nil {
-		return "", err
-	}
-	atTheEnd(func() { _ = os.RemoveAll(dir) })
-	dir = filepath.Join(dir, "judged")
-	return dir, writeJudged(dir)
-})
-
-func writeJudged(dir string) error {
-	contest := versustest.Directory{
-		Arms: []versustest.Arm{
-			{Name: "plum", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: "gives-up"},
-			{Name: "quince", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: versustest.Solves},
-		},
-		Tasks:     12,
-		Runs:      2,
-		Workspace: "export",
-	}
-	if err := contest.Write(dir); err != nil {
-		return err
-	}
-	return versustest.Judge(context.Background(), dir, versus.Options{}, 3)
-}
-
 // same compares what an endpoint says with what a command prints.
 func same(t *testing.T, what string, got json.RawMessage, want any) {
 	t.Helper()
@@ -109,21 +76,15 @@ func printed(t *testing.T, args ...string) (value any) {
 // fit-trace print for the same directory.
 func TestEveryNumberIsThatOfACommand(t *testing.T) {
 	t.Parallel()
-	contest, err := judged()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, dir := range map[string]string{"demo": demoDirectory(t), "judged": contest} {
+	g := visit(t)
+	for _, name := range []string{"skills", "judged"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := askView(t, serve(t, dir))
-			var list struct{ Experiments []struct{ ID string } }
-			a.read(t, "/api/experiments", &list)
-			base := "/api/experiments/" + list.Experiments[0].ID
+			a, dir, base := g.asked, filepath.Join(g.top, name), "/api/experiments/"+g.id(t, name)
 			a.experiment(t, base, dir)
 			a.cells(t, base, dir)
 			a.forest(t, base)
-			if name == "demo" { // in the other nothing varies, so that there is nothing to plan
+			if name == "skills" { // in the other nothing varies, so that there is nothing to plan
 				same(t, "plan", a.get(t, base+"/plan?effect=0.2&runs=3"),
 					printed(t, "benchmark", "plan", dir, "--effect", "0.2", "--runs", "3", "--format", "json"))
 			}
@@ -145,7 +106,9 @@ func (a *asked) experiment(t *testing.T, base, dir string) {
 	same(t, "comparison", page.Comparison, comparison)
 	var versus struct{ Report json.RawMessage }
 	a.read(t, base+"/versus", &versus)
-	same(t, "head to head", versus.Report, printed(t, "versus", "report", dir, "--robot"))
+	robot := printed(t, "versus", "report", dir, "--robot")
+	same(t, "head to head", versus.Report, robot)
+	a.columns(t, base, robot)
 
 	totals := at(report, "totals")
 	for field, want := range map[string]any{
@@ -340,7 +303,64 @@ func (a *asked) trace(t *testing.T, base, dir string) {
 	if want := printed(t, "trace", "calls", file, "--format", "json"); want != nil {
 		same(t, "calls", calls.Calls, want)
 	}
+	var prompts struct {
+		Lanes []struct{ Prompts json.RawMessage }
+	}
+	a.read(t, "/api/trace/prompts?"+ask, &prompts)
+	same(t, "prompts", prompts.Lanes[0].Prompts, printed(t, "session", "prompts", file, "--format", "json"))
 	var aligned struct{ Alignment json.RawMessage }
 	a.read(t, "/api/trace/align?a="+url.QueryEscape(id)+"&b="+url.QueryEscape(id), &aligned)
 	same(t, "alignment", aligned.Alignment, printed(t, "trace", "align", file, file, "--format", "json"))
+}
+
+// columns compares the agents side by side in the first run of a task with their cells in the
+// report.
+func (a *asked) columns(t *testing.T, base string, robot any) {
+	t.Helper()
+	first := at(robot, "cells", 0)
+	var show struct {
+		Columns []struct {
+			Arm  string
+			Cell json.RawMessage
+			Diff *struct{ Files, Added, Removed float64 }
+		}
+	}
+	a.read(t, fmt.Sprintf("%s/versus/show/%s/%v", base, at(first, "task"), at(first, "run")), &show)
+	if len(show.Columns) != 2 {
+		t.Fatalf("%d agents are side by side", len(show.Columns))
+	}
+	for _, column := range show.Columns {
+		for _, cell := range at(robot, "cells").([]any) {
+			if at(cell, "task") != at(first, "task") || at(cell, "run") != at(first, "run") ||
+				at(cell, "arm") != column.Arm {
+				continue
+			}
+			same(t, "the column of "+column.Arm, column.Cell, cell)
+			if d := column.Diff; d == nil || d.Files != at(cell, "diff", "files") ||
+				d.Added != at(cell, "diff", "added") || d.Removed != at(cell, "diff", "removed") {
+				t.Errorf("the diff of %s has %+v, the report %v", column.Arm, d, at(cell, "diff"))
+			}
+		}
+	}
+}
+
+// TestMessagesAreThoseOfTheCommand: who asked whom is what fit-trace messages prints, with the
+// number of the entry.
+func TestMessagesAreThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	g := visit(t)
+	var answer struct{ Messages []map[string]any }
+	g.read(t, "/api/trace/messages?trace="+g.lone(t, "team.ndjson"), &answer)
+	for _, message := range answer.Messages {
+		delete(message, "index")
+		for _, one := range message["answers"].([]any) {
+			delete(one.(map[string]any), "index")
+		}
+	}
+	content, err := json.Marshal(answer.Messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "messages", content,
+		printed(t, "trace", "messages", filepath.Join(g.top, "team.ndjson"), "--format", "json"))
 }

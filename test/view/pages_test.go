@@ -45,7 +45,8 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 	b, dir := chromium(t), demoDirectory(t)
 	var want comparison
 	answerOf(t, &want, "benchmark", "compare", dir, "--format", "json")
-	page := decode[experimentPage](t, b.run(t, "experiment", map[string]any{"url": serve(t, dir), "word": "all tasks"}))
+	args := map[string]any{"url": demoAddress(t), "word": "all tasks"}
+	page := decode[experimentPage](t, b.run(t, "experiment", args))
 
 	if len(page.Rows) != len(want.Tasks) {
 		t.Errorf("the grid has %d tasks, compare has %d", len(page.Rows), len(want.Tasks))
@@ -83,8 +84,7 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 
 func TestExperiments(t *testing.T) {
 	t.Parallel()
-	b, dir := chromium(t), demoDirectory(t)
-	url := serve(t, dir)
+	b, url := chromium(t), demoAddress(t)
 	rows := decode[int](t, b.run(t, "experiments", map[string]any{"url": url, "claim": "before", "runs": "24 of 24"}))
 	if rows != 1 {
 		t.Errorf("the list has %d rows", rows)
@@ -103,29 +103,14 @@ func TestSeveralExperiments(t *testing.T) {
 	b.run(t, "filterExperiments", map[string]any{"url": serve(t, dir), "word": "june", "left": 1})
 }
 
-func TestViewsOfAnExperiment(t *testing.T) {
+func TestOrderOfTheGrid(t *testing.T) {
 	t.Parallel()
-	b, dir := chromium(t), demoDirectory(t)
-	url := serve(t, dir)
-	seen := decode[map[string]string](t, b.run(t, "tabs", map[string]any{"url": url, "allow": []string{"409"}}))
-	for tab, text := range map[string]string{
-		"cost":   "per pass",
-		"time":   "the dashed line is the median",
-		"checks": "behaviour",
-		"errors": "No attempt ended in an error.",
-		"run":    "repeat it",
-	} {
-		if !strings.Contains(seen[tab], text) {
-			t.Errorf("the view %s does not say %q: %s", tab, text, seen[tab])
-		}
-	}
-	b.run(t, "gridOrder", map[string]any{"url": url})
+	chromium(t).run(t, "gridOrder", map[string]any{"url": demoAddress(t)})
 }
 
 func TestCell(t *testing.T) {
 	t.Parallel()
-	b, dir := chromium(t), demoDirectory(t)
-	url := serve(t, dir)
+	b, url := chromium(t), demoAddress(t)
 	text := decode[string](t, b.run(t, "cell", map[string]any{"url": url, "task": "even", "arm": "after"}))
 	for _, want := range []string{"attempt 1 of 1", "behaviour", "even.sh"} {
 		if !strings.Contains(text, want) {
@@ -140,15 +125,6 @@ func TestCell(t *testing.T) {
 	}
 }
 
-func TestHeadToHead(t *testing.T) {
-	t.Parallel()
-	b := chromium(t)
-	text := decode[string](t, b.run(t, "headToHead", map[string]any{"url": serve(t, demoDirectory(t))}))
-	if !strings.Contains(text, "No judge was asked.") {
-		t.Errorf("the head to head reads %q", text)
-	}
-}
-
 // Labelling changes labels.yaml, and says neither who did the work nor what judges think of it.
 func TestBlindLabels(t *testing.T) {
 	t.Parallel()
@@ -157,7 +133,7 @@ func TestBlindLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := decode[string](t, b.run(t, "labels", map[string]any{
-		"url": serve(t, dir), "secrets": []string{"plum", "quince", "claude", "sonnet"},
+		"url": serve(t, dir), "secrets": []string{"pear", "quince", "claude", "sonnet"},
 	}))
 	if !strings.HasPrefix(counted, "correctness: 2 pass, 1 fail, 45 left") {
 		t.Errorf("after three labels the page counts %q", counted)
@@ -171,7 +147,7 @@ func TestBlindLabels(t *testing.T) {
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	b := chromium(t)
-	b.run(t, "keyboard", map[string]any{"url": serve(t, demoDirectory(t))})
+	b.run(t, "keyboard", map[string]any{"url": demoAddress(t)})
 }
 
 // What cannot be shown is said, with the way out; the rest is shown.

@@ -74,6 +74,7 @@ func TestTrace(t *testing.T) {
 	const one = "1 of 183 entries"
 	b.run(t, "filters", map[string]any{"url": url, "tool": "Read", "shown": one, "errors": one})
 	b.run(t, "permalink", map[string]any{"url": url, "at": 100, "text": "step 33 of the plan"})
+	b.run(t, "earlyLink", map[string]any{"url": url, "at": 151, "text": "step 50 of the plan"})
 }
 
 // An image that is none, and one that may hold a script, are not shown as images.
@@ -95,6 +96,30 @@ func TestImages(t *testing.T) {
 	b.run(t, "images", map[string]any{"url": serve(t, c.save(t)), "shown": 2, "text": "beside the image"})
 }
 
+// hostileDiff changes files with names that mean something to programs.
+const hostileDiff = `diff --git a/x.constructor b/x.constructor
+--- a/x.constructor
++++ b/x.constructor
+@@ -0,0 +1,2 @@
++<script>window.hit++</script>
++<img src=x onerror="window.hit++">
+diff --git a/__proto__ b/__proto__
+--- a/__proto__
++++ b/__proto__
+@@ -0,0 +1 @@
++[31mred
+`
+
+// A diff is text, whatever its files are called.
+func TestHostileDiff(t *testing.T) {
+	t.Parallel()
+	g := visit(t)
+	pages := glance(t, map[string]any{"url": g.address},
+		spot{"hostile diff", "#/x/" + g.id(t, "errors") + "/fix-add-00/pear/0", ".diff .line.added"})
+	pages["hostile diff"].says(t, "x.constructor", "__proto__", `<script>window.hit++</script>`,
+		`<img src=x onerror="window.hit++">`)
+}
+
 // What an agent writes is text, whatever it looks like.
 func TestHostileTrace(t *testing.T) {
 	t.Parallel()
@@ -109,11 +134,16 @@ func TestHostileTrace(t *testing.T) {
 	c.call(`<b onmouseover="window.hit++">Bash</b>`, input, frame, true)
 	c.says(map[string]any{"type": "thinking", "thinking": "<style>*{display:none}</style>"})
 	c.line(map[string]any{"type": "system", "subtype": `"><script>window.hit++</script>`, "data": "{{{{"})
-	b.run(t, "hostile", map[string]any{"url": serve(t, c.save(t)), "entries": 9, "texts": []map[string]any{
+	c.WriteString(`{"type":"assistant","message":{"id":"bytes","role":"assistant","content":[` +
+		"{\"type\":\"text\",\"text\":\"bytes \xff\xfe and \\ud800 alone\"}]}}\n")
+	c.call("__proto__", map[string]any{"constructor": "toString"}, "a tool of every object", false)
+	b.run(t, "hostile", map[string]any{"url": serve(t, c.save(t)), "entries": 12, "texts": []map[string]any{
 		{"at": 1, "text": `<script>window.hit++</script>`},
 		{"at": 3, "text": `\x1b[31mred`},
 		{"at": 3, "text": `\x1b]8;;https://example.com\x07link`},
 		{"at": 4, "text": `user\u202egnp.exe \u2066isolated\u2069 zero\u200bwidth`},
+		{"at": 9, "text": "bytes \ufffd"},
+		{"at": 10, "text": "__proto__"},
 	}})
 }
 

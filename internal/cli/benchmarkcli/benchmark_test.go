@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -77,11 +79,32 @@ func (c *command) want(code int, args ...string) {
 // model serves a scripted model and returns its address.
 func (c *command) model(script string) string {
 	c.t.Helper()
+	open := make(chan struct{})
+	close(open)
+	return c.modelBehind(open, script)
+}
+
+// modelBehind serves a script; every request takes a token first, or waits for one.
+func (c *command) modelBehind(tokens <-chan struct{}, script string) string {
+	c.t.Helper()
 	parsed, err := scripted.Parse([]byte(script))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	server := httptest.NewServer(scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{}))
+	model := scripted.NewServer(map[string]*scripted.Script{"": parsed}, scripted.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// until the body is read the server does not notice that a client is gone
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		select {
+		case <-tokens:
+			model.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
 	c.t.Cleanup(server.Close)
 	return server.URL
 }

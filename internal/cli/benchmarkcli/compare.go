@@ -197,6 +197,9 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 	}
 	found, err := loadResults(con, args, opts.damaged)
 	if err == nil {
+		err = found.needRecords(args...)
+	}
+	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ pause        start no further cells; those under way run on to their end
 resume       start cells again
 cancel       stop a cell, or take it off the queue; it is run by the next process, or when it is requeued
 requeue      put a cell that was cancelled or ended in an error at the front of the queue; verdicts are never repeated
-concurrency  run so many cells at a time
+concurrency  run this many cells at a time
 budget       bound what the experiment may spend, in dollars; 0 is no bound`,
 		Example: `  fit-benchmark ctl results
   fit-benchmark ctl results pause

@@ -68,7 +68,9 @@ func TestNothingIsNoGoodAnswer(t *testing.T) {
 	c := newCommand(t)
 	c.write(map[string]string{"foreign/README.md": "x", "empty/results.jsonl": ""})
 	tinyFamily(t, filepath.Join(c.dir, "family"), 1)
-	for dir, code := range map[string]int{"foreign": 2, "empty": 3, "nowhere": 2} {
+	for dir, code := range map[string]int{"foreign": 2, "empty": 3, "nowhere": 2, "foreign/README.md": 2} {
+		c.want(code, "compare", dir)
+		c.want(code, "compare", dir, dir)
 		c.want(code, "list", dir)
 		c.want(code, "report", "--input", dir)
 		c.want(code, "list", dir, "--verify")

@@ -283,5 +283,9 @@ func (g *grader) writeReport(out io.Writer, made *predictionsReport) error {
 	}
 	fmt.Fprintf(g.con.Stderr, "%d of %s resolved, %d unresolved, %d empty, %d errors\n", made.Resolved,
 		report.Count(made.Submitted, "prediction"), made.Unresolved, made.Empty, made.Errors)
+	if made.Resolved > 0 {
+		fmt.Fprintln(g.con.Stderr, "note: the tested code can print to the log of the tests, too: look at the "+
+			"patches that matter")
+	}
 	return nil
 }

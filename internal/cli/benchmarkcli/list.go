@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report/results"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/task"
 )
 
 func newList(con *console.Console) *cobra.Command {
@@ -120,7 +122,7 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 			ID:       t.ID,
 			Checks:   t.Settings.Checks,
 			Judge:    t.JudgeTemplate != "",
-			Solution: t.HasSolution(),
+			Solution: t.HasSolution() || solves(t),
 			Tags:     t.Settings.Tags,
 			Cluster:  t.Settings.Cluster,
 			Visible:  t.Digest.Visible,
@@ -284,4 +286,12 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	fmt.Fprintf(con.Stderr, "%d directories %s\n", len(kept),
 		map[bool]string{true: "would be removed", false: "removed"}[dryRun])
 	return nil
+}
+
+// solves reports whether a Harbor task, or every step of it, has a solution.
+func solves(t *task.Task) bool {
+	if len(t.Steps) == 0 {
+		return t.Verifier != nil && t.Verifier.Solution != ""
+	}
+	return !slices.ContainsFunc(t.Steps, func(step task.Step) bool { return step.Verifier.Solution == "" })
 }

@@ -131,6 +131,8 @@ func (r *predictionReader) add(line int, raw []byte, id string) error {
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
 		return r.wrong(line, "%s: want text, not %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch, not %s", kind.Value)
 	case err != nil:
 		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch: %v", err)
 	case p.InstanceID == "":

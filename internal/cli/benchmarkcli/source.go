@@ -101,6 +101,9 @@ func parseSide(con *console.Console, text string) side {
 func (s side) group(con *console.Console, labels string, damagedToo bool) (*report.Group, error) {
 	found, err := loadResults(con, []string{s.dir}, damagedToo)
 	if err == nil {
+		err = found.needRecords(s.dir)
+	}
+	if err == nil {
 		err = found.withLabels(con, labels)
 	}
 	if err != nil {

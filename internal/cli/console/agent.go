@@ -32,10 +32,5 @@ func (a *AgentID) String() string {
 	return a.Value
 }
 
-// Type implements pflag.Value.
-func (a *AgentID) Type() string {
-	if a.Registry == nil {
-		return "agent"
-	}
-	return strings.Join(a.Registry.IDs(), "|")
-}
+// Type implements pflag.Value. The help does not list the agents: fit agents list does.
+func (*AgentID) Type() string { return "agent" }

@@ -81,6 +81,19 @@ func (c *Console) StdoutIsTerminal() bool { return isTerminal(c.Stdout) }
 // StderrIsTerminal reports whether a person is looking at standard error.
 func (c *Console) StderrIsTerminal() bool { return isTerminal(c.Stderr) }
 
+// defaultColumns is how wide text is where no terminal says how wide it is.
+const defaultColumns = 100
+
+// Columns is how wide text on standard output may be.
+func (c *Console) Columns() int {
+	if file, ok := c.Stdout.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return max(width, 40)
+		}
+	}
+	return defaultColumns
+}
+
 // Colour reports whether text on standard output may be coloured: only on a terminal, and never
 // against NO_COLOR.
 func (c *Console) Colour() bool {

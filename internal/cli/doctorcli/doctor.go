@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/sandbox"
 )
@@ -92,7 +95,7 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 		runnable = runnable || login.Status == statusOK
 	}
 	findings = append(findings, sandboxFindings(ctx)...)
-	return append(findings, toolFindings()...), runnable
+	return append(findings, toolFindings(ctx)...), runnable
 }
 
 func agentFinding(info agent.Info, installation agent.Installation, err error) finding {
@@ -155,8 +158,37 @@ func sandboxFindings(ctx context.Context) []finding {
 	return findings
 }
 
+// testedGit is the oldest git that fit is tested with.
+const testedGit = "2.39"
+
+// checkGit says so where git is older. An older one ignores settings that keep it from running what
+// a repository of an agent names.
+func (f *finding) checkGit(ctx context.Context) {
+	printed, err := git.Output(ctx, "", "version")
+	version, _, _ := strings.Cut(strings.TrimPrefix(printed, "git version "), " ")
+	f.Detail = version + "  " + f.Detail
+	if err == nil && versionBefore(version, testedGit) {
+		f.Status = statusLimited
+		f.Detail += "  older than " + testedGit + ", so git in hooks may run what an agent has planted"
+		f.Fix = "install git " + testedGit + " or newer"
+	}
+}
+
+// versionBefore compares the numbers of two versions. What is not a number is as low as can be.
+func versionBefore(version, other string) bool {
+	numbers := func(text string) []int {
+		var list []int
+		for part := range strings.SplitSeq(text, ".") {
+			n, _ := strconv.Atoi(part)
+			list = append(list, n)
+		}
+		return list
+	}
+	return slices.Compare(numbers(version), numbers(other)) < 0
+}
+
 // toolFindings are the programs that some commands use.
-func toolFindings() []finding {
+func toolFindings(ctx context.Context) []finding {
 	var findings []finding
 	for _, tool := range []struct{ name, use, fix string }{
 		{"git", "workspaces and diffs", "apt-get install git"},
@@ -167,6 +199,8 @@ func toolFindings() []finding {
 		line.Detail = path
 		if err != nil {
 			line.Status, line.Detail, line.Fix = statusMissing, "needed for "+tool.use, tool.fix
+		} else if tool.name == "git" {
+			line.checkGit(ctx)
 		}
 		findings = append(findings, line)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
@@ -17,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // FleetVariable names the environment variable that holds the URL of a fleet.
@@ -102,6 +104,7 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Provider:  func(arm *experiment.Arm) string { return ProviderOf(r.Machine.Registry, arm) },
 		Isolation: f.isolation,
 		Engine:    f.engine,
+		Pull:      r.Machine.Engines != nil && r.Machine.Engines.Pull,
 		Faults:    f.faults,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
 		Redactor:  r.Machine.Redactor,
@@ -164,6 +167,8 @@ type WorkerOptions struct {
 	Labels []string
 	Dir    string // empty: in the user's cache
 	Note   func(string)
+	// Watched makes another process end this one when it stands still for longer than a lease.
+	Watched bool
 }
 
 // Work makes this machine a worker until the context ends or it is drained.
@@ -177,6 +182,15 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 	dir, err := filepath.Abs(dir) // sandboxes hide it by its path
 	if err != nil {
 		return err
+	}
+	var watched func(time.Duration)
+	if opts.Watched {
+		watchdog, err := sandbox.StartWatchdog()
+		if err != nil {
+			return console.Exit(console.ExitIncomplete, err)
+		}
+		defer watchdog.Close()
+		watched = watchdog.Within
 	}
 	machine := Machine(con, registry)
 	return fleet.Work(ctx, fleet.WorkerConfig{
@@ -193,8 +207,14 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		FreeSpace: func() error { return local.FreeSpace(dir, os.TempDir()) },
 		Note:      opts.Note,
 		Now:       con.Now,
+		Watched:   watched,
 		Executor: func(ctx context.Context, job fleet.Job) (fleet.Attempts, error) {
-			return localAttempts(ctx, machine, job)
+			if !job.Pull {
+				return localAttempts(ctx, machine, job)
+			}
+			pulling := Machine(con, registry)
+			pulling.Engines = &workspace.Engines{Pull: true, Progress: con.Stderr}
+			return localAttempts(ctx, pulling, job)
 		},
 	})
 }

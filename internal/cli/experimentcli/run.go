@@ -48,15 +48,15 @@ type Run struct {
 
 // Do runs the cells that are left.
 func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
+	estimate := r.Dir.Estimate(r.Budgets)
+	if estimate.Cells > 0 && r.Fleet == nil {
+		r.warnOfIsolation(ctx) // first of all
+	}
 	for _, note := range r.Dir.Notes {
 		fmt.Fprintf(r.Console.Stderr, "note: %s\n", note)
 	}
-	estimate := r.Dir.Estimate(r.Budgets)
 	r.announce(estimate)
 	if estimate.Cells > 0 {
-		if r.Fleet == nil {
-			r.warnOfIsolation(ctx)
-		}
 		r.describeOnly()
 	}
 	r.rate = gateway.NewRateControl()

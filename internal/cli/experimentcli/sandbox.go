@@ -27,7 +27,8 @@ func (i *Isolation) Register(flags *pflag.FlagSet) {
 	flags.Var(&i.choice, "sandbox", "what holds the processes of an attempt (default: what the task says, else auto: "+
 		"a container for a task with an image, the best that works here for others)")
 	flags.Var(&i.choice, "isolation", "older name of --sandbox")
-	flags.BoolVar(&i.pull, "pull", false, "get images that are not on this machine from their registries")
+	flags.BoolVar(&i.pull, "pull", false, "get images that are not on this machine, or on a worker of the fleet, "+
+		"from their registries")
 }
 
 // Kind is the isolation that was asked for; empty: what the task says, or the best that works here.

@@ -80,7 +80,7 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 				return err
 			}
 			defer hub.Close()
-			if err := prepare(cmd.Context(), con, hub.URL(), lease); err != nil && (public == "" || lease != 0) {
+			if err := prepare(cmd.Context(), con, hub.OwnURL(), lease); err != nil {
 				return err
 			}
 			fmt.Fprintf(con.Stdout, "%s\n", hub.URL())
@@ -106,7 +106,15 @@ func startServer(con *console.Console, listen, public, dir string) (*fleet.Serve
 	if dir == "" {
 		dir = filepath.Join(experimentcli.CacheDir(), "hub")
 	}
-	hub, err := fleet.StartServer(fleet.ServerConfig{Listen: listen, Public: public, Dir: con.Path(dir)})
+	hub, err := fleet.StartServer(fleet.ServerConfig{
+		Listen: listen,
+		Public: public,
+		Dir:    con.Path(dir),
+		Note:   note(con),
+	})
+	if errors.Is(err, fleet.ErrListen) {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
 	if err != nil {
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
@@ -168,7 +176,7 @@ machine's environment. A worker that loses the hub for longer than the lease of 
 				return err
 			}
 			defer hub.Close()
-			opts.Slots, opts.Labels, opts.Note = slots.Value, console.List(labels), note(con)
+			opts.Slots, opts.Labels, opts.Note, opts.Watched = slots.Value, console.List(labels), note(con), true
 			if opts.Dir != "" {
 				opts.Dir = con.Path(opts.Dir)
 			}
@@ -226,7 +234,7 @@ func (o *ownFleet) start(ctx context.Context, dir string, workers, slots int) (s
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o.cancel = cancel
-	ready := make(chan struct{}, workers)
+	ready, say := make(chan struct{}, 2*workers), note(o.con)
 	for i := range workers {
 		hub, err := experimentcli.Dial(ctx, o.con, o.hub.URL(), "worker")
 		if err != nil {
@@ -238,7 +246,13 @@ func (o *ownFleet) start(ctx context.Context, dir string, workers, slots int) (s
 				Name:  fmt.Sprintf("local-%d", i+1),
 				Slots: slots,
 				Dir:   filepath.Join(dir, "workers"),
-				Note:  func(text string) { ready <- struct{}{}; note(o.con)(text) },
+				Note: func(text string) {
+					say(text)
+					select {
+					case ready <- struct{}{}:
+					default: // it has said something before
+					}
+				},
 			})
 			if err != nil {
 				o.mu.Lock()

@@ -51,16 +51,20 @@ func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command 
 		Long: `Forecast makespan, cost and use of caps before anything is bought. PLAN is a run directory: its plan is simulated from the beginning.
 
 What cells take and cost is drawn from the records that the directory has, of the same arm and task where there are some: run a few cells first, then simulate
-more with --runs. --duration and --cost-usd replace what was measured. Ranges hold nine of ten repeats.`,
+more with --runs. --duration and --cost-usd replace what was measured. Ranges hold nine of ten repeats. Every worker can run every cell: needs, budgets and
+what a fleet itself adds to a cell are not simulated.`,
 		Example: `  fit fleet simulate runs/pilot --runs 20 --workers 50 --slots 4 --cap anthropic=40 --fail-rate 0.02
   fit fleet simulate runs/plan --workers 10 --duration 5m-40m --cost-usd 0.60 --format json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			scenario, measured, err := o.scenario(registry, con.Path(args[0]))
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
-			forecast, err := fleet.Simulate(scenario)
+			forecast, err := fleet.Simulate(cmd.Context(), scenario)
+			if cmd.Context().Err() != nil {
+				return console.Exitf(console.ExitInterrupted, "interrupted")
+			}
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
@@ -132,7 +136,7 @@ func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.
 			sample.Duration = low + time.Duration(random.Float64()*float64(high-low))
 		}
 		if o.cost.Given {
-			sample.USD = o.cost.Value
+			sample.USD = &o.cost.Value
 		}
 		return sample
 	}
@@ -216,10 +220,7 @@ func readMeasured(dir string) (*measured, error) {
 		if r.Verdict == ledger.Error {
 			continue
 		}
-		sample := fleet.Sample{Duration: time.Duration(r.DurationMs) * time.Millisecond}
-		if r.CostUSD != nil {
-			sample.USD = *r.CostUSD
-		}
+		sample := fleet.Sample{Duration: time.Duration(r.DurationMs) * time.Millisecond, USD: r.CostUSD}
 		key := [2]string{r.Arm, r.TaskID}
 		m.all = append(m.all, sample)
 		m.byArm[r.Arm] = append(m.byArm[r.Arm], sample)
@@ -250,7 +251,11 @@ func showForecast(con *console.Console, f *fleet.Forecast, measured int) error {
 	row("makespan", f.Makespan, func(v float64) string {
 		return (time.Duration(v) * time.Millisecond).Round(time.Second).String()
 	})
-	row("cost", f.Cost, func(v float64) string { return fmt.Sprintf("$%.2f", v) })
+	if f.Cost != nil {
+		row("cost", *f.Cost, func(v float64) string { return fmt.Sprintf("$%.2f", v) })
+	} else {
+		fmt.Fprintln(out, "cost\tunknown\tnot every cell has a known cost; give --cost-usd")
+	}
 	count := func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 	row("attempts", f.Attempts, count)
 	row("cells without a verdict", f.Missing, count)

@@ -96,15 +96,19 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 		}
 		fmt.Fprintln(out, strings.Join(fields, "\t"))
 	}
-	fmt.Fprintln(out, "\nEXPERIMENT\tARMS\tPROVIDER\tCAP\tRUNNING\tWAITING\tDIRECTORY")
+	fmt.Fprintln(out, "\nEXPERIMENT\tARMS\tPROVIDER\tCAP\tRUNNING\tWAITING\tDIRECTORY\tSTATE")
 	for _, p := range status.Pools {
 		limit := "-"
 		if n, bounded := status.Caps[p.Provider]; bounded {
 			limit = strconv.Itoa(n)
 		}
+		state := "ready"
+		if p.Left {
+			state = "no coordinator: rerun its command to continue"
+		}
 		fields := []string{
 			p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running), strconv.Itoa(p.Waiting),
-			p.Dir,
+			p.Dir, state,
 		}
 		for i := range fields {
 			fields[i] = display.CutRunes(display.Line(fields[i]), 80)

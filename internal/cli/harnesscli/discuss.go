@@ -2,6 +2,7 @@ package harnesscli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,7 +63,7 @@ budget · 130 interrupted.`,
 func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Registry, opts *discussOptions) error {
 	resume, err := readResumeContext(con, opts.resume)
 	if err != nil {
-		return console.Usagef("--resume-context: %w", err)
+		return console.Usagef("--resume-context: %s", strings.TrimPrefix(err.Error(), "resume context: "))
 	}
 	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.callTurns())
 	if err != nil {
@@ -111,8 +112,12 @@ func readResumeContext(con *console.Console, value string) (*harness.ResumeConte
 	default:
 		data = []byte(value)
 	}
-	if err != nil {
+	text := strings.TrimSpace(string(data))
+	switch {
+	case err != nil:
 		return nil, err
+	case text == "" && value != "":
+		return nil, errors.New("it is empty, so what was said before would be lost")
 	}
-	return harness.ParseResumeContext(strings.TrimSpace(string(data)))
+	return harness.ParseResumeContext(text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // room is where the agents of a discussion keep their conversations between two runs.
@@ -63,7 +64,10 @@ func openRoom(con *console.Console, asked, discussionID string) (room, error) {
 func (r room) complete(con *console.Console, given *harness.ResumeContext) *harness.ResumeContext {
 	completed := harness.ResumeContext{}
 	if data, err := os.ReadFile(filepath.Join(r.dir, resumeFile)); err == nil && r.dir != "" {
-		if stored, err := harness.ParseResumeContext(string(data)); err == nil && stored != nil {
+		stored, err := harness.ParseResumeContext(string(data))
+		if err != nil {
+			fmt.Fprintf(con.Stderr, "what the run before left cannot be read, only what is given is known: %v\n", err)
+		} else if stored != nil {
 			completed = *stored
 		}
 	}
@@ -111,7 +115,7 @@ func (r room) leave(result harness.Result) error {
 		if err != nil {
 			return err
 		}
-		return r.write(data)
+		return wholefile.WriteSynced(filepath.Join(r.dir, resumeFile), 0o600, data)
 	case result.Reason != harness.ReasonConcluded: // it may be tried again
 		return nil
 	case r.own:
@@ -122,19 +126,4 @@ func (r room) leave(result harness.Result) error {
 		}
 		return nil
 	}
-}
-
-// write replaces the file for the next run in one step, so that a crash leaves the old one or the
-// new one.
-func (r room) write(data []byte) error {
-	file, err := os.CreateTemp(r.dir, resumeFile+".")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // it is gone if all went well
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), filepath.Join(r.dir, resumeFile))
 }

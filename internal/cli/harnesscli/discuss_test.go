@@ -27,8 +27,33 @@ func TestAResumeContextIsReadFromTheFlagAFileOrStandardInput(t *testing.T) {
 	if got, err := readResumeContext(&console.Console{Dir: dir}, ""); got != nil || err != nil {
 		t.Errorf("without a value: %v, %v", got, err)
 	}
-	if _, err := readResumeContext(&console.Console{Dir: dir}, "@missing.json"); err == nil {
-		t.Error("a file that is missing was read")
+	if err := os.WriteFile(filepath.Join(dir, "empty.json"), []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"@missing.json":       "missing.json",
+		"@empty.json":         "it is empty",
+		"[]":                  "must be a JSON object, not a JSON array",
+		"nonsense":            "it is not JSON",
+		`{"history_since":1}`: `"history_since" must not be a JSON number`,
+	} {
+		_, err := readResumeContext(&console.Console{Dir: dir}, value)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+	}
+}
+
+// TestALeftContextThatCannotBeReadIsReported: the discussion continues with what is given.
+func TestALeftContextThatCannotBeReadIsReported(t *testing.T) {
+	r := room{dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(r.dir, resumeFile), []byte(`{"reason":"torn`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	got := r.complete(&console.Console{Stderr: &stderr}, &harness.ResumeContext{Reason: "given"})
+	if got.Reason != "given" || !strings.Contains(stderr.String(), "cannot be read") {
+		t.Errorf("%+v, %q", got, stderr.String())
 	}
 }
 

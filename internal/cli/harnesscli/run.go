@@ -112,14 +112,14 @@ func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 }
 
 func announce(con *console.Console, id string, started agent.Started) {
-	line := fmt.Sprintf("agent: %s %s", id, started.Version)
+	line := strings.TrimSpace("agent: " + id + " " + started.Version)
 	if started.Model != "" {
 		line += ", model " + started.Model
 	}
 	if started.Auth != "" {
 		line += ", logged in by " + started.Auth
 	}
-	fmt.Fprintln(con.Stderr, strings.TrimSpace(line))
+	fmt.Fprintln(con.Stderr, line)
 }
 
 // runError gives the end of a run its exit code and, unless all is well, one line that says what
@@ -148,7 +148,7 @@ var reasons = map[session.Outcome]string{
 	session.OutcomeTimeout:  "the agent ran out of time; --timeout sets how much it has",
 	session.OutcomeAborted:  "the agent was aborted",
 	session.OutcomeNoResult: "the agent ended without a result",
-	session.OutcomeOutput:   "the agent printed too much and was ended",
+	session.OutcomeOutput:   "the agent printed more than the output limit",
 	session.OutcomeAuth:     "the agent could not log in",
 	session.OutcomeProvider: "the model's service failed",
 }

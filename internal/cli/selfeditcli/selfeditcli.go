@@ -25,20 +25,27 @@ import (
 
 const long = `Write standard input to a file that the project's own settings allow to be edited.
 
-The whole file is replaced, in one step, or not at all. Two safeguards come first, in this order; the one that refuses is named at the start of the message:
+The whole file is replaced, in one step, or not at all. Two safeguards come first, in this order;
+the one that refuses is named at the start of the message:
 
-  settings-allow  The nearest .claude/settings.json upward from the file must have a rule Edit(<glob>) in permissions.allow that matches the file's path,
-                  taken relative to the directory that holds .claude. A deny rule between the file and the top of its repository wins. Symbolic links
-                  below that directory are refused, and so are settings files, hooks, and anything that belongs to git; no rule allows those.
-  branch-scope    The repository that holds the file must be on a branch that is not main, not master, not the default branch of a remote, and not
-                  listed in the git configuration fit.selfedit.protectedBranches. A detached HEAD is refused. The branch is checked again after the
-                  write; if it moved, the old file is put back.
+settings-allow: the nearest .claude/settings.json upward from the file must have a rule Edit(<glob>)
+in permissions.allow that matches the file's path, taken relative to the directory that holds
+.claude. A deny rule between the file and the top of its repository wins. Symbolic links below that
+directory are refused, and so are settings files, hooks, and anything that belongs to git; no rule
+allows those.
+
+branch-scope: the repository that holds the file must be on a branch that is not main, not master,
+not the default branch of a remote, and not listed in the git configuration
+fit.selfedit.protectedBranches. A detached HEAD is refused. The branch is checked again after the
+write; if it moved, the old file is put back.
 
 Every write is recorded in <git dir>/fit/selfedit.ndjson, which fit-trace reads.
 
-Globs: * and ? within a name, ** for any directories, [a-z] and [!a-z], {a,b}; names with a leading dot match too. A rule with other syntax never matches.
+Globs: * and ? within a name, ** for any directories, [a-z] and [!a-z], {a,b}; names with a leading
+dot match too. A rule with other syntax never matches.
 
-Exit codes: 0 written (or, with --check, would be) · 1 a read or write failed · 2 refused by a safeguard, or called wrongly.`
+Exit codes: 0 written (or, with --check, would be) · 1 a read or write failed · 2 refused by a
+safeguard, or called wrongly.`
 
 const example = `  # replace a skill
   echo "$content" | fit-selfedit .claude/skills/review/SKILL.md

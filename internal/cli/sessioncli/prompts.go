@@ -27,7 +27,7 @@ func newPrompts(con *console.Console, dialects session.Dialects, out *output) *c
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
-		Long: "Show what the model was told beside the conversation: system prompts and tool definitions, and how " +
+		Long: "Show what the model got beside the conversation: system prompts and tool definitions, and how " +
 			"they change over the turns.\nWith two files, show the difference by label and line.\n\n" +
 			"Prompts come from the trace, and from the record of model calls (.calls) beside it.",
 		Example: `  fit session prompts results/runs/fix/before/0/agent.ndjson.zst

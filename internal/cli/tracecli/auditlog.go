@@ -10,7 +10,7 @@ import (
 )
 
 // auditDialect reads the audit log of fit-selfedit as what it is a log of: a program that says what
-// it writes, writes it, and is told what became of it. It stands here because selfedit, which
+// it writes, writes it, and hears what became of it. It stands here because selfedit, which
 // decides over writes, knows nothing of sessions.
 func auditDialect() session.Dialect {
 	return session.Dialect{

@@ -95,7 +95,7 @@ f (fail), s (skip), q (quit).`,
 	command.Flags().Var(&dimension, "dim", "dimension to label")
 	command.Flags().Uint64Var(&seed, "seed", 1, seedUsage)
 	limit.Min = 1
-	command.Flags().Var(&limit, "count", "stop after so many labels")
+	command.Flags().Var(&limit, "count", "stop after this many labels")
 	return command
 }
 

@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // examined is what doctor says about an agent.
@@ -25,8 +28,9 @@ type examined struct {
 	Binary  string `json:"binary,omitempty"` // empty for an agent that is part of this program
 	SHA256  string `json:"sha256,omitempty"`
 	Version string `json:"version,omitempty"`
-	// AuthMode, Argv and Environment are those of a session that is started now; Environment has
-	// the names of the variables that its process gets, and no other is passed on.
+	// AuthMode, Argv and Environment are those of a cell that is started now; Environment has the
+	// names of the variables that its process gets. Only those that the task or the arm sets, and
+	// those of a task's build caches, come on top.
 	AuthMode    string   `json:"authMode,omitempty"`
 	Argv        []string `json:"argv,omitempty"`
 	Environment []string `json:"environment,omitempty"`
@@ -42,7 +46,7 @@ func newDoctor(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "doctor [AGENT]…",
 		Short: "Show for each agent its program, version, login, command line and environment",
 		Long: `Show for each agent what a run would start: the program with its SHA-256 and version, how it is logged in, its command line, and the names of all variables that
-it gets. Nothing is started except to ask for the version.
+it gets. A task and an arm may set further ones. Nothing is started except to ask for the version.
 
 It exits with 3 when an agent that was named cannot be run, and without names when none can.`,
 		Example: fmt.Sprintf(`  fit versus doctor
@@ -122,7 +126,7 @@ func (d *doctor) examine(ctx context.Context, chosen agent.Agent) examined {
 	return one
 }
 
-// rehearse starts a session whose process is never started.
+// rehearse starts a session as a cell does, with a gateway, whose process is never started.
 func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.Installation, one *examined) error {
 	own, err := scratch.Make("", "fit-doctor-")
 	if err != nil {
@@ -131,7 +135,9 @@ func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.I
 	defer func() { _ = own.Remove() }()
 	room := own.Path
 	spawner := &neverSpawner{}
-	session, err := chosen.Start(ctx, agent.Config{
+	proxy := &gateway.OnDemand{}
+	defer func() { _ = proxy.Close() }()
+	session, err := agent.Start(ctx, chosen, agent.Config{
 		Name:         "agent",
 		Dir:          room,
 		Home:         filepath.Join(room, "home"),
@@ -142,7 +148,11 @@ func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.I
 		OneShot:      true,
 		Spawner:      spawner,
 		Events:       func([]byte) {},
-		Started:      func(started agent.Started) { one.AuthMode = started.Auth },
+		ExtraEnv:     []string{sandbox.RunMarker + "=rehearsal", workspace.PortVariable + "=0"},
+		Gateway: agent.Gateway{Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			return proxy.Join(gateway.Member{Name: cfg.Name, Upstreams: upstreams})
+		}},
+		Started: func(started agent.Started) { one.AuthMode = started.Auth },
 	})
 	if err != nil {
 		return err
@@ -151,21 +161,20 @@ func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.I
 	if err := errors.Join(err, session.Close()); !errors.Is(err, errRehearsal) {
 		return errors.Join(errors.New("no process would be started"), err)
 	}
-	one.Argv = withoutRoom(spawner.spec.Argv, room)
+	names := []string{room, "{workspace}"}
+	if address := proxy.URL(); address != "" {
+		names = append(names, address, "{gateway}")
+	}
+	hide := strings.NewReplacer(names...)
+	for _, word := range spawner.spec.Argv {
+		one.Argv = append(one.Argv, hide.Replace(word))
+	}
 	for _, variable := range spawner.spec.Env {
 		name, _, _ := strings.Cut(variable, "=")
 		one.Environment = append(one.Environment, name)
 	}
+	slices.Sort(one.Environment)
 	return nil
-}
-
-// withoutRoom names the directory of a rehearsal by a word.
-func withoutRoom(argv []string, room string) []string {
-	named := make([]string, len(argv))
-	for i, word := range argv {
-		named[i] = strings.ReplaceAll(word, room, "{workspace}")
-	}
-	return named
 }
 
 // neverSpawner keeps what it is asked to start and starts nothing.

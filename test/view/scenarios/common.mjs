@@ -24,19 +24,33 @@ export async function reads(page, text) {
   await page.waitForFunction((wanted) => document.body.innerText.includes(wanted), text);
 }
 
+/** Presses keys that belong together: the second is on its way before the first has been answered. */
+export async function together(page, ...keys) {
+  await Promise.all(keys.map((key) => page.keyboard.press(key)));
+}
+
 export async function texts(page, selector) {
   return page.locator(selector).allInnerTexts();
 }
 
 /** Serious findings of axe on the page as it is. The policy of the page refuses inline scripts, so axe is evaluated. */
 export async function accessible(page, what) {
-  await page.evaluate(axeSource);
-  const found = await page.evaluate(async () => {
-    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+  await axe(page, what, {});
+}
+
+/** The one rule of axe that depends on colours. */
+export async function contrast(page, what) {
+  await axe(page, what, { runOnly: ["color-contrast"] });
+}
+
+async function axe(page, what, options) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
+  const found = await page.evaluate(async (options) => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"], preload: false, iframes: false, ...options });
     return result.violations
       .filter((v) => v.impact === "serious" || v.impact === "critical")
       .map((v) => `${v.id}: ${v.help} (${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")})`);
-  });
+  }, options);
   check(found.length === 0, `axe on ${what}: ${found.join("\n")}`);
 }
 

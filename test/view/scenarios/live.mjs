@@ -1,7 +1,7 @@
 // Pages of what is still running.
 import { accessible, check, firstExperiment, open, reads } from "./common.mjs";
 
-/** The page of a running experiment changes by itself; returns the numbers it went through. */
+/** The page of a running experiment changes by itself once the model answers. */
 export async function liveExperiment(page, args) {
   await open(page, args);
   await open(page, args, "#/x/" + (await firstExperiment(page)));
@@ -9,8 +9,9 @@ export async function liveExperiment(page, args) {
   await page.waitForSelector(".running-cells tbody tr");
   const done = () => document.querySelectorAll(".grid .mark.pass, .grid .mark.fail").length;
   const first = await page.evaluate(done);
-  await page.waitForFunction((n) => document.querySelectorAll(".grid .mark.pass, .grid .mark.fail").length > n, first);
   check(await page.locator(".live-line").innerText(), "a line about the progress");
+  await fetch(args.answer);
+  await page.waitForFunction((n) => document.querySelectorAll(".grid .mark.pass, .grid .mark.fail").length > n, first);
 }
 
 /** Pause, resume, cancel, and the bounds, with the buttons of the page. */
@@ -24,7 +25,6 @@ export async function control(page, args) {
   await page.keyboard.press("Enter");
   await page.getByLabel("budget $").fill("7");
   await page.keyboard.press("Enter");
-  // Running cells of the demo end in a moment; a waiting one waits while the experiment is paused.
   await page.locator(".grid .marks a:has(.mark.waiting)").last().click();
   await page.waitForSelector(".outcome h1");
   const cancel = page.getByRole("button", { name: /^cancel/ });
@@ -49,6 +49,11 @@ export async function cancelRunning(page, args) {
   const name = (await row.getByRole("button").getAttribute("aria-label")).replace("cancel ", "");
   await row.getByRole("button").click();
   await reads(page, "is stopped");
+  // The one after it takes its place before it is put back, so that it is next and not running.
+  await page.waitForFunction((old) => {
+    const buttons = [...document.querySelectorAll(".running-cells tbody tr button")];
+    return buttons.length === 1 && buttons[0].getAttribute("aria-label") !== "cancel " + old;
+  }, name);
   await page.evaluate((to) => (location.hash = to), await row.locator("a").evaluate((a, [id, name]) => {
     const [task, arm, run] = name.split(", ");
     return `#/x/${id}/${task}/${arm}/${run.replace("run ", "")}`;

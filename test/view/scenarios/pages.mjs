@@ -1,5 +1,5 @@
 // Pages that show what has ended: lists, the experiment, the cell, damaged and empty directories.
-import { accessible, check, equal, firstExperiment, open, reads, texts } from "./common.mjs";
+import { accessible, check, equal, firstExperiment, open, reads, texts, together } from "./common.mjs";
 
 /** The list of experiments: claim, rates, cost, and a filter that is kept in the address. */
 export async function experiments(page, args) {
@@ -7,7 +7,6 @@ export async function experiments(page, args) {
   await reads(page, args.claim);
   await reads(page, args.runs);
   check((await page.locator(".whisker").count()) >= 2, "every rate has its interval");
-  await accessible(page, "the list of experiments");
   return page.locator("table.experiments tbody tr").count();
 }
 
@@ -36,7 +35,6 @@ export async function experiment(page, args) {
       difference: tr.cells[3].innerText,
     })),
   );
-  await accessible(page, "the experiment");
   return {
     sentence: await page.locator("h1").innerText(),
     claim: await page.locator(".claim").innerText(),
@@ -44,23 +42,6 @@ export async function experiment(page, args) {
     overall: await page.locator("table.grid tfoot").innerText(),
     rows,
   };
-}
-
-/** Every view of the experiment opens, has something to read, and no serious finding of axe. */
-export async function tabs(page, args) {
-  await open(page, args);
-  const id = await firstExperiment(page);
-  const seen = {};
-  for (const tab of ["cost", "time", "checks", "errors", "plan", "run"]) {
-    await page.evaluate((to) => (location.hash = to), `#/x/${id}?tab=${tab}`);
-    await page.waitForSelector(`nav.tabs a[aria-current][href$="tab=${tab}"]`);
-    await page.waitForFunction(() => !document.body.innerText.includes("Reading…"));
-    if (tab === "cost" || tab === "time") await page.waitForSelector(".chart svg[role=img]");
-    if (tab === "plan") await page.waitForSelector(".plan .sentence, .plan .empty");
-    await accessible(page, "the view " + tab);
-    seen[tab] = await page.locator("main").innerText();
-  }
-  return seen;
 }
 
 /** Sorting and filtering the grid change the address, and a reload keeps them. */
@@ -98,7 +79,6 @@ export async function cell(page, args) {
   await page.waitForSelector(".printed pre");
   await page.locator("details h2", { hasText: "Model calls" }).click();
   await page.waitForSelector("details[open] th");
-  await accessible(page, "the cell");
   const text = await page.locator("main").innerText();
   const before = await page.evaluate(() => location.hash);
   await page.keyboard.press("]");
@@ -116,17 +96,8 @@ export async function sideBySide(page, args) {
   await page.evaluate((to) => (location.hash = to), `#/x/${id}/${args.task}/${args.arm}/0`);
   await page.getByRole("button", { name: "side by side with " + args.other }).click();
   await page.waitForSelector("table.aligned tbody tr");
-  await accessible(page, "two traces side by side");
   await page.keyboard.press("j");
   await page.waitForSelector("tr.chosen");
-  return page.locator("main").innerText();
-}
-
-export async function headToHead(page, args) {
-  await open(page, args);
-  await page.evaluate((to) => (location.hash = to), "#/versus/" + (await firstExperiment(page)));
-  await page.waitForSelector(".column .diff, .column .evidence, .column .empty");
-  await accessible(page, "the head to head");
   return page.locator("main").innerText();
 }
 
@@ -144,7 +115,6 @@ export async function labels(page, args) {
     const [before, count] = [await evidence.innerText(), await option.innerText()];
     const text = (await page.locator("main").innerText()).toLowerCase();
     for (const word of args.secrets) check(!text.includes(word), `the page says ${word}: ${text}`);
-    if (!seen.length) await accessible(page, "the labels");
     seen.push(await page.locator("h1").innerText());
     await page.keyboard.press(key);
     if (key === "s") await page.waitForFunction((old) => (document.querySelector(".evidence-text")?.innerText ?? old) !== old, before);
@@ -189,7 +159,7 @@ export async function keyboard(page, args) {
   await page.waitForSelector(".transcript .entry");
   await press("G");
   await page.waitForSelector(".entry.chosen");
-  await press("g", "g");
+  await together(page, "g", "g");
   await page.waitForFunction(() => location.hash.includes("at=0"));
   await press("/");
   check((await page.evaluate(() => document.activeElement.type)) === "search", "/ moves to the search");

@@ -1,5 +1,5 @@
 // Traces: search, filters, permanent links, growth, and what hostile agents write.
-import { accessible, check, equal, open, reads } from "./common.mjs";
+import { accessible, check, equal, open, reads, together } from "./common.mjs";
 
 async function openTrace(page, args, query = "") {
   await open(page, args);
@@ -38,22 +38,45 @@ export async function filters(page, args) {
 
 /** The address of an entry opens that entry, alone in a new window and after a reload. */
 export async function permalink(page, args) {
+  // The clipboard is that of the whole browser, which other scenarios use, and "copied" is said only for a moment.
+  await page.addInitScript(() => {
+    const write = navigator.clipboard.writeText.bind(navigator.clipboard);
+    navigator.clipboard.writeText = (text) => {
+      window.copied = text;
+      return write(text);
+    };
+    new MutationObserver(() => (window.said ||= document.body?.innerText.includes("copied"))).observe(document, { subtree: true, childList: true, characterData: true });
+  });
   const hash = await openTrace(page, args);
   await page.evaluate((to) => (location.hash = to), `${hash}?at=${args.at}`);
   const chosen = page.locator(".entry.chosen");
   await chosen.waitFor();
-  const text = await chosen.innerText();
-  check(text.includes(args.text), `entry ${args.at} reads ${text}`);
+  await chosen.getByText(args.text).first().waitFor();
   check(await chosen.isVisible(), "the entry is in sight");
   await page.reload();
   await chosen.waitFor();
   equal(await chosen.locator(".who a").innerText(), String(args.at), "the entry after a reload");
   await chosen.getByRole("button", { name: "copy as Markdown" }).click();
-  await reads(page, "copied");
-  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  await page.waitForFunction(() => window.said && window.copied);
+  const copied = await page.evaluate(() => window.copied);
   check(copied.includes(args.text), "Markdown: " + copied);
   const served = await page.evaluate(async ([id, at]) => (await fetch(`/api/trace/markdown?trace=${id}&n=${at}`)).text(), [hash.split("/trace/")[1], args.at]);
   equal(copied, served, "what is copied and what the endpoint says");
+}
+
+/** A link to an entry is followed also before the page knows how many there are. */
+export async function earlyLink(page, args) {
+  let release;
+  const gate = new Promise((done) => (release = done));
+  await page.route("**/api/trace/overview*", async (route) => {
+    await gate;
+    await route.continue();
+  });
+  const hash = await openTrace(page, args);
+  await page.evaluate((to) => (location.hash = to), `${hash}?at=${args.at}`);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  release();
+  await page.locator(".entry.chosen").getByText(args.text).first().waitFor();
 }
 
 /** Images are shown, of the kinds that cannot hold a script, and only those. */
@@ -73,7 +96,7 @@ export async function grows(page, args) {
   await page.waitForFunction(() => /\d+ entries/.test(document.body.innerText));
   const before = await page.evaluate(() => document.querySelector(".scroller").scrollTop);
   await page.evaluate(() => (document.title = "ready"));
-  await page.waitForSelector(".pill", { timeout: 20_000 });
+  await page.waitForSelector(".pill");
   equal(await page.evaluate(() => document.querySelector(".scroller").scrollTop), before, "the place of the reader");
   await page.locator(".pill").click();
   await reads(page, args.text);
@@ -129,8 +152,7 @@ export async function longTrace(page, args) {
   await reads(page, args.last);
   const elements = await page.evaluate(() => document.querySelectorAll(".scroller *").length);
   check(elements < 3000, `${elements} elements for ${args.entries} entries`);
-  await page.keyboard.press("g");
-  await page.keyboard.press("g");
+  await together(page, "g", "g");
   await page.waitForFunction(() => document.querySelector(".entry.chosen .who a")?.innerText === "0");
 }
 
@@ -141,7 +163,6 @@ export async function team(page, args) {
   check((await page.locator(".messages li").count()) >= args.messages, "messages in words");
   await page.getByLabel("Filter by lane").selectOption(args.lane);
   await reads(page, " of ");
-  await accessible(page, "the trace of a team");
 }
 
 /** The exported file, opened from disk: the claim, the grid, a cell and its transcript. */

@@ -44,11 +44,19 @@ export interface CostPoint {
   cost: number;
 }
 
+/** Where the name of an arm stands: beside its dot, or a line further to the middle for each arm before it that is close. */
+function labelHeight(p: CostPoint, list: CostPoint[]): number {
+  const most = Math.max(...list.map((q) => q.cost));
+  const close = (q: CostPoint): boolean => q.index < p.index && Math.abs(q.rate.est - p.rate.est) < 0.065 && Math.abs(q.cost - p.cost) < most / 4;
+  const line = 6.5 * list.filter(close).length;
+  return 100 * p.rate.est + (p.rate.est < 0.5 ? line : -line);
+}
+
 /** Cost against quality: one dot per arm with whiskers where limits are known. */
 export function costAgainstQuality(list: CostPoint[]): Plot.PlotOptions {
   return {
     marginTop: 28,
-    marginRight: 72,
+    marginRight: Math.min(160, 24 + 7 * Math.max(...list.map((p) => p.arm.length))),
     x: { label: "cost of all runs, dollars →", domain: [0, Math.max(...list.map((p) => p.cost)) * 1.25 || 1], ticks: 5 },
     y: { label: "↑ pass rate, %", domain: [0, 100], ticks: 5, grid: true },
     marks: [
@@ -71,8 +79,8 @@ export function costAgainstQuality(list: CostPoint[]): Plot.PlotOptions {
       }),
       Plot.text(list, {
         x: "cost",
-        y: (p: CostPoint) => 100 * p.rate.est,
-        text: "arm",
+        y: (p: CostPoint) => labelHeight(p, list),
+        text: (p: CostPoint) => cutMiddle(p.arm, 20),
         dx: 10,
         textAnchor: "start",
         fill: (p: CostPoint) => hue(p.index),
@@ -92,8 +100,18 @@ export interface Measured {
 const symbols: Record<string, Plot.SymbolType> = { pass: "circle", fail: "times", error: "diamond2" };
 const many = 600;
 
+/** The median of an arm; null where it has none yet. */
+export interface Median {
+  arm: string;
+  value: number | null;
+}
+
+function known(medians: Median[]): Median[] {
+  return medians.filter((m) => m.value !== null);
+}
+
 /** One mark per run, and a line at the median: how a quantity is spread in each arm. */
-export function spread(list: Measured[], medians: { arm: string; value: number }[], label: string): Plot.PlotOptions {
+export function spread(list: Measured[], medians: Median[], label: string): Plot.PlotOptions {
   const stroke = (m: Measured): string => `var(--${m.outcome})`;
   const each =
     list.length > many
@@ -104,13 +122,13 @@ export function spread(list: Measured[], medians: { arm: string; value: number }
         );
   return {
     height: 72 + 72 * medians.length,
-    marginLeft: 96,
+    marginLeft: 112,
     marginRight: 24,
     x: { label: label + " →", domain: [0, Math.max(1e-9, ...list.map((m) => m.value)) * 1.05], ticks: 5, grid: true },
     fy: { label: null, domain: medians.map((m) => m.arm), tickFormat: (name: string) => cutMiddle(name, 14) },
     marks: [
       Plot.ruleX([0], { stroke: "var(--strong-line)" }),
-      Plot.ruleX(medians, { x: "value", fy: "arm", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "4 3" }),
+      Plot.ruleX(known(medians), { x: "value", fy: "arm", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "4 3" }),
       each,
     ],
     color: { type: "identity" },
@@ -119,17 +137,17 @@ export function spread(list: Measured[], medians: { arm: string; value: number }
 }
 
 /** How many runs of each arm took how many turns, as bars from zero. */
-export function turnCounts(list: Measured[], medians: { arm: string; value: number }[]): Plot.PlotOptions {
+export function turnCounts(list: Measured[], medians: Median[]): Plot.PlotOptions {
   const arms = medians.map((m) => m.arm);
   const most = Math.max(1, ...list.map((m) => m.value));
   const step = Math.max(1, Math.ceil(most / 40));
   const bars = { x: "value", fy: "arm", fill: (m: Measured) => hue(arms.indexOf(m.arm)), interval: step, inset: 2 };
   return {
     height: 72 + 72 * arms.length,
-    marginLeft: 96,
+    marginLeft: 112,
     marginRight: 24,
-    x: { label: "turns of the model →", domain: [0, most + step], ticks: 8, tickFormat: "d" },
-    y: { label: null, ticks: 2, tickFormat: "d" },
+    x: { label: "turns of the model →", domain: [0, most + step], ticks: [0, ...wholeTicks(most + step)], tickFormat: "d" },
+    y: { label: null, ticks: 2, tickFormat: "d", inset: 6, insetBottom: 0 },
     fy: { label: null, domain: arms, tickFormat: (name: string) => cutMiddle(name, 14) },
     marks: [
       Plot.rectY(list, Plot.binX({ y: "count" }, bars)),

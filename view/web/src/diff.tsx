@@ -39,11 +39,12 @@ const languages = createLowlight({
   yaml,
 });
 
-const byExtension: Record<string, string> = {
+// A map, because an agent may call a file x.constructor.
+const byExtension = new Map(Object.entries({
   sh: "bash", bash: "bash", c: "c", h: "c", cc: "c", cpp: "c", css: "css", go: "go", java: "java", kt: "java",
   js: "javascript", mjs: "javascript", cjs: "javascript", jsx: "javascript", json: "json", md: "markdown", py: "python", rb: "ruby", rs: "rust",
   sql: "sql", ts: "typescript", tsx: "typescript", html: "xml", xml: "xml", svg: "xml", yaml: "yaml", yml: "yaml",
-}; // prettier-ignore
+})); // prettier-ignore
 
 export interface Line {
   sign: " " | "+" | "-" | "@" | "\\";
@@ -124,6 +125,7 @@ const firstLines = 400;
 
 export function Diff(props: { diff: NonNullable<CellDetail["diff"]>; citations?: Citation[] }): JSX.Element {
   const files = useMemo(() => parseDiff(props.diff.text), [props.diff.text]);
+  if (props.diff.text.trim() === "") return <p class="soft">The agent changed no file.</p>;
   return (
     <div class="diff">
       {files.map((f, i) => (
@@ -138,7 +140,7 @@ function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolea
   const { file } = props;
   const [all, setAll] = useState(false);
   const [open, setOpen] = useState(props.open);
-  const language = byExtension[file.name.split(".").pop() ?? ""];
+  const language = byExtension.get(file.name.split(".").pop() ?? "");
   const cited = (l: Line): Citation | undefined =>
     props.citations.find((c) => (c.line < 0 ? l.sign === "-" && l.before === -c.line : l.after === c.line));
   const lines = all ? file.lines : file.lines.slice(0, firstLines);

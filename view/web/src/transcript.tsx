@@ -152,7 +152,12 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
   });
   const positionOf = (index: number): number => (view ? Math.min(lowerBound(view, index), view.length - 1) : index - base);
 
+  // Before the overview is there, the number of entries is only what was read of them.
   const jump = (index: number, replace = true): void => {
+    if (index < (store.total.peek() ?? 0)) reach(index, replace);
+    else store.whenKnown(() => reach(index, replace));
+  };
+  const reach = (index: number, replace: boolean): void => {
     const to = Math.min(Math.max(index, 0), (store.total.peek() ?? 1) - 1);
     setChosen(to);
     if (replace) setQuery({ at: String(to) });

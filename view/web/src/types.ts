@@ -128,6 +128,8 @@ export interface Comparison {
     lo: number | null;
     hi: number | null;
     level: number;
+    p: number | null;
+    pAdj: number | null;
     mde: number;
     sentence: string;
     obstacles?: string[];
@@ -143,8 +145,10 @@ export interface Comparison {
 }
 
 export interface FamilyComparison {
-  sentence?: string;
-  pairs?: { a: string; b: string; decision: Comparison["decision"] }[];
+  baseline?: string;
+  pairs: { a: string; b: string; decision: Comparison["decision"] }[];
+  sets?: string[][];
+  warnings?: string[];
 }
 
 export interface RunningCell {
@@ -291,5 +295,6 @@ export interface CellDetail {
   traces: { role: string; trace: string; bytes: number; live: boolean }[] | null;
   hasCalls: boolean;
   hasPrompts: boolean;
+  hasPanel?: boolean;
   problems: string[] | null;
 }

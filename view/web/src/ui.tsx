@@ -151,6 +151,14 @@ export function Empty(props: { title: string; children?: ComponentChildren }): J
   );
 }
 
+export function Reading(): JSX.Element {
+  return (
+    <p class="soft reading" role="status">
+      Reading…
+    </p>
+  );
+}
+
 export function Problem(props: { message: string; children?: ComponentChildren }): JSX.Element {
   return (
     <div class="problem" role="alert">
@@ -202,7 +210,7 @@ export function Head<T>(props: { columns: Column<T>[]; order: string; onOrder: (
           const chosen = props.order.replace(/^-/, "") === c.name;
           const down = props.order.startsWith("-");
           return (
-            <th key={c.name} class={c.num ? "num" : ""} scope="col" aria-sort={chosen ? (down ? "descending" : "ascending") : undefined}>
+            <th key={c.name} class={(c.num ? "num " : "") + c.name} scope="col" aria-sort={chosen ? (down ? "descending" : "ascending") : undefined}>
               {c.sort ? (
                 <button type="button" onClick={() => props.onOrder(chosen && !down ? "-" + c.name : c.name)}>
                   {c.head}

@@ -8,6 +8,16 @@ export interface Milestone {
   elapsedMs: number;
 }
 
+export interface PanelVote {
+  result: string | null;
+  model: string;
+  member?: string;
+  critique: string;
+  evidence: string[] | null;
+  abstained: boolean;
+  reason?: string;
+}
+
 export interface PanelVerdict {
   dimension: string;
   result: string | null;
@@ -15,6 +25,7 @@ export interface PanelVerdict {
   pass: number;
   fail: number;
   abstained: number;
+  votes: PanelVote[] | null;
 }
 
 export interface VersusCell {

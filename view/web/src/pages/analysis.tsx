@@ -1,7 +1,7 @@
 // What the experiment rests on besides the grid: cost, time, checks, errors, and how it was run.
 import type { JSX } from "preact";
-import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured } from "../charts";
-import { absolute, count, duration, factor, money, percent, visible, whole } from "../format";
+import { Chart, costAgainstQuality, spread, turnCounts, type CostPoint, type Measured, type Median } from "../charts";
+import { absolute, count, cutMiddle, duration, factor, money, percent, unknown, visible, whole } from "../format";
 import type { Cells, CheckRate, Comparison, ExperimentDetail, Group, Ratio } from "../types";
 import { Copy, Empty, Link, Mark, Name, type Range } from "../ui";
 import { toneOf } from "./experiments";
@@ -81,23 +81,28 @@ export function TimeAndTurns(props: { cells: Cells; groups: Group[]; comparison:
   if (!ended.length) return <Empty title="No run has ended yet." />;
   const measured = (value: (c: (typeof ended)[number]) => number): Measured[] =>
     ended.map((c) => ({ arm: c.arm, value: value(c), outcome: c.state }));
-  const medians = (value: (g: Group) => number) => props.groups.map((g) => ({ arm: armOf(g), value: value(g) }));
+  // An arm without a verdict has no median.
+  const medians = (value: (g: Group) => number): Median[] => props.groups.map((g) => ({ arm: armOf(g), value: g.totals.runs > 0 ? value(g) : null }));
   const seconds = medians((g) => g.totals.medianDurationMs / 1000);
   const turns = medians((g) => g.totals.medianTurns);
+  const say = (list: Median[], show: (n: number) => string): string =>
+    list.map((m) => `${list.length > 2 ? cutMiddle(m.arm, 20) : m.arm} ${m.value === null ? unknown : show(m.value)}`).join(", ");
+  const times = say(seconds, (n) => duration(1000 * n));
+  const counts = say(turns, String);
   return (
     <>
       <div class="plots">
         <Chart
           options={spread(measured((c) => c.durationMs / 1000), seconds, "time of a run with its grading, seconds")}
           depends={[props.cells, props.groups]}
-          label={"Time per run. Medians: " + seconds.map((m) => `${m.arm} ${duration(1000 * m.value)}`).join(", ")}
-          caption={"One mark per run; the dashed line is the median: " + seconds.map((m) => `${m.arm} ${duration(1000 * m.value)}`).join(", ")}
+          label={"Time per run. Medians: " + times}
+          caption={"One mark per run; the dashed line is the median: " + times}
         />
         <Chart
           options={turnCounts(measured((c) => c.turns), turns)}
           depends={[props.cells, props.groups]}
-          label={"Turns per run. Medians: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
-          caption={"Runs by their number of turns. Medians: " + turns.map((m) => `${m.arm} ${m.value}`).join(", ")}
+          label={"Turns per run. Medians: " + counts}
+          caption={"Runs by their number of turns. Medians: " + counts}
         />
       </div>
       <RatioLine name="time of the agent" ratio={props.comparison?.time} />
@@ -191,49 +196,55 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
   }
   return (
     <>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">attempts that ended in an error</th>
-            {props.groups.map((g, i) => (
-              <th scope="col" key={armOf(g)} class={"num " + toneOf(i)}>
-                {visible(armOf(g))}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {[...classes].sort().map((name) => (
-            <tr key={name}>
-              <td>{visible(name)}</td>
-              {props.groups.map((g) => (
-                <td key={armOf(g)} class="num">
-                  {g.errors?.[name] ?? 0}
-                </td>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">attempts that ended in an error</th>
+              {props.groups.map((g, i) => (
+                <th scope="col" key={armOf(g)} class={"num " + toneOf(i)}>
+                  <Name text={armOf(g)} max={18} />
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {[...classes].sort().map((name) => (
+              <tr key={name}>
+                <td>{visible(name)}</td>
+                {props.groups.map((g) => (
+                  <td key={armOf(g)} class="num">
+                    {g.errors?.[name] ?? 0}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       {broken.length > 0 && (
         <section>
-          <h2>Cells without a verdict</h2>
-          <table>
-            <tbody>
-              {broken.slice(0, 200).map((c) => (
-                <tr key={`${c.task}/${c.arm}/${c.run}`}>
-                  <td>
-                    <Mark outcome={c.state} />{" "}
-                    <Link to={["x", props.id, c.task, c.arm, c.run]}>
-                      <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={56} />
-                    </Link>
-                  </td>
-                  <td class="soft">{visible(c.errorClass)}</td>
-                  <td>{visible(c.why)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <h2>
+            Cells without a verdict {broken.length > 200 && <span class="aside">the first 200 of {whole(broken.length)}</span>}
+          </h2>
+          <div class="scroll">
+            <table>
+              <tbody>
+                {broken.slice(0, 200).map((c) => (
+                  <tr key={`${c.task}/${c.arm}/${c.run}`}>
+                    <td>
+                      <Mark outcome={c.state} />{" "}
+                      <Link to={["x", props.id, c.task, c.arm, c.run]}>
+                        <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={56} />
+                      </Link>
+                    </td>
+                    <td class="soft">{visible(c.errorClass)}</td>
+                    <td>{visible(c.why)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
         </section>
       )}
     </>

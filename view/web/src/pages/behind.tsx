@@ -8,14 +8,11 @@ import { Empty, Problem } from "../ui";
 interface Call {
   lane: string;
   turn?: number;
-  turnIndex?: number;
   model?: string;
-  status?: number;
-  durationMs?: number;
-  firstByteMs?: number;
-  usage?: { inputTokens?: number; outputTokens?: number };
-  inputTokens?: number;
-  outputTokens?: number;
+  status: number;
+  outcome: string;
+  endMs: number;
+  usage?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number } | null;
   costUsd?: number | null;
   error?: string;
 }
@@ -41,7 +38,7 @@ export function Calls(props: { trace: string }): JSX.Element {
                       {h}
                     </th>
                   ))}
-                  {["turn", "input", "output", "cost", "time", "status"].map((h) => (
+                  {["turn", "input", "cache read", "output", "cost", "time", "status"].map((h) => (
                     <th key={h} scope="col" class="num">
                       {h}
                     </th>
@@ -54,13 +51,14 @@ export function Calls(props: { trace: string }): JSX.Element {
                   <tr key={i}>
                     <td>{visible(c.lane)}</td>
                     <td>{visible(c.model ?? "")}</td>
-                    <td class="num">{c.turn ?? c.turnIndex ?? ""}</td>
-                    <td class="num">{short(c.usage?.inputTokens ?? c.inputTokens)}</td>
-                    <td class="num">{short(c.usage?.outputTokens ?? c.outputTokens)}</td>
+                    <td class="num">{c.turn ?? ""}</td>
+                    <td class="num">{tokens(c, "input")}</td>
+                    <td class="num">{tokens(c, "cacheRead")}</td>
+                    <td class="num">{tokens(c, "output")}</td>
                     <td class="num">{money(c.costUsd)}</td>
-                    <td class="num">{duration(c.durationMs)}</td>
-                    <td class="num">{c.status ?? ""}</td>
-                    <td>{visible(c.error ?? "")}</td>
+                    <td class="num">{duration(c.endMs)}</td>
+                    <td class="num">{c.status || ""}</td>
+                    <td>{visible(c.error || (c.outcome === "ok" ? "" : c.outcome))}</td>
                   </tr>
                 ))}
               </tbody>
@@ -70,6 +68,11 @@ export function Calls(props: { trace: string }): JSX.Element {
       </details>
     </section>
   );
+}
+
+/** The tokens of a kind. A service that says something about tokens leaves out those it did not use. */
+function tokens(c: Call, kind: "input" | "output" | "cacheRead"): string {
+  return short(c.usage ? (c.usage[kind] ?? 0) : null);
 }
 
 interface PromptsAnswer {

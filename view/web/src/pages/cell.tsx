@@ -10,10 +10,11 @@ import { useKeys } from "../keys";
 import { go, href, place } from "../router";
 import { OwnTranscript } from "../transcript";
 import type { Cell, CellDetail, CellId, Status } from "../types";
-import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Warnings } from "../ui";
+import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../ui";
+import type { PanelVerdict, VersusCell } from "../versus";
 import { Calls, Prompts } from "./behind";
 import { SideBySide } from "./compare";
-import { Evidence, Milestones, Votes } from "./evidence";
+import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
 import { CellControls } from "./live";
 
 export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
@@ -56,6 +57,7 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
       </Bar>
       <Page title={`${props.task} ▸ ${props.arm} ▸ run ${props.run}`} wide>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {!detail && !failure && <Reading />}
         {detail && <Body id={props.id} detail={detail} />}
       </Page>
     </>
@@ -75,7 +77,8 @@ function StepTo(props: { id: string; to: CellId | null | undefined; text: string
 function Body(props: { id: string; detail: CellDetail }): JSX.Element {
   const { detail } = props;
   const main = detail.traces?.find((t) => t.role === "agent") ?? detail.traces?.[0];
-  const citations = useMemo(() => (detail.judge?.votes ?? []).flatMap((v) => v.citations ?? []), [detail.judge]);
+  const panel = usePanel(props.id, detail);
+  const citations = useMemo(() => [...(detail.judge?.votes ?? []).flatMap((v) => v.citations ?? []), ...citedBy(panel)], [detail.judge, panel]);
   return (
     <>
       <Outcome detail={detail} />
@@ -88,7 +91,7 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
           <Milestones list={detail.milestones} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
         </Part>
       ) : null}
-      <Part title="Diff" aside={detail.diff ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>
+      <Part title="Diff" aside={detail.diff?.files ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>
         {detail.diff ? <Diff diff={detail.diff} citations={citations} /> : <p class="soft">{noDiff(detail)}</p>}
       </Part>
       {detail.judge && (
@@ -96,6 +99,11 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
           <Votes judge={detail.judge} />
         </Part>
       )}
+      {panel?.length ? (
+        <Part title="Panel" aside={<Link to={["versus", props.id]} query={{ task: detail.cell.task, run: String(detail.cell.run) }}>head to head</Link>}>
+          <PanelVotes verdicts={panel} />
+        </Part>
+      ) : null}
       {detail.perTurn?.length ? (
         <Part title="Tokens and cost per turn">
           <PerTurn list={detail.perTurn} trace={main?.trace} />
@@ -113,6 +121,14 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
       </Part>
     </>
   );
+}
+
+/** What a panel of judges said about a cell, where one was asked. */
+function usePanel(id: string, detail: CellDetail): PanelVerdict[] | null | undefined {
+  const { task, arm, run } = detail.cell;
+  const path = ["experiments", id, "versus", "show", task, String(run)].map(encodeURIComponent).join("/");
+  const { data } = useApi<{ columns: { arm: string; cell: VersusCell }[] }>(detail.hasPanel ? url(path) : null);
+  return data?.columns.find((c) => c.arm === arm)?.cell.verdicts;
 }
 
 export function Part(props: { title: string; aside?: ComponentChildren; children: ComponentChildren }): JSX.Element {
@@ -196,30 +212,32 @@ function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: stri
       </p>
       <details>
         <summary>table</summary>
-        <table>
-          <thead>
-            <tr>
-              {["turn", ...kinds, "cost"].map((h) => (
-                <th key={h} scope="col" class="num">
-                  {h}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {list.slice(0, 500).map((t) => (
-              <tr key={t.lane + t.turn}>
-                <td class="num">{props.trace ? <Link to={["trace", props.trace]} query={{ at: String(t.index) }}>{t.turn}</Link> : t.turn}</td>
-                {[t.inputTokens, t.cacheCreationInputTokens, t.cacheReadInputTokens, t.outputTokens].map((n, i) => (
-                  <td key={i} class="num">
-                    {n}
-                  </td>
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                {["turn", ...kinds, "cost"].map((h) => (
+                  <th key={h} scope="col" class="num">
+                    {h}
+                  </th>
                 ))}
-                <td class="num">{money(t.costUsd)}</td>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {list.slice(0, 500).map((t) => (
+                <tr key={t.lane + t.turn}>
+                  <td class="num">{props.trace ? <Link to={["trace", props.trace]} query={{ at: String(t.index) }}>{t.turn}</Link> : t.turn}</td>
+                  {[t.inputTokens, t.cacheCreationInputTokens, t.cacheReadInputTokens, t.outputTokens].map((n, i) => (
+                    <td key={i} class="num">
+                      {n}
+                    </td>
+                  ))}
+                  <td class="num">{money(t.costUsd)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       </details>
     </>
   );
@@ -228,26 +246,28 @@ function PerTurn(props: { list: NonNullable<CellDetail["perTurn"]>; trace?: stri
 function Attempts(props: { id: string; detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
   return (
-    <table>
-      <tbody>
-        {(props.detail.attempts ?? []).map((a) => (
-          <tr key={a.attempt}>
-            <td>
-              <Link to={["x", props.id, cell.task, cell.arm, cell.run]} query={{ attempt: a.final ? undefined : String(a.attempt) }}>
-                attempt {a.attempt}
-              </Link>
-            </td>
-            <td>
-              {visible(a.verdict)} <span class="soft">{visible(a.errorClass)}</span>
-            </td>
-            <td class="num">{money(a.costUsd)}</td>
-            <td class="num">{count(a.turns, "turn")}</td>
-            <td class="num">{duration(a.durationMs)}</td>
-            <td>{visible(a.errorMessage)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <div class="scroll">
+      <table>
+        <tbody>
+          {(props.detail.attempts ?? []).map((a) => (
+            <tr key={a.attempt}>
+              <td>
+                <Link to={["x", props.id, cell.task, cell.arm, cell.run]} query={{ attempt: a.final ? undefined : String(a.attempt) }}>
+                  attempt {a.attempt}
+                </Link>
+              </td>
+              <td>
+                {visible(a.verdict)} <span class="soft">{visible(a.errorClass)}</span>
+              </td>
+              <td class="num">{money(a.costUsd)}</td>
+              <td class="num">{count(a.turns, "turn")}</td>
+              <td class="num">{duration(a.durationMs)}</td>
+              <td>{visible(a.errorMessage)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -1,9 +1,9 @@
 // The decision: what is claimed, how sure, at what price.
 import type { JSX } from "preact";
-import { count, factor, money, percent, visible } from "../format";
-import type { ExperimentDetail, Factor, Group } from "../types";
-import { Name, rateLabel, Warnings, Whisker } from "../ui";
-import { toneOf } from "./experiments";
+import { count, factor, money, percent, points, visible } from "../format";
+import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types";
+import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
+import { ClaimWord, toneOf } from "./experiments";
 
 /** Splits "Improved: the pass rate … (95 % interval …)." into word, sentence and facts. */
 export function splitSentence(sentence: string): { word: string; rest: string; facts: string } {
@@ -21,7 +21,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
         <Claim detail={detail} groups={groups} />
         <Price detail={detail} />
         <Conditions detail={detail} groups={groups} />
-        <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? [])]} />
+        <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])]} />
       </div>
       <div class="rates" role="group" aria-label="Pass rates with their 95 % intervals">
         {groups.map((g, i) => (
@@ -31,7 +31,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
             </span>
             <span class="num">{g.passRate ? percent(g.passRate.est) : "–"}</span>
             <Whisker value={g.passRate} from={0} to={1} width={220} tone={toneOf(i)} label={rateLabel(g.name, g.passRate)} />
-            <span class="soft">
+            <span class="soft of-runs">
               {g.totals.passed} of {count(g.totals.runs, "run")}
             </span>
           </div>
@@ -44,6 +44,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
 function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element {
   const { detail, groups } = props;
   const sentence = detail.comparison?.decision.sentence ?? detail.experiment.sentence;
+  if (detail.family?.sets) return <Ranking sets={detail.family.sets} />;
   if (!sentence) {
     const [one] = groups;
     const text =
@@ -64,6 +65,63 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
       </h1>
       {facts && <p>{visible(facts.split(", ").join(" · "))}</p>}
     </>
+  );
+}
+
+/** More than two arms: the best first, with those that cannot be told apart. */
+function Ranking(props: { sets: string[][] }): JSX.Element {
+  const [first = [], ...rest] = props.sets.map((set, i) => `Rank ${i + 1}: ${set.join(", ")} (${set.length > 1 ? "no significant difference" : "stands alone"})`);
+  return (
+    <>
+      <h1 class="sentence">{visible(String(first))}</h1>
+      {rest.map((text) => (
+        <p key={text}>{visible(text)}</p>
+      ))}
+    </>
+  );
+}
+
+/** Every comparison of a family, corrected for how many there are. A pair opens in the grid. */
+export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Element {
+  const { pairs } = props.family;
+  return (
+    <section>
+      <h2>
+        Comparisons <span class="aside">{count(pairs.length, "comparison")}; p-values are corrected for their number (Holm), intervals are not</span>
+      </h2>
+      <div class="scroll">
+        <table class="pairs">
+          <thead>
+            <tr>
+              <th scope="col">comparison</th>
+              <th scope="col">claim</th>
+              <th scope="col" class="num">difference</th>
+              <th scope="col">95 % interval</th>
+              <th scope="col" class="num">p (Holm)</th>
+            </tr>
+          </thead>
+          <tbody>
+            {pairs.map(({ a, b, decision: d }) => (
+              <tr key={a + "\n" + b}>
+                <td>
+                  <Link to={["x", props.id]} query={{ a, b }} title={visible(`${b} against ${a}`)}>
+                    <Name text={b} max={24} /> against <Name text={a} max={24} />
+                  </Link>
+                </td>
+                <td>
+                  <ClaimWord claim={d.claim} sentence={d.sentence} />
+                </td>
+                <td class="num">{points(d.effect)}</td>
+                <td>
+                  <Whisker value={{ est: d.effect, lo: d.lo, hi: d.hi }} from={-1} to={1} width={200} tone="ink" label={visible(`${b} against ${a}: ${points(d.effect)} points, ${points(d.lo)} to ${points(d.hi)}`)} />
+                </td>
+                <td class="num">{d.pAdj === null || d.pAdj === undefined ? "–" : d.pAdj.toFixed(4)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

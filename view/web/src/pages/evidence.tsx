@@ -1,7 +1,8 @@
 // The evidence of a cell: graded rows, what graders printed, integrity, milestones, votes.
 import type { JSX } from "preact";
-import { bytes, duration, money, visible } from "../format";
-import type { CellDetail } from "../types";
+import { bytes, count, duration, money, percent, visible } from "../format";
+import type { CellDetail, Citation } from "../types";
+import type { PanelVerdict } from "../versus";
 import { Empty, Link, Mark, Name } from "../ui";
 
 export function Evidence(props: { detail: CellDetail }): JSX.Element {
@@ -13,23 +14,25 @@ export function Evidence(props: { detail: CellDetail }): JSX.Element {
   return (
     <>
       {rows?.length ? (
-        <table class="evidence">
-          <tbody>
-            {rows.map((r, i) => (
-              <tr key={i}>
-                <td class="nowrap">
-                  <Mark outcome={r.pass === undefined ? "error" : r.pass ? "pass" : "fail"} label={r.pass === undefined ? "no result" : r.pass ? "passed" : "failed"} />{" "}
-                  <span class="soft">{r.gate ? "gate" : "check"}</span>
-                </td>
-                <td>
-                  <Name text={r.check} max={80} />
-                </td>
-                <td>{visible(r.message ?? "")}</td>
-                <td class="soft">{visible(r.source)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <div class="scroll">
+          <table class="evidence">
+            <tbody>
+              {rows.map((r, i) => (
+                <tr key={i}>
+                  <td class="nowrap">
+                    <Mark outcome={r.pass === undefined ? "error" : r.pass ? "pass" : "fail"} label={r.pass === undefined ? "no result" : r.pass ? "passed" : "failed"} />{" "}
+                    <span class="soft">{r.gate ? "gate" : "check"}</span>
+                  </td>
+                  <td>
+                    <Name text={r.check} max={80} />
+                  </td>
+                  <td>{visible(r.message ?? "")}</td>
+                  <td class="soft">{visible(r.source)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       ) : null}
       <Flags flags={flags} />
       {grading?.length ? (
@@ -116,28 +119,89 @@ export function Votes(props: { judge: NonNullable<CellDetail["judge"]> }): JSX.E
   return (
     <>
       <p>{visible(props.judge.summary)}</p>
-      <table>
+      <div class="scroll">
+        <table>
+          <tbody>
+            {(props.judge.votes ?? []).map((v, i) => (
+              <tr key={i}>
+                <td class="nowrap">
+                  <Mark outcome={v.error ? "error" : v.verdict === "pass" ? "pass" : "fail"} label="" /> {visible(v.error ? "error" : v.verdict)}
+                </td>
+                <td>
+                  {visible(v.error || v.summary)}
+                  {(v.citations ?? []).map((c, j) => (
+                    <div key={j} class="soft mono">
+                      {visible(`${c.file}:${Math.abs(c.line)}${c.line < 0 ? " (removed)" : ""}  ${c.text}`)}
+                    </div>
+                  ))}
+                </td>
+                <td class="num">{money(v.costUsd)}</td>
+                <td class="num">{duration(v.durationMs)}</td>
+                <td>{v.trace && <Link to={["trace", v.trace]}>trace</Link>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+/** The places in the diff that judges of a panel name, such as calc.go:4 "return a + b". */
+export function citedBy(verdicts: PanelVerdict[] | null | undefined): Citation[] {
+  const places = (verdicts ?? []).flatMap((v) => v.votes ?? []).flatMap((v) => v.evidence ?? []);
+  return places.flatMap((text) => {
+    const found = /^(.+?):(-?\d+)(?: "(.*)")?$/s.exec(text);
+    return found ? [{ file: found[1] as string, line: Number(found[2]), text: found[3] ?? "" }] : [];
+  });
+}
+
+/** The verdicts of a panel by dimension, and folded what each of its members said. */
+export function PanelVotes(props: { verdicts: PanelVerdict[] }): JSX.Element {
+  const votes = props.verdicts.flatMap((v) => (v.votes ?? []).map((vote) => ({ dimension: v.dimension, ...vote })));
+  return (
+    <>
+      <table class="panel">
         <tbody>
-          {(props.judge.votes ?? []).map((v, i) => (
-            <tr key={i}>
-              <td class="nowrap">
-                <Mark outcome={v.error ? "error" : v.verdict === "pass" ? "pass" : "fail"} label="" /> {visible(v.error ? "error" : v.verdict)}
+          {props.verdicts.map((v) => (
+            <tr key={v.dimension}>
+              <td>{visible(v.dimension)}</td>
+              <td>{visible(v.result ?? "undecided")}</td>
+              <td class="soft">
+                {v.pass} to {v.fail}
+                {v.share === null ? "" : `, ${percent(v.share)} agree`}
               </td>
-              <td>
-                {visible(v.error || v.summary)}
-                {(v.citations ?? []).map((c, j) => (
-                  <div key={j} class="soft mono">
-                    {visible(`${c.file}:${Math.abs(c.line)}${c.line < 0 ? " (removed)" : ""}  ${c.text}`)}
-                  </div>
-                ))}
-              </td>
-              <td class="num">{money(v.costUsd)}</td>
-              <td class="num">{duration(v.durationMs)}</td>
-              <td>{v.trace && <Link to={["trace", v.trace]}>trace</Link>}</td>
             </tr>
           ))}
         </tbody>
       </table>
+      {votes.length > 0 && (
+        <details>
+          <summary>{count(votes.length, "vote")}</summary>
+          <div class="scroll">
+            <table class="evidence">
+              <tbody>
+                {votes.map((v, i) => (
+                  <tr key={i}>
+                    <td>{visible(v.dimension)}</td>
+                    <td class="nowrap">{visible(v.member || v.model)}</td>
+                    <td class="nowrap">{visible(v.abstained ? "abstains" : (v.result ?? "undecided"))}</td>
+                    <td>
+                      {visible(v.critique)}
+                      {v.reason && <span class="soft"> {visible(v.reason)}</span>}
+                      {(v.evidence ?? []).map((text) => (
+                        <div key={text} class="soft mono">
+                          {visible(text)}
+                        </div>
+                      ))}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </details>
+      )}
     </>
   );
 }

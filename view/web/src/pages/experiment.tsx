@@ -6,9 +6,9 @@ import { visible } from "../format";
 import { Bar } from "../frame";
 import { place } from "../router";
 import type { Cell, Cells, ExperimentDetail, Forest, Status } from "../types";
-import { Empty, Link, Page, Problem, Warnings } from "../ui";
+import { Empty, Link, Page, Problem, Reading, Warnings } from "../ui";
 import { Checks, CostAndQuality, Errors, HowItWasRun, TimeAndTurns } from "./analysis";
-import { Decision } from "./decision";
+import { Decision, Pairs } from "./decision";
 import { Grid } from "./grid";
 import { Controls, LiveLine, RunningCells } from "./live";
 import { PlanMore } from "./plan";
@@ -27,7 +27,10 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
   const base = `experiments/${encodeURIComponent(props.id)}`;
   const detail = useSteady<ExperimentDetail>(url(base));
   const cells = useSteady<Cells>(url(`${base}/cells`));
-  const forest = useSteady<Forest>(url(`${base}/forest`));
+  const query = place.value.query;
+  // Which two of several arms the grid compares. An exported file has the first two.
+  const pair: [string, string | undefined][] = frozen ? [] : [["a", query.get("a") ?? undefined], ["b", query.get("b") ?? undefined]];
+  const forest = useSteady<Forest>(url(`${base}/forest`, pair));
   const [status, setStatus] = useState<Status | null>(null);
   const [changed, setChanged] = useState(new Map<string, Cell>());
   useEvents(url("events", [["experiment", props.id]]), {
@@ -49,6 +52,7 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
       </Bar>
       <Page title={name} wide>
         {detail.failure && <Problem message={detail.failure.message}>{detail.failure.hint}</Problem>}
+        {!detail.failure && !detail.data && <Reading />}
         {detail.data && <Body id={props.id} detail={detail.data} cells={merged} forest={forest.data} live={live} onStatus={setStatus} />}
       </Page>
     </>
@@ -61,7 +65,8 @@ function useSteady<T>(address: string): { data?: T; failure?: { message: string;
   const last = useRef<T | undefined>(undefined);
   useEffect(() => {
     if (loaded.data) last.current = loaded.data;
-  }, [loaded.data]);
+    if (loaded.failure) last.current = undefined;
+  }, [loaded.data, loaded.failure]);
   const reload = useRef(loaded.reload);
   reload.current = loaded.reload;
   return { data: loaded.data ?? last.current, failure: loaded.failure, reload: useCallback(() => reload.current(), []) };
@@ -104,6 +109,7 @@ function Body(props: BodyProps): JSX.Element {
     <>
       <Decision detail={detail} />
       <Trouble detail={detail} />
+      {detail.family && <Pairs id={props.id} family={detail.family} />}
       {live && live.state !== "ended" && live.running?.length ? <RunningCells id={props.id} status={live} onStatus={props.onStatus} /> : null}
       {frozen ? <All {...props} /> : <Tabs {...props} />}
     </>
@@ -144,7 +150,7 @@ function Tabs(props: BodyProps): JSX.Element {
 function Tab(props: BodyProps & { tab: string }): JSX.Element | null {
   const { detail, cells, forest } = props;
   const groups = detail.report?.groups ?? [];
-  if (!cells) return <p class="soft">Reading…</p>;
+  if (!cells) return <Reading />;
   switch (props.tab) {
     case "cost":
       return <CostAndQuality groups={groups} comparison={detail.comparison} />;

@@ -7,7 +7,7 @@ import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { go, href, place, setQuery } from "../router";
 import type { Experiment, ExperimentList, TraceFile } from "../types";
-import { Empty, Head, Link, Name, Page, Problem, rateLabel, sorted, When, Whisker, type Column } from "../ui";
+import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, When, Whisker, type Column } from "../ui";
 
 const columns: Column<Experiment>[] = [
   { name: "name", head: "experiment", sort: (e) => e.name, show: (e) => <NameOf experiment={e} /> },
@@ -36,6 +36,7 @@ export function ExperimentsPage(): JSX.Element {
       <Page title="Experiments" wide>
         <h1 class="hidden-text">Experiments</h1>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {!data && !failure && <Reading />}
         {data && <List experiments={merge(data.experiments ?? [], changed)} />}
         {data?.traces?.length ? <Traces list={data.traces} /> : null}
         {data && !data.experiments?.length && !data.traces?.length && <Nothing roots={data.roots} />}
@@ -160,7 +161,7 @@ function Rates(props: { experiment: Experiment }): JSX.Element {
     <div class="rates">
       {arms.slice(0, 4).map((a, i) => (
         <div key={a.name} class="rate">
-          <Name text={a.name} max={18} />
+          <Name text={a.name} max={16} />
           <span class="num">{a.rate ? percent(a.rate.est) : "–"}</span>
           <Whisker value={a.rate} from={0} to={1} width={160} tone={toneOf(i)} label={rateLabel(a.name, a.rate)} />
         </div>

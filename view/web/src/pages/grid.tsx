@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { frozen } from "../api";
-import { duration, money, points, visible } from "../format";
+import { cutMiddle, duration, money, points, visible } from "../format";
 import { useKeys } from "../keys";
 import { go, href, place, setQuery } from "../router";
 import { useWindowRows } from "../rows";
@@ -39,7 +39,7 @@ const states = ["", "fail", "error", "running", "pass"];
 
 function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison | null, groups: Group[]): Row[] {
   const place = new Map(cells.arms.map((name, i) => [name, i]));
-  const rates = groups.map((g) => new Map(g.tasks.map((t) => [t.taskId, t.rate?.est ?? null])));
+  const rates = cells.arms.map((arm) => new Map(groupOf(groups, arm)?.tasks.map((t) => [t.taskId, t.rate?.est ?? null])));
   const limits = new Map((forest?.tasks ?? []).map((t) => [t.taskId, t]));
   const deltas = new Map((comparison?.tasks ?? []).map((t) => [t.taskId, t]));
   const rows = new Map<string, Row>();
@@ -68,6 +68,11 @@ function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison
   return [...rows.values()];
 }
 
+/** The report has no group of an arm that has not begun, so that groups are found by name. */
+function groupOf(groups: Group[], arm: string): Group | undefined {
+  return groups.find((g) => (g.provenance.arm || g.name) === arm);
+}
+
 function finished(cell: Cell): boolean {
   return cell.state === "pass" || cell.state === "fail" || cell.state === "error";
 }
@@ -75,7 +80,7 @@ function finished(cell: Cell): boolean {
 function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
   const arms: Column<Row>[] = props.cells.arms.map((name, i) => ({
     name: "arm" + i,
-    head: name,
+    head: <Name text={name} max={Math.max(14, marksInLine * 2 * Math.min(1, props.cells.runs.length / 6))} />,
     sort: (r) => r.rates[i],
     show: (r) => <Marks id={props.id} cells={r.arms[i] ?? []} />,
   }));
@@ -99,7 +104,7 @@ export function Grid(props: GridProps): JSX.Element {
   const text = query.get("q") ?? "";
   const state = query.get("state") ?? "";
   const order = query.get("sort") ?? "task";
-  const compared = cells.arms.length === 2 && (comparison !== null || forest !== undefined);
+  const compared = cells.arms.length > 1 && (comparison !== null || forest !== undefined);
   const all = useMemo(() => rowsOf(cells, forest, comparison, groups), [cells, forest, comparison, groups]);
   const columns = columnsOf(props, compared);
   const list = sorted(all.filter((r) => wanted(r, text, state)), columns, order);
@@ -138,6 +143,7 @@ export function Grid(props: GridProps): JSX.Element {
         <span class="soft" role="status">
           {list.length === all.length ? "" : `${list.length} of ${all.length} tasks`}
         </span>
+        {cells.arms.length > 2 && forest && !frozen && <Pair arms={cells.arms} forest={forest} />}
         <Legend />
       </div>
       <div class="scroll">
@@ -150,7 +156,7 @@ export function Grid(props: GridProps): JSX.Element {
               return (
                 <tr key={row.task} class={i === chosen ? "chosen" : ""} style={{ height: `${rowHeight}px` }} aria-rowindex={i + 2}>
                   {columns.map((c) => (
-                    <td key={c.name} class={c.num ? "num" : ""}>
+                    <td key={c.name} class={(c.num ? "num " : "") + c.name}>
                       {c.show(row)}
                     </td>
                   ))}
@@ -159,11 +165,32 @@ export function Grid(props: GridProps): JSX.Element {
             })}
             {last >= 0 && last < list.length - 1 && <tr class="spacer" style={{ height: `${(list.length - 1 - last) * rowHeight}px` }} />}
           </tbody>
-          {compared && <Overall columns={columns} forest={forest} comparison={comparison} groups={groups} />}
+          {compared && <Overall arms={cells.arms} columns={columns} forest={forest} comparison={comparison} groups={groups} />}
         </table>
       </div>
       {list.length === 0 && <Empty title="No task matches the filter." />}
     </>
+  );
+}
+
+/** Which two of several arms the differences are between. */
+function Pair(props: { arms: string[]; forest: Forest }): JSX.Element {
+  const { a, b } = props.forest;
+  const choice = (name: "a" | "b", label: string): JSX.Element => (
+    <select aria-label={label} value={props.forest[name]} onChange={(e) => setQuery({ a, b, [name]: e.currentTarget.value })}>
+      {props.arms.map((arm) => (
+        <option key={arm} value={arm} disabled={arm === (name === "a" ? b : a)}>
+          {visible(cutMiddle(arm, 24))}
+        </option>
+      ))}
+    </select>
+  );
+  return (
+    <span class="pair-choice">
+      {choice("b", "Difference of")}
+      <span>against</span>
+      {choice("a", "Difference from")}
+    </span>
   );
 }
 
@@ -230,7 +257,7 @@ function Difference(props: { name: string; value: Range | null }): JSX.Element {
   return <Whisker value={v} from={-1} to={1} width={scaleWidth} tone="ink" label={visible(label)} />;
 }
 
-function Overall(props: { columns: Column<Row>[]; forest?: Forest; comparison: Comparison | null; groups: Group[] }): JSX.Element {
+function Overall(props: { arms: string[]; columns: Column<Row>[]; forest?: Forest; comparison: Comparison | null; groups: Group[] }): JSX.Element {
   const d = props.comparison?.decision;
   const value = d ? { est: d.effect, lo: d.lo, hi: d.hi } : (props.forest?.overall ?? null);
   const cell = (c: Column<Row>): JSX.Element | string => {
@@ -238,14 +265,14 @@ function Overall(props: { columns: Column<Row>[]; forest?: Forest; comparison: C
     if (c.name === "difference") return value ? points(value.est) : "–";
     if (c.name === "interval") return <Difference name="all tasks" value={value} />;
     const at = c.name.startsWith("arm") ? Number(c.name.slice(3)) : -1;
-    const rate = props.groups[at]?.passRate;
+    const rate = groupOf(props.groups, props.arms[at] ?? "")?.passRate;
     return rate ? <span class={toneOf(at)}>{(100 * rate.est).toFixed(1)} %</span> : "";
   };
   return (
     <tfoot>
       <tr>
         {props.columns.map((c) => (
-          <td key={c.name} class={c.num ? "num" : ""}>
+          <td key={c.name} class={(c.num ? "num " : "") + c.name}>
             {cell(c)}
           </td>
         ))}

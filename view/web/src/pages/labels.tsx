@@ -6,6 +6,7 @@ import { visible } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { place, setQuery } from "../router";
+import type { ExperimentDetail } from "../types";
 import { Empty, Page, Problem } from "../ui";
 
 interface Labels {
@@ -13,7 +14,7 @@ interface Labels {
   item: { item: string; evidence: string; question: string } | null;
 }
 
-/** The question that a judge is asked, and what it is told about answering. */
+/** The question that a judge is asked, and how it is asked to answer. */
 function split(text: string): [string, string] {
   const plain = text.replace(/^#+ *question:?/i, "").trim();
   const end = plain.indexOf("?") + 1;
@@ -25,6 +26,7 @@ export function LabelsPage(props: { id: string }): JSX.Element {
   const path = `experiments/${encodeURIComponent(props.id)}/labels`;
   const [skipped, setSkipped] = useState<string[]>([]);
   const loaded = useApi<Labels>(url(path, [["dimension", dimension], ["skip", skipped.join(",")]]));
+  const name = useApi<ExperimentDetail>(url(`experiments/${encodeURIComponent(props.id)}`)).data?.experiment.name;
   const [after, setAfter] = useState<{ for: string; data: Labels } | null>(null);
   const [failure, setFailure] = useState<Failure | null>(null);
   const here = dimension + "\n" + skipped.join(",");
@@ -55,12 +57,12 @@ export function LabelsPage(props: { id: string }): JSX.Element {
   const trouble = failure ?? loaded.failure;
   return (
     <>
-      <Bar crumbs={[{ text: "experiment", to: ["x", props.id] }, { text: "head to head", to: ["versus", props.id] }, { text: "labels" }]} />
+      <Bar crumbs={[{ text: name ?? "experiment", to: ["x", props.id] }, { text: "head to head", to: ["versus", props.id] }, { text: "labels" }]} />
       <Page title="Labels">
         {trouble?.status === 409 ? <Empty title={trouble.message}>{visible(trouble.hint)}</Empty> : trouble && <Problem message={trouble.message}>{visible(trouble.hint)}</Problem>}
         {data && (
           <div class="tools">
-            <select aria-label="Dimension" value={dimension} onChange={(e) => setQuery({ dimension: e.currentTarget.value })}>
+            <select class="wide" aria-label="Dimension" value={dimension} onChange={(e) => setQuery({ dimension: e.currentTarget.value })}>
               {(data.dimensions ?? []).map((d) => (
                 <option key={d.name} value={d.name}>
                   {visible(`${d.name}: ${d.pass} pass, ${d.fail} fail, ${d.left} left, ${d.status}`)}
@@ -71,7 +73,7 @@ export function LabelsPage(props: { id: string }): JSX.Element {
         )}
         {item && (
           <>
-            <h1 class="sentence">{visible(question)}</h1>
+            <h1 class="sentence">{visible(question.charAt(0).toUpperCase() + question.slice(1))}</h1>
             <p class="soft guide">{visible(guide)}</p>
             <div class="tools label-buttons">
               <button type="button" onClick={() => void label(true)}>

@@ -100,43 +100,45 @@ export function RunningCells(props: ControlProps): JSX.Element {
   const { send, said } = useControl(props);
   return (
     <section class="running-cells" aria-label="Running cells">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">running</th>
-            <th scope="col">last action</th>
-            <th scope="col" class="num">
-              for
-            </th>
-            <th scope="col" class="num">
-              entries
-            </th>
-            <th scope="col">
-              <span class="hidden-text">control</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {(props.status.running ?? []).map((c) => (
-            <tr key={`${c.task}/${c.arm}/${c.run}`}>
-              <td>
-                <Mark outcome="running" label="" />{" "}
-                <Link to={["x", props.id, c.task, c.arm, c.run]}>
-                  <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={48} />
-                </Link>
-                {c.attempt > 1 && <span class="soft"> attempt {c.attempt}</span>}
-              </td>
-              <td class="action mono">
-                {visible(cutMiddle(c.lastAction, 80)) || <span class="soft">nothing yet</span>}
-                {c.stalled && <span class="fail-text"> stalled: nothing new since {ago(c.lastActionMs)}</span>}
-              </td>
-              <td class="num">{duration(c.elapsedMs)}</td>
-              <td class="num">{whole(c.entries)}</td>
-              <td>{props.status.controllable && <Act name="cancel" cell={c} send={send} />}</td>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">running</th>
+              <th scope="col">last action</th>
+              <th scope="col" class="num">
+                for
+              </th>
+              <th scope="col" class="num">
+                entries
+              </th>
+              <th scope="col">
+                <span class="hidden-text">control</span>
+              </th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {(props.status.running ?? []).map((c) => (
+              <tr key={`${c.task}/${c.arm}/${c.run}`}>
+                <td>
+                  <Mark outcome="running" label="" />{" "}
+                  <Link to={["x", props.id, c.task, c.arm, c.run]}>
+                    <Name text={`${c.task} ▸ ${c.arm} ▸ run ${c.run}`} max={48} />
+                  </Link>
+                  {c.attempt > 1 && <span class="soft"> attempt {c.attempt}</span>}
+                </td>
+                <td class="mono">
+                  <div class="action">{visible(cutMiddle(c.lastAction, 80)) || <span class="soft">nothing yet</span>}</div>
+                  {c.stalled && <div class="fail-text">stalled, last entry {ago(c.lastActionMs)}</div>}
+                </td>
+                <td class="num">{duration(c.elapsedMs)}</td>
+                <td class="num">{whole(c.entries)}</td>
+                <td>{props.status.controllable && <Act name="cancel" cell={c} send={send} />}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       {said && <p role="status">{visible(said)}</p>}
     </section>
   );

@@ -2,12 +2,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useApi, url } from "../api";
-import { count, cutMiddle, visible } from "../format";
+import { count, cutMiddle, visible, whole } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { go, href } from "../router";
 import type { Action, Aligned } from "../tracetypes";
-import { Empty, Link, Page, Problem } from "../ui";
+import { Empty, Link, Page, Problem, Reading } from "../ui";
 
 const firstSteps = 500;
 const words = { match: "the same", change: "differs", "only-a": "left only", "only-b": "right only" };
@@ -22,6 +22,7 @@ export function SideBySidePage(props: { a: string; b: string }): JSX.Element {
       <Page title="Side by side" wide>
         {(!props.a || !props.b) && <Empty title="Two traces are needed.">Open one from the page of its cell, and choose the other there.</Empty>}
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {props.a && props.b && !data && !failure && <Reading />}
         {data && <Steps a={props.a} b={props.b} data={data} />}
       </Page>
     </>
@@ -62,7 +63,7 @@ function Steps(props: { a: string; b: string; data: Aligned }): JSX.Element {
         {alignment.firstDivergence === null ? "The two do the same." : `The two differ from step ${alignment.firstDivergence + 1} on.`}
       </h1>
       <p class="soft">
-        {count(alignment.distance, "action")} differ · similarity {alignment.similarity.toFixed(2)} (1 is the same)
+        {alignment.distance === 1 ? "1 action differs" : `${whole(alignment.distance)} actions differ`} · similarity {alignment.similarity.toFixed(2)} (1 is the same)
       </p>
       <div class="scroll">
         <table class="aligned">

@@ -93,6 +93,14 @@ function Sequence(props: { trace: string; lanes: string[] }): JSX.Element | null
               </Link>{" "}
               <span class="soft">{visible(cutMiddle(m.text.replace(/\s+/g, " "), 100))}</span>
               {isOpen(m) && <span class="fail-text"> not answered</span>}
+              {(m.answers ?? []).map((a) => (
+                <div key={a.line + a.from}>
+                  <Link to={["trace", props.trace]} query={{ at: String(a.index) }}>
+                    {visible(`${a.from} answers`)}
+                  </Link>{" "}
+                  <span class="soft">{visible(cutMiddle(a.text.replace(/\s+/g, " "), 100))}</span>
+                </div>
+              ))}
             </li>
           ))}
         </ol>

@@ -6,7 +6,7 @@ import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { place, setQuery } from "../router";
 import type { ExperimentDetail } from "../types";
-import { Empty, Link, Name, Page, Problem, rateLabel, Warnings, Whisker } from "../ui";
+import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Warnings, Whisker } from "../ui";
 import type { EvalReport, Pair } from "../versus";
 import { toneOf } from "./experiments";
 import { Columns, MilestonesOfAll } from "./versuscells";
@@ -20,6 +20,7 @@ export function VersusPage(props: { id: string }): JSX.Element {
       <Bar crumbs={[{ text: experiment?.name ?? "experiment", to: ["x", props.id] }, { text: "head to head" }]} />
       <Page title={`${experiment?.name ?? ""} head to head`} wide>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
+        {!data && !failure && <Reading />}
         {data && <Body id={props.id} report={data.report} />}
       </Page>
     </>
@@ -126,9 +127,26 @@ function OneTask(props: { id: string; report: EvalReport }): JSX.Element {
           ))}
         </select>
       </div>
+      <Preferences pairs={report.pairs ?? []} task={task} run={run} />
       <MilestonesOfAll cells={cells} />
       <Columns id={props.id} cells={cells} />
     </section>
+  );
+}
+
+/** Whom judges preferred in this run when they saw two at once, and whether swapping them turned it around. */
+function Preferences(props: { pairs: Pair[]; task: string; run: number }): JSX.Element | null {
+  const list = props.pairs.flatMap((p) => (p.pairwise ?? []).filter((w) => w.task === props.task && w.run === props.run).map((w) => ({ ...w, a: p.a, b: p.b })));
+  if (!list.length) return null;
+  return (
+    <ul class="preferences">
+      {list.map((w, i) => (
+        <li key={i}>
+          {visible(`${w.a} or ${w.b}: ${w.winner || "undecided"}`)}
+          {w.biasDetected && <span class="fail-text"> turned around when the positions were swapped</span>}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -165,28 +183,30 @@ function Gaps(props: { pair: Pair }): JSX.Element | null {
       <summary>
         dimensions and milestones, {visible(a)} minus {visible(b)}
       </summary>
-      <table>
-        <tbody>
-          {(dimensions ?? []).map((d) => (
-            <tr key={d.dimension}>
-              <td>{visible(d.dimension)}</td>
-              <td class="num">{points(d.corrected?.est ?? d.observed.est)} points</td>
-              <td class="soft">{d.corrected ? "corrected for the judges' errors" : visible(d.status || "uncalibrated")}</td>
-              <td class="soft">{count(d.nTasks, "task")}</td>
-            </tr>
-          ))}
-          {(milestones ?? []).map((m) => (
-            <tr key={m.kind}>
-              <td>{visible(m.kind.replaceAll("_", " "))}</td>
-              <td class="num">{later(m.deltaElapsedMs)}</td>
-              <td class="soft">in {count(m.both, "run")} that both reached it</td>
-              <td class="soft">
-                not reached: {m.censoredA} and {m.censoredB}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <div class="scroll">
+        <table>
+          <tbody>
+            {(dimensions ?? []).map((d) => (
+              <tr key={d.dimension}>
+                <td>{visible(d.dimension)}</td>
+                <td class="num">{points(d.corrected?.est ?? d.observed.est)} points</td>
+                <td class="soft">{d.corrected ? "corrected for the judges' errors" : visible(d.status || "uncalibrated")}</td>
+                <td class="soft">{count(d.nTasks, "task")}</td>
+              </tr>
+            ))}
+            {(milestones ?? []).map((m) => (
+              <tr key={m.kind}>
+                <td>{visible(m.kind.replaceAll("_", " "))}</td>
+                <td class="num">{later(m.deltaElapsedMs)}</td>
+                <td class="soft">in {count(m.both, "run")} that both reached it</td>
+                <td class="soft">
+                  not reached: {m.censoredA} and {m.censoredB}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </details>
   );
 }
@@ -217,30 +237,32 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
         </Empty>
       )}
       {list.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">dimension</th>
-              <th scope="col">calibration</th>
-              <th scope="col" class="num">passes found</th>
-              <th scope="col" class="num">failures found</th>
-              <th scope="col" class="num">labels</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((c) => (
-              <tr key={c.dimension}>
-                <td>{visible(c.dimension)}</td>
-                <td class={c.status === "ok" ? "" : "fail-text"} title={visible(c.reason ?? "")}>
-                  {visible(c.status)}
-                </td>
-                <td class="num">{percent(c.tpr)}</td>
-                <td class="num">{percent(c.tnr)}</td>
-                <td class="num">{c.labels}</td>
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">dimension</th>
+                <th scope="col">calibration</th>
+                <th scope="col" class="num">passes found</th>
+                <th scope="col" class="num">failures found</th>
+                <th scope="col" class="num">labels</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {list.map((c) => (
+                <tr key={c.dimension}>
+                  <td>{visible(c.dimension)}</td>
+                  <td class={c.status === "ok" ? "" : "fail-text"} title={visible(c.reason ?? "")}>
+                    {visible(c.status)}
+                  </td>
+                  <td class="num">{percent(c.tpr)}</td>
+                  <td class="num">{percent(c.tnr)}</td>
+                  <td class="num">{c.labels}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
       {panel.models?.length ? (
         <p>

@@ -4,11 +4,11 @@ import * as Plot from "@observablehq/plot";
 import { useApi, url } from "../api";
 import { Chart } from "../charts";
 import { Diff } from "../diff";
-import { count, cutMiddle, duration, money, percent, visible } from "../format";
+import { count, cutMiddle, duration, money, visible } from "../format";
 import type { CellDetail } from "../types";
 import { Link, Mark, Name, Problem, type Outcome } from "../ui";
 import type { VersusCell } from "../versus";
-import { Evidence, milestoneWord } from "./evidence";
+import { citedBy, Evidence, milestoneWord, PanelVotes } from "./evidence";
 import { toneOf } from "./experiments";
 
 export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | null {
@@ -29,7 +29,8 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
         label={"Milestones on one time axis. " + arms.map((a) => `${a}: ${stops.filter((s) => s.arm === a).map((s) => `${s.word} after ${duration(1000 * s.at)}`).join(", ")}`).join("; ")}
         options={{
           width: 900,
-          height: 56 + 52 * arms.length,
+          height: 80 + (28 + 12 * Math.max(1, ...stops.map((s) => s.level + 1))) * arms.length,
+          marginTop: 36,
           marginLeft: 120,
           marginRight: 40,
           x: { label: "seconds since the start →", grid: true, domain: [0, 1.08 * Math.max(...ends.map((e) => e.at))] },
@@ -37,8 +38,8 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
           marks: [
             Plot.ruleY(ends, { y: "arm", x1: 0, x2: "at", stroke: "var(--strong-line)" }),
             Plot.dot(stops, { x: "at", y: "arm", r: 4, fill: "var(--ink)" }),
-            ...[-12, -24].map((dy, level) =>
-              Plot.text(stops.filter((s) => s.level === level), { x: "at", y: "arm", text: (s: { word: string }) => String(kinds.indexOf(s.word) + 1), dy, fill: "var(--ink)" }),
+            ...levels.map((level) =>
+              Plot.text(stops.filter((s) => s.level === level), { x: "at", y: "arm", text: (s: { word: string }) => String(kinds.indexOf(s.word) + 1), dy: -12 * (level + 1), fill: "var(--ink)" }),
             ),
             Plot.ruleX([0], { stroke: "var(--strong-line)" }),
           ],
@@ -55,14 +56,16 @@ export function MilestonesOfAll(props: { cells: VersusCell[] }): JSX.Element | n
   );
 }
 
-/** The milestones of a run in order; the number of one that is close to the last stands a line higher. */
+const levels = [0, 1, 2, 3];
+
+/** The milestones of a run in order; a number has its own line where it would stand on one before it. */
 function apart(c: VersusCell, closeMs: number): { arm: string; word: string; at: number; level: number }[] {
-  let last = { at: -Infinity, level: 1 };
+  const last = levels.map(() => -Infinity);
   return [...(c.milestones ?? [])]
     .sort((a, b) => a.elapsedMs - b.elapsedMs)
     .map((m) => {
-      const level = m.elapsedMs - last.at < closeMs && last.level === 0 ? 1 : 0;
-      last = { at: m.elapsedMs, level };
+      const level = Math.max(0, last.findIndex((at) => m.elapsedMs - at >= closeMs));
+      last[level] = m.elapsedMs;
       return { arm: c.arm, word: milestoneWord(m.kind), at: m.elapsedMs / 1000, level };
     });
 }
@@ -85,7 +88,7 @@ function Column(props: { id: string; cell: VersusCell; tone: string }): JSX.Elem
   const { cell } = props;
   const path = ["experiments", props.id, "cells", cell.task, cell.arm, String(cell.run)].map(encodeURIComponent).join("/");
   const { data, failure } = useApi<CellDetail>(url(path));
-  const citations = (data?.judge?.votes ?? []).flatMap((v) => v.citations ?? []);
+  const citations = [...(data?.judge?.votes ?? []).flatMap((v) => v.citations ?? []), ...citedBy(cell.verdicts)];
   return (
     <div class="column">
       <h3>
@@ -98,22 +101,7 @@ function Column(props: { id: string; cell: VersusCell; tone: string }): JSX.Elem
         {[data ? money(data.cell.costUsd) : "", cell.problem ? "" : count(cell.turns, "turn"), cell.problem ? "" : duration(cell.wallClockMs), cell.blended === null ? "" : `quality ${cell.blended.toFixed(2)}`].filter(Boolean).join(" · ")}
       </p>
       {cell.problem && <p class="fail-text">{visible(cell.problem)}</p>}
-      {(cell.verdicts ?? []).length > 0 && (
-        <table>
-          <tbody>
-            {(cell.verdicts ?? []).map((v) => (
-              <tr key={v.dimension}>
-                <td>{visible(v.dimension)}</td>
-                <td>{visible(v.result ?? "undecided")}</td>
-                <td class="soft">
-                  {v.pass} to {v.fail}
-                  {v.share === null ? "" : `, ${percent(v.share)} agree`}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+      {cell.verdicts?.length ? <PanelVotes verdicts={cell.verdicts} /> : null}
       {cell.droppedClaims > 0 && <p class="soft">{count(cell.droppedClaims, "claim")} of judges dropped: the cited line does not hold</p>}
       {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
       {data && <Evidence detail={data} />}

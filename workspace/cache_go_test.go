@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,24 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
 )
-
-// example loads a task of one of the example families.
-func example(t *testing.T, family, id string) (*task.Family, *task.Task) {
-	t.Helper()
-	loaded, err := task.Load(t.Context(), filepath.Join("..", "examples", family), task.Options{Environ: os.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range loaded.Tasks {
-		if loaded.Tasks[i].ID == id {
-			return loaded, &loaded.Tasks[i]
-		}
-	}
-	t.Fatalf("family %s has no task %s", family, id)
-	return nil, nil
-}
 
 // run runs a program in a place and returns what it printed.
 func run(t *testing.T, place Place, argv ...string) (sandbox.SpawnResult, string) {
@@ -55,37 +37,33 @@ func needBwrap(t *testing.T) {
 	}
 }
 
-func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the standard library")
-	}
+// The packages are few, because they are compiled. That hidden tests run with a warmed cache is
+// seen in test/cheats.
+func TestAWarmedGoCacheIsUsedAndStaysAsItIs(t *testing.T) {
 	needBwrap(t)
 	testenv.NeedTool(t, "go")
-	family, one := example(t, "go-family", "parse-size")
+	fam, one := family(t, map[string]string{
+		"family.yaml":    "cache: [go]\n",
+		"workdir/go.mod": "module small\n\ngo 1.24\n",
+		"workdir/a.go":   "package small\n\nimport \"errors\"\n\nvar Err = errors.New(\"small\")\n",
+	})
 	cfg := Config{
-		Root: t.TempDir(), Name: "cell", Family: family, Task: one, Environ: os.Environ(),
+		Root: t.TempDir(), Name: "cell", Family: fam, Task: one, Environ: os.Environ(),
 		Caches: NewCaches(filepath.Join(t.TempDir(), "caches")), Bases: NewBases(filepath.Join(t.TempDir(), "bases")),
 	}
-	began := time.Now()
 	if err := cfg.Caches.Warm(t.Context(), cfg); err != nil {
 		t.Fatal(err)
-	}
-	cold := time.Since(began)
-	again := time.Now()
-	if err := cfg.Caches.Warm(t.Context(), cfg); err != nil || time.Since(again) > time.Second {
-		t.Errorf("warmed again in %v, %v", time.Since(again), err)
 	}
 	before, err := digestOf(filepath.Join(cfg.Caches.dir, "go", "build"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	began = time.Now()
-	w, err := Prepare(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
+	again := cfg
+	again.Root = "/nowhere" // what is warm needs no scratch
+	if err := cfg.Caches.Warm(t.Context(), again); err != nil {
+		t.Errorf("warmed a second time: %v", err)
 	}
-	t.Cleanup(func() { _ = w.Remove(context.Background()) })
-	t.Logf("prepared in %v", time.Since(began))
+	w := prepare(t, cfg)
 	poison := "for f in $(find $GOCACHE -name '*-d' | head -50); do echo poison >>$f; done 2>&1 | head -1; rm -rf $GOCACHE/0* 2>/dev/null; go vet ./... && go build ./... && echo built"
 	if _, out := run(t, w.Agent(), "sh", "-c", poison); !strings.Contains(out, "ead-only") ||
 		!strings.HasSuffix(out, "built\n") {
@@ -95,20 +73,11 @@ func TestAWarmedGoCacheMakesTestsFastAndStaysAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, from := range []string{one.Suite.Dir, one.Solution} {
-		if err := layOver(t.Context(), task.Overlay{From: from}, c.Dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	began = time.Now()
-	result, out := run(t, w.Grader(c), "go", "test", "-json", "-count=1", "-vet=off", "./...")
-	warm := time.Since(began)
-	if result.ExitCode != 0 || !strings.Contains(out, `"Action":"pass"`) {
-		t.Fatalf("exit %d: %s", result.ExitCode, out)
-	}
-	t.Logf("go test: %v with the warmed cache, which took %v to fill", warm, cold)
-	if cold < 2*warm {
-		t.Errorf("the warmed cache is of no use: %v with it, and %v to fill it", warm, cold)
+	// The import path of what is compiled here is in its object file.
+	result, out := run(t, w.Grader(c), "sh", "-c", `go build ./... &&
+		cd "$HOME"/.cache/fit-go-build && grep -lF 'go object' ./*-d | wc -l`)
+	if result.ExitCode != 0 || out != "1\n" {
+		t.Errorf("exit %d; compiled %q packages, want only the one that is not in the cache", result.ExitCode, out)
 	}
 	if after, err := digestOf(filepath.Join(cfg.Caches.dir, "go", "build")); err != nil || after != before {
 		t.Errorf("the shared cache has changed: %v", err)

@@ -1,0 +1,166 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// launch notes an attempt in the journal and begins it. One that continues is there already.
+func (e *engine) launch(ctx context.Context, next waiting, held reservation) error {
+	cell := next.cell
+	state := e.dir.state(cell.key())
+	attempt, failures, unverified := next.adopted, state.failures, state.unverified
+	started := e.cfg.Now().UnixMilli()
+	if attempt == 0 {
+		state.attempts++
+		attempt = state.attempts
+		err := e.dir.journal.start(start{
+			Arm:      cell.Arm,
+			TaskID:   cell.TaskID,
+			RunIndex: cell.RunIndex,
+			Attempt:  attempt,
+			StartMs:  started,
+			PID:      os.Getpid(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	e.inFlight++
+	ctx, cancel := context.WithCancelCause(ctx)
+	e.running[cell.key()] = &flight{
+		cell:    cell,
+		attempt: attempt,
+		startMs: started,
+		began:   e.cfg.Now(),
+		cancel:  cancel,
+	}
+	began := time.Now() // durations do not follow a clock that is set
+	go func() {
+		defer cancel(nil)
+		if executor, ok := e.cfg.Executor.(waiter); ok {
+			executor.Wait(ctx, cell, attempt)
+		}
+		done := &finished{cell: cell, held: held}
+		e.attempt(ctx, &done.record, cell, attempt, failures, started, began)
+		done.record.Unverified += unverified
+		done.err = e.append(&done.record, failures)
+		e.results <- done
+	}()
+	return nil
+}
+
+// attempt makes one attempt and completes its record.
+func (e *engine) attempt(ctx context.Context, record *ledger.Record, cell Cell, attempt, failures int, startMs int64,
+	began time.Time,
+) {
+	if err := e.execute(ctx, record, cell, attempt); err != nil {
+		record.Verdict, record.ErrorClass, record.ErrorMessage = ledger.Error, ledger.ErrorInternal, e.dir.redact(err)
+		record.Grade, record.Score = nil, nil
+	}
+	if ctx.Err() != nil && record.Verdict == ledger.Error {
+		record.ErrorClass = ledger.ErrorInterrupted
+	}
+	e.identify(record, cell, attempt)
+	if record.StartMs == 0 {
+		record.StartMs = startMs
+	}
+	if record.DurationMs == 0 {
+		record.DurationMs = time.Since(began).Milliseconds()
+	}
+	if record.EndMs == 0 {
+		record.EndMs = record.StartMs + record.DurationMs
+	}
+	record.Final = isFinal(record, failures, e.cfg.Attempts)
+}
+
+// append writes a record to the ledger. What is not valid in it is left out and named; a verdict
+// that cannot stand without it becomes an error. Nothing else of the record is lost, and an
+// executor that makes nonsense does not stop the experiment.
+func (e *engine) append(record *ledger.Record, failures int) error {
+	err := e.dir.ledger.Append(record)
+	if !errors.Is(err, ledger.ErrInvalid) {
+		return err
+	}
+	record.Repair()
+	record.Final = isFinal(record, failures, e.cfg.Attempts)
+	return e.dir.ledger.Append(record)
+}
+
+// execute calls the executor and turns a panic into an error: one broken cell must not take the
+// others down.
+func (e *engine) execute(ctx context.Context, record *ledger.Record, cell Cell, attempt int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			*record, err = ledger.Record{}, fmt.Errorf("the executor panicked: %v", p)
+		}
+	}()
+	*record, err = e.cfg.Executor.Execute(ctx, cell, attempt)
+	return err
+}
+
+// isFinal reports whether no attempt will follow: verdicts are never repeated, infrastructure
+// errors a bounded number of times.
+func isFinal(r *ledger.Record, failures, attempts int) bool {
+	switch {
+	case r.Verdict == ledger.Pass || r.Verdict == ledger.Fail:
+		return true
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget ||
+		r.ErrorClass == ledger.ErrorAuth || r.ErrorClass == ledger.ErrorResources:
+		return false
+	default:
+		return failures+1 >= attempts
+	}
+}
+
+// finish takes in an attempt that is over.
+func (e *engine) finish(done *finished) error {
+	e.inFlight--
+	if done.err != nil {
+		return done.err
+	}
+	record := &done.record
+	cancelled := e.landed(done)
+	e.dir.spent.settle(done.held, record)
+	state := e.dir.state(done.cell.key())
+	e.dir.note(state, record)
+	e.breaker.see(record)
+	if e.breaker.open != "" {
+		e.stop(Broken, e.breaker.open)
+	}
+	switch {
+	case record.Final:
+		e.tally.end(done.cell.TaskID, record.Verdict)
+		e.tally.doneHere++
+		if err := e.look(done.cell, record.Verdict); err != nil {
+			return err
+		}
+	case record.ErrorClass == ledger.ErrorInterrupted && cancelled:
+		state.interrupted++
+		e.cancelled[done.cell.key()] = done.cell
+	case record.ErrorClass == ledger.ErrorInterrupted:
+		state.interrupted++
+		e.queue = append(e.queue, waiting{cell: done.cell})
+	case record.ErrorClass == ledger.ErrorBudget:
+		if record.BudgetOf == ledger.BudgetArm {
+			e.spentArm[done.cell.Arm] = record.ErrorMessage
+		} else {
+			e.stop(OverBudget, record.ErrorMessage)
+		}
+		e.queue = append(e.queue, waiting{cell: done.cell})
+	default:
+		state.failures++
+		e.tally.retries++
+		e.queue = append(e.queue, waiting{
+			cell:      done.cell,
+			notBefore: e.cfg.Now().Add(e.cfg.Backoff(record.ErrorClass, state.failures)),
+		})
+	}
+	e.report(record)
+	return nil
+}

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// writeErrors hears what the engine says and passes on that it cannot write.
+type writeErrors chan string
+
+// The methods of the engine's log. Everything but errors is of no interest.
+func (writeErrors) Noticef(string, ...any) {}
+func (writeErrors) Warnf(string, ...any)   {}
+func (writeErrors) Debugf(string, ...any)  {}
+func (writeErrors) Tracef(string, ...any)  {}
+
+func (w writeErrors) Fatalf(format string, args ...any) { w.Errorf(format, args...) }
+
+func (w writeErrors) Errorf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if strings.Contains(text, "no space left") || strings.Contains(text, "JetStream out of") {
+		select {
+		case w <- text:
+		default: // it is known
+		}
+	}
+}
+
+// mendEvery is how often a hub that cannot write looks whether it can.
+const mendEvery = 500 * time.Millisecond
+
+// mend starts the engine again when its disk was full and has room again: a stream that could not
+// be written is closed until then.
+func (s *Server) mend() {
+	for {
+		select {
+		case <-s.full:
+		case <-s.ended:
+			return
+		}
+		s.cfg.Note(fmt.Sprintf("the hub cannot write to %s: no space left on device; cells wait until there is room",
+			s.cfg.Dir))
+		for s.tryWrite() != nil {
+			select {
+			case <-time.After(mendEvery):
+			case <-s.ended:
+				return
+			}
+		}
+		if err := s.restart(); err != nil {
+			s.cfg.Note(fmt.Sprintf("%v; start it again", err))
+			return
+		}
+		s.cfg.Note("the hub has room again and continues")
+	}
+}
+
+// mendRoom is how much room a hub wants before it continues.
+const mendRoom = 4 << 20
+
+func (s *Server) tryWrite() error {
+	name := filepath.Join(s.cfg.Dir, "room")
+	err := os.WriteFile(name, make([]byte, mendRoom), 0o600)
+	return errors.Join(err, os.Remove(name))
+}
+
+// restart starts the engine again with what is on its disk.
+func (s *Server) restart() error {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+	select {
+	case <-s.full: // said meanwhile
+	default:
+	}
+	return s.start()
+}

@@ -1,0 +1,158 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// setPools takes in the pools that there are now.
+func (w *worker) setPools(ctx context.Context, infos []poolInfo) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := map[string]bool{}
+	for _, info := range infos {
+		if info.Protocol != Protocol || w.about.Lacks(info.Needs) != "" {
+			continue
+		}
+		now[info.key()] = true
+		known := w.pools[info.key()]
+		if known != nil && known.info.Spec != info.Spec {
+			known.retire()
+			known = nil
+		}
+		if known == nil {
+			known = newWorkPool(ctx, w, info)
+			w.pools[info.key()] = known
+		}
+		known.info.Hold = info.Hold
+	}
+	for key, p := range w.pools {
+		if !now[key] {
+			p.retire()
+			delete(w.pools, key)
+		}
+	}
+}
+
+// ready returns the pools that attempts can be pulled from now.
+func (w *worker) ready() []*workPool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drained || w.trouble != "" || len(w.unsent) > 0 {
+		return nil
+	}
+	var list []*workPool
+	for _, p := range w.pools {
+		if !p.info.Hold && time.Now().After(p.notBefore) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *workPool) int { return strings.Compare(a.info.key(), b.info.key()) })
+	return list
+}
+
+// How long a worker waits for an attempt: of its only pool, or of one of several.
+const (
+	waitAlone = 2 * time.Second
+	waitTurns = 200 * time.Millisecond
+	waitIdle  = 100 * time.Millisecond
+)
+
+// pull takes attempts while there are free slots.
+func (w *worker) pull(ctx context.Context) {
+	for turn := 0; ctx.Err() == nil; turn++ {
+		select {
+		case w.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		p, message := w.next(ctx, turn)
+		if message == nil {
+			<-w.slots
+			continue
+		}
+		w.count(1)
+		w.tasks.Go(func() {
+			defer func() { w.count(-1); <-w.slots }()
+			p.attempt(ctx, message)
+		})
+	}
+}
+
+// count notes that an attempt was pulled, or is over.
+func (w *worker) count(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy += n
+	w.pulling = false
+}
+
+// next waits for an attempt. Pools get their turns; nobody waits long for an empty one while others
+// may have something.
+func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) {
+	list := w.ready()
+	w.mu.Lock()
+	w.pulling = len(list) > 0
+	w.mu.Unlock()
+	if len(list) == 0 {
+		pause(ctx)
+		return nil, nil
+	}
+	if len(list) > 1 {
+		for i := range list {
+			p := list[(turn+i)%len(list)]
+			if message := p.fetch(ctx, 0); message != nil {
+				return p, message
+			}
+		}
+	}
+	wait := waitAlone
+	if len(list) > 1 {
+		wait = waitTurns
+	}
+	p := list[turn%len(list)]
+	return p, p.fetch(ctx, wait)
+}
+
+// fetch waits for an attempt; 0 only looks.
+func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg {
+	if p.consumer == nil {
+		consumer, err := p.cfg.Hub.js.Consumer(ctx, p.info.stream(), consumerName)
+		if err != nil {
+			pause(ctx)
+			return nil
+		}
+		p.consumer = consumer
+	}
+	var batch jetstream.MessageBatch
+	var err error
+	if wait == 0 {
+		batch, err = p.consumer.FetchNoWait(1)
+	} else {
+		waiting, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		batch, err = p.consumer.Fetch(1, jetstream.FetchContext(waiting))
+	}
+	if err != nil {
+		pause(ctx)
+		return nil
+	}
+	began := time.Now()
+	message := <-batch.Messages() // it is closed when the context ends
+	if message == nil && batch.Error() != nil && time.Since(began) < waitIdle {
+		pause(ctx) // a stream that is gone answers at once
+	}
+	return message
+}
+
+// pause waits a moment before something is tried again.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(waitIdle):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// inlineRecord is the size up to which a record is a part of the message.
+const inlineRecord = 256 << 10
+
+// inlineTree is the size up to which the files of an attempt are a part of the message.
+const inlineTree = 32 << 10
+
+func (p *workPool) result(l *leased) done {
+	return done{
+		Protocol: Protocol,
+		Name:     l.work.name(),
+		Worker:   p.about.Name,
+		Nonce:    l.nonce,
+		Host:     p.about.Host,
+		SentMs:   p.cfg.Now().UnixMilli(),
+	}
+}
+
+// report sends the record of an attempt and what it left.
+func (p *workPool) report(l *leased, record ledger.Record, dir string) {
+	result := p.result(l)
+	err := l.retry(func(ctx context.Context) error {
+		here, err := p.load(ctx, l)
+		if err != nil {
+			return err
+		}
+		if _, there := os.Stat(dir); dir != "" && there == nil {
+			if err := l.putFiles(ctx, here, &result, dir); err != nil {
+				return err
+			}
+		}
+		content, err := json.Marshal(record)
+		if err != nil {
+			return err
+		}
+		if len(content) <= inlineRecord {
+			result.Record = content
+			return nil
+		}
+		result.RecordObject = l.work.token() + "-" + l.nonce + "-record"
+		_, err = here.files.PutBytes(ctx, result.RecordObject, content)
+		return err
+	})
+	switch {
+	case err == nil:
+		p.send(l, result)
+	case isFull(err):
+		result.Object, result.SHA256, result.RecordObject = "", "", ""
+		if result.Record, err = json.Marshal(withoutFiles(&record, err)); err == nil {
+			p.send(l, result)
+		}
+	}
+}
+
+// isFull reports whether a hub has no room: its account, memory or disk is used up.
+func isFull(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) &&
+		slices.Contains([]jetstream.ErrorCode{10002, 10023, 10028, 10047}, refused.ErrorCode)
+}
+
+// cannotWrite reports whether a hub that is there did not store something, which passes once its
+// disk has room: it says so, or it does not answer.
+func cannotWrite(err error) bool {
+	for _, silent := range []error{
+		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
+	} {
+		if errors.Is(err, silent) {
+			return true
+		}
+	}
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && (refused.ErrorCode == 10077 || strings.Contains(refused.Description, "no space"))
+}
+
+// withoutFiles is the record of an attempt whose files the hub did not take: its verdict has no
+// evidence, but what it cost is known.
+func withoutFiles(r *ledger.Record, err error) ledger.Record {
+	return ledger.Record{
+		Verdict:       ledger.Error,
+		ErrorClass:    ledger.ErrorResources,
+		ErrorMessage:  fmt.Sprintf("the hub did not take what the attempt left: %v", err),
+		CostUSD:       r.CostUSD,
+		CostBreakdown: r.CostBreakdown,
+		CostSource:    r.CostSource,
+		Tokens:        r.Tokens,
+		Turns:         r.Turns,
+		Model:         r.Model,
+		Agent:         r.Agent,
+		AgentVersion:  r.AgentVersion,
+		Isolation:     r.Isolation,
+		StartMs:       r.StartMs,
+		EndMs:         r.EndMs,
+		DurationMs:    r.DurationMs,
+	}
+}
+
+// putFiles puts what an attempt left into its result, or into an object where it is large.
+func (l *leased) putFiles(ctx context.Context, here *loaded, result *done, dir string) error {
+	packed := &bounded{left: inlineTree}
+	hash, err := packTree(packed, dir, nil)
+	if err == nil {
+		result.Tree, result.SHA256 = packed.Bytes(), hash
+		return nil
+	}
+	if !errors.Is(err, errTooLarge) {
+		return err
+	}
+	result.Object = l.work.token() + "-" + l.nonce
+	result.SHA256, err = putTree(ctx, here.files, result.Object, dir, nil)
+	return err
+}
+
+// ackTries is how often a worker tries to take an attempt out of the queue.
+const ackTries = 3
+
+// send puts a result into the stream of results and takes the attempt out of the queue, in this
+// order.
+func (p *workPool) send(l *leased, result done) {
+	result.SentMs = p.cfg.Now().UnixMilli()
+	content, err := json.Marshal(result)
+	if err != nil {
+		p.cfg.Note(fmt.Sprintf("%s: %v", result.Name, err))
+		return
+	}
+	err = l.retry(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, min(5*time.Second, l.lease()/2))
+		defer cancel()
+		_, err := p.cfg.Hub.js.Publish(ctx, doneSubject(l.work.Run, l.work.token()), content,
+			jetstream.WithMsgID(l.nonce))
+		return err
+	})
+	if err != nil {
+		p.cfg.Note(fmt.Sprintf("%s: its result was not reported: %v", result.Name, err))
+		return
+	}
+	for try := 0; try < ackTries && l.held.Err() == nil; try++ { // else the next worker does it
+		ctx, cancel := context.WithTimeout(l.held, min(5*time.Second, l.lease()/2))
+		err := l.current().DoubleAck(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		pause(l.held)
+	}
+}

@@ -1,0 +1,305 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// withoutSecrets is the record as others may see it: the secrets of the task, of the arm and of the
+// session are known here and nowhere else.
+func (a *attempt) withoutSecrets() (ledger.Record, error) {
+	if a.redact == nil {
+		return a.record, nil
+	}
+	content, err := json.Marshal(a.record)
+	if err != nil {
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.Name(), err)
+	}
+	var clean ledger.Record
+	if err := json.Unmarshal(a.redact.JSON(content), &clean); err != nil {
+		return ledger.Record{}, fmt.Errorf("record of %s: %w", a.cell.Name(), err)
+	}
+	return clean, nil
+}
+
+// attempt is one call of Execute.
+type attempt struct {
+	*Executor
+	cell   experiment.Cell
+	number int
+	arm    *experiment.Arm
+	task   *task.Task
+	dir    string // of the artefacts, absolute
+	record ledger.Record
+	space  *workspace.Workspace
+	// changed are the files that the agent changed, once the workspace is sealed.
+	changed []workspace.FileChange
+	began   time.Time // by the monotonic clock: durations do not follow a clock that is set
+	redact  *redact.Redactor
+	answer  string             // the agent's last message
+	used    session.TokenUsage // by all sessions of the agent
+	steps   []grade.StepResult // of a task that has steps
+	// verifying is the time that the agent phase spent on the verifiers of steps.
+	verifying time.Duration
+	watched   *watchedSpawner  // that its agent starts processes with; nil before it starts
+	calls     *gateway.Record  // of the agent; nil before it starts
+	account   *gateway.Account // that its agents pay their calls from
+	mu        sync.Mutex
+	seats     []*gateway.Seat // of its agents
+	// probed records what a probe cost; nil in a cell.
+	probed func(experiment.Probe) error
+}
+
+func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error) {
+	a := &attempt{
+		Executor: e,
+		cell:     cell,
+		number:   number,
+		arm:      e.arms[cell.Arm],
+		task:     e.tasks[cell.TaskID],
+		began:    time.Now(),
+	}
+	if a.arm == nil || a.task == nil {
+		return nil, fmt.Errorf("cell %s: no such arm or task", cell.Name())
+	}
+	a.account = e.accounts[cell.Arm].Child("this cell", gateway.Budget{
+		USD:    cheaper(e.prepared.CellBudget.USD, a.task),
+		Tokens: e.prepared.CellBudget.Tokens,
+	})
+	a.record = e.blank(cell, number)
+	a.record.StartMs = e.machine.now().UnixMilli()
+	a.redact = e.machine.Redactor
+	if a.redact != nil {
+		a.redact = a.redact.With(secretsOf(a.task, a.arm))
+	}
+	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
+	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
+	}
+	if err := os.Mkdir(a.dir, 0o700); err != nil { // one that exists would be another attempt's
+		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
+	}
+	return a, nil
+}
+
+// blank is a record with what is known before anything has happened.
+func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
+	arm := e.arms[cell.Arm]
+	r := ledger.Record{
+		RunDir:       cell.RunDir(number),
+		PhaseMs:      map[string]int64{},
+		Tools:        e.prepared.Tools,
+		Host:         e.prepared.Plan.Host,
+		SkillSetHash: e.prepared.SkillHashes[cell.Arm],
+		Isolation:    e.prepared.Isolation,
+		Faults:       e.prepared.Faults,
+	}
+	if arm == nil {
+		return r
+	}
+	found := e.machine.installation(arm.Agent)
+	r.Agent, r.AgentVersion, r.AgentBinary, r.AgentSHA256 = arm.Agent, found.Version, found.Path, found.SHA256
+	if t := e.tasks[cell.TaskID]; t != nil {
+		r.Workspace = t.Settings.Workspace
+	}
+	r.Model.Agent = arm.Model
+	if arm.Lead != "" {
+		r.Model.Supervisor = arm.LeadModel
+	}
+	if arm.Profile != "" {
+		r.Profiles.Agent = &arm.Profile
+	}
+	return r
+}
+
+// fail records an error that is not the agent's doing.
+func (a *attempt) fail(ctx context.Context, class string, err error) {
+	if ctx.Err() != nil {
+		class = ledger.ErrorInterrupted
+	}
+	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
+}
+
+// phases runs one phase after the other until one of them decides.
+func (a *attempt) phases(ctx context.Context) {
+	for _, phase := range []struct {
+		name string
+		run  func(context.Context) bool
+	}{
+		{"setup", a.setUp},
+		{"preflight", a.preflight},
+		{"agent", a.runAgent},
+		{"seal", a.seal},
+		{"grade", a.grade},
+		{"judge", a.judge},
+	} {
+		began := time.Now()
+		goOn := phase.run(ctx)
+		took := time.Since(began)
+		switch phase.name { // the verifiers of steps run between them
+		case "agent":
+			took -= a.verifying
+		case "grade":
+			took += a.verifying
+		}
+		if ms := took.Milliseconds(); ms > 0 {
+			a.record.PhaseMs[phase.name] = ms
+		}
+		if !goOn {
+			break
+		}
+	}
+	a.record.DurationMs = time.Since(a.began).Milliseconds()
+	a.record.EndMs = a.record.StartMs + a.record.DurationMs
+}
+
+// taskUnchanged makes sure that the files of the task are those of the plan.
+func (a *attempt) taskUnchanged(ctx context.Context) bool {
+	if err := a.prepared.Family.CheckUnchanged(a.task); err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	return true
+}
+
+func (a *attempt) setUp(ctx context.Context) bool {
+	if err := a.freeSpace(a.work, a.dir); err != nil {
+		a.fail(ctx, ledger.ErrorResources, err)
+		return false
+	}
+	if !a.taskUnchanged(ctx) {
+		return false
+	}
+	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
+	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, name, ""))
+	if err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	a.space = space
+	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
+	a.noteContainer()
+	if err := a.findInside(ctx); err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	a.step(stepAllocated, space.Label)
+	return true
+}
+
+func (a *attempt) preflight(ctx context.Context) bool {
+	result, err := a.space.Preflight(ctx, "")
+	if err != nil {
+		a.fail(ctx, ledger.ErrorSetup, err)
+		return false
+	}
+	if !result.OK() {
+		a.fail(ctx, ledger.ErrorPreflight, fmt.Errorf("preflight: %s", result.Message))
+		a.record.PreflightError = &ledger.PreflightError{
+			Phase: "preflight", Message: result.Message,
+			ExitCode: result.ExitCode,
+		}
+		return false
+	}
+	return true
+}
+
+// seal makes sure that nobody writes any more, and keeps what there is.
+func (a *attempt) seal(ctx context.Context) bool {
+	if !a.onlyTalked() {
+		sealed, err := a.space.Seal(ctx)
+		a.record.Survivors = sealed.Killed
+		if err != nil {
+			a.fail(ctx, ledger.ErrorInternal, err)
+			return false
+		}
+	}
+	diff, err := a.space.Diff(ctx)
+	if err == nil {
+		a.changed = diff.Files
+	}
+	var limit *workspace.LimitError
+	switch {
+	case errors.As(err, &limit): // the agent's doing: grading will say the same
+	case err != nil:
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	case len(diff.Patch) > 0:
+		patch := diff.Patch
+		if a.redact != nil {
+			patch = a.redact.Bytes(patch)
+		}
+		if err := os.WriteFile(filepath.Join(a.dir, diffFile), patch, 0o600); err != nil {
+			a.fail(ctx, ledger.ErrorInternal, err)
+			return false
+		}
+		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, diffFile))
+	}
+	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
+		!errors.As(err, &limit) {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	// a copy that was given up half way has none
+	if digest, err := experiment.TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil {
+		a.record.Digests.Final = digest
+	}
+	return true
+}
+
+// end takes the workspace down, whatever has happened, and bounds the time it takes.
+func (a *attempt) end(ctx context.Context) {
+	if a.space == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	began := time.Now()
+	if a.record.Verdict == ledger.Error { // an attempt that ended early may not have been sealed
+		if sealed, err := a.space.Seal(ctx); err == nil {
+			a.record.Survivors = max(a.record.Survivors, sealed.Killed)
+		}
+	}
+	if a.keepAll {
+		a.space.StopServices(ctx)
+	} else if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
+		a.note("teardown: %v", err)
+	}
+	if ms := time.Since(began).Milliseconds(); ms > 0 {
+		a.record.PhaseMs["teardown"] = ms
+	}
+}
+
+// step tells whoever watches what an attempt does.
+func (a *attempt) step(kind, detail string) {
+	if a.watch == nil {
+		return
+	}
+	a.watch(Step{
+		Cell:    a.cell,
+		Attempt: a.number,
+		Kind:    kind,
+		Dir:     a.space.Dir,
+		Detail:  detail,
+	})
+}
+
+// note adds to the record what deserves a look and changes nothing.
+func (a *attempt) note(format string, args ...any) {
+	a.record.Notes = append(a.record.Notes, fmt.Sprintf(format, args...))
+}

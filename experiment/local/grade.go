@@ -1,0 +1,94 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader
+// itself is broken.
+func (a *attempt) grade(ctx context.Context) bool {
+	if !a.taskUnchanged(ctx) {
+		return false
+	}
+	if err := a.keepAnswer(); err != nil {
+		a.fail(ctx, ledger.ErrorInternal, err)
+		return false
+	}
+	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
+	config := a.gradeConfig()
+	defer func() { _ = RemoveAll(config.Scratch) }() // what stays is removed with the directory of all workspaces
+	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
+	result, err := grade.Run(ctx, config)
+	if err != nil {
+		a.fail(ctx, ledger.ErrorGrader, err)
+		return false
+	}
+	if ctx.Err() != nil {
+		a.fail(ctx, ledger.ErrorInterrupted, ctx.Err())
+		return false
+	}
+	a.adopt(result)
+	a.record.Notes = append(a.record.Notes, result.Notes...)
+	a.verified(result)
+	a.lint(ctx, config)
+	return a.record.Verdict == ledger.Pass
+}
+
+// gradeConfig is how the attempt is graded, with a new directory for graders.
+func (a *attempt) gradeConfig() grade.Config {
+	return grade.Config{
+		Task:      a.task,
+		Source:    a.space,
+		Artifacts: filepath.Join(a.dir, gradingDir),
+		Scratch:   filepath.Join(a.work, "grading-"+rand.Text()),
+		Baseline:  a.baseline,
+		Spawner:   a.spawner,
+		Redactor:  a.redact,
+		Verify:    verifyCommands(a.task),
+	}
+}
+
+// adopt takes the mechanical grade into the record.
+func (a *attempt) adopt(result grade.Result) {
+	applyGrade(&a.record, result)
+	if a.task.Instance != nil && result.Grade.Verdict == ledger.Pass {
+		a.note("resolved by the log of the tests, to which the tested code can print, too: look at the patch")
+	}
+}
+
+func applyGrade(r *ledger.Record, result grade.Result) {
+	g := result.Grade
+	r.Grade = &ledger.Grade{
+		Verdict:   g.Verdict,
+		GatesPass: g.GatesPass,
+		Score:     g.Score,
+		Malformed: g.Malformed,
+		Healthy:   g.Healthy,
+		Reason:    g.Reason,
+	}
+	r.Invariants = &ledger.Invariants{
+		Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode,
+		Stderr: result.Invariants.Stderr,
+	}
+	if result.HiddenTests != nil {
+		r.HiddenTests = &ledger.HiddenTests{Details: result.HiddenTests.Details, Error: result.HiddenTests.Error}
+	}
+	r.Score = result.Score
+	switch g.Verdict {
+	case ledger.Pass, ledger.Fail:
+		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
+	default:
+		r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorGrader, g.Reason
+		if result.Unverified {
+			r.Unverified = 1
+		}
+		if r.ErrorMessage == "" {
+			r.ErrorMessage = "the grader reached no verdict"
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package harness
+
+import (
+	"errors"
+
+	"github.com/fit-eval/fit/gateway"
+)
+
+// openAccounts opens what the model calls of the members are paid from, where they go through the
+// gateway: an account of the session, below that of the caller if there is one, and below it one of
+// each member. What was spent before a crash is spent.
+func (l *loop) openAccounts() {
+	base, state := l.cfg.options.Base, l.hub.state
+	whole := budgetOf(state.settings.Limits)
+	bounded := base.Account != nil || whole != gateway.Budget{}
+	for _, r := range l.runners {
+		bounded = bounded || budgetOf(r.limits()) != gateway.Budget{}
+	}
+	if !bounded {
+		return
+	}
+	const name = "the session"
+	if base.Account != nil {
+		l.account = base.Account.Child(name, whole)
+	} else {
+		l.account = gateway.NewAccount(name, whole, base.Prices)
+	}
+	for _, r := range l.runners {
+		r.account = l.account.Child(r.member.name, budgetOf(r.limits()))
+		r.account.Charge(r.member.usage.costUSD, r.member.usage.tokens)
+	}
+}
+
+func budgetOf(limits Limits) gateway.Budget {
+	return gateway.Budget{USD: limits.CostUSD, Tokens: limits.Tokens}
+}
+
+// accountOf is the account of a member; nil where nothing bounds what it spends.
+func (l *loop) accountOf(member string) *gateway.Account {
+	for _, r := range l.runners {
+		if r.member.name == member {
+			return r.account
+		}
+	}
+	return l.account
+}
+
+// outOfMoney ends what an account is for that had too little left for a call of the round: the
+// member's part in the session, or the session. The lock must be held.
+func (r *runner) outOfMoney(out outcome) bool {
+	var empty *gateway.BudgetError
+	if !errors.As(out.result.Err, &empty) {
+		return false
+	}
+	name, limit := "cost", empty.Budget().USD
+	if empty.Tokens {
+		name, limit = "tokens", float64(empty.Budget().Tokens)
+	}
+	switch {
+	case empty.Account == r.account && !empty.Unpriced:
+		r.spent(name, limit, ReasonBudget)
+	case empty.Account == r.loop.account && !empty.Unpriced:
+		r.loop.reached(name, limit, ReasonBudget)
+	default:
+		r.loop.stopLocked(ReasonBudget, empty)
+	}
+	return true
+}

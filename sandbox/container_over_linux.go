@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/display"
+)
+
+// Layers reports whether containers of this engine can be made over others.
+func (e *Engine) Layers() bool { return e.Kind == IsolationPodman }
+
+// aboveCapability is what programs of a container over another have and programs of the other do
+// not: so the kernel lets none of these look into their files or memory. It is of no use otherwise.
+const aboveCapability = "WAKE_ALARM"
+
+// below are the arguments of a container over another: its root directory, which is the other's,
+// comes last. They are nil for a container of its own.
+func (c *Container) below(ctx context.Context, i Isolation) ([]string, error) {
+	if c.cfg.Over == nil {
+		return nil, nil
+	}
+	r, err := c.cfg.Over.enter(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	root, err := r.engine.output(ctx, "inspect", "--type", "container", "--format",
+		"{{.GraphDriver.Data.MergedDir}}", r.name)
+	if err != nil {
+		return nil, err
+	}
+	other := "container:" + r.name
+	return []string{
+		"--network", other, "--pid", other, "--ipc", other, "--cap-add", aboveCapability,
+		"--rootfs", strings.TrimSpace(root),
+	}, nil
+}
+
+// keepAbove has this thread, which becomes a program, keep the capability when it becomes another
+// user; finish is called as that user. It does nothing where there is none to keep.
+func keepAbove() (finish func() error, err error) {
+	const capability, bit = unix.CAP_WAKE_ALARM, 1 << (unix.CAP_WAKE_ALARM - 32)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var has [2]unix.CapUserData
+	if err := unix.Capget(&header, &has[0]); err != nil || has[1].Permitted&bit == 0 {
+		return func() error { return nil }, err
+	}
+	return func() error {
+		kept := [2]unix.CapUserData{1: {Permitted: bit, Inheritable: bit}}
+		if err := unix.Capset(&header, &kept[0]); err != nil {
+			return err
+		}
+		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, capability, 0, 0)
+	}, unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0)
+}
+
+// Start starts the container with the mounts of an isolation, unless it runs with these already.
+func (c *Container) Start(ctx context.Context, i Isolation) error {
+	_, err := c.enter(ctx, i)
+	return err
+}
+
+// makePrivate makes the directories that only this container has.
+func (c *Container) makePrivate(dir string) (map[string]bind, error) {
+	if len(c.rooms) > 0 && len(c.cfg.Private) > 0 {
+		return nil, errors.New("a container with directories of its own is started with all mounts at once")
+	}
+	made := map[string]bind{}
+	for n, path := range c.cfg.Private {
+		source := filepath.Join(dir, "private-"+strconv.Itoa(n))
+		if err := os.Mkdir(source, 0o755); err != nil {
+			return nil, err
+		}
+		made[path] = bind{source: source, writable: true}
+	}
+	return made, nil
+}
+
+// maxLeft bounds the names that Left returns.
+const maxLeft = 20
+
+// Left names the processes that programs in the container have left running, those of its entry
+// point not among them.
+func (c *Container) Left() []string {
+	var names []string
+	for _, pid := range c.left() {
+		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		if err == nil {
+			names = append(names, display.Line(strings.TrimSpace(string(name))))
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), maxLeft)]
+}
+
+func (c *Container) left() []int {
+	c.mu.Lock()
+	rooms := slices.Clone(c.rooms)
+	c.mu.Unlock()
+	var found []int
+	for _, r := range rooms {
+		direct, _ := childrenOf(r.pid)
+		for _, pid := range direct {
+			program, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+			if program != helperInside { // a supervisor, with what it runs
+				found = append(append(found, pid), descendants(pid)...)
+			}
+		}
+	}
+	return found
+}
+
+// EndLeft kills the processes that Left names. It returns an error if some do not die.
+func (c *Container) EndLeft(ctx context.Context) error {
+	for began := time.Now(); time.Since(began) < killDelay; {
+		all := c.left()
+		if len(all) == 0 {
+			return nil
+		}
+		for _, pid := range all {
+			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone, and is looked for again
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(sweepEvery):
+		}
+	}
+	return fmt.Errorf("processes that were left in the container do not end: %s", strings.Join(c.Left(), ", "))
+}

@@ -1,0 +1,266 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/scratch"
+)
+
+// works starts a container of the same kind and removes it again.
+func (c *Container) works(ctx context.Context) error {
+	cfg := c.cfg
+	cfg.Work, cfg.Workdir, cfg.KeepEntrypoint, cfg.Tools = "", "", false, nil
+	other := NewContainer(cfg)
+	_, err := other.enter(ctx, Isolation{})
+	return errors.Join(err, other.Close())
+}
+
+// otherRuntime reports whether a start that failed is worth another try with runc: some kernels and
+// limits are beyond podman's default.
+func (e *Engine) otherRuntime(err error) bool {
+	var exit *exec.ExitError
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Kind != IsolationPodman || e.runtime != "" || !errors.As(err, &exit) ||
+		exit.ExitCode() != statusNotExecutable {
+		return false
+	}
+	if _, err := exec.LookPath("runc"); err != nil {
+		return false
+	}
+	e.runtime = "runc"
+	return true
+}
+
+func (c *Container) tryStart(ctx context.Context, helper string, binds map[string]bind, below []string,
+) (r *room, err error) {
+	dir, err := scratch.Make("", "fit-container-")
+	if err != nil {
+		return nil, err
+	}
+	r = &room{
+		engine: c.cfg.Engine,
+		name:   "fit-" + strings.ToLower(rand.Text()),
+		binds:  binds,
+		dir:    dir,
+		doors:  map[int]net.Listener{},
+		above:  below != nil,
+	}
+	listener, err := r.listen()
+	if err == nil {
+		r.own, err = c.makePrivate(dir.Path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	defer listener.Close()
+	var said lastBytes
+	// Not ended with the context: a client that is killed half way leaves a container behind.
+	cmd := c.cfg.Engine.command(context.WithoutCancel(ctx), c.arguments(r, helper, below)...)
+	cmd.Stderr, cmd.WaitDelay = &said, waitDelay
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, dir.Remove())
+	}
+	client := make(chan error, 1)
+	go func() { client <- cmd.Wait(); close(client) }()
+	r.close = sync.OnceValue(func() error { return r.remove(client) })
+	if err := r.await(ctx, listener, client); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = c.cfg.Engine.failed("run", said.kept, err)
+		}
+		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
+	}
+	return r, nil
+}
+
+// listen opens the socket that the container's first process connects to.
+func (r *room) listen() (*net.UnixListener, error) {
+	line := filepath.Join(r.dir.Path, "line")
+	if err := os.Mkdir(line, 0o755); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(line, lineName)
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, err
+	}
+	return listener, os.Chmod(path, 0o666) //nolint:gosec // the directory is closed to all others
+}
+
+// await waits until the first process has connected and says that it is ready.
+func (r *room) await(ctx context.Context, listener *net.UnixListener, client <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, containerStart)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = listener.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	failed := make(chan error, 1)
+	go func() {
+		if err := <-client; err != nil {
+			failed <- err
+			_ = listener.SetDeadline(time.Unix(1, 0))
+			return
+		}
+		// it was started, and has to connect soon
+		_ = listener.SetDeadline(time.Now().Add(containerStart / 4))
+	}()
+	line, err := listener.AcceptUnix()
+	if err != nil {
+		select {
+		case exit := <-failed:
+			return exit
+		default:
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return errors.New("fit's own program does not run in it: is it an image for this machine's kind of processor?")
+	}
+	_ = os.Remove(filepath.Join(r.dir.Path, "line", lineName)) // nobody else is to connect
+	if r.pid, err = peerProcess(line); err != nil {
+		return errors.Join(err, line.Close())
+	}
+	r.network = &PrivateNetwork{
+		line:    line,
+		ended:   make(chan struct{}),
+		answers: map[int]chan networkAnswer{},
+		exits:   map[int]*joinedProcess{},
+	}
+	answer, err := r.network.receive()
+	if err == nil && answer.Failed != "" {
+		err = answer.asError()
+	}
+	if err != nil {
+		return errors.Join(err, line.Close())
+	}
+	go r.network.follow()
+	return nil
+}
+
+func peerProcess(line *net.UnixConn) (int, error) {
+	raw, err := line.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	return int(peer.Pid), nil
+}
+
+// arguments are the command line that starts a container.
+func (c *Container) arguments(r *room, helper string, below []string) []string {
+	args := []string{
+		"run", "--detach", "--rm", "--pull", "never", "--name", r.name, "--user", "0:0", "--workdir", "/",
+		"--log-driver", "none", "--security-opt", "label=disable", "--entrypoint", helperInside,
+	}
+	network := "none"
+	if c.cfg.HostNetwork {
+		network = "host"
+	}
+	if below == nil {
+		args = append(args, "--network", network)
+	}
+	processes := c.cfg.Processes
+	if processes == 0 {
+		processes = defaultProcesses
+	}
+	args = append(args, "--pids-limit", strconv.FormatUint(processes, 10))
+	if c.cfg.MemoryBytes > 0 {
+		bytes := strconv.FormatUint(c.cfg.MemoryBytes, 10)
+		args = append(args, "--memory", bytes, "--memory-swap", bytes)
+	}
+	if c.cfg.CPUs > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(c.cfg.CPUs, 'f', -1, 64))
+	}
+	args = append(args, ulimits()...)
+	args = append(args, ownLabels()...)
+	args = append(args, mountArguments(r.binds)...)
+	args = append(args, mountArguments(map[string]bind{
+		helperInside: {source: helper},
+		lineInside:   {source: filepath.Join(r.dir.Path, "line")},
+	})...)
+	args = append(args, mountArguments(r.own)...)
+	if below == nil {
+		below = []string{c.cfg.Image.ID}
+	}
+	return append(append(args, below...), lineInside+"/"+lineName)
+}
+
+// containerUlimit is the most that a container asks for of open files and of processes per user.
+const containerUlimit = 16384
+
+// ulimits are within our own limits: engines ask for higher ones, which not everybody may have.
+func ulimits() []string {
+	var args []string
+	for _, limit := range []struct {
+		name     string
+		resource int
+	}{{"nofile", unix.RLIMIT_NOFILE}, {"nproc", unix.RLIMIT_NPROC}} {
+		var now unix.Rlimit
+		if unix.Getrlimit(limit.resource, &now) != nil {
+			continue
+		}
+		value := strconv.FormatUint(min(now.Max, containerUlimit), 10)
+		args = append(args, "--ulimit", limit.name+"="+value+":"+value)
+	}
+	return args
+}
+
+// isStatic reports whether a program needs no library.
+func isStatic(path string) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP {
+			return false
+		}
+	}
+	return true
+}
+
+// startEntrypoint runs the image's entry point until the container ends.
+func (c *Container) startEntrypoint(r *room) error {
+	started := make(chan error, 1)
+	isolation := Isolation{Kind: c.cfg.Engine.Kind, Container: c}
+	go func() {
+		_, err := Local{}.Spawn(context.Background(), SpawnSpec{
+			Argv:      append(append([]string{}, c.cfg.Image.Entrypoint...), "sh", "-c", "sleep infinity"),
+			Env:       nil,
+			Isolation: isolation,
+			OnStart:   func(int) { started <- nil },
+			room:      r,
+		}, nil, nil)
+		if err != nil {
+			started <- err
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("the image's entry point: %w", err)
+	}
+	return nil
+}

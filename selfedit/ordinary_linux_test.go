@@ -1,0 +1,14 @@
+package selfedit
+
+import (
+	"testing"
+
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+func TestTheGuardHoldsForAnOrdinaryUser(t *testing.T) {
+	testenv.AsOrdinaryUser(t, "^(TestHooksOfEveryConfigurationAreProtected|"+
+		"TestGitHooksInAConfiguredDirectoryAreNeverWritable|TestIncludedConfigurationIsNeverWritable|"+
+		"TestNestedSettingsOnlyNarrow|TestAKilledWriteHasALine|TestSwappingAtTheWorstMoment|"+
+		"TestAFileOrDirectoryWithoutPermissionIsAFailure)$")
+}

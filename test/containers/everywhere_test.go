@@ -1,0 +1,143 @@
+package containers
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/sandbox"
+)
+
+// harborOnly makes the family of a bench a Harbor set with one task that its script solves.
+func (b *bench) harborOnly() {
+	b.t.Helper()
+	if err := os.RemoveAll(filepath.Join(b.dir, "family", "tasks")); err != nil {
+		b.t.Fatal(err)
+	}
+	b.put("family.yaml", "images: {\"debian:bookworm-slim\": "+containertest.Image(b.t)+"}\n")
+	b.put("answer/task.toml", "[agent]\nuser = \"agent\"\n[environment]\ndocker_image = \"debian:bookworm-slim\"\n"+
+		"network_mode = \"no-network\"\n")
+	b.put("answer/instruction.md", "Write the answer to answer.txt.\n")
+	b.put("answer/environment/.keep", "")
+	b.put("answer/tests/test.sh", `#!/bin/bash
+[ "$(cat answer.txt)" = 42 ] && [ "$(cat networks.txt)" = lo ] && [ "$(cat from.txt) $(cat home.txt)" = "yes /home/agent" ] && reward=1
+echo ${reward:-0} > /logs/verifier/reward.txt
+`)
+}
+
+func TestEveryAgentSolvesAHarborTaskWithoutNetwork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.harborOnly()
+	args := b.arguments("--runs", "1", "--attempts", "1", "--concurrency", "4")
+	for _, id := range slices.Sorted(maps.Keys(agents)) {
+		args = append(args, b.arm(id)...)
+	}
+	records := b.run(args)
+	for id := range agents {
+		if r := records[id]; r.Verdict != ledger.Pass || r.Network != sandbox.NetworkModel || r.Container == nil {
+			t.Errorf("%s: %s, %s: %s %+v %+v", id, r.Verdict, r.ErrorClass, r.ErrorMessage, r.AgentError, r.HiddenTests)
+		}
+	}
+}
+
+// serveDocker starts podman's imitation of docker's server, for the command line of docker.
+func serveDocker(t *testing.T) {
+	t.Helper()
+	testenv.NeedTool(t, "docker")
+	socket := filepath.Join(t.TempDir(), "docker.sock")
+	service := exec.Command("podman", "system", "service", "--time", "0", "unix://"+socket)
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = service.Process.Kill()
+		_ = service.Wait()
+	})
+	answers := func() bool {
+		connection, err := net.Dial("unix", socket)
+		return err == nil && connection.Close() == nil
+	}
+	again, late := time.NewTicker(20*time.Millisecond), time.After(2*time.Minute)
+	defer again.Stop()
+	for !answers() {
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatal("podman does not serve docker's protocol after two minutes")
+		}
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+}
+
+// The command line of docker talks to podman's imitation of its server. It has no containers over
+// others, and the record of a Harbor task says so.
+func TestTheCommandLineOfDocker(t *testing.T) {
+	b := newBench(t)
+	serveDocker(t)
+	args := append(b.arguments("--runs", "1", "--attempts", "1", "--sandbox", "docker"), b.arm("builtin")...)
+	r := b.run(args)["builtin"]
+	if r.Verdict != ledger.Pass || r.Container == nil || r.Container.Engine != sandbox.IsolationDocker {
+		t.Errorf("%s: %s %+v", r.Verdict, r.ErrorMessage, r.Container)
+	}
+	b.harborOnly()
+	r = b.run(append(args, "--output", "harbor"))["builtin"]
+	want := []string{"the verifier ran in the agent's container: docker has none that lies over another"}
+	if r.Verdict != ledger.Pass || !slices.Equal(r.Notes, want) {
+		t.Errorf("Harbor: %s: %s %+v", r.Verdict, r.ErrorMessage, r.Notes)
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// A fit that is killed while its verifier runs, in a container over the agent's, leaves nothing,
+// and the same command again gives the verdict of a verifier that ran to its end.
+func TestAKillWhileTheVerifierRuns(t *testing.T) {
+	b := newBench(t)
+	b.harborOnly()
+	program := fmt.Sprintf("sleep 6543210.%d", os.Getpid())
+	b.put("answer/tests/test.sh", "#!/bin/bash\n"+program+"\n[ \"$(cat answer.txt)\" = 42 ] && echo 1 > /logs/verifier/reward.txt\n")
+	args := append(b.arguments("--runs", "1"), b.arm("builtin")...)
+	var pid int
+	verifies := func() bool {
+		out, err := exec.Command("pgrep", "-f", "^"+program).Output()
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(out)))
+		return err == nil
+	}
+	cmd := b.start(args)
+	b.await("the verifier", verifies)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	b.await("the end of the verifier", func() bool { return !verifies() })
+	again := b.start(args)
+	b.await("the verifier", verifies)
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil { // it need not wait any longer
+		t.Fatal(err)
+	}
+	if err := again.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	contents, err := ledger.ReadFile(filepath.Join(b.dir, "out", "results.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := contents.Records[len(contents.Records)-1]; last.Verdict != ledger.Pass || last.Attempt != 2 {
+		t.Errorf("attempt %d: %s, %s", last.Attempt, last.Verdict, last.ErrorMessage)
+	}
+	if left := containersOf(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
