@@ -46,7 +46,7 @@ func (r *Record) body(body []byte, wanted bool) {
 	r.Body = marshal(string(body))
 }
 
-// requestLog hands records on, one at a time and numbered.
+// requestLog hands requests on and writes records, one at a time.
 type requestLog struct {
 	mu   sync.Mutex
 	seq  int
@@ -63,6 +63,11 @@ func (l *requestLog) add(r Record) {
 	if l.opts.Log != nil {
 		_, _ = l.opts.Log.Write(append(marshal(r), '\n')) // a full disk must not change what the model says
 	}
+}
+
+func (l *requestLog) request(r Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.opts.OnRequest != nil {
 		l.opts.OnRequest(r)
 	}

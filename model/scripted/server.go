@@ -25,8 +25,9 @@ type Options struct {
 	// in, which hold the whole conversation.
 	Log       io.Writer
 	LogBodies bool
-	// OnRequest, where set, is called with every record after the request was answered. Calls do
-	// not overlap.
+	// OnRequest, where set, is called with every request before its answer begins, so that whoever
+	// has an answer knows that its request was counted; Bytes and DurationMs of an answer are only
+	// in the log. Calls do not overlap.
 	OnRequest func(Record)
 	// Now replaces the clock of the log in tests.
 	Now func() time.Time
@@ -83,7 +84,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out := &countingWriter{ResponseWriter: w, status: http.StatusOK}
 	start := s.opts.Now()
+	out.begins = func(status int) {
+		record.Status = status
+		s.log.request(*record)
+	}
 	defer func() {
+		out.begin(out.status)
 		record.Status, record.Bytes = out.status, out.written
 		record.DurationMs = s.opts.Now().Sub(start).Milliseconds()
 		s.log.add(*record)
@@ -164,12 +170,17 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	requestID := fmt.Sprintf("req_%s_t%dv%d_%d", reply.conversation, reply.index, reply.visit, attempt)
 	w.Header().Set("request-id", requestID)
 	w.Header().Set("x-request-id", requestID)
-	if !pause(r, reply.turn.DelayMs) {
-		return
-	}
 	fault := reply.turn.Fault
 	if fault != nil && fault.Times > 0 && attempt > fault.Times {
 		fault = nil
+	}
+	status := http.StatusOK
+	if fault != nil && fault.Status != 0 {
+		status = fault.Status
+	}
+	w.begin(status)
+	if !pause(r, reply.turn.DelayMs) {
+		return
 	}
 	if fault != nil && fault.Status != 0 {
 		x.record.Fault = strconv.Itoa(fault.Status)
@@ -341,16 +352,27 @@ func pause(r *http.Request, ms int) bool {
 // countingWriter notes the status and size of an answer for the log.
 type countingWriter struct {
 	http.ResponseWriter
+	begins  func(status int) // called once, before the answer
+	begun   bool
 	status  int
 	written int64
 }
 
+func (w *countingWriter) begin(status int) {
+	if !w.begun {
+		w.begun = true
+		w.begins(status)
+	}
+}
+
 func (w *countingWriter) WriteHeader(status int) {
+	w.begin(status)
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *countingWriter) Write(p []byte) (int, error) {
+	w.begin(w.status)
 	n, err := w.ResponseWriter.Write(p)
 	w.written += int64(n)
 	return n, err
