@@ -11,12 +11,17 @@ GOVULN_MODULE   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benchmark:benchmark fit-selfedit:selfedit subq:versus
 FUZZTIME        ?= 20s
 TESTFLAGS       ?=
+# One set of flags for the program, its tests and the linters: what one of them has compiled serves the others, in every clone.
+# Only the race detector needs C.
+export GOFLAGS     := $(strip -trimpath $(GOFLAGS))
+export CGO_ENABLED := 0
+RACE_TEST       := CGO_ENABLED=1 $(GO) test -race
 
 .PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures
 
 build:
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o bin/fit ./cmd/fit
+	$(GO) build -buildvcs=auto -ldflags "-s -w" -o bin/fit ./cmd/fit
 	@for pair in $(NAMES); do \
 	  if bin/fit $${pair#*:} --help 2>/dev/null | grep -q "^  fit $${pair#*:}"; then ln -sf fit bin/$${pair%%:*}; else rm -f bin/$${pair%%:*}; fi; \
 	done
@@ -37,12 +42,12 @@ lint: $(GOLANGCI)
 RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment/... gateway/... harness/... internal/github \
 	internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... sandbox trace view workspace
 unit: build
-	$(GO) test -race -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
-	$(GO) test -race -timeout 30m $(TESTFLAGS) -run 'Goroutines|Writer' ./redact
+	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
+	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run 'Goroutines|Writer' ./redact
 	$(GO) test -timeout 30m $(TESTFLAGS) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))") ./gateway/... ./harness
 
 race: build
-	$(GO) test -race -timeout 60m $(TESTFLAGS) ./...
+	$(RACE_TEST) -timeout 60m $(TESTFLAGS) ./...
 
 setup: $(GOLANGCI) $(DEADCODE)
 	scripts/setup
