@@ -212,11 +212,19 @@ func ParseResumeContext(text string) (*ResumeContext, error) {
 	case err != nil:
 		return nil, fmt.Errorf("resume context: it is not JSON: %w", err)
 	}
-	if r.AskIDCounter < 0 || r.RFCCounter < 0 || r.AskIDCounter > maxResumedAsks {
-		return nil, fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d",
-			r.AskIDCounter, r.RFCCounter)
+	if err := r.check(); err != nil {
+		return nil, err
 	}
 	return &r, nil
+}
+
+// check refuses counters that no discussion has.
+func (r *ResumeContext) check() error {
+	if r != nil && (r.AskIDCounter < 0 || r.RFCCounter < 0 || r.AskIDCounter > maxResumedAsks) {
+		return fmt.Errorf("resume context: the counters make no sense: askIdCounter %d, rfcCounter %d",
+			r.AskIDCounter, r.RFCCounter)
+	}
+	return nil
 }
 
 // maxResumedAsks bounds what a forged counter can make us allocate.

@@ -18,3 +18,13 @@ func (d *Dispatcher) BeginTurn(name string) {
 
 // ParseDuration is tested directly.
 var ParseDuration = parseDuration
+
+// Rebuild makes the state again that a session had by its trace, as Resume does.
+func Rebuild(path string, cfg ResumeConfig) error {
+	p, err := readPast(path)
+	if err != nil {
+		return err
+	}
+	_, err = p.rebuild(path, cfg, nil)
+	return err
+}

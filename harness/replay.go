@@ -3,6 +3,7 @@ package harness
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -53,7 +54,15 @@ func readPast(path string) (*past, error) {
 	if !started || len(p.start.Members) == 0 {
 		return nil, errors.New("it holds no session that can be resumed: there is no session_start with members")
 	}
-	return p, nil
+	return p, p.start.check()
+}
+
+// check refuses what no session begins with.
+func (e startedEvent) check() error {
+	if e.Members[0].Name != e.Lead {
+		return fmt.Errorf("its session_start is damaged: the first member is %q and the lead %q", e.Members[0].Name, e.Lead)
+	}
+	return e.Resumed.check()
 }
 
 // add takes an event that is part of the state. What an interrupted session wrote while its agents

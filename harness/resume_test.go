@@ -269,3 +269,40 @@ func TestAReplyThatACrashCutOffFromItsAnswerIsStillPosted(t *testing.T) {
 		t.Errorf("%+v, %v; posted: %+v", result, err, th.posted)
 	}
 }
+
+// FuzzRebuild: whatever a trace holds, its session is rebuilt, or an error says why it is not.
+func FuzzRebuild(f *testing.F) {
+	dir := f.TempDir()
+	if err := holdMeeting(dir, -1, false); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "trace.ndjson"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := bytes.SplitAfter(whole, []byte("\n"))
+	start, rest := string(all[0]), string(bytes.Join(all[1:len(all)/2], nil))
+	f.Add([]byte(start + rest))
+	for _, damage := range [][2]string{
+		{`"lead":"facilitator"`, `"lead":"nobody"`},
+		{`"lead":"facilitator"`, `"lead":"facilitator","resumed":{"askIdCounter":-2}`},
+		{`"lead":"facilitator"`, `"lead":"facilitator","resumed":{"askIdCounter":4611686018427387904}`},
+		{`"name":"facilitator"`, `"name":"alice"`},
+		{`"mode":"facilitate"`, `"mode":"nothing"`},
+	} {
+		damaged := strings.Replace(start, damage[0], damage[1], 1)
+		if damaged == start {
+			f.Fatalf("%s is not in %s", damage[0], start)
+		}
+		f.Add([]byte(damaged + rest))
+	}
+	f.Fuzz(func(t *testing.T, trace []byte) {
+		path := filepath.Join(t.TempDir(), "trace.ndjson")
+		if err := os.WriteFile(path, trace, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := harness.Rebuild(path, harness.ResumeConfig{NewAgent: meetingQuery(false)}); err != nil {
+			t.Log(err)
+		}
+	})
+}
