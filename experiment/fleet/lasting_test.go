@@ -56,7 +56,7 @@ func TestAGrownExperimentLeavesRunningAttemptsAlone(t *testing.T) {
 		}
 	})
 	// What the first coordinator cannot take back comes to the second after the lease.
-	soon := func(cfg *Config) { cfg.Lease = 5 * time.Second }
+	soon := func(cfg *Config) { cfg.Lease = 12 * time.Second }
 	dir, e := w.coordinate(p, output, soon)
 	stopped, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -124,6 +124,7 @@ func (l *leased) keep() {
 		}
 		select {
 		case <-every.C:
+		case <-time.After(lease - time.Since(confirmed)): // the lease is over now, not at the next report
 		case <-l.over:
 			return
 		}

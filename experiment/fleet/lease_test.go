@@ -34,7 +34,7 @@ func TestAWorkerThatIsCutOffStopsBeforeAnotherBegins(t *testing.T) {
 		return verdict(cell)
 	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.url)) })
 	var other atomic.Int64
-	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 2 * time.Second })
+	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 12 * time.Second }) // it ends with 3 s to spare
 	done := make(chan experiment.Outcome)
 	go func() { done <- w.run(dir, e) }()
 	eventually(t, "the worker begins", func() bool { return began.Load() > 0 })
@@ -77,7 +77,7 @@ func TestAnAttemptThatIsGivenAgainGoesOn(t *testing.T) {
 		}
 		return verdict(cell)
 	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.url)) })
-	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 6 * time.Second })
+	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 15 * time.Second })
 	done := make(chan experiment.Outcome)
 	go func() { done <- w.run(dir, e) }()
 	eventually(t, "progress is reported", func() bool { return reports.Load() > 0 })

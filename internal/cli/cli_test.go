@@ -92,7 +92,7 @@ func cmdNoProcess(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: noproc text")
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		left := processesWith(args[0])
 		if len(left) == 0 {
@@ -132,7 +132,7 @@ func cmdWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: waitfor file text")
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; {
+	for deadline := time.Now().Add(10 * time.Minute); ; {
 		content, err := os.ReadFile(ts.MkAbs(args[0]))
 		if err == nil && strings.Contains(string(content), args[1]) {
 			return

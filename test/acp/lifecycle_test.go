@@ -158,8 +158,10 @@ func inPermission(t *testing.T, s *agenttest.Stage, talk agent.Session) {
 func killed(t *testing.T, s *agenttest.Stage, talk agent.Session) {
 	t.Helper()
 	wait := begun(t, s.Config.Dir)
+	var runs atomic.Bool
 	go func() {
 		wait()
+		runs.Store(true)
 		for _, pid := range s.Processes() {
 			program, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			if bytes.Contains(program, []byte("node_modules")) {
@@ -167,7 +169,7 @@ func killed(t *testing.T, s *agenttest.Stage, talk agent.Session) {
 			}
 		}
 	}()
-	result := s.Prompt(t.Context(), talk, "Take your time")
+	result := insist(t.Context(), s, talk, "Take your time", runs.Load)
 	if result.Success || result.Aborted || result.Outcome != session.OutcomeNoResult || result.Err == nil ||
 		!strings.Contains(result.Err.Error(), "SIGKILL") {
 		t.Errorf("killed: outcome %q, aborted %v, error %v", result.Outcome, result.Aborted, result.Err)

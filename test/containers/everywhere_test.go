@@ -70,13 +70,13 @@ func serveDocker(t *testing.T) {
 		connection, err := net.Dial("unix", socket)
 		return err == nil && connection.Close() == nil
 	}
-	again, late := time.NewTicker(20*time.Millisecond), time.After(2*time.Minute)
+	again, late := time.NewTicker(20*time.Millisecond), time.After(10*time.Minute)
 	defer again.Stop()
 	for !answers() {
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatal("podman does not serve docker's protocol after two minutes")
+			t.Fatal("podman does not serve docker's protocol after ten minutes")
 		}
 	}
 	t.Setenv("DOCKER_HOST", "unix://"+socket)

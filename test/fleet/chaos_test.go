@@ -42,7 +42,7 @@ func chaosSize() size {
 	if os.Getenv("FIT_SOAK") != "" {
 		return size{tasks: 15, runs: 10, kills: 30, cut: 30 * time.Second, lease: 5 * time.Second}
 	}
-	return size{tasks: 5, runs: 3, kills: 4, cut: 2 * time.Second, lease: 1500 * time.Millisecond}
+	return size{tasks: 5, runs: 3, kills: 4, cut: 2 * time.Second, lease: 6 * time.Second}
 }
 
 // family writes the tasks and the script of the model.

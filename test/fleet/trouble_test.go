@@ -73,7 +73,7 @@ func TestAHubWhoseDiskIsFull(t *testing.T) {
 	}
 	w.disk(dir, 64)
 	m := w.machine(1, 0)
-	hub := w.serveHub(testenv.FreePort(t), 2*time.Second)
+	hub := w.serveHub(testenv.FreePort(t), 30*time.Second) // no attempt is lost on a busy machine
 	worker := w.work(m)
 	coordinator := w.benchmark(nil, size{runs: 4}, "fleet", "--fleet", w.url)
 	lines := func() int { return strings.Count(readFile(w, "fleet", experiment.LedgerFile), "\n") }

@@ -150,7 +150,7 @@ func appendUntil(path string, stop chan struct{}) error {
 // waitFor waits for a condition of the file system.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); {
 		if holds() {
 			return
 		}
@@ -160,5 +160,5 @@ func waitFor(t *testing.T, holds func() bool) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Fatal("the condition did not come to hold within two minutes")
+	t.Fatal("the condition did not come to hold within ten minutes")
 }

@@ -297,7 +297,7 @@ func TestProbesArePaidFor(t *testing.T) {
 // waitFor waits until something has happened; the test's own deadline ends the wait.
 func waitFor(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for !happened() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: it never happened", what)
