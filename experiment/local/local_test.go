@@ -234,7 +234,7 @@ func TestAPreparedExperimentTravelsAsJSON(t *testing.T) {
 		Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5",
 		ModelURL: serveScript(t, solves), Env: map[string]string{"LEVEL": "7"},
 	}}
-	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms, AgentTimeout: time.Minute})
+	tr := prepared(t, oneTask(t, nil), experiment.Setup{Arms: arms, AgentTimeout: 30 * time.Minute})
 	content, err := json.Marshal(tr.Prepared)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package document
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -45,11 +46,11 @@ func TestBombsAreRefusedBeforeTheyAreExpanded(t *testing.T) {
 		}(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := time.Now()
+			begin := processorTime(t)
 			if _, err := Parse("x.yaml", []byte(source)); err == nil || !strings.Contains(err.Error(), "x.yaml:") {
 				t.Errorf("it was accepted: %v", err)
 			}
-			if took := time.Since(begin); took > 10*time.Second {
+			if took := processorTime(t) - begin; took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})
@@ -88,9 +89,9 @@ func TestManyProblemsAreCutShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
+			began := processorTime(t)
 			err = parsed.Conforms(settings{})
-			if took := time.Since(began); took > 5*time.Second { // a minute and more without the bound
+			if took := processorTime(t) - began; took > 5*time.Second { // a minute and more without the bound
 				t.Errorf("it took %v", took)
 			}
 			if n := len(problems(err)); n < 2 || n > maxProblems+1 {
@@ -98,6 +99,16 @@ func TestManyProblemsAreCutShort(t *testing.T) {
 			}
 		})
 	}
+}
+
+// processorTime does not depend on what else the machine does.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func numbered(format string, n int) string {

@@ -83,7 +83,12 @@ type deed struct {
 	dir string
 }
 
-func bash(command string) scripted.Call        { return scripted.Call{Bash: command} }
+// bash is a command that may take longer than most on a busy machine.
+func bash(command string) scripted.Call {
+	input, _ := json.Marshal(map[string]any{"command": command, "timeout": patience.Milliseconds()})
+	return scripted.Call{Tool: "Bash", Input: input}
+}
+
 func write(path, content string) scripted.Call { return scripted.Call{Write: path, Content: content} }
 
 // does is what most cheats need: one turn of calls.
