@@ -169,9 +169,19 @@ func Left() (string, error) {
 	if made.image == "" {
 		return "", nil
 	}
-	out, err := exec.Command(made.engine, "ps", "--all", "--filter", "ancestor="+made.image,
-		"--format", "{{.Names}}").Output()
-	return string(out), err
+	return list(made.engine, "ps", "--all", "--filter", "ancestor="+made.image, "--format", "{{.Names}}")
+}
+
+// list asks the engine for a list, which fails when another process takes away one of its items
+// meanwhile.
+func list(engine string, args ...string) (out string, err error) {
+	for range 20 {
+		var text []byte
+		if text, err = exec.Command(engine, args...).Output(); err == nil {
+			return string(text), nil
+		}
+	}
+	return "", err
 }
 
 // Remove takes away what the tests of a package have made. Their TestMain calls it at the end.
@@ -190,13 +200,12 @@ func Remove() {
 // built are the images that fit has built on the small image, and on no other.
 func built() []string {
 	const format = "{{.Id}} {{index .RootFS.Layers 0}}"
-	list, err := exec.Command(made.engine, "images", "--quiet", "--no-trunc", "--filter",
-		"label=dev.fit.build").Output()
+	all, err := list(made.engine, "images", "--quiet", "--no-trunc", "--filter", "label=dev.fit.build")
 	if err != nil {
 		return nil
 	}
 	// Some may be gone by now, which the error says; the others are listed.
-	images := append([]string{"image", "inspect", "--format", format, made.image}, strings.Fields(string(list))...)
+	images := append([]string{"image", "inspect", "--format", format, made.image}, strings.Fields(all)...)
 	text, _ := exec.Command(made.engine, images...).Output()
 	base, rest, _ := strings.Cut(string(text), "\n")
 	_, layer, _ := strings.Cut(base, " ")
