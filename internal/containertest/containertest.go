@@ -169,15 +169,15 @@ func Left() (string, error) {
 	if made.image == "" {
 		return "", nil
 	}
-	return list(made.engine, "ps", "--all", "--filter", "ancestor="+made.image, "--format", "{{.Names}}")
+	return List("ps", "--all", "--filter", "ancestor="+made.image, "--format", "{{.Names}}")
 }
 
-// list asks the engine for a list, which fails when another process takes away one of its items
+// List asks podman for a list, which fails when another process takes away one of its items
 // meanwhile.
-func list(engine string, args ...string) (out string, err error) {
+func List(args ...string) (out string, err error) {
 	for range 20 {
 		var text []byte
-		if text, err = exec.Command(engine, args...).Output(); err == nil {
+		if text, err = exec.Command(sandbox.IsolationPodman, args...).Output(); err == nil {
 			return string(text), nil
 		}
 	}
@@ -200,7 +200,7 @@ func Remove() {
 // built are the images that fit has built on the small image, and on no other.
 func built() []string {
 	const format = "{{.Id}} {{index .RootFS.Layers 0}}"
-	all, err := list(made.engine, "images", "--quiet", "--no-trunc", "--filter", "label=dev.fit.build")
+	all, err := List("images", "--quiet", "--no-trunc", "--filter", "label=dev.fit.build")
 	if err != nil {
 		return nil
 	}
