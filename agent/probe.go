@@ -33,8 +33,9 @@ type Program struct {
 	Login func(environ []string) string
 }
 
-// versionTimeout is generous: some agents take seconds to tell their version on a busy machine.
-const versionTimeout = 30 * time.Second
+// versionTimeout is generous: some agents take five seconds to tell their version, and more than
+// half a minute on a busy machine.
+const versionTimeout = 5 * time.Minute
 
 var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
 
@@ -112,7 +113,12 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	if version == "" {
 		version = versionPattern.FindString(stderr.String())
 	}
-	if version == "" || result.TimedOut {
+	switch {
+	case version != "": // some say it and then do not end
+	case result.TimedOut:
+		return "", fmt.Errorf("agent %s at %s does not tell its version within %v: is the installation broken? "+
+			"Get it again with: %s", p.Agent, path, versionTimeout, p.Hint)
+	default:
 		return "", fmt.Errorf("agent %s at %s does not tell its version (exit code %d): is the installation broken? "+
 			"Get it again with: %s", p.Agent, path,
 			result.ExitCode, p.Hint)

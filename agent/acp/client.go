@@ -126,8 +126,10 @@ func (c *conversation) send(n note, secret ...string) error {
 	return c.Send(full)
 }
 
-// call sends a request and waits for its answer, which is a copy of the line.
+// call sends a request and waits for its answer, which is a copy of the line, but not forever.
 func (c *conversation) call(ctx context.Context, n note, secret ...string) (jsontape.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	id := c.client.begin(true)
 	n.Msg.Version, n.Msg.ID = "2.0", id
 	if err := c.send(n, secret...); err != nil {

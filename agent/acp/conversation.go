@@ -70,11 +70,11 @@ const protocolVersion = 1
 const maxVersion = 40
 
 // startTimeout is how long the program may take to answer each request before the first prompt. On
-// a busy machine some take half a minute.
-const startTimeout = 2 * time.Minute
+// a busy machine some take more than a minute.
+const startTimeout = 3 * time.Minute
 
-// errSilent is why a prompt ends whose agent waits for its model forever.
-var errSilent = errors.New("the agent waits for its model without a word")
+// ErrSilent is why a prompt ends whose agent waits for its model forever.
+var ErrSilent = errors.New("the agent waits for its model without a word")
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
@@ -107,7 +107,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 	defer giveUp(nil)
 	defer c.begin(bounded)()
 	say := func() error {
-		c.quiet.start(func() { giveUp(errSilent) })
+		c.quiet.start(func() { giveUp(ErrSilent) })
 		return c.send(note{Msg: message{
 			Version: "2.0",
 			ID:      c.client.begin(false),
@@ -117,13 +117,13 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 	}
 	defer c.quiet.stop()
 	result, err := c.Turn(bounded, say, c.stop)
-	if err == nil && result.Aborted && ctx.Err() == nil && errors.Is(context.Cause(bounded), errSilent) {
+	if err == nil && result.Aborted && ctx.Err() == nil && errors.Is(context.Cause(bounded), ErrSilent) {
 		result.Aborted, result.Outcome, result.Err = false, session.OutcomeProvider, c.silent()
 	}
 	return result, err
 }
 
-func (c *conversation) silent() error { return fmt.Errorf("%w for %v", errSilent, c.entry.silence()) }
+func (c *conversation) silent() error { return fmt.Errorf("%w for %v", ErrSilent, c.entry.silence()) }
 
 // begin remembers the prompt that runs, until it is over.
 func (c *conversation) begin(ctx context.Context) (over func()) {
@@ -158,7 +158,7 @@ func (c *conversation) stop() error {
 		Method:  "session/cancel",
 		Params:  object{"sessionId": c.ID()},
 	}}
-	if ctx := c.running(); ctx != nil && errors.Is(context.Cause(ctx), errSilent) {
+	if ctx := c.running(); ctx != nil && errors.Is(context.Cause(ctx), ErrSilent) {
 		n.Reason = c.silent().Error()
 	}
 	return c.send(n)
@@ -181,8 +181,6 @@ func (c *conversation) open(ctx context.Context) error {
 }
 
 func (c *conversation) greet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	applied := rulesOf(c.entry)
 	hello, err := c.call(ctx, note{Rules: &applied, Msg: message{Method: "initialize", Params: object{
 		"protocolVersion": protocolVersion,

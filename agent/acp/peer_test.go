@@ -554,7 +554,7 @@ func TestSilenceIsBounded(t *testing.T) {
 	p.entry.Silence = "100ms"
 	result, err := p.prompt(t.Context())
 	if err != nil || result.Success || result.Aborted || result.Outcome != session.OutcomeProvider ||
-		!errors.Is(result.Err, errSilent) {
+		!errors.Is(result.Err, ErrSilent) {
 		t.Errorf("outcome %q, error %v, %v", result.Outcome, result.Err, err)
 	}
 	if s := p.session(); s.Outcome != session.OutcomeProvider {

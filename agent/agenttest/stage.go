@@ -152,7 +152,13 @@ func (s *Stage) event(event []byte) {
 // Start begins a session, which ends with the test.
 func (s *Stage) Start() agent.Session {
 	s.t.Helper()
-	conversation, err := agent.Start(s.t.Context(), s.agent, s.Config)
+	return s.StartAs(s.agent)
+}
+
+// StartAs begins a session with an agent that is the stage's in another configuration.
+func (s *Stage) StartAs(a agent.Agent) agent.Session {
+	s.t.Helper()
+	conversation, err := agent.Start(s.t.Context(), a, s.Config)
 	if err != nil {
 		s.t.Fatal(err)
 	}

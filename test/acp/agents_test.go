@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,25 +31,25 @@ func show(t *testing.T, s *agenttest.Stage) {
 // politeness is the system prompt, and token that of the tool server.
 const politeness, token = "POLITE-7", "s3cr3t-token"
 
-// life is what the model does in TestALife, in two processes where the agent can be resumed.
+// life is what the model does in TestALife, in two processes where the agent can be resumed. What
+// is prompted for last comes first, because some agents repeat the prompts that were not answered.
 func life(t *testing.T) turn {
 	t.Helper()
 	ask, yes := call("mcp", "oracle/ask", "input", turn{"question": "ship it"}), agenttest.Says("Yes it is.")
+	scenarios := []turn{again("Be slow", slow)}
+	for _, trouble := range slices.Backward(troubles) {
+		scenarios = append(scenarios, turn{
+			"name": trouble.name, "when": turn{"prompt": trouble.prompt()},
+			"turns": []turn{{"text": "All of it.", "fault": trouble.fault}},
+		})
+	}
 	return turn{
 		"usage": turn{"input": 1000, "output": 100},
-		"scenarios": []turn{
-			// First, because some agents repeat the prompts that were not answered.
-			{"name": "slow", "when": turn{"prompt": "Be slow"}, "turns": []turn{agenttest.Bash(slow)}},
-			{
-				"name": "key", "when": turn{"prompt": "With a bad key"},
-				"turns": []turn{{"text": "No.", "fault": turn{"status": 401, "message": "invalid API key"}}},
-			},
-			{
-				"name":  "another conversation",
-				"when":  turn{"any_prompt": "Ask the oracle", "not": turn{"any_prompt": "Fix Add"}},
-				"turns": []turn{ask, yes},
-			},
-		},
+		"scenarios": append(scenarios, again("Touch", "touch made"), turn{
+			"name":  "another conversation",
+			"when":  turn{"any_prompt": "Ask the oracle", "not": turn{"any_prompt": "Fix Add"}},
+			"turns": []turn{ask, yes},
+		}),
 		"turns": []turn{
 			{"text": "I'll read calc.go.", "calls": []turn{{"read": "calc.go"}}},
 			call("edit", "calc.go", "old", "return a - b", "new", "return a + b"),
@@ -62,12 +63,19 @@ func life(t *testing.T) turn {
 	}
 }
 
+// again is a model that runs a command, whenever it is asked.
+func again(prompt, command string) turn {
+	run := agenttest.Bash(command)
+	run["label"] = "run"
+	return turn{"name": prompt, "when": turn{"prompt": prompt}, "turns": []turn{run, {"goto": "run"}}}
+}
+
 // TestALife: read, edit, run the tests, answer, and once more in the same process, all of it
 // through the gateway, where the key stays; the agent reaches nothing else. Then a command is
 // cancelled, and the conversation continues. In a new process, where the agent can be resumed, it
-// uses a tool of the team with its first prompt, meets a model that does not know its key, and is
-// closed in the middle of a command. Both are started with a system prompt, and leave nothing
-// behind.
+// uses a tool of the team with its first prompt, is cancelled in an open request for permission,
+// meets a model that fails in every way, and is killed in the middle of a command. Both are started
+// with a system prompt, and leave nothing behind.
 func TestALife(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a *acp.Agent) {
 		s := newScripted(t, a, life(t))
@@ -75,24 +83,26 @@ func TestALife(t *testing.T) {
 		s.Config.SystemPrompt = "Always be " + politeness + "."
 		outside := s.Config
 		wire := throughGateway(t, s)
-		id := atWork(t, a, s, wire)
+		id, pace := atWork(t, a, s, wire)
 		s.Forget()
 		outside.ExtraEnv = s.Config.ExtraEnv
 		s.Config = outside
-		inATeam(t, a, s, id)
+		inTrouble(t, a, s, id, pace)
 	})
 }
 
-// atWork is the first process. It returns the id of the conversation.
-func atWork(t *testing.T, a *acp.Agent, s *agenttest.Stage, wire *wire) string {
+// atWork is the first process. It returns the id of the conversation, and how long the agent takes
+// here and now to start and to do a task.
+func atWork(t *testing.T, a *acp.Agent, s *agenttest.Stage, wire *wire) (id string, pace time.Duration) {
 	t.Helper()
 	wait := begun(t, s.Config.Dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	start := time.Now()
 	talk := s.Start()
-	results := []agent.Result{
-		s.Prompt(t.Context(), talk, "Fix Add so that the tests pass"), s.Prompt(t.Context(), talk, "Sure?"),
-	}
+	results := []agent.Result{s.Prompt(t.Context(), talk, "Fix Add so that the tests pass")}
+	pace = time.Since(start)
+	results = append(results, s.Prompt(t.Context(), talk, "Sure?"))
 	for i, want := range []string{"Add adds now.", "Indeed."} {
 		r := results[i]
 		if !r.Success || r.Text != want || r.SessionID == "" || r.SessionID != results[0].SessionID {
@@ -122,49 +132,7 @@ func atWork(t *testing.T, a *acp.Agent, s *agenttest.Stage, wire *wire) string {
 		t.Errorf("%d shell calls, %d turns", calls, turns)
 	}
 	wire.check(t, s, 6)
-	return again.SessionID
-}
-
-// inATeam is the second process.
-func inATeam(t *testing.T, a *acp.Agent, s *agenttest.Stage, id string) {
-	t.Helper()
-	url, asked := oracle(t, token)
-	s.Config.MCPServers = []agent.MCPServer{{
-		Name: "oracle", URL: url, Headers: map[string]string{"Authorization": "Bearer " + token},
-	}}
-	resumes := a.Info().Capabilities.Resume != agent.Unsupported
-	if resumes {
-		s.Config.Resume = id
-	}
-	s.Config.Grace = 6 * time.Second // some do not end by themselves when they run a command
-	talk := s.Start()
-	resumed := s.Prompt(t.Context(), talk, "Ask the oracle")
-	if !resumed.Success || resumed.Text != "Yes it is." || resumed.Turns != 2 || (resumed.SessionID == id) != resumes {
-		t.Errorf("resumed: outcome %q, text %q, id %q, %d turns, error %v", resumed.Outcome, resumed.Text,
-			resumed.SessionID, resumed.Turns, resumed.Err)
-	}
-	refused := s.Prompt(t.Context(), talk, "With a bad key")
-	if refused.Success || refused.Aborted || refused.Outcome != session.OutcomeAuth || refused.Err == nil {
-		t.Errorf("a bad key: outcome %q, error %v", refused.Outcome, refused.Err)
-	}
-	wait := begun(t, s.Config.Dir)
-	go func() { wait(); _ = talk.Close() }()
-	if ended := s.Prompt(t.Context(), talk, "Be slow"); ended.Success || ended.Outcome == session.OutcomeAuth {
-		t.Errorf("closed in the middle of a command: outcome %q, error %v", ended.Outcome, ended.Err)
-	}
-	if err := talk.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
-	s.CheckAlone()
-	if asked.Load() != 1 {
-		t.Errorf("the oracle was asked %d times", asked.Load())
-	}
-	if told := s.Told(); !strings.Contains(told, politeness) || !strings.Contains(told, "yes to ship it") {
-		t.Errorf("the model was not told the system prompt or the tool's answer")
-	}
-	if strings.Contains(strings.Join(s.Events(), "\n"), token) {
-		t.Error("the stream has the token of the tool server")
-	}
+	return again.SessionID, pace
 }
 
 func checkTask(t *testing.T, a *acp.Agent, s *session.EnrichedSession, results []agent.Result) {
