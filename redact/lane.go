@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
@@ -34,6 +33,8 @@ type Lane struct {
 	r *Redactor
 	// messages are those whose last piece ended in doubt.
 	messages map[string]*message
+	fresh    message    // one that has just begun; most pieces leave no doubt
+	event    deltaEvent // the last one that was read
 }
 
 // Lane returns a Lane for a source of which nothing has been seen yet.
@@ -55,7 +56,7 @@ func (l *Lane) Line(p []byte) []byte {
 
 // pieces rewrites the pieces in a line.
 func (l *Lane) pieces(p []byte) []byte {
-	event := readDelta(p)
+	event := l.read(p)
 	var edits []edit
 	for _, s := range event.strings {
 		old, ok := unquote(p[s.start:s.end])
@@ -78,19 +79,21 @@ func (l *Lane) pieces(p []byte) []byte {
 	return splice(p, edits)
 }
 
-func (l *Lane) piece(event deltaEvent, name, text string) string {
+func (l *Lane) piece(event *deltaEvent, name, text string) string {
 	const most = 64
-	key := event.identity.String() + "\x00" + name
-	m := l.messages[key]
-	if m == nil {
-		m = &message{owner: event.owner}
+	key := append(append(event.identity, 0), name...)
+	m, known := l.messages[string(key)]
+	if !known {
+		m = &l.fresh
+		*m = message{owner: event.owner}
 	}
 	text = m.push(l.r.index, text)
 	switch {
-	case m.idle():
-		delete(l.messages, key)
-	case len(l.messages) < most:
-		l.messages[key] = m
+	case m.idle() && known:
+		delete(l.messages, string(key))
+	case !m.idle() && !known && len(l.messages) < most:
+		kept := *m
+		l.messages[string(key)] = &kept
 	}
 	return text
 }
@@ -104,7 +107,7 @@ func (l *Lane) close(p []byte) {
 	if !boundary || !validJSON(p) {
 		return
 	}
-	owner := readDelta(p).owner
+	owner := l.read(p).owner
 	for key, m := range l.messages {
 		if m.owner == owner {
 			delete(l.messages, key)
@@ -117,7 +120,7 @@ type deltaEvent struct {
 	strings []deltaString
 	// identity distinguishes messages that are streamed at the same time, owner
 	// only those of different agents and threads.
-	identity strings.Builder
+	identity []byte
 	owner    string
 }
 
@@ -128,9 +131,10 @@ type deltaString struct {
 	piece      string
 }
 
-// readDelta walks through a valid JSON document.
-func readDelta(p []byte) deltaEvent {
-	var e deltaEvent
+// read walks through a valid JSON document. What it returns holds until the next one is read.
+func (l *Lane) read(p []byte) *deltaEvent {
+	e := &l.event
+	*e = deltaEvent{strings: e.strings[:0], identity: e.identity[:0]}
 	walk(p, func(found scalar) {
 		if !found.isKey {
 			e.scalar(found, p[found.start:found.end])
@@ -140,28 +144,26 @@ func readDelta(p []byte) deltaEvent {
 }
 
 func (e *deltaEvent) scalar(found scalar, value []byte) {
-	switch found.key {
+	switch string(found.key) {
 	case "type", "method", "role", "id", "uuid", "name", "model":
-		if !found.inArray && (found.key == "type" || found.key == "method") {
-			e.identity.WriteString(found.key)
-			e.identity.Write(value)
+		if name := string(found.key); !found.inArray && (name == "type" || name == "method") {
+			e.identity = append(append(e.identity, found.key...), value...)
 		}
 		return
 	case "parent_tool_use_id", "session_id", "threadId":
 		e.owner += string(value)
-		e.identity.Write(value)
+		e.identity = append(e.identity, value...)
 		return
 	case "index", "item_id", "itemId", "output_index", "content_index", "contentIndex", "summary_index", "summaryIndex":
-		e.identity.WriteString(found.key)
-		e.identity.Write(value)
+		e.identity = append(append(e.identity, found.key...), value...)
 		return
 	}
 	if value[0] != '"' {
 		return
 	}
 	s := deltaString{start: found.start, end: found.end}
-	if found.inDelta || found.key == "delta" {
-		s.piece = found.key
+	if found.inDelta || string(found.key) == "delta" {
+		s.piece = string(found.key)
 	}
 	e.strings = append(e.strings, s)
 }

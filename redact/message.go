@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 const (
 	// moveFrom is the length from which the beginning of a secret is moved into
@@ -39,7 +36,8 @@ func (m *message) push(x *index, piece string) string {
 	if piece == "" && len(m.moved) == 0 {
 		return piece
 	}
-	text := slices.Concat(m.shown, m.moved, []byte(piece))
+	text := make([]byte, 0, len(m.shown)+len(m.moved)+len(piece))
+	text = append(append(append(text, m.shown...), m.moved...), piece...)
 	begin := len(m.shown)
 	spans := x.union(x.spare(text, x.find(text)))
 	open := x.openEnd(text, spans)
@@ -63,6 +61,9 @@ func (m *message) push(x *index, piece string) string {
 // render writes out part of a text with placeholders for the finds that reach
 // into it.
 func (x *index) render(text []byte, spans []span, begin, end int) string {
+	if len(spans) == 0 {
+		return string(text[begin:end])
+	}
 	var out bytes.Buffer
 	at := begin
 	for _, s := range spans {
@@ -139,23 +140,29 @@ func (f *form) isBegunBy(text []byte) bool {
 // openShape returns the first place from which the text may become a credential
 // shape, or its length.
 func openShape(text []byte) int {
-	first := len(text)
-	for n := range shapes {
-		s := &shapes[n]
-		for _, prefix := range s.prefixes {
-			for at := 0; at < first; at++ {
-				next := bytes.IndexByte(text[at:first], prefix[0])
-				if next < 0 {
-					break
-				}
-				at += next
-				if s.isOpen(text, at, prefix) {
-					first = at
-				}
+	for at, c := range text {
+		for _, p := range shapesBy[c] {
+			if p.shape.isOpen(text, at, p.prefix) {
+				return at
 			}
 		}
 	}
-	return first
+	return len(text)
+}
+
+// shapesBy are the prefixes of all shapes by their first character.
+var shapesBy = func() (by [256][]shapePrefix) {
+	for n := range shapes {
+		for _, prefix := range shapes[n].prefixes {
+			by[prefix[0]] = append(by[prefix[0]], shapePrefix{&shapes[n], prefix})
+		}
+	}
+	return by
+}()
+
+type shapePrefix struct {
+	shape  *shape
+	prefix string
 }
 
 func (s *shape) isOpen(text []byte, at int, prefix string) bool {

@@ -6,7 +6,7 @@ import "bytes"
 type scalar struct {
 	start, end int
 	isKey      bool   // it is the name of a member
-	key        string // of the member it is the value of, as it is written
+	key        []byte // of the member it is the value of, as it is written
 	inArray    bool   // at any depth
 	inDelta    bool   // in an object that is the value of a member "delta"
 }
@@ -15,7 +15,7 @@ type scalar struct {
 type level struct {
 	object, wantsKey bool
 	inArray, inDelta bool
-	key              string
+	key              []byte
 }
 
 // walk calls visit for every scalar of valid JSON, in order. It is the package's own because of
@@ -23,7 +23,8 @@ type level struct {
 // be treated as plain text, which may break JSON that was valid; and it knows where values are, but
 // not where the names of members are, which can be secrets too.
 func walk(text []byte, visit func(scalar)) {
-	levels := []level{{}}
+	var shallow [16]level // most texts need no more
+	levels := shallow[:1]
 	for i := 0; i < len(text); {
 		in := &levels[len(levels)-1]
 		switch c := text[i]; c {
@@ -37,7 +38,7 @@ func walk(text []byte, visit func(scalar)) {
 				object:   c == '{',
 				wantsKey: c == '{',
 				inArray:  in.inArray || c == '[',
-				inDelta:  in.inDelta || c == '{' && in.key == "delta",
+				inDelta:  in.inDelta || c == '{' && string(in.key) == "delta",
 			})
 			i++
 		case '}', ']':
@@ -53,7 +54,7 @@ func walk(text []byte, visit func(scalar)) {
 				inDelta: in.inDelta,
 			}
 			if in.wantsKey {
-				in.key, in.wantsKey = string(text[i+1:end-1]), false
+				in.key, in.wantsKey = text[i+1:end-1], false
 			} else if in.object {
 				found.key = in.key
 			}
