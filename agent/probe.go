@@ -166,6 +166,14 @@ func Getenv(environ []string, name string) string {
 	return value
 }
 
+// CheckVariable says what is wrong with the name of an environment variable.
+func CheckVariable(name string) error {
+	if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
+		return fmt.Errorf("env: %q is not allowed as the name of a variable; write one word, as in MY_KEY", name)
+	}
+	return nil
+}
+
 // remembered is the file in which a version is kept.
 type remembered struct {
 	Key     string `json:"key"`

@@ -165,6 +165,11 @@ func (e Entry) Validate() error {
 			return fmt.Errorf("files: %q is not a path below the session's home", path)
 		}
 	}
+	for name := range e.Env {
+		if err := agent.CheckVariable(name); err != nil {
+			return err
+		}
+	}
 	for field, text := range e.templates() {
 		if err := checkTemplate(text); err != nil {
 			return fmt.Errorf("%s: %w", field, err)

@@ -96,6 +96,7 @@ func TestMistakesInAnEntry(t *testing.T) {
 		"silence: \"5\"":   func(e *Entry) { e.Silence = "5" },
 		"files: \"../x\"":  func(e *Entry) { e.Files = map[string]string{"../x": ""} },
 		"args: ":           func(e *Entry) { e.Args = []string{"{{.Modell}}"} },
+		"env: \"A=B\"":     func(e *Entry) { e.Env = map[string]string{"A=B": "x"} },
 		"env.A: ":          func(e *Entry) { e.Env = map[string]string{"A": "{{if}}"} },
 		"files: a: ":       func(e *Entry) { e.Files = map[string]string{"a": "{{.Nothing}}"} },
 		"mode: ":           func(e *Entry) { e.Mode = "{{" },

@@ -79,6 +79,9 @@ func (e Entry) Validate() error {
 			"events: ndjson", wordSession)
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		if err := agent.CheckVariable(name); err != nil {
+			return err
+		}
 		if err := knownWords("env."+name, e.Env[name]); err != nil {
 			return err
 		}
