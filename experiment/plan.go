@@ -123,12 +123,30 @@ func (p *Plan) Seal() error {
 		return fmt.Errorf("%d tasks × %d arms × %d runs are more than %d cells; split the experiment", len(p.Tasks),
 			len(p.Arms), p.Runs, maxCells)
 	}
-	if err := p.checkStop(); err != nil {
+	if err := errors.Join(p.checkStop(), p.checkNames()); err != nil {
 		return err
 	}
 	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
 	p.Version = planVersion
 	p.ID = p.identity()
+	return nil
+}
+
+// maxCellName leaves room for numbers in the 255 bytes that the system allows for the name of a
+// directory.
+const maxCellName = 240
+
+// checkNames refuses cells that cannot have a directory.
+func (p *Plan) checkNames() error {
+	for _, t := range p.Tasks {
+		for i := range p.Arms {
+			cell := Cell{TaskID: t.ID, Arm: p.Arms[i].Name, RunIndex: p.Runs}
+			if name := cell.Name(); len(name) > maxCellName {
+				return fmt.Errorf("task %.40s… of arm %.40s… needs a directory whose name has %d bytes, more than %d: "+
+					"give the task or the arm a shorter name", t.ID, cell.Arm, len(name), maxCellName)
+			}
+		}
+	}
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	found := verified{said: lastLine(done.stderr.Bytes())}
 	if death := done.death(); death != "" {
 		found.health = health{broken: "the verifier " + death, ours: true}
-	} else if found.rewards, err = readRewards(run.rewards); err != nil {
+	} else if found.rewards, err = run.readRewards(); err != nil {
 		found.health = health{broken: err.Error(), ours: true}
 	}
 	return found, nil
@@ -123,6 +123,14 @@ type verification struct {
 	dir                  string   // of what is kept
 	room, tests, rewards string   // of this machine
 	left                 []string // names of processes that the agent left running
+	untaken              error    // why its rewards cannot be read
+}
+
+func (v *verification) readRewards() (map[string]float64, error) {
+	if v.untaken != nil {
+		return nil, v.untaken
+	}
+	return readRewards(v.rewards)
 }
 
 // container returns the workspace of an attempt that runs in a container.
@@ -289,13 +297,28 @@ func (v *verification) runIn(ctx context.Context, place workspace.Place) (ended,
 	if err != nil {
 		return done, err
 	}
-	err = container.Get(ctx, workspace.HarborRewards, v.rewards, maxTaken)
-	for _, name := range []string{rewardJSON, rewardText} { // there may be too much beside them
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			_ = container.Get(ctx, path.Join(workspace.HarborRewards, name), v.rewards, maxRewardFile)
+	v.untaken = v.takeRewards(ctx, container)
+	return done, ctx.Err()
+}
+
+// takeRewards takes what the verifier left, or the rewards alone where there is too much beside
+// them. A reward that is missing is no error here: it is reported where it is read.
+func (v *verification) takeRewards(ctx context.Context, container *sandbox.Container) error {
+	// A link is taken as one, so that it is refused in place of a file.
+	err := container.Extract(ctx, workspace.HarborRewards, v.rewards, maxTaken)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range []string{rewardJSON, rewardText} {
+		err := container.Extract(ctx, path.Join(workspace.HarborRewards, name), v.rewards, maxRewardFile)
+		if err == nil { // the first of them counts
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the verifier's %s cannot be read: %w", name, err)
 		}
 	}
-	return done, ctx.Err() // a reward that is missing is said where it is read
+	return nil
 }
 
 // graders are the programs that run tests, which an agent has no business with.

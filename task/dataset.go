@@ -328,6 +328,9 @@ func (d *datasetLoader) name(row datasetRow) (string, error) {
 	if !isTaskID(id) {
 		return "", fmt.Errorf("the id %q is not printable text", id)
 	}
+	if tooLong(id) {
+		return "", fmt.Errorf("the id is longer than %d bytes, and names directories", maxTaskID)
+	}
 	if line, twice := d.seen[id]; twice {
 		return "", fmt.Errorf("the id %s is that of line %d too; ids are unique", id, line)
 	}

@@ -104,6 +104,9 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 		"d.csv:3: not as many values as the first line has columns, which is 3": {
 			"d.csv": "id,q,a\n1,one,1\n2,two\n",
 		},
+		"d.csv:2: the id is longer than 240 bytes, and names directories": {
+			"d.csv": "id,q,a\n" + strings.Repeat("é", 50) + ",one,1\n",
+		},
 		"d.csv:1: two columns are called q": {"d.csv": "q,q\n"},
 		"d.csv:2: the prompt is empty":      {"d.csv": "id,q,a\n1,,1\n"},
 		"d.csv:2: the sample that begins here has more than 4096 bytes": {

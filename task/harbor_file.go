@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -145,6 +146,7 @@ func (f *harborFile) lastLineOf(key string) int {
 
 // parseHarbor reads a task.toml.
 func parseHarbor(name string, source []byte) (*harborFile, error) {
+	source = bytes.TrimPrefix(source, []byte("\ufeff")) // some editors begin files with it
 	file := harborFile{source: source}
 	err := toml.Unmarshal(source, &file)
 	var wrong *toml.DecodeError

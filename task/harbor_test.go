@@ -86,7 +86,7 @@ func TestMistakesInHarborTasksHaveTheirPlaceAndPlainWords(t *testing.T) {
 func TestOldSpellingsOfHarborTasks(t *testing.T) {
 	t.Parallel()
 	for _, toml := range []string{
-		"version = \"1.0\"\n[environment]\nmemory = \"2G\"\nstorage = \"512M\"\nallow_internet = false\n",
+		"\ufeffversion = \"1.0\"\r\n[environment]\r\nmemory = \"2G\"\nstorage = \"512M\"\nallow_internet = false\n",
 		"schema_version = \"1.4\"\n[environment]\nmemory_mb = 2048\nstorage_mb = 512\nnetwork_mode = \"no-network\"\n",
 		"[environment]\nmemory = \"2048M\"\nmemory_mb = 2048\nstorage = \"0.5g\"\nnetwork_mode = \"no-network\"\n",
 	} {

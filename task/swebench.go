@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
@@ -235,7 +234,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	if !isTaskID(t.ID) && row.err == nil {
 		row.wrong("instance_id: %q is not printable text", t.ID)
 	}
-	if len(url.PathEscape(t.ID)) > maxTaskID && row.err == nil {
+	if tooLong(t.ID) && row.err == nil {
 		row.wrong("instance_id: it is longer than %d bytes, and names directories", maxTaskID)
 	}
 	if before, twice := i.seen[t.ID]; twice && row.err == nil {

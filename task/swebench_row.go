@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,6 +108,8 @@ func isHex(text string) bool { return commitHash.MatchString(text) }
 // maxTaskID bounds the name of a task as it is written in the names of directories, which the
 // system bounds at 255 bytes.
 const maxTaskID = 240
+
+func tooLong(id string) bool { return len(url.PathEscape(id)) > maxTaskID }
 
 func isTaskID(id string) bool {
 	return strings.TrimSpace(id) != "" && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })

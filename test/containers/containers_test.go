@@ -40,9 +40,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// lookAround writes down what a program sees of its image, its user and its network.
+const lookAround = "echo $IN_IMAGE > from.txt && echo $HOME > home.txt && " +
+	"cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' ' > networks.txt"
+
 // script solves the task with tools that every agent has.
 const script = `{"turns":[
-	{"calls":[{"bash":"cat image.txt && echo $IN_IMAGE > from.txt && echo $HOME > home.txt && cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' ' > networks.txt && sleep ${PAUSE:-0}"}]},
+	{"calls":[{"bash":"cat image.txt && ` + lookAround + `"}]},
 	{"calls":[{"bash":"echo 42 > answer.txt"}]},
 	{"text":"Done."}]}`
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // numbersServer is an MCP server with one tool.
@@ -37,21 +38,25 @@ while IFS= read -r line; do
 done
 `
 
-// Every agent has the tools of the servers that a task runs beside it, and the skills of its image.
-func TestTasksGiveTheirAgentsToolsAndSkills(t *testing.T) {
+// Every agent solves a Harbor task without network, as the user that the task names: it has its
+// model, the tools of the servers that the task runs beside it, and the skills of its image.
+func TestEveryAgentSolvesAHarborTaskWithToolsAndSkills(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.url = scriptedtest.ServeAll(t, map[string]string{"": `{"turns":[{"calls":[{"mcp":"numbers/Pick","input":{}}]},
-		{"calls":[{"bash":"cat /tmp/picked .claude/skills/count/SKILL.md > answer.txt"}]},{"text":"Done."}]}`}, scripted.Options{})
+		{"calls":[{"bash":"cat /tmp/picked .claude/skills/count/SKILL.md > answer.txt; ` + lookAround + `"}]},{"text":"Done."}]}`},
+		scripted.Options{})
 	b.harborOnly()
-	b.put("answer/task.toml", "[environment]\nnetwork_mode = \"no-network\"\nskills_dir = \"/opt/skills\"\n"+
+	b.put("answer/task.toml", "[agent]\nuser = \"agent\"\n[environment]\nnetwork_mode = \"no-network\"\n"+
+		"skills_dir = \"/opt/skills\"\n"+
 		"mcp_servers = [{name = \"numbers\", transport = \"stdio\", command = \"/opt/numbers\", args = [\"42\"]}]\n")
 	b.put("answer/environment/Dockerfile", "FROM debian:bookworm-slim\nCOPY numbers /opt/numbers\n"+
 		"COPY skills /opt/skills\nWORKDIR /app\n")
 	b.put("answer/environment/numbers", numbersServer)
 	b.put("answer/environment/skills/count/SKILL.md", "---\nname: count\ndescription: Counts.\n---\nCount up.\n")
 	b.put("answer/tests/test.sh", `#!/bin/bash
-[ "$(head -n 1 answer.txt) $(tail -n 1 answer.txt)" = "42 Count up." ] && reward=1
+[ "$(head -n 1 answer.txt) $(tail -n 1 answer.txt)" = "42 Count up." ] && [ "$(cat networks.txt)" = lo ] &&
+  [ "$(cat from.txt) $(cat home.txt)" = "yes /home/agent" ] && reward=1
 echo ${reward:-0} > /logs/verifier/reward.txt
 `)
 	args := b.arguments("--runs", "1", "--attempts", "1", "--concurrency", "4")
@@ -60,7 +65,7 @@ echo ${reward:-0} > /logs/verifier/reward.txt
 	}
 	records := b.run(args)
 	for id := range agents {
-		if r := records[id]; r.Verdict != ledger.Pass {
+		if r := records[id]; r.Verdict != ledger.Pass || r.Network != sandbox.NetworkModel || r.Container == nil {
 			t.Errorf("%s: %s, %s: %s %+v %+v", id, r.Verdict, r.ErrorClass, r.ErrorMessage, r.AgentError, r.HiddenTests)
 		}
 	}

@@ -57,7 +57,8 @@ done; done`),
 		does: "echo 42 > answer.txt; dd if=/dev/zero of=/logs/artifacts/large bs=1M count=70",
 	},
 	"disk":   {task: "small", verdict: ledger.Fail, does: "while :; do dd if=/dev/zero bs=1M count=4 >> /var/tmp/big; sleep 0.05; done"},
-	"silent": {task: "silent", verdict: ledger.Error, does: "true", broken: "wrote no reward"},
+	"linked": {task: "linked", verdict: ledger.Error, does: "true", broken: "the verifier's reward.txt is not a regular file"},
+	"huge":   {task: "huge", verdict: ledger.Error, does: "true", broken: "the verifier's reward.json cannot be read"},
 	"nobody": {task: "nobody", verdict: ledger.Error, does: "true", broken: "the image has no user"},
 	"slow":   {task: "slow", verdict: ledger.Pass, does: "echo 42 > answer.txt; sleep 1000"},
 }
@@ -92,7 +93,7 @@ func TestAgentsDoNotWriteTheirOwnRewards(t *testing.T) {
 		t.Errorf("the agent's timeout is not told apart: %+v, %s", r.AgentError, r.Outcome)
 	}
 	_, out, _ := fit(t, dir, "report", "--input", "out", "--format", "harbor")
-	for _, name := range []string{"AgentTimeoutError", "RewardFileNotFoundError"} {
+	for _, name := range []string{"AgentTimeoutError", "VerifierOutputParseError"} {
 		if !strings.Contains(out, name) {
 			t.Errorf("the export has no %s", name)
 		}
