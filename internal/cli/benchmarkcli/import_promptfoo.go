@@ -2,6 +2,7 @@ package benchmarkcli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -90,6 +91,9 @@ func (m *imported) promptfoo(file string) error {
 // nunjucks is what templates of promptfoo have beyond the names of variables.
 var nunjucks = regexp.MustCompile(`\{%|\{#|\{\{[^}]*[|(][^}]*\}\}`)
 
+// promptSeparator stands between the prompts of a text file.
+var promptSeparator = regexp.MustCompile(`(?m)\s*^[ \t]*---[ \t]*$\s*`)
+
 func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	var prompts []any
 	if json.Unmarshal(raw, &prompts) != nil {
@@ -102,10 +106,7 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	if len(prompts) == 0 {
 		return fmt.Errorf("prompts: there is none")
 	}
-	if len(prompts) > 1 {
-		m.lose("%d of %d prompts: import the configuration again for each, or make them system prompts of arms",
-			len(prompts)-1, len(prompts))
-	}
+	all := len(prompts)
 	if fields, ok := prompts[0].(map[string]any); ok {
 		prompts[0] = fields["raw"]
 		if fields["raw"] == nil {
@@ -122,6 +123,12 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 			m.lose("what the prompt %s computes: its text was taken as it is", name)
 		}
 		text = string(content)
+		if parts := promptSeparator.Split(text, -1); filepath.Ext(name) == ".txt" {
+			text, all = parts[0], all+len(parts)-1
+		}
+	}
+	if all > 1 {
+		m.lose("%d of %d prompts: import the configuration again for each, or make them system prompts of arms", all-1, all)
 	}
 	if nunjucks.MatchString(text) {
 		m.lose("filters and statements in the prompt: only {{variable}} is filled in")
@@ -138,8 +145,8 @@ func (m *imported) promptfooTests(raw json.RawMessage, dir string) ([]promptfooT
 		return m.promptfooFile(filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(name, "file://"))))
 	}
 	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("tests: want a list: %w", err)
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return nil, errors.New("tests: want a list of tests, or the name of a file that has them")
 	}
 	for _, one := range list {
 		if json.Unmarshal(one, &name) == nil {
