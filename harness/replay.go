@@ -60,7 +60,8 @@ func readPast(path string) (*past, error) {
 // check refuses what no session begins with.
 func (e startedEvent) check() error {
 	if e.Members[0].Name != e.Lead {
-		return fmt.Errorf("its session_start is damaged: the first member is %q and the lead %q", e.Members[0].Name, e.Lead)
+		return fmt.Errorf("its session_start is damaged: the first member is %q and the lead %q", e.Members[0].Name,
+			e.Lead)
 	}
 	return e.Resumed.check()
 }

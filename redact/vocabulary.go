@@ -74,7 +74,8 @@ var enumerations = map[string]bool{
 // isStructure reports whether a scalar of a JSON text belongs to the form of the text and not to
 // what it says: the name of a field, or one of the fixed values of one.
 func (s scalar) isStructure(text []byte) bool {
-	return (s.isKey || enumerations[string(s.key)]) && text[s.start] == '"' && knownWords()[string(text[s.start+1:s.end-1])]
+	return (s.isKey || enumerations[string(s.key)]) && text[s.start] == '"' &&
+		knownWords()[string(text[s.start+1:s.end-1])]
 }
 
 // Word redacts the name of something that is in the form of a trace, such as a source. A word
