@@ -28,8 +28,9 @@ const (
 	// closeGrace is how long calls may take to end when the session is over.
 	closeGrace      = 2 * time.Second
 	defaultProgress = 10 * time.Second
-	// maxSocketDir leaves room for the rest of a socket's path, which has at most 107 bytes.
-	maxSocketDir = 70
+	// maxSocketDir leaves room for the rest of a socket's path, which has at most 107 bytes:
+	// /fit-mcp-, a random number of ten digits, and the number of a participant.
+	maxSocketDir = 80
 )
 
 // server is the one tool server of a session.

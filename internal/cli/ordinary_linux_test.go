@@ -6,9 +6,9 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// Isolation and the network of agents depend on who runs fit.
+// Isolation, the network of agents and whose calls a team's tools take depend on who runs fit.
 func TestAgentsOfAnOrdinaryUserAreIsolated(t *testing.T) {
 	t.Parallel()
-	testenv.AsOrdinaryUser(t, "^TestScripts$/^(run|network)$", "testdata/script/run.txt",
-		"testdata/script/network.txt")
+	testenv.AsOrdinaryUser(t, "^TestScripts$/^(run|network|team_forged)$", "testdata/script/run.txt",
+		"testdata/script/network.txt", "testdata/script/team_forged.txt")
 }
