@@ -20,8 +20,9 @@
 // four (whichever characters the encoder chose to escape), percent-encoded
 // (whichever characters, both cases of hex digits), as \x escapes and as
 // character references of HTML, in UTF-16, in hex (in one piece, byte by byte
-// or in a dump), and in base64 of either alphabet, once or twice, at any byte
-// offset, wrapped into lines or not. They become
+// or in a dump), and in base64 of either alphabet, at any byte offset, wrapped
+// into lines or not; and in hex or base64 of the UTF-16, the hex or the base64.
+// They become
 // [REDACTED:env:NAME]. A value under 4 characters is not looked for, and one
 // under 9 bytes not in its encoded forms; a warning names the variable. A value
 // of several lines is found whole, and so is each of its lines that looks like

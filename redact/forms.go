@@ -54,18 +54,19 @@ var base64Value = func() (values [256]byte) {
 func formsOf(s secret, label int) []form {
 	forms := []form{{kind: rawForm, label: label, text: s.value}}
 	if s.encoded {
-		forms = append(forms, form{kind: hexForm, label: label, text: hex.EncodeToString([]byte(s.value))})
-		for offset := range 3 {
-			once := base64FormOf(s.value, label, offset)
-			forms = append(forms, once)
-			if len(once.text) < 2*gramSize {
+		once := encodingsOf(s.value, label)
+		forms = append(forms, once...)
+		for _, f := range once {
+			if len(f.text) < 2*gramSize {
 				continue
 			}
-			for outer := range 3 { // encoded twice
-				twice := base64FormOf(once.text, label, outer)
+			for _, twice := range encodingsOf(f.text, label) {
 				twice.twice = true
 				forms = append(forms, twice)
 			}
+		}
+		if isASCII(s.value) {
+			forms = append(forms, encodingsOf(inUTF16(s.value), label)...)
 		}
 		for _, text := range spellings(s.value) {
 			forms = append(forms, form{kind: spelledForm, label: label, text: text})
@@ -76,6 +77,18 @@ func formsOf(s secret, label int) []form {
 	}
 	return forms
 }
+
+// encodingsOf are the forms of a value in hex and in base64.
+func encodingsOf(value string, label int) []form {
+	forms := []form{{kind: hexForm, label: label, text: hex.EncodeToString([]byte(value))}}
+	for offset := range 3 {
+		forms = append(forms, base64FormOf(value, label, offset))
+	}
+	return forms
+}
+
+// inUTF16 is what a value has in common in both byte orders.
+func inUTF16(value string) string { return strings.Join(strings.Split(value, ""), "\x00") }
 
 // base64FormOf is the base64 of a value that begins at the given byte of a
 // group of three. The text it demands leaves off the last four characters, so
@@ -283,6 +296,7 @@ func spellings(value string) []string {
 		join(`\x%02x`, ""),
 		join("%02x", " "), join("%02x", ":"), join("0x%02x", ", "),
 		grouped(value, 0), grouped(value, 1),
+		join("0x%02x", " "), join("0x%02x", ","),
 	}
 	if isASCII(value) {
 		all = append(all, join("&#%d;", ""), join("&#x%x;", ""), join("%c", "\x00"), join("%c", `\u0000`))

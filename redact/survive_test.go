@@ -140,7 +140,7 @@ var encodings = map[string]func(string) []string{
 	},
 	"hex in pieces": func(s string) []string {
 		var out []string
-		for _, text := range spellings(s)[1:6] {
+		for _, text := range spellings(s)[1:8] {
 			out = append(out, text, strings.ToUpper(text[:1])+text[1:])
 		}
 		return out
@@ -171,6 +171,24 @@ var encodings = map[string]func(string) []string{
 	},
 	"percent-encoded \\u": func(s string) []string {
 		return []string{url.QueryEscape(escapeUnicode(s, func(int) bool { return true }))}
+	},
+	"UTF-16, encoded": func(s string) []string {
+		if !isASCII(s) {
+			return nil
+		}
+		wide := inUTF16(s)
+		var out []string
+		for _, text := range []string{wide + "\x00", "\x00" + wide, "a\x00" + wide} {
+			out = append(out, hex.EncodeToString([]byte(text)), base64.StdEncoding.EncodeToString([]byte(text)))
+		}
+		return out
+	},
+	"hex and base64": func(s string) []string {
+		low := hex.EncodeToString([]byte(s))
+		return []string{
+			base64.StdEncoding.EncodeToString([]byte(low + "\n")),
+			hex.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("u:" + s)))),
+		}
 	},
 	"base64 in a URL": func(s string) []string {
 		return []string{url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("a:" + s)))}
@@ -273,7 +291,24 @@ func leaks(out, secret string) bool {
 		strings.Contains(strings.ReplaceAll(out, "\x00", ""), secret) {
 		return true
 	}
-	return inBase64(unbroken, secret, 2)
+	if inBase64(unbroken, secret, 2) || inBase64(unbroken, hex.EncodeToString([]byte(secret)), 1) ||
+		inHex(unbroken, secret) {
+		return true
+	}
+	return isASCII(secret) && (inBase64(unbroken, inUTF16(secret), 1) || inHex(unbroken, inUTF16(secret)))
+}
+
+// inHex reports whether a secret or its base64 can be read in the hex digits of a text.
+func inHex(text, secret string) bool {
+	text = strings.ToLower(text)
+	for offset := range 3 {
+		encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:offset] + secret))
+		encoded = encoded[[3]int{0, 2, 3}[offset] : len(encoded)-1]
+		if strings.Contains(text, hex.EncodeToString([]byte(encoded))) {
+			return true
+		}
+	}
+	return strings.Contains(text, hex.EncodeToString([]byte(secret)))
 }
 
 // inBase64 reports whether a secret can be read in a text once or twice encoded.
