@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,9 +33,9 @@ func money(usd *float64) string {
 func elapsed(ms float64) string {
 	switch {
 	case ms < 1000:
-		return fmt.Sprintf("%.0f ms", ms)
-	case ms < 60_000:
-		return fmt.Sprintf("%.1f s", ms/1000)
+		return fmt.Sprintf("%d ms", int(ms+0.5))
+	case ms < 60_000: // the page rounds 1.25 up, fmt to the even digit
+		return fmt.Sprintf("%.1f s", math.Nextafter(ms/1000, 60))
 	case ms < 3_600_000:
 		return fmt.Sprintf("%d m %02d s", int(ms/1000+0.5)/60, int(ms/1000+0.5)%60)
 	}
