@@ -148,7 +148,8 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allo
 	if sum == s.failed {
 		s.repeats++
 		call.Retry = s.repeats
-	} else {
+	}
+	if sum != s.failed || s.returned {
 		s.turns++
 	}
 	return s.asked - 1, s.maxTurns == 0 || s.turns <= s.maxTurns
@@ -161,10 +162,24 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubled, s.unanswered = serviceFailed(call), 0
+	missing := call.Status == http.StatusNotFound || call.Status == http.StatusGone
+	s.lost = missing && call.Outcome != calls.OK && s.answered[call.Model]
 	if call.Outcome == calls.Disconnected && call.FirstByteMs == 0 {
 		s.unanswered = time.Duration(call.EndMs) * time.Millisecond
 	}
-	switch succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400; {
+	succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400
+	if succeeded {
+		s.answered[call.Model] = true
+	}
+	// A call that the service failed carried no turn, and some agents change it a little before they
+	// try again.
+	if !succeeded {
+		s.returned = call.Seq > 0 && call.Outcome != calls.Disconnected && call.Outcome != calls.Budget
+		if s.returned {
+			s.turns = max(0, s.turns-1)
+		}
+	}
+	switch {
 	case succeeded && sum == s.failed:
 		s.failed, s.repeats = [sha256.Size]byte{}, 0
 	case !succeeded && sum != s.failed:

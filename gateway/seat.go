@@ -62,10 +62,13 @@ type Seat struct {
 	reached  chan struct{}     // closed when it has; nil before the first prompt
 	failed   [sha256.Size]byte // the request that failed last
 	repeats  int               // how often it was tried again
+	returned bool              // it does not count as a turn
 	troubled bool              // the service did not answer the last call that carries a turn
 	// unanswered is how long the last call that carries a turn waited without getting a first byte.
 	unanswered time.Duration
-	record     sync.Mutex // one call at a time is recorded
+	answered   map[string]bool // the models that completed a turn
+	lost       bool            // the last call that carries a turn asked for one of them, and it was not found
+	record     sync.Mutex      // one call at a time is recorded
 	running    int
 	idle       chan struct{} // closed when no call is running any more
 	wire       session.Wire
@@ -86,6 +89,7 @@ func (g *Gateway) Join(m Member) (*Seat, error) {
 		gateway:    g,
 		member:     m,
 		upstreams:  map[string]upstream{},
+		answered:   map[string]bool{},
 	}
 	for _, to := range m.Upstreams {
 		resolved, err := to.resolve()
@@ -246,6 +250,14 @@ func (s *Seat) Unanswered() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unanswered
+}
+
+// Lost reports whether the last call of the member that carries a turn was refused because its
+// model, which had completed a turn before, was not found.
+func (s *Seat) Lost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
 }
 
 // Spoiled reports whether a call of the member was made to fail on purpose.

@@ -140,6 +140,17 @@ func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
 	return nil
 }
 
+// measured counts the tasks that have a verdict.
+func (g *Group) measured() int {
+	n := 0
+	for i := range g.Tasks {
+		if g.Tasks[i].N > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the
 // limits are those of the clusters.
 func (g *Group) passRate(level float64, counts func(*Task) (passed, runs int)) (stats.Interval, error) {
@@ -229,18 +240,18 @@ func (g *Group) costPerPass(level float64) {
 		return
 	}
 	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
-	costs, passes := make([]float64, len(g.Tasks)), make([]float64, len(g.Tasks))
+	costs, passes := make([]float64, 0, len(g.Tasks)), make([]float64, 0, len(g.Tasks))
 	at := map[string]int{}
 	for i := range g.Tasks {
-		at[g.Tasks[i].TaskID] = i
+		if t := &g.Tasks[i]; t.N > 0 {
+			at[t.TaskID] = len(costs)
+			costs, passes = append(costs, 0), append(passes, float64(t.C))
+		}
 	}
 	for i := range g.records {
 		r := &g.records[i]
-		if r.CostUSD != nil {
-			costs[at[r.TaskID]] += *r.CostUSD
-		}
-		if r.Verdict == ledger.Pass {
-			passes[at[r.TaskID]]++
+		if task, measured := at[r.TaskID]; measured && r.CostUSD != nil {
+			costs[task] += *r.CostUSD
 		}
 	}
 	interval, err := stats.RatioOfSums(costs, passes, level)

@@ -67,7 +67,11 @@ func (g *Group) headText(w io.Writer) {
 	}
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
-		fmt.Fprintf(w, "pass rate over %s: %s\n", Count(len(g.Tasks), "task"), Percent(g.PassRate))
+		tasks := Count(len(g.Tasks), "task")
+		if n := g.measured(); n < len(g.Tasks) {
+			tasks = fmt.Sprintf("%d of %s", n, tasks)
+		}
+		fmt.Fprintf(w, "pass rate over %s: %s\n", tasks, Percent(g.PassRate))
 	}
 	for _, k := range slices.Sorted(maps.Keys(g.AtLeastK)) {
 		if at := g.AtLeastK[k]; at.Defined() {

@@ -157,9 +157,10 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	}
 	said := end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider
 	seen, troubled := a.seenByGateway()
-	if said && seen && !troubled && a.couldForge(end) {
+	lost := a.anySeat((*gateway.Seat).Lost)
+	if said && seen && !troubled && !lost && a.couldForge(end) {
 		said, end.reason = false, session.OutcomeError
-		end.err = fmt.Errorf("the agent reported an error of the model's service that the gateway has not seen: %w",
+		end.err = fmt.Errorf("the agent reported an error of the model's service that the gateway does not confirm: %w",
 			end.cause())
 	}
 	switch {
@@ -184,7 +185,10 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorAuth, end.cause())
 	case end.reason == session.OutcomeProvider:
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
-	case end.reason == session.OutcomeError && troubled && a.prepared.Faults == "":
+	case end.reason == session.OutcomeError && (troubled || lost) && a.prepared.Faults == "":
+		if lost && a.couldForge(end) { // it can ask its model for something that is not there
+			a.record.Unverified = 1
+		}
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case errors.Is(end.err, sandbox.ErrBroken):
 		a.fail(ctx, ledger.ErrorSandbox, end.err)
@@ -192,7 +196,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.record.Unverified = 1 // an agent can ask for something that takes long
 		a.fail(ctx, ledger.ErrorProvider, fmt.Errorf("the model's service did not answer the last call within %s: %w",
 			a.unanswered().Round(time.Millisecond), end.cause()))
-	case (end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork)) && !a.spoiled():
+	case (end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork)) && !a.anySeat((*gateway.Seat).Spoiled):
 		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
 	default:
 		if end.reason != session.OutcomeSuccess && a.record.AgentError == nil {
@@ -242,11 +246,11 @@ func (a *attempt) unanswered() time.Duration {
 	return longest
 }
 
-// spoiled reports whether a call of the attempt's agents was made to fail on purpose.
-func (a *attempt) spoiled() bool {
+// anySeat reports whether something holds for one of the attempt's agents at the gateway.
+func (a *attempt) anySeat(holds func(*gateway.Seat) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.seats, (*gateway.Seat).Spoiled)
+	return slices.ContainsFunc(a.seats, holds)
 }
 
 // agentConfig returns the settings of the agent: its workspace, and what the arm says.

@@ -45,13 +45,21 @@ func TestAForgedProviderErrorIsNotMissingData(t *testing.T) {
 }
 
 // A program that speaks in the agent's name forges the error with certainty, after one call of the
-// model, whether it asks for one more that the service fails or not.
+// model, whether it asks for one more that the service fails or not. A model that is gone after it
+// has answered is the service's doing, or the agent has asked for something that is not there; one
+// that has never answered, and a request that is too large, are the agent's.
 func TestOnlyTheGatewayBelievesAProviderError(t *testing.T) {
 	for name, test := range map[string]struct {
-		again, want string
+		again      string
+		status     int
+		want       string
+		unverified int
 	}{
-		"forged": {"", ledger.Fail},
-		"true":   {"ask again", ledger.Error},
+		"forged":                    {"", 529, ledger.Fail, 0},
+		"true":                      {"ask again", 529, ledger.Error, 0},
+		"the model is gone":         {"ask again", 404, ledger.Error, 1},
+		"a model that was not here": {"MODEL=nope ask again", 404, ledger.Fail, 0},
+		"too large":                 {"ask again", 413, ledger.Fail, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -63,8 +71,8 @@ func TestOnlyTheGatewayBelievesAProviderError(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if asked.Add(1) > 1 {
 					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(529)
-					_, _ = w.Write([]byte(`{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`))
+					w.WriteHeader(test.status)
+					_, _ = w.Write([]byte(`{"type":"error","error":{"type":"some_error","message":"no"}}`))
 					return
 				}
 				model.ServeHTTP(w, r)
@@ -76,7 +84,7 @@ func TestOnlyTheGatewayBelievesAProviderError(t *testing.T) {
 				}},
 			})
 			_, _, records := execute(t, tr, 1)
-			if r := records[0]; r.Verdict != test.want || r.Unverified != 0 || asked.Load() == 0 {
+			if r := records[0]; r.Verdict != test.want || r.Unverified != test.unverified || asked.Load() == 0 {
 				t.Errorf("%s %s %s, unverified %d, after %d calls", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Unverified,
 					asked.Load())
 			}
@@ -94,7 +102,7 @@ case "$*" in *--version*) echo "2.1.197 (Claude Code)"; exit 0;; esac
 ask() {
   curl -s -o /dev/null "$ANTHROPIC_BASE_URL/v1/messages" -H "x-api-key: $ANTHROPIC_API_KEY" -H "authorization: Bearer $ANTHROPIC_AUTH_TOKEN" \
     -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \
-    -d '{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"'"$1"'"}]}'
+    -d '{"model":"'"${MODEL:-claude-sonnet-4-5}"'","max_tokens":100,"messages":[{"role":"user","content":"'"$1"'"}]}'
 }
 ask hello
 AGAIN

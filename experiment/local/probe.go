@@ -18,8 +18,9 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// probeTimeout bounds the wait for one reply.
-const probeTimeout = 2 * time.Minute
+// probeTimeout bounds the wait for one reply: of a program that may take long to start on a busy
+// machine, and of a model that may have to be loaded first.
+const probeTimeout = 5 * time.Minute
 
 // probePrompt asks for as little as possible.
 const probePrompt = "Reply with the single word ready. Use no tool."

@@ -93,6 +93,7 @@ func TestMistakesOfUseAreNamed(t *testing.T) {
 		"--k \"0\"":                      {"report", "--k", "0"},
 		"no results":                     {"report", "--input", "nowhere"},
 		"is not a run directory":         {"clean", "family"},
+		"agent.task.md is not a run":     {"clean", "family/tasks/t000/agent.task.md"},
 		"give what to list":              {"list"},
 		"not empty":                      {"init", "family"},
 		"--effect":                       {"plan", "--effect", "2"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -252,7 +253,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	}
 	plan, err := experiment.ReadPlan(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			return console.Usagef("%s is not a run directory: it has no %s", dir, experiment.PlanFile)
 		}
 		return err
