@@ -240,18 +240,18 @@ func (g *Group) costPerPass(level float64) {
 		return
 	}
 	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
-	costs, passes := make([]float64, 0, len(g.Tasks)), make([]float64, 0, len(g.Tasks))
+	costs, passes := make([]float64, len(g.Tasks)), make([]float64, len(g.Tasks))
 	at := map[string]int{}
 	for i := range g.Tasks {
-		if t := &g.Tasks[i]; t.N > 0 {
-			at[t.TaskID] = len(costs)
-			costs, passes = append(costs, 0), append(passes, float64(t.C))
-		}
+		at[g.Tasks[i].TaskID] = i
 	}
 	for i := range g.records {
 		r := &g.records[i]
-		if task, measured := at[r.TaskID]; measured && r.CostUSD != nil {
-			costs[task] += *r.CostUSD
+		if r.CostUSD != nil {
+			costs[at[r.TaskID]] += *r.CostUSD
+		}
+		if r.Verdict == ledger.Pass {
+			passes[at[r.TaskID]]++
 		}
 	}
 	interval, err := stats.RatioOfSums(costs, passes, level)
