@@ -171,8 +171,8 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 	if succeeded {
 		s.answered[call.Model] = true
 	}
-	// A call that the service failed carried no turn, and some agents change it a little before they
-	// try again.
+	// A call that the service failed carried no turn, and some agents change it a little before
+	// they try again.
 	if !succeeded {
 		s.returned = call.Seq > 0 && call.Outcome != calls.Disconnected && call.Outcome != calls.Budget
 		if s.returned {
