@@ -43,7 +43,7 @@ func zeros(w io.Writer, n int) {
 	}
 }
 
-// packedZeros writes n bytes that are no reply of a model, compressed: the same part again and again.
+// packedZeros writes n bytes that are no reply of a model, compressed part by part.
 func packedZeros(w io.Writer, n int) {
 	var part bytes.Buffer
 	packed := gzip.NewWriter(&part)

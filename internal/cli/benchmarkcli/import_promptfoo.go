@@ -128,7 +128,8 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 		}
 	}
 	if all > 1 {
-		m.lose("%d of %d prompts: import the configuration again for each, or make them system prompts of arms", all-1, all)
+		m.lose("%d of %d prompts: import the configuration again for each, or make them system prompts of arms", all-1,
+			all)
 	}
 	if nunjucks.MatchString(text) {
 		m.lose("filters and statements in the prompt: only {{variable}} is filled in")
