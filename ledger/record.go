@@ -121,7 +121,7 @@ type Record struct {
 	AgentNetwork  bool       `json:"agentNetwork"`        // the agent had the host's network
 	GraderNetwork bool       `json:"graderNetwork"`       // graders have the host's network
 	// Network is what the agent reached: host, model (its model, its team's tools and the services
-	// of its task) or none.
+	// of its task), registries (these, and the package registries of its task) or none.
 	Network string `json:"network,omitempty"`
 	// where preflight's services are: private, with the graders, or host
 	ServiceNetwork string            `json:"serviceNetwork,omitempty"`

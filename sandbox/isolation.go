@@ -23,6 +23,8 @@ const (
 	NetworkHost  = "host"  // that of the machine
 	NetworkModel = "model" // a loopback on which its model, its team's tools and its task's services answer
 	NetworkNone  = "none"  // a loopback on which nobody answers
+	// NetworkRegistries is NetworkModel with a way to the package registries of a task.
+	NetworkRegistries = "registries"
 )
 
 // Isolation decides what a program sees of the machine. Its zero value isolates

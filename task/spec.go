@@ -31,7 +31,7 @@ type Spec struct {
 	TestGlobs   []string
 	Reference   *Reference // nil: there is none
 	MaxCostUSD  *float64   // of one attempt
-	Network     string     // what the file says: deny, allow, or nothing
+	Network     string     // what the file says: deny, registries, allow, or nothing
 	Split       string
 	// Origin is the URL of the repository's remote called origin; empty: it has none.
 	Origin string
@@ -65,7 +65,8 @@ type specFile struct {
 	Ref      specRef  `yaml:"reference" doc:"A solution that no agent sees."`
 	TimeoutS int      `yaml:"timeoutSec" doc:"How long an agent may take; default 1200." min:"10" max:"86400"`
 	MaxCost  *float64 `yaml:"maxCostUsd" doc:"What one attempt may cost." min:"0"`
-	Network  string   `yaml:"network" doc:"deny: neither setup nor graders reach the network, and agents reach only their model where the machine can see to it. allow: all of them do. Default: setup and agents do, graders do not." enum:"deny,allow"`
+	Network  string   `yaml:"network" doc:"deny: neither setup nor graders reach the network, and agents reach only their model where the machine can see to it. registries: as deny for graders and agents, but agents also reach package registries; setup reaches the network. allow: all of them do. Default: setup and agents do, graders do not." enum:"deny,registries,allow"`
+	Reach    []string `yaml:"registries" doc:"Hosts that agents reach with network: registries, over https, as name or name:port; default: those of the usual package managers." pattern:"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$"`
 	Cache    []string `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
 	Tags     []string `yaml:"tags" doc:"Words to select tasks by."`
 	Cluster  string   `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; default: the repository."`
@@ -259,6 +260,7 @@ func (l *specLoader) settings() Settings {
 		Cluster:       first(l.file.Cluster, l.file.Repo.Path),
 		Workspace:     first(l.opts.Workspace, "export"),
 		AgentNetwork:  l.agentNetwork(),
+		Registries:    l.registries(),
 		GraderNetwork: l.file.Network == "allow",
 		Protected:     protected,
 		Cache:         l.file.Cache,
@@ -275,10 +277,40 @@ func (l *specLoader) settings() Settings {
 // agentNetwork is what agents reach. They are denied everything but their model, as far as that can
 // be enforced.
 func (l *specLoader) agentNetwork() AgentNetwork {
-	if l.file.Network == "deny" {
+	switch l.file.Network {
+	case "deny", networkRegistries:
 		return AgentNetwork{Kind: networkModel}
 	}
 	return AgentNetwork{Kind: networkHost}
+}
+
+// networkRegistries is what a task file says whose agents may install packages.
+const networkRegistries = "registries"
+
+// packageRegistries are the hosts that package managers get packages from unless they are told
+// otherwise.
+var packageRegistries = []string{
+	"registry.npmjs.org", "registry.yarnpkg.com", // npm, Yarn, pnpm
+	"pypi.org", "files.pythonhosted.org", // pip, uv, Poetry
+	"proxy.golang.org", "sum.golang.org", // Go
+	"index.crates.io", "static.crates.io", // Cargo
+	"rubygems.org", "index.rubygems.org", // Bundler
+	"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", // Maven, Gradle
+	"api.nuget.org",      // .NET
+	"repo.packagist.org", // Composer
+}
+
+// registries are the hosts of package registries that agents reach.
+func (l *specLoader) registries() []string {
+	switch {
+	case l.file.Network == networkRegistries && l.file.Reach == nil:
+		return packageRegistries
+	case l.file.Network == networkRegistries:
+		return l.file.Reach
+	case l.file.Reach != nil:
+		l.wrong([]string{"registries"}, "it needs network: registries")
+	}
+	return nil
 }
 
 // digests identifies the task: what agents see, and what decides about them.
@@ -288,6 +320,9 @@ func (l *specLoader) digests(t *Task) error {
 	visible.add("repo", "commit", []byte(t.Settings.Ref))
 	visible.add("setupCommand", "command", []byte(t.Spec.SetupCommand))
 	visible.add("workspace", "kind", []byte(t.Settings.Workspace))
+	if reach := t.Settings.Registries; len(reach) > 0 { // other tasks keep the digest that they have always had
+		visible.add("registries", "hosts", []byte(strings.Join(reach, "\x00")))
+	}
 	hidden.add("verifyCommand", "command", []byte(t.Spec.VerifyCommand))
 	hidden.add("lintCommand", "command", []byte(t.Spec.LintCommand))
 	hidden.add("protected", "globs", []byte(strings.Join(t.Settings.Protected, "\x00")))

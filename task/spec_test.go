@@ -187,8 +187,16 @@ func TestSpecMistakesNameTheirPlace(t *testing.T) {
 		{"patch for agents to read", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
 			"reference: { patch: base/x }\n", "task.yaml:5:21: reference.patch"},
 		{
-			"network", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nnetwork: registries\n",
+			"network", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\nnetwork: some\n",
 			"task.yaml:5:10: network",
+		},
+		{
+			"a registry that is no host", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
+				"network: registries\nregistries: ['https://pypi.org/']\n", "task.yaml:6:14: registries.0",
+		},
+		{
+			"registries that nobody reaches", "id: a\nprompt: x\nrepo: { path: base }\nverifyCommand: y\n" +
+				"network: deny\nregistries: [pypi.org]\n", "task.yaml:6:13: registries: it needs network: registries",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -23,6 +23,8 @@ const (
 	TypeRecovered         = "recovered"
 	TypeCallRefused       = "call_refused" // a call in a participant's name that was not the participant's
 	TypeModelCall         = "model_call"   // a call of a participant's model, as the gateway saw it
+	TypeHostReached       = "host_reached" // a host that an agent without the machine's network was let through to
+	TypeHostRefused       = "host_refused" // and one that it was not
 	TypeSummary           = "summary"
 )
 
@@ -48,6 +50,12 @@ type SessionStart struct {
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reached: host, model or none.
 	Network string `json:"network,omitempty"`
+}
+
+// HostEvent says that an agent asked for a host; the first time that it does counts.
+type HostEvent struct {
+	Type string `json:"type"` // TypeHostReached or TypeHostRefused
+	Host string `json:"host"` // with its port
 }
 
 // AgentStart opens the lane of one agent: who it is in the session, and what runs it.

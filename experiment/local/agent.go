@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/egress"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/sandbox"
@@ -52,7 +53,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		a.fail(ctx, ledger.ErrorSetup, err)
 		return false
 	}
-	writer, err := a.openTrace(agentTrace)
+	writer, err := a.openAgentTrace()
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false
@@ -299,6 +300,9 @@ func cheaper(usd float64, t *task.Task) float64 {
 func (a *attempt) noteNetwork(cfg agent.Config) {
 	a.record.Network = cfg.NetworkKind()
 	a.record.AgentNetwork = a.record.Network == sandbox.NetworkHost
+	if len(a.registries()) > 0 {
+		a.record.Network = sandbox.NetworkRegistries
+	}
 }
 
 // placeConfig puts an agent into a place.
@@ -322,6 +326,9 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Limits:    place.Limits,
 		Gateway:   a.throughGateway(),
 		Account:   a.account,
+	}
+	if len(a.registries()) > 0 {
+		cfg.ExtraEnv = append(cfg.ExtraEnv, egress.Variables()...)
 	}
 	if known {
 		cfg.Installation = &installation
@@ -352,6 +359,15 @@ func extraEnv(place sandbox.Environment) []string {
 		}
 	}
 	return extra
+}
+
+// openAgentTrace opens the trace of the attempt's agents.
+func (a *attempt) openAgentTrace() (*trace.Writer, error) {
+	writer, err := a.openTrace(agentTrace)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.agentLines = writer
+	return writer, err
 }
 
 func (a *attempt) openTrace(name string) (*trace.Writer, error) {

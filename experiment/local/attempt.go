@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/trace"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -55,12 +56,13 @@ type attempt struct {
 	used    session.TokenUsage // by all sessions of the agent
 	steps   []grade.StepResult // of a task that has steps
 	// verifying is the time that the agent phase spent on the verifiers of steps.
-	verifying time.Duration
-	watched   *watchedSpawner  // that its agent starts processes with; nil before it starts
-	calls     *gateway.Record  // of the agent; nil before it starts
-	account   *gateway.Account // that its agents pay their calls from
-	mu        sync.Mutex
-	seats     []*gateway.Seat // of its agents
+	verifying  time.Duration
+	watched    *watchedSpawner  // that its agent starts processes with; nil before it starts
+	calls      *gateway.Record  // of the agent; nil before it starts
+	account    *gateway.Account // that its agents pay their calls from
+	mu         sync.Mutex
+	seats      []*gateway.Seat // of its agents
+	agentLines *trace.Writer   // of its agents; nil before there is one
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }

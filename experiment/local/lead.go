@@ -23,7 +23,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
 	a.learn(keys.Secrets())
-	writer, err := a.openTrace(agentTrace)
+	writer, err := a.openAgentTrace()
 	if err != nil {
 		a.fail(ctx, ledger.ErrorInternal, err)
 		return false

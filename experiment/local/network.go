@@ -7,8 +7,10 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/egress"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/trace"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -137,9 +139,35 @@ func (a *attempt) judgeNetwork() string {
 
 // doors are what answers the agent in a network of its own, beside its model.
 func (a *attempt) doors() []agent.Door {
-	port, serve := a.space.ServiceDoor()
-	if port == 0 {
+	var doors []agent.Door
+	if port, serve := a.space.ServiceDoor(); port != 0 {
+		doors = append(doors, agent.Door{Port: port, Serve: serve})
+	}
+	if hosts := a.registries(); len(hosts) > 0 {
+		proxy := &egress.Proxy{Hosts: hosts, Asked: a.askedFor}
+		doors = append(doors, agent.Door{Port: egress.Port, Serve: proxy.Serve})
+	}
+	return doors
+}
+
+// registries are the hosts that the agent reaches beside its model. A command that says what agents
+// reach goes before the task.
+func (a *attempt) registries() []string {
+	if a.prepared.Network != "" || a.networkOf(a.arm, a.task) != sandbox.NetworkModel {
 		return nil
 	}
-	return []agent.Door{{Port: port, Serve: serve}}
+	return a.task.Settings.Registries
+}
+
+// askedFor records in the trace that the agent asked for a host.
+func (a *attempt) askedFor(host string, allowed bool) {
+	event := trace.HostEvent{Type: trace.TypeHostRefused, Host: host}
+	if allowed {
+		event.Type = trace.TypeHostReached
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.agentLines != nil {
+		_, _ = a.agentLines.EmitValue(trace.Orchestrator, event) // the trace keeps its error
+	}
 }

@@ -74,6 +74,7 @@ var rooms = map[string][]string{
 	"internal/glob":          {},
 	"internal/document":      {"internal/jsonenc"},
 	"internal/display":       {},
+	"internal/egress":        {},
 	"internal/github":        {"internal/retry"},
 	"internal/retry":         {},
 	"internal/scratch":       {},

@@ -1,0 +1,205 @@
+// Package egress lets programs in a network of their own reach a list of hosts, over TLS, and
+// nobody else.
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Port is where programs find the proxy on their loopback. It is below the ports that systems give
+// away, so nothing else that answers there has it.
+const Port = 3128
+
+// Variables are what tells programs about the proxy, as NAME=value. What answers on the loopback
+// itself is reached without it.
+func Variables() []string {
+	proxy, direct := fmt.Sprintf("http://127.0.0.1:%d", Port), "localhost,127.0.0.1,::1"
+	return []string{"HTTPS_PROXY=" + proxy, "https_proxy=" + proxy, "NO_PROXY=" + direct, "no_proxy=" + direct}
+}
+
+const (
+	greetingDelay = 30 * time.Second // for the request and the first message of TLS
+	dialDelay     = 30 * time.Second
+	requestLimit  = 64 << 10
+	maxNoted      = 200 // different hosts: a program may ask for as many as it likes
+	tlsPort       = "443"
+)
+
+// Proxy is an HTTP proxy that knows CONNECT only.
+type Proxy struct {
+	// Hosts may be reached: a name, with :port where that is not 443.
+	Hosts []string
+	// Asked is called when a host is asked for and for the first time allowed or refused.
+	Asked func(host string, allowed bool)
+
+	mu    sync.Mutex
+	noted map[string]bool
+}
+
+// Serve answers the connections on a listener until that is closed. When it returns, every
+// connection has ended.
+func (p *Proxy) Serve(listener net.Listener) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer cancel()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		serving.Go(func() { p.serve(ctx, conn) })
+	}
+}
+
+// serve handles one connection, which carries one request.
+func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if conn.SetReadDeadline(time.Now().Add(greetingDelay)) != nil {
+		return
+	}
+	limited := &io.LimitedReader{R: conn, N: requestLimit}
+	reader := bufio.NewReader(limited)
+	request, err := http.ReadRequest(reader)
+	if err != nil {
+		return
+	}
+	limited.N = math.MaxInt64
+	host := canonical(request.Host)
+	switch {
+	case request.Method != http.MethodConnect:
+		answer(conn, http.StatusMethodNotAllowed, "only https reaches package registries from here")
+		return
+	case !p.admits(host):
+		answer(conn, http.StatusForbidden, host+" is not a package registry of this task")
+		return
+	}
+	var dialer net.Dialer
+	dialing, cancel := context.WithTimeout(ctx, dialDelay)
+	defer cancel()
+	upstream, err := dialer.DialContext(dialing, "tcp", host)
+	if err != nil {
+		answer(conn, http.StatusBadGateway, host+" cannot be reached: "+err.Error())
+		return
+	}
+	defer upstream.Close()
+	defer context.AfterFunc(ctx, func() { upstream.Close() })()
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
+		p.carry(host, conn, reader, upstream)
+	}
+}
+
+// carry passes a connection on once its first message has shown that it is TLS with that very host:
+// the machines behind a name may answer for other names too.
+func (p *Proxy) carry(host string, conn net.Conn, reader io.Reader, upstream net.Conn) {
+	name, greeting, err := serverName(reader)
+	if err != nil {
+		return
+	}
+	bare, port, err := net.SplitHostPort(host)
+	if err != nil {
+		return
+	}
+	if asked := canonical(net.JoinHostPort(name, port)); asked != canonical(net.JoinHostPort(bare, port)) {
+		p.note(asked+" by "+host, false)
+		return
+	}
+	if conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { copyTo(upstream, io.MultiReader(bytes.NewReader(greeting), reader)) })
+	both.Go(func() { copyTo(conn, upstream) })
+	both.Wait()
+}
+
+// copyTo passes on one direction and its end.
+func copyTo(to net.Conn, from io.Reader) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err != nil || !ok || half.CloseWrite() != nil {
+		_ = to.Close() // there is nothing more to say to it
+	}
+}
+
+// admits reports whether a host may be reached, and notes that it was asked for.
+func (p *Proxy) admits(host string) bool {
+	allowed := slices.ContainsFunc(p.Hosts, func(one string) bool { return canonical(one) == host })
+	p.note(host, allowed)
+	return allowed
+}
+
+func (p *Proxy) note(host string, allowed bool) {
+	p.mu.Lock()
+	key := fmt.Sprint(allowed, host)
+	seen := p.noted[key] || len(p.noted) >= maxNoted
+	if !seen {
+		if p.noted == nil {
+			p.noted = map[string]bool{}
+		}
+		p.noted[key] = true
+	}
+	p.mu.Unlock()
+	if !seen && p.Asked != nil {
+		p.Asked(host, allowed)
+	}
+}
+
+// canonical is a host and its port as they are compared.
+func canonical(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = host, tlsPort
+	}
+	return net.JoinHostPort(strings.ToLower(strings.TrimSuffix(name, ".")), port)
+}
+
+// answer refuses a request with a line that whoever reads the program's output understands.
+func answer(conn net.Conn, status int, text string) {
+	text = "fit: " + text + "\n"
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, http.StatusText(status), len(text), text) // whoever asked may be gone
+}
+
+var errSeen = errors.New("the greeting has been read")
+
+// serverName reads the first message of TLS. It returns the host that it is meant for, and the
+// bytes that were read.
+func serverName(from io.Reader) (name string, read []byte, err error) {
+	var kept bytes.Buffer
+	err = tls.Server(listened{reader: io.TeeReader(from, &kept)}, &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			name = hello.ServerName
+			return nil, errSeen
+		},
+	}).Handshake()
+	if !errors.Is(err, errSeen) {
+		return "", nil, err
+	}
+	return name, kept.Bytes(), nil
+}
+
+// listened is a connection of which only what comes in is of interest.
+type listened struct {
+	net.Conn
+	reader io.Reader
+}
+
+func (l listened) Read(b []byte) (int, error)       { return l.reader.Read(b) }
+func (l listened) Write(b []byte) (int, error)      { return len(b), nil }
+func (l listened) SetWriteDeadline(time.Time) error { return nil }
