@@ -137,8 +137,8 @@ type Settings struct {
 	Workspace    string
 	Repo, Ref    string
 	AgentNetwork AgentNetwork
-	// Registries are hosts that agents reach over TLS where they reach their model and nothing else;
-	// a name, with :port where that is not 443.
+	// Registries are hosts that agents reach over TLS beside their model where they have no other
+	// network: a name, with :port where that is not 443.
 	Registries []string `json:",omitempty"`
 	// GraderNetwork allows graders the host's network.
 	GraderNetwork bool
