@@ -284,7 +284,11 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 	w.WriteHeader(resp.StatusCode)
 	flush := http.NewResponseController(w).Flush
 	_ = flush() // the first write meets the same error
-	body = to.hiding(&heard{body, x.firstByte(alive)})
+	body = to.hiding(&heard{body, x.firstByte(func() {
+		if !x.observer.complete { // what comes after a reply keeps nobody waiting
+			alive()
+		}
+	})})
 	buffer := pieces.Get().(*[]byte)
 	defer pieces.Put(buffer)
 	var total int64
@@ -346,12 +350,12 @@ func (x *exchange) complete() {
 
 // cut ends a reply that broke off, so that the client sees that it did.
 func (x *exchange) cut(err error) {
+	if x.observer.complete {
+		x.complete()
+		return
+	}
 	cause := context.Cause(x.r.Context())
 	if cause != nil && !errors.Is(cause, errSilent) {
-		if x.observer.complete {
-			x.complete()
-			return
-		}
 		x.call.Outcome, x.abort = calls.Disconnected, true // by the client, or by us who close
 		return
 	}

@@ -35,7 +35,7 @@ func (h *hiding) Read(p []byte) (int, error) {
 		n, err := h.from.Read(p)
 		h.err = err
 		if n > 0 && len(h.read) == 0 && err == nil && h.clean(p[:n]) {
-			return n, nil // as good as always
+			return n, nil // nearly always
 		}
 		h.read = append(h.read, p[:n]...)
 		for _, secret := range h.secrets {

@@ -15,12 +15,15 @@ import (
 	"github.com/fit-eval/fit/gateway/calls"
 )
 
+// patience is how long a silent upstream is waited for.
+const patience = time.Minute
+
 // pipedGateway is a gateway without listeners whose upstream is at the other end of a pipe, so that
 // time can be fake.
 func pipedGateway(t *testing.T, upstream func(conn net.Conn)) (*Gateway, *Seat, *calls.Call) {
 	t.Helper()
 	g := &Gateway{
-		cfg:       Config{Dir: t.TempDir(), IdleTimeout: time.Minute, Now: time.Now},
+		cfg:       Config{Dir: t.TempDir(), IdleTimeout: patience, Now: time.Now},
 		transport: newTransport(),
 		seats:     map[tokenHash]*Seat{},
 	}
@@ -45,19 +48,24 @@ func pipedGateway(t *testing.T, upstream func(conn net.Conn)) (*Gateway, *Seat, 
 	return g, seat, call
 }
 
-// TestAnUpstreamThatHangsIsGivenUp: before its reply, and in the middle of it.
+// TestAnUpstreamThatHangsIsGivenUp: before its reply, in the middle of it, and after it, where it
+// says that it is alive and nothing else.
 func TestAnUpstreamThatHangsIsGivenUp(t *testing.T) {
-	const begun = "event: message_start\ndata: {}\n\n"
+	const (
+		ok    = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+		begun = "event: message_start\ndata: {}\n\n"
+		ended = begun + "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	)
 	for name, test := range map[string]struct {
 		says    string
 		aborted bool
 		status  int
 		outcome string
+		reason  string
 	}{
-		"before its reply": {"", false, http.StatusGatewayTimeout, calls.Failed},
-		"in its reply": {
-			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + begun, true, http.StatusOK, calls.Cut,
-		},
+		"before its reply": {"", false, http.StatusGatewayTimeout, calls.Failed, "was silent for too long"},
+		"in its reply":     {ok + begun, true, http.StatusOK, calls.Cut, "was silent for too long"},
+		"after its reply":  {ok + ended, false, http.StatusOK, calls.OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,7 +76,11 @@ func TestAnUpstreamThatHangsIsGivenUp(t *testing.T) {
 						return
 					}
 					_, _ = io.Copy(io.Discard, request.Body)
-					_, _ = io.WriteString(conn, test.says)
+					_, err = io.WriteString(conn, test.says)
+					for test.outcome == calls.OK && err == nil {
+						<-time.After(patience / 4)
+						_, err = io.WriteString(conn, ": alive\n\n")
+					}
 					_, _ = io.Copy(io.Discard, conn) // until it is given up
 				})
 				r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/v1/messages", strings.NewReader("{}"))
@@ -83,11 +95,11 @@ func TestAnUpstreamThatHangsIsGivenUp(t *testing.T) {
 					}()
 					(&door{gateway: g}).ServeHTTP(w, r)
 				}()
-				if took := time.Since(began); took != g.cfg.IdleTimeout {
+				if took := time.Since(began); took != patience {
 					t.Errorf("given up after %s", took)
 				}
-				if w.Code != test.status || call.Outcome != test.outcome ||
-					!strings.Contains(call.Error, "was silent for too long") {
+				if w.Code != test.status || call.Outcome != test.outcome || !strings.Contains(call.Error, test.reason) ||
+					test.reason == "" && call.Error != "" {
 					t.Errorf("status %d, recorded %s %q", w.Code, call.Outcome, call.Error)
 				}
 				if test.aborted && w.Body.String() != begun {

@@ -132,7 +132,11 @@ func (u upstream) key() string {
 	return key
 }
 
-// secrets are the key as it is sent.
+// leastKey is the length of the shortest key that is hidden. Endpoints without keys are sent a word,
+// which models say too.
+const leastKey = 8
+
+// secrets are the key as it is sent, if it is one.
 func (u upstream) secrets() []string {
 	var all []string
 	for _, name := range keyHeaders {
@@ -140,7 +144,7 @@ func (u upstream) secrets() []string {
 		if _, after, found := strings.Cut(secret, " "); found {
 			secret = after
 		}
-		if secret != "" {
+		if len(secret) >= leastKey {
 			all = append(all, secret)
 		}
 	}

@@ -15,6 +15,8 @@ type homeDirs struct {
 	dirs []string
 	// xdgConfig is the value of XDG_CONFIG_HOME, if it is set.
 	xdgConfig string
+	// files are further files of configuration.
+	files []string
 }
 
 // configEntry is one variable of git's configuration. Its section and its last part are in lower
@@ -50,6 +52,10 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 		if err := read(env); err != nil {
 			return nil, fmt.Errorf("reading the git configuration: %w", err)
 		}
+	}
+	for _, path := range home.files {
+		included[path] = false
+		all = append(all, configEntry{includedFile, path})
 	}
 	// A worktree's own file counts whether or not the extension that makes git read it is set.
 	included[filepath.Join(r.gitDir, "config.worktree")] = false

@@ -17,6 +17,8 @@ type project struct {
 	t    *testing.T
 	root string
 	home string
+	// configs are files of git's configuration that the caller names.
+	configs []string
 }
 
 const skill = ".claude/skills/review/SKILL.md"
@@ -101,7 +103,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 }
 
 func (p *project) request(rel, content string) Request {
-	return Request{Path: rel, Dir: p.root, Content: strings.NewReader(content), Home: p.home}
+	return Request{Path: rel, Dir: p.root, Content: strings.NewReader(content), Home: p.home, GitConfigs: p.configs}
 }
 
 func (p *project) edit(rel, content string) (Result, error) {

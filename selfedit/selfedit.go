@@ -12,6 +12,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -43,9 +45,10 @@ type Request struct {
 	Check bool
 	// Diff asks for the number of lines that change.
 	Diff bool
-	// Home and XDGConfigHome are where the user's git configuration is looked for, besides the home
-	// directory the system knows.
+	// Home, XDGConfigHome and GitConfigs are where git's configuration is looked for, besides the
+	// repository and the home directory the system knows: directories and files.
 	Home, XDGConfigHome string
+	GitConfigs          []string
 }
 
 // Result says what was done, or would have been.
@@ -149,11 +152,35 @@ func homesOf(request Request) homeDirs {
 	if filepath.IsAbs(request.Home) {
 		home.dirs = append(home.dirs, filepath.Clean(request.Home))
 	}
-	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) &&
-		!slices.Contains(home.dirs, account.HomeDir) {
-		home.dirs = append(home.dirs, account.HomeDir)
+	if account := accountHome(); filepath.IsAbs(account) && !slices.Contains(home.dirs, account) {
+		home.dirs = append(home.dirs, account)
+	}
+	for _, file := range request.GitConfigs {
+		if filepath.IsAbs(file) {
+			home.files = append(home.files, filepath.Clean(file))
+		}
 	}
 	return home
+}
+
+// accountHome is the home directory of the account that this process runs under; empty if it is not
+// known. Package os/user takes it from the environment in programs without C, and the environment
+// is the caller's to choose: the list of accounts is asked first.
+func accountHome() string {
+	uid := strconv.Itoa(os.Getuid())
+	accounts, err := os.ReadFile("/etc/passwd")
+	if err == nil {
+		for line := range strings.Lines(string(accounts)) {
+			const uidField, homeField = 2, 5
+			if fields := strings.Split(line, ":"); len(fields) > homeField && fields[uidField] == uid {
+				return fields[homeField]
+			}
+		}
+	}
+	if account, err := user.Current(); err == nil {
+		return account.HomeDir
+	}
+	return ""
 }
 
 // readContent reads the content up to the limit. A reader that blocks cannot be interrupted, so the

@@ -2,7 +2,10 @@ package selfedit
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -287,6 +290,10 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 			must(p.t, os.WriteFile(filepath.Join(p.home, ".gitconfig"), []byte("[include]\n\tpath = ~/more\n"), 0o644))
 			must(p.t, os.WriteFile(filepath.Join(p.home, "more"), []byte(hooks), 0o644))
 		},
+		"the caller's": func(p *project) {
+			p.configs = []string{filepath.Join(p.home, "elsewhere")}
+			must(p.t, os.WriteFile(p.configs[0], []byte(hooks), 0o644))
+		},
 		"a program": func(p *project) { p.git("config", "core.fsmonitor", ".githooks/pre-commit") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +304,19 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 			configure(p)
 			p.mustRefuse(".githooks/pre-commit", settingsAllow, "no rule can make")
 		})
+	}
+}
+
+// Whoever calls chooses the environment, and with it where git looks for a home.
+func TestTheHomeOfTheAccountCountsWhateverTheEnvironmentSays(t *testing.T) {
+	said, err := exec.Command("getent", "passwd", strconv.Itoa(os.Getuid())).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(said), ":")[5]
+	t.Setenv("HOME", t.TempDir())
+	if got := homesOf(Request{Home: os.Getenv("HOME")}); !slices.Contains(got.dirs, want) {
+		t.Errorf("git's configuration is looked for in %q, not in %s", got.dirs, want)
 	}
 }
 

@@ -130,6 +130,7 @@ func run(ctx context.Context, con *console.Console, options editOptions) error {
 		Diff:          options.Diff,
 		Home:          con.Getenv("HOME"),
 		XDGConfigHome: con.Getenv("XDG_CONFIG_HOME"),
+		GitConfigs:    []string{con.Getenv("GIT_CONFIG_GLOBAL"), con.Getenv("GIT_CONFIG_SYSTEM")},
 	})
 	if err != nil {
 		return withExitCode(err)
