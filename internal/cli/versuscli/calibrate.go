@@ -49,7 +49,7 @@ func (d *reader) judged(ctx context.Context, dir string) (*versus.Judgement, err
 	}
 	judgement, err := source.Judgement()
 	if err != nil {
-		return nil, console.Exit(console.ExitUsage, err)
+		return nil, unusable(err)
 	}
 	if judgement == nil {
 		return nil, console.Usagef("nobody has judged %s yet: fit versus judge %s --panel panel.yaml", dir, dir)

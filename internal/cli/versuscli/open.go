@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/versus"
 )
@@ -48,10 +49,20 @@ func (d *reader) report(ctx context.Context, dir string, options versus.Options)
 		return nil, err
 	}
 	built, err := source.Report()
-	if err != nil {
-		return nil, console.Exit(console.ExitIncomplete, err)
+	return built, unusable(err)
+}
+
+// unusable is what a command ends with whose run directory cannot be used. A mistake in a file that
+// people write is one of the call.
+func unusable(err error) error {
+	var mistake *document.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mistake):
+		return console.Exit(console.ExitUsage, err)
 	}
-	return built, nil
+	return console.Exit(console.ExitIncomplete, err)
 }
 
 // options of reports, as flags.
