@@ -86,7 +86,7 @@ func TestOnlyListedHostsAreReached(t *testing.T) {
 		{"another name by way of the registry", "https://" + s.host + "/p", "example.com", "EOF"},
 		{"plain text", "http://" + s.host + "/p", "", "fit: only https reaches package registries from here\n"},
 	} {
-		got := ""
+		var got string
 		response, err := s.client(test.serverName).Get(test.url)
 		if err != nil {
 			got = err.Error()
