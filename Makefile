@@ -40,7 +40,7 @@ lint: $(GOLANGCI)
 
 # Packages whose goroutines share something are tested with the race detector. Whole commands, readers of files and streams, and arithmetic
 # are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it.
-RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment/... gateway/... harness/... internal/github \
+RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment/... gateway/... harness/... internal/egress internal/github \
 	internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... sandbox trace view workspace
 unit: build
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
