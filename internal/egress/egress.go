@@ -171,7 +171,8 @@ func canonical(host string) string {
 // answer refuses a request with a line that whoever reads the program's output understands.
 func answer(conn net.Conn, status int, text string) {
 	text = "fit: " + text + "\n"
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\n"+
+		"Content-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(text), text) // whoever asked may be gone
 }
 

@@ -33,7 +33,10 @@ func (r *Renderer) footer() string {
 		} else {
 			duration += l.lastTs - l.firstTs
 		}
-		used = used.Plus(l.fold.TotalUsage())
+		usage := l.fold.TotalUsage()
+		if l.fold.Turns() > 0 || usage.TotalTokens > 0 || usage.CostUSD != nil { // else it ended before it used anything
+			used = used.Plus(usage)
+		}
 	}
 	if finals == 0 {
 		return ""

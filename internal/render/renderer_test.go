@@ -64,6 +64,16 @@ Ask: {"question":"why?"}
 	}
 }
 
+// Whoever is stopped before a turn of the model has used nothing; that leaves the sum known.
+func TestAParticipantThatUsedNothingLeavesTheCostKnown(t *testing.T) {
+	const idle = `{"source":"bob","seq":9,"ts":1700,"event":{"type":"system","subtype":"init","session_id":"t","model":"m"}}
+{"source":"bob","seq":10,"ts":1700,"event":{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}}
+`
+	if got := replay(t, Config{}, soloTrace+idle); !strings.Contains(got, "| Cost: $0.0123 |") {
+		t.Error(got)
+	}
+}
+
 func TestATeamIsShownWithLabelsAndItsTroubles(t *testing.T) {
 	team := strings.ReplaceAll(strings.Replace(soloTrace, `,"mode":"run"`, `,"mode":"facilitate"`, 1), `"agent"`,
 		`"bob"`)
