@@ -102,8 +102,8 @@ func TestAnUpstreamThatHangsIsGivenUp(t *testing.T) {
 				if took := time.Since(began); took != patience {
 					t.Errorf("given up after %s", took)
 				}
-				if w.Code != test.status || call.Outcome != test.outcome || !strings.Contains(call.Error, test.reason) ||
-					test.reason == "" && call.Error != "" {
+				if w.Code != test.status || call.Outcome != test.outcome ||
+					!strings.Contains(call.Error, test.reason) || test.reason == "" && call.Error != "" {
 					t.Errorf("status %d, recorded %s %q", w.Code, call.Outcome, call.Error)
 				}
 				if test.aborted && w.Body.String() != begun {

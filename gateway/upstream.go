@@ -132,8 +132,8 @@ func (u upstream) key() string {
 	return key
 }
 
-// leastKey is the length of the shortest key that is hidden. Endpoints without keys are sent a word,
-// which models say too.
+// leastKey is the length of the shortest key that is hidden. Endpoints without keys are sent a
+// word, which models say too.
 const leastKey = 8
 
 // secrets are the key as it is sent, if it is one.

@@ -34,7 +34,8 @@ func (r *Renderer) footer() string {
 			duration += l.lastTs - l.firstTs
 		}
 		usage := l.fold.TotalUsage()
-		if l.fold.Turns() > 0 || usage.TotalTokens > 0 || usage.CostUSD != nil { // else it ended before it used anything
+		// a lane without any of these ended before it used anything
+		if l.fold.Turns() > 0 || usage.TotalTokens > 0 || usage.CostUSD != nil {
 			used = used.Plus(usage)
 		}
 	}
