@@ -287,8 +287,7 @@ func (l *specLoader) agentNetwork() AgentNetwork {
 // networkRegistries is what a task file says whose agents may install packages.
 const networkRegistries = "registries"
 
-// packageRegistries are the hosts that package managers get packages from unless they are told
-// otherwise.
+// packageRegistries are the hosts from which package managers get packages by default.
 var packageRegistries = []string{
 	"registry.npmjs.org", "registry.yarnpkg.com", // npm, Yarn, pnpm
 	"pypi.org", "files.pythonhosted.org", // pip, uv, Poetry
