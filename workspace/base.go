@@ -8,15 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/internal/glob"
-	"github.com/fit-eval/fit/task"
 )
 
 // Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of
@@ -197,120 +193,6 @@ func (b *Base) checkLinks() error {
 			if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("the link %s to %s: %w", display.Name(name), display.Name(n.Target), err)
 			}
-		}
-	}
-	return nil
-}
-
-// overlays are the task's, then the skills, then node_modules.
-func (cfg Config) overlays() []task.Overlay {
-	all := slices.Clone(cfg.Task.Overlays)
-	if skills := cfg.skills(); skills != "" {
-		all = append(all, task.Overlay{From: filepath.Join(skills, ".claude"), To: ".claude"})
-	}
-	// the package manager of skills leaves the agents of a pack where it unpacked them
-	if cfg.Skills == "" && cfg.Family != nil {
-		packs, _ := filepath.Glob(filepath.Join(glob.Escape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
-		for _, agents := range packs { // sorted; a bad pattern, which this is not, would be the only error
-			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
-		}
-	}
-	if cfg.NodeModules != "" {
-		all = append(all, task.Overlay{From: cfg.NodeModules, To: "node_modules"})
-	}
-	return all
-}
-
-func (cfg Config) skills() string {
-	if cfg.Skills != "" || cfg.Family == nil {
-		return cfg.Skills
-	}
-	return cfg.Family.Skills
-}
-
-// layOver copies a source tree over what is there: files replace files and links, directories are
-// merged. Links are copied as they are.
-func layOver(ctx context.Context, overlay task.Overlay, tree string) error {
-	from, err := os.OpenRoot(overlay.From)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenRoot(tree)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	if overlay.To != "" {
-		if err := to.MkdirAll(overlay.To, 0o755); err != nil {
-			return err
-		}
-	}
-	w := walker{visit: func(dir *os.Root, base string, n node) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return layNode(dir, base, n, to, overlay.To)
-	}}
-	return w.walk(from)
-}
-
-func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error {
-	name := path.Join(below, n.Path)
-	before, err := to.Lstat(name)
-	there := err == nil
-	if replaced := there && (!before.IsDir() || !n.Mode.IsDir()); replaced {
-		if before.IsDir() {
-			return fmt.Errorf("%s is a directory in an earlier overlay", display.Name(name))
-		}
-		if err := to.Remove(name); err != nil {
-			return err
-		}
-		there = false
-	}
-	switch {
-	case n.Mode.IsDir():
-		if there {
-			return nil
-		}
-		return to.Mkdir(name, 0o755)
-	case n.isLink():
-		if leadsOut(name, n.Target) {
-			return fmt.Errorf("the link %s to %s leads out of the working directory", display.Name(name),
-				display.Name(n.Target))
-		}
-		return to.Symlink(n.Target, name)
-	case n.Mode.IsRegular():
-		_, _, err := copyFile(dir, base, to, name, n.Mode.Perm()|0o600, n.Size)
-		return err
-	default:
-		return fmt.Errorf("%s is neither a regular file, a directory nor a link", display.Name(name))
-	}
-}
-
-// leadsOut reports from the text of a link whether it leaves the tree. Links to links are each
-// checked on their own.
-func leadsOut(name, target string) bool {
-	if path.IsAbs(target) {
-		return true
-	}
-	at := path.Join(path.Dir(name), target)
-	return at == ".." || strings.HasPrefix(at, "../")
-}
-
-// renderEnv writes the environment files of a task.
-func renderEnv(variables []task.Variable, tree string) error {
-	for _, file := range []string{".env", ".env.local"} {
-		text := task.RenderEnv(variables, file)
-		if text == "" {
-			continue
-		}
-		name := filepath.Join(tree, file)
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("environment file: %w", err)
 		}
 	}
 	return nil
