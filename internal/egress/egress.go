@@ -13,9 +13,11 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -34,7 +36,9 @@ const (
 	greetingDelay = 30 * time.Second // for the request and the first message of TLS
 	dialDelay     = 30 * time.Second
 	requestLimit  = 64 << 10
-	maxNoted      = 200 // different hosts: a program may ask for as many as it likes
+	maxCarried    = 128 // connections at once: each takes two files of the process that serves everybody
+	maxRefused    = 200 // different hosts that are noted: a program may ask for as many as it likes
+	maxHost       = 300 // bytes of a noted host; the longest name and its port are shorter
 	tlsPort       = "443"
 )
 
@@ -42,11 +46,11 @@ const (
 type Proxy struct {
 	// Hosts may be reached: a name, with :port where that is not 443.
 	Hosts []string
-	// Asked is called when a host is asked for and for the first time allowed or refused.
+	// Asked is called when a host is reached or refused for the first time.
 	Asked func(host string, allowed bool)
 
-	mu    sync.Mutex
-	noted map[string]bool
+	mu               sync.Mutex
+	reached, refused map[string]bool
 }
 
 // Serve answers the connections on a listener until that is closed. When it returns, every
@@ -56,12 +60,21 @@ func (p *Proxy) Serve(listener net.Listener) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer cancel()
+	carried := make(chan struct{}, maxCarried)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return err
 		}
-		serving.Go(func() { p.serve(ctx, conn) })
+		select {
+		case carried <- struct{}{}:
+			serving.Go(func() {
+				defer func() { <-carried }()
+				p.serve(ctx, conn)
+			})
+		default:
+			_ = conn.Close() // whoever holds so many has had its share
+		}
 	}
 }
 
@@ -88,7 +101,7 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 		answer(conn, http.StatusForbidden, host+" is not a package registry of this task")
 		return
 	}
-	var dialer net.Dialer
+	dialer := net.Dialer{ControlContext: refuseInside(host)}
 	dialing, cancel := context.WithTimeout(ctx, dialDelay)
 	defer cancel()
 	upstream, err := dialer.DialContext(dialing, "tcp", host)
@@ -108,6 +121,9 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 func (p *Proxy) carry(host string, conn net.Conn, reader io.Reader, upstream net.Conn) {
 	name, greeting, err := serverName(reader)
 	if err != nil {
+		if errors.Is(err, errHidden) {
+			p.note("a hidden name by "+host, false)
+		}
 		return
 	}
 	bare, port, err := net.SplitHostPort(host)
@@ -121,6 +137,7 @@ func (p *Proxy) carry(host string, conn net.Conn, reader io.Reader, upstream net
 	if conn.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
+	p.note(host, true)
 	var both sync.WaitGroup
 	both.Go(func() { copyTo(upstream, io.MultiReader(bytes.NewReader(greeting), reader)) })
 	both.Go(func() { copyTo(conn, upstream) })
@@ -136,26 +153,57 @@ func copyTo(to net.Conn, from io.Reader) {
 	}
 }
 
-// admits reports whether a host may be reached, and notes that it was asked for.
+// admits reports whether a host may be reached, and notes it if not.
 func (p *Proxy) admits(host string) bool {
 	allowed := slices.ContainsFunc(p.Hosts, func(one string) bool { return canonical(one) == host })
-	p.note(host, allowed)
+	if !allowed {
+		p.note(host, false)
+	}
 	return allowed
 }
 
 func (p *Proxy) note(host string, allowed bool) {
-	p.mu.Lock()
-	key := fmt.Sprint(allowed, host)
-	seen := p.noted[key] || len(p.noted) >= maxNoted
-	if !seen {
-		if p.noted == nil {
-			p.noted = map[string]bool{}
-		}
-		p.noted[key] = true
+	if len(host) > maxHost {
+		host = strings.ToValidUTF8(host[:maxHost], "") + "…"
 	}
-	p.mu.Unlock()
-	if !seen && p.Asked != nil {
+	if p.first(host, allowed) && p.Asked != nil {
 		p.Asked(host, allowed)
+	}
+}
+
+// first reports whether a host is to be noted. However many are refused, one that is reached is.
+func (p *Proxy) first(host string, allowed bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reached == nil {
+		p.reached, p.refused = map[string]bool{}, map[string]bool{}
+	}
+	seen := p.refused
+	if allowed {
+		seen = p.reached
+	}
+	if seen[host] || !allowed && len(seen) >= maxRefused {
+		return false
+	}
+	seen[host] = true
+	return true
+}
+
+// refuseInside refuses the addresses of a name that are on this machine or its link, where other
+// things than registries answer: whoever runs the name's domain decides what its address is. Only
+// localhost means this machine.
+func refuseInside(host string) func(context.Context, string, string, syscall.RawConn) error {
+	name, _, _ := net.SplitHostPort(host)
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		to := at.Addr().Unmap()
+		if to.IsLoopback() && name == "localhost" || to.IsGlobalUnicast() {
+			return nil
+		}
+		return fmt.Errorf("%s is not an address of a registry", to)
 	}
 }
 
@@ -176,7 +224,14 @@ func answer(conn net.Conn, status int, text string) {
 		status, http.StatusText(status), len(text), text) // whoever asked may be gone
 }
 
-var errSeen = errors.New("the greeting has been read")
+var (
+	errSeen   = errors.New("the greeting has been read")
+	errHidden = errors.New("the greeting hides who it is meant for")
+)
+
+// encryptedHello and encryptedName are extensions of TLS (RFC 9849 and its first draft) with which
+// a greeting is for another host than the one that it names.
+const encryptedHello, encryptedName = 0xfe0d, 0xffce
 
 // serverName reads the first message of TLS. It returns the host that it is meant for, and the
 // bytes that were read.
@@ -185,6 +240,9 @@ func serverName(from io.Reader) (name string, read []byte, err error) {
 	err = tls.Server(listened{reader: io.TeeReader(from, &kept)}, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if slices.Contains(hello.Extensions, encryptedHello) || slices.Contains(hello.Extensions, encryptedName) {
+				return nil, errHidden
+			}
 			name = hello.ServerName
 			return nil, errSeen
 		},
