@@ -116,10 +116,10 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	switch {
 	case version != "": // some say it and then do not end
 	case result.TimedOut:
-		return "", fmt.Errorf("agent %s at %s does not tell its version within %v: is the installation broken? "+
+		return "", fmt.Errorf("agent %s at %s does not report its version within %v: is the installation broken? "+
 			"Get it again with: %s", p.Agent, path, versionTimeout, p.Hint)
 	default:
-		return "", fmt.Errorf("agent %s at %s does not tell its version (exit code %d): is the installation broken? "+
+		return "", fmt.Errorf("agent %s at %s does not report its version (exit code %d): is the installation broken? "+
 			"Get it again with: %s", p.Agent, path,
 			result.ExitCode, p.Hint)
 	}

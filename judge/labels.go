@@ -41,7 +41,7 @@ type labelsFile struct {
 }
 
 type labelledJudge struct {
-	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them."`
+	Digests []string `yaml:"digests" doc:"Digests of the judge as shown in records and reports."`
 }
 
 // label is one person's verdict on one dimension of one run.

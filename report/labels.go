@@ -27,7 +27,7 @@ type Labels struct {
 
 // LabelledJudge identifies the judge that a set of labels is about.
 type LabelledJudge struct {
-	Digests []string `yaml:"digests" doc:"Digests of the judge as records and reports tell them (digests.judge). Labels on another judge correct nothing."`
+	Digests []string `yaml:"digests" doc:"Digests of the judge as shown in records and reports (digests.judge). Labels on another judge correct nothing."`
 }
 
 // RunLabel is one person's verdict on one run. Without the judge's verdict the run must be in the

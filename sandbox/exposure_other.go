@@ -9,7 +9,7 @@ import (
 
 // ConnectionHolders cannot find out here.
 func ConnectionHolders(net.Conn) ([]int, error) {
-	return nil, errors.New("this system does not tell who holds a connection")
+	return nil, errors.New("this system does not show which process holds a connection")
 }
 
 // HideVariables cannot do anything here.

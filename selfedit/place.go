@@ -168,7 +168,7 @@ func (p *placement) replace(w writing, temporary string) error {
 	}
 	p.kept = kept
 	if hash, err := p.hashKept(); err != nil || hash != w.result.OldSHA256 {
-		return errors.Join(notAllowed("hash: '%s' was changed by somebody else during the write",
+		return errors.Join(notAllowed("hash: '%s' was changed by another process during the write",
 			display.Name(w.plan.rel)), p.undo())
 	}
 	return nil

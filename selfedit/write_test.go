@@ -203,7 +203,7 @@ func TestTheWriteWorksWithoutTheCallsThatOnlyLinuxHas(t *testing.T) {
 	}
 	meddling := &Editor{portable: true, beforePlacing: func() { p.put(skill, "theirs\n") }}
 	_, err := meddling.Edit(t.Context(), p.request(skill, "newer\n"))
-	wantRefusal(t, err, settingsAllow, "changed by somebody else")
+	wantRefusal(t, err, settingsAllow, "changed by another process")
 	before[skill] = "theirs\n"
 	wantSame(t, before, snapshot(t, p.root))
 }

@@ -279,7 +279,7 @@ func (b *Base) copyNode(from, to *os.Root, n node) error {
 	}
 }
 
-var errBaseChanged = errors.New("the base snapshot has been changed by somebody")
+var errBaseChanged = errors.New("the base snapshot has been changed")
 
 // removeTree deletes a directory with everything in it, also where directories are not writable.
 func removeTree(dir string) error {

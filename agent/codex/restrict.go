@@ -192,7 +192,7 @@ func modelCatalog(ctx context.Context, cfg agent.Config, installation agent.Inst
 		Models []map[string]json.RawMessage `json:"models"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &catalog); err != nil {
-		return nil, fmt.Errorf("it does not tell its models (exit code %d): %w", result.ExitCode, err)
+		return nil, fmt.Errorf("it does not list its models (exit code %d): %w", result.ExitCode, err)
 	}
 	if len(catalog.Models) == 0 {
 		return nil, errors.New("its list of models is empty")

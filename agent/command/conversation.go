@@ -124,8 +124,8 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		if line = c.entry.Resume; line == "" || c.ID() == "" {
 			return agent.Result{}, &agent.CapabilityError{
 				Agent: session.AgentID(c.entry.ID),
-				Reason: fmt.Sprintf("agent %s cannot continue a conversation: its entry has no resume, or it has "+
-					"told no session", c.entry.ID),
+				Reason: fmt.Sprintf("agent %s cannot continue a conversation: its entry has no resume, or it has not "+
+					"reported a session id", c.entry.ID),
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	defer c.prompting.Unlock()
 	if c.prompts > 0 && c.ID() == "" {
 		return agent.Result{}, agent.Refuse(session.AgentID(c.entry.ID),
-			"agent %s cannot continue a conversation: it has told no session", c.entry.ID)
+			"agent %s cannot continue a conversation: it has not reported a session id", c.entry.ID)
 	}
 	c.prompts++
 	c.announce()

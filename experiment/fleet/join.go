@@ -138,7 +138,8 @@ func connectError(hub string, err error) error {
 		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
 		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
 	case errors.Is(err, errFingerprint):
-		return fmt.Errorf("%s: %w; copy the join command again, or somebody is in between", shown, errFingerprint)
+		return fmt.Errorf("%s: %w; copy the join command again; if it persists, someone intercepts the connection",
+			shown, errFingerprint)
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.As(err, new(*tls.CertificateVerificationError)) &&
 		strings.HasPrefix(hub, "fit://"):
 		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the join command again", shown)

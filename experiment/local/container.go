@@ -206,13 +206,13 @@ func (a *attempt) askInside(ctx context.Context, program string, paths []string)
 	case err != nil:
 		return "", err
 	case result.TimedOut:
-		return "", errors.New("it does not tell its version")
+		return "", errors.New("it does not report its version")
 	case result.ExitCode != 0:
 		return "", fmt.Errorf("exit code %d: %s", result.ExitCode, display.Line(strings.TrimSpace(stderr.String())))
 	}
 	version := cmp.Or(agent.VersionIn(stdout.String()), agent.VersionIn(stderr.String()))
 	if version == "" {
-		return "", errors.New("it does not tell its version")
+		return "", errors.New("it does not report its version")
 	}
 	return version, nil
 }

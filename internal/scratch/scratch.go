@@ -39,7 +39,7 @@ func Make(parent, prefix string) (*Dir, error) {
 	}
 	lock, held := tryLock(path)
 	if !held {
-		return nil, errors.Join(fmt.Errorf("lock %s: somebody else has it open", path), os.Remove(path))
+		return nil, errors.Join(fmt.Errorf("lock %s: another process has it open", path), os.Remove(path))
 	}
 	return &Dir{Path: path, lock: lock}, nil
 }
