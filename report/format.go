@@ -105,6 +105,18 @@ func (t *Totals) spent() string {
 	return text
 }
 
+// perPass is what a solved run costs with its limits, or why there are none.
+func (t *Totals) perPass() string {
+	price := t.CostPerPass
+	switch {
+	case price == nil:
+		return dash
+	case price.Method == stats.MethodNone:
+		return fmt.Sprintf("%s (%s)", Money(&price.Est), strings.Join(price.Warnings, "; "))
+	}
+	return fmt.Sprintf("%s [%s, %s]", Money(&price.Est), Money(&price.Lo), Money(&price.Hi))
+}
+
 // duration rounds to seconds: 40s, 2m 5s, 3m, 0s.
 func duration(ms int64) string {
 	seconds := int64(math.Round(float64(ms) / 1000))

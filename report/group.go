@@ -234,35 +234,40 @@ func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) er
 	return nil
 }
 
-// costPerPass is what a solved run costs, all runs paid.
+// costPerPass is what a solved run costs, all runs paid. Its limits rest on the tasks that have a
+// verdict: the others do not say what a pass costs.
 func (g *Group) costPerPass(level float64) {
 	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
 		return
 	}
 	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
-	costs, passes := make([]float64, len(g.Tasks)), make([]float64, len(g.Tasks))
+	var costs, passes []float64
 	at := map[string]int{}
 	for i := range g.Tasks {
-		at[g.Tasks[i].TaskID] = i
+		if t := &g.Tasks[i]; t.N > 0 {
+			at[t.TaskID] = len(costs)
+			costs, passes = append(costs, 0), append(passes, float64(t.C))
+		}
 	}
 	for i := range g.records {
 		r := &g.records[i]
-		if r.CostUSD != nil {
-			costs[at[r.TaskID]] += *r.CostUSD
-		}
-		if r.Verdict == ledger.Pass {
-			passes[at[r.TaskID]]++
+		if task, known := at[r.TaskID]; known && r.CostUSD != nil {
+			costs[task] += *r.CostUSD
 		}
 	}
 	interval, err := stats.RatioOfSums(costs, passes, level)
 	if err != nil {
+		why := "one task"
+		if len(costs) > 1 {
+			why = err.Error()
+		}
 		g.Totals.CostPerPass = &stats.Interval{
 			Est:      est,
 			Lo:       est,
 			Hi:       est,
 			Level:    level,
 			Method:   stats.MethodNone,
-			Warnings: []string{"no interval: " + err.Error()},
+			Warnings: []string{"no interval: " + why},
 		}
 		return
 	}

@@ -88,14 +88,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	}
 	if full {
 		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
-		perPass := dash
-		if t.CostPerPass != nil {
-			perPass = Money(&t.CostPerPass.Est)
-			if t.CostPerPass.Hi > t.CostPerPass.Lo {
-				perPass += fmt.Sprintf(" [%s, %s]", Money(&t.CostPerPass.Lo), Money(&t.CostPerPass.Hi))
-			}
-		}
-		m.row(t.spent(), perPass, duration(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
+		m.row(t.spent(), t.perPass(), duration(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
 		m.line("")
 		m.meta(g.Provenance)
 		m.line("## Pass@k\n")

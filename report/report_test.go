@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -261,7 +262,7 @@ func TestMarkdownSections(t *testing.T) {
 	full := markdownOf(t, r, []int{1}, Full)
 	wantIn(t, full,
 		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs",
-		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 [", "] | 1m 1s | 4 |",
+		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 (no interval: one task) | 1m 1s | 4 |",
 		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details",
 		"### a", "❌ **1/2 runs passed**",
 		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |",
@@ -530,8 +531,35 @@ func TestCostPerPassHasAnInterval(t *testing.T) {
 			t.Errorf("%s: %+v", name, price)
 		}
 	}
-	if one := build(t, Input{Records: armRuns("a", "PPF"), K: []int{1}}).Totals.CostPerPass; one.Method !=
-		stats.MethodNone || len(one.Warnings) == 0 {
-		t.Errorf("one task: %+v", one)
+	for name, words := range map[string][]string{
+		"one task": {"PPF"}, "one task with a verdict": {"PPF", "EEE", "EEE", "E"},
+	} {
+		one := build(t, Input{Records: armRuns("a", words...), K: []int{1}}).Totals.CostPerPass
+		if one.Method != stats.MethodNone || !slices.Equal(one.Warnings, []string{"no interval: one task"}) {
+			t.Errorf("%s: %+v", name, one)
+		}
+	}
+}
+
+// Tasks without a verdict say nothing about the price of a pass: they do not count among the tasks
+// whose spread is known.
+func TestCoverageOfCostPerPassWhereTasksAreMissing(t *testing.T) {
+	const experiments = 300
+	truth := math.Exp(.5) // a run costs exp(½·1²) dollars on average, and all pass
+	random := rand.New(rand.NewPCG(1, 1))
+	covered := 0
+	for range experiments {
+		records := armRuns("a", slices.Concat(repeat("P", 2), repeat("E", 10))...)
+		for i := range records {
+			if *records[i].CostUSD = 0; records[i].Verdict == ledger.Pass {
+				*records[i].CostUSD = math.Exp(random.NormFloat64())
+			}
+		}
+		if build(t, Input{Records: records}).Totals.CostPerPass.Contains(truth) {
+			covered++
+		}
+	}
+	if share := float64(covered) / experiments; share < .93 {
+		t.Errorf("%.1f %% of the intervals hold the price", 100*share)
 	}
 }

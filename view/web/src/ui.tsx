@@ -117,6 +117,7 @@ export interface Range {
   est: number;
   lo: number | null;
   hi: number | null;
+  method?: string;
 }
 
 /** A dot with a whisker on a fixed scale; zero stands out where it is inside the scale. */
