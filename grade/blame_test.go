@@ -138,17 +138,17 @@ func TestASandboxThatBreaksInMidRunIsNotTheAgentsFailure(t *testing.T) {
 			return sandbox.SpawnResult{ExitCode: 1}, nil
 		},
 	}
-	for name, broken := range ways {
-		for kind, b := range map[string]*bench{
-			"hook":           hookBench(t, answerHook).agent(files{"answer": "42"}),
-			"tests":          nodeBench(t, nodeTask()).agent(files{"src/add.js": addSource}),
-			"unsolved tests": nodeBench(t, unsolved(nodeTask())).agent(files{"src/add.js": addSource}),
-		} {
+	for kind, b := range map[string]*bench{
+		"hook":           hookBench(t, answerHook).agent(files{"answer": "42"}),
+		"tests":          nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}),
+		"unsolved tests": nodeBench(t, unsolved(nodeCheck())).agent(files{"src/add.js": addSource}),
+	} {
+		spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
+		b.config.Spawner = spawner
+		b.want(grade.VerdictPass, "")
+		for name, broken := range ways {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				b.t = t
-				spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
-				b.config.Spawner = spawner
-				b.want(grade.VerdictPass, "")
 				spawner.broken = broken
 				b.want(grade.VerdictError, "")
 			})
@@ -174,14 +174,14 @@ func (e exhausted) Copy(context.Context, workspace.CopyConfig) (*workspace.Copy,
 }
 
 func TestAMachineThatHasRunOutOfSomethingGivesNoVerdict(t *testing.T) {
-	for _, err := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
-		syscall.EIO,
+	for kind, b := range map[string]*bench{
+		"hook": hookBench(t, answerHook), "tests": nodeBench(t, nodeTask()),
 	} {
-		for kind, b := range map[string]*bench{
-			"hook": hookBench(t, answerHook), "tests": nodeBench(t, nodeTask()),
+		for _, err := range []error{
+			syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+			syscall.EIO,
 		} {
-			b.config.Source = exhausted{b.config.Source, err}
+			b.config.Source = exhausted{b.ws, err}
 			if result, got := grade.Run(t.Context(), b.config); !errors.Is(got, err) {
 				t.Errorf("%s with %v: the grade is %q, the error %v", kind, err, result.Grade.Verdict, got)
 			}
@@ -207,7 +207,7 @@ func TestAFullDiskGivesNoVerdict(t *testing.T) {
 	}
 	for kind, content := range map[string]files{
 		"hook":  {"hooks/invariants.sh": answerHook, "workdir/data": strings.Repeat("x", 200<<10)},
-		"tests": nodeTask(files{"workdir/data": strings.Repeat("x", 200<<10)}),
+		"tests": nodeCheck(files{"workdir/data": strings.Repeat("x", 200<<10)}),
 	} {
 		b := newBench(t, content).agent(files{"answer": "42", "src/add.js": addSource})
 		filler := filepath.Join(os.Getenv("FIT_TEST_SMALL_DISK"), "filler")

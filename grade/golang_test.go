@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/grade"
-	"github.com/fit-eval/fit/internal/testenv"
 )
 
 const (
@@ -43,6 +42,13 @@ func TestNegative(t *testing.T) {
 	return content
 }
 
+// goCheck is the task with its scored check only, for tests of what a check does.
+func goCheck(more ...files) files {
+	content := goTask(more...)
+	delete(content, "tests/sum/alive_gate_test.go")
+	return content
+}
+
 func TestGoSuite(t *testing.T) {
 	b := goBench(t, goTask())
 	failed := b.want(grade.VerdictFail, "TestAdd")
@@ -55,7 +61,7 @@ func TestGoSuite(t *testing.T) {
 // Each of these agents tries to pass without having solved the task.
 func TestCheatingGoAgents(t *testing.T) {
 	const fakeReport = "=== RUN   TestAdd\\n--- PASS: TestAdd (0.00s)\\n=== RUN   TestNegative\\n--- PASS: TestNegative (0.00s)\\n=== RUN   TestAlive\\n--- PASS: TestAlive (0.00s)\\nPASS\\n"
-	all := goBench(t, goTask())
+	all := goBench(t, goCheck())
 	for name, test := range map[string]struct {
 		agent  files
 		reason string
@@ -124,12 +130,12 @@ func TestCheatingGoAgents(t *testing.T) {
 
 func TestGoTestsThatHangFail(t *testing.T) {
 	wantTimeout(t, "test", func(t *testing.T, yaml files) *bench {
-		return goBench(t, goTask(yaml))
+		return goBench(t, goCheck(yaml))
 	}, files{"sum/sum.go": "package sum\n\nfunc Add(a, b int) int { for {} }\n"})
 }
 
 func TestOwnTestsDoNotBreakHiddenOnes(t *testing.T) {
-	goBench(t, goTask()).agent(files{
+	goBench(t, goCheck()).agent(files{
 		"sum/sum.go":       goRight,
 		"sum/mine_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {}\n\nfunc equal(t *testing.T, a, b int) {}\n",
 	}).want(grade.VerdictPass, "")
@@ -147,13 +153,12 @@ func TestOneFileThatDoesNotCompileDoesNotTakeTheOthersWithIt(t *testing.T) {
 }
 
 func TestSkippedGoTestProvesNothing(t *testing.T) {
-	content := goTask(files{"tests/sum/add_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) { t.Skip(\"later\") }\n"})
+	content := goCheck(files{"tests/sum/add_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) { t.Skip(\"later\") }\n"})
 	goBench(t, content).agent(files{"sum/sum.go": goRight}).want(grade.VerdictFail, "did not pass")
 }
 
 func TestPoisonedBuildCacheIsNotUsed(t *testing.T) {
-	b := goBench(t, goTask())
-	testenv.NeedTool(t, "go")
+	b := goBench(t, goCheck())
 	// The agent compiles the right code into a cache at the usual places, then leaves the wrong
 	// code with the same times.
 	for _, home := range []string{b.ws.Home, b.ws.Dir} {

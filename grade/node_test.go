@@ -44,8 +44,17 @@ test('alive', (t) => { if (data.ok !== 1) throw new Error('no fixture'); require
 	return content
 }
 
+// nodeCheck is the task with its scored check only, for tests of what a check does: each check is a
+// process more, on the reference solution too.
+func nodeCheck(more ...files) files {
+	content := nodeTask(append([]files{{"tests/test/add.test.js": hiddenTest + "require('./fixture.json');\n"}}, more...)...)
+	delete(content, "tests/test/alive.gate.test.js")
+	return content
+}
+
 func TestNodeSuite(t *testing.T) {
-	solved := nodeBench(t, nodeTask()).agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
+	all := nodeBench(t, nodeTask())
+	solved := all.agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
 	var names []string
 	for _, raw := range solved.HiddenTests.Details {
 		names = append(names, string(raw))
@@ -54,7 +63,7 @@ func TestNodeSuite(t *testing.T) {
 	if got := strings.Join(names, " "); got != want || *solved.Score != 1 {
 		t.Errorf("the rows are %s, want %s", got, want)
 	}
-	failed := nodeBench(t, nodeTask()).want(grade.VerdictFail, "adds failed")
+	failed := all.another(t).want(grade.VerdictFail, "adds failed")
 	if !failed.Grade.GatesPass || *failed.Score != 0 {
 		t.Errorf("the scaffold got %s", describe(failed))
 	}
@@ -96,7 +105,7 @@ function forge(text) {
 
 // Each of these agents tries to pass without having solved the task.
 func TestCheatingNodeAgents(t *testing.T) {
-	all := nodeBench(t, nodeTask())
+	all := nodeBench(t, nodeCheck())
 	for name, test := range map[string]struct {
 		agent  files
 		reason string
@@ -220,7 +229,7 @@ list.push = function (e) { if (e && e.type === 'test:fail') { e.type = 'test:pas
 
 func TestNodeTestsThatHangFail(t *testing.T) {
 	wantTimeout(t, "test", func(t *testing.T, yaml files) *bench {
-		return nodeBench(t, nodeTask(yaml))
+		return nodeBench(t, nodeCheck(yaml))
 	}, files{"src/add.js": "for (;;) {}\n"})
 }
 
@@ -229,7 +238,7 @@ func TestHiddenTestsAreStagedWhateverIsInTheirWay(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all := nodeBench(t, nodeTask())
+	all := nodeBench(t, nodeCheck())
 	for name, agent := range map[string]files{
 		"a link in the place of the test":          {"test/add.test.js": "-> " + outside},
 		"a dangling link in the place of the test": {"test/add.test.js": "-> " + outside + ".new"},
@@ -252,7 +261,7 @@ func TestHiddenTestsAreStagedWhateverIsInTheirWay(t *testing.T) {
 }
 
 func TestCodeUnderTestMayUseThreadsAndProcesses(t *testing.T) {
-	nodeBench(t, nodeTask(files{"tests/test/add.test.js": `const test = require('node:test');
+	nodeBench(t, nodeCheck(files{"tests/test/add.test.js": `const test = require('node:test');
 const assert = require('node:assert');
 const { add, double } = require('../src/add.js');
 test('adds', async () => assert.strictEqual(await add(2, 3), 5));
@@ -286,7 +295,7 @@ func TestEmptyAndSkippedTestFilesProveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nodeBench(t, nodeTask(files{"tests/test/add.test.js": source})).agent(
+			nodeBench(t, nodeCheck(files{"tests/test/add.test.js": source})).agent(
 				files{"src/add.js": addSource}).want(grade.VerdictFail, "")
 		})
 	}
@@ -297,18 +306,18 @@ func TestAnAgentCannotSkipWhatTheReferenceRuns(t *testing.T) {
 const { add, cases } = require('../src/add.js');
 for (const c of cases ?? [[1, 1, 2], [2, 2, 4]]) test('case ' + c.join(), { skip: add.skip }, () => { if (add(c[0], c[1]) !== c[2]) throw new Error('wrong'); });
 `
-	content := nodeTask(files{"tests/test/add.test.js": source})
-	nodeBench(t, content).agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
-	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.cases = [[0, 0, 0]];\n"}).want(
+	all := nodeBench(t, nodeCheck(files{"tests/test/add.test.js": source}))
+	all.another(t).agent(files{"src/add.js": addSource}).want(grade.VerdictPass, "")
+	all.another(t).agent(files{"src/add.js": addBroken + "exports.cases = [[0, 0, 0]];\n"}).want(
 		grade.VerdictFail, "no test ran")
-	nodeBench(t, content).agent(files{"src/add.js": addSource + "exports.cases = [[1, 1, 2]];\n"}).want(
+	all.another(t).agent(files{"src/add.js": addSource + "exports.cases = [[1, 1, 2]];\n"}).want(
 		grade.VerdictFail, "was not reported")
-	nodeBench(t, content).agent(files{"src/add.js": addBroken + "exports.add.skip = true;\n"}).want(grade.VerdictFail,
+	all.another(t).agent(files{"src/add.js": addBroken + "exports.add.skip = true;\n"}).want(grade.VerdictFail,
 		"skipped")
 }
 
 func TestNamesAreReadInTheSourceWhereNothingElseTells(t *testing.T) {
-	content := nodeTask(files{"workdir/src/add.js": "", "tests/test/add.test.js": `const test = require('node:test');
+	content := nodeCheck(files{"workdir/src/add.js": "", "tests/test/add.test.js": `const test = require('node:test');
 const { add } = require('../src/add.js');
 if (add(1, 1) === 2) {
   test('one', () => {});
@@ -332,7 +341,7 @@ func TestMissingRunnerIsAnErrorAndNotAFail(t *testing.T) {
 }
 
 func TestEvidenceIsKeptForPeople(t *testing.T) {
-	b := nodeBench(t, nodeTask()).agent(files{"src/add.js": "console.log('said on the way');\n" + addBroken})
+	b := nodeBench(t, nodeCheck()).agent(files{"src/add.js": "console.log('said on the way');\n" + addBroken})
 	result := b.want(grade.VerdictFail, "")
 	all := ""
 	for _, name := range result.Artifacts {
@@ -348,7 +357,7 @@ func TestEvidenceIsKeptForPeople(t *testing.T) {
 }
 
 func TestResultReadsAsTheRecordDoes(t *testing.T) {
-	result := nodeBench(t, nodeTask()).grade()
+	result := nodeBench(t, nodeCheck()).grade()
 	text, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestATornLineDoesNotSpoilTheNext(t *testing.T) {
 func TestMain(m *testing.M) {
 	root := os.Getenv("SELFEDIT_KILLED_IN")
 	if root == "" {
-		os.Exit(m.Run())
+		os.Exit(runTests(m))
 	}
 	kill := func() { _ = unix.Kill(os.Getpid(), unix.SIGKILL) }
 	editor := &Editor{}
@@ -113,6 +113,17 @@ func TestMain(m *testing.M) {
 	})
 	fmt.Println(err)
 	os.Exit(1)
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fit-selfedit-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	firstDir = dir
+	return m.Run()
 }
 
 // TestAKilledWriteHasALine: whatever moment a writer is killed in, a file that changed is in the

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/testenv"
@@ -35,12 +36,22 @@ func newProjectIn(t *testing.T, dir string) *project {
 		t.Fatal(err)
 	}
 	p := &project{t: t, root: filepath.Join(resolved, "project"), home: t.TempDir()}
-	p.allow("Edit(.claude/skills/**)")
-	p.put(skill, "old\n")
-	p.git("init", "-q", "-b", "feature")
-	p.commit()
+	first.Do(func() {
+		made := &project{t: t, root: filepath.Join(firstDir, "project")}
+		made.allow("Edit(.claude/skills/**)")
+		made.put(skill, "old\n")
+		made.git("init", "-q", "-b", "feature")
+		made.commit()
+	})
+	must(t, os.CopyFS(p.root, os.DirFS(filepath.Join(firstDir, "project"))))
 	return p
 }
+
+// The first project is made by git, below a directory that TestMain makes; the others are copies.
+var (
+	firstDir string
+	first    sync.Once
+)
 
 func (p *project) path(rel string) string { return filepath.Join(p.root, filepath.FromSlash(rel)) }
 
