@@ -55,7 +55,8 @@ func withFourthAgent(t *testing.T) (program string) {
 	overlayFile := filepath.Join(dir, "overlay.json")
 	writeFile(t, overlayFile, string(overlay), 0o600)
 	program = filepath.Join(dir, "fit")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlayFile, "-o", program, "./cmd/fit")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlayFile, "-ldflags=-s -w", "-o", program,
+		"./cmd/fit")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
-
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/query"
