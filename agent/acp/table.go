@@ -30,6 +30,7 @@ var table = []Entry{
 			"ANTHROPIC_MODEL":    `{{if eq .Protocol "anthropic"}}{{.Model}}{{end}}`,
 			// Or the tools of servers come some time after the first prompt.
 			"QWEN_CODE_LEGACY_MCP_BLOCKING": "1",
+			"QWEN_CODE_NO_RELAUNCH":         "true", // or it starts twice, for a larger heap
 		},
 		Files: map[string]string{
 			// Its defaults call the model for a classifier before every command, and for memory and
@@ -134,6 +135,7 @@ var table = []Entry{
 			"GOOGLE_GEMINI_BASE_URL":     "{{.URL}}",
 			"GEMINI_API_KEY":             "{{.Key}}",
 			"GEMINI_CLI_TRUST_WORKSPACE": "true",
+			"GEMINI_CLI_NO_RELAUNCH":     "true", // or it starts twice, for a larger heap
 		},
 		Files: map[string]string{
 			".gemini/settings.json": `{
@@ -214,6 +216,8 @@ func openCode(id, name, prefix string, e Entry) Entry {
 		prefix + "_DISABLE_MODELS_FETCH":    "1",
 		prefix + "_DISABLE_LSP_DOWNLOAD":    "1",
 		prefix + "_DISABLE_DEFAULT_PLUGINS": "1",
+		// Or it reads a list of every vendor's models, of which it uses none.
+		prefix + "_MODELS_PATH": "{{if .URL}}{{.Home}}/models.json{{end}}",
 		prefix + "_CONFIG_CONTENT": `{
 			"autoupdate": false, "share": "disabled",
 			"permission": {{if .Restricted}}"ask"{{else}}"allow"{{end}}
@@ -230,7 +234,10 @@ func openCode(id, name, prefix string, e Entry) Entry {
 			{{else if .Model}}, "model": {{json .Model}}, "small_model": {{json .Model}}{{end}}
 		}`,
 	}
-	e.Files = map[string]string{"instructions.md": "{{.SystemPrompt}}"}
+	e.Files = map[string]string{
+		"instructions.md": "{{.SystemPrompt}}",
+		"models.json":     "{{if .URL}}{}{{end}}",
+	}
 	e.Resume, e.Usage, e.ToolName, e.AsksForAll = byLoad, usageLastCall, nameIsTitle, true
 	return e
 }

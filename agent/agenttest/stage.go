@@ -86,7 +86,7 @@ func NewStageIn(t testing.TB, dir string, a agent.Agent, model string, script Tu
 		Dir:          t.TempDir(),
 		Home:         t.TempDir(),
 		Environ:      environ,
-		ExtraEnv:     []string{sandbox.RunMarker + "=" + t.Name() + url, CompileCache(filepath.Dir(bin))},
+		ExtraEnv:     []string{sandbox.RunMarker + "=" + t.Name() + url},
 		Model:        model,
 		ModelURL:     url,
 		OneShot:      true,
@@ -108,16 +108,6 @@ func Overlap() {
 	if !given {
 		_ = flag.Set(name, many) // every test binary has it
 	}
-}
-
-// CompileCache is a variable with which programs of Node keep what they have compiled, in the
-// directory of their packages. A third of the time that they take to start is spent on it.
-func CompileCache(modules string) string {
-	dir, err := filepath.Abs(filepath.Join(modules, ".cache", "compile"))
-	if err != nil {
-		return "NODE_COMPILE_CACHE="
-	}
-	return "NODE_COMPILE_CACHE=" + dir
 }
 
 // Find looks for an agent's program, without which the test cannot be run.

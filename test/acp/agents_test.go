@@ -92,17 +92,17 @@ func TestALife(t *testing.T) {
 }
 
 // atWork is the first process. It returns the id of the conversation, and how long the agent takes
-// here and now to start and to do a task.
+// here and now to answer.
 func atWork(t *testing.T, a *acp.Agent, s *agenttest.Stage, wire *wire) (id string, pace time.Duration) {
 	t.Helper()
 	wait := begun(t, s.Config.Dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	start := time.Now()
 	talk := s.Start()
 	results := []agent.Result{s.Prompt(t.Context(), talk, "Fix Add so that the tests pass")}
-	pace = time.Since(start)
+	start := time.Now()
 	results = append(results, s.Prompt(t.Context(), talk, "Sure?"))
+	pace = time.Since(start)
 	for i, want := range []string{"Add adds now.", "Indeed."} {
 		r := results[i]
 		if !r.Success || r.Text != want || r.SessionID == "" || r.SessionID != results[0].SessionID {

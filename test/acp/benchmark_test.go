@@ -43,13 +43,13 @@ func TestTwoArmsOfABenchmark(t *testing.T) {
 	code := cli.Run(t.Context(), []string{
 		"fit-benchmark", "run", "--family", "family", "--runs", "1", "--output", "results", "--no-probe",
 		"--format", "json", "--attempts", "1", "--concurrency", "2",
-		"--arm", "good=agent:opencode,model:scripted-model,modelUrl:" + url,
+		"--arm", "good=agent:gemini,model:scripted-model,modelUrl:" + url,
 		"--arm", "idle=agent:qwen-code,model:idle-model,modelUrl:" + url,
 	}, &console.Console{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Dir: dir, Version: "test",
 		Environ: []string{
 			"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
-			"LANG=C.UTF-8", "OPENAI_API_KEY=" + realKey,
+			"LANG=C.UTF-8", "OPENAI_API_KEY=" + realKey, "GEMINI_API_KEY=" + realKey,
 		},
 	})
 	verdicts := map[string]string{}

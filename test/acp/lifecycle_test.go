@@ -83,7 +83,7 @@ var troubles = []trouble{
 }
 
 // inTrouble is the second process. It asks before it does anything, and it is given up when it says
-// nothing for as long as it has needed for a whole task.
+// nothing for several times as long as it has needed for an answer.
 func inTrouble(t *testing.T, a *acp.Agent, s *agenttest.Stage, id string, pace time.Duration) {
 	t.Helper()
 	url, asked := oracle(t, token)
@@ -95,7 +95,7 @@ func inTrouble(t *testing.T, a *acp.Agent, s *agenttest.Stage, id string, pace t
 		s.Config.Resume = id
 	}
 	entry := a.Entry()
-	entry.Silence = max(5*time.Second, pace).String()
+	entry.Silence = max(5*time.Second, 4*pace).String()
 	entry.AsksForAll = true // at least for commands
 	s.Config.DisallowedTools, s.Config.Retries = []string{"WebFetch"}, new(int)
 	talk := s.StartAs(acp.New(entry))

@@ -129,11 +129,8 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 	})
 	r.config = agent.Config{
 		Name: lane, Dir: workspace(t), Home: t.TempDir(), Environ: env,
-		ExtraEnv: []string{
-			sandbox.RunMarker + "=" + r.trace,
-			agenttest.CompileCache("node_modules"),
-		},
-		Model: modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
+		ExtraEnv: []string{sandbox.RunMarker + "=" + r.trace},
+		Model:    modelName(a), ModelURL: url, OneShot: true, Spawner: sandbox.NewSpawner(),
 		Installation: &installation,
 		Grace:        agenttest.Patience,
 		Events:       r.record,
