@@ -223,7 +223,9 @@ func TestARecordThatNobodySignedIsNotSigned(t *testing.T) {
 	whole, note := content(t, path), content(t, notePath(path))
 	restore := func(ledger, note string) {
 		t.Helper()
-		if err := errors.Join(os.WriteFile(path, []byte(ledger), 0o600), os.Remove(notePath(path))); err != nil {
+		// the key would know better what it signed, if it were not for this
+		err := errors.Join(os.WriteFile(path, []byte(ledger), 0o600), os.Remove(notePath(path)), os.RemoveAll(key.heads))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if note != "" {
@@ -263,6 +265,48 @@ func TestARecordThatNobodySignedIsNotSigned(t *testing.T) {
 	add(config, "task-4")
 	if signer() != key.ID() {
 		t.Error("a ledger that was left alone is not signed any more")
+	}
+}
+
+// What the key remembers to have signed is signed, whatever became of the note.
+func TestTheKeyKnowsWhatItSigned(t *testing.T) {
+	key := must(CreateKey(filepath.Join(t.TempDir(), "ledger.key")))(t)
+	path := filepath.Join(t.TempDir(), "results.jsonl")
+	add := func(task string) {
+		t.Helper()
+		w := must(Open(path, Config{Experiment: "e", Key: key, NoSync: true}, nil))(t)
+		r := verdict(task, 0, 1, Pass)
+		if err := errors.Join(w.Append(&r), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("task-1")
+	add("task-2")
+	if err := os.Remove(notePath(path)); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Dir(path), link); err != nil {
+		t.Fatal(err)
+	}
+	if c := read(t, path); c.SignedBy != "" || !key.Signed(c) || key.Older(c) ||
+		key.Replaced(filepath.Join(link, "results.jsonl"), c) {
+		t.Errorf("signed by %q, %v, %v", c.SignedBy, key.Signed(c), key.Older(c))
+	}
+	add("task-3")
+	if c := read(t, path); c.SignedBy != key.ID() {
+		t.Error("what the key has signed is not signed again")
+	}
+	if err := errors.Join(os.Remove(path), os.Remove(notePath(path))); err != nil {
+		t.Fatal(err)
+	}
+	appendOne(t, path, "task-4")
+	if c := read(t, path); key.Signed(c) || !key.Replaced(filepath.Join(link, "results.jsonl"), c) {
+		t.Errorf("another ledger in its place: %v, %v", key.Signed(c), key.Replaced(path, c))
+	}
+	add("task-2") // who is not the key's stays so
+	if c := read(t, path); c.SignedBy != "" {
+		t.Error("another's records were signed")
 	}
 }
 

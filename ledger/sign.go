@@ -64,25 +64,57 @@ func (k *SigningKey) ID() string {
 	return hex.EncodeToString(public)
 }
 
-// remember keeps the last head of a ledger with the key. A run directory that is put back to an
-// older state brings its older note along, with a valid signature; the key knows better. Where its
-// directory cannot be written it does not, and results are still worth keeping.
-func (k *SigningKey) remember(first, head string) {
+// remember keeps the last head of a ledger with the key, and which ledger it was that lies at a
+// path. A run directory that is put back to an older state brings its older note along, with a valid
+// signature, and one that was rewritten may bring none; the key knows better. Where its directory
+// cannot be written it does not, and results are still worth keeping.
+func (k *SigningKey) remember(path, first, head string) {
 	if os.MkdirAll(k.heads, 0o700) == nil {
 		_ = wholefile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))
+		if at := placeOf(path); k.recall(at) != first {
+			_ = wholefile.Write(filepath.Join(k.heads, at), 0o600, []byte(first+"\n"))
+		}
 	}
+}
+
+// placeOf names what is remembered about a path, whatever it is called by.
+func placeOf(path string) string {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return "at-" + digest([]byte(filepath.Join(dir, filepath.Base(path))))
+}
+
+func (k *SigningKey) recall(name string) string {
+	content, err := os.ReadFile(filepath.Join(k.heads, name))
+	if err != nil || name == "" {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
 }
 
 // Older reports whether a ledger lacks the last record that the key has signed of it: the ledger
 // was put back to an older state, or another copy of it was continued. A ledger is known by its
 // first line, so one without a line is never older.
 func (k *SigningKey) Older(c *Contents) bool {
-	content, err := os.ReadFile(filepath.Join(k.heads, c.first))
-	if err != nil || c.first == "" {
-		return false
-	}
-	head := strings.TrimSpace(string(content))
+	head := k.recall(c.first)
 	return head != "" && c.hashes[head] == 0
+}
+
+// Signed reports whether the key has signed all records of a ledger, though the signature may be
+// gone: it remembers the last of them, and the chain holds the others.
+func (k *SigningKey) Signed(c *Contents) bool {
+	return c.SignedBy == k.ID() || c.Head != "" && k.recall(c.first) == c.Head
+}
+
+// Replaced reports whether another ledger lay at the path when the key last signed one there.
+func (k *SigningKey) Replaced(path string, c *Contents) bool {
+	first := k.recall(placeOf(path))
+	return first != "" && c.first != "" && first != c.first
 }
 
 // sign adds the key and a signature to a note.

@@ -113,7 +113,7 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 	if err := contents.Damage(w.path); err != nil {
 		return err
 	}
-	if key := w.cfg.Key; key != nil && contents.records > 0 && (contents.SignedBy != key.ID() || key.Older(contents)) {
+	if key := w.cfg.Key; key != nil && contents.records > 0 && (!key.Signed(contents) || key.Older(contents)) {
 		w.cfg.Key = nil
 	}
 	w.first = contents.first
@@ -225,7 +225,7 @@ func (w *Writer) Append(r *Record) error {
 	}
 	w.first = cmp.Or(w.first, hash)
 	if w.cfg.Key != nil {
-		w.cfg.Key.remember(w.first, hash)
+		w.cfg.Key.remember(w.path, w.first, hash)
 	}
 	r.Prev, r.Hash = w.head, hash
 	w.head = hash

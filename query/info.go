@@ -79,6 +79,9 @@ type LaneInfo struct {
 type Problems struct {
 	Skipped int  `json:"skippedLines"`
 	Torn    bool `json:"torn,omitempty"`
+	// NoEnd is set where a session began and its summary is not there: it is still running, or the
+	// trace was cut off.
+	NoEnd bool `json:"noEnd,omitempty"`
 	// BrokenBlocks counts content blocks that are not objects.
 	BrokenBlocks int `json:"brokenBlocks,omitempty"`
 	// Dropped counts the deltas that the writer left out because later events repeat them.
@@ -186,7 +189,10 @@ func (in *Info) init(l *laneState, ev *scan.Event) {
 func (in *Info) lifecycle(event []byte) {
 	v, _ := in.parser.Parse(event)
 	switch v.TextOf("type") {
+	case trace.TypeSessionStart:
+		in.Problems.NoEnd = true
 	case trace.TypeSummary:
+		in.Problems.NoEnd = false
 		in.Verdict = in.redactor.String(unescape(v.Get("verdict").Inner()))
 		in.Closing = in.redactor.String(unescape(v.Get("summary").Inner()))
 	case trace.TypeMeta:

@@ -29,6 +29,9 @@ const (
 	severityWarning = "warning"
 )
 
+// CutOff says what is wrong with a trace whose session has no end.
+const CutOff = "the session has no summary: it is still running or was cut off"
+
 // Validate checks the form of every line and the order of the whole: lines are JSON objects;
 // envelopes have a source, a sequence that rises from 0 without gaps, times that do not run
 // backwards; tool results answer calls; a session ends with its summary.
@@ -175,7 +178,7 @@ func (v *validator) blocks(ev *scan.Event, line int64) {
 func (v *validator) end() {
 	switch {
 	case v.summary == 0 && v.started:
-		v.found(v.report.Lines, severityWarning, "the session has no summary: it is still running or was cut off")
+		v.found(v.report.Lines, severityWarning, CutOff)
 	case v.summary != 0 && v.summary != v.last:
 		v.found(v.last, severityWarning, "events after the summary of line %d", v.summary)
 	}

@@ -53,6 +53,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	}
 	t.problems, t.nothing = w.info.Problems, false
 	if errors.Is(err, errStop) {
+		t.problems.NoEnd = false // the end was not looked for
 		return w.info, nil
 	}
 	if err != nil {

@@ -30,9 +30,17 @@ type Results struct {
 	Plans   []*experiment.Plan
 	// Problems are those of ledgers that failed verification, for callers that take what is left.
 	Problems []Problem
-	Ledgers  int
-	Probes   report.Probes
-	Labels   *report.Labels // those of the family, if it has any
+	Ledgers  []Ledger
+	// Doubts are warnings about the ledgers as a whole, for every group of the report.
+	Doubts []string
+	Probes report.Probes
+	Labels *report.Labels // those of the family, if it has any
+}
+
+// Ledger is one that was read.
+type Ledger struct {
+	Path     string
+	Contents *ledger.Contents
 }
 
 // Problem is something that is wrong with a ledger.
@@ -67,7 +75,6 @@ func Load(dirs []string, damagedToo bool) (*Results, error) {
 				return nil, err
 			}
 			parts = append(parts, records)
-			all.Ledgers++
 		}
 	}
 	all.addPlans()
@@ -128,11 +135,13 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	doubts := all.Doubts
 	if len(all.Plans) == 0 {
-		for i := range built.Groups {
-			built.Groups[i].Warnings = append(built.Groups[i].Warnings,
-				"there is no "+experiment.PlanFile+" beside the results: whether runs are missing is not known")
-		}
+		doubts = append(slices.Clip(doubts),
+			"there is no "+experiment.PlanFile+" beside the results: whether runs are missing is not known")
+	}
+	for i := range built.Groups {
+		built.Groups[i].Warnings = append(built.Groups[i].Warnings, doubts...)
 	}
 	return built, nil
 }
@@ -167,6 +176,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	all.Ledgers = append(all.Ledgers, Ledger{path, contents})
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
 			return nil, fmt.Errorf("%w\naltered lines are ignored; --damaged reports the lines that are left", err)

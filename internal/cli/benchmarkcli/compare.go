@@ -188,24 +188,26 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 // sides reads what is compared: A and B, or all arms of a single directory.
 func sides(con *console.Console, args []string, opts *compareOptions) ([]*report.Group, error) {
 	if len(args) == 2 {
-		a, err := parseSide(con, args[0]).group(con, opts.labels, opts.damaged)
-		if err != nil {
-			return nil, err
+		built := map[string]*report.Report{}
+		var groups []*report.Group
+		for _, arg := range args {
+			s := parseSide(con, arg)
+			if built[s.dir] == nil {
+				var err error
+				if built[s.dir], err = opts.read(con, s.dir); err != nil {
+					return nil, err
+				}
+			}
+			g, err := pickArm(built[s.dir], s)
+			if err != nil {
+				return nil, err
+			}
+			own := *g // the same arm may be on both sides, under two names
+			groups = append(groups, &own)
 		}
-		b, err := parseSide(con, args[1]).group(con, opts.labels, opts.damaged)
-		return []*report.Group{a, b}, err
+		return groups, nil
 	}
-	found, err := loadResults(con, args, opts.damaged)
-	if err == nil {
-		err = found.needRecords(args...)
-	}
-	if err == nil {
-		err = found.withLabels(con, opts.labels)
-	}
-	if err != nil {
-		return nil, err
-	}
-	built, err := found.build([]int{1}, false)
+	built, err := opts.read(con, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -216,6 +218,21 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 		return nil, console.Usagef("%s has one arm; a comparison needs two", args[0])
 	}
 	return results.Groups(built), nil
+}
+
+// read builds the report of a run directory.
+func (o *compareOptions) read(con *console.Console, dir string) (*report.Report, error) {
+	found, err := loadResults(con, []string{dir}, o.damaged)
+	if err == nil {
+		err = found.needRecords(dir)
+	}
+	if err == nil {
+		err = found.withLabels(con, o.labels)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.build([]int{1}, false)
 }
 
 // answer is what compare prints.

@@ -176,6 +176,58 @@ func TestResealingIsNoticed(t *testing.T) {
 	c.want(0, "list", "out", "--verify", "--key", good.SignedBy)
 }
 
+// What the user's key has signed is known outside the run directory: whoever removes the signature
+// is noticed by every command that reads results, once.
+func TestARemovedSignatureIsNoticed(t *testing.T) {
+	c, run := tiny(t, 2)
+	c.want(0, run...)
+	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
+	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	readers := [][]string{
+		{"report", "--input", "out"}, {"compare", "out:default", "out:default"}, {"list", "out"},
+		{"grade", "--family", "family", "--input", "out"},
+	}
+	says := func(text string) {
+		t.Helper()
+		for _, args := range readers {
+			c.want(0, args...)
+			if n := strings.Count(c.stderr, text); n != 1 {
+				t.Errorf("%v says %d times that %q:\n%s", args, n, text, c.stderr)
+			}
+		}
+	}
+	for _, args := range readers {
+		c.want(0, args...)
+		if strings.Contains(c.stderr, "sign") {
+			t.Errorf("%v: %s", args, c.stderr)
+		}
+	}
+	if err := os.Remove(head); err != nil {
+		t.Fatal(err)
+	}
+	says("its signature was removed; the records are still those that your key signed")
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "its signature was removed")
+	// The key knows them, so it signs them again.
+	c.want(0, run...)
+	c.want(0, "list", "out", "--verify")
+	// A complete rewrite has another first line.
+	c.reseal(path, func(records []ledger.Record) { records[0].Turns++ })
+	if err := os.Remove(head); err != nil {
+		t.Fatal(err)
+	}
+	says("is not signed, and your key signed other results in this directory: they were replaced")
+	c.want(1, "list", "out", "--verify")
+	c.contains(c.stderr, "they were replaced")
+	c.want(0, "report", "--input", "out", "--format", "json")
+	c.contains(c.stdout, "they were replaced")
+	// Somebody else's directory is unsigned, and that is all there is to say.
+	if err := os.RemoveAll(filepath.Join(c.dir, ".config")); err != nil {
+		t.Fatal(err)
+	}
+	says("is not signed, so a complete rewrite would not be detected")
+}
+
 // An older ledger with its older head is signed as well as it ever was; the key knows a newer one.
 func TestALedgerThatWasPutBackIsNoticed(t *testing.T) {
 	c, run := tiny(t, 2)

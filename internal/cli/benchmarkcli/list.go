@@ -20,7 +20,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report/results"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
@@ -64,28 +63,19 @@ func newList(con *console.Console) *cobra.Command {
 // ledgers say about them.
 func verifyRuns(con *console.Console, dir, key string) error {
 	// a ledger that does not verify vouches for nothing
-	loaded, err := loadResults(con, []string{dir}, false)
+	found, err := readResults(con, []string{dir}, false)
 	if err == nil {
-		err = loaded.needRecords(dir)
+		err = found.needRecords(dir)
 	}
-	if err != nil {
-		return err
-	}
-	found, err := results.Find(con.Path(dir))
 	if err != nil {
 		return err
 	}
 	looked, wrong := 0, 0
-	for _, at := range found {
-		path := filepath.Join(at, experiment.LedgerFile)
-		contents, err := ledger.ReadFile(path)
-		if err == nil {
-			err = checkSigner(con, path, contents, key)
-		}
-		if err != nil {
+	for _, read := range found.Ledgers {
+		if err := checkSigner(con, read, key); err != nil {
 			return err
 		}
-		n, problems := local.CheckArtefacts(at, contents.Records)
+		n, problems := local.CheckArtefacts(filepath.Dir(read.Path), read.Contents.Records)
 		looked, wrong = looked+n, wrong+len(problems)
 		for _, problem := range problems {
 			fmt.Fprintln(con.Stdout, problem)

@@ -324,7 +324,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 }
 
 func (r *running) report(ks []int) (*report.Report, error) {
-	found, err := loadResults(r.con, []string{r.Output}, false)
+	found, err := readResults(r.con, []string{r.Output}, false) // run has said whether it signs them
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,17 @@ import (
 type loaded struct{ *results.Results }
 
 // loadResults reads run directories, or directories of shards. What is wrong with ledgers that are
-// read all the same is printed.
+// read all the same is printed, and who signed them where it was not the user.
 func loadResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
+	found, err := readResults(con, dirs, damagedToo)
+	if err == nil {
+		noteSigners(con, found.Results)
+	}
+	return found, err
+}
+
+// readResults is loadResults for callers that look at signatures themselves.
+func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
 	paths := make([]string, len(dirs))
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
@@ -48,7 +57,7 @@ func classify(err error) error {
 // one.
 func (all loaded) needRecords(dirs ...string) error {
 	switch {
-	case all.Ledgers == 0:
+	case len(all.Ledgers) == 0:
 		return console.Usagef("%s: no results: there is no %s", strings.Join(dirs, ", "), experiment.LedgerFile)
 	case len(all.Records) == 0 && !all.NothingPlanned():
 		return console.Exitf(console.ExitIncomplete, "%s: no results yet", strings.Join(dirs, ", "))
@@ -95,25 +104,6 @@ func parseSide(con *console.Console, text string) side {
 		return side{dir: text[:at], arm: text[at+1:]}
 	}
 	return side{dir: text}
-}
-
-// group reads the side's results and picks its arm.
-func (s side) group(con *console.Console, labels string, damagedToo bool) (*report.Group, error) {
-	found, err := loadResults(con, []string{s.dir}, damagedToo)
-	if err == nil {
-		err = found.needRecords(s.dir)
-	}
-	if err == nil {
-		err = found.withLabels(con, labels)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := found.build([]int{1}, false)
-	if err != nil {
-		return nil, err
-	}
-	return pickArm(r, s)
 }
 
 func pickArm(r *report.Report, s side) (*report.Group, error) {

@@ -3,6 +3,7 @@ package harnesscli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,9 @@ func writeDocument(ctx context.Context, con *console.Console, registry *agent.Re
 	err = export.Document(ctx, source, con.Stdout)
 	if errors.Is(err, query.ErrNothing) {
 		return console.Exit(console.ExitUsage, err)
+	}
+	if err == nil && source.Problems().NoEnd {
+		fmt.Fprintln(con.Stderr, query.CutOff)
 	}
 	return err
 }

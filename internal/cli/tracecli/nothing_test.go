@@ -116,3 +116,29 @@ func TestOneSideOfAComparisonMayBeEmpty(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// A trace that was cut off after a whole line answers as far as it goes, and says that it has no
+// end. Questions that stop early do not look for one.
+func TestATraceWithoutAnEndSaysSo(t *testing.T) {
+	whole, err := os.ReadFile("../../../examples/traces/team.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(bytes.TrimSuffix(whole, []byte("\n")), []byte("\n"))
+	const complaint = "the session has no summary: it is still running or was cut off\n"
+	for name, content := range map[string][]byte{
+		"whole": whole, "no end": bytes.Join(lines[:len(lines)-1], nil), "half": bytes.Join(lines[:len(lines)/2], nil),
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"overview", "stats", "cost", "timeline", "count", "tools"} {
+			var out, errs bytes.Buffer
+			code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{verb, path})
+			if want := name != "whole"; code != 0 || out.Len() == 0 || strings.HasSuffix(errs.String(), complaint) != want {
+				t.Errorf("%s of %s: %d, %q", verb, name, code, errs.String())
+			}
+		}
+	}
+}

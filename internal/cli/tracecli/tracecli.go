@@ -227,6 +227,9 @@ func (a *app) note(t *query.Trace) {
 		fmt.Fprintf(a.con.Stderr, "%s has no lane %q; fit trace overview lists its lanes\n", t.Name(), lane)
 	}
 	p := t.Problems()
+	if p.NoEnd {
+		fmt.Fprintf(a.con.Stderr, "%s: %s\n", t.Name(), query.CutOff)
+	}
 	if p.Skipped == 0 {
 		return
 	}
