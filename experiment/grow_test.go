@@ -60,6 +60,27 @@ func TestAnExperimentCanGrow(t *testing.T) {
 	}
 }
 
+// An arm that is added changes no size that a report would speak of.
+func TestANoteAboutGrowthSaysWhatTheReportSays(t *testing.T) {
+	for what, larger := range map[string]*Plan{
+		"runs": planOf(t, 2, 2, "a"), "tasks": planOf(t, 3, 1, "a"), "arms": planOf(t, 2, 1, "a", "b"),
+	} {
+		path := t.TempDir()
+		runPlan(t, t.Context(), path, planOf(t, 2, 1, "a"), Config{Executor: always(graded(ledger.Pass))})
+		dir, err := OpenDirectory(path, larger, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(dir.Notes, "\n")
+		if !strings.Contains(notes, "verdicts stay") || strings.Contains(notes, "after looking") != (what != "arms") {
+			t.Errorf("%s: %s", what, notes)
+		}
+		if err := dir.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What stops early, or is split, has an order that growing would change.
 func TestSomeExperimentsCannotGrow(t *testing.T) {
 	for name, change := range map[string]func(*Plan){

@@ -224,8 +224,8 @@ func TestARecordThatNobodySignedIsNotSigned(t *testing.T) {
 	restore := func(ledger, note string) {
 		t.Helper()
 		// the key would know better what it signed, if it were not for this
-		err := errors.Join(os.WriteFile(path, []byte(ledger), 0o600), os.Remove(notePath(path)), os.RemoveAll(key.heads))
-		if err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte(ledger), 0o600), os.Remove(notePath(path)),
+			os.RemoveAll(key.heads)); err != nil {
 			t.Fatal(err)
 		}
 		if note != "" {

@@ -64,10 +64,10 @@ func (k *SigningKey) ID() string {
 	return hex.EncodeToString(public)
 }
 
-// remember keeps the last head of a ledger with the key, and which ledger it was that lies at a
-// path. A run directory that is put back to an older state brings its older note along, with a valid
-// signature, and one that was rewritten may bring none; the key knows better. Where its directory
-// cannot be written it does not, and results are still worth keeping.
+// remember keeps the last head of a ledger with the key, and which ledger lies at the path. A run
+// directory that is put back to an older state brings its older note along, with a valid signature,
+// and one that was rewritten may bring none; the key knows better. Where its directory cannot be
+// written it does not, and results are still worth keeping.
 func (k *SigningKey) remember(path, first, head string) {
 	if os.MkdirAll(k.heads, 0o700) == nil {
 		_ = wholefile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))

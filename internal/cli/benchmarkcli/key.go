@@ -63,8 +63,8 @@ func checkSigner(con *console.Console, read results.Ledger, trusted string) erro
 	return nil
 }
 
-// noteSigners says which ledgers are not signed by the user. What the user's key knows to be wrong is
-// a warning of the report as well.
+// noteSigners says which ledgers are not signed by the user. What the user's key knows to be wrong
+// is a warning of the report as well.
 func noteSigners(con *console.Console, found *results.Results) {
 	for _, read := range found.Ledgers {
 		one := signerOf(con, read)

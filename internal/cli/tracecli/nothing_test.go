@@ -136,7 +136,8 @@ func TestATraceWithoutAnEndSaysSo(t *testing.T) {
 		for _, verb := range []string{"overview", "stats", "cost", "timeline", "count", "tools"} {
 			var out, errs bytes.Buffer
 			code := run(&console.Console{Stdout: &out, Stderr: &errs}, []string{verb, path})
-			if want := name != "whole"; code != 0 || out.Len() == 0 || strings.HasSuffix(errs.String(), complaint) != want {
+			said := strings.HasSuffix(errs.String(), complaint)
+			if code != 0 || out.Len() == 0 || said != (name != "whole") {
 				t.Errorf("%s of %s: %d, %q", verb, name, code, errs.String())
 			}
 		}
