@@ -73,7 +73,7 @@ func TestAProgramOutsideTheRepository(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "meeting")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}

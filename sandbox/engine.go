@@ -62,7 +62,11 @@ func FindEngine(ctx context.Context, kind string) (*Engine, error) {
 		}
 		failed = append(failed, err)
 	}
-	return nil, fmt.Errorf("%w: %w (%s)", errNoEngine, errors.Join(failed...), installCommand("podman"))
+	fix := installCommand("podman")
+	if _, err := exec.LookPath("newuidmap"); err != nil && os.Geteuid() != 0 {
+		fix += "; for users other than root it needs newuidmap, on Debian in the package uidmap"
+	}
+	return nil, fmt.Errorf("%w: %w (%s)", errNoEngine, errors.Join(failed...), fix)
 }
 
 func findEngine(ctx context.Context, kind string) (*Engine, error) {

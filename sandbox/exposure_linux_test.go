@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/testenv"
@@ -22,17 +21,17 @@ const findsKey = `found=0; for f in /proc/[0-9]*/environ; do
 func withoutNamespaces(t *testing.T, containment sandbox.Containment, before ...string) string {
 	t.Helper()
 	needBwrap(t)
-	harness := testenv.PublicBinary(t)
+	user := testenv.OrdinaryUser(t)
 	cmd := exec.Command(testenv.NeedTool(t, "bwrap"), "--dev-bind", "/", "/", "--unshare-user", "--disable-userns",
 		"--uid", fmt.Sprint(testenv.Nobody), "--gid", fmt.Sprint(testenv.Nobody), "--")
-	cmd.Args = slices.Concat(cmd.Args, before, []string{harness, string(containment), findsKey})
+	cmd.Args = slices.Concat(cmd.Args, before, []string{user.Binary, string(containment), findsKey})
 	cmd.Env = []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", keyVariable + "=a-secret", quickExit,
 	}
 	if len(before) > 0 {
 		cmd.Env = append(cmd.Env, roleVariable+"=hiding harness")
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
+	cmd.SysProcAttr = user.Attributes
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

@@ -69,8 +69,12 @@ func (p *identityPool) release(lent *identity) {
 	p.free = append(p.free, lent)
 }
 
-// assumeIdentity finds the user that an isolated program of root's is to be. Where the kernel has
-// no user namespaces, the program keeps our user, without its privileges.
+// errNoIdentity says that the kernel has no user namespaces, or none with users of ours, as for root
+// in the container of an ordinary user.
+var errNoIdentity = errors.New("no user namespace has the identity")
+
+// assumeIdentity finds the user that an isolated program of root's is to be. Where there is none,
+// the program keeps our user, without its privileges.
 func (j *launch) assumeIdentity() error {
 	if j.bwrap == nil || os.Geteuid() != 0 {
 		return nil
@@ -82,11 +86,10 @@ func (j *launch) assumeIdentity() error {
 	if j.namespaces, err = lent.mapPaths(j.bwrap); err != nil {
 		identities.release(lent)
 		j.bwrap.UID, j.bwrap.Namespaces, j.bwrap.Mapped, j.namespaces = 0, 0, nil, nil
-		var noPath *os.PathError
-		if errors.As(err, &noPath) {
-			return err
+		if errors.Is(err, errNoIdentity) {
+			return nil
 		}
-		return nil
+		return err
 	}
 	j.identity = lent
 	return nil
@@ -100,6 +103,11 @@ func (j *launch) dropIdentity() {
 
 // mapPaths finds the namespaces that make the identity the owner of the paths.
 func (i *identity) mapPaths(ord *bwrapOrder) ([]*os.File, error) {
+	if len(ord.Mapped) == 0 {
+		if _, err := i.namespace(owner{}); err != nil {
+			return nil, err
+		}
+	}
 	var used []*os.File
 	slices.SortFunc(ord.Mapped, func(a, b mappedPath) int { return strings.Compare(a.Path, b.Path) })
 	for n := range ord.Mapped {
@@ -144,7 +152,7 @@ func (i *identity) namespace(of owner) (*os.File, error) {
 		},
 	}
 	if err := holder.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a user namespace: %w", err), keep.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", errNoIdentity, err), keep.Close())
 	}
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
 	_ = keep.Close()

@@ -235,16 +235,18 @@ func inNamespace(name string) []string {
 
 func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 	needPrivateNetwork(t)
-	for name, attributes := range map[string]*syscall.SysProcAttr{
-		"root": nil, "nobody": {Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}},
-	} {
+	users := map[string]testenv.User{"an ordinary user": testenv.OrdinaryUser(t)}
+	if os.Getuid() == 0 {
+		users["root"] = testenv.ThisUser(t)
+	}
+	for name, user := range users {
 		t.Run(name, func(t *testing.T) {
 			marker := newMarker(t)
-			cmd := exec.Command(testenv.PublicBinary(t), marker)
+			cmd := exec.Command(user.Binary, marker)
 			cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", []string{
 				"PATH=/usr/local/bin:/usr/bin:/bin",
 				roleVariable + "=network", quickExit,
-			}, attributes
+			}, user.Attributes
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -264,8 +266,8 @@ func TestNothingOfAPrivateNetworkOutlivesAKilledHarness(t *testing.T) {
 					break
 				}
 			}
-			if name == "nobody" && strings.HasPrefix(said.String(), "no network") &&
-				strongestForNobody(t) != sandbox.PIDNamespace {
+			if user.ID != 0 && strings.HasPrefix(said.String(), "no network") &&
+				strongestFor(t, user) != sandbox.PIDNamespace {
 				_ = cmd.Wait()
 				testenv.Missing(t, "users may not make user namespaces here: %s", said.String())
 			}

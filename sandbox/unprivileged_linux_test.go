@@ -4,21 +4,21 @@ import (
 	"bytes"
 	"cmp"
 	"os/exec"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// harnessAsNobody runs the harness role as an unprivileged user.
-func harnessAsNobody(t *testing.T, containment sandbox.Containment, script string) string {
+// unprivilegedHarness runs the harness role as a user without privileges.
+func unprivilegedHarness(t *testing.T, user testenv.User, containment sandbox.Containment, script string) string {
 	t.Helper()
-	cmd := exec.Command(testenv.PublicBinary(t), string(containment), script)
+	cmd := exec.Command(user.Binary, string(containment), script)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=harness", quickExit}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
+	cmd.SysProcAttr = user.Attributes
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -27,12 +27,12 @@ func harnessAsNobody(t *testing.T, containment sandbox.Containment, script strin
 	return out.String()
 }
 
-// strongestForNobody is a PID namespace wherever users may make user namespaces.
-func strongestForNobody(t *testing.T) sandbox.Containment {
+// strongestFor is a PID namespace wherever users may make user namespaces.
+func strongestFor(t *testing.T, user testenv.User) sandbox.Containment {
 	t.Helper()
 	cmd := exec.Command(testenv.NeedTool(t, "unshare"), "--user", "--map-root-user", "--pid", "--fork", "--mount-proc",
 		"true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testenv.Nobody, Gid: testenv.Nobody}}
+	cmd.SysProcAttr = user.Attributes
 	if err := cmd.Run(); err != nil {
 		return sandbox.SubReaper
 	}
@@ -40,23 +40,24 @@ func strongestForNobody(t *testing.T) sandbox.Containment {
 }
 
 func TestUnprivilegedHarnessKillsTheTreeToo(t *testing.T) {
+	user := testenv.OrdinaryUser(t)
 	for _, containment := range []sandbox.Containment{"", sandbox.SubReaper} {
 		marker := newMarker(t)
 		script := strings.ReplaceAll(`id -u; env -i "$(command -v setsid)" sh -c "sleep @ & sleep @ &"; exit 4`, "@",
 			marker)
-		out := harnessAsNobody(t, containment, script)
+		out := unprivilegedHarness(t, user, containment, script)
 		mustBeGone(t, marker)
-		if !strings.Contains(out, "65534\n") || !strings.Contains(out, "exit=4 leftovers=2 error=<nil>") {
+		if !strings.Contains(out, strconv.Itoa(user.ID)+"\n") || !strings.Contains(out, "exit=4 leftovers=2 error=<nil>") {
 			t.Errorf("containment %q: %s", containment, out)
 		}
-		if !strings.Contains(out, "containment="+string(cmp.Or(containment, strongestForNobody(t)))) {
+		if !strings.Contains(out, "containment="+string(cmp.Or(containment, strongestFor(t, user)))) {
 			t.Errorf("containment %q was asked for: %s", containment, out)
 		}
 	}
 }
 
 func TestUnprivilegedProgramHasNoMorePrivilegesInItsNamespace(t *testing.T) {
-	out := harnessAsNobody(t, "", `grep -E 'CapEff|CapPrm|CapAmb' /proc/self/status | tr -d '\t'; cat /etc/shadow; kill -9 1; echo alive`)
+	out := unprivilegedHarness(t, testenv.OrdinaryUser(t), "", `grep -E 'CapEff|CapPrm|CapAmb' /proc/self/status | tr -d '\t'; cat /etc/shadow; kill -9 1; echo alive`)
 	if strings.Count(out, ":0000000000000000\n") != 3 || strings.Contains(out, "root:") ||
 		!strings.Contains(out, "alive\n") {
 		t.Errorf("got %s", out)

@@ -212,33 +212,3 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
-
-func runTool(t *testing.T, name string, args ...string) {
-	t.Helper()
-	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
-	}
-}
-
-func remountReadOnly(t *testing.T, dir string) {
-	t.Helper()
-	runTool(t, testenv.NeedTool(t, "mount"), "-o", "remount,ro", dir)
-}
-
-// fillDisk uses up the space of the disk the project is on.
-func fillDisk(t *testing.T, p *project) string {
-	t.Helper()
-	name := filepath.Join(p.root, "..", "fill")
-	if filepath.Base(p.root) != "project" {
-		name = filepath.Join(p.root, "fill")
-	}
-	file, err := os.Create(name)
-	must(t, err)
-	for chunk := 64 << 10; chunk > 0; {
-		if _, err := file.Write(make([]byte, chunk)); err != nil {
-			chunk /= 2
-		}
-	}
-	must(t, file.Close())
-	return name
-}

@@ -8,14 +8,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fit-eval/fit/internal/testenv"
 )
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o644) }
@@ -334,56 +331,6 @@ func TestEditsAtTheSameTimeAreEachWholeAndLogged(t *testing.T) {
 	}
 }
 
-func TestAFullDiskChangesNothing(t *testing.T) {
-	p := newProjectIn(t, smallDisk(t))
-	fill := fillDisk(t, p)
-	before := snapshot(t, p.root)
-	_, err := p.edit(skill, strings.Repeat("x", 1<<20))
-	if !errors.Is(err, unix.ENOSPC) || isRefusal(err) {
-		t.Errorf("got %v, want a failed write", err)
-	}
-	wantSame(t, before, snapshot(t, p.root))
-	must(t, os.Remove(fill))
-	p.mustEdit(skill, "new\n")
-}
-
-func TestAFullDiskUnderTheAuditLogRollsBack(t *testing.T) {
-	p := newProject(t)
-	disk := smallDisk(t)
-	must(t, os.CopyFS(filepath.Join(disk, "git"), os.DirFS(p.path(".git"))))
-	must(t, os.RemoveAll(p.path(".git")))
-	p.put(".git", "gitdir: "+filepath.Join(disk, "git")+"\n")
-	p.mustEdit(skill, "first\n")
-	log := filepath.Join(disk, "git", "fit", "selfedit.ndjson")
-	// The log's last page must be full too, or one more line would still fit.
-	content, err := os.ReadFile(log)
-	must(t, err)
-	padding := 4096 - len(content)%4096 - 1
-	must(t, os.WriteFile(log, append(content, strings.Repeat(" ", padding)+"\n"...), 0o644))
-	logged, err := os.ReadFile(log)
-	must(t, err)
-	fillDisk(t, &project{t: t, root: disk})
-	before := snapshot(t, p.root)
-	if _, err := p.edit(skill, "second\n"); !errors.Is(err, unix.ENOSPC) || isRefusal(err) {
-		t.Errorf("got %v, want a failed write", err)
-	}
-	wantSame(t, before, snapshot(t, p.root))
-	if now, err := os.ReadFile(log); err != nil || !bytes.Equal(now, logged) {
-		t.Errorf("the log changed by %d bytes, %v", len(now)-len(logged), err)
-	}
-}
-
-func TestAReadOnlyFileSystemChangesNothing(t *testing.T) {
-	disk := smallDisk(t)
-	p := newProjectIn(t, disk)
-	before := snapshot(t, p.root)
-	remountReadOnly(t, disk)
-	if _, err := p.edit(skill, "new\n"); !errors.Is(err, unix.EROFS) || isRefusal(err) {
-		t.Errorf("got %v, want a failed write", err)
-	}
-	wantSame(t, before, snapshot(t, p.root))
-}
-
 func TestAFileOrDirectoryWithoutPermissionIsAFailure(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")
@@ -419,19 +366,6 @@ func TestNamesThatOnlyTheFileSystemTakesForEqualAreRefused(t *testing.T) {
 			t.Errorf("spells(%q) is %v, %v", name, got, err)
 		}
 	}
-}
-
-// smallDisk mounts a small file system in memory.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("skipped, missing: the right to mount a small file system (Linux, root)")
-	}
-	dir := t.TempDir()
-	mount := testenv.NeedTool(t, "mount")
-	runTool(t, mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir)
-	t.Cleanup(func() { runTool(t, testenv.NeedTool(t, "umount"), dir) })
-	return dir
 }
 
 // actingReader does something when it is read, as a program does that feeds an edit and works on

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -34,6 +35,34 @@ func PublicBinary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// User is whom a test runs its own binary as.
+type User struct {
+	Binary     string // a path that the user can reach
+	ID         int
+	Attributes *syscall.SysProcAttr // make a process the user's
+}
+
+// OrdinaryUser returns a user without privileges: nobody where the tests run as root, else the one
+// who runs them.
+func OrdinaryUser(t testing.TB) User {
+	t.Helper()
+	if os.Getuid() == 0 {
+		credential := &syscall.Credential{Uid: Nobody, Gid: Nobody}
+		return User{PublicBinary(t), Nobody, &syscall.SysProcAttr{Credential: credential}}
+	}
+	return ThisUser(t)
+}
+
+// ThisUser returns the one who runs the tests.
+func ThisUser(t testing.TB) User {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return User{binary, os.Getuid(), nil}
 }
 
 func copyProgram(from, to string) error {
@@ -87,4 +116,25 @@ func AsOrdinaryUser(t *testing.T, pattern string, files ...string) {
 		t.Errorf("as an ordinary user: %v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+}
+
+// CanMount reports whether the test may mount file systems. Where the tests do not run as root it may
+// not: then CanMount runs it once more as root of a user namespace with mounts of its own, and the
+// test that asked has nothing left to do. Further namespaces are options of unshare.
+func CanMount(t *testing.T, namespaces ...string) bool {
+	t.Helper()
+	if os.Getuid() == 0 {
+		return true
+	}
+	unshare := append([]string{NeedTool(t, "unshare"), "--user", "--map-root-user", "--mount"}, namespaces...)
+	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
+		Missing(t, "root, or a user who may make user namespaces: %s", out)
+	}
+	unshare = append(unshare, ThisUser(t).Binary, "-test.run", "^"+t.Name()+"$", "-test.v")
+	out, err := exec.CommandContext(t.Context(), unshare[0], unshare[1:]...).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+		t.Errorf("as root of a user namespace: %v", err)
+	}
+	t.Logf("%s", out)
+	return false
 }
