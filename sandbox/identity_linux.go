@@ -69,8 +69,8 @@ func (p *identityPool) release(lent *identity) {
 	p.free = append(p.free, lent)
 }
 
-// errNoIdentity says that the kernel has no user namespaces, or none with users of ours, as for root
-// in the container of an ordinary user.
+// errNoIdentity says that the kernel has no user namespaces, or none with users of ours, as for
+// root in the container of an ordinary user.
 var errNoIdentity = errors.New("no user namespace has the identity")
 
 // assumeIdentity finds the user that an isolated program of root's is to be. Where there is none,

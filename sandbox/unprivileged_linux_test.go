@@ -47,7 +47,8 @@ func TestUnprivilegedHarnessKillsTheTreeToo(t *testing.T) {
 			marker)
 		out := unprivilegedHarness(t, user, containment, script)
 		mustBeGone(t, marker)
-		if !strings.Contains(out, strconv.Itoa(user.ID)+"\n") || !strings.Contains(out, "exit=4 leftovers=2 error=<nil>") {
+		if !strings.Contains(out, strconv.Itoa(user.ID)+"\n") ||
+			!strings.Contains(out, "exit=4 leftovers=2 error=<nil>") {
 			t.Errorf("containment %q: %s", containment, out)
 		}
 		if !strings.Contains(out, "containment="+string(cmp.Or(containment, strongestFor(t, user)))) {
