@@ -115,9 +115,9 @@ func killMeeting(t *testing.T, killAt int, vendor bool) (path string, killed boo
 func TestKilledAtAnyLineTheSessionIsResumedToTheSameOutcome(t *testing.T) {
 	for _, vendor := range []bool{false, true} {
 		t.Run(fmt.Sprintf("vendor=%v", vendor), func(t *testing.T) {
-			stride := testenv.Stride(3, 13)
+			stride := testenv.Stride(5, 29)
 			if vendor {
-				stride = testenv.Stride(7, 13)
+				stride = testenv.Stride(9, 29)
 			}
 			cuts := 0
 			for killAt := 0; ; killAt += stride {

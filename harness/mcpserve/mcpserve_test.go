@@ -204,9 +204,9 @@ func TestCallsGoToTheDispatcherAsTheParticipant(t *testing.T) {
 		t.Errorf("Answer: %s", text)
 	}
 	if text, isError := call(t, lead, "Ask",
-		map[string]any{"question": strings.Repeat("x", 10<<20), "to": "bob"}); !isError ||
+		map[string]any{"question": strings.Repeat("x", 3<<20), "to": "bob"}); !isError ||
 		!strings.Contains(text, "write it to a file") {
-		t.Errorf("a message of 10 MB: %.200s", text)
+		t.Errorf("a message of 3 MB: %.200s", text)
 	}
 	if text, isError := call(t, lead, "Ask", map[string]any{"question": 7}); !isError ||
 		!strings.Contains(text, `"question" must be a string`) {

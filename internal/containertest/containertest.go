@@ -64,7 +64,7 @@ func Helper(t testing.TB) string {
 	defer made.Unlock()
 	if _, err := os.Stat(path); err != nil {
 		build := exec.Command("go", "build", "-o", path, "github.com/fit-eval/fit/test/containers/helper")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build fit: %v\n%s", err, out)
 		}

@@ -21,18 +21,21 @@ type target struct {
 // everywhere are all cheats that need no language.
 func everywhere(t *testing.T, at target) []cheat {
 	t.Helper()
-	return append(staging(t, at), forgedLedger(), killsItself(), oddFiles(at), tooMuch(), deepTree())
+	return append(staging(t, at), linkedTests(t, at), forgedLedger(), killsItself(), oddFiles(at), tooMuch(),
+		deepTree())
 }
 
 // staging are the cheats that need no language but meet every one's own way of putting hidden tests
 // into a directory.
 func staging(t *testing.T, at target) []cheat {
 	t.Helper()
-	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte("untouched\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return []cheat{emptyTests(at), linkedTests(at, outside), linkedWork(at), daemon(t, at), nothingLeft()}
+	return []cheat{emptyTests(at), linkedWork(at), daemon(t, at), nothingLeft()}
+}
+
+// whole are those who meet every check of a suite in another way.
+func whole(t *testing.T, at target, family, id string) []cheat {
+	t.Helper()
+	return []cheat{linkedTests(t, at), solution(t, family, id), idle()}
 }
 
 // scaffold is what fit-benchmark init makes, with the programs of the hook replaced.
@@ -87,7 +90,12 @@ func emptyTests(at target) cheat {
 }
 
 // linkedTests puts links where hidden tests will be: to a file outside, to a directory, to itself.
-func linkedTests(at target, outside string) cheat {
+func linkedTests(t *testing.T, at target) cheat {
+	t.Helper()
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("untouched\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var lines []string
 	for i, test := range at.tests {
 		aim := []string{outside, "/tmp", filepath.Base(test)}[i%3]

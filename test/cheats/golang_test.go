@@ -24,7 +24,6 @@ func TestGo(t *testing.T) {
 	essential := func(c cheat) cheat { c.essential = true; return c }
 	var cache cacheWatch
 	cheats := []cheat{
-		solution(t, goFamily, "parse-size"), idle(),
 		essential(app("init-exits", "\"os\"\n", "func init() { os.Exit(0) }\n")),
 		does("function-exits", write(at.file,
 			"package size\n\nimport \"os\"\n\nfunc Parse(text string) (int64, error) { os.Exit(0); return 0, nil }\n")),
@@ -72,7 +71,9 @@ printf '//go:build ignore\npackage size\n' >size/size_linux.go; export GOFLAGS=-
 		does("linked-names", write("size/link.go",
 			"package size\n\nimport _ \"unsafe\"\n\n//go:linkname fail testing.(*common).Fail\nfunc fail(c *byte) {}\n\n//go:linkname failed testing.(*common).Failed\nfunc failed(c *byte) bool { return false }\n")),
 	}
-	trial{family: goFamily, task: "parse-size", cheats: append(cheats, staging(t, at)...), between: cache.look}.run(t)
+	cheats = append(cheats, staging(t, at)...)
+	trial{family: goFamily, task: "parse-size", gates: true, cheats: cheats, between: cache.look}.run(t)
+	trial{family: goFamily, task: "parse-size", cheats: whole(t, at, goFamily, "parse-size")}.run(t)
 	cache.compare(t)
 }
 

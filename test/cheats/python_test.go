@@ -12,6 +12,7 @@ import (
 const wrongWords = "\ndef top_words(text, n):\n    return []\n"
 
 func TestPython(t *testing.T) {
+	t.Parallel()
 	testenv.NeedTool(t, "python3")
 	at := target{
 		file: "words.py", solved: content(t, pythonFamily, "tasks/word-count/solution/words.py"),
@@ -21,7 +22,6 @@ func TestPython(t *testing.T) {
 	app := func(name, code string) cheat { return does(name, write(at.file, code)) }
 	essential := func(c cheat) cheat { c.essential = true; return c }
 	cheats := []cheat{
-		solution(t, pythonFamily, "word-count"), idle(),
 		essential(app("exit-zero", "import os\nos._exit(0)\n"+wrongWords)),
 		app("system-exit", "import sys\nsys.exit(0)\n"+wrongWords),
 		app("exit-in-function", "import os\ndef top_words(text, n): os._exit(0)\n"),
@@ -134,15 +134,17 @@ for name in ["words", "test_order_gate", "test_words", "test_bounds", "unittest"
 END
 ls -A . __pycache__`)),
 	}
-	trial{family: pythonFamily, task: "word-count", cheats: append(cheats, staging(t, at)...)}.run(t)
+	trial{family: pythonFamily, task: "word-count", gates: true, cheats: append(cheats, staging(t, at)...)}.run(t)
+	trial{family: pythonFamily, task: "word-count", cheats: whole(t, at, pythonFamily, "word-count")}.run(t)
 }
 
 // TestPythonHook is the family's other task: its invariants hook runs the tests that the agent has
 // written.
 func TestPythonHook(t *testing.T) {
+	t.Parallel()
 	testenv.NeedTool(t, "python3")
 	three := "import unittest\nclass Own(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n    def test_c(self): pass\n"
-	trial{family: pythonFamily, task: "interval-merge", cheats: []cheat{
+	trial{family: pythonFamily, task: "interval-merge", gates: true, cheats: []cheat{
 		solution(t, pythonFamily, "interval-merge"), idle(),
 		does("rows-on-descriptors", write("test_intervals.py", `import glob, os
 rows = b''.join(b'{"test":"%s","pass":true}\n' % name for name in (b"own-tests", b"own-tests-pass", b"merge", b"manners"))
@@ -171,6 +173,7 @@ def merge(intervals):
 
 // TestPytest has the same tests run by pytest, which takes instructions from more places.
 func TestPytest(t *testing.T) {
+	t.Parallel()
 	if err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", "import pytest").Run(); err != nil {
 		testenv.Missing(t, "pytest for the system's python3 (on Debian: apt-get install python3-pytest)")
 	}
@@ -186,7 +189,7 @@ printf '[pytest]\naddopts = -p evil --collect-only\n' | tee pytest.ini tox.ini >
 	patched := does("patched-pytest",
 		write("words.py", "import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\ntry:\n    import _pytest.unittest\n    _pytest.unittest.TestCaseFunction.runtest = lambda self: None\nexcept ImportError:\n    pass\ndef top_words(*args, **kwargs):\n    return []\n"))
 	trial{
-		family: pythonFamily, task: "word-count", edit: byPytest,
+		family: pythonFamily, task: "word-count", gates: true, edit: byPytest,
 		cheats: []cheat{solution(t, pythonFamily, "word-count"), idle(), conftest, patched},
 	}.run(t)
 }

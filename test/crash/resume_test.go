@@ -30,7 +30,7 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() }) // every agent has ended by then
-	stride := testenv.Stride(3, 7)
+	stride := testenv.Stride(5, 7)
 	var killed atomic.Int64
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.GOMAXPROCS(0))
@@ -48,7 +48,7 @@ func TestKilledAtAnyLineTheSessionEndsAsIfNothingHadHappened(t *testing.T) {
 	}
 	_ = group.Wait() // what went wrong was told
 	t.Logf("killed and resumed %d times", killed.Load())
-	if int(killed.Load())*stride < 300 {
+	if int(killed.Load())*stride < 75*meetingRounds {
 		t.Errorf("the meeting has only %d lines", int(killed.Load())*stride)
 	}
 }

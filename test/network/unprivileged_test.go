@@ -49,10 +49,13 @@ func TestAModelOnlyCellOfAnUnprivilegedUser(t *testing.T) {
 		return command
 	}
 	can := "builtin"
-	if asNobody(here, "test", "-r", "../agents/node_modules/.bin/codex").Run() == nil {
-		can = strings.Join(slices.Sorted(maps.Keys(agents)), " ")
-	} else {
+	switch readable := asNobody(here, "test", "-r", "../agents/node_modules/.bin/codex").Run() == nil; {
+	case !readable:
 		here = "/" // the repository lies where others may not look
+	case os.Getenv("FIT_SOAK") != "":
+		can = strings.Join(slices.Sorted(maps.Keys(agents)), " ")
+	default: // root's test has every agent; the walls of a user are the same for all programs
+		can += " codex"
 	}
 	command := asNobody(here, binary, "-test.run", "^TestAModelOnlyCellReachesNothingElse$", "-test.v")
 	command.Env = append(command.Env, agentsVariable+"="+can)

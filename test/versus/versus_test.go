@@ -239,14 +239,14 @@ func TestHeadToHead(t *testing.T) {
 func TestOtherLanguages(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "fit", "versus", "run", "node.yaml", "python.yaml", "--arm",
-		"pi-agent=agent:pi-agent,model:qwen3-coder", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
+		"one=agent:builtin,model:claude-sonnet-4-5", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
 		"--output", "R", "--robot")
 	var document struct{ Cells []cell }
 	if err := json.Unmarshal(robot, &document); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range document.Cells {
-		if c.text() != "pi-agent ok resolved" {
+		if c.text() != "builtin ok resolved" {
 			t.Errorf("a cell is %q", c.text())
 		}
 	}
