@@ -17,16 +17,21 @@ import (
 // it would have had.
 func TestAFullDiskIsNotTheFaultOfAnAgent(t *testing.T) {
 	bwrap := testenv.NeedTool(t, "bwrap")
-	for _, test := range []struct {
+	type disk struct {
 		what, agent string
 		kilobytes   int
-	}{
+	}
+	disks := []disk{
 		{"trace", "builtin", 4},
 		{"trace", "builtin", 8},
 		{"trace", "builtin", 16},
-		{"trace", "claude-code", 32},
+		{"trace", "codex", 32},
 		{"homes", "codex", 64},
-	} {
+	}
+	if soaking() { // whose lines fill a disk makes no difference to it
+		disks = append(disks, disk{"trace", "claude-code", 32})
+	}
+	for _, test := range disks {
 		t.Run(fmt.Sprintf("%s of %s, %d kB", test.what, test.agent, test.kilobytes), func(t *testing.T) {
 			t.Parallel()
 			m := gather(t, twoRounds, test.agent)

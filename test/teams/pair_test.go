@@ -32,11 +32,11 @@ const pair = `{"scenarios":[
 // TestASupervisedPairOfTwoVendors lets one vendor's agent supervise another's. The supervisor may
 // look at the work, but the work is the agent's; the verdict is the supervisor's alone.
 func TestASupervisedPairOfTwoVendors(t *testing.T) {
-	for _, vendors := range [][2]string{
-		{"claude-code", "codex"},
-		{"codex", "pi-agent"},
-		{"pi-agent", "claude-code"},
-	} {
+	pairs := [][2]string{{"claude-code", "codex"}, {"codex", "claude-code"}, {"pi-agent", "codex"}}
+	if soaking() {
+		pairs = append(pairs, [2]string{"codex", "pi-agent"}, [2]string{"pi-agent", "claude-code"})
+	}
+	for _, vendors := range pairs {
 		lead, worker := vendors[0], vendors[1]
 		t.Run(lead+" leads "+worker, func(t *testing.T) {
 			t.Parallel()
