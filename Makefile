@@ -77,13 +77,13 @@ fuzz:
 
 bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp
 
-# What takes too long for make test: every team of vendors' agents, and sessions of each that are killed forty times.
+# What takes too long for make test: everything with every agent, every team of theirs, and sessions of each that are killed forty times.
 soak:
 	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run 'Killed|WhateverHappens' -v
 	FIT_SOAK=1 $(GO) test ./gateway -count=1 -timeout 30m -run Parallel -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers ./test/network -count=1 -timeout 30m -run 'Killed|OfATeam|Unprivileged' -v
-	FIT_SOAK=1 $(GO) test ./test/agents -count=1 -timeout 60m -run 'FaultsOnPurpose|ABudget' -v
+	FIT_SOAK=1 $(GO) test ./test/agents -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/fleet -count=1 -timeout 30m -run InTrouble -v
 	FIT_SOAK=1 $(GO) test ./test/deploy -count=1 -timeout 30m -run Compose -v
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/gateway"
 	modelcalls "github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/testenv"
@@ -27,12 +28,15 @@ const realKey = "real-key-of-this-test-4711"
 
 // TestTheRealKeyStaysInTheGateway: the model accepts the real key only, and the agent works; a
 // command of the agent that looks at the environment and the arguments of every process does not
-// find it, and it is in no file that the run leaves.
+// find it, and it is in no file that the run leaves. What a program keeps in the user's home stays
+// there. The agent is then cancelled in that command, and nothing of it is alive.
 func TestTheRealKeyStaysInTheGateway(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		look := "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '[r]eal-key-of' >found.txt; " +
-			"env >env.txt; echo looked"
-		r := newRig(t, a, `{"key": "`+realKey+`", "turns": [{"calls": [{"bash": `+strconv.Quote(look)+`}]}, {"text": "Looked."}]}`)
+			"env >env.txt; [ -z \"$PI_CODING_AGENT_DIR\" ] || cat \"$PI_CODING_AGENT_DIR\"/* >>env.txt; " + slow
+		r := newRig(t, a, `{"key": "`+realKey+`", "turns": [{"calls": [{"bash": `+strconv.Quote(look)+
+			`, "timeout_ms": 300000}]}]}`)
+		storeLogin(t, r)
 		for _, name := range a.Info().Credentials {
 			if strings.HasSuffix(name, "API_KEY") {
 				r.config.Environ = append(r.config.Environ, name+"="+realKey)
@@ -44,20 +48,52 @@ func TestTheRealKeyStaysInTheGateway(t *testing.T) {
 			visible, told = s.KeyVisible, true
 			tell(s)
 		}
-		result, _ := r.run("Look around")
-		if !result.Success || result.Text != "Looked." {
-			t.Fatalf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
+		talk := r.start()
+		r.interrupt(talk) // the model accepts no other key
+		if err := talk.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if alive := r.survivors(); len(alive) > 0 {
+			t.Errorf("left behind: %q", alive)
 		}
 		if !told || visible {
 			t.Errorf("the key is said to be visible: %v, %v", told, visible)
 		}
-		if found := strings.TrimSpace(r.file("found.txt")); found != "0" {
-			t.Errorf("%s processes have the key; the agent's environment:\n%s", found, r.file("env.txt"))
+		seen := r.file("env.txt")
+		if found := strings.TrimSpace(r.file("found.txt")); found != "0" || strings.Contains(seen, storedLogin) {
+			t.Errorf("%s processes have the key; what the agent sees:\n%s", found, seen)
 		}
 		for _, dir := range []string{r.config.Dir, r.config.Home, filepath.Dir(r.trace)} {
 			noFileHolds(t, dir, realKey)
 		}
 	})
+}
+
+// storedLogin is what pi keeps in the user's home.
+const storedLogin = "stored-login-of-the-user-4712"
+
+// storeLogin writes down a login in the home of a rig's user, with which alone the agent does not
+// start.
+func storeLogin(t *testing.T, r *rig) {
+	t.Helper()
+	if r.agent.Info().ID != "pi-agent" {
+		return
+	}
+	for _, variable := range r.config.Environ {
+		if home, found := strings.CutPrefix(variable, "HOME="); found {
+			dir := filepath.Join(home, ".pi", "agent")
+			login := `{"anthropic":{"type":"api_key","key":"` + storedLogin + `"},` +
+				`"openai":{"type":"api_key","key":"` + storedLogin + `"}}`
+			if err := errors.Join(os.MkdirAll(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, "auth.json"), []byte(login), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := r.agent.(agent.Checker).Check(agent.Config{Environ: r.config.Environ, Model: "claude-sonnet-4-5"})
+	if err == nil || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
+		t.Errorf("with a stored login only: %v; want the variable that is missing", err)
+	}
 }
 
 func noFileHolds(t *testing.T, dir, secret string) {
@@ -77,9 +113,11 @@ func noFileHolds(t *testing.T, dir, secret string) {
 	}
 }
 
-// TestTheTokenOfAnotherCellIsWorthNothing: in a network of its own, a command of the agent that has
-// got hold of the token of another cell is refused with it.
-func TestTheTokenOfAnotherCellIsWorthNothing(t *testing.T) {
+// TestInASandbox: a command of the agent sees no file outside of the workspace and none of the
+// caller's secrets. In a network of its own, one that has got hold of the token of another cell is
+// refused with it. Who runs the command makes no difference to the sandbox; that every agent works
+// in one is in test/teams.
+func TestInASandbox(t *testing.T) {
 	python := testenv.NeedTool(t, "/usr/bin/python3")
 	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
 		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
@@ -88,7 +126,7 @@ func TestTheTokenOfAnotherCellIsWorthNothing(t *testing.T) {
 for token in sys.argv[2:]:
     try: print(urllib.request.urlopen(urllib.request.Request(sys.argv[1] + "/v1/models", headers={"X-Api-Key": token}), timeout=60).status)
     except urllib.error.HTTPError as e: print(e.code, e.read().decode())`
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
+	eachAgentThat(t, oneOfEach, func(t *testing.T, a agent.Agent) {
 		proxy, err := gateway.Start(gateway.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -110,8 +148,12 @@ for token in sys.argv[2:]:
 		if said, err := exec.Command(python, ask...).CombinedOutput(); err != nil || string(said) != "200\n" {
 			t.Fatalf("outside of the network, the token must be good: %v %s", err, said)
 		}
-		asking := turn{"calls": []turn{call("bash", "sh ask.sh >asked.txt")}}
-		r := newRig(t, a, scriptOf(t, asking, turn{"text": "Asked."}))
+		outside := filepath.Join(t.TempDir(), "outside")
+		if err := os.WriteFile(outside, []byte("not yours"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		look := "cat " + outside + " > seen || echo unseen > seen; env > variables; sh ask.sh >asked.txt"
+		r := newRig(t, a, scriptOf(t, agenttest.Bash(look), agenttest.Says("Asked.")))
 		command := "'" + strings.Join(append([]string{python}, ask...), "' '") + "'\n"
 		command = strings.ReplaceAll(command, "'"+program+"'", "\"$(cat ask.py)\"")
 		for name, content := range map[string]string{"ask.py": program, "ask.sh": command} {
@@ -132,40 +174,11 @@ for token in sys.argv[2:]:
 			!strings.Contains(said, "does not know this key") {
 			t.Errorf("with the token of another cell: %q", said)
 		}
-	})
-}
-
-// TestAStoredLoginOfPiIsNotUsed: what pi keeps in the user's home stays there; the model gets the
-// key of the environment, and pi a token.
-func TestAStoredLoginOfPiIsNotUsed(t *testing.T) {
-	isPi := func(info agent.Info) bool { return info.ID == "pi-agent" }
-	eachAgentThat(t, isPi, func(t *testing.T, a agent.Agent) {
-		const stored = "stored-login-of-the-user-4712"
-		r := newRig(t, a, `{"key": "`+realKey+`", "turns": [{"calls": [{"bash": "env >env.txt; cat $PI_CODING_AGENT_DIR/* >>env.txt"}]}, {"text": "Looked."}]}`)
-		for _, variable := range r.config.Environ {
-			if home, found := strings.CutPrefix(variable, "HOME="); found {
-				dir := filepath.Join(home, ".pi", "agent")
-				login := `{"anthropic":{"type":"api_key","key":"` + stored + `"},` +
-					`"openai":{"type":"api_key","key":"` + stored + `"}}`
-				if err := errors.Join(os.MkdirAll(dir, 0o700),
-					os.WriteFile(filepath.Join(dir, "auth.json"), []byte(login), 0o600)); err != nil {
-					t.Fatal(err)
-				}
-			}
+		if seen := strings.TrimSpace(r.file("seen")); seen != "unseen" {
+			t.Errorf("the agent saw a file outside of its workspace: %q", seen)
 		}
-		err := a.(agent.Checker).Check(agent.Config{Environ: r.config.Environ, Model: "claude-sonnet-4-5"})
-		if err == nil || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
-			t.Errorf("with a stored login only: %v; want the variable that is missing", err)
-		}
-		r.config.Environ = append(r.config.Environ, "ANTHROPIC_API_KEY="+realKey, "OPENAI_API_KEY="+realKey)
-		result, _ := r.run("Look around") // the model accepts no other key
-		if !result.Success || result.Text != "Looked." {
-			t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
-		}
-		for _, secret := range []string{stored, realKey} {
-			if seen := r.file("env.txt"); strings.Contains(seen, secret) || !strings.Contains(seen, "fit-") {
-				t.Errorf("the agent sees %s:\n%s", secret, seen)
-			}
+		if variables := r.file("variables"); variables == "" || strings.Contains(variables, "hunter2") {
+			t.Errorf("the agent's shell has the caller's secrets: %q", variables)
 		}
 	})
 }
@@ -198,7 +211,8 @@ func (r *rig) seatAt(url string) func() []modelcalls.Call {
 // TestAnAgentKilledInTheMiddleOfAStream: the upstream is let go, the call is recorded, and nothing
 // of the agent is alive.
 func TestAnAgentKilledInTheMiddleOfAStream(t *testing.T) {
-	eachAgentThat(t, hasProcess, func(t *testing.T, a agent.Agent) {
+	program := func(info agent.Info) bool { return hasProcess(info) && oneOfEach(info) }
+	eachAgentThat(t, program, func(t *testing.T, a agent.Agent) {
 		r := newRig(t, a, scriptOf(t, turn{"text": "Never said."}))
 		left := make(chan struct{}, 100)
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

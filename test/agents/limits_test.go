@@ -47,23 +47,53 @@ func limit(t *testing.T, r *rig) *limited {
 	return l
 }
 
-// prompt gives the agent something to do, and returns how often the model answered in full, and how
-// often a call was refused or stopped.
+// prompt gives the agent something to do in a process of its own, and returns how often the model
+// answered in full, and how often a call was refused or stopped.
 func (l *limited) prompt(t *testing.T, text string) (result agent.Result, answered, refused int) {
 	t.Helper()
 	s, err := agent.Start(t.Context(), l.agent, l.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	result, err = s.Prompt(ctx, text)
-	if err := errors.Join(err, s.Close()); err != nil {
+	result = l.ask(t, s, text)
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	answered, refused = l.count(t)
+	return result, answered, refused
+}
+
+// ask gives a prompt, which must at least be run.
+func (l *limited) ask(t *testing.T, s agent.Session, text string) agent.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	result, err := s.Prompt(ctx, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// count returns how often the model answered in full, and how often a call was refused or stopped.
+func (l *limited) count(t *testing.T) (answered, refused int) {
+	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, call := range l.calls {
+	return countCalls(t, l.calls)
+}
+
+// streamed reports whether the first answer came in a stream.
+func (l *limited) streamed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[0].Stream
+}
+
+// countCalls returns how many calls were answered in full, and how many refused or stopped.
+func countCalls(t *testing.T, ended []modelcalls.Call) (answered, refused int) {
+	t.Helper()
+	for _, call := range ended {
 		switch call.Outcome {
 		case modelcalls.OK:
 			answered++
@@ -73,7 +103,7 @@ func (l *limited) prompt(t *testing.T, text string) (result agent.Result, answer
 			t.Logf("call %d: %s %s", call.Seq, call.Outcome, call.Error)
 		}
 	}
-	return result, answered, refused
+	return answered, refused
 }
 
 // steps is a script that takes one step after the other, each of which consumes 110,000 tokens.
@@ -93,14 +123,14 @@ func perToken(_ string, u session.TokenUsage, _ int64) (float64, bool) {
 }
 
 // The money is gone after two calls. An agent that is told so ends by itself and does not try
-// again.
+// again; that every agent understands it is in TestAStreamIsStoppedWhenTheMoneyIsGone.
 func TestABudgetIsHeldByTheGateway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		bound func(*agent.Config)
 		by    func(agent.Info) bool
 	}{
-		"dollars": {func(cfg *agent.Config) { cfg.MaxCostUSD = 0.22 }, func(agent.Info) bool { return true }},
+		"dollars": {func(cfg *agent.Config) { cfg.MaxCostUSD = 0.22 }, oneOfEach},
 		"tokens":  {func(cfg *agent.Config) { cfg.MaxTokens = 220_000 }, quick},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,42 +157,37 @@ func TestABudgetIsHeldByTheGateway(t *testing.T) {
 	}
 }
 
-// A reply that would cost more than there is, is stopped in its middle.
+// A reply that would cost more than there is, is stopped in its middle. The next prompt is refused
+// before it costs anything, and the agent does not try again.
 func TestAStreamIsStoppedWhenTheMoneyIsGone(t *testing.T) {
 	eachAgent(t, func(t *testing.T, a agent.Agent) {
 		long := turn{"text": strings.Repeat("many words ", 15_000), "usage": turn{"input": 10, "output": 100000}}
-		l := limit(t, newRig(t, a, scriptOf(t, long)))
+		l := limit(t, newRig(t, a, scriptOf(t, long, long)))
 		l.config.Prices = perToken
-		l.config.MaxCostUSD = 0.002
-		result, answered, refused := l.prompt(t, "Talk")
-		if len(l.calls) == 1 && !l.calls[0].Stream {
+		l.config.MaxCostUSD, l.config.OneShot = 0.002, false
+		s, err := agent.Start(t.Context(), a, l.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		result := l.ask(t, s, "Talk")
+		answered, before := l.count(t)
+		if answered == 1 && !l.streamed() {
 			return // what does not come in a stream has no middle
 		}
 		if result.Success || result.Outcome != session.OutcomeBudget {
 			t.Errorf("success %v, outcome %q, error %v", result.Success, result.Outcome, result.Err)
 		}
-		if answered != 0 || refused == 0 || refused > 2 {
-			t.Errorf("the model answered %d times in full; %d calls were refused or stopped", answered, refused)
+		if answered != 0 || before == 0 || before > 2 {
+			t.Errorf("the model answered %d times in full; %d calls were refused or stopped", answered, before)
 		}
-	})
-}
-
-// Nothing is asked after the last turn that is allowed.
-func TestTurnsAreCountedExactly(t *testing.T) {
-	counted := func(info agent.Info) bool { return info.Capabilities.MaxTurns == agent.Enforced }
-	eachAgentThat(t, counted, func(t *testing.T, a agent.Agent) {
-		l := limit(t, newRig(t, a, steps(t)))
-		l.config.MaxTurns = 3
-		result, answered, refused := l.prompt(t, "Go on")
-		if result.Success || result.Outcome != session.OutcomeMaxTurns || result.Turns != 3 {
-			t.Errorf("success %v, outcome %q after %d turns, error %v", result.Success, result.Outcome, result.Turns,
-				result.Err)
+		again := l.ask(t, s, "Talk on")
+		var empty *gateway.BudgetError
+		if again.Success || again.Outcome != session.OutcomeBudget || !errors.As(again.Err, &empty) {
+			t.Errorf("again: success %v, outcome %q, error %v", again.Success, again.Outcome, again.Err)
 		}
-		if answered != 3 || refused != 1 {
-			t.Errorf("the model answered %d times, want 3; %d calls were refused, want 1", answered, refused)
-		}
-		if got := strings.Fields(l.file("steps")); len(got) != 3 {
-			t.Errorf("steps taken: %q", got)
+		if answered, refused := l.count(t); answered != 0 || refused != before+1 {
+			t.Errorf("again: the model answered %d times in full; %d calls were refused", answered, refused-before)
 		}
 	})
 }

@@ -10,50 +10,42 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// TestSettingsReachTheModel: first a system prompt that is appended, an endpoint with a path, and
-// what the agent calls its tool for reading. Then, where it can, the agent gets a system prompt
-// instead of its own, and that tool is taken away: it is not used any more.
-func TestSettingsReachTheModel(t *testing.T) {
-	script := `{"turns":[{"calls":[{"read":"calc.go"}]},
-		{"cases":[{"when":{"system":"the password is swordfish"},"text":"I know."}],"text":"I was told nothing."}]}`
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
-		can, want := a.Info().Capabilities, "I was told nothing."
-		first := newRig(t, a, script)
-		first.config.ModelURL += "/s/" + scriptName
-		if can.SystemPromptAppend != agent.Unsupported {
-			first.config.SystemPrompt, want = "Remember: the password is swordfish.", "I know."
-		}
-		result, before := first.run("What do you know?")
-		used := calls(before, session.ToolRead)
-		if result.Text != want || len(used) != 1 {
-			t.Fatalf("answer %q after %d reads, error %v", result.Text, len(used), result.Err)
-		}
-		if can.SystemPromptReplace == agent.Unsupported && can.DisallowedTools == agent.Unsupported {
-			return // the agent says that it cannot
-		}
-		second, want := newRig(t, a, script), "I was told nothing."
-		if can.SystemPromptReplace != agent.Unsupported {
-			second.config.SystemPrompt, second.config.ReplaceSystemPrompt = "Remember: the password is swordfish.", true
-			want = "I know."
-		}
-		if can.DisallowedTools != agent.Unsupported {
-			second.config.DisallowedTools = []string{used[0].NativeName}
-		}
-		result, after := second.run("What do you know?")
-		if !result.Success || result.Text != want {
-			t.Errorf("outcome %q, answer %q, error %v", result.Outcome, result.Text, result.Err)
-		}
-		for _, event := range after.Events {
-			if can.DisallowedTools != agent.Unsupported && event.Tool != nil &&
-				event.Tool.NativeName == used[0].NativeName {
-				t.Errorf("%s was used", used[0].NativeName)
-			}
-		}
-	})
+// password is a system prompt, and sayPassword a turn that says whether the model has got it.
+const (
+	password  = "Remember: the password is swordfish."
+	knowledge = "I know."
+	ignorance = "I was told nothing."
+)
+
+var sayPassword = turn{
+	"cases": []turn{{"when": turn{"system": "the password is swordfish"}, "text": knowledge}}, "text": ignorance,
 }
 
+// checkWithout: where it can, the agent has to do without a tool for reading: it is not used any
+// more. What a judge must not use is in test/teams, for every agent.
+func checkWithout(t *testing.T, a agent.Agent, tool string) {
+	t.Helper()
+	if a.Info().Capabilities.DisallowedTools == agent.Unsupported {
+		return // the agent says that it cannot
+	}
+	r := newRig(t, a, scriptOf(t, turn{"calls": []turn{call("read", "calc.go")}}, turn{"text": "Done."}))
+	r.config.DisallowedTools = []string{tool}
+	result, after := r.run("Read it")
+	if !result.Success || result.Text != "Done." {
+		t.Errorf("outcome %q, answer %q, error %v", result.Outcome, result.Text, result.Err)
+	}
+	for _, event := range after.Events {
+		if event.Tool != nil && event.Tool.NativeName == tool {
+			t.Errorf("%s was used", tool)
+		}
+	}
+}
+
+// TestBudget: without an account at the gateway, the agent holds a budget, or fit does it by what
+// the agent says.
 func TestBudget(t *testing.T) {
-	eachAgent(t, func(t *testing.T, a agent.Agent) {
+	by := func(info agent.Info) bool { return info.Capabilities.BudgetUSD == agent.Native || oneOfEach(info) }
+	eachAgentThat(t, by, func(t *testing.T, a agent.Agent) {
 		support := a.Info().Capabilities.BudgetUSD
 		if support == agent.Unsupported {
 			t.Skip("the agent says that it cannot")
