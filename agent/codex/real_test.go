@@ -20,6 +20,7 @@ func newStage(t *testing.T, turns ...turn) *agenttest.Stage {
 }
 
 func TestTheBudgetIsHeld(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, agenttest.Bash("echo 1 >> steps"), agenttest.Bash("echo 2 >> steps"),
 		agenttest.Bash("echo 3 >> steps"), agenttest.Bash("echo 4 >> steps"), agenttest.Bash(
 			"echo 5 >> steps"), agenttest.Bash("echo 6 >> steps"))
@@ -40,6 +41,7 @@ func TestTheBudgetIsHeld(t *testing.T) {
 }
 
 func TestABudgetNeedsThePriceOfTheModelThatTheProgramChooses(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, agenttest.Says("Never said."))
 	s.Config.Model, s.Config.MaxCostUSD, s.Config.Prices = "", 1, noPrices
 	talk, err := New().Start(t.Context(), s.Config)
@@ -57,49 +59,40 @@ func TestABudgetNeedsThePriceOfTheModelThatTheProgramChooses(t *testing.T) {
 	s.CheckAlone()
 }
 
+// The other way round, test/agents tries it.
 func TestSystemPrompts(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
-			for _, replace := range []bool{false, true} {
-				s := newStage(t, agenttest.Says("Yes."))
-				s.Config.OneShot, s.Config.ReplaceSystemPrompt = oneShot, replace
-				s.Config.SystemPrompt = "Speak like \"a pirate\".\nAlways."
-				s.Run("Hello")
-				body := s.Told()
-				if !strings.Contains(body, `Speak like \"a pirate\".\nAlways.`) {
-					t.Errorf("replace %v: the model was not told", replace)
-				}
-				if own := strings.Contains(body, "You are Codex"); own == replace {
-					t.Errorf("replace %v: the program's own prompt was sent: %v", replace, own)
-				}
+			t.Parallel()
+			replace := !oneShot
+			s := newStage(t, agenttest.Says("Yes."))
+			s.Config.OneShot, s.Config.ReplaceSystemPrompt = oneShot, replace
+			s.Config.SystemPrompt = "Speak like \"a pirate\".\nAlways."
+			s.Run("Hello")
+			body := s.Told()
+			if !strings.Contains(body, `Speak like \"a pirate\".\nAlways.`) {
+				t.Errorf("replace %v: the model was not told", replace)
+			}
+			if own := strings.Contains(body, "You are Codex"); own == replace {
+				t.Errorf("replace %v: the program's own prompt was sent: %v", replace, own)
 			}
 		})
 	}
 }
 
-func TestSettingsOfTheRepositoryAreNotRead(t *testing.T) {
-	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t, agenttest.Says("Yes."))
-			s.Config.OneShot = oneShot
-			s.Write(".git/HEAD", "ref: refs/heads/main\n")
-			s.Write(".codex/config.toml", "developer_instructions = \"PLANTED in the settings\"\nmodel = \"planted\"\n")
-			s.Write(
-				".codex/hooks.json",
-				`{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch planted"}]}]}}`,
-			)
-			s.Write("AGENTS.md", "PLANTED in the instructions\n")
-			if result := s.Run("Hello")[0]; !result.Success {
-				t.Errorf("result: outcome %q, error %v", result.Outcome, result.Err)
-			}
-			if strings.Contains(s.Told(), "PLANTED") || s.File("planted") != "" {
-				t.Error("the repository's settings reached the model")
-			}
-		})
-	}
+// plant writes settings into the repository, of which the program must read none.
+func plant(s *agenttest.Stage) {
+	s.Write(".git/HEAD", "ref: refs/heads/main\n")
+	s.Write(".codex/config.toml", "developer_instructions = \"PLANTED in the settings\"\nmodel = \"planted\"\n")
+	s.Write(
+		".codex/hooks.json",
+		`{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch planted"}]}]}}`,
+	)
+	s.Write("AGENTS.md", "PLANTED in the instructions\n")
 }
 
 func TestTheShellHasNoKeyAndTheProgramNoComplaint(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, agenttest.Bash("env > variables"), agenttest.Says("Looked."))
 	s.Config.Environ = append(s.Config.Environ, "CODEX_API_KEY=sk-hunter2")
 	if result := s.Run("Look")[0]; !result.Success || !result.Output.KeyVisible {
@@ -117,6 +110,7 @@ func TestTheShellHasNoKeyAndTheProgramNoComplaint(t *testing.T) {
 }
 
 func TestOneProcessForEachPromptIsStillOneConversation(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, agenttest.Bash("echo plum > word"), agenttest.Says("First."), agenttest.Bash("cat word"),
 		agenttest.Says("Second."))
 	results := s.Run("Remember", "Which was it?")
@@ -135,6 +129,7 @@ func TestOneProcessForEachPromptIsStillOneConversation(t *testing.T) {
 }
 
 func TestAResumedConversationCountsWhatIsNew(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, agenttest.Bash("echo plum > word"), agenttest.Says("First."), agenttest.Says("Second."))
 	first := s.Run("Remember")[0]
 	s.Forget()
@@ -149,6 +144,7 @@ func TestAResumedConversationCountsWhatIsNew(t *testing.T) {
 }
 
 func TestSeveralCallsOfOneAnswerAreOneTurn(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, turn{"calls": []turn{{"bash": "echo 1"}, {"bash": "echo 2"}, {"bash": "echo 3"}}},
 		agenttest.Says("Done."))
 	s.Config.OneShot = false
@@ -160,6 +156,7 @@ func TestSeveralCallsOfOneAnswerAreOneTurn(t *testing.T) {
 func TestAModelThatCallsItsToolsFromCode(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}},
 				turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Says("Done."))
 			s.Config.OneShot, s.Config.Model = oneShot, "gpt-6.1-sol"
@@ -179,15 +176,21 @@ func TestAModelThatCallsItsToolsFromCode(t *testing.T) {
 	}
 }
 
+// TestTheRecordOnDiskTellsTheSame: as the stream, in a repository whose settings are not read.
 func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, turn{"calls": []turn{{"read": "a.txt"}}},
 				turn{"calls": []turn{{"edit": "a.txt", "old": "minus", "new": "plus"}}}, agenttest.Bash(
 					"exit 3"), agenttest.Says("Done."))
 			s.Config.OneShot = oneShot
 			s.Write("a.txt", "one\nminus\n")
+			plant(s)
 			result := s.Run("Fix it")[0]
+			if !result.Success || strings.Contains(s.Told(), "PLANTED") || s.File("planted") != "" {
+				t.Errorf("the repository's settings reached the model; outcome %q, error %v", result.Outcome, result.Err)
+			}
 			sessions, err := session.ReadFile(result.Output.DiskJSONLPath, New().Dialects(), session.Options{})
 			if err != nil || len(sessions) != 1 {
 				t.Fatalf("%d sessions, %v", len(sessions), err)

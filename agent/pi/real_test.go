@@ -44,6 +44,8 @@ func resultsOf(s *session.EnrichedSession) map[string]*session.ToolResult {
 	return results
 }
 
+// TestEveryProtocol: each with its own model, and with a list of tools in a repository that tries to
+// have a say.
 func TestEveryProtocol(t *testing.T) {
 	for model, path := range map[string]string{
 		"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses",
@@ -53,6 +55,10 @@ func TestEveryProtocol(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
 			s.Config.Model = model
+			s.Config.AllowedTools, s.Config.DisallowedTools = []string{"read", "bash", "edit"}, []string{"edit"}
+			for name, content := range smuggled {
+				s.Write(name, content)
+			}
 			result := s.Prompt(t.Context(), s.Start(), "Say hello")
 			if !result.Success || result.Text != "Done." || result.Usage.InputTokens != 2000 ||
 				result.Usage.CostUSD != nil {
@@ -63,54 +69,69 @@ func TestEveryProtocol(t *testing.T) {
 				if request.Path != path {
 					t.Errorf("asked at %s", request.Path)
 				}
+				if got := offered(t, request); got != "bash read" {
+					t.Errorf("tools offered: %s", got)
+				}
 			}
 			if asked := len(s.Requests()); asked != 2 {
 				t.Errorf("the model was asked %d times", asked)
 			}
-			if result.Output.DiskJSONLPath == "" {
-				t.Fatal("the program's own record was not found")
+			if strings.Contains(s.Told(), "SMUGGLED") {
+				t.Error("the repository's words reached the model")
 			}
-			sessions, err := session.ReadFile(result.Output.DiskJSONLPath, New().Dialects(), session.Options{})
-			if err != nil || len(sessions) != 1 {
-				t.Fatalf("%d sessions on record, %v", len(sessions), err)
+			if _, err := os.Stat(filepath.Join(s.Config.Dir, "loaded")); err == nil {
+				t.Error("the repository's extension was loaded")
 			}
-			if d := sessions[0]; d.Dialect != diskDialectName || d.SessionID != result.SessionID ||
-				d.Outcome != session.OutcomeSuccess || d.Turns != 2 {
-				t.Errorf("on record: dialect %q, id %q, outcome %q, %d turns", d.Dialect, d.SessionID, d.Outcome,
-					d.Turns)
-			}
+			checkRecord(t, result)
 		})
 	}
 }
 
-func TestAbortBetweenTwoPrompts(t *testing.T) {
-	s := newStage(t, agenttest.Says("One."), agenttest.Bash("echo begun; sleep 100000"), agenttest.Says("Three."))
-	s.Config.OneShot = false
-	conversation := s.Start()
-	first := s.Prompt(t.Context(), conversation, "one")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	s.Watch(func(event string) {
-		if strings.HasPrefix(event, `{"type":"tool_execution_start"`) {
-			cancel()
+// smuggled is what a repository may bring along; pi reads none of it.
+var smuggled = map[string]string{
+	".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED", "CLAUDE.md": "SMUGGLED",
+	".pi/skills/s/SKILL.md":  "---\nname: s\ndescription: SMUGGLED\n---\n",
+	".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
+}
+
+// offered are the names of the tools of a request, in order.
+func offered(t *testing.T, request agenttest.Request) string {
+	t.Helper()
+	var body struct {
+		Tools []struct {
+			Name     string
+			Function struct{ Name string }
 		}
-	})
-	second := s.Prompt(ctx, conversation, "two")
-	third := s.Prompt(t.Context(), conversation, "three")
-	if !first.Success || !second.Aborted || second.Outcome != session.OutcomeCancelled || !third.Success ||
-		third.Text != "Three." {
-		t.Errorf("outcomes %q, %q, %q; text %q; errors %v, %v, %v", first.Outcome, second.Outcome, third.Outcome,
-			third.Text, first.Err, second.Err, third.Err)
 	}
-	if first.SessionID == "" || first.SessionID != third.SessionID {
-		t.Errorf("ids %q, %q", first.SessionID, third.SessionID)
+	if err := json.Unmarshal([]byte(request.Body), &body); err != nil {
+		t.Fatal(err)
 	}
-	if second.Output.Signal != "" || second.Output.ExitCode != 0 {
-		t.Errorf("the abort ended the process: %+v", second.Output)
+	var names []string
+	for _, tool := range body.Tools {
+		names = append(names, tool.Name+tool.Function.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// checkRecord looks at what the program itself has written down of two turns.
+func checkRecord(t *testing.T, result agent.Result) {
+	t.Helper()
+	if result.Output.DiskJSONLPath == "" {
+		t.Fatal("the program's own record was not found")
+	}
+	sessions, err := session.ReadFile(result.Output.DiskJSONLPath, New().Dialects(), session.Options{})
+	if err != nil || len(sessions) != 1 {
+		t.Fatalf("%d sessions on record, %v", len(sessions), err)
+	}
+	if d := sessions[0]; d.Dialect != diskDialectName || d.SessionID != result.SessionID ||
+		d.Outcome != session.OutcomeSuccess || d.Turns != 2 {
+		t.Errorf("on record: dialect %q, id %q, outcome %q, %d turns", d.Dialect, d.SessionID, d.Outcome, d.Turns)
 	}
 }
 
 func TestLimitsHoldAfterARetry(t *testing.T) {
+	t.Parallel()
 	step := agenttest.Bash("echo x >> steps")
 	failing := turn{"calls": []turn{{"bash": "echo x >> steps"}}, "fault": turn{"status": 503, "times": 1}}
 	s := newStage(t, failing, step, step, step, step)
@@ -127,67 +148,19 @@ func TestLimitsHoldAfterARetry(t *testing.T) {
 	}
 }
 
-func TestAllowedToolsAreTheOnlyOnes(t *testing.T) {
-	s := newStage(t, agenttest.Says("Fine."))
-	s.Config.AllowedTools, s.Config.DisallowedTools = []string{"read", "grep", "bash"}, []string{"bash"}
-	if result := s.Prompt(t.Context(), s.Start(), "Which tools?"); !result.Success {
-		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
-	}
-	var request struct {
-		Tools []struct {
-			Function struct{ Name string }
-		}
-	}
-	if err := json.Unmarshal([]byte(s.Requests()[0].Body), &request); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, tool := range request.Tools {
-		names = append(names, tool.Function.Name)
-	}
-	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "grep read" {
-		t.Errorf("tools offered: %s", got)
-	}
-}
-
-func TestTheRepositoryBringsNothingAlong(t *testing.T) {
-	s := newStage(t, agenttest.Says("Fine."))
-	for name, content := range map[string]string{
-		".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED",
-		"CLAUDE.md":              "SMUGGLED",
-		".pi/skills/s/SKILL.md":  "---\nname: s\ndescription: SMUGGLED\n---\n",
-		".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
-	} {
-		s.Write(name, content)
-	}
-	if result := s.Prompt(t.Context(), s.Start(), "Hello"); !result.Success {
-		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
-	}
-	if strings.Contains(s.Told(), "SMUGGLED") {
-		t.Error("the repository's words reached the model")
-	}
-	if _, err := os.Stat(filepath.Join(s.Config.Dir, "loaded")); err == nil {
-		t.Error("the repository's extension was loaded")
-	}
-}
-
+// In a process for one prompt the same happens, as test/agents shows.
 func TestWhyItDidNotStartIsTold(t *testing.T) {
-	for name, oneShot := range map[string]bool{"one process": true, "long-lived": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, agenttest.Says("Never said."))
-			s.Config.OneShot = oneShot
-			s.Config.MCPServers = []agent.MCPServer{{Name: "gone", URL: "http://127.0.0.1:1/mcp"}}
-			result := s.Prompt(t.Context(), s.Start(), "Hello")
-			if result.Success || result.Err == nil ||
-				!strings.Contains(result.Err.Error(), "MCP server gone is not connected") {
-				t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
-			}
-			if len(s.Requests()) > 0 {
-				t.Error("the model was asked")
-			}
-		})
+	t.Parallel()
+	s := newStage(t, agenttest.Says("Never said."))
+	s.Config.OneShot = false
+	s.Config.MCPServers = []agent.MCPServer{{Name: "gone", URL: "http://127.0.0.1:1/mcp"}}
+	result := s.Prompt(t.Context(), s.Start(), "Hello")
+	if result.Success || result.Err == nil ||
+		!strings.Contains(result.Err.Error(), "MCP server gone is not connected") {
+		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
+	}
+	if len(s.Requests()) > 0 {
+		t.Error("the model was asked")
 	}
 }
 
@@ -226,8 +199,13 @@ func serveTools() {
 	}
 }
 
-func TestToolsOfBothSortsOfServer(t *testing.T) {
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(nil) }, nil))
+// TestALongConversation: one process with tools of both sorts of server. A command is aborted and
+// then a call that blocks, and the conversation continues each time.
+func TestALongConversation(t *testing.T) {
+	t.Parallel()
+	called := make(chan string, 8)
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(called) },
+		nil))
 	t.Cleanup(web.Close)
 	program := filepath.Join(t.TempDir(), toolServerName)
 	agenttest.Link(t, program)
@@ -237,13 +215,39 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 			{"mcp": "pipes/echo", "input": turn{"say": "b"}},
 			{"mcp": "web/fail", "input": turn{"say": "c"}},
 		}},
-		agenttest.Says("Heard."))
+		agenttest.Says("Heard."),
+		agenttest.Bash("echo begun; sleep 100000"), agenttest.Says("Three."),
+		turn{"calls": []turn{{"mcp": "web/block", "input": turn{"say": "x"}}}}, agenttest.Says("Went on."))
+	s.Config.OneShot = false
 	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}, {Name: "pipes", Command: program}}
-	s.Config.AllowedTools = []string{"read"} // restricts the program's own tools only
-	if result := s.Prompt(t.Context(), s.Start(), "Listen"); !result.Success {
-		t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
+	s.Config.AllowedTools = []string{"bash"} // restricts the program's own tools only
+	conversation := s.Start()
+	first := s.Prompt(t.Context(), conversation, "Listen")
+	checkHeard(t, s.Session())
+	aborted := abort(t, s, conversation)
+	third := s.Prompt(t.Context(), conversation, "three")
+	if !first.Success || !third.Success || third.Text != "Three." || first.SessionID == "" ||
+		first.SessionID != third.SessionID {
+		t.Errorf("outcomes %q, %q; text %q; ids %q, %q; errors %v, %v", first.Outcome, third.Outcome, third.Text,
+			first.SessionID, third.SessionID, first.Err, third.Err)
 	}
-	results := resultsOf(s.Session())
+	if !aborted.Aborted || aborted.Outcome != session.OutcomeCancelled || aborted.Output.Signal != "" ||
+		aborted.Output.ExitCode != 0 {
+		t.Errorf("outcome %q, error %v; the abort ended the process: %+v", aborted.Outcome, aborted.Err, aborted.Output)
+	}
+	block(t, s, conversation, called)
+	if result := s.Prompt(t.Context(), conversation, "Go on"); result.Text != "Went on." {
+		t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
+	}
+	if err := conversation.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkHeard looks for what the tools said.
+func checkHeard(t *testing.T, s *session.EnrichedSession) {
+	t.Helper()
+	results := resultsOf(s)
 	for name, want := range map[string]string{
 		"mcp__web__echo": "echo: a", "mcp__pipes__echo": "echo: b",
 		"mcp__web__fail": "on purpose",
@@ -255,15 +259,23 @@ func TestToolsOfBothSortsOfServer(t *testing.T) {
 	}
 }
 
-func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
-	called := make(chan string, 8)
-	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools(called) },
-		nil))
-	t.Cleanup(web.Close)
-	s := newStage(t, turn{"calls": []turn{{"mcp": "web/block", "input": turn{"say": "x"}}}}, agenttest.Says("Went on."))
-	s.Config.OneShot = false
-	s.Config.MCPServers = []agent.MCPServer{{Name: "web", URL: web.URL}}
-	conversation := s.Start()
+// abort gives a prompt that runs a command, and cancels it when the command runs.
+func abort(t *testing.T, s *agenttest.Stage, conversation agent.Session) agent.Result {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.Watch(func(event string) {
+		if strings.HasPrefix(event, `{"type":"tool_execution_start"`) {
+			cancel()
+		}
+	})
+	defer s.Watch(func(string) {})
+	return s.Prompt(ctx, conversation, "two")
+}
+
+// block gives a prompt that calls a tool which does not answer, and cancels it.
+func block(t *testing.T, s *agenttest.Stage, conversation agent.Session, called <-chan string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
@@ -278,11 +290,5 @@ func TestACallThatBlocksIsCancelledWithThePrompt(t *testing.T) {
 	}
 	if what := <-called; what != "cancelled" { // a server that is not told never says so
 		t.Errorf("the server noticed: %q", what)
-	}
-	if result := s.Prompt(t.Context(), conversation, "Go on"); result.Text != "Went on." {
-		t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
-	}
-	if err := conversation.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -131,7 +132,9 @@ func (m *meeting) killed(t *testing.T, args []string, lines int) bool {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- victim.Wait() }()
-	for m.lines() < lines {
+	growing := m.follow()
+	defer growing.close()
+	for growing.lines() < lines {
 		select {
 		case err := <-ended:
 			if err != nil {
@@ -153,6 +156,32 @@ func (m *meeting) killed(t *testing.T, args []string, lines int) bool {
 func (m *meeting) lines() int {
 	data, _ := os.ReadFile(filepath.Join(m.dir, "trace.ndjson"))
 	return bytes.Count(data, []byte("\n"))
+}
+
+// follower counts the lines of a file that grows, and reads each only once.
+type follower struct {
+	path  string
+	file  *os.File // nil: there is none yet
+	count int
+}
+
+func (m *meeting) follow() *follower { return &follower{path: filepath.Join(m.dir, "trace.ndjson")} }
+
+func (f *follower) lines() int {
+	if f.file == nil {
+		f.file, _ = os.Open(f.path) // it is looked for again
+	}
+	if f.file != nil {
+		data, _ := io.ReadAll(f.file)
+		f.count += bytes.Count(data, []byte("\n"))
+	}
+	return f.count
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+	}
 }
 
 // over reports whether the trace has its last line.
