@@ -44,8 +44,8 @@ func resultsOf(s *session.EnrichedSession) map[string]*session.ToolResult {
 	return results
 }
 
-// TestEveryProtocol: each with its own model, and with a list of tools in a repository that tries to
-// have a say.
+// TestEveryProtocol: each with its own model, and with a list of tools in a repository that tries
+// to have a say.
 func TestEveryProtocol(t *testing.T) {
 	for model, path := range map[string]string{
 		"claude-sonnet-4-5": "/v1/messages", "gpt-5.5": "/v1/responses",

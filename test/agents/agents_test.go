@@ -64,9 +64,9 @@ func TestHappyPathWithEditAndTestRun(t *testing.T) {
 	})
 }
 
-// TestALife: one process for all prompts, with a system prompt that is appended and an endpoint with
-// a path. It does the task, answers once more, is interrupted in a command, continues, and uses a
-// tool of a server. Then another has to do without the tool with which the first has read.
+// TestALife: one process for all prompts, with a system prompt that is appended and an endpoint
+// with a path. It does the task, answers once more, is interrupted in a command, continues, and
+// uses a tool of a server. Then another has to do without the tool with which the first has read.
 func TestALife(t *testing.T) {
 	longLived := func(info agent.Info) bool { return info.Capabilities.LongLived != agent.Unsupported }
 	eachAgentThat(t, longLived, func(t *testing.T, a agent.Agent) {
@@ -255,7 +255,8 @@ func TestATurnLimitHoldsForEachPrompt(t *testing.T) {
 		}
 		s := r.start()
 		for i := range 2 {
-			if result := r.prompt(t.Context(), s, "Next"); !result.Success || result.Turns != 2 || result.Text != knows {
+			result := r.prompt(t.Context(), s, "Next")
+			if !result.Success || result.Turns != 2 || result.Text != knows {
 				t.Errorf("prompt %d: outcome %q after %d turns, text %q, error %v", i+1, result.Outcome, result.Turns,
 					result.Text, result.Err)
 			}

@@ -64,9 +64,9 @@ func hasProcess(info agent.Info) bool { return strings.HasPrefix(info.InstallHin
 // same to an agent as something that all have met.
 func quick(info agent.Info) bool { return !hasProcess(info) || os.Getenv("FIT_SOAK") != "" }
 
-// oneOfEach holds for one agent that is part of fit and for one that is a program of its own, the one
-// that starts the quickest, and in "make soak" for all of them: for what fit does in the same way
-// with all programs.
+// oneOfEach holds for one agent that is part of fit and for one that is a program of its own, the
+// one that starts the quickest, and in "make soak" for all of them: for what fit does in the same
+// way with all programs.
 func oneOfEach(info agent.Info) bool { return quick(info) || info.ID == "codex" }
 
 // environ is the environment of somebody who has the agents installed, no key of any vendor, and

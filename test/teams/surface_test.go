@@ -28,9 +28,9 @@ const reviewer = `{"scenarios":[
     {"calls":[{"mcp":"orchestration/Answer","input":{"message":"Ready."}}]},
     {"text":"Done."}]}`
 
-// TestEveryFacilitatorReadsAndChangesNothing lets agents chair a session in a directory with a file.
-// The others do it in "make soak": they lead in TestASupervisedPairOfTwoVendors, where they look at
-// a file and can change nothing either.
+// TestEveryFacilitatorReadsAndChangesNothing lets agents chair a session in a directory with a
+// file. The others do it in "make soak": they lead in TestASupervisedPairOfTwoVendors, where they
+// look at a file and can change nothing either.
 func TestEveryFacilitatorReadsAndChangesNothing(t *testing.T) {
 	if !sandbox.Detect(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps files read-only")
