@@ -14,13 +14,13 @@ import (
 // fullGrid is set by `make bench-stats`; without it the simulations take seconds.
 func fullGrid() bool { return os.Getenv("FIT_STATS_GRID") == "full" }
 
-// simulations returns how often to repeat an experiment: the given number in the quick run, ten
-// times as often for the full grid.
+// simulations returns how often to repeat an experiment: ten times the given number for the full
+// grid, and half of it in the quick run.
 func simulations(quick int) int {
 	if fullGrid() {
 		return 10 * quick
 	}
-	return max(200, testenv.Size(quick, quick/10))
+	return max(200, testenv.Size(quick/2, quick/10))
 }
 
 // seededFor gives every cell of a grid a random stream of its own that does not depend on the order
