@@ -37,7 +37,7 @@ func needBwrap(t *testing.T) {
 	}
 }
 
-// The packages are few, because they are compiled. That hidden tests run with a warmed cache is
+// The package that is compiled imports no other. That hidden tests run with a warmed cache is
 // seen in test/cheats.
 func TestAWarmedGoCacheIsUsedAndStaysAsItIs(t *testing.T) {
 	needBwrap(t)
@@ -45,7 +45,7 @@ func TestAWarmedGoCacheIsUsedAndStaysAsItIs(t *testing.T) {
 	fam, one := family(t, map[string]string{
 		"family.yaml":    "cache: [go]\n",
 		"workdir/go.mod": "module small\n\ngo 1.24\n",
-		"workdir/a.go":   "package small\n\nimport \"errors\"\n\nvar Err = errors.New(\"small\")\n",
+		"workdir/a.go":   "package small\n\nimport \"unicode/utf8\"\n\nvar Size = utf8.RuneLen('x')\n",
 	})
 	cfg := Config{
 		Root: t.TempDir(), Name: "cell", Family: fam, Task: one, Environ: os.Environ(),
