@@ -114,7 +114,8 @@ func contentOf(t *testing.T, task string) string {
 			return err
 		}
 		content, err := os.ReadFile(name)
-		fmt.Fprintf(digest, "%s %t %d\n%s", strings.TrimPrefix(name, family), info.Mode()&0o100 != 0, len(content), content)
+		executable := info.Mode()&0o100 != 0
+		fmt.Fprintf(digest, "%s %t %d\n%s", strings.TrimPrefix(name, family), executable, len(content), content)
 		return err
 	})
 	if err != nil {
