@@ -156,9 +156,6 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		return nil
 	}
 	a, b := groups[0], groups[1]
-	if a.Name == b.Name {
-		a.Name, b.Name = args[0], args[len(args)-1]
-	}
 	comparison, err := report.Compare(a, b, config)
 	if err != nil {
 		return console.Exit(console.ExitIncomplete, err)
@@ -204,6 +201,9 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 			}
 			own := *g // the same arm may be on both sides, under two names
 			groups = append(groups, &own)
+		}
+		if groups[0].Name == groups[1].Name {
+			groups[0].Name, groups[1].Name = args[0], args[1]
 		}
 		return groups, nil
 	}

@@ -59,7 +59,7 @@ func TestCompareAcrossRevisionsMustBeAskedFor(t *testing.T) {
 	c.ledgerOf("old", "r1", 12, map[string]string{"a": "FFF"})
 	c.ledgerOf("new", "r2", 12, map[string]string{"a": "PPP"})
 	c.want(2, "compare", "old", "new")
-	c.contains(c.stderr, "--across-revisions", "r1", "r2")
+	c.contains(c.stderr, "--across-revisions", "old was measured on revision r1", "new on r2")
 	c.want(0, "compare", "old", "new", "--across-revisions")
 	c.contains(c.stdout, "Improved", "different revisions of the family")
 }

@@ -24,7 +24,7 @@ import (
 
 // finding is one line of the diagnosis.
 type finding struct {
-	Subject string `json:"subject"` // agent, credential, sandbox, tool
+	Subject string `json:"subject"` // model, agent, credential, sandbox, tool
 	Name    string `json:"name"`
 	Status  string `json:"status"` // ok, missing, limited
 	Detail  string `json:"detail,omitempty"`
@@ -79,6 +79,17 @@ func run(ctx context.Context, con *console.Console, registry *agent.Registry, fo
 // examine looks at everything and reports whether some agent has all it needs.
 func examine(ctx context.Context, con *console.Console, registry *agent.Registry) (findings []finding, runnable bool) {
 	host := agent.Host{Environ: con.Environ, Spawner: sandbox.NewSpawner()}
+	url := con.Getenv("FIT_MODEL_URL")
+	if url != "" && !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
+		findings = append(findings, finding{
+			Subject: "model",
+			Name:    "FIT_MODEL_URL",
+			Status:  statusMissing,
+			Detail:  "it is not a valid URL",
+			Fix:     "give an address that begins with http:// or https://, or unset it",
+		})
+		url = ""
+	}
 	for _, a := range registry.All() {
 		info := a.Info()
 		installation, err := a.Probe(ctx, host)
@@ -87,7 +98,7 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 		if found.Status == statusMissing {
 			continue
 		}
-		if url := con.Getenv("FIT_MODEL_URL"); url != "" && installation.Login == "" {
+		if url != "" && installation.Login == "" {
 			installation.Login = "not needed with FIT_MODEL_URL"
 		}
 		login := loginFinding(info, installation)
