@@ -155,7 +155,7 @@ func killMoments() int {
 	if os.Getenv("FIT_SOAK") != "" {
 		return 20
 	}
-	return 3
+	return 2
 }
 
 // start starts fit in a process of its own.
@@ -173,7 +173,7 @@ func (b *bench) start(args []string) *exec.Cmd {
 // await waits until something is there.
 func (b *bench) await(what string, there func() bool) {
 	b.t.Helper()
-	again, late := time.NewTicker(20*time.Millisecond), time.After(5*time.Minute)
+	again, late := time.NewTicker(100*time.Millisecond), time.After(5*time.Minute)
 	defer again.Stop()
 	for !there() {
 		select {
