@@ -43,13 +43,23 @@ var made struct {
 	image  string
 }
 
+// needPodman returns the path of podman. For users other than root it has limits and further users
+// on some machines only.
+func needPodman(t testing.TB) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "root, whose containers have limits and users of their own: run it as root")
+	}
+	return testenv.NeedTool(t, sandbox.IsolationPodman)
+}
+
 // Engine returns podman, and sees to it that containers have a static build of fit.
 func Engine(t testing.TB) *sandbox.Engine {
 	t.Helper()
-	testenv.NeedTool(t, sandbox.IsolationPodman)
+	needPodman(t)
 	engine, err := sandbox.FindEngine(context.Background(), sandbox.IsolationPodman)
 	if err != nil {
-		testenv.Missing(t, "%v", err)
+		t.Fatal(err)
 	}
 	Helper(t)
 	return engine
@@ -93,7 +103,7 @@ func workDir(t testing.TB) string {
 // agent.
 func Image(t testing.TB) string {
 	t.Helper()
-	engine := testenv.NeedTool(t, sandbox.IsolationPodman)
+	engine := needPodman(t)
 	made.Lock()
 	defer made.Unlock()
 	if made.image != "" {
