@@ -56,13 +56,17 @@ func (l *lattice) fit(first, second float64) {
 		h11, h12, h22 := m2-m1*m1+1e-12, m3-m1*m2, m4-m2*m2+1e-12
 		det := h11*h22 - h12*h12
 		da, db := (h22*g1-h12*g2)/det, (h11*g2-h12*g1)/det
-		for scale := 1.0; scale > 1e-9; scale /= 2 {
-			next := l.weigh(a+scale*da, b+scale*db) - (a+scale*da)*first - (b+scale*db)*second
+		scale, next := 1.0, objective
+		for ; scale > 1e-9; scale /= 2 {
+			next = l.weigh(a+scale*da, b+scale*db) - (a+scale*da)*first - (b+scale*db)*second
 			if next < objective {
-				a, b, objective = a+scale*da, b+scale*db, next
 				break
 			}
 		}
+		if next >= objective { // no step shows any more than the rounding of the objective
+			return
+		}
+		a, b, objective = a+scale*da, b+scale*db, next
 	}
 }
 
