@@ -354,3 +354,11 @@ func (g *grading) keep(name string, content []byte) {
 		g.artifacts = append(g.artifacts, name)
 	}
 }
+
+// kept is the name of an artefact; empty if there is none of that name.
+func (g *grading) kept(name string) string {
+	if slices.Contains(g.artifacts, name) {
+		return name
+	}
+	return ""
+}

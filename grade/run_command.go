@@ -38,7 +38,7 @@ type CommandResult struct {
 	EndMs    int64  `json:"endMs"`
 	// Error is why the command could not be started.
 	Error string `json:"error,omitempty"`
-	// Output is the file in Config.Artifacts with what it printed.
+	// Output is the file in Config.Artifacts with what it printed; empty if it printed nothing.
 	Output string `json:"output,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 		StartMs:  shown.startMs,
 		EndMs:    shown.endMs,
 		Error:    shown.unfit,
-		Output:   outputFile(command.Name),
+		Output:   s.kept(outputFile(command.Name)),
 	})
 	return nil
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/stats"
 )
@@ -376,4 +379,21 @@ func TestMembersAreChosenByTheirAccuracy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever the file looks like, writing it anew keeps its labels.
+func FuzzLabels(f *testing.F) {
+	f.Add([]byte("# ours\ndesign: random\nlabels:\n  - {task: t, arm: a, run: 1, dimension: correctness, human: pass}\n"))
+	f.Add([]byte("judge:\n  digests: [x]\nlabels:\n" +
+		"  - task: \"a\\n- b\"\n    human: fail\n    judge: pass\n    split: dev\n"))
+	f.Fuzz(func(t *testing.T, source []byte) {
+		file, err := parseLabels("labels.yaml", source)
+		if err != nil {
+			return
+		}
+		again, err := parseLabels("labels.yaml", file.text(source))
+		if err != nil || !cmp.Equal(file, again, cmpopts.EquateEmpty()) {
+			t.Errorf("%q is written as %q: %v\n%s", source, file.text(source), err, cmp.Diff(file, again))
+		}
+	})
 }
