@@ -76,7 +76,7 @@ func TestNoSecretSurvivesInJoinedDeltas(t *testing.T) {
 					continue // the others differ in nothing but the keys
 				}
 				chars := []rune(text)
-				for cut := 0; cut < len(chars); cut += testenv.Size(1, 5) + len(chars)/100 {
+				for cut := 0; cut < len(chars); cut += testenv.Stride(3, 5) + len(chars)/100 {
 					if out := streamThrough(t, r.Lane(), shape,
 						[]string{string(chars[:cut]), string(chars[cut:])}); survives(out, secret) ||
 						!strings.HasSuffix(out, " (end)") {
