@@ -44,8 +44,7 @@ func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 // checkNetwork makes sure that an agent can work in the network of the session.
 func checkNetwork(played agent.Agent, cfg agent.Config) error {
 	err := agent.CheckNetwork(played, cfg)
-	var refused *agent.NetworkError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*agent.NetworkError](err); ok {
 		return &ConfigError{"Network", err}
 	}
 	return err

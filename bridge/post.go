@@ -134,8 +134,7 @@ func worthRetrying(ctx context.Context, err error) bool {
 
 // withoutURL takes the address, which holds a token, out of an error.
 func withoutURL(err error) error {
-	var with *url.Error
-	if errors.As(err, &with) {
+	if with, ok := errors.AsType[*url.Error](err); ok {
 		return with.Err
 	}
 	return err

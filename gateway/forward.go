@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -210,9 +211,7 @@ func copyHeader(to, from http.Header) {
 	from = from.Clone()
 	removeHopHeaders(from)
 	from.Del("Alt-Svc") // the upstream's other addresses are not for the agent
-	for name, values := range from {
-		to[name] = values
-	}
+	maps.Copy(to, from)
 }
 
 // pieces are buffers for what a reply is passed on in.

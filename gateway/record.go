@@ -120,8 +120,7 @@ func (r *Record) OriginalUSD() *float64 {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	original := r.original
-	return &original
+	return new(r.original)
 }
 
 // Close closes the files.

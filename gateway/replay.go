@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -79,9 +80,7 @@ func OpenReplay(path string, cfg ReplayConfig) (*Recording, error) {
 		cleaner: calls.NewCleaner(cfg.Redactor),
 		dirs:    map[string]map[string]string{},
 	}
-	if r.mode == "" {
-		r.mode = ReplayNearest
-	}
+	r.mode = cmp.Or(r.mode, ReplayNearest)
 	for _, place := range reader.Places() {
 		r.dirs[place.Participant] = place.Dirs
 	}

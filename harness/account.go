@@ -48,8 +48,8 @@ func (l *loop) accountOf(member string) *gateway.Account {
 // outOfMoney ends what an account is for that had too little left for a call of the round: the
 // member's part in the session, or the session. The lock must be held.
 func (r *runner) outOfMoney(out outcome) bool {
-	var empty *gateway.BudgetError
-	if !errors.As(out.result.Err, &empty) {
+	empty, ok := errors.AsType[*gateway.BudgetError](out.result.Err)
+	if !ok {
 		return false
 	}
 	name, limit := "cost", empty.Budget().USD

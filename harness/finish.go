@@ -125,8 +125,7 @@ func (l *loop) summary() summaryEvent {
 		})
 	}
 	if s.mode == ModeDiscuss {
-		acted := s.lastActed
-		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies[s.inherited:], s.discussionID, &acted
+		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies[s.inherited:], s.discussionID, new(s.lastActed)
 		e.Resume = s.resumeContext()
 	}
 	return e

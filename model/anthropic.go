@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,13 +22,6 @@ func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
 	}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
-	}
-	if req.ThinkingTokens > 0 {
-		out.Thinking = &wire.AnthropicThinking{Type: "enabled", BudgetTokens: req.ThinkingTokens}
-		// The budget is part of the limit and must stay below it.
-		if out.MaxTokens <= req.ThinkingTokens {
-			out.MaxTokens += req.ThinkingTokens
-		}
 	}
 	for _, tool := range req.Tools {
 		out.Tools = append(out.Tools, wire.AnthropicTool{
@@ -116,12 +110,7 @@ func anthropicTurn(message Message) (wire.AnthropicTurn, error) {
 }
 
 // orPlaceholder says that there is nothing where the API does not accept nothing.
-func orPlaceholder(text string) string {
-	if text == "" {
-		return "(empty)"
-	}
-	return text
-}
+func orPlaceholder(text string) string { return cmp.Or(text, "(empty)") }
 
 func (anthropicCodec) decode(body []byte) (Response, error) {
 	var message wire.AnthropicMessage

@@ -202,8 +202,8 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 		var err error
 		reply, err = c.once(ctx, c.address(req.Model, onEvent != nil), body, emit)
 		reply.Attempts = attempt
-		var failure *Error
-		if !errors.As(err, &failure) {
+		failure, ok := errors.AsType[*Error](err)
+		if !ok {
 			return err
 		}
 		failure.Attempts = attempt
@@ -383,8 +383,7 @@ func emitWhole(reply Response, emit func(StreamEvent)) {
 
 // streamError classifies what went wrong with a reply that had begun well.
 func streamError(err error) error {
-	var api *wire.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*wire.APIError](err); ok {
 		return classify(0, api)
 	}
 	return &Error{

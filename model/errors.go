@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -107,9 +108,7 @@ func classify(status int, api *wire.APIError) *Error {
 		RequestID:  api.RequestID,
 		RetryAfter: -1,
 	}
-	if e.Type == "" {
-		e.Type = api.Code
-	}
+	e.Type = cmp.Or(e.Type, api.Code)
 	e.Kind, e.Retryable = kindOf(status, api)
 	return e
 }

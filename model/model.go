@@ -59,9 +59,6 @@ type Request struct {
 	// protocol demands a figure.
 	MaxTokens   int
 	Temperature *float64
-	// ThinkingTokens is the budget for extended thinking in the Anthropic protocol; zero switches
-	// it off.
-	ThinkingTokens int
 	// Effort is the reasoning effort of the OpenAI protocols ("low", "medium", "high"); empty
 	// leaves it to the server.
 	Effort        string

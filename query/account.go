@@ -95,8 +95,7 @@ func (in *Info) settle() {
 	s.Result = cmp.Or(s.Result, unknownResult)
 	s.TotalCostUSD = in.used.CostUSD
 	if in.usageReported {
-		used := tokensOf(in.used)
-		s.TokenUsage = &used
+		s.TokenUsage = new(tokensOf(in.used))
 	}
 	if len(in.models.models) > 0 {
 		s.ModelUsage = &in.models
@@ -185,8 +184,7 @@ func (u *ModelUsage) UnmarshalJSON(raw []byte) error {
 			CacheWriteTokens: model.value.Get("cacheCreationInputTokens").Int64(),
 		}
 		if cost := model.value.Get("costUSD"); cost.Kind() == jsontape.Number {
-			usd := cost.Float64()
-			m.usage.CostUSD = &usd
+			m.usage.CostUSD = new(cost.Float64())
 		}
 		u.note(model.key, model.value)
 	}

@@ -97,8 +97,7 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 			})
 		case RoleToolResult:
 			if n, ok := known[e.resultID()]; ok {
-				at := t.place(e)
-				pairs[n].result = &at
+				pairs[n].result = new(t.place(e))
 			}
 		}
 		return nil
@@ -210,8 +209,7 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 func (c *Call) answer(entry *Entry) {
 	c.Result = &CallResult{Content: entry.Result, IsError: entry.IsError}
 	if c.TimestampMs != 0 && entry.TimestampMs >= c.TimestampMs {
-		took := entry.TimestampMs - c.TimestampMs
-		c.DurationMs = &took
+		c.DurationMs = new(entry.TimestampMs - c.TimestampMs)
 	}
 }
 
@@ -240,8 +238,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 			}
 		case RoleToolResult:
 			if n, ok := known[e.resultID()]; ok {
-				failed := e.IsError()
-				commands[n].IsError = &failed
+				commands[n].IsError = new(e.IsError())
 			}
 		}
 		return nil

@@ -91,8 +91,7 @@ func (e *Cursor) messageID() *string {
 	if e.ev.MessageID == nil {
 		return nil
 	}
-	id := unescape(e.ev.MessageID)
-	return &id
+	return new(unescape(e.ev.MessageID))
 }
 
 // callIDs calls visit with the ids of the tool calls of an entry.
@@ -144,8 +143,7 @@ func (e *Cursor) decode() *Entry {
 	case RoleAssistant:
 		t.MessageID = e.messageID()
 		if e.ev.Usage {
-			usage := Tokens(e.ev.Tokens)
-			t.Usage = &usage
+			t.Usage = new(Tokens(e.ev.Tokens))
 		}
 		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type != scan.Broken })
 	case RoleUser:

@@ -99,8 +99,7 @@ func (f *foreignLane) message(t *Entry, e *session.EnrichedEvent) {
 func (t *Entry) assistant(e *session.EnrichedEvent, b Block) {
 	t.Role, t.Content = RoleAssistant, []Block{b}
 	if e.MessageID != "" {
-		id := strings.Clone(e.MessageID)
-		t.MessageID = &id
+		t.MessageID = new(strings.Clone(e.MessageID))
 	}
 }
 
@@ -122,8 +121,7 @@ func callBlock(call *session.ToolCall) Block {
 		Command:   strings.Clone(call.Command),
 	}
 	if call.CallID != "" {
-		id := strings.Clone(call.CallID)
-		b.ToolUseID = &id
+		b.ToolUseID = new(strings.Clone(call.CallID))
 	}
 	for _, path := range call.Paths {
 		b.Paths = append(b.Paths, strings.Clone(path))
@@ -141,8 +139,7 @@ func (f *foreignLane) attachUsage() {
 			if t.Role != RoleAssistant {
 				continue
 			}
-			own := usage
-			t.Usage = &own
+			t.Usage = new(usage)
 			if t.MessageID == nil {
 				break
 			}

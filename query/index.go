@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -132,10 +133,7 @@ func indexPaths(path string, opts Options) []string {
 }
 
 func (o *Options) indexes(size int64) bool {
-	from := o.IndexFrom
-	if from == 0 {
-		from = defaultIndexFrom
-	}
+	from := cmp.Or(o.IndexFrom, defaultIndexFrom)
 	return from > 0 && size >= from
 }
 

@@ -271,8 +271,7 @@ func (in *Info) metadata(l *laneState) Metadata {
 		m.Tools = compact(tools.Raw())
 	}
 	if m.Timestamp == nil && l.initTs != 0 {
-		at := time.UnixMilli(l.initTs).UTC().Format("2006-01-02T15:04:05.000Z")
-		m.Timestamp = &at
+		m.Timestamp = new(time.UnixMilli(l.initTs).UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	return m
 }

@@ -21,8 +21,7 @@ func optional(inner []byte) *string {
 	if len(inner) == 0 {
 		return nil
 	}
-	text := unescape(inner)
-	return &text
+	return new(unescape(inner))
 }
 
 // textMember is the text of a string member, nil if there is none.
@@ -31,8 +30,7 @@ func textMember(object jsontape.Value, name string) *string {
 	if inner == nil {
 		return nil
 	}
-	text := unescape(inner)
-	return &text
+	return new(unescape(inner))
 }
 
 func textOf(s *string) string {

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/query/internal/scan"
@@ -68,20 +69,9 @@ func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 }
 
 func (m *Message) concerns(lanes []string) bool {
-	if len(lanes) == 0 {
-		return true
-	}
-	for _, lane := range lanes {
-		if m.From == lane {
-			return true
-		}
-		for _, to := range m.To {
-			if to == lane {
-				return true
-			}
-		}
-	}
-	return false
+	return len(lanes) == 0 || slices.ContainsFunc(lanes, func(lane string) bool {
+		return m.From == lane || slices.Contains(m.To, lane)
+	})
 }
 
 type messageBook struct {

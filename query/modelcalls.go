@@ -69,8 +69,7 @@ func addOptional(sum, more *float64) *float64 {
 		return sum
 	}
 	if sum != nil {
-		total := *sum + *more
-		return &total
+		return new(*sum + *more)
 	}
 	return more
 }

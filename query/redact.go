@@ -26,8 +26,7 @@ func redactOptional(r Redactor, text *string) *string {
 	if text == nil {
 		return nil
 	}
-	clean := r.String(*text)
-	return &clean
+	return new(r.String(*text))
 }
 
 func redactRaw(r Redactor, raw json.RawMessage) json.RawMessage {

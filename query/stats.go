@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -179,7 +180,7 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 			s.PerTurn = []UsageRow{}
 		}
 		s.Totals = Totals{
-			TotalCostUSD: zeroIfNil(sum.TotalCostUSD), DurationMs: &sum.DurationMs,
+			TotalCostUSD: cmp.Or(sum.TotalCostUSD, new(float64)), DurationMs: &sum.DurationMs,
 			Population: fromDocument,
 		}
 		if sum.TokenUsage != nil {
@@ -204,13 +205,6 @@ func newStats(info *Info, book *usageBook, old bool) *Stats {
 		}
 	}
 	return s
-}
-
-func zeroIfNil(f *float64) *float64 {
-	if f == nil {
-		return new(float64)
-	}
-	return f
 }
 
 func divergence(messages, results Tokens) *Divergence {

@@ -209,8 +209,7 @@ func (w *walker) userEntries(l *laneState, ev *scan.Event) error {
 
 // prompted notes the text of the first user entry.
 func (in *Info) prompted(entry *Entry) {
-	text := entry.Text("\n")
-	in.TaskPrompt = &text
+	in.TaskPrompt = new(entry.Text("\n"))
 }
 
 // show numbers one entry and hands it to the visitor.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,9 +72,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // NewContainer returns a container that is started when it is needed.
 func NewContainer(cfg ContainerConfig) *Container {
-	if cfg.User == "" {
-		cfg.User = cfg.Image.User
-	}
+	cfg.User = cmp.Or(cfg.User, cfg.Image.User)
 	return &Container{cfg: cfg, doors: map[int]*containerDoor{}}
 }
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,7 @@ func (c *Container) Clear(ctx context.Context, path string, mode fs.FileMode) er
 // Own gives mounted directories to a user of the container with everything in them; empty: the
 // container's.
 func (c *Container) Own(ctx context.Context, user string, isolation Isolation, dirs ...string) error {
-	if user == "" {
-		user = c.cfg.User
-	}
-	if user == "" { // an image that names none
-		user = "0:0"
-	}
+	user = cmp.Or(user, c.cfg.User, "0:0") // the image may name none
 	_, err := c.movesIn(ctx, isolation, nil, nil, append([]string{filesOwn, user}, dirs...)...)
 	return err
 }

@@ -155,8 +155,8 @@ func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	policy := retry.Policy{Retries: 6, First: 50 * time.Millisecond, Longest: time.Second}
 	return policy.Do(ctx, func(int) error {
 		_, err := e.output(ctx, append(args, names...)...)
-		var failed *engineError
-		if !errors.As(err, &failed) {
+		failed, ok := errors.AsType[*engineError](err)
+		if !ok {
 			return err
 		}
 		said := strings.ToLower(failed.Said)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"debug/elf"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,8 +81,7 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 	go func() { client <- cmd.Wait(); close(client) }()
 	r.close = sync.OnceValue(func() error { return r.remove(client) })
 	if err := r.await(ctx, listener, client); err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if _, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = c.cfg.Engine.failed("run", said.kept, err)
 		}
 		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
@@ -182,10 +183,7 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 	if below == nil {
 		args = append(args, "--network", network)
 	}
-	processes := c.cfg.Processes
-	if processes == 0 {
-		processes = defaultProcesses
-	}
+	processes := cmp.Or(c.cfg.Processes, defaultProcesses)
 	args = append(args, "--pids-limit", strconv.FormatUint(processes, 10))
 	if c.cfg.MemoryBytes > 0 {
 		bytes := strconv.FormatUint(c.cfg.MemoryBytes, 10)
@@ -235,12 +233,7 @@ func isStatic(path string) bool {
 		return false
 	}
 	defer file.Close()
-	for _, part := range file.Progs {
-		if part.Type == elf.PT_INTERP {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(file.Progs, func(part *elf.Prog) bool { return part.Type == elf.PT_INTERP })
 }
 
 // startEntrypoint runs the image's entry point until the container ends.

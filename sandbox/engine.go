@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,8 +155,7 @@ func (m *MissingImageError) Error() string {
 func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 	text, err := e.output(ctx, "image", "inspect", name)
 	if err != nil {
-		var failed *engineError
-		if errors.As(err, &failed) && missing(failed.Said) {
+		if failed, ok := errors.AsType[*engineError](err); ok && missing(failed.Said) {
 			return Image{}, &MissingImageError{Engine: e.Kind, Image: name}
 		}
 		return Image{}, err
@@ -273,8 +273,7 @@ func (e *Engine) Build(ctx context.Context, b Build) (Image, error) {
 func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	name := BuiltName(b.Content)
 	image, err := e.Inspect(ctx, name)
-	var absent *MissingImageError
-	if !errors.As(err, &absent) {
+	if _, ok := errors.AsType[*MissingImageError](err); !ok {
 		return image, err
 	}
 	if err := e.sweepOnce(ctx); err != nil {
@@ -308,10 +307,7 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 
 // runTree runs a command whose processes all end with it, and with us.
 func (e *Engine) runTree(ctx context.Context, args, env []string, b Build) error {
-	limit := b.Timeout
-	if limit == 0 {
-		limit = defaultBuildTimeout
-	}
+	limit := cmp.Or(b.Timeout, defaultBuildTimeout)
 	last := &lastBytes{}
 	out := io.MultiWriter(writerOrDiscard(b.Progress), last)
 	cmd := e.command(ctx, args...)

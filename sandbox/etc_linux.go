@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -111,9 +112,7 @@ func (e *etcView) addTree(path, source string) error {
 // accounts are the files /etc/passwd and /etc/group of a sandbox: those of the machine, and the
 // user of the program if they lack it.
 func accounts(uid, gid int, home string) (passwd, group []byte) {
-	if home == "" {
-		home = "/"
-	}
+	home = cmp.Or(home, "/")
 	passwd = withAccount("/etc/passwd", uid, fmt.Sprintf("fit:x:%d:%d::%s:/bin/sh\n", uid, gid, home))
 	return passwd, withAccount("/etc/group", gid, fmt.Sprintf("fit:x:%d:\n", gid))
 }

@@ -166,8 +166,7 @@ func (h *holder) handOver(id int, socket any) {
 
 func (h *holder) fail(id int, err error) {
 	report := networkReport{ID: id, Failed: err.Error()}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		report.Errno = int(errno)
 	}
 	h.say(report, -1)

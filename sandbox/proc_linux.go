@@ -93,7 +93,7 @@ func childrenOf(pid int) ([]int, bool) {
 			continue
 		}
 		readable = true
-		for _, field := range strings.Fields(string(list)) {
+		for field := range strings.FieldsSeq(string(list)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				children = append(children, child)
 			}

@@ -136,8 +136,7 @@ func reap() int {
 
 func (r *reaper) fail(what string, err error, setup bool) {
 	failure := report{Failed: what + ": " + err.Error(), Setup: setup}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		failure.Errno = int(errno)
 	}
 	_ = r.report.Encode(failure)

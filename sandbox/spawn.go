@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,12 +157,8 @@ func (s SpawnSpec) withDefaults() (SpawnSpec, error) {
 			return s, fmt.Errorf("run %s: %q is not a NAME=value environment variable", s.Argv[0], name)
 		}
 	}
-	if s.Grace == 0 {
-		s.Grace = defaultGrace
-	}
-	if s.MaxOutput == 0 {
-		s.MaxOutput = defaultMaxOutput
-	}
+	s.Grace = cmp.Or(s.Grace, defaultGrace)
+	s.MaxOutput = cmp.Or(s.MaxOutput, defaultMaxOutput)
 	return s, s.checkDir()
 }
 

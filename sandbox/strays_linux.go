@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,11 +60,7 @@ func findStrays(program int, marker string, known map[int]bool) []int {
 			}
 		}
 	}
-	strays := make([]int, 0, len(ours))
-	for pid := range ours {
-		strays = append(strays, pid)
-	}
-	return strays
+	return slices.Collect(maps.Keys(ours))
 }
 
 // childProcesses lists the direct children of a process.

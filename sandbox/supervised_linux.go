@@ -317,12 +317,10 @@ func (t *supervisedTree) finish(end outcome) {
 
 // signalOf names the signal in the error of a process that was killed.
 func signalOf(err error) string {
-	var killed *killedSupervisor
-	if errors.As(err, &killed) {
+	if killed, ok := errors.AsType[*killedSupervisor](err); ok {
 		return killed.signal
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			return unix.SignalName(status.Signal())
 		}

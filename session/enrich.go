@@ -112,18 +112,18 @@ func (e *Enricher) recognised() ([]*EnrichedSession, error) {
 
 // Read takes in every line of a stream.
 func (e *Enricher) Read(r io.Reader) error {
-	lines := newLineReader(r, trace.MaxLine)
+	lines := trace.NewLines(r, trace.MaxLine)
 	for {
-		line, number, err := lines.next()
+		line, _, err := lines.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, errLongLine):
+		case errors.Is(err, trace.ErrLongLine):
 			e.skipped++
 		case err != nil:
 			return fmt.Errorf("read events: %w", err)
 		default:
-			e.Line(line, number)
+			e.Line(line, lines.Number)
 		}
 	}
 }

@@ -393,8 +393,7 @@ func (e EnrichedEvent) clone() EnrichedEvent {
 		r := *e.Result
 		r.CallID, r.Preview, r.Content = strings.Clone(r.CallID), strings.Clone(r.Preview), strings.Clone(r.Content)
 		if r.ExitCode != nil {
-			code := *r.ExitCode
-			r.ExitCode = &code
+			r.ExitCode = new(*r.ExitCode)
 		}
 		e.Result = &r
 	}

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -51,19 +53,11 @@ func (p *page) head(s *EnrichedSession) {
 	if s.Cwd != "" {
 		p.linef("in       %s", shown(s.Cwd, 200))
 	}
-	outcome := string(s.Outcome)
-	if outcome == "" {
-		outcome = "no final event"
-	}
+	outcome := cmp.Or(string(s.Outcome), "no final event")
 	p.linef("ended    %s · %d turns · %s", outcome, s.Turns, seconds(s.WallClockMs))
 	p.linef("cost     %s · %s", dollars(s.Usage), tokens(s.Usage))
 	if len(s.ModelUsage) > 1 {
-		var names []string
-		for name := range s.ModelUsage {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(s.ModelUsage)) {
 			p.linef("         %s: %s · %s", orDash(shown(name, 60)), dollars(s.ModelUsage[name]),
 				tokens(s.ModelUsage[name]))
 		}
@@ -127,13 +121,7 @@ func (p *page) tools(s *EnrichedSession) {
 		if event.Tool == nil {
 			continue
 		}
-		what := event.Tool.Command
-		if what == "" && len(event.Tool.Paths) > 0 {
-			what = strings.Join(event.Tool.Paths, ", ")
-		}
-		if what == "" {
-			what = string(event.Tool.Args)
-		}
+		what := cmp.Or(event.Tool.Command, strings.Join(event.Tool.Paths, ", "), string(event.Tool.Args))
 		inner := ""
 		if event.Parent != "" {
 			inner = "sub-agent "
@@ -229,12 +217,7 @@ func tokens(u TokenUsage) string {
 	return text
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func orDash(text string) string { return cmp.Or(text, "-") }
 
 // shown makes one line of a text, of at most limit characters and an ellipsis.
 func shown(text string, limit int) string { return display.CutRunes(display.Line(text), limit) }

@@ -182,8 +182,7 @@ func modelCost(u jsontape.Value) *float64 {
 	if cost.Kind() != jsontape.Number {
 		return nil
 	}
-	usd := cost.Float64()
-	return &usd
+	return new(cost.Float64())
 }
 
 // messageTokens reads the usage object of the Messages API.

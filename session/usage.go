@@ -74,8 +74,7 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 		return
 	}
 	if at := f.place(o); f.watched {
-		own := increment
-		f.emit(o, at, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: &own})
+		f.emit(o, at, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: new(increment)})
 	}
 }
 
@@ -122,8 +121,7 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 // never tell a final figure.
 func (b *usageBook) guess(r UsageReport) {
 	if len(b.provisional.reports) >= recentMessages {
-		nothing := 0.0
-		merged := UsageReport{Key: "\x00older", CostUSD: &nothing}
+		merged := UsageReport{Key: "\x00older", CostUSD: new(0.0)}
 		for _, old := range b.provisional.reports {
 			merged.Tokens = plus(merged.Tokens, old.Tokens)
 			merged.CostUSD = sumOf(merged.CostUSD, old.CostUSD)
@@ -248,8 +246,7 @@ func sumOf(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}
-	sum := *a + *b
-	return &sum
+	return new(*a + *b)
 }
 
 // Plus returns what two runs consumed together. The cost is unknown if that of either is, and of
@@ -298,8 +295,7 @@ func since(now, before UsageReport) (TokenUsage, *float64) {
 	if now.CostUSD == nil || before.CostUSD == nil {
 		return increment, now.CostUSD
 	}
-	cost := *now.CostUSD - *before.CostUSD
-	return increment, &cost
+	return increment, new(*now.CostUSD - *before.CostUSD)
 }
 
 func wentDown(now, before UsageReport) bool {

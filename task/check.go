@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,12 +145,12 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 	}
 	c := checkTemplate{choices: f.Choices, at: append(slices.Clone(at), kinds[0])}
 	c.AnswerCheck = AnswerCheck{
-		Name:       first(f.Name, kinds[0]),
+		Name:       cmp.Or(f.Name, kinds[0]),
 		Kind:       kinds[0],
 		Gate:       f.Gate,
 		Weight:     1,
 		Not:        f.Not,
-		As:         first(f.As, compareStrict),
+		As:         cmp.Or(f.As, compareStrict),
 		Tolerance:  f.Tolerance,
 		IgnoreCase: f.IgnoreCase,
 		Command:    f.Command,
@@ -228,7 +229,7 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 	if f.Rubric != "" {
 		c.rubric = parse(f.Rubric)
 	}
-	c.Pattern = first(f.UsedTool, f.Trace, f.DidNotRun)
+	c.Pattern = cmp.Or(f.UsedTool, f.Trace, f.DidNotRun)
 	if f.Matches != "" {
 		c.pattern = parse(f.Matches)
 		if c.pattern.fixed() {
@@ -365,8 +366,7 @@ func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
 
 // withoutPlace is an error of a text inside of another file, whose own places would mislead.
 func withoutPlace(err error) error {
-	var placed *document.Error
-	if errors.As(err, &placed) {
+	if placed, ok := errors.AsType[*document.Error](err); ok {
 		return errors.New(placed.Msg)
 	}
 	return err
@@ -405,13 +405,13 @@ func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubri
 
 // takeChoices finds the list of choices of a sample, and turns what is wanted into letters.
 func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
-	value, there := columns[first(column, "choices")]
+	value, there := columns[cmp.Or(column, "choices")]
 	if !there && column != "" {
 		return fmt.Errorf("there is no column %s", column)
 	}
 	list, isList := value.([]any)
 	if there && !isList {
-		return fmt.Errorf("column %s: choices are a list", first(column, "choices"))
+		return fmt.Errorf("column %s: choices are a list", cmp.Or(column, "choices"))
 	}
 	for _, choice := range list {
 		c.Choices = append(c.Choices, textOf(choice))

@@ -238,8 +238,7 @@ func (d *datasetLoader) row(row datasetRow) error {
 		}
 		return nil
 	}
-	var placed *document.Error
-	if !errors.As(err, &placed) {
+	if _, ok := errors.AsType[*document.Error](err); !ok {
 		err = &document.Error{File: d.file.Data.Dataset, Line: row.line, Msg: err.Error()}
 	}
 	d.add(err)

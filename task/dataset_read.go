@@ -194,8 +194,8 @@ func (r *datasetReader) csvHeader(reader *csv.Reader) ([]string, error) {
 }
 
 func (r *datasetReader) csvError(err error, columns int) error {
-	var parse *csv.ParseError
-	if !errors.As(err, &parse) {
+	parse, ok := errors.AsType[*csv.ParseError](err)
+	if !ok {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
 	if errors.Is(err, csv.ErrFieldCount) {

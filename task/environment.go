@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -70,10 +71,10 @@ func (e *Environment) Name() string {
 func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environment {
 	family := l.file.TaskFile
 	e := &Environment{
-		Image:   first(own.Image, family.Image),
+		Image:   cmp.Or(own.Image, family.Image),
 		Images:  l.file.Images,
-		Workdir: first(own.Workdir, family.Workdir),
-		User:    first(own.User, family.User),
+		Workdir: cmp.Or(own.Workdir, family.Workdir),
+		User:    cmp.Or(own.User, family.User),
 	}
 	base, dockerfile := t.Dir, own.Dockerfile
 	if dockerfile == "" && own.Image == "" {

@@ -170,8 +170,8 @@ func (h *harborLoader) networks(table string, agent harborPhase, verifier harbor
 		}
 	}
 	separate := verifier.separate() || h.file.Verifier.separate()
-	of := first(verifier.NetworkMode, h.file.Verifier.NetworkMode)
-	if !separate && h.open(first(agent.NetworkMode, h.file.Agent.NetworkMode)) != h.open(of) {
+	of := cmp.Or(verifier.NetworkMode, h.file.Verifier.NetworkMode)
+	if !separate && h.open(cmp.Or(agent.NetworkMode, h.file.Agent.NetworkMode)) != h.open(of) {
 		return refuse("its agent and its verifier share a container and have different networks "+
 			"(%sagent.network_mode, %sverifier.network_mode)", table, table)
 	}
@@ -182,7 +182,7 @@ func (h *harborLoader) networks(table string, agent harborPhase, verifier harbor
 // does.
 func (h *harborLoader) open(mode string) bool {
 	env := &h.file.Environment
-	if mode = first(mode, env.NetworkMode); mode == "" && env.AllowInternet != nil {
+	if mode = cmp.Or(mode, env.NetworkMode); mode == "" && env.AllowInternet != nil {
 		return *env.AllowInternet
 	}
 	return mode != noNetwork

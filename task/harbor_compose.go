@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,9 +100,9 @@ func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key s
 	case "environment":
 		return h.composeEnvironment(t, e, c)
 	case "working_dir":
-		e.Workdir = first(e.Workdir, c.text(raw))
+		e.Workdir = cmp.Or(e.Workdir, c.text(raw))
 	case "user":
-		e.User = first(e.User, c.text(raw))
+		e.User = cmp.Or(e.User, c.text(raw))
 	case "command":
 		problem = c.command(raw)
 	case "volumes":
@@ -255,17 +256,13 @@ func limit(t *Task, name, value string) error {
 		if err != nil {
 			return fmt.Errorf("cpus = %q is not a number", value)
 		}
-		if limits.CPUs == 0 {
-			limits.CPUs = number
-		}
+		limits.CPUs = cmp.Or(limits.CPUs, number)
 	default:
 		megabytes, err := harborMB(name, 0, value)
 		if err != nil {
 			return err
 		}
-		if limits.MemoryMB == 0 {
-			limits.MemoryMB = megabytes
-		}
+		limits.MemoryMB = cmp.Or(limits.MemoryMB, megabytes)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -182,10 +183,7 @@ func harborProblem(wrong *toml.DecodeError, source []byte, line int) string {
 	if match == nil {
 		return strings.TrimPrefix(wrong.Error(), "toml: ")
 	}
-	want := harborTypes[strings.TrimLeft(match[2], "*")]
-	if want == "" {
-		want = "a table or a list"
-	}
+	want := cmp.Or(harborTypes[strings.TrimLeft(match[2], "*")], "a table or a list")
 	key, _, _ := strings.Cut(strings.Split(string(source), "\n")[line-1], "=")
 	return fmt.Sprintf("%s: want %s, not this %s", strings.TrimSpace(key), want, match[1])
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err 
 	dir := "steps/" + file.Name
 	step = Step{
 		Name:        file.Name,
-		User:        first(harborUser(file.Agent.User), harborUser(h.file.Agent.User)),
+		User:        cmp.Or(harborUser(file.Agent.User), harborUser(h.file.Agent.User)),
 		Timeout:     harborSeconds(file.Agent.TimeoutSec, harborSeconds(h.file.Agent.TimeoutSec, harborUnlimited)),
 		Healthcheck: file.Healthcheck.settings(),
 	}
@@ -73,7 +74,7 @@ func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err 
 		return step, err
 	}
 	v := step.Verifier
-	v.User = first(v.User, shared.User)
+	v.User = cmp.Or(v.User, shared.User)
 	for name, value := range shared.Env {
 		if _, set := v.Env[name]; !set {
 			v.Env[name] = value

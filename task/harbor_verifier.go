@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -115,7 +116,7 @@ func (h *harborLoader) verifierOf(dir string, file *harborVerifier, artifacts []
 	v := &Verifier{
 		User:    harborUser(file.User),
 		Timeout: harborSeconds(file.TimeoutSec, harborVerifierTimeout),
-		Network: h.open(first(file.NetworkMode, h.file.Verifier.NetworkMode)),
+		Network: h.open(cmp.Or(file.NetworkMode, h.file.Verifier.NetworkMode)),
 	}
 	for _, tests := range slices.Compact([]string{h.path("tests"), h.path(path.Join(dir, "tests"))}) {
 		if isDir(tests) {

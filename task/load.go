@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (l *loader) load() {
 	var err error
 	l.where, err = readSettings("family.yaml", filepath.Join(l.real, "family.yaml"), "family.schema.json", &l.file)
 	l.add(err)
-	l.family.Name = first(l.file.Name, filepath.Base(l.real))
+	l.family.Name = cmp.Or(l.file.Name, filepath.Base(l.real))
 	if profile, ok := l.text("judge.md"); ok {
 		_, body, err := document.FrontMatter("judge.md", []byte(profile))
 		l.add(err)

@@ -2,6 +2,7 @@ package task
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -231,7 +232,7 @@ func (l *loader) fetchRepo(s *Settings, origin Origin, where settingsFile, other
 		l.fail(err)
 		return
 	}
-	origin.Ref = first(s.Ref, origin.Ref)
+	origin.Ref = cmp.Or(s.Ref, origin.Ref)
 	dir, sha, err := fetch(l.ctx, origin, cache)
 	if err != nil {
 		l.add(where.wrong(otherwise, []string{"repo"}, "%v", err))

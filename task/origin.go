@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -93,10 +94,7 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 			return "", "", err
 		}
 	}
-	ref := o.Ref
-	if ref == "" {
-		ref = "HEAD"
-	}
+	ref := cmp.Or(o.Ref, "HEAD")
 	fetching := git.Command{
 		Dir:  store,
 		Args: []string{"fetch", "--quiet", "--depth", "1", "--no-tags", "--", o.URL, ref}, UserConfig: true,

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -168,13 +169,13 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 	port := said(hasPreflight, own.Port, family.Port)
 	return Settings{
 		Tags:          append(append([]string(nil), family.Tags...), own.Tags...),
-		Cluster:       first(own.Cluster, family.Cluster),
-		Scored:        first(own.Scored, family.Scored),
+		Cluster:       cmp.Or(own.Cluster, family.Cluster),
+		Scored:        cmp.Or(own.Scored, family.Scored),
 		Timeouts:      timeouts(own.Timeouts, family.Timeouts),
-		Isolation:     first(own.Isolation, family.Isolation),
-		Workspace:     first(own.Workspace, family.Workspace, "export"),
-		Repo:          first(own.Repo, family.Repo),
-		Ref:           first(own.Ref, family.Ref),
+		Isolation:     cmp.Or(own.Isolation, family.Isolation),
+		Workspace:     cmp.Or(own.Workspace, family.Workspace, "export"),
+		Repo:          cmp.Or(own.Repo, family.Repo),
+		Ref:           cmp.Or(own.Ref, family.Ref),
 		AgentNetwork:  agentNetwork(own.Network, family.Network),
 		GraderNetwork: said(false, own.Network.Grader, family.Network.Grader),
 		// A service that graders talk to is a part of the grading; other hooks may have to fetch
@@ -185,21 +186,21 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 		Cache:            firstList(own.Cache, family.Cache),
 		Protected:        append(append([]string(nil), family.Protected...), own.Protected...),
 		Limits: Limits{
-			MemoryMB:  first(own.Limits.MemoryMB, family.Limits.MemoryMB),
-			Processes: first(own.Limits.Processes, family.Limits.Processes),
-			FileMB:    first(own.Limits.FileMB, family.Limits.FileMB),
-			CPUs:      first(own.Limits.CPUs, family.Limits.CPUs),
-			DiskMB:    first(own.Limits.DiskMB, family.Limits.DiskMB),
+			MemoryMB:  cmp.Or(own.Limits.MemoryMB, family.Limits.MemoryMB),
+			Processes: cmp.Or(own.Limits.Processes, family.Limits.Processes),
+			FileMB:    cmp.Or(own.Limits.FileMB, family.Limits.FileMB),
+			CPUs:      cmp.Or(own.Limits.CPUs, family.Limits.CPUs),
+			DiskMB:    cmp.Or(own.Limits.DiskMB, family.Limits.DiskMB),
 		},
-		JudgeVotes: first(own.Judge.Votes, family.Judge.Votes),
+		JudgeVotes: cmp.Or(own.Judge.Votes, family.Judge.Votes),
 		Needs:      append(append([]string(nil), family.Needs...), own.Needs...),
-		Threshold:  first(own.Threshold, family.Threshold),
+		Threshold:  cmp.Or(own.Threshold, family.Threshold),
 	}
 }
 
 func timeouts(own, family timeoutsFile) Timeouts {
 	pick := func(a, b Duration, byDefault time.Duration) time.Duration {
-		return first(time.Duration(a), time.Duration(b), byDefault)
+		return cmp.Or(time.Duration(a), time.Duration(b), byDefault)
 	}
 	return Timeouts{
 		Agent:      pick(own.Agent, family.Agent, defaultAgentTimeout),
@@ -213,27 +214,16 @@ func timeouts(own, family timeoutsFile) Timeouts {
 // merge fills what the task does not say about its tests with what the family says.
 func (t testsFile) merge(family testsFile) testsFile {
 	merged := testsFile{
-		Language: first(t.Language, family.Language),
-		Runner:   first(t.Runner, family.Runner),
+		Language: cmp.Or(t.Language, family.Language),
+		Runner:   cmp.Or(t.Runner, family.Runner),
 		Command:  firstList(t.Command, family.Command),
-		Parser:   first(t.Parser, family.Parser),
-		Report:   first(t.Report, family.Report),
+		Parser:   cmp.Or(t.Parser, family.Parser),
+		Report:   cmp.Or(t.Report, family.Report),
 		Files:    firstList(t.Files, family.Files),
 		Weights:  t.Weights,
 		Names:    t.Names,
 	}
 	return merged
-}
-
-// first returns the first value that is not zero.
-func first[T comparable](values ...T) T {
-	var zero T
-	for _, value := range values {
-		if value != zero {
-			return value
-		}
-	}
-	return zero
 }
 
 func firstList[T any](lists ...[]T) []T {
@@ -246,7 +236,7 @@ func firstList[T any](lists ...[]T) []T {
 }
 
 func said(byDefault bool, answers ...*bool) bool {
-	if answer := first(answers...); answer != nil {
+	if answer := cmp.Or(answers...); answer != nil {
 		return *answer
 	}
 	return byDefault

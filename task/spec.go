@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -253,12 +254,12 @@ func (l *specLoader) settings() Settings {
 		protected = l.file.Tests
 	}
 	seconds := func(n int, byDefault time.Duration) time.Duration {
-		return first(time.Duration(n)*time.Second, byDefault)
+		return cmp.Or(time.Duration(n)*time.Second, byDefault)
 	}
 	return Settings{
 		Tags:          l.file.Tags,
-		Cluster:       first(l.file.Cluster, l.file.Repo.Path),
-		Workspace:     first(l.opts.Workspace, "export"),
+		Cluster:       cmp.Or(l.file.Cluster, l.file.Repo.Path),
+		Workspace:     cmp.Or(l.opts.Workspace, "export"),
 		AgentNetwork:  l.agentNetwork(),
 		Registries:    l.registries(),
 		GraderNetwork: l.file.Network == "allow",
@@ -325,7 +326,7 @@ func (l *specLoader) digests(t *Task) error {
 	hidden.add("verifyCommand", "command", []byte(t.Spec.VerifyCommand))
 	hidden.add("lintCommand", "command", []byte(t.Spec.LintCommand))
 	hidden.add("protected", "globs", []byte(strings.Join(t.Settings.Protected, "\x00")))
-	hidden.add("timeouts", "ms", []byte(fmt.Sprint(t.Settings.Timeouts)))
+	hidden.add("timeouts", "ms", fmt.Append(nil, t.Settings.Timeouts))
 	hidden.add("network", "kind", []byte(t.Spec.Network))
 	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}
 	var err error

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (l *specLoader) commit(t *Task, repository string) {
 		if l.file.Repo.Ref == "" {
 			path = []string{"repo", "path"}
 		}
-		l.wrong(path, "%s has no commit %q", l.file.Repo.Path, first(l.file.Repo.Ref, "HEAD"))
+		l.wrong(path, "%s has no commit %q", l.file.Repo.Path, cmp.Or(l.file.Repo.Ref, "HEAD"))
 		return
 	}
 	t.Settings.Repo, t.Settings.Ref = repository, sha

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ type instancesLoader struct {
 
 func (l *loader) instances() *instancesLoader {
 	i := &instancesLoader{loader: l, seen: map[string]string{}}
-	source := first(l.file.Data.Prompt, "{{problem_statement}}")
+	source := cmp.Or(l.file.Data.Prompt, "{{problem_statement}}")
 	var err error
 	if i.prompt, err = parseTemplate(source); err != nil {
 		l.add(l.where.wrong("family.yaml", []string{"prompt"}, "%v", err))
@@ -143,8 +144,7 @@ func (l *loader) taskRepository() {
 				continue
 			}
 		}
-		var placed *document.Error
-		if !errors.As(err, &placed) {
+		if _, ok := errors.AsType[*document.Error](err); !ok {
 			err = mistake(path.Join(dir, "task.yaml"), "%v", err)
 		}
 		l.add(err)
@@ -224,7 +224,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 		LogParser:  strings.TrimPrefix(row.text("log_parser"), "parse_log_"),
 		FailToPass: row.tests("FAIL_TO_PASS"),
 		PassToPass: row.tests("PASS_TO_PASS"),
-		Timeout:    first(time.Duration(i.file.Timeouts.Test), evalTimeout),
+		Timeout:    cmp.Or(time.Duration(i.file.Timeouts.Test), evalTimeout),
 	}
 	row.required("problem_statement")
 	n.FailOnly = row.choice("eval_type", evalTypeAll, evalTypeFailOnly) == evalTypeFailOnly
@@ -291,9 +291,9 @@ func (i *instancesLoader) localRepository(n *Instance) (string, error) {
 // needs none.
 func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Environment, error) {
 	e := &Environment{
-		Image:   first(image, i.file.Image),
+		Image:   cmp.Or(image, i.file.Image),
 		Images:  i.file.Images,
-		Workdir: first(i.file.Workdir, Testbed),
+		Workdir: cmp.Or(i.file.Workdir, Testbed),
 		User:    i.file.User,
 	}
 	dockerfile := filepath.Join(t.Dir, "Dockerfile")
@@ -322,7 +322,7 @@ func (i *instancesLoader) instanceDigests(t *Task) error {
 	visible.add("prompt", "prompt", []byte(t.Prompt))
 	visible.add("base", "commit", []byte(t.Instance.Repo+" "+t.Instance.BaseCommit))
 	if e := t.Settings.Environment; e != nil {
-		visible.add("environment", "content", []byte(first(e.Content, e.Image)))
+		visible.add("environment", "content", []byte(cmp.Or(e.Content, e.Image)))
 	}
 	decides := *t.Instance
 	decides.Gold, decides.Repository = "", ""

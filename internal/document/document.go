@@ -140,16 +140,14 @@ func (d *Document) Decode(into any) error {
 
 // located turns an error of the YAML library into ours, with its place in the file.
 func (d *Document) located(err error) error {
-	var several *yaml.LoadErrors
-	if errors.As(err, &several) {
+	if several, ok := errors.AsType[*yaml.LoadErrors](err); ok {
 		var all []error
 		for _, one := range several.Errors[:min(len(several.Errors), maxProblems)] {
 			all = append(all, d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message))
 		}
 		return errors.Join(all...)
 	}
-	var one *yaml.LoadError
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*yaml.LoadError](err); ok {
 		return d.at(one.Mark.Line, one.Mark.Column, "%s", one.Message)
 	}
 	return &Error{File: d.name, Msg: err.Error()}

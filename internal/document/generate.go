@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -89,9 +90,7 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 			if err != nil {
 				return nil, err
 			}
-			for key, property := range inner["properties"].(map[string]any) {
-				properties[key] = property
-			}
+			maps.Copy(properties, inner["properties"].(map[string]any))
 			continue
 		}
 		if name == "" {
@@ -121,8 +120,8 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 
 func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
+		for field := range t.Fields() {
+			if !yield(field) {
 				return
 			}
 		}

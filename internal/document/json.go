@@ -44,8 +44,7 @@ func JSONValue(source []byte) (any, error) {
 
 // misfit says why a document that is JSON does not fit the value it is decoded into.
 func (d *Document) misfit(err error, offset int64) error {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("want %s, got %s", typeName(wrongType.Type.Kind()), wrongType.Value)
 		if wrongType.Field != "" {
 			err = fmt.Errorf("%s: %w", wrongType.Field, err)

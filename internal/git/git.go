@@ -86,8 +86,7 @@ func Run(ctx context.Context, c Command) error {
 		Stderr:   strings.TrimSpace(stderr.String()),
 		Err:      err,
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		failed.ExitCode = exit.ExitCode()
 	}
 	if ctx.Err() != nil {
@@ -106,9 +105,7 @@ func Output(ctx context.Context, dir string, args ...string) (string, error) {
 // Resolve returns the commit that a reference names; a reference that looks like an option is
 // refused.
 func Resolve(ctx context.Context, repository, ref string) (string, error) {
-	if ref == "" {
-		ref = "HEAD"
-	}
+	ref = cmp.Or(ref, "HEAD")
 	if strings.HasPrefix(ref, "-") {
 		return "", fmt.Errorf("%q is not a reference", ref)
 	}

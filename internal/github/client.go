@@ -29,8 +29,6 @@ type Client struct {
 	// Timeout bounds a request that asks for a list; a download may take as long as bytes keep
 	// coming. 30 s if zero.
 	Timeout time.Duration
-	// MaxWait is how long to wait for a rate limit to pass before giving up; 2 min if zero.
-	MaxWait time.Duration
 	// Sleep, Random and Now are for tests; nil means the real thing.
 	Sleep  func(ctx context.Context, pause time.Duration) error
 	Random func() float64
@@ -207,13 +205,16 @@ func nextLink(header, current string) string {
 	return ""
 }
 
+// longestAsked is how long to wait for a rate limit to pass before giving up.
+const longestAsked = 2 * time.Minute
+
 // get asks until there is an answer worth having. The caller closes the body.
 func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.Response, error) {
 	policy := retry.Policy{
 		Retries:      retries,
 		First:        time.Second,
 		Longest:      time.Minute,
-		LongestAsked: cmp.Or(c.MaxWait, 2*time.Minute),
+		LongestAsked: longestAsked,
 		Sleep:        c.Sleep,
 		Random:       c.Random,
 	}

@@ -69,8 +69,8 @@ func (p Policy) Do(ctx context.Context, try func(attempt int) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		var later laterError
-		if !errors.As(err, &later) {
+		later, ok := errors.AsType[laterError](err)
+		if !ok {
 			return err
 		}
 		if attempt > p.Retries || p.LongestAsked > 0 && later.asked > p.LongestAsked {

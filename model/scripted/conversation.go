@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/model/wire"
@@ -126,12 +127,7 @@ var asides = []string{
 
 func isAside(text string) bool {
 	trimmed := strings.TrimSpace(text)
-	for _, opening := range asides {
-		if strings.HasPrefix(trimmed, opening) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(asides, func(opening string) bool { return strings.HasPrefix(trimmed, opening) })
 }
 
 // prompt notes what the user said. Asides join the system prompt, for conditions and for finding

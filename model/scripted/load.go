@@ -69,8 +69,7 @@ func Parse(data []byte) (*Script, error) {
 		return nil, err
 	}
 	if err := script.prepare(); err != nil {
-		var mistake *scriptError
-		if errors.As(err, &mistake) {
+		if mistake, ok := errors.AsType[*scriptError](err); ok {
 			mistake.Line = lineAt(data, fieldOffset(data, mistake.Field))
 		}
 		return nil, err

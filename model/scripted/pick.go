@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -206,7 +207,7 @@ func draw(choices []Choice, occasion string) Turn {
 
 // fingerprint is a short name for a conversation.
 func fingerprint(at cell, firstPrompt string) string {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q", at.script, at.key, at.seed, firstPrompt)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", at.script, at.key, at.seed, firstPrompt))
 	return hex.EncodeToString(sum[:4])
 }
 
@@ -246,9 +247,7 @@ func (s *Script) expand(t Turn, c conversation, at cell) Turn {
 		"prompt": c.lastPrompt(), "last_result": withoutPreamble(c.lastResult()), "cwd": c.cwd(), "model": c.model,
 		"key": at.key, "seed": at.seed,
 	}
-	for name, value := range s.Vars {
-		vars[name] = value
-	}
+	maps.Copy(vars, s.Vars)
 	for _, capture := range s.Captures {
 		if value, ok := capture.find(c); ok {
 			vars[capture.Var] = value

@@ -3,6 +3,7 @@ package scripted
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -206,12 +207,7 @@ func matches(text, pattern string) bool {
 }
 
 func anyMatches(texts []string, pattern string) bool {
-	for _, text := range texts {
-		if matches(text, pattern) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool { return matches(text, pattern) })
 }
 
 // Capture binds ${Var} to the first group, or the whole match, of Regex in From: "prompt",

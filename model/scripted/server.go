@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,9 +55,7 @@ func NewServer(scripts map[string]*Script, opts Options) http.Handler {
 		own := *script
 		own.Vars = map[string]string{}
 		for _, vars := range []map[string]string{script.Vars, opts.Vars} {
-			for k, v := range vars {
-				own.Vars[k] = v
-			}
+			maps.Copy(own.Vars, vars)
 		}
 		ready[name] = &own
 	}
@@ -203,9 +202,7 @@ func (f Fault) apiError() wire.APIError {
 		Message:   f.Message,
 		RequestID: "req_scripted",
 	}
-	if e.Message == "" {
-		e.Message = "this error is in the script"
-	}
+	e.Message = cmp.Or(e.Message, "this error is in the script")
 	return e
 }
 

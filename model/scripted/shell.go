@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"path"
 	"strings"
 )
@@ -39,9 +40,7 @@ func globCommand(pattern, in string) string {
 }
 
 func grepCommand(pattern, in string) string {
-	if in == "" {
-		in = "."
-	}
+	in = cmp.Or(in, ".")
 	return "grep -rnE -e " + quote(pattern) + " -- " + quote(in)
 }
 

@@ -8,16 +8,15 @@ import (
 
 // AnthropicRequest is the body of POST /v1/messages.
 type AnthropicRequest struct {
-	Model         string             `json:"model"`
-	MaxTokens     int                `json:"max_tokens"`
-	System        AnthropicContent   `json:"system,omitempty"`
-	Messages      []AnthropicTurn    `json:"messages"`
-	Tools         []AnthropicTool    `json:"tools,omitempty"`
-	ToolChoice    json.RawMessage    `json:"tool_choice,omitempty"`
-	Thinking      *AnthropicThinking `json:"thinking,omitempty"`
-	Temperature   *float64           `json:"temperature,omitempty"`
-	StopSequences []string           `json:"stop_sequences,omitempty"`
-	Stream        bool               `json:"stream,omitempty"`
+	Model         string           `json:"model"`
+	MaxTokens     int              `json:"max_tokens"`
+	System        AnthropicContent `json:"system,omitempty"`
+	Messages      []AnthropicTurn  `json:"messages"`
+	Tools         []AnthropicTool  `json:"tools,omitempty"`
+	ToolChoice    json.RawMessage  `json:"tool_choice,omitempty"`
+	Temperature   *float64         `json:"temperature,omitempty"`
+	StopSequences []string         `json:"stop_sequences,omitempty"`
+	Stream        bool             `json:"stream,omitempty"`
 }
 
 // AnthropicTurn is one message of the conversation.
@@ -33,12 +32,6 @@ type AnthropicTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`
-}
-
-// AnthropicThinking switches extended thinking on ("enabled" with a budget) or off ("disabled").
-type AnthropicThinking struct {
-	Type         string `json:"type"`
-	BudgetTokens int    `json:"budget_tokens,omitempty"`
 }
 
 // AnthropicCacheControl marks the end of a prefix that the server should cache.

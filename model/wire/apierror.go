@@ -16,10 +16,7 @@ type APIError struct {
 }
 
 func (e *APIError) Error() string {
-	label := e.Type
-	if label == "" {
-		label = e.Code
-	}
+	label := cmp.Or(e.Type, e.Code)
 	switch {
 	case label == "":
 		return e.Message
@@ -81,12 +78,7 @@ const shownBody = 300
 // AnthropicErrorBody renders an error reply of the Messages protocol. An empty type is filled in
 // from the status.
 func AnthropicErrorBody(status int, e APIError) []byte {
-	if e.Type == "" {
-		e.Type = anthropicErrorTypes[status]
-	}
-	if e.Type == "" {
-		e.Type = "api_error"
-	}
+	e.Type = cmp.Or(e.Type, anthropicErrorTypes[status], "api_error")
 	return mustMarshal(map[string]any{
 		"type":       "error",
 		"error":      map[string]any{"type": e.Type, "message": e.Message},
@@ -117,9 +109,7 @@ func openAIErrorObject(status int, e APIError) map[string]any {
 			e.Type = "invalid_request_error"
 		}
 	}
-	if e.Code == "" {
-		e.Code = openAIErrorCodes[status]
-	}
+	e.Code = cmp.Or(e.Code, openAIErrorCodes[status])
 	object := map[string]any{"message": e.Message, "type": e.Type, "code": nil, "param": nil}
 	if e.Code != "" {
 		object["code"] = e.Code

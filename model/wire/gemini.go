@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -188,12 +189,7 @@ func GeminiEvents(r GeminiResponse) []Event {
 
 // GeminiErrorBody renders an error reply.
 func GeminiErrorBody(status int, e APIError) []byte {
-	if e.Type == "" {
-		e.Type = geminiStatuses[status]
-	}
-	if e.Type == "" {
-		e.Type = "UNKNOWN"
-	}
+	e.Type = cmp.Or(e.Type, geminiStatuses[status], "UNKNOWN")
 	return mustMarshal(map[string]any{
 		"error": map[string]any{"code": status, "message": e.Message, "status": e.Type},
 	})

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -271,10 +272,7 @@ func (s *responsesStream) callInput(name, field, text string, at func(map[string
 // ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to
 // have failed.
 func ResponsesErrorEvent(r Response, e APIError) Event {
-	code := e.Code
-	if code == "" {
-		code = e.Type
-	}
+	code := cmp.Or(e.Code, e.Type)
 	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{
 		Code:    code,
 		Message: e.Message,

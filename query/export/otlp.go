@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -237,9 +238,7 @@ func firstLineOf(text string) string {
 
 // write prints a span. What has no time is put at the start of the session.
 func (s *spanWriter) write(sp otlpSpan, startMs, endMs int64) {
-	if startMs == 0 {
-		startMs = s.start
-	}
+	startMs = cmp.Or(startMs, s.start)
 	sp.TraceID, sp.Start, sp.End = s.traceID, nanos(startMs), nanos(max(startMs, endMs))
 	raw, err := json.Marshal(sp)
 	if err != nil {
