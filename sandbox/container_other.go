@@ -20,8 +20,8 @@ const (
 type (
 	room        struct{}
 	insideOrder struct {
-		User, Dir string
-		Keep      bool
+		User, Dir, Home string
+		Keep            bool
 	}
 )
 
