@@ -38,7 +38,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		isolation.Kind = sandbox.IsolationNone
 		return consequence, nil
 	}
-	works := sandbox.Detect(ctx).Bwrap
+	detected := sandbox.Detect(ctx)
+	works := detected.Bwrap
 	switch {
 	case !works.OK && asked == sandbox.IsolationBwrap:
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
@@ -54,7 +55,11 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 	if isolation.Kind == "" {
 		*isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, ReadOnly: repositories(ctx, dirs)}
 	}
-	return "agents can write to their working directory only; the rest of the machine is read-only or hidden", nil
+	note = "agents can write to their working directory only; the rest of the machine is read-only or hidden"
+	if isolation.LeftOpen = detected.LeftOpen; isolation.LeftOpen != "" {
+		note += "; but the sandbox of this machine is not tight: " + isolation.LeftOpen + " (fit doctor)"
+	}
+	return note, nil
 }
 
 // repositories are the git repositories that directories belong to, where they lie outside of them:

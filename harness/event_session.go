@@ -8,7 +8,8 @@ type startedEvent struct {
 	Format  int    `json:"format"`
 	Lead    string `json:"lead"`
 	Started int64  `json:"startedMs"`
-	// Isolation is what keeps the agents from the rest of the machine: bwrap or none.
+	// Isolation is what keeps the agents from the rest of the machine: bwrap or none, and what that
+	// leaves open here.
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reach: host, model or none.
 	Network string `json:"network,omitempty"`

@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/gateway"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -95,7 +93,7 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 		Format:    trace.FormatVersion,
 		Lead:      s.lead.name,
 		Started:   time.Now().UnixMilli(),
-		Isolation: cmp.Or(l.cfg.options.Base.Isolation.Kind, sandbox.IsolationNone),
+		Isolation: l.cfg.options.Base.Isolation.String(),
 		Network:   l.cfg.options.Base.NetworkKind(),
 		Settings:  s.settings,
 		Task:      l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),

@@ -12,7 +12,6 @@ import (
 	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -69,7 +68,7 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Type:      trace.TypeSessionStart,
 		Mode:      modeRun,
 		Format:    trace.FormatVersion,
-		Isolation: cmp.Or(cfg.Session.Isolation.Kind, sandbox.IsolationNone),
+		Isolation: cfg.Session.Isolation.String(),
 		Network:   cfg.Session.NetworkKind(),
 	})
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -26,7 +27,10 @@ type Capabilities struct {
 	Containment Containment `json:"containment"`
 	// Bwrap is whether programs can be isolated; BwrapNetwork whether they can also be
 	// cut off from the network.
-	Bwrap        Capability `json:"bwrap"`
+	Bwrap Capability `json:"bwrap"`
+	// LeftOpen is what a program in bubblewrap can do here that it should not be able to; empty:
+	// nothing that was tried.
+	LeftOpen     string     `json:"leftOpen,omitempty"`
 	BwrapNetwork Capability `json:"bwrapNetwork"`
 	// PrivateNetwork is whether isolated programs can share a network of their own.
 	PrivateNetwork Capability `json:"privateNetwork"`
@@ -67,11 +71,34 @@ func Detect(ctx context.Context) Capabilities {
 		c.PrivateNetwork.Detail, c.PrivateNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
 		return c
 	}
-	c.Bwrap.try(ctx, Isolation{Kind: IsolationBwrap, Network: true}, c.UserNamespaces.Fix)
+	var err error
+	switch c.LeftOpen, err = tryEscape(ctx); {
+	case err == nil:
+		c.Bwrap.OK, c.Bwrap.Detail = true, "works"
+	case errors.Is(err, errNoRoom):
+		c.Bwrap.try(ctx, Isolation{Kind: IsolationBwrap, Network: true}, c.UserNamespaces.Fix)
+	default:
+		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), c.UserNamespaces.Fix
+	}
 	const fix = "run where network namespaces may be made, for example outside of a container"
 	c.BwrapNetwork.try(ctx, Isolation{Kind: IsolationBwrap}, fix)
 	c.PrivateNetwork.tryPrivateNetwork(ctx, fix)
 	return c
+}
+
+// keepsRoot is what a sandbox leaves open whose programs keep the number of our root.
+const keepsRoot = "programs are root, without its privileges"
+
+// WithLeftOpen adds to the name of an isolation what it leaves open on a machine.
+func WithLeftOpen(kind, open string) string {
+	switch open {
+	case "":
+		return kind
+	case keepsRoot:
+		return kind + " (as root)"
+	default:
+		return kind + " (left open: " + open + ")"
+	}
 }
 
 // ErrBroken is returned when no sandbox can be started on this machine.
@@ -109,13 +136,17 @@ func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 const tryTimeout = 30 * time.Second
 
 func tryIsolation(ctx context.Context, isolation Isolation) error {
+	return tryProgram(ctx, isolation, "/", nil, "true")
+}
+
+func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Writer, argv ...string) error {
 	result, err := Local{}.Spawn(ctx, SpawnSpec{
-		Argv:      []string{"true"},
-		Dir:       "/",
+		Argv:      argv,
+		Dir:       dir,
 		Isolation: isolation,
 		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 		Timeout:   tryTimeout,
-	}, nil, nil)
+	}, out, nil)
 	switch {
 	case err != nil:
 		return err

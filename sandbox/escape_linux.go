@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // escapeAttempts prints what a program in the sandbox can do that it must not be able to. The file
 // outside is one that we have made; the kernel's setting is opened and not changed.
-const escapeAttempts = `[ "$(id -u)" != 0 ] || echo "programs are root, without its privileges"
+const escapeAttempts = `[ "$(id -u)" != 0 ] || echo "` + keepsRoot + `"
 { true >>/proc/sys/kernel/core_pattern; } 2>/dev/null && echo "the kernel's settings can be written"
 cat "$1" >/dev/null 2>&1 && echo "files outside can be read"
 { echo escaped >"$1"; } 2>/dev/null # which may make a file of the sandbox's own
@@ -42,25 +43,24 @@ func TryEscape(ctx context.Context) Capability {
 	return c
 }
 
+// errNoRoom says that an escape could not be tried for want of a directory.
+var errNoRoom = errors.New("no room for a test directory")
+
+// tryEscape lists what a program in the sandbox could do; the error is for a sandbox that does not
+// start.
 func tryEscape(ctx context.Context) (found string, err error) {
 	dir, err := os.MkdirTemp("", "fit-escape-")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
 	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(outside, []byte(harmless), 0o600)); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	var out strings.Builder
-	_, err = Local{}.Spawn(ctx, SpawnSpec{
-		Argv:      []string{"sh", "-c", escapeAttempts, "sh", outside},
-		Dir:       inside,
-		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
-		Timeout:   tryTimeout,
-		Isolation: Isolation{Kind: IsolationBwrap, Writable: []string{inside}},
-	}, &out, nil)
-	if err != nil {
+	isolation := Isolation{Kind: IsolationBwrap, Network: true, Writable: []string{inside}}
+	if err := tryProgram(ctx, isolation, inside, &out, "sh", "-c", escapeAttempts, "sh", outside); err != nil {
 		return "", err
 	}
 	if content, err := os.ReadFile(outside); err != nil || string(content) != harmless {

@@ -69,12 +69,13 @@ func (p *identityPool) release(lent *identity) {
 	p.free = append(p.free, lent)
 }
 
-// errNoIdentity says that the kernel has no user namespaces, or none with users of ours, as for
-// root in the container of an ordinary user.
-var errNoIdentity = errors.New("no user namespace has the identity")
+// errNoIdentity says that the kernel made no user namespace with the identity in it.
+var errNoIdentity = errors.New("make a user namespace")
 
-// assumeIdentity finds the user that an isolated program of root's is to be. Where there is none,
-// the program keeps our user, without its privileges.
+// assumeIdentity finds the user that an isolated program of root's is to be. Root of a user
+// namespace, such as the container of an ordinary user, may have no other users to give; its
+// programs keep its user, who is nobody special on the machine. The machine's root never lends its
+// own.
 func (j *launch) assumeIdentity() error {
 	if j.bwrap == nil || os.Geteuid() != 0 {
 		return nil
@@ -86,13 +87,19 @@ func (j *launch) assumeIdentity() error {
 	if j.namespaces, err = lent.mapPaths(j.bwrap); err != nil {
 		identities.release(lent)
 		j.bwrap.UID, j.bwrap.Namespaces, j.bwrap.Mapped, j.namespaces = 0, 0, nil, nil
-		if errors.Is(err, errNoIdentity) {
+		if errors.Is(err, errNoIdentity) && !machineRoot() {
 			return nil
 		}
 		return err
 	}
 	j.identity = lent
 	return nil
+}
+
+// machineRoot reports whether our user 0 is the machine's, which is so outside all user namespaces.
+func machineRoot() bool {
+	mapping, err := os.ReadFile("/proc/self/uid_map")
+	return err != nil || slices.Equal(strings.Fields(string(mapping)), []string{"0", "0", "4294967295"})
 }
 
 func (j *launch) dropIdentity() {

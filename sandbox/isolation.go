@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -56,7 +57,13 @@ type Isolation struct {
 	// ImageHome gives a program in a container the home directory that the image has for its user,
 	// in place of that of its environment, which it still owns.
 	ImageHome bool
+	// LeftOpen is what this isolation leaves open on this machine, for the record; see
+	// Capabilities.LeftOpen.
+	LeftOpen string
 }
+
+// String is the kind of isolation and what it leaves open.
+func (i Isolation) String() string { return WithLeftOpen(cmp.Or(i.Kind, IsolationNone), i.LeftOpen) }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not
 // be made. The program did not run: it is the machine that has failed.

@@ -46,7 +46,8 @@ type SessionStart struct {
 	Type   string `json:"type"`
 	Mode   string `json:"mode,omitempty"` // run, supervise, facilitate, discuss, judge
 	Format int    `json:"format,omitempty"`
-	// Isolation is what kept the agents from the rest of the machine: bwrap or none.
+	// Isolation is what kept the agents from the rest of the machine: bwrap or none, and what that
+	// left open there.
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reached: host, model or none.
 	Network string `json:"network,omitempty"`

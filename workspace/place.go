@@ -23,17 +23,7 @@ func bwrapWorks(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return tryBwrap()
-}
-
-// keepsRoot tries once per process whether programs in a sandbox keep root's number, where we are
-// root.
-var keepsRoot = sync.OnceValue(func() bool {
-	return os.Geteuid() == 0 && !sandbox.TryEscape(context.Background()).OK
-})
-
-var tryBwrap = sync.OnceValue(func() error {
-	c := sandbox.Detect(context.Background())
+	c := machine()
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
 		if !capability.OK {
 			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or set isolation: none", capability.Detail,
@@ -41,7 +31,18 @@ var tryBwrap = sync.OnceValue(func() error {
 		}
 	}
 	return nil
-})
+}
+
+var machine = sync.OnceValue(func() sandbox.Capabilities { return sandbox.Detect(context.Background()) })
+
+// LeftOpen returns what the sandbox of attempts at a task leaves open on this machine; it is empty
+// for attempts without one.
+func LeftOpen(ctx context.Context, asked string, t *task.Task) string {
+	if inContainer(asked, t) || NotIsolated(ctx, asked, t) != "" {
+		return ""
+	}
+	return machine().LeftOpen
+}
 
 // Agent is the place of the agent: only its own directories are writable, hidden material, siblings
 // and the real home are not visible. An agent without the host's network has none until somebody

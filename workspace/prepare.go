@@ -94,8 +94,8 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 	} else if w.Isolation, err = chooseIsolation(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation)); err != nil {
 		return w, err
 	}
-	if w.Label = w.Isolation; w.Isolation == sandbox.IsolationBwrap && keepsRoot() {
-		w.Label += " (as root)"
+	if w.Label = w.Isolation; w.Isolation == sandbox.IsolationBwrap {
+		w.Label = sandbox.WithLeftOpen(w.Isolation, machine().LeftOpen)
 	}
 	if env := cfg.Task.Settings.Environment; env != nil && w.containers == nil {
 		w.Label += " (without its image " + env.Name() + ")"

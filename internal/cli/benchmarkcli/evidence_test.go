@@ -184,7 +184,9 @@ func TestARemovedSignatureIsNoticed(t *testing.T) {
 	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
 	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
 	readers := [][]string{
-		{"report", "--input", "out"}, {"compare", "out:default", "out:default"}, {"list", "out"},
+		{"report", "--input", "out"},
+		{"compare", "out:default", "out:default"},
+		{"list", "out"},
 		{"grade", "--family", "family", "--input", "out"},
 	}
 	says := func(text string) {

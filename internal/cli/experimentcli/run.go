@@ -1,6 +1,7 @@
 package experimentcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,13 +214,18 @@ func (r *Run) announce(e experiment.Estimate) {
 }
 
 // warnOfIsolation says before anything is spent that agents will not be isolated, and how to change
-// that.
+// that, and what the sandbox of this machine leaves open.
 func (r *Run) warnOfIsolation(ctx context.Context) {
-	reasons := map[string]int{}
+	reasons, open := map[string]int{}, ""
 	for i := range r.Prepared.Family.Tasks {
-		if why := workspace.NotIsolated(ctx, r.Prepared.Isolation, &r.Prepared.Family.Tasks[i]); why != "" {
+		t := &r.Prepared.Family.Tasks[i]
+		if why := workspace.NotIsolated(ctx, r.Prepared.Isolation, t); why != "" {
 			reasons[why]++
 		}
+		open = cmp.Or(open, workspace.LeftOpen(ctx, r.Prepared.Isolation, t))
+	}
+	if open != "" {
+		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox of this machine is not tight: %s (fit doctor)\n", open)
 	}
 	for why, tasks := range reasons {
 		fmt.Fprintf(r.Console.Stderr, "warning: the runs of %s are not isolated: %s\n"+
