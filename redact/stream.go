@@ -37,21 +37,23 @@ const (
 type stream struct {
 	r    *Redactor
 	held []byte
+	// given is how much of held was returned last; the next call removes it.
+	given int
 	// seen is how much of held has been looked at for separators.
 	seen int
 	// dropping is set after a find was given out before its end was known.
 	dropping *byteSet
 }
 
-// push takes in the next piece and returns what is safe to give out.
+// push takes in the next piece and returns what is safe to give out, which holds until the next
+// call.
 func (s *stream) push(p []byte) []byte {
 	if !s.r.Enabled() {
 		return p
 	}
-	p = s.drop(p)
-	s.held = append(s.held, p...)
+	s.forget()
+	s.held = append(s.held, s.drop(p)...)
 	cut, clean := s.cut()
-	s.seen = len(s.held)
 	switch {
 	case cut > 0:
 		return s.take(cut, clean)
@@ -64,7 +66,16 @@ func (s *stream) push(p []byte) []byte {
 // flush returns the rest.
 func (s *stream) flush() []byte {
 	s.dropping = nil
+	s.forget()
 	return s.take(len(s.held), false)
+}
+
+// forget removes what was given out. The rest has been looked at.
+func (s *stream) forget() {
+	if s.given > 0 {
+		s.held = append(s.held[:0], s.held[s.given:]...)
+	}
+	s.given, s.seen = 0, len(s.held)
 }
 
 // take gives out the first n held bytes, redacted unless they are known to be
@@ -73,13 +84,11 @@ func (s *stream) take(n int, clean bool) []byte {
 	if n == 0 {
 		return nil
 	}
-	out := bytes.Clone(s.held[:n])
-	if !clean {
-		out = s.r.Bytes(out)
+	s.given = n
+	if clean {
+		return s.held[:n]
 	}
-	s.held = append(s.held[:0], s.held[n:]...)
-	s.seen = len(s.held)
-	return out
+	return s.r.Bytes(s.held[:n])
 }
 
 // drop leaves out what continues a find that was already given out.
