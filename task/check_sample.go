@@ -1,0 +1,165 @@
+package task
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/document"
+)
+
+// sampleChecks fills in the checks of a sample: those of the family, then its own. It returns what
+// the judge holds the answer against.
+func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) {
+	checks := d.checks
+	if own, ok := sample.Columns[gradeColumn]; ok {
+		more, err := d.ownChecks(own)
+		if err != nil {
+			return "", fmt.Errorf("column %s: %w", gradeColumn, err)
+		}
+		checks = append(slices.Clone(checks), more...)
+	}
+	var rubrics []string
+	names := map[string]int{}
+	for _, template := range checks {
+		check, text, err := template.fillIn(sample.Columns)
+		if err != nil {
+			return "", fmt.Errorf("%s of grade: %w", template.Kind, err)
+		}
+		if text != "" {
+			rubrics = append(rubrics, text)
+			continue
+		}
+		if names[check.Name]++; names[check.Name] > 1 { // rows have names of their own
+			check.Name += "-" + strconv.Itoa(names[check.Name])
+		}
+		sample.Checks = append(sample.Checks, check)
+	}
+	return strings.Join(rubrics, "\n\n"), nil
+}
+
+// gradeColumn is the column that has checks of a sample's own.
+const gradeColumn = "grade"
+
+// ownChecks reads the checks in a column: a list, or text that is one.
+func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
+	text := strings.TrimSpace(textOf(value))
+	if text == "" {
+		return nil, nil
+	}
+	doc, err := document.Parse(gradeColumn, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	schemas, err := compiledSchemas()
+	if err != nil {
+		return nil, err
+	}
+	// The mistakes of a sample are at its line, wherever they stand in the text of the column.
+	inner := &datasetLoader{loader: &loader{real: d.real, family: d.family, where: settingsFile{doc}}}
+	var files []checkFile
+	if err := errors.Join(doc.Validate(schemas[checksSchema]), doc.Decode(&files)); err != nil {
+		return nil, withoutPlace(err)
+	}
+	var checks []checkTemplate
+	for i, file := range files {
+		check, err := inner.compile(file, []string{strconv.Itoa(i)})
+		if err = errors.Join(err, errors.Join(inner.problems...)); err != nil {
+			return nil, withoutPlace(err)
+		}
+		checks = append(checks, check)
+	}
+	return checks, nil
+}
+
+// withoutPlace is an error of a text inside of another file, whose own places would mislead.
+func withoutPlace(err error) error {
+	if placed, ok := errors.AsType[*document.Error](err); ok {
+		return errors.New(placed.Msg)
+	}
+	return err
+}
+
+// fillIn fills in the texts of a check. A rubric is text for the judge.
+func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubric string, err error) {
+	check = c.AnswerCheck
+	if c.rubric != nil {
+		rubric, err = c.rubric.fill(columns, nil)
+		return check, rubric, err
+	}
+	for _, template := range c.want {
+		texts, err := template.list(columns)
+		if err != nil {
+			return check, "", err
+		}
+		check.Want = append(check.Want, texts...)
+	}
+	if c.pattern != nil {
+		if check.Pattern, err = c.pattern.fill(columns, regexp.QuoteMeta); err != nil {
+			return check, "", err
+		}
+		if err := compilePattern(check.Pattern, len(c.want) > 0); err != nil {
+			return check, "", err
+		}
+	}
+	if err := check.meaningless(); err != nil {
+		return check, "", err
+	}
+	if check.Kind == CheckChoice {
+		err = check.takeChoices(c.choices, columns)
+	}
+	return check, "", err
+}
+
+// takeChoices finds the list of choices of a sample, and turns what is wanted into letters.
+func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
+	value, there := columns[cmp.Or(column, "choices")]
+	if !there && column != "" {
+		return fmt.Errorf("there is no column %s", column)
+	}
+	list, isList := value.([]any)
+	if there && !isList {
+		return fmt.Errorf("column %s: choices are a list", cmp.Or(column, "choices"))
+	}
+	for _, choice := range list {
+		c.Choices = append(c.Choices, textOf(choice))
+	}
+	for i, want := range c.Want {
+		letter := strings.ToUpper(strings.TrimSpace(want))
+		if at := slices.Index(c.Choices, want); at >= 0 {
+			letter = string(rune('A' + at))
+		}
+		last := rune('Z')
+		if len(c.Choices) > 0 {
+			last = rune('A' + len(c.Choices) - 1)
+		}
+		if len(letter) != 1 || rune(letter[0]) < 'A' || rune(letter[0]) > last {
+			return fmt.Errorf("%q is neither the letter nor the text of a choice", want)
+		}
+		c.Want[i] = letter
+	}
+	return nil
+}
+
+// rubricTemplate is what the judge of a rubric is asked.
+func rubricTemplate(rubric string) string {
+	return `An agent was asked this:
+
+{{AGENT_INSTRUCTIONS}}
+
+It answered:
+
+{{AGENT_ANSWER}}
+
+Judge the answer, and nothing else, by this rubric:
+
+` + rubric + `
+
+Conclude with success if the answer meets the rubric, and with failure if it does not; say in the summary why. If the rubric does not let you decide, or what it asks about cannot be known from
+here, conclude with failure and begin the summary with the word UNSCORED: then the answer counts neither as right nor as wrong.
+`
+}
