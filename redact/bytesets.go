@@ -42,6 +42,15 @@ func (s *byteSet) run(text []byte, i, max int) int {
 	return i
 }
 
+// runBefore returns the beginning of the characters of the set that end at i, at most max.
+func (s *byteSet) runBefore(text []byte, i, max int) int {
+	first := i - min(i, max)
+	for i > first && s[text[i-1]] {
+		i--
+	}
+	return i
+}
+
 func unhex(c byte) byte {
 	switch {
 	case c >= 'a':

@@ -161,7 +161,8 @@ func (x *index) pending(text []byte) int {
 	if x.broken.longest == 0 {
 		return cut
 	}
-	from := lastWord(text, max(0, len(text)-escapeGrowth*x.broken.longest))
+	from := x.broken.escaped.runBefore(text, len(text), escapeGrowth*x.broken.longest)
+	from = lastWord(text, from)
 	layers := []*layer{{text: text[from:]}}
 	if bytes.ContainsAny(text[from:], `\%+`) {
 		layers = x.layersOf(text[from:])
@@ -192,13 +193,22 @@ func (x *index) openSecret(text []byte) int {
 type brokenForms struct {
 	begin   [256][]int
 	longest int
+	// chars are the bytes that the forms consist of; escaped adds those of their escapes.
+	chars, escaped byteSet
 }
+
+// escapeChar are the bytes of the escapes of JSON, of percent encoding and of HTML.
+var escapeChar = setOf(lowers, uppers, digits, `\"/%+&#;`)
 
 func (b *brokenForms) add(f *form, number int) {
 	for c := range b.begin {
 		if f.same(byte(c), f.text[0]) {
 			b.begin[c] = append(b.begin[c], number)
 		}
+		for i := range len(f.whole) {
+			b.chars[c] = b.chars[c] || f.same(byte(c), f.whole[i])
+		}
+		b.escaped[c] = b.chars[c] || escapeChar[c]
 	}
 	b.longest = max(b.longest, len(f.text))
 }
@@ -206,7 +216,7 @@ func (b *brokenForms) add(f *form, number int) {
 // open returns the first place from which the text is the beginning of one of the forms, or its
 // length.
 func (b *brokenForms) open(x *index, text []byte) int {
-	for at := max(0, len(text)-b.longest); at < len(text); at++ {
+	for at := b.chars.runBefore(text, len(text), b.longest); at < len(text); at++ {
 		for _, number := range b.begin[text[at]] {
 			if x.forms[number].isBegunBy(text[at:]) {
 				return at
@@ -260,10 +270,10 @@ func openKeyBlock(text []byte) int {
 // lie further back than the longest form reaches are left out.
 func openWrap(text []byte, longest int) int {
 	start := len(text)
-	end := base64Before(text, len(text))
+	end := base64Char.runBefore(text, len(text), len(text))
 	for {
 		breakAt := lineBreaksBefore(text, end)
-		line := base64Before(text, breakAt)
+		line := base64Char.runBefore(text, breakAt, breakAt)
 		if breakAt == end || breakAt-line < wrapWidth {
 			return start
 		}
@@ -272,13 +282,6 @@ func openWrap(text []byte, longest int) int {
 			return start
 		}
 	}
-}
-
-func base64Before(text []byte, i int) int {
-	for i > 0 && base64Char[text[i-1]] {
-		i--
-	}
-	return i
 }
 
 func lineBreaksBefore(text []byte, i int) int {
