@@ -2,12 +2,15 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,57 +63,91 @@ func TestEvidence(t *testing.T) {
 }
 
 // TestEvidenceTakesFlatMemory: a trace that is a hundred times as long as another takes no more
-// memory to look at, neither from the system nor in what lives when all of it has been read.
+// memory to look at, neither the most that a process has of its own nor what lives when all of it
+// has been read.
 func TestEvidenceTakesFlatMemory(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	short, long, most := 4<<20, 40<<20, 2.0 // the collector's rhythm is most of what so little takes
-	if os.Getenv("FIT_BENCH") != "" {
-		short, long, most = 10<<20, 1<<30, mostOfShort
-	}
 	dialects := catalog.Default().Dialects()
+	if path := os.Getenv(corpusVariable); path != "" {
+		reportMemory(t, path, dialects)
+		return
+	}
+	short, long := "10", "100"
+	if os.Getenv("FIT_BENCH") != "" {
+		long = "1024"
+	}
 	for name, kind := range streams(t, dialects) {
 		if !kind.envelope || !strings.HasPrefix(name, "stream-json 2.1.325") {
 			continue
 		}
-		corpus := kind.repeated(1 << 20)
-		memoryOf(t, corpus, short, dialects) // the program itself, which is paid for once
-		ofShort, ofLong := memoryOf(t, corpus, short, dialects), memoryOf(t, corpus, long, dialects)
-		t.Logf("%s: %d MB: %+v · %d MB: %+v bytes", name, short>>20, ofShort, long>>20, ofLong)
-		if float64(ofLong.system) > most*float64(ofShort.system) ||
-			float64(ofLong.lives) > most*float64(ofShort.lives) {
+		corpus := filepath.Join(t.TempDir(), "corpus")
+		if err := os.WriteFile(corpus, kind.repeated(1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ofShort, ofLong := memoryOf(t, corpus, short), memoryOf(t, corpus, long)
+		t.Logf("%s: %s MB: %+v · %s MB: %+v bytes", name, short, ofShort, long, ofLong)
+		if ofLong.Peak > mostOfShort*ofShort.Peak || ofLong.Lives > mostOfShort*ofShort.Lives {
 			t.Errorf("%s: the long trace takes %+v bytes, and the short one %+v", name, ofLong, ofShort)
 		}
 	}
 }
 
-// memory is what a trace takes: at most from the system, and alive at its end.
-type memory struct{ system, lives uint64 }
+const (
+	// corpusVariable names the file that a process repeats until it has read as many megabytes as
+	// megabytesVariable says.
+	corpusVariable    = "FIT_BENCH_CORPUS"
+	megabytesVariable = "FIT_BENCH_MEGABYTES"
+)
 
-func memoryOf(t *testing.T, corpus []byte, size int, dialects session.Dialects) memory {
+// memory is what a process takes to look at a trace: at most, and alive at the end.
+type memory struct{ Peak, Lives float64 }
+
+func memoryOf(t *testing.T, corpus, megabytes string) (took memory) {
 	t.Helper()
-	debug.FreeOSMemory()
-	before := live()
-	watched := &watchedReader{Reader: endless(corpus, size)}
-	collect(t, watched, dialects)
-	runtime.KeepAlive(corpus) // it counts before and after
-	return memory{watched.system, watched.lives - min(before, watched.lives)}
-}
-
-// watchedReader looks at the memory once in every megabyte, and at the end.
-type watchedReader struct {
-	io.Reader
-	read          int
-	system, lives uint64
-}
-
-func (r *watchedReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if r.read += n; r.read >= 1<<20 {
-		r.read = 0
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats)
-		r.system = max(r.system, stats.Sys-stats.HeapReleased)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestEvidenceTakesFlatMemory$", "-test.v")
+	cmd.Env = append(os.Environ(), corpusVariable+"="+corpus, megabytesVariable+"="+megabytes, "GOMAXPROCS=1")
+	out, err := cmd.CombinedOutput()
+	_, line, _ := strings.Cut(string(out), "took ")
+	if _, scanErr := fmt.Sscan(line, &took.Peak, &took.Lives); err != nil || scanErr != nil {
+		t.Fatalf("%v, %v: %s", err, scanErr, out)
 	}
+	return took
+}
+
+// reportMemory looks at a trace and prints what that took.
+func reportMemory(t *testing.T, path string, dialects session.Dialects) {
+	t.Helper()
+	corpus, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	megabytes, err := strconv.Atoi(os.Getenv(megabytesVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := live()
+	read := &endReader{Reader: endless(corpus, megabytes<<20)}
+	collect(t, read, dialects)
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	var kilobytes float64
+	if _, err := fmt.Sscan(peak, &kilobytes); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("took", kilobytes*1024, read.lives-min(before, read.lives))
+	runtime.KeepAlive(corpus) // it counts before and after
+}
+
+// endReader notes what lives when the end is read.
+type endReader struct {
+	io.Reader
+	lives uint64
+}
+
+func (r *endReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if err != nil {
 		r.lives = live()
 	}
