@@ -381,7 +381,7 @@ func TestMembersAreChosenByTheirAccuracy(t *testing.T) {
 	}
 }
 
-// Whatever the file looks like, writing it anew keeps its labels.
+// Whatever the file looks like, rewriting it keeps its labels.
 func FuzzLabels(f *testing.F) {
 	f.Add([]byte("# ours\ndesign: random\nlabels:\n  - {task: t, arm: a, run: 1, dimension: correctness, human: pass}\n"))
 	f.Add([]byte("judge:\n  digests: [x]\nlabels:\n" +
