@@ -254,7 +254,8 @@ func TestACallAloneGetsWhatIsLeftAndIsStoppedThere(t *testing.T) {
 	if _, tokens := root.Spent(); tokens != 1001 {
 		t.Errorf("%d tokens", tokens)
 	}
-	if _, err := root.Reserve(t.Context(), request(200, 10)); !errors.As(err, &gone) {
+	if _, err := root.Reserve(t.Context(), request(200, 10)); !errors.As(err, &gone) ||
+		!strings.HasPrefix(err.Error(), "the budget of this run of $0.001 is used up: $0.0010 are spent") {
 		t.Errorf("a call was started with an empty account: %v", err)
 	}
 }
