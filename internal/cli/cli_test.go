@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -123,7 +124,9 @@ func send(ts *testscript.TestScript, sig syscall.Signal, args []string) {
 		pid, _, _ := strings.Cut(process, " ")
 		number, err := strconv.Atoi(pid)
 		ts.Check(err)
-		ts.Check(syscall.Kill(number, sig))
+		if err := syscall.Kill(number, sig); !errors.Is(err, syscall.ESRCH) { // it may have ended meanwhile
+			ts.Check(err)
+		}
 	}
 }
 
