@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/fit-eval/fit/gateway"
@@ -377,10 +379,12 @@ func TestMemoryStaysFlatOverAStream(t *testing.T) {
 // TestAConnectionThatWasClosedMeanwhile: upstreams end connections that nobody uses; the agent does
 // not notice.
 func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
-	asked := 0
+	var used sync.Map // the connections of earlier requests; how soon one is used again depends on the machine
+	var vanished atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if asked++; asked == 2 { // the second request comes on the connection of the first
+		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
+			vanished.Add(1)
 			vanish(w)
 			return
 		}
@@ -392,14 +396,11 @@ func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	h := openAt(t, gateway.Config{}, server.URL)
-	for range 2 {
+	for vanished.Load() == 0 {
 		resp, text := h.ask("/v1/messages", messageRequest)
 		if c := h.last(); resp.StatusCode != http.StatusOK || c.Outcome != calls.OK {
-			t.Errorf("got %d %s; recorded %+v", resp.StatusCode, text, c)
+			t.Fatalf("got %d %s; recorded %+v", resp.StatusCode, text, c)
 		}
-	}
-	if asked != 3 {
-		t.Errorf("the upstream was asked %d times", asked)
 	}
 }
 
