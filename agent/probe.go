@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
@@ -37,7 +38,7 @@ type Program struct {
 // half a minute on a busy machine.
 const versionTimeout = 5 * time.Minute
 
-var versionPattern = regexp.MustCompile(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
+var versionPattern = lazyregexp.New(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
 
 // Find looks for a program of a version that we know how to run.
 func (p Program) Find(ctx context.Context, host Host) (Installation, error) {
@@ -111,7 +112,7 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 	}
 	version := VersionIn(stdout.String())
 	if version == "" {
-		version = versionPattern.FindString(stderr.String())
+		version = versionPattern.Get().FindString(stderr.String())
 	}
 	switch {
 	case version != "": // some say it and then do not end
@@ -127,7 +128,7 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 }
 
 // VersionIn finds a version in what a program prints about itself; empty if there is none.
-func VersionIn(text string) string { return versionPattern.FindString(text) }
+func VersionIn(text string) string { return versionPattern.Get().FindString(text) }
 
 // Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or
 // looks for it now.

@@ -1,8 +1,9 @@
 package agent
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // The model protocols, as Info.Protocols names them.
@@ -13,7 +14,7 @@ const (
 	ProtocolGemini    = "gemini"
 )
 
-var openAIModel = regexp.MustCompile(`^(?:gpt-\d|o\d|codex|chatgpt)`)
+var openAIModel = lazyregexp.New(`^(?:gpt-\d|o\d|codex|chatgpt)`)
 
 // ProtocolOf returns the protocol that the models of a family are made for, among those that an
 // agent speaks, of which the first is for models of no known family. Chat Completions is what most

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -55,20 +57,20 @@ func (b *breaker) see(r *ledger.Record) {
 }
 
 var (
-	pathForm   = regexp.MustCompile(`(?:/[^\s/:;,"'()]+)+/?`)
-	numberForm = regexp.MustCompile(`\b[0-9a-f]{6,}\b|[0-9]+`)
+	pathForm   = lazyregexp.New(`(?:/[^\s/:;,"'()]+)+/?`)
+	numberForm = lazyregexp.New(`\b[0-9a-f]{6,}\b|[0-9]+`)
 )
 
 // causeOf returns what is behind an error of the infrastructure: its class, and its message without
 // what belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
 func causeOf(r *ledger.Record) string {
 	message, _, _ := strings.Cut(r.ErrorMessage, "\n")
-	message = pathForm.ReplaceAllString(message, "…")
+	message = pathForm.Get().ReplaceAllString(message, "…")
 	for _, name := range []string{r.TaskID, r.Arm} {
 		if name != "" {
 			word := regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(name) + `($|\W)`)
 			message = word.ReplaceAllString(message, "${1}…${2}")
 		}
 	}
-	return r.ErrorClass + ": " + numberForm.ReplaceAllString(message, "#")
+	return r.ErrorClass + ": " + numberForm.Get().ReplaceAllString(message, "#")
 }

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Shard is the I-th of N parts of an experiment, counted from 1. The zero value is the whole.
@@ -24,7 +25,7 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.I, s.N)
 }
 
-var shardForm = regexp.MustCompile(`^([0-9]{1,6})/([0-9]{1,6})$`)
+var shardForm = lazyregexp.New(`^([0-9]{1,6})/([0-9]{1,6})$`)
 
 // ParseShard reads i/N. Empty text is the whole.
 func ParseShard(text string) (Shard, error) {

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/gateway/calls"
 )
@@ -147,12 +148,12 @@ func (w *faultWriter) end() error {
 }
 
 // tokenCount finds how many tokens a reply says it used, in the words of every protocol.
-var tokenCount = regexp.MustCompile(`("(?:(?:[a-z_]*_)?(?:input|output|prompt|completion|total|cached|reasoning)_tokens|[a-zA-Z]+TokenCount)"\s*:\s*)(\d+)`)
+var tokenCount = lazyregexp.New(`("(?:(?:[a-z_]*_)?(?:input|output|prompt|completion|total|cached|reasoning)_tokens|[a-zA-Z]+TokenCount)"\s*:\s*)(\d+)`)
 
 // miscount multiplies every count of tokens.
 func (f Fault) miscount(p []byte) []byte {
-	return tokenCount.ReplaceAllFunc(p, func(found []byte) []byte {
-		parts := tokenCount.FindSubmatch(found)
+	return tokenCount.Get().ReplaceAllFunc(p, func(found []byte) []byte {
+		parts := tokenCount.Get().FindSubmatch(found)
 		count, err := strconv.ParseFloat(string(parts[2]), 64)
 		if err != nil {
 			return found

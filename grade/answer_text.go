@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/text/unicode/norm"
 
@@ -87,12 +89,12 @@ func normalised(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-var numberPattern = regexp.MustCompile(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
+var numberPattern = lazyregexp.New(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
 
 // number is the last number in a text: people write what they were asked for at the end.
 func number(text string) (float64, bool) {
 	text = strings.ReplaceAll(text, "\u2212", "-") // the minus of typesetters
-	found := numberPattern.FindAllStringIndex(text, -1)
+	found := numberPattern.Get().FindAllStringIndex(text, -1)
 	if len(found) == 0 {
 		return 0, false
 	}
@@ -183,7 +185,7 @@ func conforms(check task.AnswerCheck, text string) (bool, string, error) {
 	return true, "", nil
 }
 
-var fence = regexp.MustCompile("(?s)^\\s*```[A-Za-z]*\\s*\n(.*?)\n?\\s*```\\s*$")
+var fence = lazyregexp.New("(?s)^\\s*```[A-Za-z]*\\s*\n(.*?)\n?\\s*```\\s*$")
 
 func withoutFence(text string) string {
 	if match := fence.FindStringSubmatch(text); match != nil {
@@ -194,10 +196,10 @@ func withoutFence(text string) string {
 
 var (
 	// A small letter may be a word: it counts only where nothing follows.
-	saidChoice = regexp.MustCompile(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?` +
+	saidChoice = lazyregexp.New(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?` +
 		`(?:([A-Z])\b|([a-z])(?:[).*,;]|\s*$))`)
-	soleChoice = regexp.MustCompile(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
-	ledChoice  = regexp.MustCompile(`^[\s*(]*([A-Z])[).:]\s`)
+	soleChoice = lazyregexp.New(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
+	ledChoice  = lazyregexp.New(`^[\s*(]*([A-Z])[).:]\s`)
 )
 
 // choice finds out which choice an answer names.
@@ -213,7 +215,7 @@ func chosen(choices []string, text string) string {
 	if all := saidChoice.FindAllStringSubmatch(text, -1); len(all) > 0 {
 		return strings.ToUpper(all[len(all)-1][1] + all[len(all)-1][2])
 	}
-	for _, pattern := range []*regexp.Regexp{soleChoice, ledChoice} {
+	for _, pattern := range []*lazyregexp.Regexp{soleChoice, ledChoice} {
 		if match := pattern.FindStringSubmatch(text); match != nil {
 			return strings.ToUpper(match[1])
 		}

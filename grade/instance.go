@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/patch"
@@ -271,7 +272,7 @@ func (g *grading) testbed(copied *workspace.Copy) (workspace.Place, error) {
 }
 
 // markerLine is a line of a script that does nothing but print a marker.
-var markerLine = regexp.MustCompile(`(?m)^[ \t]*(?::|echo|printf)[ \t].*>>>>> (Start|End) Test Output.*$`)
+var markerLine = lazyregexp.New(`(?m)^[ \t]*(?::|echo|printf)[ \t].*>>>>> (Start|End) Test Output.*$`)
 
 // evalShell reads the whole script before it runs any of it, so that no program that the script
 // starts can change it, and has everything printed in one order.
@@ -281,7 +282,7 @@ const evalShell = `script=$(cat) && exec </dev/null 2>&1 && eval "$script"`
 func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *instanceRun) error {
 	n := g.Task.Instance
 	nonce := secret()
-	script := markerLine.ReplaceAllStringFunc(n.EvalScript, func(line string) string {
+	script := markerLine.Get().ReplaceAllStringFunc(n.EvalScript, func(line string) string {
 		if strings.Contains(line, startMarker) {
 			return line + "\necho " + nonce + " start"
 		}

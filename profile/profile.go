@@ -11,9 +11,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
@@ -247,4 +248,4 @@ func ValidName(name string) bool {
 
 // nameForm leaves the length to ValidName: counted repetitions make an expression that is slow to
 // compile, at every start.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var nameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	jmespath "github.com/jmespath-community/go-jmespath"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -154,14 +156,14 @@ func (a Assertion) grep(base string) (bool, string, error) {
 	return expr.Match(content), fmt.Sprintf("pattern %q not found in %s", *a.Grep, base), nil
 }
 
-var jobTag = regexp.MustCompile(`<job\s+user="([^"]*)"\s+goal="([^"]*)"`)
+var jobTag = lazyregexp.New(`<job\s+user="([^"]*)"\s+goal="([^"]*)"`)
 
 func (a Assertion) citesJob(base string) (bool, string, error) {
 	jobs, err := readAll(*a.CitesJob)
 	if err != nil {
 		return false, "", err
 	}
-	tag := jobTag.FindSubmatch(jobs)
+	tag := jobTag.Get().FindSubmatch(jobs)
 	if tag == nil {
 		return false, "", fmt.Errorf("%s has no <job user=… goal=…> tag", filepath.Base(*a.CitesJob))
 	}

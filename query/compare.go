@@ -5,9 +5,10 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Comparison sets two traces side by side.
@@ -52,7 +53,7 @@ type Delta struct {
 func (d Delta) Name() string { return cmp.Or(d.Tool, d.Path) }
 
 // traceName is the convention for file names: trace--<case>--<participant>.<role>.ndjson.
-var traceName = regexp.MustCompile(`^trace--(.+?)--([^.]+)\.[^.]+\.ndjson$`)
+var traceName = lazyregexp.New(`^trace--(.+?)--([^.]+)\.[^.]+\.ndjson$`)
 
 // Compare sets two traces side by side.
 func Compare(ctx context.Context, a, b *Trace) (*Comparison, error) {

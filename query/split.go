@@ -8,9 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
@@ -27,8 +28,8 @@ type Split struct {
 var SplitModes = []string{"run", "supervise", "facilitate", "discuss"}
 
 var (
-	splitLane = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
-	splitCase = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	splitLane = lazyregexp.New(`^[a-z][a-z0-9-]*$`)
+	splitCase = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
 // ErrNothingToSplit is returned for a trace without any participant's lines.

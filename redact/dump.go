@@ -3,16 +3,17 @@ package redact
 import (
 	"bytes"
 	"html"
-	"regexp"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // dumpLine is a line of a hex dump: an offset, bytes, and the same bytes as text.
-var dumpLine = regexp.MustCompile(`(?im)(?:^|[^0-9a-z])([0-9a-f]{6,16}:?)((?: {1,2}(?:[0-9a-f]{2}){1,4})+)(?: {2,}[^\r\n]*)?(?:\r?\n|$)`)
+var dumpLine = lazyregexp.New(`(?im)(?:^|[^0-9a-z])([0-9a-f]{6,16}:?)((?: {1,2}(?:[0-9a-f]{2}){1,4})+)(?: {2,}[^\r\n]*)?(?:\r?\n|$)`)
 
 // undumped leaves nothing of hex dumps but their digits.
 func (l *layer) undumped() *layer {
 	d := decoder{from: l.text}
-	for _, line := range dumpLine.FindAllSubmatchIndex(l.text, -1) {
+	for _, line := range dumpLine.Get().FindAllSubmatchIndex(l.text, -1) {
 		start, from, to, end := line[2], line[4], line[5], line[1]
 		d.replace(start, from)
 		for i := from; i < to; i++ {
@@ -41,7 +42,7 @@ func (l *layer) withoutEntities() *layer {
 		return nil
 	}
 	d := decoder{from: l.text}
-	for _, at := range entity.FindAllIndex(l.text, -1) {
+	for _, at := range entity.Get().FindAllIndex(l.text, -1) {
 		plain := html.UnescapeString(string(l.text[at[0]:at[1]]))
 		if len(plain) < at[1]-at[0] {
 			d.replace(at[0], at[1], []byte(plain)...)
@@ -50,4 +51,4 @@ func (l *layer) withoutEntities() *layer {
 	return d.layer(l)
 }
 
-var entity = regexp.MustCompile(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);`)
+var entity = lazyregexp.New(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|amp|lt|gt|quot|apos);`)

@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 type formKind uint8
@@ -179,7 +180,7 @@ func (f *form) grow(text []byte, start, end int) (int, int) {
 }
 
 // plainParts are the stretches between entities.
-var plainParts = regexp.MustCompile(`(?:^|;)[^&;]{4,}`)
+var plainParts = lazyregexp.New(`(?:^|;)[^&;]{4,}`)
 
 // anchors lists the offsets of the four bytes to look for. Encodings have two,
 // because a line break inside one anchor leaves the other.
@@ -187,7 +188,7 @@ func (f *form) anchors() []int {
 	best := f.bestAnchor(0, len(f.text))
 	if f.kind == spelledForm && strings.Contains(f.text, "&") { // entities are frequent, what is between them is not
 		longest := 0
-		for _, plain := range plainParts.FindAllStringIndex(f.text, -1) {
+		for _, plain := range plainParts.Get().FindAllStringIndex(f.text, -1) {
 			if size := plain[1] - plain[0]; size > longest+1 {
 				best, longest = f.bestAnchor(plain[0]+min(1, plain[0]), plain[1]), size
 			}

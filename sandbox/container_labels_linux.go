@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/retry"
 )
@@ -198,4 +199,4 @@ func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
 }
 
 // inUse is how engines say that an image cannot be removed now.
-var inUse = regexp.MustCompile(`(?i)in use|is using|used by|no such image|not known`)
+var inUse = lazyregexp.New(`(?i)in use|is using|used by|no such image|not known`)

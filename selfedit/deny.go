@@ -2,14 +2,15 @@ package selfedit
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-var denyRule = regexp.MustCompile(`(?s)^(?:Edit|Write|MultiEdit|NotebookEdit)(?:\((.*)\))?$`)
+var denyRule = lazyregexp.New(`(?s)^(?:Edit|Write|MultiEdit|NotebookEdit)(?:\((.*)\))?$`)
 
 // checkDeny refuses a target, given as an absolute path, that a deny rule of the file covers, or
 // may cover.

@@ -3,13 +3,15 @@ package selfedit
 import (
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode"
 
-	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // commandMembers are the members of a settings file that name programs the agent's host runs.
@@ -71,15 +73,15 @@ func checkHookScript(target string, files []settings) error {
 }
 
 var (
-	shellVariable = regexp.MustCompile(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%`)
-	notPath       = regexp.MustCompile("[\\s\"'`;|&<>(){}\\[\\]=,:*?!$#\\\\]+")
+	shellVariable = lazyregexp.New(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%`)
+	notPath       = lazyregexp.New("[\\s\"'`;|&<>(){}\\[\\]=,:*?!$#\\\\]+")
 )
 
 // commandNames reports whether a word of a shell command can mean the target: the word's path is
 // the end of the target's path.
 func commandNames(command, target string) bool {
 	target = "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/")
-	for _, word := range notPath.Split(shellVariable.ReplaceAllString(foldName(command), " "), -1) {
+	for _, word := range notPath.Get().Split(shellVariable.Get().ReplaceAllString(foldName(command), " "), -1) {
 		named := strings.TrimLeft(path.Clean(word), "./~")
 		// A hidden directory at the start lost its dot above; it is put back by looking for either
 		// spelling.
@@ -99,7 +101,7 @@ func isDocument(name string) bool {
 }
 
 // runsProgram are the variables of git whose values are commands. Their files are as good as hooks.
-var runsProgram = regexp.MustCompile(`^(?:core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy)|` +
+var runsProgram = lazyregexp.New(`^(?:core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy)|` +
 	`sequence\.editor|pager\..*|alias\..*|diff\.external|diff\..*\.(?:command|textconv)|filter\..*|` +
 	`merge\..*\.driver|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*|` +
 	`interactive\.difffilter|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack|vcs))$`)

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
@@ -95,7 +96,7 @@ func textsIn(value any) (texts []string) {
 	return texts
 }
 
-var editRule = regexp.MustCompile(`^Edit\((.+)\)$`)
+var editRule = lazyregexp.New(`^Edit\((.+)\)$`)
 
 // matchAllow returns the first Edit() rule that matches a path relative to the settings' root.
 func (s settings) matchAllow(rel string) (rule string, err error) {

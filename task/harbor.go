@@ -7,10 +7,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // harborName is the file that makes a directory a Harbor task.
@@ -277,7 +278,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	return e, nil
 }
 
-var workdirLine = regexp.MustCompile(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
+var workdirLine = lazyregexp.New(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
 
 // lastWorkdir is the working directory that a Dockerfile sets last; empty: it sets none.
 func lastWorkdir(dockerfile string) string {
@@ -293,8 +294,8 @@ func lastWorkdir(dockerfile string) string {
 }
 
 var (
-	canaryHTML = regexp.MustCompile(`(?s)^\s*<!--(.*?)-->\s*`)
-	canaryHash = regexp.MustCompile(`^\s*#([^\n]*)\n`)
+	canaryHTML = lazyregexp.New(`(?s)^\s*<!--(.*?)-->\s*`)
+	canaryHash = lazyregexp.New(`^\s*#([^\n]*)\n`)
 )
 
 // withoutCanary drops the comments at the beginning of an instruction that mark it for those who
@@ -302,7 +303,7 @@ var (
 func withoutCanary(text string) string {
 	for {
 		dropped := false
-		for _, comment := range []*regexp.Regexp{canaryHTML, canaryHash} {
+		for _, comment := range []*lazyregexp.Regexp{canaryHTML, canaryHash} {
 			if match := comment.FindStringSubmatch(text); match != nil &&
 				strings.Contains(strings.ToLower(match[1]), "canary") {
 				text, dropped = text[len(match[0]):], true

@@ -8,10 +8,11 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/document"
 )
@@ -124,11 +125,11 @@ func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key s
 	return nil
 }
 
-var composeVariable = regexp.MustCompile(`\$(?:\$|\{([A-Za-z_]\w*)(:?-([^}]*))?\}|([A-Za-z_]\w*))`)
+var composeVariable = lazyregexp.New(`\$(?:\$|\{([A-Za-z_]\w*)(:?-([^}]*))?\}|([A-Za-z_]\w*))`)
 
 // expand fills in variables as compose does: those that are not set are empty.
 func (c *composeFile) expand(text string) string {
-	return composeVariable.ReplaceAllStringFunc(text, func(found string) string {
+	return composeVariable.Get().ReplaceAllStringFunc(text, func(found string) string {
 		match := composeVariable.FindStringSubmatch(found)
 		if found == "$$" {
 			return "$"
@@ -192,7 +193,7 @@ func (c *composeFile) command(raw json.RawMessage) error {
 	return fmt.Errorf("its command does more than wait (%s): start it in the ENTRYPOINT of the image", line)
 }
 
-var composeMount = regexp.MustCompile(`^\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\}:[^:]+(:rw)?$`)
+var composeMount = lazyregexp.New(`^\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\}:[^:]+(:rw)?$`)
 
 // composeVolumes allows the folders that Harbor itself mounts, which are there anyway.
 func composeVolumes(raw json.RawMessage) error {

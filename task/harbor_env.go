@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-var harborVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
+var harborVariable = lazyregexp.New(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
 
 // harborValue fills in a value that is a template as a whole: ${NAME} or ${NAME:-default}.
 func harborValue(value string, environ map[string]string) (string, error) {
@@ -55,7 +56,7 @@ func (h *harborLoader) give(t *Task, e *Environment, plain, secret map[string]st
 }
 
 // harborServerName is what every agent accepts as the name of a tool server.
-var harborServerName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var harborServerName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // toolServers are the MCP servers that the task gives its agent.
 func (h *harborLoader) toolServers() ([]ToolServer, error) {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -169,7 +170,7 @@ func parseHarbor(name string, source []byte) (*harborFile, error) {
 }
 
 var (
-	harborWrongType = regexp.MustCompile(`^toml: cannot decode TOML (\w+) into .* of type (\S+)$`)
+	harborWrongType = lazyregexp.New(`^toml: cannot decode TOML (\w+) into .* of type (\S+)$`)
 	harborTypes     = map[string]string{
 		"float64": "a number", "int": "a whole number", "string": "text", "bool": "true or false",
 		"[]string":          "a list of texts",
@@ -204,7 +205,7 @@ func harborUser(user any) string {
 	return fmt.Sprint(user)
 }
 
-var harborSize = regexp.MustCompile(`(?i)^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$`)
+var harborSize = lazyregexp.New(`(?i)^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$`)
 
 // harborMB is a size in megabytes, in the new or in the old spelling; both must agree.
 func harborMB(key string, mb float64, old string) (int, error) {

@@ -10,10 +10,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/document"
 )
@@ -137,11 +138,11 @@ var judgePlaceholders = []string{
 	"TASK_ID", "TASK_DIR",
 }
 
-var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+var placeholder = lazyregexp.New(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 
 func (l *loader) checkPlaceholders(file, template string) {
 	for number, line := range strings.Split(template, "\n") {
-		for _, at := range placeholder.FindAllStringSubmatchIndex(line, -1) {
+		for _, at := range placeholder.Get().FindAllStringSubmatchIndex(line, -1) {
 			name, whole := line[at[2]:at[3]], line[at[0]:at[1]]
 			problem := &document.Error{
 				File:    file,

@@ -10,8 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +28,7 @@ type Origin struct {
 	Ref    string
 }
 
-var gitURL = regexp.MustCompile(`^(git@|https?://|ssh://|git://|file://)`)
+var gitURL = lazyregexp.New(`^(git@|https?://|ssh://|git://|file://)`)
 
 // ParseOrigin reads a path or url//subdir@ref.
 func ParseOrigin(text string) (Origin, error) {
@@ -165,7 +166,7 @@ func flock(file *os.File) error {
 	}
 }
 
-var commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+var commitName = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 func isCommit(ref string) bool { return commitName.MatchString(ref) }
 

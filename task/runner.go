@@ -7,10 +7,11 @@ import (
 	"go/token"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/glob"
 )
@@ -134,13 +135,13 @@ func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 	return r
 }
 
-var pytestSign = regexp.MustCompile(`(?m)^(\s*(import|from) pytest\b|(async )?def test_)`)
+var pytestSign = lazyregexp.New(`(?m)^(\s*(import|from) pytest\b|(async )?def test_)`)
 
 // needsPytest reports whether a suite has tests that the standard library's runner would not find.
 func needsPytest(suite *Suite) bool {
 	for _, check := range suite.Checks {
 		source, err := os.ReadFile(path.Join(suite.Dir, check.File))
-		if err == nil && pytestSign.Match(source) {
+		if err == nil && pytestSign.Get().Match(source) {
 			return true
 		}
 	}

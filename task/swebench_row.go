@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // logParsers are the formats of test logs that can be read, by the names that SWE-bench has for
@@ -101,7 +102,7 @@ func (r *instanceRow) lacks(n *Instance) []string {
 	return lacks
 }
 
-var commitHash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+var commitHash = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
 func isHex(text string) bool { return commitHash.MatchString(text) }
 

@@ -3,9 +3,10 @@ package task
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
@@ -21,7 +22,7 @@ type templatePart struct {
 	letters bool
 }
 
-var templateName = regexp.MustCompile(`^([A-Za-z_][\w-]*(?:\.[\w-]+)*)(?:\s*\|\s*(\w+))?$`)
+var templateName = lazyregexp.New(`^([A-Za-z_][\w-]*(?:\.[\w-]+)*)(?:\s*\|\s*(\w+))?$`)
 
 // templateError says what is wrong at an offset of a template.
 type templateError struct {

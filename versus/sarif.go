@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/session"
@@ -164,7 +165,7 @@ func (r *sarifRun) add(rule, meaning, level, message, address string, cell *Cell
 }
 
 // place is file:12, file:12-14 or file:-11.
-var place = regexp.MustCompile(`^(.+):(-?)(\d+)(?:-(\d+))?$`)
+var place = lazyregexp.New(`^(.+):(-?)(\d+)(?:-(\d+))?$`)
 
 // locate turns an address into a place in a file; what is no place in a file has none.
 func locate(address string) (location sarifLocation, removed, ok bool) {

@@ -1,9 +1,10 @@
 package view
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/ledger"
@@ -65,7 +66,7 @@ func voteOf(v *ledger.JudgeVote, changed *diff, id string) vote {
 }
 
 // place is a file and a line as judges write them: even.sh:3, or even.sh:-3 for a removed line.
-var citedPlace = regexp.MustCompile(`([^\s:()\[\]"'` + "`" + `,]+):(-?\d{1,7})\b`)
+var citedPlace = lazyregexp.New(`([^\s:()\[\]"'` + "`" + `,]+):(-?\d{1,7})\b`)
 
 // citations finds the places of a diff that a text names. A place that the diff does not show is
 // left out: it cannot be marked.

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -179,7 +180,7 @@ func (e Entry) Validate() error {
 }
 
 // wordForm is how other kinds of agents write what is filled in.
-var wordForm = regexp.MustCompile(`(?:^|[^{])(\{[a-z_]+\})(?:[^}]|$)`)
+var wordForm = lazyregexp.New(`(?:^|[^{])(\{[a-z_]+\})(?:[^}]|$)`)
 
 // checkTemplate says what is wrong with a template, in words for people who do not know Go.
 func checkTemplate(text string) error {

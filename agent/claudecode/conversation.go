@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -204,7 +205,7 @@ func (c *conversation) check(v jsontape.Value) error {
 	return nil
 }
 
-var plainID = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
 
 // diskFile finds the program's own record of the session.
 func (c *conversation) diskFile(id string) string {

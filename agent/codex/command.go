@@ -6,10 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -84,7 +85,7 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var serverName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // writeServer writes the entry of one tool server. It is required: without it the program would
 // start, silently, as if nobody had asked for its tools.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"sync"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/glob"
@@ -88,7 +89,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 
 func (c *conversation) environ() []string { return environment(c.cfg, c.login, c.place) }
 
-var plainID = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
 
 // rollout finds the program's own record of the conversation.
 func (c *conversation) rollout(id string) string {

@@ -176,7 +176,7 @@ func (c *conversation) command(line, prompt string) (agent.Command, error) {
 		values[word] = file
 	}
 	fill := func(text string) string {
-		return wordForm.ReplaceAllStringFunc(text, func(word string) string { return values[word] })
+		return wordForm.Get().ReplaceAllStringFunc(text, func(word string) string { return values[word] })
 	}
 	made := agent.Command{Argv: c.entry.split(line)}
 	for i, word := range made.Argv {

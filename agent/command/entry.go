@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 )
@@ -54,7 +55,7 @@ var (
 	words = []string{
 		wordPrompt, wordSystem, wordMCP, wordModel, wordModelURL, wordSession, wordDir, wordHome,
 	}
-	wordForm = regexp.MustCompile(`\{[a-z_]+\}`)
+	wordForm = lazyregexp.New(`\{[a-z_]+\}`)
 )
 
 // Validate says what is wrong with an entry, beginning with the field.
@@ -93,7 +94,7 @@ func knownWords(field, text string) error {
 	if strings.Contains(text, "{{") {
 		return fmt.Errorf("%s: {{ is not filled in here; there are %s", field, strings.Join(words, ", "))
 	}
-	for _, word := range wordForm.FindAllString(text, -1) {
+	for _, word := range wordForm.Get().FindAllString(text, -1) {
 		if !slices.Contains(words, word) {
 			return fmt.Errorf("%s: nothing is known for %s; there are %s", field, word, strings.Join(words, ", "))
 		}

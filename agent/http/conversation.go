@@ -243,7 +243,7 @@ func (c *conversation) request(ctx context.Context, prompt string) (*nethttp.Req
 		request.Header.Set("Content-Type", "application/json")
 	}
 	for name, value := range c.entry.Headers {
-		request.Header.Set(name, variable.ReplaceAllStringFunc(value, func(use string) string {
+		request.Header.Set(name, variable.Get().ReplaceAllStringFunc(value, func(use string) string {
 			return agent.Getenv(c.cfg.Environ, use[2:len(use)-1])
 		}))
 	}

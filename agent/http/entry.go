@@ -7,9 +7,10 @@ import (
 	"maps"
 	nethttp "net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	jmespath "github.com/jmespath-community/go-jmespath"
 
@@ -53,8 +54,8 @@ const (
 
 var (
 	words    = []string{wordPrompt, wordSystem, wordModel, wordSession}
-	wordForm = regexp.MustCompile(`\{[a-z_]+\}`)
-	variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	wordForm = lazyregexp.New(`\{[a-z_]+\}`)
+	variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
 // defaultBody is what is sent where an entry does not say.
@@ -72,7 +73,7 @@ func (e Entry) answer() string { return cmp.Or(e.Answer, "answer") }
 
 // Validate says what is wrong with an entry, beginning with the field.
 func (e Entry) Validate() error {
-	address, err := url.Parse(wordForm.ReplaceAllString(e.URL, "x"))
+	address, err := url.Parse(wordForm.Get().ReplaceAllString(e.URL, "x"))
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return fmt.Errorf("url: %q is not an http or https address", e.URL)
 	}
@@ -100,7 +101,7 @@ func (e Entry) Validate() error {
 		}
 	}
 	for name, value := range e.Headers {
-		if rest := variable.ReplaceAllString(value, ""); strings.Contains(rest, "${") {
+		if rest := variable.Get().ReplaceAllString(value, ""); strings.Contains(rest, "${") {
 			return fmt.Errorf("headers.%s: %q: write variables of the environment as ${NAME}", name, value)
 		}
 	}
@@ -109,7 +110,7 @@ func (e Entry) Validate() error {
 
 func knownWords(field string, texts ...string) error {
 	for _, text := range texts {
-		for _, word := range wordForm.FindAllString(text, -1) {
+		for _, word := range wordForm.Get().FindAllString(text, -1) {
 			if !slices.Contains(words, word) {
 				return fmt.Errorf("%s: nothing is known for %s; there are %s", field, word, strings.Join(words, ", "))
 			}
@@ -181,7 +182,7 @@ func fill(value any, known map[string]string) any {
 }
 
 func replaced(text string, known map[string]string) string {
-	return wordForm.ReplaceAllStringFunc(text, func(word string) string { return known[word] })
+	return wordForm.Get().ReplaceAllStringFunc(text, func(word string) string { return known[word] })
 }
 
 // variables are the names of the environment that the headers use.

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/sandbox"
@@ -228,7 +229,7 @@ func (a arguments) systemPrompt() []string {
 	return []string{"--system-prompt", "", "--append-system-prompt", a.place.promptFile}
 }
 
-var plainID = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
 
 // sessionFile finds the program's own record of a conversation; empty if there is none.
 func (p place) sessionFile(id string) string {

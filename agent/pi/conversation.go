@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -279,7 +280,7 @@ func (c *complaint) forget() {
 }
 
 // wrapping is what the program puts around the message of an extension.
-var wrapping = regexp.MustCompile(`^(?:Error: )?(?:Failed to load extension "[^"]*": )?(?:Failed to load extension: )?`)
+var wrapping = lazyregexp.New(`^(?:Error: )?(?:Failed to load extension "[^"]*": )?(?:Failed to load extension: )?`)
 
 // longestComplaint bounds what a user is shown.
 const longestComplaint = 500
@@ -291,6 +292,6 @@ func (c *complaint) explain(result *agent.Result, redactor *redact.Redactor) {
 	if result.Outcome != session.OutcomeNoResult || result.Err == nil || c.text == "" {
 		return
 	}
-	text := wrapping.ReplaceAllString(c.text, "")
+	text := wrapping.Get().ReplaceAllString(c.text, "")
 	result.Err = fmt.Errorf("%s (%w)", strings.ToValidUTF8(redactor.Cut(text, longestComplaint), ""), result.Err)
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/ledger"
 )
 
-var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+var placeholder = lazyregexp.New(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 
 // judgePrompt fills the template.
 func (a *attempt) judgePrompt(view string) (string, error) {
@@ -49,7 +50,7 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 // that nobody who has not seen the fence can write, and the prompt says what they mean.
 func fillTemplate(template string, values map[string]string, fence string) string {
 	fenced := false
-	text := placeholder.ReplaceAllStringFunc(template, func(match string) string {
+	text := placeholder.Get().ReplaceAllStringFunc(template, func(match string) string {
 		name := placeholder.FindStringSubmatch(match)[1]
 		value, known := values[name]
 		switch {

@@ -51,18 +51,18 @@ func refuseHelpOnNothing(root *cobra.Command) *error {
 // widestHelp is where lines of help end on a terminal that is wider: longer ones are hard to read.
 const widestHelp = 120
 
-// fitTerminal breaks the help of every command so that its lines fit into the given columns.
+// fitTerminal breaks the help of a command, when it is shown, so that its lines fit into the given
+// columns.
 func fitTerminal(root *cobra.Command, columns int) {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(),
 		"Flags.FlagUsages ", "Flags.FlagUsagesWrapped "+strconv.Itoa(columns)+" "))
-	var visit func(*cobra.Command)
-	visit = func(command *cobra.Command) {
-		command.Long = wrapped(command.Long, columns)
-		for _, child := range command.Commands() {
-			visit(child)
-		}
+	for _, command := range append(root.Commands(), root) { // the root last, because the others fall back on its help
+		show := command.HelpFunc()
+		command.SetHelpFunc(func(asked *cobra.Command, args []string) {
+			asked.Long = wrapped(asked.Long, columns)
+			show(asked, args)
+		})
 	}
-	visit(root)
 }
 
 // wrapped fills the paragraphs of a text. A line that is indented is a paragraph of its own, and

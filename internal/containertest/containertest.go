@@ -13,11 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
@@ -134,7 +135,7 @@ var pythonTrees = []string{
 }
 
 // pythonRest is what it does not need, and is large.
-var pythonRest = regexp.MustCompile(`/(config-.*|test|idlelib|lib2to3|pydoc_data|ensurepip|distutils|__pycache__)$`)
+var pythonRest = lazyregexp.New(`/(config-.*|test|idlelib|lib2to3|pydoc_data|ensurepip|distutils|__pycache__)$`)
 
 // Python returns the name of an image over the small one that has the machine's Python with pytest.
 func Python(t testing.TB) string {
@@ -228,7 +229,7 @@ func built() []string {
 	return found
 }
 
-var libraryPath = regexp.MustCompile(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
+var libraryPath = lazyregexp.New(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
 
 // writeImage writes the files of the image as an archive.
 func writeImage(to io.Writer) error {
@@ -256,7 +257,7 @@ func writeImage(to io.Writer) error {
 		if err != nil {
 			continue
 		}
-		for _, match := range libraryPath.FindAllSubmatch(needs, -1) {
+		for _, match := range libraryPath.Get().FindAllSubmatch(needs, -1) {
 			files[strings.TrimPrefix(string(match[1]), "/")] = string(match[1])
 		}
 	}

@@ -4,6 +4,10 @@ import (
 	"go/ast"
 	"go/scanner"
 	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -109,4 +113,19 @@ func sharesLine(literal *ast.CompositeLit) bool {
 		}
 	}
 	return false
+}
+
+// TestExpressionsAreCompiledWhenTheyAreUsed: what a package compiles for itself is paid for at
+// every start of the program, used or not; internal/lazyregexp compiles on first use.
+func TestExpressionsAreCompiledWhenTheyAreUsed(t *testing.T) {
+	atStart := regexp.MustCompile(`(?m)^(var )?\s*\w+ *= *regexp\.MustCompile`)
+	walk(t, func(rel string) {
+		if path.Ext(rel) != ".go" || strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		content, err := os.ReadFile(filepath.Join(repository(t), rel))
+		if err == nil && atStart.Match(content) {
+			t.Errorf("%s compiles an expression at the start: use lazyregexp.New", rel)
+		}
+	})
 }

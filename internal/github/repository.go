@@ -2,16 +2,17 @@ package github
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Repository is the owner and the name of a repository.
 type Repository struct{ Owner, Name string }
 
 var (
-	slug      = regexp.MustCompile(`^([\w.-]+)/([\w.-]+)$`)
-	urlSuffix = regexp.MustCompile(`[:/]([\w.-]+)/([\w.-]+?)(?:\.git)?/?$`)
+	slug      = lazyregexp.New(`^([\w.-]+)/([\w.-]+)$`)
+	urlSuffix = lazyregexp.New(`[:/]([\w.-]+)/([\w.-]+?)(?:\.git)?/?$`)
 )
 
 // ParseRepository reads owner/name, or a URL of a repository: https, ssh, with and without .git.

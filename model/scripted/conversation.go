@@ -3,9 +3,10 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/model/wire"
 )
@@ -315,12 +316,12 @@ func readChat(body []byte) (conversation, error) {
 }
 
 // cwdPatterns are how clients tell the model where it works.
-var cwdPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`<cwd>([^<]+)</cwd>`),
-	regexp.MustCompile(`(?im)\bworking directory(?: is)?: *(/[^\n]*)`),
-	regexp.MustCompile(`(?m)\bcwd: *(/[^\n]*)`),
-	regexp.MustCompile(`(?m)\bworking in the directory: *(/[^\n]*)`),
-	regexp.MustCompile(`(?m)\*\*Workspace Directories:\*\*\s*(?:- *)?(/[^\n]*)`),
+var cwdPatterns = []*lazyregexp.Regexp{
+	lazyregexp.New(`<cwd>([^<]+)</cwd>`),
+	lazyregexp.New(`(?im)\bworking directory(?: is)?: *(/[^\n]*)`),
+	lazyregexp.New(`(?m)\bcwd: *(/[^\n]*)`),
+	lazyregexp.New(`(?m)\bworking in the directory: *(/[^\n]*)`),
+	lazyregexp.New(`(?m)\*\*Workspace Directories:\*\*\s*(?:- *)?(/[^\n]*)`),
 }
 
 // cwd is the agent's working directory, or empty where its prompt does not say.

@@ -1,8 +1,9 @@
 package scripted
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Some clients offer one freeform tool whose input is JavaScript, and declare the tools that it can
@@ -16,14 +17,14 @@ import (
 // They are offered like all others; a call of one becomes a line of code.
 
 var (
-	declaration   = regexp.MustCompile(`declare const tools: \{ ([A-Za-z_$][\w$]*)\((args: \{|input: string)`)
-	declaredField = regexp.MustCompile(`^(\w+)\??: (.*?);?$`)
+	declaration   = lazyregexp.New(`declare const tools: \{ ([A-Za-z_$][\w$]*)\((args: \{|input: string)`)
+	declaredField = lazyregexp.New(`^(\w+)\??: (.*?);?$`)
 )
 
 // declared returns the tools that a freeform tool's description declares.
 func (t offeredTool) declared(description string) []offeredTool {
 	var nested []offeredTool
-	for _, at := range declaration.FindAllStringSubmatchIndex(description, -1) {
+	for _, at := range declaration.Get().FindAllStringSubmatchIndex(description, -1) {
 		tool := offeredTool{name: description[at[2]:at[3]], kind: "function", runner: &t}
 		if description[at[4]:at[5]] == "input: string" {
 			tool.kind = "custom"

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // cell is the part of an address that makes chance repeatable.
@@ -212,14 +214,14 @@ func fingerprint(at cell, firstPrompt string) string {
 }
 
 var (
-	callIDPattern = regexp.MustCompile(`_t(\d{1,6})v(\d{1,6})c\d`)
-	idUnsafe      = regexp.MustCompile(`[^A-Za-z0-9-]+`)
+	callIDPattern = lazyregexp.New(`_t(\d{1,6})v(\d{1,6})c\d`)
+	idUnsafe      = lazyregexp.New(`[^A-Za-z0-9-]+`)
 )
 
 // callID makes the id of the k-th call of a reply. It stays under the 64 characters that OpenAI
 // allows.
 func (p pick) callID(prefix string, k int) string {
-	scenario := idUnsafe.ReplaceAllString(p.scenario, "-")
+	scenario := idUnsafe.Get().ReplaceAllString(p.scenario, "-")
 	scenario = scenario[:min(len(scenario), 16)]
 	return fmt.Sprintf("%s_%s_%s_t%dv%dc%d", prefix, scenario, p.conversation, p.index, p.visit, k)
 }
@@ -235,11 +237,11 @@ func parseCallID(id string) (index, visit int, ok bool) {
 }
 
 // preamble is what clients put before the output of a tool, about how it was run.
-var preamble = regexp.MustCompile(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
+var preamble = lazyregexp.New(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
 
 // withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all
 // there is.
-func withoutPreamble(result string) string { return preamble.ReplaceAllString(result, "") }
+func withoutPreamble(result string) string { return preamble.Get().ReplaceAllString(result, "") }
 
 // expand returns the turn with ${name} replaced in its texts and inputs.
 func (s *Script) expand(t Turn, c conversation, at cell) Turn {

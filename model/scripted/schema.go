@@ -2,8 +2,9 @@ package scripted
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // fields are the fields of a tool's input by name, as its schema tells them; nil where the client
@@ -87,10 +88,10 @@ func (f fields) find(r role) (string, bool) {
 	return "", false
 }
 
-var underscored = regexp.MustCompile(`_[a-z]`)
+var underscored = lazyregexp.New(`_[a-z]`)
 
 func camelCase(name string) string {
-	return underscored.ReplaceAllStringFunc(name, func(part string) string { return strings.ToUpper(part[1:]) })
+	return underscored.Get().ReplaceAllStringFunc(name, func(part string) string { return strings.ToUpper(part[1:]) })
 }
 
 // list returns the name and the fields of the first array whose objects have all of the roles.

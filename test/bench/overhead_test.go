@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,14 +14,16 @@ import (
 // and 40 MB to running the stub directly.
 func TestRunOverhead(t *testing.T) {
 	fit := needBench(t)
-	recording, err := filepath.Abs("testdata/recording.jsonl")
+	recording, err := os.ReadFile("testdata/recording.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := t.TempDir() // the sandbox shows the working directory, and not this repository
+	played := filepath.Join(dir, "recording.jsonl")
 	stub := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo '2.1.197 (Claude Code)'; exit 0;; esac\ncat %s\n",
-		recording)
-	if err := os.WriteFile(filepath.Join(dir, "claude"), []byte(stub), 0o755); err != nil {
+		played)
+	if err := errors.Join(os.WriteFile(played, recording, 0o644),
+		os.WriteFile(filepath.Join(dir, "claude"), []byte(stub), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir,

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/task"
 )
@@ -89,10 +91,10 @@ func (m *imported) promptfoo(file string) error {
 }
 
 // nunjucks is what templates of promptfoo have beyond the names of variables.
-var nunjucks = regexp.MustCompile(`\{%|\{#|\{\{[^}]*[|(][^}]*\}\}`)
+var nunjucks = lazyregexp.New(`\{%|\{#|\{\{[^}]*[|(][^}]*\}\}`)
 
 // promptSeparator stands between the prompts of a text file.
-var promptSeparator = regexp.MustCompile(`(?m)\s*^[ \t]*---[ \t]*$\s*`)
+var promptSeparator = lazyregexp.New(`(?m)\s*^[ \t]*---[ \t]*$\s*`)
 
 func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	var prompts []any
@@ -123,7 +125,7 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 			m.lose("what the prompt %s computes: its text was taken as it is", name)
 		}
 		text = string(content)
-		if parts := promptSeparator.Split(text, -1); filepath.Ext(name) == ".txt" {
+		if parts := promptSeparator.Get().Split(text, -1); filepath.Ext(name) == ".txt" {
 			text, all = parts[0], all+len(parts)-1
 		}
 	}

@@ -11,16 +11,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/selfedit"
-	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 const long = `Write standard input to a file that the project's own settings allow to be edited.
@@ -138,7 +140,7 @@ func run(ctx context.Context, con *console.Console, options editOptions) error {
 	return report(con, options, result, content != nil)
 }
 
-var sha256Hex = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+var sha256Hex = lazyregexp.New(`^[0-9a-fA-F]{64}$`)
 
 func (o editOptions) validate() error {
 	switch {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -201,7 +203,7 @@ func (o *output) forceJSON() {
 	}
 }
 
-var lookbackForm = regexp.MustCompile(`^(\d{1,4})([hdw])$`)
+var lookbackForm = lazyregexp.New(`^(\d{1,4})([hdw])$`)
 
 func parseLookback(text string) (time.Duration, error) {
 	match := lookbackForm.FindStringSubmatch(text)

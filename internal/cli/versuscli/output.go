@@ -6,8 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -17,7 +18,7 @@ import (
 // runsDir is where run directories are made that nobody named.
 const runsDir = "eval"
 
-var runName = regexp.MustCompile(`^run-(\d{3,})$`)
+var runName = lazyregexp.New(`^run-(\d{3,})$`)
 
 // place is a run directory: where it lies, and how people name it.
 type place struct{ path, shown string }
