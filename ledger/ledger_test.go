@@ -290,7 +290,7 @@ func TestTheKeyKnowsWhatItSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := read(t, path); c.SignedBy != "" || !key.Signed(c) || key.Older(c) ||
-		key.Replaced(filepath.Join(link, "results.jsonl"), c) {
+		key.replaced(filepath.Join(link, "results.jsonl"), c) {
 		t.Errorf("signed by %q, %v, %v", c.SignedBy, key.Signed(c), key.Older(c))
 	}
 	add("task-3")
@@ -301,12 +301,41 @@ func TestTheKeyKnowsWhatItSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendOne(t, path, "task-4")
-	if c := read(t, path); key.Signed(c) || !key.Replaced(filepath.Join(link, "results.jsonl"), c) {
-		t.Errorf("another ledger in its place: %v, %v", key.Signed(c), key.Replaced(path, c))
+	if c := read(t, path); key.Signed(c) || !key.replaced(filepath.Join(link, "results.jsonl"), c) {
+		t.Errorf("another ledger in its place: %v, %v", key.Signed(c), key.replaced(path, c))
 	}
 	add("task-2") // who is not the key's stays so
 	if c := read(t, path); c.SignedBy != "" {
 		t.Error("another's records were signed")
+	}
+}
+
+// A run that writes on while its results are read is not taken for somebody who changed them.
+func TestASignerIsLookedForInWhatIsThereNow(t *testing.T) {
+	key := must(CreateKey(filepath.Join(t.TempDir(), "ledger.key")))(t)
+	path := filepath.Join(t.TempDir(), "results.jsonl")
+	w := must(Open(path, Config{Experiment: "e", Key: key, NoSync: true}, nil))(t)
+	add := func(task string) {
+		t.Helper()
+		r := verdict(task, 0, 1, Pass)
+		if err := w.Append(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("task-1")
+	early := read(t, path)
+	note := readNote(path)
+	add("task-2")
+	add("task-3")
+	late := read(t, path)
+	late.SignedBy, late.noted = "", note // as if two records had been added after the note was read
+	for name, contents := range map[string]*Contents{"older": early, "newer": late} {
+		if found := SignerOf(key, path, contents); !found.Own || found.Note != "" {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -111,10 +111,53 @@ func (k *SigningKey) Signed(c *Contents) bool {
 	return c.SignedBy == k.ID() || c.Head != "" && k.recall(c.first) == c.Head
 }
 
-// Replaced reports whether another ledger lay at the path when the key last signed one there.
-func (k *SigningKey) Replaced(path string, c *Contents) bool {
+// replaced reports whether another ledger lay at the path when the key last signed one there.
+func (k *SigningKey) replaced(path string, c *Contents) bool {
 	first := k.recall(placeOf(path))
 	return first != "" && c.first != "" && first != c.first
+}
+
+// Signer is who signed a ledger, and what speaks against taking it for the user's own.
+type Signer struct {
+	Own bool
+	// Note says what a reader must know; empty if there is nothing. Doubt is set where the user's
+	// key knows that something was put back, removed or replaced.
+	Note  string
+	Doubt bool
+}
+
+// SignerOf looks at the signature of a ledger that was read from a path, and at what the user's key
+// remembers about it. The key is nil where the user has none, and so has signed nothing.
+func SignerOf(key *SigningKey, path string, c *Contents) Signer {
+	found := signerOf(key, path, c)
+	if !found.Own && key != nil && key.recall(c.first) != "" {
+		// A run that is under way may have added records since, or between the note and the last line.
+		if again, err := ReadFile(path); err == nil {
+			return signerOf(key, path, again)
+		}
+	}
+	return found
+}
+
+func signerOf(key *SigningKey, path string, c *Contents) Signer {
+	switch {
+	case c.Head == "": // nothing was recorded yet
+		return Signer{Own: true}
+	case key != nil && key.Older(c):
+		return Signer{Doubt: true, Note: path + " is older than the last state that your key signed: it was put " +
+			"back, or another copy of it was continued"}
+	case key != nil && c.SignedBy == key.ID():
+		return Signer{Own: true}
+	case c.SignedBy != "":
+		return Signer{Note: fmt.Sprintf("%s is signed by key %s, which is not yours", path, c.SignedBy)}
+	case key != nil && key.Signed(c):
+		return Signer{Doubt: true, Note: path + " is not signed: its signature was removed; the records are still " +
+			"those that your key signed"}
+	case key != nil && key.replaced(path, c):
+		return Signer{Doubt: true, Note: path + " is not signed, and your key signed other results in this " +
+			"directory: they were replaced"}
+	}
+	return Signer{Note: path + " is not signed, so a complete rewrite would not be detected"}
 }
 
 // sign adds the key and a signature to a note.

@@ -80,8 +80,8 @@ func (b *builder) head() {
 	r, s := b.report, b.source
 	isolations, sandboxes, networks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	version := ""
-	for i := range s.records {
-		record := &s.records[i]
+	for i := range s.contents.Records {
+		record := &s.contents.Records[i]
 		r.RunID = record.Experiment
 		r.CreatedMs = max(r.CreatedMs, record.EndMs)
 		if record.Isolation != "" {
@@ -156,7 +156,7 @@ func (b *builder) group() error {
 	for i := range b.source.cells {
 		outcomes[b.source.cells[i].Record.Key()] = &b.report.Cells[i]
 	}
-	records := slices.Clone(b.source.records)
+	records := slices.Clone(b.source.contents.Records)
 	for i := range records {
 		if cell := outcomes[records[i].Key()]; cell != nil {
 			records[i].Verdict = verdictOf(cell, records[i].Verdict)
@@ -228,7 +228,7 @@ func (b *builder) panel() {
 
 // costs adds up what was spent.
 func (b *builder) costs() {
-	spent := ledger.SpendingOf(b.source.records)
+	spent := ledger.SpendingOf(b.source.contents.Records)
 	cost := &b.report.Cost
 	cost.AgentsUSD, cost.AgentsKnownUSD = spent.CostUSD, spent.KnownCostUSD
 	cost.PerMember, cost.PerDimension = map[string]judge.Cost{}, map[string]judge.Cost{}

@@ -23,8 +23,9 @@ type made struct {
 func newMade() *made {
 	return &made{
 		source: &Source{
-			options: Options{Weights: judge.DefaultWeights()},
-			tasks:   map[string]evidence.Task{},
+			contents: &ledger.Contents{},
+			options:  Options{Weights: judge.DefaultWeights()},
+			tasks:    map[string]evidence.Task{},
 		},
 		judgement: &Judgement{Result: &judge.Result{PerDimension: map[string]judge.Cost{}}},
 	}
@@ -42,14 +43,14 @@ func (m *made) add(task, arm string, run int, resolved *bool, verdicts map[strin
 		Verdict:    ledger.Fail,
 		CostUSD:    &cost,
 		DurationMs: 1000,
-		EndMs:      int64(1000 + len(m.source.records)),
+		EndMs:      int64(1000 + len(m.source.contents.Records)),
 	}
 	if resolved == nil {
 		record.Verdict = ledger.Error
 	} else if *resolved {
 		record.Verdict = ledger.Pass
 	}
-	m.source.records = append(m.source.records, record)
+	m.source.contents.Records = append(m.source.contents.Records, record)
 	m.source.tasks[task] = evidence.Task{ID: task}
 	result := &evidence.Run{Key: record.Key(), Agent: arm, Status: evidence.StatusOK}
 	if result.Session.TaskResolved = resolved; resolved == nil {

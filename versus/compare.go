@@ -92,8 +92,8 @@ func (s *Source) runID() string {
 	if s.plan != nil {
 		return s.plan.ID
 	}
-	if len(s.records) > 0 {
-		return s.records[0].Experiment
+	if len(s.contents.Records) > 0 {
+		return s.contents.Records[0].Experiment
 	}
 	return ""
 }

@@ -27,6 +27,8 @@ type Listed struct {
 	CostUSD *float64 `json:"costUsd"`
 	// Problem says why nothing else is known.
 	Problem string `json:"problem,omitempty"`
+	// Signer is who signed the results.
+	Signer ledger.Signer `json:"-"`
 }
 
 // Inventory is a list of run directories.
@@ -39,11 +41,12 @@ type Inventory struct {
 func (i *Inventory) Robot(w io.Writer) error { return robot(w, i) }
 
 // List finds the run directories in a directory, or that directory itself. It looks one level deep,
-// because below a run directory agents may have written. Of traces and replies it opens none.
-func List(dir string, sinceMs int64) (*Inventory, error) {
+// because below a run directory agents may have written. Of traces and replies it opens none. The key
+// is the user's, or nil.
+func List(dir string, sinceMs int64, key *ledger.SigningKey) (*Inventory, error) {
 	inventory := &Inventory{SchemaVersion: schemaVersion, Runs: []Listed{}}
 	if isRunDirectory(dir) {
-		inventory.add(dir, ".", sinceMs)
+		inventory.add(dir, ".", sinceMs, key)
 		return inventory, nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -52,7 +55,7 @@ func List(dir string, sinceMs int64) (*Inventory, error) {
 	}
 	for _, entry := range entries {
 		if below := filepath.Join(dir, entry.Name()); entry.IsDir() && isRunDirectory(below) {
-			inventory.add(below, entry.Name(), sinceMs)
+			inventory.add(below, entry.Name(), sinceMs, key)
 		}
 	}
 	return inventory, nil
@@ -63,9 +66,9 @@ func isRunDirectory(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func (i *Inventory) add(dir, name string, sinceMs int64) {
+func (i *Inventory) add(dir, name string, sinceMs int64, key *ledger.SigningKey) {
 	listed := Listed{Directory: name, Tasks: []string{}, Arms: []string{}}
-	if err := listed.read(dir); err != nil {
+	if err := listed.read(dir, key); err != nil {
 		listed.Problem = err.Error()
 		var named *fs.PathError
 		if errors.As(err, &named) { // the place is said by the name
@@ -77,14 +80,16 @@ func (i *Inventory) add(dir, name string, sinceMs int64) {
 	}
 }
 
-func (l *Listed) read(dir string) error {
-	contents, err := ledger.ReadFile(filepath.Join(dir, ledgerFile))
+func (l *Listed) read(dir string, key *ledger.SigningKey) error {
+	path := filepath.Join(dir, ledgerFile)
+	contents, err := ledger.ReadFile(path)
 	if err == nil {
 		err = contents.Damage(ledgerFile)
 	}
 	if err != nil {
 		return err
 	}
+	l.Signer = ledger.SignerOf(key, path, contents)
 	plan, err := readPlan(dir)
 	if err != nil {
 		return err

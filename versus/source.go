@@ -46,7 +46,7 @@ type Source struct {
 	dir      string
 	options  Options
 	plan     *plan // nil: the ledger stands alone
-	records  []ledger.Record
+	contents *ledger.Contents
 	cells    []attempt // that count, sorted by task, run and arm
 	tasks    map[string]evidence.Task
 	reviews  evidence.Reviews
@@ -107,7 +107,7 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, options: options, records: contents.Records}
+	s := &Source{dir: dir, options: options, contents: contents}
 	if s.options.Weights == nil {
 		s.options.Weights = judge.DefaultWeights()
 	}
@@ -133,6 +133,12 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	return s, s.collect(ctx)
 }
 
+// Signer looks at the signature of the results. It is not a part of the report, which says the same
+// to everybody.
+func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
+	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.contents)
+}
+
 func readPlan(dir string) (*plan, error) {
 	path := filepath.Join(dir, planFile)
 	content, err := os.ReadFile(path)
@@ -151,7 +157,7 @@ func readPlan(dir string) (*plan, error) {
 
 // collect gathers the evidence of every attempt that counts.
 func (s *Source) collect(ctx context.Context) error {
-	last := ledger.Last(s.records)
+	last := ledger.Last(s.contents.Records)
 	s.cells = make([]attempt, len(last))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

@@ -295,7 +295,6 @@ func (s *Server) experiment(r *http.Request) (any, error) {
 		Version:         version,
 		Experiment:      s.entry(at),
 		Problems:        []ledger.Problem{},
-		Notes:           []string{},
 		Report:          snap.compact(),
 		Comparison:      snap.comparison,
 		Family:          snap.family,
@@ -306,8 +305,20 @@ func (s *Server) experiment(r *http.Request) (any, error) {
 	for _, p := range snap.found.Problems {
 		answer.Problems = append(answer.Problems, p.Problem)
 	}
+	answer.Notes = s.signers(snap)
 	answer.Live = s.status(r.Context(), at)
 	return answer, nil
+}
+
+// signers says which results are not signed by the user, as the commands do.
+func (s *Server) signers(snap *snapshot) []string {
+	notes := []string{}
+	for _, read := range snap.found.Ledgers {
+		if found := ledger.SignerOf(s.cfg.Key, read.Path, read.Contents); found.Note != "" {
+			notes = append(notes, shown(snap.at, found.Note))
+		}
+	}
+	return notes
 }
 
 func (s *snapshot) planned() *planAnswer {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/session"
@@ -37,6 +38,8 @@ type Config struct {
 	Compared []*report.Group
 	// CacheDir is where indexes of traces go that cannot be written beside them; empty is nowhere.
 	CacheDir string
+	// Key is the user's key that signs ledgers, for looking at signatures; nil is none.
+	Key *ledger.SigningKey
 }
 
 // Path is a file or directory that the user gave.

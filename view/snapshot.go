@@ -43,7 +43,8 @@ var shownK = []int{1, 3, 5}
 func stampOf(dir string) string {
 	var stamp strings.Builder
 	for _, name := range []string{
-		experiment.LedgerFile, experiment.PlanFile, experiment.AttemptsFile, experiment.LabelsFile,
+		experiment.LedgerFile, ledger.NoteFile(experiment.LedgerFile), experiment.PlanFile,
+		experiment.AttemptsFile, experiment.LabelsFile,
 	} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			fmt.Fprintf(&stamp, "%d.%d.%s ", info.Size(), info.ModTime().UnixNano(), info.Mode().Type())
@@ -137,8 +138,11 @@ func (s *snapshot) answer() {
 // plain names a run directory as people know it, and leaves out the way out of the terminal.
 func plain(at place, err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.ReplaceAll(text, at.path, at.shown)
+	return shown(at, text)
 }
+
+// shown names a run directory in a text as people know it.
+func shown(at place, text string) string { return strings.ReplaceAll(text, at.path, at.shown) }
 
 // compact is the report without the single runs, as report --detail compact prints it.
 func (s *snapshot) compact() *report.Report {

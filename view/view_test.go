@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/report"
@@ -51,7 +52,10 @@ type page struct {
 	server *Server
 }
 
-func open(t *testing.T, paths ...string) *page {
+func open(t *testing.T, paths ...string) *page { return openAs(t, nil, paths...) }
+
+// openAs opens paths for a user who has a key.
+func openAs(t *testing.T, key *ledger.SigningKey, paths ...string) *page {
 	t.Helper()
 	given := []Path{}
 	for _, path := range paths {
@@ -61,6 +65,7 @@ func open(t *testing.T, paths ...string) *page {
 		Paths:    given,
 		Dialects: builtin.New().Dialects(),
 		Prices:   session.ListPrices(price.Table{}),
+		Key:      key,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,14 +11,16 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/versus/versustest"
 )
 
-// cmdRunDir writes a run directory in which three agents have worked: rundir DIRECTORY [tasks].
-// With "tasks" there are fourteen tasks, and the one that gives up makes mistakes instead.
+// cmdRunDir writes a run directory in which three agents have worked: rundir DIRECTORY [KIND].
+// With "tasks" there are fourteen tasks, and the one that gives up makes mistakes instead; with
+// "signed" the results are signed by the user's key.
 func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
-		ts.Fatalf("usage: rundir directory [tasks|benchmark]")
+		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed]")
 	}
 	d := three()
 	if len(args) > 1 {
@@ -26,6 +29,10 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 			d.Tasks, d.Arms[1].Does, d.Arms[2].Does = 14, versustest.Solves, versustest.Mistakes
 		case "benchmark":
 			d.Workspace = ""
+		case "signed":
+			key, err := ledger.CreateKey(filepath.Join(ts.Getenv("HOME"), ".config", "fit", "ledger.key"))
+			ts.Check(err)
+			d.Key = key
 		default:
 			ts.Fatalf("rundir: unknown kind %q", args[1])
 		}

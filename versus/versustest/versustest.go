@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -42,6 +43,8 @@ type Directory struct {
 	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as in a ledger
 	// that travels alone.
 	Workspace string
+	// Key, if set, signs the results.
+	Key *ledger.SigningKey
 }
 
 // Three is a directory in which the first of three agents solves, the second deletes the test, and
@@ -59,7 +62,10 @@ func Three(agents [3]string, model string) Directory {
 	}
 }
 
-const start = 1_790_000_000_000
+const (
+	start      = 1_790_000_000_000
+	experiment = "sha256:experiment"
+)
 
 // Write makes the run directory.
 func (d Directory) Write(dir string) error {
@@ -94,11 +100,7 @@ func (d Directory) Write(dir string) error {
 			}
 		}
 	}
-	var out bytes.Buffer
-	if err := ledger.Write(&out, records); err != nil {
-		return err
-	}
-	if err := write(dir, "results.jsonl", out.String()); err != nil || d.Workspace == "" {
+	if err := d.writeLedger(dir, records); err != nil || d.Workspace == "" {
 		return err
 	}
 	digest, err := evidence.WriteTasks(dir, tasks)
@@ -108,10 +110,34 @@ func (d Directory) Write(dir string) error {
 	return d.writePlan(dir, tasks, digest)
 }
 
+func (d Directory) writeLedger(dir string, records []ledger.Record) error {
+	if d.Key == nil {
+		var out bytes.Buffer
+		if err := ledger.Write(&out, records); err != nil {
+			return err
+		}
+		return write(dir, "results.jsonl", out.String())
+	}
+	signed, err := ledger.Open(filepath.Join(dir, "results.jsonl"), ledger.Config{
+		Experiment: experiment,
+		Key:        d.Key,
+		NoSync:     true,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		if err := signed.Append(&records[i]); err != nil {
+			return errors.Join(err, signed.Close())
+		}
+	}
+	return signed.Close()
+}
+
 func (d Directory) writePlan(dir string, tasks []evidence.Task, digest string) error {
 	plan := map[string]any{
 		"version":     1,
-		"id":          "sha256:experiment",
+		"id":          experiment,
 		"seed":        7,
 		"tasksDigest": digest,
 		"runs":        d.Runs,
@@ -147,7 +173,7 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		Agent:          arm.Agent,
 		AgentVersion:   "1.0.0",
 		Model:          ledger.Models{Agent: arm.Model},
-		Experiment:     "sha256:experiment",
+		Experiment:     experiment,
 		Attempt:        1,
 		Final:          true,
 		CostUSD:        &cost,

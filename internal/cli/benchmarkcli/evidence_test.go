@@ -122,7 +122,7 @@ func TestResealingIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	head := filepath.Join(c.dir, "out", ledger.NoteFile(experiment.LedgerFile))
 	note, err := os.ReadFile(head)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestARemovedSignatureIsNoticed(t *testing.T) {
 	c, run := tiny(t, 2)
 	c.want(0, run...)
 	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
-	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	head := filepath.Join(c.dir, "out", ledger.NoteFile(experiment.LedgerFile))
 	readers := [][]string{
 		{"report", "--input", "out"},
 		{"compare", "out:default", "out:default"},
@@ -235,7 +235,7 @@ func TestALedgerThatWasPutBackIsNoticed(t *testing.T) {
 	c, run := tiny(t, 2)
 	c.want(0, with(run, "--runs", "1")...)
 	path := filepath.Join(c.dir, "out", experiment.LedgerFile)
-	head := filepath.Join(c.dir, "out", "."+experiment.LedgerFile+".head")
+	head := filepath.Join(c.dir, "out", ledger.NoteFile(experiment.LedgerFile))
 	older := map[string][]byte{path: nil, head: nil}
 	for name := range older {
 		content, err := os.ReadFile(name)

@@ -62,8 +62,8 @@ func ToolVersions(con *console.Console) map[string]string {
 // HookCommands are our own names that hooks find on their search path.
 func HookCommands() []string { return []string{"fit-trace"} }
 
-// KeyPath is where the user's key that signs ledgers lies; empty where there is no such place.
-func KeyPath(con *console.Console) string {
+// keyPath is where the user's key that signs ledgers lies; empty where there is no such place.
+func keyPath(con *console.Console) string {
 	if dir := con.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "fit", "ledger.key")
 	}
@@ -73,10 +73,26 @@ func KeyPath(con *console.Console) string {
 	return ""
 }
 
+// OwnKey is the user's key that signs ledgers, for looking at signatures; nil where there is none.
+func OwnKey(con *console.Console) *ledger.SigningKey {
+	key, err := ledger.LoadKey(keyPath(con))
+	if err != nil {
+		return nil // who has no key has signed nothing
+	}
+	return key
+}
+
+// NoteSigner says what a reader of results must know about who signed them.
+func NoteSigner(con *console.Console, found ledger.Signer) {
+	if found.Note != "" {
+		fmt.Fprintf(con.Stderr, "note: %s\n", found.Note)
+	}
+}
+
 // signingKey returns the user's key, which is made on first use. A ledger without a signature is
 // better than no ledger.
 func signingKey(con *console.Console) *ledger.SigningKey {
-	path := KeyPath(con)
+	path := keyPath(con)
 	if path == "" {
 		return nil
 	}

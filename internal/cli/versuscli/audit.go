@@ -43,7 +43,7 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
   fit versus audit eval/run-001 --clear fix-auth-race/ARM/0 --flag reference_access --by Ann --reason "the file is the task's own"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runAudit(command.Context(), &reader{con, registry}, &opts, args[0])
+			return runAudit(command.Context(), &reader{con: con, registry: registry}, &opts, args[0])
 		},
 	}
 	flags := command.Flags()

@@ -23,7 +23,7 @@ import (
 )
 
 func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command {
-	d := &reader{con, registry}
+	d := &reader{con: con, registry: registry}
 	command := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the judges by labels of people, so that their rates can be corrected",

@@ -26,7 +26,7 @@ are compared arm by arm, by name. The p-values of all comparisons are corrected 
   fit versus compare eval/run-001:%s eval/run-001:%s --robot`, registry.Examples(2)...),
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runCompare(command.Context(), &reader{con, registry}, &opts, args)
+			return runCompare(command.Context(), &reader{con: con, registry: registry}, &opts, args)
 		},
 	}
 	flags := command.Flags()

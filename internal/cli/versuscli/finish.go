@@ -18,7 +18,11 @@ type finishOptions struct {
 // finish judges what has not been judged yet and prints the report: what "run" ends with. A report
 // is printed even where judging was cut short, and "report" prints the same bytes afterwards.
 func finish(ctx context.Context, con *console.Console, registry *agent.Registry, dir string, opts finishOptions) error {
-	d := &reader{con, registry}
+	d := &reader{
+		con:      con,
+		registry: registry,
+		noted:    map[string]bool{dir: true}, // the run has said whether it signs
+	}
 	var judged error
 	if !opts.judge.asksNobody() {
 		source, err := d.open(ctx, dir, versus.Options{})

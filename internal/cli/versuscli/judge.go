@@ -27,7 +27,7 @@ judged), and with 4 when the budget is used up.`,
   fit versus judge eval/run-001 --pairwise ties --judge-budget-usd 5`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runJudge(command.Context(), &reader{con, registry}, &opts, args[0])
+			return runJudge(command.Context(), &reader{con: con, registry: registry}, &opts, args[0])
 		},
 	}
 	opts.register(command.Flags())

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/versus"
@@ -52,9 +53,14 @@ func runList(con *console.Console, opts *listOptions, dir string) error {
 		}
 		since = day.UnixMilli()
 	}
-	inventory, err := versus.List(con.Path(dir), since)
+	inventory, err := versus.List(con.Path(dir), since, experimentcli.OwnKey(con))
 	if err != nil {
 		return console.Usagef("%s is not a directory of runs", dir)
+	}
+	for i := range inventory.Runs {
+		if signer := inventory.Runs[i].Signer; signer.Doubt { // that others signed theirs is no news here
+			experimentcli.NoteSigner(con, signer)
+		}
 	}
 	if opts.robot {
 		return inventory.Robot(con.Stdout)

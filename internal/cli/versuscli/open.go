@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/versus"
@@ -18,10 +19,11 @@ import (
 type reader struct {
 	con      *console.Console
 	registry *agent.Registry
+	noted    map[string]bool // the directories about whose signature all is said
 }
 
-// open reads a run directory. One that is not there is a mistake in the call, and one that is
-// damaged is not.
+// open reads a run directory, and says once where its results are not signed by the user. One that
+// is not there is a mistake in the call, and one that is damaged is not.
 func (d *reader) open(ctx context.Context, dir string, options versus.Options) (*versus.Source, error) {
 	if info, err := os.Stat(d.con.Path(dir)); err != nil || !info.IsDir() {
 		return nil, console.Usagef("%s is not a run directory", dir)
@@ -34,6 +36,13 @@ func (d *reader) open(ctx context.Context, dir string, options versus.Options) (
 	}
 	if err != nil && ctx.Err() == nil {
 		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	if err == nil && !d.noted[dir] {
+		if d.noted == nil {
+			d.noted = map[string]bool{}
+		}
+		d.noted[dir] = true
+		experimentcli.NoteSigner(d.con, source.Signer(experimentcli.OwnKey(d.con)))
 	}
 	return source, err
 }

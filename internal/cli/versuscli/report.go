@@ -24,7 +24,7 @@ what it cost. It is made from what lies in the directory alone: no agent, no mod
 			if err != nil {
 				return err
 			}
-			built, err := (&reader{con, registry}).report(command.Context(), args[0], options)
+			built, err := (&reader{con: con, registry: registry}).report(command.Context(), args[0], options)
 			if err != nil {
 				return err
 			}

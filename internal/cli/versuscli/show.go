@@ -28,7 +28,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runShow(command.Context(), &reader{con, registry}, args[0], args[1], robot)
+			return runShow(command.Context(), &reader{con: con, registry: registry}, args[0], args[1], robot)
 		},
 	}
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document, a cell of the EvalReport")

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/view"
@@ -113,6 +114,7 @@ func Config(con *console.Console, dialects session.Dialects, paths []string) vie
 		Prices:   con.Prices(),
 		Redactor: redact.New(redact.Config{Environ: con.Environ}),
 		CacheDir: con.CacheDir("index"),
+		Key:      experimentcli.OwnKey(con),
 	}
 }
 

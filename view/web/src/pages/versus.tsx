@@ -14,13 +14,15 @@ import { Columns, MilestonesOfAll } from "./versuscells";
 export function VersusPage(props: { id: string }): JSX.Element {
   const base = `experiments/${encodeURIComponent(props.id)}`;
   const { data, failure } = useApi<{ report: EvalReport }>(url(`${base}/versus`));
-  const experiment = useApi<ExperimentDetail>(url(base)).data?.experiment;
+  const detail = useApi<ExperimentDetail>(url(base)).data;
+  const experiment = detail?.experiment;
   return (
     <>
       <Bar crumbs={[{ text: experiment?.name ?? "experiment", to: ["x", props.id] }, { text: "head to head" }]} />
       <Page title={`${experiment?.name ?? ""} head to head`} wide>
         {failure && <Problem message={failure.message}>{failure.hint}</Problem>}
         {!data && !failure && <Reading />}
+        <Warnings list={detail?.notes ?? []} />
         {data && <Body id={props.id} report={data.report} />}
       </Page>
     </>
