@@ -170,12 +170,8 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 		return &DifferentError{Dir: d.Path, Differences: growth, Fixed: stored.fixedSize()}
 	default:
 		d.Plan = stored.grow(wanted, len(contents.Records), time.Now().UnixMilli())
-		note := fmt.Sprintf("the experiment grows after %d attempts: %s; verdicts stay", len(contents.Records),
-			strings.Join(growth, ", "))
-		if d.Plan.Runs != stored.Runs || len(d.Plan.Tasks) != len(stored.Tasks) {
-			note += ", and the report says that its size was changed after looking"
-		}
-		d.Notes = append(d.Notes, note)
+		d.Notes = append(d.Notes, fmt.Sprintf("the experiment grows after %d attempts: %s; verdicts stay, and the "+
+			"report says that its size was changed after looking", len(contents.Records), strings.Join(growth, ", ")))
 	}
 	return writePlan(d.Path, d.Plan, d.redactor)
 }

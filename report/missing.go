@@ -16,20 +16,60 @@ type Planned struct {
 	Runs map[string][]int
 	// Absent names parts of the experiment that are not among the results, such as "shard 2/3".
 	Absent []string
-	// Grown says in words when runs or tasks were added after results had been recorded.
-	Grown []string
+	// Grown says in words when runs or tasks were added after results had been recorded, and
+	// ArmsAdded when arms were.
+	Grown     []string
+	ArmsAdded []string
+}
+
+// Size is that of an experiment, with the attempts that had been recorded when it was enlarged.
+type Size struct {
+	Records int `json:"records"`
+	Tasks   int `json:"tasks"`
+	Runs    int `json:"runs"`
+	Arms    int `json:"arms"`
+}
+
+// Grow notes how an experiment was enlarged: the sizes that it had, the oldest first, and the one
+// that it has.
+func (p *Planned) Grow(sizes ...Size) {
+	for i, before := range sizes[:len(sizes)-1] {
+		now, after := sizes[i+1], "after "+Count(before.Records, "attempt")
+		if before.Records == 0 {
+			continue // nobody had seen anything
+		}
+		if now.Runs != before.Runs || now.Tasks != before.Tasks {
+			p.Grown = append(p.Grown, fmt.Sprintf("%s from %d tasks × %d runs to %d × %d", after, before.Tasks,
+				before.Runs, now.Tasks, now.Runs))
+		}
+		if now.Arms != before.Arms {
+			p.ArmsAdded = append(p.ArmsAdded, fmt.Sprintf("%s from %d to %d", after, before.Arms, now.Arms))
+		}
+	}
 }
 
 // grown is what readers must know about the size of the experiment.
 func (p *Planned) grown() []string {
-	if p == nil || len(p.Grown) == 0 {
+	if p == nil {
 		return nil
 	}
-	return []string{
-		fmt.Sprintf("the size was changed after results had been recorded (%s): who adds until something shows "+
-			"finds something, so p-values are multiplied by %d; --stop-early allows for looking",
-			strings.Join(p.Grown, "; "), len(p.Grown)+1),
+	var warnings []string
+	if len(p.Grown) > 0 {
+		warnings = append(warnings, fmt.Sprintf("the size was changed after results had been recorded (%s): who adds "+
+			"until something shows finds something, so p-values are multiplied by %d; --stop-early allows for looking",
+			strings.Join(p.Grown, "; "), len(p.Grown)+1))
 	}
+	if len(p.ArmsAdded) > 0 {
+		effect := "nothing had been compared before, so claims are not affected"
+		if n := len(p.Arms); n > 2 {
+			effect = fmt.Sprintf("who adds until one wins finds a winner, so claims hold where all %d are compared "+
+				"together, with p-values corrected for %d comparisons; a pair compared alone is not corrected for the "+
+				"other arms", n, n*(n-1)/2)
+		}
+		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results had been recorded (%s): %s",
+			strings.Join(p.ArmsAdded, "; "), effect))
+	}
+	return warnings
 }
 
 // armsWithout are the planned arms that no record is about.

@@ -161,6 +161,47 @@ func TestAnEnlargedExperimentNeedsMoreEvidence(t *testing.T) {
 		"after 24 attempts from 12 tasks", "multiplied by 2")
 }
 
+// Who adds arms until one wins finds a winner: the report says that arms were added, and among how
+// many comparisons a claim holds.
+func TestAddedArmsAreAnnounced(t *testing.T) {
+	for name, test := range map[string]struct {
+		arms  []string
+		sizes []Size
+		want  []string
+	}{
+		"a first candidate": {
+			[]string{"a", "b"},
+			[]Size{{Records: 24, Tasks: 12, Runs: 2, Arms: 1}, {Tasks: 12, Runs: 2, Arms: 2}},
+			[]string{"(after 24 attempts from 1 to 2): nothing had been compared before, so claims are not affected"},
+		},
+		"more of them": {
+			[]string{"a", "b", "c", "d"},
+			[]Size{
+				{Records: 48, Tasks: 12, Runs: 2, Arms: 2},
+				{Records: 72, Tasks: 12, Runs: 2, Arms: 3},
+				{Tasks: 12, Runs: 2, Arms: 4},
+			},
+			[]string{"(after 48 attempts from 2 to 3; after 72 attempts from 3 to 4): ", "all 4 are compared together",
+				"corrected for 6 comparisons"},
+		},
+		"before anything was seen": {
+			[]string{"a", "b", "c"},
+			[]Size{{Tasks: 12, Runs: 2, Arms: 2}, {Tasks: 12, Runs: 2, Arms: 3}},
+			nil,
+		},
+	} {
+		planned := planOf(12, 2)
+		planned.Arms = test.arms
+		planned.Grow(test.sizes...)
+		c := compareWith(t, planned, append(armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)...))
+		warnings := strings.Join(c.Warnings, "\n")
+		wantIn(t, warnings, test.want...)
+		if test.want == nil && strings.Contains(warnings, "number of arms") || c.Decision.PAdj != c.Decision.P {
+			t.Errorf("%s: %s, p = %v, %v", name, warnings, c.Decision.P, c.Decision.PAdj)
+		}
+	}
+}
+
 // A cost that was computed from what an agent had reported when it was cut off is an estimate, and
 // whoever reads it must know.
 func TestEstimatedCostsSaySo(t *testing.T) {

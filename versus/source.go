@@ -80,11 +80,7 @@ type plan struct {
 	} `json:"arms"`
 	Tools       map[string]string `json:"tools"`
 	TasksDigest string            `json:"tasksDigest"`
-	Grown       []struct {
-		Records int `json:"records"`
-		Runs    int `json:"runs"`
-		Tasks   int `json:"tasks"`
-	} `json:"grown"`
+	Grown       []report.Size     `json:"grown"`
 }
 
 // NotRunDirectory is the error of a directory without results.
@@ -280,15 +276,10 @@ func (s *Source) planned() *report.Planned {
 			planned.Runs[task.ID] = append(planned.Runs[task.ID], run)
 		}
 	}
-	for i, grown := range s.plan.Grown {
-		runs, tasks := s.plan.Runs, len(s.plan.Tasks)
-		if i+1 < len(s.plan.Grown) {
-			runs, tasks = s.plan.Grown[i+1].Runs, s.plan.Grown[i+1].Tasks
-		}
-		if grown.Records > 0 && (runs != grown.Runs || tasks != grown.Tasks) {
-			planned.Grown = append(planned.Grown, fmt.Sprintf("after %s from %d tasks × %d runs to %d × %d",
-				report.Count(grown.Records, "attempt"), grown.Tasks, grown.Runs, tasks, runs))
-		}
-	}
+	planned.Grow(append(slices.Clone(s.plan.Grown), report.Size{
+		Tasks: len(s.plan.Tasks),
+		Runs:  s.plan.Runs,
+		Arms:  len(s.plan.Arms),
+	})...)
 	return planned
 }

@@ -241,7 +241,6 @@ func (all *Results) addPlans() {
 	}
 	first := all.Plans[0]
 	all.Planned = plannedOf(first, first.Slots())
-	all.Planned.Grown = grownOf(first)
 	for i := 1; i <= first.Shard.N; i++ {
 		if !slices.ContainsFunc(all.Plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
 			all.Planned.Absent = append(all.Planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
@@ -254,25 +253,7 @@ func (all *Results) KeepToShard() {
 	if len(all.Plans) == 1 {
 		plan := all.Plans[0]
 		all.Planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
-		all.Planned.Grown = grownOf(plan)
 	}
-}
-
-// grownOf says when runs or tasks were added after results had been recorded. Arms may be added at
-// any time: nothing is claimed about them that was seen before.
-func grownOf(plan *experiment.Plan) []string {
-	var grown []string
-	for i, g := range plan.Grown {
-		runs, tasks := plan.Runs, len(plan.Tasks)
-		if i+1 < len(plan.Grown) {
-			runs, tasks = plan.Grown[i+1].Runs, plan.Grown[i+1].Tasks
-		}
-		if g.Records > 0 && (runs != g.Runs || tasks != g.Tasks) {
-			grown = append(grown, fmt.Sprintf("after %s from %d tasks × %d runs to %d × %d",
-				report.Count(g.Records, "attempt"), g.Tasks, g.Runs, tasks, runs))
-		}
-	}
-	return grown
 }
 
 func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
@@ -283,6 +264,11 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 	for _, slot := range slots {
 		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)
 	}
+	var sizes []report.Size
+	for _, g := range plan.Grown {
+		sizes = append(sizes, report.Size{Records: g.Records, Tasks: g.Tasks, Runs: g.Runs, Arms: g.Arms})
+	}
+	planned.Grow(append(sizes, report.Size{Tasks: len(plan.Tasks), Runs: plan.Runs, Arms: len(plan.Arms)})...)
 	return planned
 }
 
