@@ -41,8 +41,8 @@ type Inventory struct {
 func (i *Inventory) Robot(w io.Writer) error { return robot(w, i) }
 
 // List finds the run directories in a directory, or that directory itself. It looks one level deep,
-// because below a run directory agents may have written. Of traces and replies it opens none. The key
-// is the user's, or nil.
+// because below a run directory agents may have written. Of traces and replies it opens none. The
+// key is the user's, or nil.
 func List(dir string, sinceMs int64, key *ledger.SigningKey) (*Inventory, error) {
 	inventory := &Inventory{SchemaVersion: schemaVersion, Runs: []Listed{}}
 	if isRunDirectory(dir) {
