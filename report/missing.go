@@ -66,8 +66,8 @@ func (p *Planned) grown() []string {
 				"together, with p-values corrected for %d comparisons; a pair compared alone is not corrected for the "+
 				"other arms", n, n*(n-1)/2)
 		}
-		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results had been recorded (%s): %s",
-			strings.Join(p.ArmsAdded, "; "), effect))
+		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results had been recorded "+
+			"(%s): %s", strings.Join(p.ArmsAdded, "; "), effect))
 	}
 	return warnings
 }
