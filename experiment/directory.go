@@ -180,7 +180,9 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 func (d *Directory) putAside(stored *Plan) error {
 	aside := filepath.Join(d.Path, fmt.Sprintf("abandoned-%s-%d", stored.ID, time.Now().UnixMilli()))
 	moved := 0
-	for _, name := range []string{LedgerFile, ledger.NoteFile(LedgerFile), AttemptsFile, RunsDir, LabelsFile, PlanFile} {
+	for _, name := range []string{
+		LedgerFile, ledger.NoteFile(LedgerFile), AttemptsFile, RunsDir, LabelsFile, PlanFile,
+	} {
 		from := filepath.Join(d.Path, name)
 		info, err := os.Lstat(from)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (info.Size() == 0 || moved == 0 && name == PlanFile) {
