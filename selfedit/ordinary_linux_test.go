@@ -7,8 +7,9 @@ import (
 )
 
 func TestTheGuardHoldsForAnOrdinaryUser(t *testing.T) {
-	testenv.AsOrdinaryUser(t, "^(TestHooksOfEveryConfigurationAreProtected|"+
-		"TestGitHooksInAConfiguredDirectoryAreNeverWritable|TestIncludedConfigurationIsNeverWritable|"+
-		"TestNestedSettingsOnlyNarrow|TestAKilledWriteHasALine|TestSwappingAtTheWorstMoment|"+
-		"TestAFileOrDirectoryWithoutPermissionIsAFailure)$")
+	testenv.AsOrdinaryUser(t, []string{
+		"TestHooksOfEveryConfigurationAreProtected", "TestGitHooksInAConfiguredDirectoryAreNeverWritable",
+		"TestIncludedConfigurationIsNeverWritable", "TestNestedSettingsOnlyNarrow", "TestAKilledWriteHasALine",
+		"TestSwappingAtTheWorstMoment", "TestAFileOrDirectoryWithoutPermissionIsAFailure",
+	})
 }

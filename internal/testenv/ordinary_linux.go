@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -82,40 +83,68 @@ func copyProgram(from, to string) error {
 	return out.Close()
 }
 
-// AsOrdinaryUser runs the tests of this binary whose names match a pattern once more, as an
-// ordinary user with a home of its own, in which it finds the given files by the same names. Where
-// the tests do not run as root there is nothing to do: they have run as such a user already.
-func AsOrdinaryUser(t *testing.T, pattern string, files ...string) {
+// AsOrdinaryUser runs tests of this binary once more, as an ordinary user with a home of its own.
+// Each is a name, or a name, a slash and a pattern of subtests. Those with a short form run that
+// one. They find the given files and directories by the same names, and the variables FIT_TEST_….
+// Where the tests do not run as root there is nothing to do: they have run as such a user already.
+func AsOrdinaryUser(t *testing.T, tests []string, files ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return
 	}
 	binary := PublicBinary(t)
 	home := filepath.Join(filepath.Dir(binary), "home")
-	if err := os.Mkdir(home, 0o700); err != nil {
+	dir := filepath.Join(home, "fit", "package", "tests") // names of files may begin with ../..
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(home, Nobody, Nobody); err != nil {
+	if err := errors.Join(os.Chown(home, Nobody, Nobody), os.Chown(dir, Nobody, Nobody)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		to := filepath.Join(home, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), copyProgram(name, to)); err != nil {
+		if err := copyAll(name, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(binary, "-test.run", pattern, "-test.v")
-	cmd.Dir = home
+	var names, patterns []string
+	for _, test := range tests {
+		name, subtests, _ := strings.Cut(test, "/")
+		names, patterns = append(names, name), append(patterns, "^"+name+"$/"+subtests)
+	}
+	cmd := exec.Command(binary, "-test.run", strings.Join(patterns, "|"), "-test.v", "-test.short")
+	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "CI=" + os.Getenv("CI"),
 		"GORACE=atexit_sleep_ms=0", // it ends at once, not after a second
+	}
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "FIT_TEST_") {
+			cmd.Env = append(cmd.Env, variable)
+		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("as an ordinary user: %v\n%s", err, out)
 	}
+	for _, name := range names {
+		if !bytes.Contains(out, []byte("=== RUN   "+name+"\n")) {
+			t.Errorf("%s did not run as an ordinary user", name)
+		}
+	}
 	t.Logf("%s", out)
+}
+
+// copyAll copies a file or a directory for everybody to read.
+func copyAll(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), copyProgram(from, to))
 }
 
 // CanMount reports whether the test may mount file systems. Where the tests do not run as root it
