@@ -10,6 +10,22 @@ import * as walks from "./scenarios/walk.mjs";
 
 // For what does not come at all: a loaded machine takes its time, and figures are measured by make bench-view.
 const limit = 600_000;
+// Playwright's own list, which this one replaces, and two processes that every window would start beside its page: the
+// browser's own frame, and a renderer in reserve.
+const without = [
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "HttpsUpgrades",
+  "HttpsFirstBalancedModeAutoEnable",
+  "LensOverlay",
+  "MediaRouter",
+  "PaintHolding",
+  "ThirdPartyStoragePartitioning",
+  "OptimizationHints",
+  "PreconnectToSearch",
+  "PreloadTopChromeWebUI",
+  "SpareRendererForSitePerProcess",
+];
 const scenarios = { ...pages, ...traces, ...live, ...bench, ...walks };
 const browser = await chromium.launch({
   executablePath: process.argv[2],
@@ -24,6 +40,7 @@ const browser = await chromium.launch({
     "--disable-sync",
     "--js-flags=--expose-gc",
     "--enable-precise-memory-info",
+    "--disable-features=" + without.join(","),
   ],
 });
 
@@ -31,11 +48,14 @@ async function run(request) {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
     colorScheme: request.args.scheme ?? "light",
+    reducedMotion: "reduce", // an animation is drawn sixty times a second
     permissions: ["clipboard-read", "clipboard-write"],
     ...request.args.context,
   });
   context.setDefaultTimeout(limit);
   const page = await context.newPage();
+  const wait = page.waitForFunction.bind(page);
+  page.waitForFunction = (holds, arg, options) => wait(holds, arg, { polling: 50, ...options }); // the default is every frame
   const problems = [];
   const allowed = request.args.allow ?? [];
   const note = (text) => allowed.some((a) => text.includes(a)) || problems.push(text);

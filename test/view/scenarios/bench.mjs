@@ -20,7 +20,7 @@ export async function benchTrace(page, args) {
   const times = await painted(page, new URL("/" + hash, args.url).href, ".entry .said");
   const start = Date.now();
   await page.keyboard.press("G");
-  await page.waitForFunction((last) => document.querySelector(".entry.chosen .who a")?.innerText === last, String(args.entries - 1));
+  await page.waitForFunction((last) => document.querySelector(".entry.chosen .who a")?.innerText === last, String(args.entries - 1), { polling: "raf" });
   const jump = Date.now() - start;
   for (let i = 1; i <= 20; i++) {
     await page.evaluate((at) => (location.hash = location.hash.replace(/at=\d+/, "at=" + at)), Math.floor((args.entries * i) / 21));
