@@ -12,16 +12,12 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 )
 
 // hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
 const hookStderr = 4 << 10
-
-// channelDelay is how long a channel is read after its process tree is gone.
-const channelDelay = 2 * time.Second
 
 // graded is what one producer of rows came to.
 type graded struct {
@@ -246,10 +242,9 @@ func (c *channel) read() {
 // close ends the reading and returns what was written. The process tree is gone by then, so all
 // that was ever written is in the socket.
 func (c *channel) close() (data []byte, overflow bool) {
-	// Closing the last end of the other side ends the reading; a process that cannot be killed may
-	// hold one more.
+	// A process that cannot be killed may hold the other side: nobody writes to it any more.
+	_ = syscall.Shutdown(int(c.theirs.Fd()), syscall.SHUT_WR)
 	_ = c.theirs.Close()
-	_ = c.ours.SetReadDeadline(time.Now().Add(channelDelay))
 	c.reading.Wait()
 	_ = c.ours.Close()
 	return c.data.Bytes(), c.overflow

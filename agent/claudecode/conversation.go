@@ -106,7 +106,7 @@ func (c *conversation) environ() []string {
 }
 
 // startTimeout is how long the program may take to answer its first request.
-const startTimeout = 60 * time.Second
+const startTimeout = 3 * time.Minute
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string, budget float64) (agent.Result, error) {

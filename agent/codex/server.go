@@ -34,7 +34,7 @@ type object = map[string]any
 
 // startTimeout is how long the program may take to be ready for the first prompt; it waits for its
 // tool servers.
-const startTimeout = 2 * time.Minute
+const startTimeout = 3 * time.Minute
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {

@@ -109,7 +109,7 @@ func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint
 
 // startTimeout is how long the program may take to answer its first request; it attaches tool
 // servers before.
-const startTimeout = 90 * time.Second
+const startTimeout = 3 * time.Minute
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
