@@ -141,12 +141,12 @@ func expandHome(path string, homes []string) ([]string, error) {
 	return expanded, nil
 }
 
-// hookDirs returns the directories whose files git runs as hooks, whichever configuration names
-// them.
+// hookDirs returns the directories whose files git runs as hooks, or copies to where it does,
+// whichever configuration names them.
 func (r *repository) hookDirs(config []configEntry, homes []string) ([]string, error) {
 	dirs := []string{filepath.Join(r.commonDir, "hooks")}
 	for _, entry := range config {
-		if entry.key != "core.hookspath" || entry.value == "" {
+		if entry.key != "core.hookspath" && entry.key != "init.templatedir" || entry.value == "" {
 			continue
 		}
 		paths, err := expandHome(entry.value, homes)

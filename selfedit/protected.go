@@ -101,10 +101,10 @@ func isDocument(name string) bool {
 }
 
 // runsProgram are the variables of git whose values are commands. Their files are as good as hooks.
-var runsProgram = lazyregexp.New(`^(?:core\.(?:fsmonitor|sshcommand|editor|pager|askpass|gitproxy)|` +
-	`sequence\.editor|pager\..*|alias\..*|diff\.external|diff\..*\.(?:command|textconv)|filter\..*|` +
-	`merge\..*\.driver|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*|` +
-	`interactive\.difffilter|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack|vcs))$`)
+var runsProgram = lazyregexp.New(`^(?:core\.(?:fsmonitor|editor|pager|askpass|gitproxy)|sequence\.editor|` +
+	`(?:alias|browser|filter|instaweb|man|pager|(?:diff|gui|merge)tool)\..*|(?:help|web)\.browser|diff\.external|` +
+	`imap\.tunnel|interactive\.difffilter|sendemail\.smtpserver|submodule\..*\.update|` +
+	`remote\..*\.(?:uploadpack|receivepack|vcs)|.*(?:cmd|command|driver|helper|hook|program|textconv))$`)
 
 // names reports whether a path leads to a target, through links or not.
 func names(path, target string) bool {

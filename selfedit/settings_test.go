@@ -307,6 +307,27 @@ func TestHooksOfEveryConfigurationAreProtected(t *testing.T) {
 	}
 }
 
+// Git runs programs for more than its hooks.
+func TestProgramsThatGitRunsAreNeverWritable(t *testing.T) {
+	p := newProject(t)
+	p.allow("Edit(**)")
+	p.put("tools/run", "#!/bin/sh\n")
+	for _, variable := range []string{
+		"core.alternateRefsCommand", "core.sshCommand", "diff.x.textconv", "gc.recentObjectsHook",
+		"gpg.ssh.defaultKeyCommand", "imap.tunnel", "init.templateDir", "sendemail.toCmd", "submodule.x.update",
+		"tar.x.command", "trailer.x.cmd", "browser.x.cmd",
+	} {
+		p.mustEdit("tools/run", variable+" comes next\n")
+		value := "!tools/run"
+		if variable == "init.templateDir" {
+			value = "tools"
+		}
+		p.git("config", variable, value)
+		p.mustRefuse("tools/run", settingsAllow, "no rule can make")
+		p.git("config", "--unset", variable)
+	}
+}
+
 // Whoever calls chooses the environment, and with it where git looks for a home.
 func TestTheHomeOfTheAccountCountsWhateverTheEnvironmentSays(t *testing.T) {
 	said, err := exec.Command("getent", "passwd", strconv.Itoa(os.Getuid())).Output()
