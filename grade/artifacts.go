@@ -86,7 +86,7 @@ func (v *verification) takeArtifacts(ctx context.Context, place workspace.Place)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case machineFailed(err):
+		case MachineFailed(err):
 			return fmt.Errorf("take artifact %s: %w", artifact.Source, err)
 		case err != nil: // it is not there, or too large
 			if !errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,7 @@ func (g *grading) tryAlone(ctx context.Context, try attempt) (evidence, error) {
 	if ctx.Err() != nil {
 		return evidence{}, ctx.Err()
 	}
-	if machineFailed(err) {
+	if MachineFailed(err) {
 		return evidence{}, err
 	}
 	if err != nil {

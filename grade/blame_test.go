@@ -162,6 +162,23 @@ func unsolved(content files) files {
 	return content
 }
 
+// A machine on which no process can be started is broken, and not the grader.
+func TestAMachineThatStartsNothingIsNotAFlakyGrader(t *testing.T) {
+	for kind, b := range map[string]*bench{
+		"hook":  hookBench(t, answerHook).agent(files{"answer": "42"}),
+		"tests": nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}),
+	} {
+		for _, cause := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+			b.config.Spawner = &breakable{broken: func(sandbox.SpawnSpec) (sandbox.SpawnResult, error) {
+				return sandbox.SpawnResult{}, &os.PathError{Op: "fork/exec", Path: "x", Err: cause}
+			}}
+			if _, err := grade.Run(t.Context(), b.config); !grade.MachineFailed(err) || !errors.Is(err, cause) {
+				t.Errorf("%s, %v: %v", kind, cause, err)
+			}
+		}
+	}
+}
+
 // exhausted is a workspace on a machine that has run out of something.
 type exhausted struct {
 	grade.Source

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -280,9 +281,11 @@ var machineErrors = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EROFS,
 }
 
-// machineFailed reports whether an error is the machine's and not the agent's.
-func machineFailed(err error) bool {
-	return slices.ContainsFunc(machineErrors, func(known error) bool { return errors.Is(err, known) })
+// MachineFailed reports whether an error is the machine's and not the agent's.
+func MachineFailed(err error) bool {
+	var call *fs.PathError
+	noProcess := errors.As(err, &call) && call.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN)
+	return noProcess || slices.ContainsFunc(machineErrors, func(known error) bool { return errors.Is(err, known) })
 }
 
 // copy makes a fresh copy for one grader.
@@ -292,7 +295,7 @@ func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy,
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case machineFailed(err):
+	case MachineFailed(err):
 		return nil, fmt.Errorf("copy the working directory: %w", err)
 	case err != nil:
 		return nil, &copyError{err}

@@ -54,7 +54,8 @@ type ended struct {
 	failure        error // it could not be started
 }
 
-// run runs a program to its end. The error is the context's.
+// run runs a program to its end. The error is the context's, or that of a machine on which nothing
+// can be started.
 func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	if p.timeout <= 0 {
 		p.timeout = defaultTimeout
@@ -95,6 +96,9 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	_, _ = cleanOut.Close(), cleanErr.Close() // excerpts never fail
 	if ctx.Err() != nil {
 		return done, ctx.Err()
+	}
+	if MachineFailed(done.failure) {
+		return done, fmt.Errorf("start a grader: %w", done.failure)
 	}
 	return done, nil
 }

@@ -85,7 +85,7 @@ func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, er
 
 // tryCommand runs a check by the family's own command.
 func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, error) {
-	if err := stage(s.root, s.suite.Dir, check.File); machineFailed(err) {
+	if err := stage(s.root, s.suite.Dir, check.File); MachineFailed(err) {
 		return evidence{}, err
 	} else if err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil

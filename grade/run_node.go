@@ -38,7 +38,7 @@ func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectati
 func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets pads, argv []string,
 	env map[string]string,
 ) (evidence, error) {
-	if err := stage(s.root, s.suite.Dir, check.File); machineFailed(err) {
+	if err := stage(s.root, s.suite.Dir, check.File); MachineFailed(err) {
 		return evidence{}, err
 	} else if err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil

@@ -136,7 +136,7 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 		return found, nil
 	case ctx.Err() != nil:
 		return found, ctx.Err()
-	case machineFailed(err):
+	case MachineFailed(err):
 		return found, err
 	case err != nil:
 		return g.unstaged(ctx, checks, err)

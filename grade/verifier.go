@@ -93,7 +93,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	switch {
 	case errors.As(err, &tampered):
 		return verified{health: health{broken: err.Error()}}, nil
-	case ctx.Err() != nil || machineFailed(err):
+	case ctx.Err() != nil || MachineFailed(err):
 		return verified{}, errors.Join(ctx.Err(), err)
 	case err != nil: // it is for the task's author to mend
 		return verified{health: health{broken: "the verifier cannot run: " + err.Error(), ours: true}}, nil

@@ -131,8 +131,11 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 
 // fail records an error that is not the agent's doing.
 func (a *attempt) fail(ctx context.Context, class string, err error) {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		class = ledger.ErrorInterrupted
+	case grade.MachineFailed(err):
+		class = ledger.ErrorResources
 	}
 	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
 }

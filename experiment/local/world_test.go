@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,27 @@ func TestDurationsDoNotFollowAClockThatIsSet(t *testing.T) {
 				t.Errorf("the clock was looked at %d times only", asked.Load())
 			}
 		})
+	}
+}
+
+// What a machine has run out of is the cause of an error, in whatever phase it shows.
+func TestAnExhaustedMachineIsNamed(t *testing.T) {
+	for _, cause := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO,
+		&os.PathError{Op: "fork/exec", Path: "sh", Err: syscall.EAGAIN},
+	} {
+		for _, class := range []string{ledger.ErrorSetup, ledger.ErrorGrader, ledger.ErrorInternal} {
+			a := &attempt{}
+			a.fail(t.Context(), class, fmt.Errorf("copy the working directory: %w", cause))
+			if a.record.ErrorClass != ledger.ErrorResources {
+				t.Errorf("%s, %v: %s", class, cause, a.record.ErrorClass)
+			}
+		}
+	}
+	a := &attempt{}
+	a.fail(t.Context(), ledger.ErrorGrader, &os.PathError{Op: "read", Path: "x", Err: syscall.EAGAIN})
+	if a.record.ErrorClass != ledger.ErrorGrader {
+		t.Errorf("a read that would wait: %s", a.record.ErrorClass)
 	}
 }
 
