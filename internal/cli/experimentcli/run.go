@@ -276,7 +276,7 @@ var wayOut = map[string]string{
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
 	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
-	ledger.ErrorResources:  "this machine lacks disk space, memory, files or processes: free some, or run fewer " +
+	ledger.ErrorResources: "this machine lacks disk space, memory, files or processes: free some, or run fewer " +
 		"attempts at a time, then rerun the same command",
 }
 
