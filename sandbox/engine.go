@@ -46,6 +46,9 @@ type Image struct {
 // engineWait bounds the commands of an engine that only look something up.
 const engineWait = time.Minute
 
+// inspectAgain is the pause before an image is looked up again.
+const inspectAgain = 50 * time.Millisecond
+
 // errNoEngine is returned where neither podman nor docker works.
 var errNoEngine = errors.New("no container engine works here")
 
@@ -154,6 +157,10 @@ func (m *MissingImageError) Error() string {
 // Inspect finds an image. One that is not there is a *MissingImageError.
 func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 	text, err := e.output(ctx, "image", "inspect", name)
+	for end := time.Now().Add(engineWait); halfWritten(err) && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(inspectAgain)
+		text, err = e.output(ctx, "image", "inspect", name)
+	}
 	if err != nil {
 		if failed, ok := errors.AsType[*engineError](err); ok && missing(failed.Said) {
 			return Image{}, &MissingImageError{Engine: e.Kind, Image: name}
@@ -188,6 +195,13 @@ func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 		image.Digest, _, _ = strings.Cut(digest, "@")
 	}
 	return image, nil
+}
+
+// halfWritten reports whether podman failed because it read an image that is being written. To find
+// the parent of any image it reads all of them.
+func halfWritten(err error) bool {
+	failed, ok := errors.AsType[*engineError](err)
+	return ok && strings.Contains(failed.Said, "locating item named")
 }
 
 // missing reports whether an engine says that something is not there.
