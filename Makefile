@@ -15,9 +15,9 @@ TESTFLAGS       ?=
 # Only the race detector needs C.
 export GOFLAGS     := $(strip -trimpath $(GOFLAGS))
 export CGO_ENABLED := 0
-# Linking tests without tables for debuggers takes half the time; go vet is a part of lint. Tests wait for other programs a third of their time,
-# so twice as many packages as there are processors are tested at once.
-TEST            := $(GO) test -vet=off -ldflags=-w -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Linking tests without symbols and tables for debuggers takes half the time; go vet is a part of lint. Tests wait for other programs a third
+# of their time, so twice as many packages as there are processors are tested at once.
+TEST            := $(GO) test -vet=off -ldflags=-s -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 RACE_TEST       := CGO_ENABLED=1 $(TEST) -race
 
 .PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures
