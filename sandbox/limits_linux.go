@@ -62,24 +62,43 @@ func totalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // its type differs by system
 }
 
-// memoryUsed adds up the memory of the processes below one that they share with no file, and the
-// files that they keep in memory.
-func memoryUsed(root int) uint64 {
-	sum := filesInMemory(root)
-	page := uint64(os.Getpagesize()) //nolint:gosec // it is positive
-	for _, pid := range descendants(root) {
-		statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-		if err != nil {
-			continue
+// memoryExceeds reports whether the processes below one use more memory than a limit: what each has
+// for itself, and the files that they keep in memory or what they share, whichever is more, because
+// such files can be mapped.
+func memoryExceeds(root int, limit uint64) bool {
+	processes := descendants(root)
+	own, files := uint64(0), filesInMemory(root)
+	shared := uint64(0) // at most: of what two of them share, each has all
+	for _, pid := range processes {
+		status := memoryOf(pid, "status")
+		own, shared = own+status["RssAnon"], shared+status["RssShmem"]
+	}
+	if own+max(files, shared) <= limit {
+		return false
+	}
+	shared = 0
+	for _, pid := range processes {
+		part, known := memoryOf(pid, "smaps_rollup")["Pss_Shmem"]
+		if !known { // the process hides it from us
+			part = memoryOf(pid, "status")["RssShmem"]
 		}
-		// The second field is what is resident, the third what of it belongs to files or is shared.
-		if fields := strings.Fields(string(statm)); len(fields) > 2 {
-			resident, _ := strconv.ParseUint(fields[1], 10, 64)
-			shared, _ := strconv.ParseUint(fields[2], 10, 64)
-			sum += (resident - min(shared, resident)) * page
+		shared += part
+	}
+	return own+max(files, shared) > limit
+}
+
+// memoryOf reads a file of a process with a name and a number of kilobytes in each line, in bytes.
+func memoryOf(pid int, file string) map[string]uint64 {
+	content, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file) // it may have ended
+	sizes := map[string]uint64{}
+	for line := range strings.Lines(string(content)) {
+		name, size, _ := strings.Cut(line, ":")
+		if number, ok := strings.CutSuffix(strings.TrimSpace(size), " kB"); ok {
+			kilobytes, _ := strconv.ParseUint(number, 10, 64)
+			sizes[name] = kilobytes << 10
 		}
 	}
-	return sum
+	return sizes
 }
 
 // filesInMemory adds up the files in the sandbox below a process that lie on no disk: in its own

@@ -76,6 +76,31 @@ func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
 	}
 }
 
+// sharesMemory is a program whose processes share a mapping, for a while.
+const sharesMemory = `
+import mmap, os, sys, time
+shared = mmap.mmap(-1, 120 << 20)
+for at in range(0, len(shared), 4096): shared[at] = 1
+for child in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        sum(shared[at] for at in range(0, len(shared), 4096))
+        break
+time.sleep(float(sys.argv[2]))`
+
+func TestMemoryThatIsSharedCountsOnce(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		a.run(t, isolatedRun{
+			Limits:   sandbox.Limits{TreeMemoryBytes: 100 << 20},
+			Exceeded: sandbox.ExceededMemory,
+			Argv:     []string{"python3", "-c", sharesMemory, "0", "1000"},
+		})
+		a.run(t, isolatedRun{
+			Limits: sandbox.Limits{TreeMemoryBytes: 300 << 20},
+			Argv:   []string{"python3", "-c", sharesMemory, "3", "2"}, // 480 MB for who adds them up
+		})
+	})
+}
+
 // Callers name a directory twice, and directories in it.
 func TestAFileIsCountedOnce(t *testing.T) {
 	dir := t.TempDir()

@@ -90,7 +90,7 @@ func (w *usageWatch) follow(pid int) {
 		case <-ticker.C:
 		}
 		switch {
-		case w.limits.TreeMemoryBytes > 0 && memoryUsed(pid) > w.limits.TreeMemoryBytes:
+		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(pid, w.limits.TreeMemoryBytes):
 			w.exceeded <- ExceededMemory
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
