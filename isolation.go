@@ -38,8 +38,7 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		isolation.Kind = sandbox.IsolationNone
 		return consequence, nil
 	}
-	detected := sandbox.Detect(ctx)
-	works := detected.Bwrap
+	works, leftOpen := sandbox.DetectBwrap(ctx)
 	switch {
 	case !works.OK && asked == sandbox.IsolationBwrap:
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
@@ -56,8 +55,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		*isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, ReadOnly: repositories(ctx, dirs)}
 	}
 	note = "agents can write to their working directory only; the rest of the machine is read-only or hidden"
-	if isolation.LeftOpen = detected.LeftOpen; isolation.LeftOpen != "" {
-		note += "; but the sandbox of this machine is not tight: " + isolation.LeftOpen + " (fit doctor)"
+	if isolation.LeftOpen = leftOpen; leftOpen != "" {
+		note += "; but the sandbox of this machine is not tight: " + leftOpen + " (fit doctor)"
 	}
 	return note, nil
 }

@@ -181,8 +181,10 @@ func TestAddedArmsAreAnnounced(t *testing.T) {
 				{Records: 72, Tasks: 12, Runs: 2, Arms: 3},
 				{Tasks: 12, Runs: 2, Arms: 4},
 			},
-			[]string{"(after 48 attempts from 2 to 3; after 72 attempts from 3 to 4): ", "all 4 are compared together",
-				"corrected for 6 comparisons"},
+			[]string{
+				"(after 48 attempts from 2 to 3; after 72 attempts from 3 to 4): ", "all 4 are compared together",
+				"corrected for 6 comparisons",
+			},
 		},
 		"before anything was seen": {
 			[]string{"a", "b", "c"},

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -21,6 +22,24 @@ func detectKernel(c *Capabilities) {
 	// Every kernel that Go supports has it.
 	c.SubReaper.OK, c.SubReaper.Detail = true, "works"
 	c.detectCgroup()
+}
+
+// detectBwrap starts a program in bubblewrap that tries to get out.
+func (c *Capabilities) detectBwrap(ctx context.Context) {
+	if _, err := findBwrap(); err != nil {
+		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), installCommand("bubblewrap")
+		return
+	}
+	found, err := tryEscape(ctx)
+	if errors.Is(err, errNoRoom) {
+		err = tryIsolation(ctx, Isolation{Kind: IsolationBwrap, Network: true})
+	}
+	if err != nil {
+		c.detectUserNamespaces()
+		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), c.UserNamespaces.Fix
+		return
+	}
+	c.Bwrap.OK, c.Bwrap.Detail, c.LeftOpen = true, "works", found
 }
 
 // detectUserNamespaces starts a program in a new user namespace. Root needs none.

@@ -41,6 +41,8 @@ func detectKernel(c *Capabilities) {
 	}
 }
 
+func (c *Capabilities) detectBwrap(context.Context) { detectKernel(c) }
+
 // containment is all there is here: a process that starts a session of its own
 // escapes it.
 func (l Local) containment(launch) (Containment, error) {
@@ -63,10 +65,6 @@ func filesInMemory(int) uint64 { return 0 }
 func TryEscape(context.Context) Capability {
 	return Capability{Name: "escape from bubblewrap", Detail: "needs Linux: there is no sandbox here"}
 }
-
-var errNoRoom = errors.ErrUnsupported
-
-func tryEscape(context.Context) (string, error) { return "", errNoRoom }
 
 // bwrapOrder and identity exist on Linux only.
 type (

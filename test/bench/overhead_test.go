@@ -7,11 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// TestRunOverhead: against a stub that replays a recording, fit-harness run adds less than 50 ms
-// and 40 MB to running the stub directly.
+// runLimit is what a run may add, in starts of git: 50 ms on the machine of docs/performance.md.
+const runLimit = 45
+
+// TestRunOverhead: against a stub that replays a recording, fit-harness run adds, with its sandbox,
+// less than 45 starts of git and 40 MB to running the stub directly.
 func TestRunOverhead(t *testing.T) {
 	fit := needBench(t)
 	recording, err := os.ReadFile("testdata/recording.jsonl")
@@ -37,12 +39,15 @@ func TestRunOverhead(t *testing.T) {
 	samples := measure(t, 20,
 		func() *exec.Cmd { return exec.Command(filepath.Join(dir, "claude")) },
 		harness,
+		func() *exec.Cmd { return exec.Command("git", "--version") },
 	)
-	direct, run := medianWall(samples[0]), medianWall(samples[1])
+	direct, run, git := medianWall(samples[0]), medianWall(samples[1]), medianWall(samples[2])
 	added, rss := run-direct, maxRSS(samples[1])-maxRSS(samples[0])
-	t.Logf("stub %s · fit-harness run %s · added %s and %.1f MB", direct, run, added, float64(rss)/1024)
-	if added > 50*time.Millisecond {
-		t.Errorf("fit-harness run adds %s; the limit is 50 ms", added)
+	ratio := float64(added) / float64(git)
+	t.Logf("stub %s · fit-harness run %s · added %s, %.1f starts of git (%s), and %.1f MB", direct, run, added, ratio, git,
+		float64(rss)/1024)
+	if ratio > runLimit {
+		t.Errorf("fit-harness run adds %.1f starts of git; the limit is %d", ratio, runLimit)
 	}
 	if rss > 40*1024 {
 		t.Errorf("fit-harness run adds %d KiB; the limit is 40 MB", rss)
