@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -201,11 +202,13 @@ func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.
 	}{
 		{
 			whole.USD, usd, held.usd, expected.usd, launchStopped,
-			fmt.Sprintf("the experiment's budget of $%.2f: $%.2f are spent", whole.USD, usd),
+			fmt.Sprintf("the experiment's budget of %s: %s are spent", display.Dollars(whole.USD),
+				display.Dollars(usd)),
 		},
 		{
 			own.USD, a.usd, mine.usd, expected.usd, launchNever,
-			fmt.Sprintf("the budget of arm %s of $%.2f: $%.2f are spent", arm, own.USD, a.usd),
+			fmt.Sprintf("the budget of arm %s of %s: %s are spent", arm, display.Dollars(own.USD),
+				display.Dollars(a.usd)),
 		},
 		{
 			float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/fit-eval/fit/experiment/control"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -213,7 +214,7 @@ func (e *engine) rebudget(usd float64) (string, error) {
 		return "no budget in dollars", nil
 	}
 	spent, _, _ := e.dir.spent.total()
-	return fmt.Sprintf("a budget of $%.2f, of which $%.2f are spent", usd, spent), nil
+	return fmt.Sprintf("a budget of %s, of which %s are spent", display.Dollars(usd), display.Dollars(spent)), nil
 }
 
 // nameOf names a cell as commands do.

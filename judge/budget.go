@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/price"
 )
 
@@ -16,8 +17,9 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the judges' budget of $%.2f does not pay for the next question: $%.4f is spent, and a "+
-		"question may cost $%.4f; raise --judge-budget-usd to continue", e.BudgetUSD, e.SpentUSD, e.NextUSD)
+	return fmt.Sprintf("the judges' budget of %s does not pay for the next question: $%.4f is spent, and a "+
+		"question may cost $%.4f; raise --judge-budget-usd to continue", display.Dollars(e.BudgetUSD), e.SpentUSD,
+		e.NextUSD)
 }
 
 // UnpricedError says that a budget cannot be kept because the price of a member is not known.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -271,6 +272,62 @@ func TestWhatLiesInASystemDirectoryIsHiddenThereToo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mountTwice mounts a repository, what is around it and a part of it below a directory, and becomes
+// the user who starts the sandbox.
+const mountTwice = `repository=$1 below=$2 user=$3
+mount --bind "$repository" "$below/whole" && mount --bind "$(dirname "$repository")" "$below/around" &&
+mount --bind "$repository/part" "$below/part" || exit 1
+shift 3
+exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"`
+
+// What is mounted a second time is hidden there too. The mounts are made in a namespace of their
+// own.
+func TestWhatIsMountedTwiceIsHiddenInBothPlaces(t *testing.T) {
+	if os.Getuid() != 0 {
+		testenv.Missing(t, "only root can mount a repository below a system directory")
+	}
+	eachUser(t, func(t *testing.T, a attacker) {
+		around, opt, temporary := a.newDir(t, a.parent), a.newDir(t, "/opt"), a.newDir(t, a.parent)
+		repository := filepath.Join(around, "the repository")
+		for _, dir := range []string{repository + "/part", opt + "/whole", opt + "/around", opt + "/part"} {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(os.Chmod(around, 0o755), os.Chmod(opt, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		for path, text := range map[string]string{
+			repository + "/solution": "HIDDEN\n", repository + "/part/solution": "HIDDEN\n", around + "/seen": "seen\n",
+		} {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, test := range map[string]struct {
+			isolation sandbox.Isolation
+			want      string
+		}{
+			"by its name":       {sandbox.Isolation{Hidden: []string{repository}}, "seen\n"},
+			"by its other name": {sandbox.Isolation{Hidden: []string{opt + "/whole"}}, "seen\n"},
+			"but for what is asked": {
+				sandbox.Isolation{Hidden: []string{repository}, ReadOnly: []string{opt + "/part"}}, "HIDDEN\nseen\n",
+			},
+		} {
+			cmd := a.command(t, isolatedRun{
+				Argv:      []string{"sh", "-c", "cd " + opt + " && find . -type f -exec cat {} + | sort"},
+				Isolation: test.isolation,
+			})
+			in := []string{"unshare", "-m", "sh", "-c", mountTwice, "sh", repository, opt, fmt.Sprint(a.uid), cmd.Path}
+			asRoot := exec.Command(in[0], append(in[1:], cmd.Args[1:]...)...)
+			asRoot.Env = slices.Concat(cmd.Env, []string{"TMPDIR=" + temporary}) // which is hidden, too
+			if out, err := asRoot.CombinedOutput(); err != nil || string(out) != test.want {
+				t.Errorf("%s: %v: %q", name, err, out)
+			}
+		}
+	})
 }
 
 func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {

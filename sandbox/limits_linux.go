@@ -65,9 +65,9 @@ func totalMemory() uint64 {
 // memoryExceeds reports whether the processes below one use more memory than a limit: what each has
 // for itself, and the files that they keep in memory or what they share, whichever is more, because
 // such files can be mapped.
-func memoryExceeds(root int, limit uint64) bool {
+func memoryExceeds(root int, limit, unnamed uint64) bool {
 	processes := descendants(root)
-	own, files := uint64(0), filesInMemory(root)
+	own, files := uint64(0), filesInMemory(root)+unnamed
 	shared := uint64(0) // at most: of what two of them share, each has all
 	for _, pid := range processes {
 		status := memoryOf(pid, "status")
@@ -85,6 +85,58 @@ func memoryExceeds(root int, limit uint64) bool {
 		shared += part
 	}
 	return own+max(files, shared) > limit
+}
+
+// mostDescriptors is how many open files of a tree are looked at. No honest one has so many.
+const mostDescriptors = 1 << 16
+
+// unnamedFiles adds up the files that processes below one hold open although they have no name, or
+// none any more: in memory, where no file system shows them, and on disk. It is not ok if the
+// processes have more open files than can be looked at.
+func unnamedFiles(root int) (memory, disk uint64, ok bool) {
+	open, ok := openFiles(root)
+	type file struct{ device, number uint64 }
+	seen := map[file]bool{}
+	for _, path := range open {
+		name, err := os.Readlink(path)
+		if err != nil || !strings.HasSuffix(name, " (deleted)") {
+			continue
+		}
+		var about unix.Stat_t
+		if unix.Stat(path, &about) != nil || about.Nlink > 0 || about.Mode&unix.S_IFMT != unix.S_IFREG ||
+			seen[file{about.Dev, about.Ino}] {
+			continue
+		}
+		seen[file{about.Dev, about.Ino}] = true
+		var system unix.Statfs_t
+		size := uint64(about.Blocks) * 512 //nolint:gosec // it is positive
+		switch {
+		case strings.HasPrefix(name, "/memfd:"):
+			memory += size
+		case unix.Statfs(path, &system) == nil && system.Type != unix.TMPFS_MAGIC: // whose blocks filesInMemory counts
+			disk += size
+		}
+	}
+	return memory, disk, ok
+}
+
+// openFiles are the descriptors of the processes below one. It is not ok if there are too many.
+func openFiles(root int) (paths []string, ok bool) {
+	for _, pid := range descendants(root) {
+		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+		if err != nil {
+			continue // it has ended
+		}
+		names, _ := dir.Readdirnames(mostDescriptors)
+		_ = dir.Close()
+		if len(paths)+len(names) > mostDescriptors {
+			return nil, false
+		}
+		for _, name := range names {
+			paths = append(paths, dir.Name()+"/"+name)
+		}
+	}
+	return paths, true
 }
 
 // memoryOf reads a file of a process with a name and a number of kilobytes in each line, in bytes.

@@ -101,6 +101,38 @@ func TestMemoryThatIsSharedCountsOnce(t *testing.T) {
 	})
 }
 
+// holdsFiles is a program that keeps files without a name: in memory, on disk, and very many.
+const holdsFiles = `
+import os, sys, time
+if sys.argv[1] == "memory":
+    held = os.memfd_create("held")
+else:
+    held = os.open("held", os.O_CREAT | os.O_RDWR)
+    os.unlink("held")
+if sys.argv[1] == "open files":
+    for child in range(20):
+        if os.fork() == 0:
+            for number in range(4000): os.dup(held)
+            break
+else:
+    for megabyte in range(120): os.write(held, b"x" * (1 << 20))
+time.sleep(1000)`
+
+func TestFilesWithoutANameCount(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		for exceeded, limits := range map[string]sandbox.Limits{
+			sandbox.ExceededMemory: {TreeMemoryBytes: 100 << 20},
+			sandbox.ExceededDisk:   {DiskBytes: 100 << 20},
+			sandbox.ExceededFiles:  {TreeMemoryBytes: 10 << 30, DiskBytes: 10 << 30},
+		} {
+			t.Run(exceeded, func(t *testing.T) {
+				program := []string{"python3", "-c", holdsFiles, exceeded}
+				a.run(t, isolatedRun{Limits: limits, Exceeded: exceeded, Argv: program})
+			})
+		}
+	})
+}
+
 // Callers name a directory twice, and directories in it.
 func TestAFileIsCountedOnce(t *testing.T) {
 	dir := t.TempDir()

@@ -57,7 +57,9 @@ func (l Local) containment(launch) (Containment, error) {
 // but what is looked at from outside.
 func DefaultLimits(string) Limits { return Limits{DiskBytes: 16 << 30} }
 
-func memoryExceeds(int, uint64) bool { return false }
+func memoryExceeds(int, uint64, uint64) bool { return false }
+
+func unnamedFiles(int) (memory, disk uint64, ok bool) { return 0, 0, true }
 
 func filesInMemory(int) uint64 { return 0 }
 

@@ -115,7 +115,7 @@ type SpawnResult struct {
 	TimedOut    bool `json:"timedOut,omitempty"`
 	OutputLimit bool `json:"outputLimit,omitempty"`
 	Cancelled   bool `json:"cancelled,omitempty"`
-	// Exceeded is the bound of the whole tree that was passed: ExceededMemory or ExceededDisk. The
+	// Exceeded is the bound of the whole tree that was passed, such as ExceededMemory. The
 	// program was killed for it.
 	Exceeded string `json:"exceeded,omitempty"`
 	// LeftoversKilled counts processes that were alive after the program itself had

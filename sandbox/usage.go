@@ -24,6 +24,7 @@ const (
 const (
 	ExceededMemory = "memory"
 	ExceededDisk   = "disk"
+	ExceededFiles  = "open files"
 )
 
 // perProcess are the limits that the kernel holds.
@@ -89,13 +90,17 @@ func (w *usageWatch) follow(pid int) {
 			return
 		case <-ticker.C:
 		}
+		memory, disk, ok := unnamedFiles(pid)
 		switch {
-		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(pid, w.limits.TreeMemoryBytes):
+		case !ok:
+			w.exceeded <- ExceededFiles
+			return
+		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(pid, w.limits.TreeMemoryBytes, memory):
 			w.exceeded <- ExceededMemory
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
 			// no disk is that large
-			w.diskUsed()-w.before+int64(filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // small
+			w.diskUsed()-w.before+int64(disk+filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // small
 			w.exceeded <- ExceededDisk
 			return
 		}

@@ -164,8 +164,17 @@ func (v view) dropCovered() {
 	}
 }
 
-// hide covers a path with nothing, if the sandbox would show it.
+// hide covers a path with nothing, wherever the sandbox would show it.
 func (v view) hide(path string) {
+	v.cover(path)
+	for _, other := range otherNames(path) {
+		if _, asked := v[other]; !asked || isSystemPath(other) {
+			v.cover(other)
+		}
+	}
+}
+
+func (v view) cover(path string) {
 	info, err := os.Stat(path)
 	if err != nil || !v.showsFromHost(path) {
 		return

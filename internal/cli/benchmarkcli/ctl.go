@@ -123,9 +123,9 @@ func printStatus(con *console.Console, s *control.Status) error {
 	if s.Cancelled > 0 {
 		parts = append(parts, fmt.Sprintf("%d cancelled", s.Cancelled))
 	}
-	cost := fmt.Sprintf("$%.2f", s.CostUSD)
+	cost := display.Dollars(s.CostUSD)
 	if s.BudgetUSD != nil {
-		cost += fmt.Sprintf(" of $%.2f", *s.BudgetUSD)
+		cost += " of " + display.Dollars(*s.BudgetUSD)
 	}
 	parts = append(parts, cost, fmt.Sprintf("%d at a time", s.Concurrency))
 	if left := s.LeftMs; left != nil {
