@@ -266,7 +266,12 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 	}
 	var sizes []report.Size
 	for _, g := range plan.Grown {
-		sizes = append(sizes, report.Size{Records: g.Records, Tasks: g.Tasks, Runs: g.Runs, Arms: g.Arms})
+		sizes = append(sizes, report.Size{
+			Records: g.Records,
+			Tasks:   g.Tasks,
+			Runs:    g.Runs,
+			Arms:    g.Arms,
+		})
 	}
 	planned.Grow(append(sizes, report.Size{Tasks: len(plan.Tasks), Runs: plan.Runs, Arms: len(plan.Arms)})...)
 	return planned
