@@ -22,7 +22,7 @@ import (
 )
 
 // leastRatio is to the speed at which the standard library checks that the same lines are JSON.
-const leastRatio = 0.6
+const leastRatio = 0.8
 
 // TestSpeedOfTheDialect reads all recordings over and over, as one long stream, in flat memory.
 // What counts is processor time, which holds on a busy machine.
