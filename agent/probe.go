@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // errFault ends a reply that is cut on purpose.

@@ -12,13 +12,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/task"
 )
 

@@ -11,9 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"

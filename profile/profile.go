@@ -14,10 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 //go:embed profiles/*.md

@@ -12,11 +12,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	jmespath "github.com/jmespath-community/go-jmespath"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/trace"
 )
 

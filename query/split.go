@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
 )

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/retry"
 )
 

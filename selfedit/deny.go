@@ -4,10 +4,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 var denyRule = lazyregexp.New(`(?s)^(?:Edit|Write|MultiEdit|NotebookEdit)(?:\((.*)\))?$`)

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // commandMembers are the members of a settings file that name programs the agent's host runs.

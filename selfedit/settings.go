@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // settings is one parsed settings file.

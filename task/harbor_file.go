@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // harborFile is the task.toml of a Harbor task. Keys that are not here are ignored, as Harbor does.

@@ -14,9 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // task loads one task.

@@ -12,11 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Origin is where a family comes from: a directory, or a subdirectory of a git repository at a

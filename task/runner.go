@@ -11,9 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // The languages of hidden suites.

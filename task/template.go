@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // template is text with columns of a sample in double braces: {{name}}, {{name.member}}, or

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/ledger"
 )

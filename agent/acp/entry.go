@@ -9,10 +9,9 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Entry is one agent that speaks the protocol: a row of the table, or an entry of agents.yaml.

@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // conversation is one session with the program.

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Entry describes a program, as agents.yaml does.

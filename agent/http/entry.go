@@ -10,11 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	jmespath "github.com/jmespath-community/go-jmespath"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // Entry describes a deployed agent, as agents.yaml does.

@@ -7,9 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/sandbox"
 )
 

@@ -11,10 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"

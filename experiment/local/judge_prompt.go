@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/ledger"
 )
 

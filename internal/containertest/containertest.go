@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/sandbox"
 )

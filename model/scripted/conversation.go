@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/fit-eval/fit/model/wire"
 )
 

@@ -13,8 +13,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -22,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/selfedit"
 )
 

@@ -12,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/github"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 func (a *app) githubVerbs() []*cobra.Command {
