@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// take is called for every line of standard output.
+// take handles a line of standard output.
 func (c *Conversation) take(line []byte) {
 	if c.cfg.Plain != nil {
 		if c.plain(line) {
@@ -95,7 +95,7 @@ func (c *Conversation) flushDropped() {
 // maxComplaint is how much of the last line on standard error is repeated in an error message.
 const maxComplaint = 300
 
-// stderrLine is called for every line of standard error.
+// stderrLine handles a line of standard error.
 func (c *Conversation) stderrLine(line []byte) {
 	line = bytes.TrimRight(line, "\r")
 	if len(line) == 0 {

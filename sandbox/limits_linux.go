@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -161,8 +160,8 @@ func filesInMemory(root int) uint64 {
 		return 0
 	}
 	seen := map[string]bool{ours: true}
-	for device := range inMemory("/proc/self") {
-		seen[device] = true
+	for _, m := range mounts("/proc/self") {
+		seen[m.device] = true
 	}
 	var sum uint64
 	for _, pid := range descendants(root) {
@@ -172,29 +171,15 @@ func filesInMemory(root int) uint64 {
 			continue
 		}
 		seen[theirs] = true
-		for device, path := range inMemory(process) {
+		for _, m := range mounts(process) {
 			var about unix.Statfs_t
-			if seen[device] || unix.Statfs(process+"/root"+path, &about) != nil || about.Type != unix.TMPFS_MAGIC {
+			if m.kind != "tmpfs" || seen[m.device] || unix.Statfs(process+"/root"+m.point, &about) != nil ||
+				about.Type != unix.TMPFS_MAGIC {
 				continue
 			}
-			seen[device] = true
+			seen[m.device] = true
 			sum += (about.Blocks - about.Bfree) * uint64(about.Bsize) //nolint:gosec // it is positive
 		}
 	}
 	return sum
-}
-
-// inMemory yields the file systems in memory that a process sees, and where.
-func inMemory(process string) iter.Seq2[string, string] {
-	return func(yield func(device, path string) bool) {
-		mounts, _ := os.ReadFile(process + "/mountinfo") // a process that is gone sees none
-		for line := range strings.Lines(string(mounts)) {
-			// 36 35 0:32 / /tmp rw,nosuid - tmpfs tmpfs rw
-			mount, kind, _ := strings.Cut(line, " - ")
-			fields := strings.Fields(mount)
-			if strings.HasPrefix(kind, "tmpfs ") && len(fields) > 4 && !yield(fields[2], fields[4]) {
-				return
-			}
-		}
-	}
 }

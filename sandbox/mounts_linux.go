@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// mounted is a directory of a file system, and where it is mounted.
-type mounted struct{ device, root, point string }
+// mounted is a directory of a file system of some kind, and where it is mounted.
+type mounted struct{ device, root, point, kind string }
 
-// mounts lists what is mounted, in the order in which it was.
-func mounts() []mounted {
-	content, _ := os.ReadFile("/proc/self/mountinfo") // without /proc there is no sandbox either
+// mounts lists the mounts that a process sees, oldest first. A process that has ended sees none.
+func mounts(process string) []mounted {
+	content, _ := os.ReadFile(process + "/mountinfo")
 	var all []mounted
 	for line := range strings.Lines(string(content)) {
 		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-		if fields := strings.Fields(line); len(fields) > 4 {
-			all = append(all, mounted{fields[2], unescapeMount(fields[3]), unescapeMount(fields[4])})
+		mount, system, _ := strings.Cut(line, " - ")
+		kind, _, _ := strings.Cut(system, " ")
+		if fields := strings.Fields(mount); len(fields) > 4 {
+			all = append(all, mounted{fields[2], unescapeMount(fields[3]), unescapeMount(fields[4]), kind})
 		}
 	}
 	return all
@@ -43,7 +45,7 @@ func unescapeMount(path string) string {
 // otherNames are the paths by which a file or directory, or a part of it, can be seen a second time
 // because it is mounted twice.
 func otherNames(path string) []string {
-	all := mounts()
+	all := mounts("/proc/self")
 	var own mounted // the last that covers the path is the one that shows it
 	for _, m := range all {
 		if _, ok := below(m.point, path); ok && len(m.point) >= len(own.point) {

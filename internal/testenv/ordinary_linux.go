@@ -135,7 +135,7 @@ func AsOrdinaryUser(t *testing.T, tests []string, files ...string) {
 	t.Logf("%s", out)
 }
 
-// copyAll copies a file or a directory for everybody to read.
+// copyAll copies a file or a directory, and lets every user read the copy.
 func copyAll(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
