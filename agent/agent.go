@@ -216,16 +216,3 @@ type Started struct {
 	GatewayReason string
 	Argv          []string
 }
-
-// MCPServer is a tool server to attach.
-type MCPServer struct {
-	Name    string
-	URL     string            // streamable HTTP
-	Headers map[string]string // for example Authorization
-	Command string            // or a stdio server
-	Args    []string
-	Env     map[string]string
-	// Socket is the Unix socket of a server that speaks as a stdio server does. Command relays to
-	// it, for agents that cannot connect by themselves.
-	Socket string
-}

@@ -35,6 +35,9 @@ import (
 type Conversation struct {
 	cfg ConversationConfig
 
+	prompting sync.Mutex // held while a prompt runs
+	spentUSD  float64
+
 	mu      sync.Mutex
 	meter   meter
 	id      string
@@ -131,6 +134,27 @@ func (c *Conversation) ID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.id
+}
+
+// Pay gives one prompt at a time to the agent, by calling prompt with what is left of the session's
+// budget (0 without one), and counts what it costs.
+func (c *Conversation) Pay(prompt func(left float64) (Result, error)) (Result, error) {
+	c.prompting.Lock()
+	defer c.prompting.Unlock()
+	left := 0.0
+	if budget := c.cfg.Config.MaxCostUSD; budget > 0 {
+		if left = budget - c.spentUSD; left <= 0 {
+			return Result{}, errors.New("the session's budget is used up")
+		}
+	}
+	result, err := prompt(left)
+	if err != nil {
+		return Result{}, fmt.Errorf("run agent %s: %w", c.cfg.Agent, err)
+	}
+	if result.Usage.CostUSD != nil {
+		c.spentUSD += *result.Usage.CostUSD
+	}
+	return result, nil
 }
 
 // RunOnce runs the program for one prompt, to its end.

@@ -5,7 +5,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
+
+// MakeHome creates directories of a session's home, which only we can read.
+func MakeHome(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("prepare agent home: %w", err)
+		}
+	}
+	return nil
+}
+
+var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
+
+// FindRecord finds an agent's own record of a conversation below a directory, by a pattern in which
+// %s stands for the conversation's id; empty if there is none.
+func FindRecord(dir, pattern, id string) string {
+	if !plainID.MatchString(id) {
+		return "" // the id comes from the program, and goes into a path
+	}
+	found, err := filepath.Glob(filepath.Join(glob.Escape(dir), fmt.Sprintf(pattern, id)))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
 
 // WriteHome writes a file at a path below the home of a session. The agent may have left a link or
 // a pipe there, or on the way: no link is followed out of the home, and what is in the place of the

@@ -59,3 +59,20 @@ func TestWriteHome(t *testing.T) {
 		})
 	}
 }
+
+// TestFindRecord: the directory is a name, not a pattern, and so is the conversation's id.
+func TestFindRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs [1]*")
+	record := filepath.Join(dir, "sessions", "2026_a-1.jsonl")
+	if err := os.MkdirAll(filepath.Dir(record), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"a-1": record, "a-2": "", "": "", "*": "", "../sessions/2026_a-1": ""} {
+		if got := agent.FindRecord(dir, "sessions/*_%s.jsonl", id); got != want {
+			t.Errorf("%q: found %q, want %q", id, got, want)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/fit-eval/fit/internal/glob"
 )
 
 // A process that is killed cannot remove the copies of logins that it made for its sessions. So
@@ -83,10 +85,7 @@ func eachCopy(environ []string, do func(note string, c loginCopy) error) error {
 	if dir == "" {
 		return nil
 	}
-	notes, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return nil // a directory whose name is a pattern has no notes that we could find
-	}
+	notes, _ := filepath.Glob(filepath.Join(glob.Escape(dir), "*.json")) // the pattern is well-formed
 	var failed []error
 	for _, note := range notes {
 		data, err := os.ReadFile(note)

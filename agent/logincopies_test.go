@@ -12,7 +12,10 @@ import (
 // TestTheCopyOfAKilledProcessIsRemovedByTheNextStart makes copies in processes of their own: one is
 // killed, one ends in good order, and one still runs.
 func TestTheCopyOfAKilledProcessIsRemovedByTheNextStart(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "home [1]*") // a name, not a pattern
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	login := filepath.Join(dir, "login.json")
 	if err := os.WriteFile(login, []byte(`{"token":"x"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -230,3 +230,24 @@ func (p Program) Supports(version string) error {
 	return fmt.Errorf("agent %s is version %s, but %d.%d or later is needed; update it with: %s", p.Agent, version,
 		p.Oldest[0], p.Oldest[1], p.Hint)
 }
+
+// PackagePaths are the packages that a program of npm consists of, which lie beside it or below it;
+// otherwise the program itself.
+func PackagePaths(real string) []string {
+	if at := strings.LastIndex(real, "/node_modules/"); at >= 0 {
+		return []string{real[:at+len("/node_modules")]}
+	}
+	return []string{real}
+}
+
+// InterpreterPaths are where the interpreter of npm's programs lies.
+func InterpreterPaths(environ []string) []string {
+	node := LookPath(environ, "node")
+	if node == "" {
+		return nil
+	}
+	if target, err := filepath.EvalSymlinks(node); err == nil && target != node {
+		return []string{node, target}
+	}
+	return []string{node}
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -30,10 +31,8 @@ func ProtocolOf(model string, spoken ...string) string {
 	case strings.HasPrefix(name, "gemini"):
 		best = ProtocolGemini
 	}
-	for _, protocol := range spoken {
-		if protocol == best {
-			return best
-		}
+	if slices.Contains(spoken, best) {
+		return best
 	}
 	if len(spoken) > 0 {
 		return spoken[0]

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -154,7 +155,7 @@ func FindRecord(path string) (string, error) {
 		}
 		return record, nil
 	}
-	found, err := filepath.Glob(filepath.Join(path, "*"+calls.Extension))
+	found, err := filepath.Glob(filepath.Join(glob.Escape(path), "*"+calls.Extension))
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -290,5 +291,20 @@ func TestTheLastSessionOfAFileAnswers(t *testing.T) {
 				t.Errorf("%s: answered %v with %q, %v", mode, found, got.Body, err)
 			}
 		}
+	}
+}
+
+// TestFindRecord: a directory is a name, not a pattern.
+func TestFindRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run [1]*")
+	record := filepath.Join(dir, "solo"+calls.Extension)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := gateway.FindRecord(dir); err != nil || found != record {
+		t.Errorf("found %q, %v; want %q", found, err, record)
 	}
 }

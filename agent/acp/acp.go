@@ -154,19 +154,12 @@ func (a *Agent) login(environ []string) string {
 	return ""
 }
 
-// readPaths are the packages that a program of npm consists of, which lie beside it or below it,
-// and the interpreter; otherwise the program itself.
+// readPaths are the packages that a program of npm consists of and the interpreter; otherwise the
+// program itself.
 func readPaths(real string, environ []string) []string {
-	at := strings.LastIndex(real, string(filepath.Separator)+"node_modules"+string(filepath.Separator))
-	if at < 0 {
-		return []string{real}
-	}
-	paths := []string{real[:at+len("/node_modules")]}
-	if node := agent.LookPath(environ, "node"); node != "" {
-		paths = append(paths, node)
-		if target, err := filepath.EvalSymlinks(node); err == nil && target != node {
-			paths = append(paths, target)
-		}
+	paths := agent.PackagePaths(real)
+	if paths[0] != real {
+		paths = append(paths, agent.InterpreterPaths(environ)...)
 	}
 	return paths
 }

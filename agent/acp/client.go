@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -17,8 +16,6 @@ import (
 )
 
 type object = map[string]any
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // The codes of JSON-RPC errors that are used here.
 const (

@@ -29,9 +29,6 @@ type conversation struct {
 
 	promptMu sync.Mutex
 	prompt   context.Context // of the prompt that runs; nil without one
-
-	prompting sync.Mutex
-	spentUSD  float64
 }
 
 func newConversation(e Entry, cfg agent.Config, installation agent.Installation, made setup) *conversation {
@@ -78,22 +75,12 @@ var ErrSilent = errors.New("the agent waits for its model without a word")
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	c.prompting.Lock()
-	defer c.prompting.Unlock()
-	if strings.TrimSpace(text) == "" {
-		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", c.entry.ID)
-	}
-	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
-		return agent.Result{}, errors.New("the session's budget is used up")
-	}
-	result, err := c.converse(ctx, text)
-	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", c.entry.ID, err)
-	}
-	if result.Usage.CostUSD != nil {
-		c.spentUSD += *result.Usage.CostUSD
-	}
-	return result, nil
+	return c.Pay(func(float64) (agent.Result, error) {
+		if strings.TrimSpace(text) == "" {
+			return agent.Result{}, errors.New("the prompt is empty")
+		}
+		return c.converse(ctx, text)
+	})
 }
 
 // converse gives a prompt to the process, starting it if it does not run.
@@ -171,8 +158,7 @@ func (c *conversation) open(ctx context.Context) error {
 	}
 	if err := c.greet(ctx); err != nil {
 		_ = c.Close() // a process that is not ready for prompts is of no use
-		var refused *rpcError
-		if errors.As(err, &refused) && refused.code == codeAuthRequired {
+		if refused, ok := errors.AsType[*rpcError](err); ok && refused.code == codeAuthRequired {
 			return &agent.AuthError{Reason: err.Error()}
 		}
 		return err
@@ -181,8 +167,7 @@ func (c *conversation) open(ctx context.Context) error {
 }
 
 func (c *conversation) greet(ctx context.Context) error {
-	applied := rulesOf(c.entry)
-	hello, err := c.call(ctx, note{Rules: &applied, Msg: message{Method: "initialize", Params: object{
+	hello, err := c.call(ctx, note{Rules: new(rulesOf(c.entry)), Msg: message{Method: "initialize", Params: object{
 		"protocolVersion": protocolVersion,
 		"clientInfo":      object{"name": "fit", "title": "fit", "version": "1"},
 		"clientCapabilities": object{
@@ -241,8 +226,7 @@ func (c *conversation) enter(ctx context.Context, can jsontape.Value) (jsontape.
 	}
 	params["sessionId"] = id
 	opened, err := c.call(ctx, note{Msg: message{Method: method, Params: params}}, "mcpServers")
-	var refused *rpcError
-	if errors.As(err, &refused) && refused.code != codeAuthRequired {
+	if refused, ok := errors.AsType[*rpcError](err); ok && refused.code != codeAuthRequired {
 		return opened, fmt.Errorf("%w: %w", agent.ErrNoConversation, err)
 	}
 	return opened, err

@@ -109,8 +109,7 @@ func openRegular(root *os.Root, path string, flags int) (*os.File, error) {
 }
 
 func refusal(err error) *messageError {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
 	}
 	return &messageError{Code: codeInvalidParams, Message: err.Error()}

@@ -3,8 +3,10 @@ package acp
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
@@ -80,7 +82,8 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 	if cfg.Seat != nil {
 		v.URL, v.Key = cfg.Seat.URL, cfg.Seat.Token
 	}
-	return v, v.MCPServers.check()
+	_, err := agent.MCPEntries(v.MCPServers)
+	return v, err
 }
 
 // writeFiles writes the entry's files. They stay in the home: a path was checked to be local.
@@ -146,16 +149,6 @@ func (servers toolServers) File(httpType string) (string, error) {
 	return string(encoded), err
 }
 
-// check says what is wrong with the servers.
-func (servers toolServers) check() error {
-	for _, server := range servers {
-		if server.Name == "" || (server.URL == "") == (server.Command == "") {
-			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
-		}
-	}
-	return nil
-}
-
 func nonNil(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
@@ -184,7 +177,7 @@ func mcpList(servers []agent.MCPServer) []object {
 
 func pairs(m map[string]string) []object {
 	list := []object{}
-	for _, name := range sortedKeys(m) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, object{"name": name, "value": m[name]})
 	}
 	return list

@@ -114,8 +114,7 @@ func Overlap() {
 func Find(t testing.TB, a agent.Agent, host agent.Host) agent.Installation {
 	t.Helper()
 	installation, err := a.Probe(t.Context(), host)
-	var notFound *agent.NotFoundError
-	if errors.As(err, &notFound) {
+	if _, ok := errors.AsType[*agent.NotFoundError](err); ok {
 		testenv.Missing(t, "%v (make test installs it in test/agents)", err)
 	}
 	if err != nil {

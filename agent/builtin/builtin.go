@@ -27,8 +27,6 @@ const (
 type Agent struct {
 	// Now returns the time; nil is the system's clock.
 	Now func() time.Time
-	// NewID returns a fresh unique id; nil makes random ones.
-	NewID func() string
 	// MaxRetries is how often a failed model call is repeated; 0 is the client's default, a
 	// negative number is never.
 	MaxRetries int
@@ -156,7 +154,7 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 func (c *conversation) open(ctx context.Context) error {
 	c.store = store{dir: filepath.Join(c.cfg.Home, "sessions")}
 	if c.id == "" {
-		c.id = c.agent.newID()
+		c.id = rand.Text()
 		if err := c.store.append(c.id); err != nil { // from now on it can be resumed, even if nothing is said in it
 			return err
 		}
@@ -213,13 +211,6 @@ func (a *Agent) now() time.Time {
 		return a.Now()
 	}
 	return time.Now()
-}
-
-func (a *Agent) newID() string {
-	if a.NewID != nil {
-		return a.NewID()
-	}
-	return rand.Text()
 }
 
 func buildVersion() string {

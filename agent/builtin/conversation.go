@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -176,8 +177,7 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 				Kind: model.KindProtocol, Message: "the reply is empty, and nothing was consumed", RetryAfter: -1,
 			}
 		}
-		var failure *model.Error
-		if !errors.As(err, &failure) || failure.Kind != model.KindContextOverflow {
+		if failure, ok := errors.AsType[*model.Error](err); !ok || failure.Kind != model.KindContextOverflow {
 			return reply, err
 		}
 		shorter, dropped := makeRoom(c.messages)
@@ -239,7 +239,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 		c.emit(messageEvent{
 			Type:      "user",
 			SessionID: c.id,
-			UUID:      c.agent.newID(),
+			UUID:      rand.Text(),
 			Timestamp: c.timestamp(),
 			Message: message{Role: "user", Content: []block{{
 				Type:      "tool_result",
@@ -331,7 +331,7 @@ func (c *conversation) show(reply model.Response) {
 	c.emit(messageEvent{
 		Type:      "assistant",
 		SessionID: c.id,
-		UUID:      c.agent.newID(),
+		UUID:      rand.Text(),
 		Timestamp: c.timestamp(),
 		Message: message{
 			ID:         reply.ID,

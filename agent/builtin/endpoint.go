@@ -56,7 +56,7 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 // directEndpoint finds the model from the configuration and from the variables that the vendors'
 // own SDKs read.
 func directEndpoint(cfg agent.Config) (endpoint, error) {
-	getenv := func(name string) string { return lookup(cfg.Environ, name) }
+	getenv := func(name string) string { return agent.Getenv(cfg.Environ, name) }
 	protocol, err := chooseProtocol(cfg, getenv)
 	if err != nil {
 		return endpoint{}, err
@@ -116,14 +116,4 @@ func (e endpoint) client(maxRetries int, onRetry func(model.RetryInfo)) (model.C
 	cfg := e.config
 	cfg.MaxRetries, cfg.OnRetry = maxRetries, onRetry
 	return model.New(cfg)
-}
-
-// lookup returns the value of a variable in a list of KEY=value pairs; the last one counts.
-func lookup(environ []string, name string) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(environ[i], "="); ok && key == name {
-			return value
-		}
-	}
-	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -96,9 +97,7 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 // else.
 func (s *toolServer) start(ctx context.Context, cfg agent.Config, description agent.MCPServer) mcp.Transport {
 	environment := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ})
-	for name, value := range description.Env {
-		environment[name] = value
-	}
+	maps.Copy(environment, description.Env)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	fromServer, serverOut := io.Pipe()
 	serverIn, toServer := io.Pipe()

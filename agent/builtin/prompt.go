@@ -17,8 +17,7 @@ func (c *conversation) systemPrompt() string {
 		return c.cfg.SystemPrompt
 	}
 	if c.skills == nil { // looked for once: what the agent writes later does not change its prompt
-		text := skillsPrompt(findSkills(c.root))
-		c.skills = &text
+		c.skills = new(skillsPrompt(findSkills(c.root)))
 	}
 	parts := []string{fmt.Sprintf(ownSystemPrompt, c.cfg.Dir)}
 	if *c.skills != "" {

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 
 	"github.com/fit-eval/fit/agent"
@@ -11,8 +12,7 @@ import (
 
 func (s *turnState) fail(err error) {
 	s.subtype, s.err = resultSuccess, err // the dialect calls a failed model call a success with is_error
-	var failure *model.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*model.Error](err); ok {
 		if failure.Status != 0 {
 			s.status = &failure.Status
 		}
@@ -33,7 +33,7 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		DurationMs:     c.agent.now().Sub(state.begin).Milliseconds(),
 		Usage:          usageOf(state.usage),
 		SessionID:      c.id,
-		UUID:           c.agent.newID(),
+		UUID:           rand.Text(),
 		TerminalReason: "completed",
 	}
 	cost := state.knownCost()
@@ -114,8 +114,7 @@ func (s *turnState) knownCost() *float64 {
 	if !s.priced {
 		return nil
 	}
-	cost := s.cost
-	return &cost
+	return new(s.cost)
 }
 
 func (s *turnState) tokenUsage() session.TokenUsage {

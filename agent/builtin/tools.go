@@ -159,8 +159,7 @@ func resolved(dir string) string {
 
 // friendly hides the machinery of os.Root from the model.
 func friendly(path string, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", path, pathErr.Err)
 	}
 	return err

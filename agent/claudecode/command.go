@@ -3,7 +3,7 @@ package claudecode
 import (
 	"encoding/json"
 	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,10 +25,8 @@ func prepare(cfg agent.Config, login login) (place, error) {
 		home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"),
 		tmp: filepath.Join(cfg.Home, "tmp"),
 	}
-	for _, dir := range []string{p.home, p.config, p.tmp} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return place{}, fmt.Errorf("prepare agent home: %w", err)
-		}
+	if err := agent.MakeHome(p.home, p.config, p.tmp); err != nil {
+		return place{}, err
 	}
 	if login.file != "" {
 		if err := agent.CopyLogin(cfg, login.file, filepath.Join(p.config, credentials)); err != nil {
@@ -57,41 +55,14 @@ const longArgument = 64 << 10
 // their time.
 const toolTimeoutMs = 6 * 60 * 60 * 1000
 
-// mcpEntry is one server of an mcpServers file.
-type mcpEntry struct {
-	Type    string            `json:"type"`
-	URL     string            `json:"url,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-	Timeout int64             `json:"timeout"`
-}
-
-// writeMCP writes the servers to a file rather than the command line, where everybody could read
-// their tokens.
 func writeMCP(cfg agent.Config, path string) error {
-	entries := map[string]mcpEntry{}
-	for _, server := range cfg.MCPServers {
-		if server.Name == "" || (server.URL == "") == (server.Command == "") {
-			return fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
-		}
-		entry := mcpEntry{
-			Type:    "http",
-			URL:     server.URL,
-			Headers: server.Headers,
-			Timeout: toolTimeoutMs,
-		}
-		if server.Command != "" {
-			entry = mcpEntry{
-				Type:    "stdio",
-				Command: server.Command,
-				Args:    server.Args,
-				Env:     server.Env,
-				Timeout: toolTimeoutMs,
-			}
-		}
-		entries[server.Name] = entry
+	entries, err := agent.MCPEntries(cfg.MCPServers)
+	if err != nil {
+		return err
+	}
+	for name, entry := range entries {
+		entry.Timeout = toolTimeoutMs
+		entries[name] = entry
 	}
 	data, err := json.Marshal(map[string]any{"mcpServers": entries})
 	if err != nil {
@@ -104,9 +75,7 @@ func writeMCP(cfg agent.Config, path string) error {
 func environment(cfg agent.Config, login login, p place, root bool) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CLAUDE_CONFIG_DIR"] = p.config
-	for name, value := range fixedVariables {
-		env[name] = value
-	}
+	maps.Copy(env, fixedVariables)
 	env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(defaultRetries)
 	if cfg.Retries != nil {
 		env["CLAUDE_CODE_MAX_RETRIES"] = strconv.Itoa(*cfg.Retries)
@@ -114,9 +83,7 @@ func environment(cfg agent.Config, login login, p place, root bool) []string {
 	if root {
 		env["IS_SANDBOX"] = "1" // the program refuses to skip permission prompts as root without it
 	}
-	for name, value := range login.variables {
-		env[name] = value
-	}
+	maps.Copy(env, login.variables)
 	env.Assign(cfg.ExtraEnv...)
 	return env.List()
 }

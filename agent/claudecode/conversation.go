@@ -4,19 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -28,10 +24,8 @@ type conversation struct {
 	login        login
 	place        place
 
-	prompting sync.Mutex
-	requests  atomic.Int64
-	greeted   atomic.Bool // the program has answered our first control request
-	spentUSD  float64
+	requests atomic.Int64
+	greeted  atomic.Bool // the program has answered our first control request
 }
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
@@ -60,36 +54,23 @@ func newConversation(cfg agent.Config, installation agent.Installation, login lo
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	c.prompting.Lock()
-	defer c.prompting.Unlock()
-	left := c.cfg.MaxCostUSD - c.spentUSD
-	if c.cfg.MaxCostUSD > 0 && left <= 0 {
-		return agent.Result{}, errors.New("the session's budget is used up")
-	}
-	var result agent.Result
-	var err error
-	if c.cfg.OneShot {
-		result, err = c.RunOnce(ctx, agent.Command{Argv: c.argv(left), Env: c.environ(), Stdin: text})
-	} else {
-		result, err = c.converse(ctx, text, left)
-	}
+	result, err := c.Pay(func(left float64) (agent.Result, error) {
+		if c.cfg.OneShot {
+			return c.RunOnce(ctx, agent.Command{Argv: c.argv(left), Env: c.environ(), Stdin: text})
+		}
+		return c.converse(ctx, text, left)
+	})
 	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
-	}
-	if result.Usage.CostUSD != nil {
-		c.spentUSD += *result.Usage.CostUSD
+		return agent.Result{}, err
 	}
 	if result.Err != nil && c.cfg.Resume != "" && strings.Contains(result.Err.Error(), "No conversation found") {
 		result.Err = fmt.Errorf("%w: %w", agent.ErrNoConversation, result.Err)
 	}
-	result.Output.DiskJSONLPath = c.diskFile(result.SessionID)
+	result.Output.DiskJSONLPath = agent.FindRecord(c.place.config, "projects/*/%s.jsonl", result.SessionID)
 	return result, nil
 }
 
 func (c *conversation) argv(budget float64) []string {
-	if c.cfg.MaxCostUSD <= 0 {
-		budget = 0
-	}
 	return arguments{
 		path:      c.installation.Path,
 		cfg:       c.cfg,
@@ -202,18 +183,4 @@ func (c *conversation) check(v jsontape.Value) error {
 		}
 	}
 	return nil
-}
-
-var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
-
-// diskFile finds the program's own record of the session.
-func (c *conversation) diskFile(id string) string {
-	if !plainID.MatchString(id) {
-		return "" // the id comes from the program, and goes into a path
-	}
-	found, err := filepath.Glob(filepath.Join(c.place.config, "projects", "*", id+".jsonl"))
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	return found[0]
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,10 +28,8 @@ func prepare(cfg agent.Config, login login) (place, error) {
 		home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"),
 		tmp: filepath.Join(cfg.Home, "tmp"),
 	}
-	for _, dir := range []string{p.home, p.codexHome, p.tmp} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return place{}, fmt.Errorf("prepare agent home: %w", err)
-		}
+	if err := agent.MakeHome(p.home, p.codexHome, p.tmp); err != nil {
+		return place{}, err
 	}
 	if err := login.install(cfg, p.codexHome); err != nil {
 		return place{}, err

@@ -2,14 +2,8 @@ package codex
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"path/filepath"
-	"sync"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/internal/glob"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // conversation is one session with the program.
@@ -20,9 +14,6 @@ type conversation struct {
 	login        login
 	place        place
 	client       client // of the app server
-
-	prompting sync.Mutex
-	spentUSD  float64
 }
 
 func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
@@ -63,42 +54,18 @@ func needsServer(cfg agent.Config) bool {
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	c.prompting.Lock()
-	defer c.prompting.Unlock()
-	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
-		return agent.Result{}, errors.New("the session's budget is used up")
-	}
-	var result agent.Result
-	var err error
-	if needsServer(c.cfg) {
-		result, err = c.converse(ctx, text)
-	} else {
+	result, err := c.Pay(func(float64) (agent.Result, error) {
+		if needsServer(c.cfg) {
+			return c.converse(ctx, text)
+		}
 		argv := arguments{path: c.installation.Path, cfg: c.cfg, resume: c.ID()}.exec()
-		result, err = c.RunOnce(ctx, agent.Command{Argv: argv, Env: c.environ(), Stdin: text})
+		return c.RunOnce(ctx, agent.Command{Argv: argv, Env: c.environ(), Stdin: text})
+	})
+	if err == nil {
+		result.Output.DiskJSONLPath = agent.FindRecord(c.place.codexHome, "sessions/*/*/*/rollout-*-%s.jsonl",
+			result.SessionID)
 	}
-	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
-	}
-	if result.Usage.CostUSD != nil {
-		c.spentUSD += *result.Usage.CostUSD
-	}
-	result.Output.DiskJSONLPath = c.rollout(result.SessionID)
-	return result, nil
+	return result, err
 }
 
 func (c *conversation) environ() []string { return environment(c.cfg, c.login, c.place) }
-
-var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
-
-// rollout finds the program's own record of the conversation.
-func (c *conversation) rollout(id string) string {
-	if !plainID.MatchString(id) {
-		return "" // the id comes from the program, and goes into a path
-	}
-	found, err := filepath.Glob(filepath.Join(glob.Escape(c.place.codexHome), "sessions", "*", "*", "*",
-		"rollout-*-"+id+".jsonl"))
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	return found[0]
-}

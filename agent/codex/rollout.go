@@ -268,8 +268,7 @@ func olderResult(result *session.Returned) {
 		return
 	}
 	if code := v.Path("metadata", "exit_code"); code.Exists() {
-		number := code.Int()
-		result.ExitCode = &number
+		result.ExitCode = new(code.Int())
 	}
 	result.Content = v.TextOf("output")
 }

@@ -137,7 +137,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		}
 	}
 	c.prompts++
-	c.answer.reset()
+	c.answer = answer{}
 	command, err := c.command(line, text)
 	if err != nil {
 		return agent.Result{}, err
@@ -246,28 +246,9 @@ func (c *conversation) closing(exitCode int, complaint string) []byte {
 
 // serversFile is the file of tool servers in the form that most clients read.
 func serversFile(servers []agent.MCPServer) (string, error) {
-	type entry struct {
-		Type    string            `json:"type"`
-		URL     string            `json:"url,omitempty"`
-		Headers map[string]string `json:"headers,omitempty"`
-		Command string            `json:"command,omitempty"`
-		Args    []string          `json:"args,omitempty"`
-		Env     map[string]string `json:"env,omitempty"`
-	}
-	all := map[string]entry{}
-	for _, server := range servers {
-		one := entry{
-			Type:    "http",
-			URL:     server.URL,
-			Headers: server.Headers,
-			Command: server.Command,
-			Args:    server.Args,
-			Env:     server.Env,
-		}
-		if server.Command != "" {
-			one.Type = "stdio"
-		}
-		all[server.Name] = one
+	all, err := agent.MCPEntries(servers)
+	if err != nil {
+		return "", err
 	}
 	data, err := json.Marshal(map[string]any{"mcpServers": all})
 	if err != nil {
@@ -281,8 +262,6 @@ type answer struct {
 	lines strings.Builder
 	cut   int
 }
-
-func (a *answer) reset() { *a = answer{} }
 
 func (a *answer) add(line []byte) {
 	if a.cut > 0 || a.lines.Len()+len(line) >= maxAnswer {

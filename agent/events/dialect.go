@@ -114,8 +114,7 @@ func (d *decoder) result(v jsontape.Value, o session.Origin, to *session.Fold) {
 		Content: v.TextOf("output"),
 	}
 	if code := v.Get("exit_code"); code.Kind() == jsontape.Number {
-		exit := code.Int()
-		returned.ExitCode = &exit
+		returned.ExitCode = new(code.Int())
 	}
 	to.ToolResult(o, returned)
 }

@@ -119,8 +119,7 @@ func (r *Run) Call(name string, input Input, tool func() ([]byte, error)) ([]byt
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		code := exit.ExitCode()
-		result.ExitCode = &code
+		result.ExitCode = new(exit.ExitCode())
 	case err != nil && len(output) == 0:
 		result.Output = err.Error()
 	}
@@ -129,8 +128,8 @@ func (r *Run) Call(name string, input Input, tool func() ([]byte, error)) ([]byt
 
 // kindOf says in the words of the format what went wrong with a model.
 func kindOf(err error) string {
-	var failure *model.Error
-	if !errors.As(err, &failure) {
+	failure, ok := errors.AsType[*model.Error](err)
+	if !ok {
 		return ""
 	}
 	kind := session.ErrorOther

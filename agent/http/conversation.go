@@ -175,8 +175,7 @@ func (c *conversation) onRetry(attempt int, _ time.Duration, err error) {
 		Message:  err.Error(),
 		Retrying: true,
 	}
-	var failed *failure
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*failure](err); ok {
 		event.Status = failed.status
 	}
 	c.emit(events.Line(event))
@@ -190,8 +189,7 @@ func (c *conversation) once(ctx context.Context, prompt string) ([]byte, error) 
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		var address *url.Error
-		if errors.As(err, &address) {
+		if address, ok := errors.AsType[*url.Error](err); ok {
 			err = address.Err // the address may have a session in it, and says nothing new
 		}
 		return nil, retry.Later(&failure{kind: session.ErrorAPI, message: c.shown("no answer: " + err.Error())},
@@ -292,8 +290,7 @@ func (c *conversation) finish(ctx context.Context, reply []byte, err error) agen
 
 func (c *conversation) fail(ctx context.Context, err error) agent.Result {
 	end := events.Result{Type: events.TypeResult, Text: c.shown(err.Error()), Session: c.ID()}
-	var failed *failure
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*failure](err); ok {
 		end.Kind = string(failed.kind)
 	}
 	if ctx.Err() != nil {

@@ -92,8 +92,7 @@ func exitCode(content string, failed bool) *int {
 	if err != nil {
 		return nil
 	}
-	number := int(code)
-	return &number
+	return new(int(code))
 }
 
 // noAccess is what the program says when it has nobody to ask.

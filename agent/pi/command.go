@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/sandbox"
 )
 
@@ -30,7 +29,7 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 		sessions: filepath.Join(cfg.Home, "sessions"),
 		tmp:      filepath.Join(cfg.Home, "tmp"),
 	}
-	if err := makeDirs(p.home, p.config, p.sessions, p.tmp); err != nil {
+	if err := agent.MakeHome(p.home, p.config, p.sessions, p.tmp); err != nil {
 		return place{}, err
 	}
 	if err := writeJSON(cfg, filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
@@ -67,30 +66,10 @@ func (p *place) extend(cfg agent.Config) error {
 	return writeJSON(cfg, filepath.Join(dir, "bridge.json"), settings)
 }
 
-// toolServer is a server as the extension wants it.
-type toolServer struct {
-	URL     string            `json:"url,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
-}
-
-// bridgeSettings are written to a file rather than the command line or the environment, where
-// everybody could read the tokens.
 func bridgeSettings(cfg agent.Config) (map[string]any, error) {
-	servers := map[string]toolServer{}
-	for _, server := range cfg.MCPServers {
-		if server.Name == "" || (server.URL == "") == (server.Command == "") {
-			return nil, fmt.Errorf("MCP server %q needs a name and either a URL or a command", server.Name)
-		}
-		servers[server.Name] = toolServer{
-			URL:     server.URL,
-			Headers: server.Headers,
-			Command: server.Command,
-			Args:    server.Args,
-			Env:     server.Env,
-		}
+	servers, err := agent.MCPEntries(cfg.MCPServers)
+	if err != nil {
+		return nil, err
 	}
 	settings := map[string]any{"servers": servers}
 	if len(cfg.AllowedTools) > 0 {
@@ -228,19 +207,8 @@ func (a arguments) systemPrompt() []string {
 	return []string{"--system-prompt", "", "--append-system-prompt", a.place.promptFile}
 }
 
-var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
-
 // sessionFile finds the program's own record of a conversation; empty if there is none.
-func (p place) sessionFile(id string) string {
-	if !plainID.MatchString(id) {
-		return "" // the id comes from outside, and goes into a path
-	}
-	found, err := filepath.Glob(filepath.Join(p.sessions, "*_"+id+".jsonl"))
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	return found[0]
-}
+func (p place) sessionFile(id string) string { return agent.FindRecord(p.sessions, "*_%s.jsonl", id) }
 
 // canResume checks that a conversation is there. The program would continue in the directory that
 // the conversation was held in, whatever ours is.

@@ -1,10 +1,10 @@
 package pi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,10 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/trace"
 )
 
 // conversation is one session with the program.
@@ -27,18 +24,19 @@ type conversation struct {
 	endpoint     endpoint
 	place        place
 
-	prompting sync.Mutex
-	requests  atomic.Int64
-	greeted   atomic.Bool // the program has answered our first request
-	rest      rest
-	complaint complaint
-	spentUSD  float64
+	requests atomic.Int64
+	greeted  atomic.Bool // the program has answered our first request
+	rest     rest
 }
 
 func newConversation(cfg agent.Config, installation agent.Installation, e endpoint, p place) *conversation {
-	c := &conversation{installation: installation, endpoint: e, place: p}
-	cfg.Events, cfg.Installation = c.complaint.listen(cfg.Events), &installation
-	c.cfg = cfg
+	cfg.Installation = &installation
+	c := &conversation{
+		cfg:          cfg,
+		installation: installation,
+		endpoint:     e,
+		place:        p,
+	}
 	dialect := jsonDialect()
 	if !cfg.OneShot {
 		dialect = rpcDialect()
@@ -65,31 +63,19 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	c.prompting.Lock()
-	defer c.prompting.Unlock()
-	if strings.TrimSpace(text) == "" {
-		return agent.Result{}, fmt.Errorf("run agent %s: the prompt is empty", agentID)
+	result, err := c.Pay(func(float64) (agent.Result, error) {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return agent.Result{}, errors.New("the prompt is empty")
+		case c.cfg.OneShot:
+			return c.RunOnce(ctx, agent.Command{Argv: c.argv(), Env: c.environ(), Stdin: text})
+		}
+		return c.converse(ctx, text)
+	})
+	if err == nil {
+		result.Output.DiskJSONLPath = c.place.sessionFile(result.SessionID)
 	}
-	if c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD {
-		return agent.Result{}, errors.New("the session's budget is used up")
-	}
-	c.complaint.forget()
-	var result agent.Result
-	var err error
-	if c.cfg.OneShot {
-		result, err = c.RunOnce(ctx, agent.Command{Argv: c.argv(), Env: c.environ(), Stdin: text})
-	} else {
-		result, err = c.converse(ctx, text)
-	}
-	if err != nil {
-		return agent.Result{}, fmt.Errorf("run agent %s: %w", agentID, err)
-	}
-	if result.Usage.CostUSD != nil {
-		c.spentUSD += *result.Usage.CostUSD
-	}
-	c.complaint.explain(&result, c.cfg.Redactor)
-	result.Output.DiskJSONLPath = c.place.sessionFile(result.SessionID)
-	return result, nil
+	return result, err
 }
 
 // argv continues the conversation if there is one on record: the program writes nothing down before
@@ -135,9 +121,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 // request sends a command.
 func (c *conversation) request(command string, fields map[string]any) error {
 	message := map[string]any{"id": "fit-" + strconv.FormatInt(c.requests.Add(1), 10), "type": command}
-	for name, value := range fields {
-		message[name] = value
-	}
+	maps.Copy(message, fields)
 	return c.Send(message)
 }
 
@@ -244,53 +228,4 @@ type restingDecoder struct {
 func (d *restingDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	d.rest.saw(event)
 	d.decoder.Decode(event, at, to)
-}
-
-// complaint is the last thing that the program said on standard error. A program that cannot start
-// says why there, and nowhere else.
-type complaint struct {
-	mu   sync.Mutex
-	text string
-}
-
-var stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
-
-// listen returns a receiver of events that keeps the complaints among them.
-func (c *complaint) listen(events func([]byte)) func([]byte) {
-	return func(event []byte) {
-		if bytes.HasPrefix(event, stderrPrefix) {
-			v, _ := jsontape.Parse(event)
-			if text := strings.TrimSpace(v.TextOf("text")); text != "" {
-				c.mu.Lock()
-				c.text = strings.Clone(text)
-				c.mu.Unlock()
-			}
-		}
-		if events != nil {
-			events(event)
-		}
-	}
-}
-
-func (c *complaint) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.text = ""
-}
-
-// wrapping is what the program puts around the message of an extension.
-var wrapping = lazyregexp.New(`^(?:Error: )?(?:Failed to load extension "[^"]*": )?(?:Failed to load extension: )?`)
-
-// longestComplaint bounds what a user is shown.
-const longestComplaint = 500
-
-// explain adds the complaint to a result that has no other explanation.
-func (c *complaint) explain(result *agent.Result, redactor *redact.Redactor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if result.Outcome != session.OutcomeNoResult || result.Err == nil || c.text == "" {
-		return
-	}
-	text := wrapping.Get().ReplaceAllString(c.text, "")
-	result.Err = fmt.Errorf("%s (%w)", strings.ToValidUTF8(redactor.Cut(text, longestComplaint), ""), result.Err)
 }

@@ -223,8 +223,7 @@ func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, t
 		},
 	}
 	if cost := u.Get("cost").Get("total").Float64(); cost > 0 {
-		reported := cost
-		report.CostUSD = &reported
+		report.CostUSD = new(cost)
 	}
 	to.Usage(o, report)
 }

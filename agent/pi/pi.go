@@ -15,10 +15,6 @@ package pi
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -94,20 +90,9 @@ func loginOf(environ []string) string {
 	return agent.AuthAPIKey
 }
 
-// readPaths are the packages that the program consists of, which npm puts beside it or below it,
-// and the interpreter.
+// readPaths are the packages that the program consists of, and the interpreter.
 func readPaths(real string, environ []string) []string {
-	paths := []string{real}
-	if at := strings.LastIndex(real, string(filepath.Separator)+"node_modules"+string(filepath.Separator)); at >= 0 {
-		paths = []string{real[:at+len("/node_modules")]}
-	}
-	if node := agent.LookPath(environ, "node"); node != "" {
-		paths = append(paths, node)
-		if target, err := filepath.EvalSymlinks(node); err == nil && target != node {
-			paths = append(paths, target)
-		}
-	}
-	return paths
+	return append(agent.PackagePaths(real), agent.InterpreterPaths(environ)...)
 }
 
 // Check implements agent.Checker.
@@ -145,14 +130,4 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 		}
 	}
 	return newConversation(cfg, installation, endpoint, place), nil
-}
-
-// makeDirs creates directories that only we can read.
-func makeDirs(dirs ...string) error {
-	for _, dir := range dirs {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("prepare agent home: %w", err)
-		}
-	}
-	return nil
 }

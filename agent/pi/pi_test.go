@@ -231,8 +231,8 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(p.config, "fit", "bridge.json"): `{"deny":["bash"],"servers":{"local":{"command":"srv","args":["-x"],"env":{"K":"v"}},` +
-			`"web":{"url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer s3cr3t"}}}}`,
+		filepath.Join(p.config, "fit", "bridge.json"): `{"deny":["bash"],"servers":{"local":{"type":"stdio","command":"srv","args":["-x"],"env":{"K":"v"}},` +
+			`"web":{"type":"http","url":"http://127.0.0.1:1/mcp","headers":{"Authorization":"Bearer s3cr3t"}}}}`,
 		filepath.Join(p.config, "settings.json"): `{"enableInstallTelemetry":false,"quietStartup":true,` +
 			`"retry":{"baseDelayMs":1000,"enabled":true,"maxRetries":0,"provider":{"maxRetries":0}}}`,
 		filepath.Join(p.config, "models.json"): `{"providers":{"fit":{"api":"openai-responses","apiKey":"no-key-needed","baseUrl":"http://h/v1",` +
