@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -17,19 +16,9 @@ type armsFile struct {
 // LoadArms reads arms.yaml. Mistakes are reported with file, line and column; relative skills
 // directories are meant relative to the file.
 func LoadArms(path string) ([]Arm, error) {
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read arms: %w", err)
-	}
-	doc, err := document.Parse(path, source)
-	if err != nil {
-		return nil, err
-	}
 	var file armsFile
-	if err := doc.Conforms(file); err != nil {
-		return nil, err
-	}
-	if err := doc.Decode(&file); err != nil {
+	doc, err := document.Load("arms", path, &file)
+	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
@@ -72,19 +71,9 @@ type Fault struct {
 
 // LoadFaults reads a plan. Mistakes are reported with file, line and column.
 func LoadFaults(path string) (*Faults, error) {
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read fault plan: %w", err)
-	}
-	doc, err := document.Parse(path, source)
-	if err != nil {
-		return nil, err
-	}
 	var plan faultPlan
-	if err := doc.Conforms(plan); err != nil {
-		return nil, err
-	}
-	if err := doc.Decode(&plan); err != nil {
+	doc, err := document.Load("fault plan", path, &plan)
+	if err != nil {
 		return nil, err
 	}
 	for i, rule := range plan.Faults {

@@ -3,6 +3,7 @@ package judge
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -100,12 +102,11 @@ func (l *Labels) Measure(result *Result, dimension, split string, again bool, no
 
 func (l *Labels) measure(result *Result, dimension, split string) Measurement {
 	m := Measurement{
-		ID:          result.PanelIDs[dimension],
-		Dimension:   dimension,
-		Split:       split,
-		PerArm:      []stats.Calibration{},
-		LabelDesign: l.design(),
-
+		ID:           result.PanelIDs[dimension],
+		Dimension:    dimension,
+		Split:        split,
+		PerArm:       []stats.Calibration{},
+		LabelDesign:  cmp.Or(l.file.Design, report.DesignBalanced),
 		LabelsDigest: l.digestOf(dimension, split),
 	}
 	verdicts := result.verdicts(dimension)
@@ -114,7 +115,7 @@ func (l *Labels) measure(result *Result, dimension, split string) Measurement {
 		if one.Dimension != dimension || one.Split != split {
 			continue
 		}
-		verdict, judged := verdicts[one.cell()]
+		verdict, judged := verdicts[cellOf(one)]
 		if !judged || verdict.Result == nil {
 			m.Unjudged++
 			continue
@@ -122,33 +123,12 @@ func (l *Labels) measure(result *Result, dimension, split string) Measurement {
 		if arms[one.Arm] == nil {
 			arms[one.Arm] = &stats.Calibration{Agent: one.Arm}
 		}
-		countLabel(arms[one.Arm], one.pass(), *verdict.Result == Pass)
+		arms[one.Arm].Count(one.Passed(), *verdict.Result == Pass)
 	}
 	for _, arm := range sortedKeys(arms) {
 		m.PerArm = append(m.PerArm, *arms[arm])
 	}
 	return m
-}
-
-func countLabel(c *stats.Calibration, human, judge bool) {
-	if human {
-		c.M1++
-		if judge {
-			c.TP++
-		}
-		return
-	}
-	c.M0++
-	if !judge {
-		c.TN++
-	}
-}
-
-func (l *Labels) design() string {
-	if l.file.Design == "" {
-		return designBalanced
-	}
-	return l.file.Design
 }
 
 // verdicts are the panel's verdicts on a dimension, by run.
@@ -291,7 +271,7 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 		ID:          id,
 		Dimension:   dimension,
 		Status:      stats.StatusUncalibrated,
-		LabelDesign: l.design(),
+		LabelDesign: cmp.Or(l.file.Design, report.DesignBalanced),
 		PerArm:      []stats.Calibration{},
 		Labels:      pass + fail,
 	}
@@ -330,23 +310,9 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 	if !c.Pooled.Informative(stats.DefaultLevel) {
 		c.Status, c.Reason = stats.StatusUninformative, "the labels do not show that the panel is better than a coin"
 	}
-	return c, c.testHomogeneity()
-}
-
-func (c *Calibration) testHomogeneity() error {
-	var both []stats.Calibration
-	for _, one := range c.PerArm {
-		if one.M1 > 0 && one.M0 > 0 {
-			both = append(both, one)
-		}
+	var err error
+	if c.Homogeneity, err = stats.LabelledHomogeneity(c.PerArm); err != nil {
+		return c, fmt.Errorf("labels of %s: %w", dimension, err)
 	}
-	if len(both) < 2 {
-		return nil
-	}
-	result, err := stats.Homogeneity(both)
-	if err != nil {
-		return fmt.Errorf("labels of %s: %w", c.Dimension, err)
-	}
-	c.Homogeneity = &result
-	return nil
+	return c, nil
 }

@@ -254,7 +254,7 @@ func TestCalibration(t *testing.T) {
 	}
 	// so are other labels
 	kept := slices.Clone(labels.file.Labels)
-	at := slices.IndexFunc(kept, func(one label) bool { return one.Split == SplitTest && one.pass() })
+	at := slices.IndexFunc(kept, func(one label) bool { return one.Split == SplitTest && one.Passed() })
 	labels.file.Labels[at].Human = humanFail
 	if c := status(result); c.Status != statusStale || !strings.Contains(c.Reason, "the labels changed") {
 		t.Errorf("after a change of a label: %+v", c)
@@ -391,9 +391,9 @@ func FuzzLabels(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseLabels("labels.yaml", file.text(source))
+		again, err := parseLabels("labels.yaml", textOf(file, source))
 		if err != nil || !cmp.Equal(file, again, cmpopts.EquateEmpty()) {
-			t.Errorf("%q is written as %q: %v\n%s", source, file.text(source), err, cmp.Diff(file, again))
+			t.Errorf("%q is written as %q: %v\n%s", source, textOf(file, source), err, cmp.Diff(file, again))
 		}
 	})
 }

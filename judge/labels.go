@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/evidence"
-	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/report"
 )
 
 // The parts that labels are split into. The train split is for examples in prompts, the dev split
@@ -23,41 +23,18 @@ const (
 	SplitTest  = "test"
 )
 
-// designBalanced is the usual choice of runs to label: about as many good as bad ones.
-const designBalanced = "balanced"
-
 // Labels is labels.yaml: what people say about runs that were judged, dimension by dimension. The
 // file may hold labels without a dimension too, which are about the judge of a benchmark.
 type Labels struct {
 	path   string
 	source []byte
-	file   labelsFile
-}
-
-type labelsFile struct {
-	Design string        `yaml:"design" doc:"How the labelled runs were chosen; default balanced." enum:"balanced,random"`
-	Judge  labelledJudge `yaml:"judge" doc:"The judge of a benchmark whose verdicts the labels carry, where they do."`
-	Labels []label       `yaml:"labels" doc:"The verdicts of people, run by run." required:"true"`
-}
-
-type labelledJudge struct {
-	Digests []string `yaml:"digests" doc:"Digests of the judge as shown in records and reports."`
+	file   report.Labels
 }
 
 // label is one person's verdict on one dimension of one run.
-type label struct {
-	Task      string `yaml:"task" doc:"Task of the run." required:"true"`
-	Arm       string `yaml:"arm" doc:"Arm of the run."`
-	Run       int    `yaml:"run" doc:"Which repetition it is, counted from 0." min:"0"`
-	Dimension string `yaml:"dimension" doc:"What the label is about; empty: the whole work, as the judge of a benchmark sees it." enum:"correctness,verification,completeness,codeQuality,minimalDiff"`
-	Human     string `yaml:"human" doc:"What a person says." enum:"pass,fail" required:"true"`
-	Judge     string `yaml:"judge" doc:"What the judge of a benchmark said." enum:"pass,fail"`
-	Split     string `yaml:"split" doc:"The part that the label belongs to." enum:"train,dev,test"`
-}
+type label = report.RunLabel
 
-func (l label) cell() cell { return cell{l.Task, l.Arm, l.Run} }
-
-func (l label) pass() bool { return l.Human == humanPass }
+func cellOf(l label) cell { return cell{l.Task, l.Arm, l.Run} }
 
 const (
 	humanPass = "pass"
@@ -81,36 +58,17 @@ func LoadLabels(path string) (*Labels, error) {
 	return &Labels{path: path, source: source, file: file}, nil
 }
 
-func parseLabels(path string, source []byte) (labelsFile, error) {
-	doc, err := document.Parse(path, source)
+func parseLabels(path string, source []byte) (report.Labels, error) {
+	file, err := report.ParseLabels(path, source)
 	if err != nil {
-		return labelsFile{}, err
+		return report.Labels{}, err
 	}
-	var file labelsFile
-	if err := doc.Conforms(file); err != nil {
-		return labelsFile{}, err
-	}
-	if err := doc.Decode(&file); err != nil {
-		return labelsFile{}, err
-	}
-	type place struct {
-		cell
-		dimension string
-	}
-	seen := map[place]bool{}
 	for i, l := range file.Labels {
-		at := place{l.cell(), l.Dimension}
-		if seen[at] {
-			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "%s of task %s, arm %s, run %d is "+
-				"labelled twice", l.Dimension, l.Task, l.Arm, l.Run)
-		}
-		seen[at] = true
 		if l.Dimension != "" && l.Arm == "" {
-			return labelsFile{}, doc.ErrorAt([]string{"labels", strconv.Itoa(i)},
-				"a label of a dimension needs its arm")
+			return report.Labels{}, errorAt(path, source, i, "a label of a dimension needs its arm")
 		}
 	}
-	return file, nil
+	return *file, nil
 }
 
 // Count is the number of labels of a dimension.
@@ -118,7 +76,7 @@ func (l *Labels) Count(dimension string) (pass, fail int) {
 	for _, one := range l.file.Labels {
 		switch {
 		case one.Dimension != dimension:
-		case one.pass():
+		case one.Passed():
 			pass++
 		default:
 			fail++
@@ -142,7 +100,7 @@ func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, s
 	labelled := map[cell]bool{}
 	for _, one := range l.file.Labels {
 		if one.Dimension == dimension {
-			labelled[one.cell()] = true
+			labelled[cellOf(one)] = true
 		}
 	}
 	var best *Subject
@@ -186,7 +144,7 @@ func (l *Labels) Add(item Item, pass bool) error {
 		Human:     human,
 	}
 	// A line at the end keeps what people wrote; a file of another form is written anew.
-	source := append(slices.Clone(l.source), []byte(added.line())...)
+	source := append(slices.Clone(l.source), []byte(lineOf(added))...)
 	file, err := parseLabels(l.path, source)
 	if err == nil && len(file.Labels) == len(l.file.Labels)+1 {
 		return l.write(source, file)
@@ -197,15 +155,15 @@ func (l *Labels) Add(item Item, pass bool) error {
 }
 
 // rewrite writes the whole file anew.
-func (l *Labels) rewrite(file labelsFile) error {
-	source := file.text(l.source)
+func (l *Labels) rewrite(file report.Labels) error {
+	source := textOf(file, l.source)
 	if _, err := parseLabels(l.path, source); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
 	return l.write(source, file)
 }
 
-func (l *Labels) write(source []byte, file labelsFile) error {
+func (l *Labels) write(source []byte, file report.Labels) error {
 	if err := wholefile.WriteSynced(l.path, 0o644, source); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
@@ -213,8 +171,8 @@ func (l *Labels) write(source []byte, file labelsFile) error {
 	return nil
 }
 
-// line is a label as a line of the file.
-func (l label) line() string {
+// lineOf is a label as a line of the file.
+func lineOf(l label) string {
 	fields := []string{"task: " + jsonenc.String(l.Task)}
 	if l.Arm != "" {
 		fields = append(fields, "arm: "+jsonenc.String(l.Arm))
@@ -233,8 +191,8 @@ func (l label) line() string {
 	return "  - {" + strings.Join(fields, ", ") + "}\n"
 }
 
-// text is the whole file, with the comments that the old one began with.
-func (f labelsFile) text(old []byte) []byte {
+// textOf is the whole file, with the comments that the old one began with.
+func textOf(f report.Labels, old []byte) []byte {
 	var b strings.Builder
 	for line := range strings.Lines(string(old)) {
 		if !strings.HasPrefix(line, "#") {
@@ -253,7 +211,7 @@ func (f labelsFile) text(old []byte) []byte {
 	}
 	b.WriteString("labels:\n")
 	for _, one := range f.Labels {
-		b.WriteString(one.line())
+		b.WriteString(lineOf(one))
 	}
 	return []byte(b.String())
 }
@@ -320,7 +278,7 @@ func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 }
 
 func plus(count [2]float64, one label) [2]float64 {
-	if one.pass() {
+	if one.Passed() {
 		count[1]++
 	} else {
 		count[0]++

@@ -20,11 +20,12 @@ func (l *Labels) Check(subjects []Subject) error {
 		cluster := clusterOf(one)
 		switch before := splitOf[cluster]; {
 		case one.Dimension == "": // of a benchmark, whose runs may be elsewhere
-		case !runs[one.cell()]:
-			return l.errorAt(i, "there is no run %d of task %s with arm %s", one.Run, one.Task, one.Arm)
+		case !runs[cellOf(one)]:
+			return errorAt(l.path, l.source, i, "there is no run %d of task %s with arm %s", one.Run, one.Task, one.Arm)
 		case before != "" && one.Split != "" && before != one.Split:
-			return l.errorAt(i, "cluster %s has labels in the splits %s and %s; give all of them the same one", cluster,
-				before, one.Split)
+			return errorAt(l.path, l.source, i,
+				"cluster %s has labels in the splits %s and %s; give all of them the same one", cluster, before,
+				one.Split)
 		case one.Split != "":
 			splitOf[cluster] = one.Split
 		}
@@ -33,8 +34,8 @@ func (l *Labels) Check(subjects []Subject) error {
 }
 
 // errorAt is a mistake in a label, with its place.
-func (l *Labels) errorAt(at int, format string, args ...any) error {
-	doc, err := document.Parse(l.path, l.source)
+func errorAt(path string, source []byte, at int, format string, args ...any) error {
+	doc, err := document.Parse(path, source)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (l *Labels) digestOf(dimension, split string) string {
 	var lines []string
 	for _, one := range l.file.Labels {
 		if one.Dimension == dimension && one.Split == split {
-			lines = append(lines, one.line())
+			lines = append(lines, lineOf(one))
 		}
 	}
 	slices.Sort(lines)

@@ -38,15 +38,9 @@ func LoadPanel(path string) (Panel, error) {
 }
 
 func parsePanel(path string, source []byte) (Panel, error) {
-	doc, err := document.Parse(path, source)
-	if err != nil {
-		return Panel{}, err
-	}
 	var panel Panel
-	if err := doc.Conforms(panel); err != nil {
-		return Panel{}, err
-	}
-	if err := doc.Decode(&panel); err != nil {
+	doc, err := document.Read(path, source, &panel)
+	if err != nil {
 		return Panel{}, err
 	}
 	if len(panel.Members) == 0 {

@@ -59,8 +59,8 @@ func (l *Labels) ballots(result *Result, dimension string) []ballot {
 		if one.Dimension != dimension || one.Split != SplitDev {
 			continue
 		}
-		b := ballot{human: one.pass(), votes: map[string]bool{}}
-		for _, vote := range verdicts[one.cell()].Votes {
+		b := ballot{human: one.Passed(), votes: map[string]bool{}}
+		for _, vote := range verdicts[cellOf(one)].Votes {
 			if vote.Result != nil {
 				b.votes[vote.Member] = *vote.Result == Pass
 			}
@@ -84,7 +84,7 @@ func accuracy(ballots []ballot, members []string) stats.Calibration {
 		}
 		verdict.decide(len(members))
 		if verdict.Result != nil {
-			countLabel(&c, b.human, *verdict.Result == Pass)
+			c.Count(b.human, *verdict.Result == Pass)
 		}
 	}
 	return c

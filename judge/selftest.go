@@ -51,14 +51,7 @@ type injection struct {
 
 var loadSelfTest = sync.OnceValue(func() selfTestFile {
 	var file selfTestFile
-	doc, err := document.Parse("selftest.yaml", selfTestSource)
-	if err == nil {
-		err = doc.Conforms(file)
-	}
-	if err == nil {
-		err = doc.Decode(&file)
-	}
-	if err != nil {
+	if _, err := document.Read("selftest.yaml", selfTestSource, &file); err != nil {
 		panic("built-in self-test: " + err.Error()) // a test loads it
 	}
 	return file

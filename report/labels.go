@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -13,12 +14,14 @@ import (
 
 // The ways in which labelled runs can have been chosen.
 const (
-	// about as many good as bad ones; the judge's error rates carry over, its pass rate does not
-	designBalanced = "balanced"
+	// DesignBalanced is about as many good as bad ones: the judge's error rates carry over, its
+	// pass rate does not.
+	DesignBalanced = "balanced"
 	designRandom   = "random" // a random sample of the judged runs
 )
 
-// Labels is labels.yaml: what people say about work that the judge has judged.
+// Labels is labels.yaml: what people say about work that the judge has judged, and about single
+// dimensions of work that a panel has judged in a head to head.
 type Labels struct {
 	Design string        `yaml:"design" doc:"How the labelled runs were chosen: balanced (as many good as bad ones) or random (a random sample of the judged runs); default balanced." enum:"balanced,random"`
 	Judge  LabelledJudge `yaml:"judge" doc:"The judge whose verdicts the labels carry, where they do."`
@@ -43,36 +46,37 @@ type RunLabel struct {
 	Split     string `yaml:"split" doc:"The part of a head to head's labels that it belongs to." enum:"train,dev,test"`
 }
 
+// Passed reports whether the person passes the work.
+func (l RunLabel) Passed() bool { return l.Human == ledger.Pass }
+
 // LoadLabels reads labels.yaml. Mistakes are reported with file, line and column.
 func LoadLabels(path string) (*Labels, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)
 	}
-	doc, err := document.Parse(path, source)
-	if err != nil {
-		return nil, err
-	}
+	return ParseLabels(path, source)
+}
+
+// ParseLabels reads the content of labels.yaml.
+func ParseLabels(path string, source []byte) (*Labels, error) {
 	var labels Labels
-	if err := doc.Conforms(labels); err != nil {
-		return nil, err
-	}
-	if err := doc.Decode(&labels); err != nil {
+	doc, err := document.Read(path, source, &labels)
+	if err != nil {
 		return nil, err
 	}
 	seen := map[RunLabel]bool{}
 	for i, label := range labels.Labels {
-		key := RunLabel{
-			Task:      label.Task,
-			Arm:       label.Arm,
-			Run:       label.Run,
-			Dimension: label.Dimension,
+		about := label
+		about.Human, about.Judge, about.Split = "", "", ""
+		if seen[about] {
+			what := fmt.Sprintf("task %s, run %d", label.Task, label.Run)
+			if label.Dimension != "" {
+				what = fmt.Sprintf("%s of task %s, arm %s, run %d", label.Dimension, label.Task, label.Arm, label.Run)
+			}
+			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "%s is labelled twice", what)
 		}
-		if seen[key] {
-			return nil, doc.ErrorAt([]string{"labels", strconv.Itoa(i)}, "task %s, run %d is labelled twice",
-				label.Task, label.Run)
-		}
-		seen[key] = true
+		seen[about] = true
 	}
 	return &labels, nil
 }
@@ -100,10 +104,7 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 	if l == nil {
 		return nil, nil
 	}
-	out := &resolved{design: l.Design, digests: l.Judge.Digests}
-	if out.design == "" {
-		out.design = designBalanced
-	}
+	out := &resolved{design: cmp.Or(l.Design, DesignBalanced), digests: l.Judge.Digests}
 	byRun := map[ledger.Cell]*ledger.Record{}
 	arms := map[string]bool{}
 	for i, r := range records {
@@ -116,7 +117,7 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 		if label.Dimension != "" {
 			continue
 		}
-		row := labelled{arm: label.Arm, human: label.Human == ledger.Pass, judge: label.Judge == ledger.Pass}
+		row := labelled{arm: label.Arm, human: label.Passed(), judge: label.Judge == ledger.Pass}
 		if label.Arm == "" && len(arms) == 1 {
 			for only := range arms {
 				row.arm = only
@@ -150,18 +151,12 @@ func (r *resolved) testHomogeneity() error {
 	slices.Sort(arms)
 	var calibrations []stats.Calibration
 	for _, arm := range arms {
-		if c := r.calibration(arm); c.M1 > 0 && c.M0 > 0 {
-			calibrations = append(calibrations, c)
-		}
+		calibrations = append(calibrations, r.calibration(arm))
 	}
-	if len(calibrations) < 2 {
-		return nil
-	}
-	result, err := stats.Homogeneity(calibrations)
-	if err != nil {
+	var err error
+	if r.homogeneity, err = stats.LabelledHomogeneity(calibrations); err != nil {
 		return fmt.Errorf("labels: %w", err)
 	}
-	r.homogeneity = &result
 	return nil
 }
 
@@ -170,18 +165,8 @@ func (r *resolved) testHomogeneity() error {
 func (r *resolved) calibration(arm string) stats.Calibration {
 	c := stats.Calibration{Agent: arm}
 	for _, row := range r.rows {
-		switch {
-		case arm != "" && row.arm != arm:
-		case row.human:
-			c.M1++
-			if row.judge {
-				c.TP++
-			}
-		default:
-			c.M0++
-			if !row.judge {
-				c.TN++
-			}
+		if arm == "" || row.arm == arm {
+			c.Count(row.human, row.judge)
 		}
 	}
 	return c

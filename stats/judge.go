@@ -16,6 +16,21 @@ type Calibration struct {
 	M0    int    `json:"m0"`
 }
 
+// Count adds one label: whether a person and the judge pass the work.
+func (c *Calibration) Count(human, judge bool) {
+	switch {
+	case human && judge:
+		c.TP++
+	case !human && !judge:
+		c.TN++
+	}
+	if human {
+		c.M1++
+	} else {
+		c.M0++
+	}
+}
+
 // TPR is the share of human passes that the judge passes.
 func (c Calibration) TPR() float64 { return float64(c.TP) / float64(c.M1) }
 

@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -93,6 +94,22 @@ func Homogeneity(agents []Calibration) (HomogeneityResult, error) {
 	}
 	result.explain()
 	return result, nil
+}
+
+// LabelledHomogeneity is [Homogeneity] of the agents that have human labels of both kinds.
+//
+// Formula: that of [Homogeneity]; nil where fewer than two agents have both kinds.
+//
+// Use it where some agents may have no labels.
+//
+// Do not take nil for equality: nothing was compared.
+func LabelledHomogeneity(agents []Calibration) (*HomogeneityResult, error) {
+	both := slices.DeleteFunc(slices.Clone(agents), func(c Calibration) bool { return c.M1 == 0 || c.M0 == 0 })
+	if len(both) < 2 {
+		return nil, nil //nolint:nilnil // there is nothing to compare
+	}
+	result, err := Homogeneity(both)
+	return &result, err
 }
 
 func (r *HomogeneityResult) explain() {

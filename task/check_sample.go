@@ -55,14 +55,10 @@ func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	schemas, err := compiledSchemas()
-	if err != nil {
-		return nil, err
-	}
 	// The mistakes of a sample are at its line, wherever they stand in the text of the column.
 	inner := &datasetLoader{loader: &loader{real: d.real, family: d.family, where: settingsFile{doc}}}
 	var files []checkFile
-	if err := errors.Join(doc.Validate(schemas[checksSchema]), doc.Decode(&files)); err != nil {
+	if err := errors.Join(doc.Conforms(files), doc.Decode(&files)); err != nil {
 		return nil, withoutPlace(err)
 	}
 	var checks []checkTemplate

@@ -134,7 +134,7 @@ func (l *loader) rel(name string) string {
 
 func (l *loader) load() {
 	var err error
-	l.where, err = readSettings("family.yaml", filepath.Join(l.real, "family.yaml"), "family.schema.json", &l.file)
+	l.where, err = readSettings("family.yaml", filepath.Join(l.real, "family.yaml"), &l.file)
 	l.add(err)
 	l.family.Name = cmp.Or(l.file.Name, filepath.Base(l.real))
 	if profile, ok := l.text("judge.md"); ok {

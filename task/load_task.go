@@ -38,7 +38,7 @@ func (l *loader) task(id string) Task {
 // ownSettings reads the task.yaml of a directory.
 func (l *loader) ownSettings(rel string) (own TaskFile, where settingsFile) {
 	name := path.Join(rel, "task.yaml")
-	where, err := readSettings(name, filepath.Join(l.real, filepath.FromSlash(name)), "task.schema.json", &own)
+	where, err := readSettings(name, filepath.Join(l.real, filepath.FromSlash(name)), &own)
 	l.add(err)
 	return own, where
 }

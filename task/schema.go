@@ -4,52 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"sync"
 
 	"github.com/fit-eval/fit/internal/document"
 )
-
-// checksSchema is the schema of the checks that a sample has in a column.
-const checksSchema = "checks.schema.json"
-
-// schemaSources returns the JSON schemaSources of the files that this package reads, by the name
-// under which they are published.
-func schemaSources() (map[string][]byte, error) {
-	family, err := document.SchemaOf("family.yaml", familyFile{})
-	if err != nil {
-		return nil, err
-	}
-	one, err := document.SchemaOf("task.yaml", TaskFile{})
-	if err != nil {
-		return nil, err
-	}
-	spec, err := document.SchemaOf("task of fit versus", specFile{})
-	if err != nil {
-		return nil, err
-	}
-	checks, err := document.SchemaOf("checks of a sample", []checkFile{})
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{
-		"family.schema.json": family, "task.schema.json": one, "versus.schema.json": spec, checksSchema: checks,
-	}, nil
-}
-
-// compiledSchemas are facts of the program: made once, by the first caller that needs them.
-var compiledSchemas = sync.OnceValues(func() (map[string]*document.Schema, error) {
-	sources, err := schemaSources()
-	if err != nil {
-		return nil, err
-	}
-	compiled := map[string]*document.Schema{}
-	for name, source := range sources {
-		if compiled[name], err = document.CompileSchema(name, source); err != nil {
-			return nil, err
-		}
-	}
-	return compiled, nil
-})
 
 // settingsFile is a YAML file of settings, kept to say where in it something is wrong.
 type settingsFile struct {
@@ -57,7 +14,7 @@ type settingsFile struct {
 }
 
 // readSettings reads and checks a file of settings. A missing file is an empty one.
-func readSettings(name, path, schemaName string, into any) (settingsFile, error) {
+func readSettings(name, path string, into any) (settingsFile, error) {
 	source, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return settingsFile{}, nil
@@ -65,15 +22,11 @@ func readSettings(name, path, schemaName string, into any) (settingsFile, error)
 	if err != nil {
 		return settingsFile{}, err
 	}
-	schemas, err := compiledSchemas()
-	if err != nil {
-		return settingsFile{}, err
-	}
 	doc, err := document.Parse(name, source)
 	if err != nil || doc.Empty() {
 		return settingsFile{}, err
 	}
-	invalid := doc.Validate(schemas[schemaName])
+	invalid := doc.Conforms(into)
 	err = doc.Decode(into)
 	if invalid != nil { // what could be read all the same keeps one mistake from looking like several
 		err = invalid

@@ -198,22 +198,8 @@ func (l *specLoader) read() error {
 	if err != nil {
 		return err
 	}
-	return l.parse(source)
-}
-
-func (l *specLoader) parse(source []byte) error {
-	var err error
-	if l.doc, err = document.Parse(l.name, source); err != nil {
-		return err
-	}
-	schemas, err := compiledSchemas()
-	if err != nil {
-		return err
-	}
-	if err := l.doc.Validate(schemas["versus.schema.json"]); err != nil {
-		return err
-	}
-	return l.doc.Decode(&l.file)
+	l.doc, err = document.Read(l.name, source, &l.file)
+	return err
 }
 
 // check finds what a schema cannot.

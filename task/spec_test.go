@@ -242,7 +242,8 @@ func FuzzSpec(f *testing.F) {
 	f.Add([]byte("repo: .\nreference: [1]\nmaxCostUsd: .nan\ntestGlobs: [\"{\"]\n"))
 	f.Fuzz(func(t *testing.T, source []byte) {
 		l := &specLoader{ctx: t.Context(), name: "task.yaml"}
-		if err := l.parse(source); err != nil {
+		var err error
+		if l.doc, err = document.Read(l.name, source, &l.file); err != nil {
 			var located *document.Error
 			if !errors.As(err, &located) {
 				t.Fatalf("a mistake without a place: %v", err)

@@ -55,7 +55,7 @@ var layers = map[string][]string{
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "ledger", "stats", "session", "price"},
 	"report/results":   {"experiment", "ledger", "report"},
-	"judge":            {"model", "price", "redact", "session", "evidence", "stats"},
+	"judge":            {"model", "price", "redact", "session", "evidence", "stats", "report"},
 	"versus":           {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",

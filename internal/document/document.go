@@ -2,9 +2,11 @@
 // something is wrong.
 //
 //  1. Parse turns bytes into a Document, or reports a syntax error with its place.
-//  2. Validate checks it against a JSON Schema; every problem becomes an Error at the line and
-//     column of the value it is about.
-//  3. Decode fills a Go struct.
+//  2. Conforms checks it against the JSON Schema of a Go struct; every problem becomes an Error at
+//     the line and column of the value it is about.
+//  3. Decode fills the struct.
+//
+// Load and Read do all three.
 //
 // It is the only package that knows the YAML library.
 package document
@@ -14,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -62,6 +65,28 @@ func (e *Error) Caret() string {
 		return ' '
 	}, string([]rune(e.Excerpt)[:min(e.Col-1, utf8.RuneCountInString(e.Excerpt))]))
 	return e.Excerpt + "\n" + under + "^"
+}
+
+// Load reads a file, checks it against the schema of a struct, and fills the struct that into
+// points to. What says what the file holds, for the error of one that cannot be read.
+func Load(what, path string, into any) (*Document, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	return Read(path, source, into)
+}
+
+// Read is Load for a file whose content is known. The name is used in errors only.
+func Read(name string, source []byte, into any) (*Document, error) {
+	d, err := Parse(name, source)
+	if err == nil {
+		err = d.Conforms(into)
+	}
+	if err == nil {
+		err = d.Decode(into)
+	}
+	return d, err
 }
 
 // Parse reads one YAML document. The name is used in errors only.
@@ -126,7 +151,7 @@ func isNull(root *yaml.Node) bool {
 
 func (d *Document) content() *yaml.Node { return d.root.Content[0] }
 
-// Decode fills a Go value. Fields that it does not know are ignored: Validate decides what is
+// Decode fills a Go value. Fields that it does not know are ignored: Conforms decides what is
 // allowed.
 func (d *Document) Decode(into any) error {
 	if d.Empty() {

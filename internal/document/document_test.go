@@ -40,7 +40,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			doc, err := Parse("f.yaml", []byte(test.source))
 			if err == nil {
-				err = doc.Validate(schema)
+				err = doc.validate(schema)
 			}
 			if (err == nil) != (test.want == nil) {
 				t.Fatalf("got %v, want %v", err, test.want)
@@ -105,6 +105,6 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = doc.Validate(schema) // must not panic; whether it is valid is not the question
+		_ = doc.validate(schema) // must not panic; whether it is valid is not the question
 	})
 }

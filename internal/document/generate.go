@@ -76,7 +76,7 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 	properties := map[string]any{}
 	var required []string
 	open := false
-	for field := range fields(t) {
+	for field := range t.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if !field.IsExported() || name == "-" {
 			continue
@@ -116,16 +116,6 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 		schema["required"] = required
 	}
 	return schema, nil
-}
-
-func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for field := range t.Fields() {
-			if !yield(field) {
-				return
-			}
-		}
-	}
 }
 
 // addTags adds what the tags of a field say to its schema.

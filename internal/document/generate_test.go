@@ -63,7 +63,7 @@ func TestAStructsSchemaChecksItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = doc.Validate(schema)
+		err = doc.validate(schema)
 		if want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, want %q", source, err, want)
 		}
@@ -72,7 +72,7 @@ func TestAStructsSchemaChecksItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := doc.Validate(compile(t, inlined{})); err == nil || !strings.Contains(err.Error(), "f.yaml:1:7: kind:") {
+	if err := doc.validate(compile(t, inlined{})); err == nil || !strings.Contains(err.Error(), "f.yaml:1:7: kind:") {
 		t.Errorf("an inlined field gives %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func FuzzDocument(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := doc.Validate(schema); err != nil && Explain(err) == "" {
+		if err := doc.validate(schema); err != nil && Explain(err) == "" {
 			t.Fatal("a problem without words")
 		}
 	})

@@ -1,13 +1,16 @@
 package document
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -30,18 +33,27 @@ func CompileSchema(name string, source []byte) (*Schema, error) {
 	return &Schema{&root}, nil
 }
 
-// Conforms checks the document against the schema of the struct that it is to be decoded into.
+// schemas are those of the types that documents were checked against, by reflect.Type: facts of the
+// program, each made by the first caller that needs it.
+var schemas sync.Map
+
+// Conforms checks the document against the schema of the struct that it is to be decoded into. All
+// problems, up to a bound, are reported, joined, each an *Error with its place, in the order they
+// stand in the file.
 func (d *Document) Conforms(value any) error {
-	title := fmt.Sprintf("%T", value)
-	source, err := SchemaOf(title, value)
-	if err != nil {
-		return err
+	kind := reflect.TypeOf(value)
+	schema, known := schemas.Load(kind)
+	if !known {
+		source, err := SchemaOf(kind.String(), value)
+		if err != nil {
+			return err
+		}
+		if schema, err = CompileSchema(kind.String(), source); err != nil {
+			return err
+		}
+		schemas.Store(kind, schema)
 	}
-	schema, err := CompileSchema(title, source)
-	if err != nil {
-		return err
-	}
-	return d.Validate(schema)
+	return d.validate(schema.(*Schema))
 }
 
 // JSON returns the document as JSON. A date that was not put in quotes is the text that was
@@ -54,9 +66,7 @@ func (d *Document) JSON() ([]byte, error) {
 	return json.Marshal(jsonValue(value))
 }
 
-// Validate checks the document. All problems, up to a bound, are reported, joined, each an *Error
-// with its place, in the order they stand in the file.
-func (d *Document) Validate(schema *Schema) error {
+func (d *Document) validate(schema *Schema) error {
 	var value any
 	if err := d.Decode(&value); err != nil {
 		return err
@@ -67,12 +77,7 @@ func (d *Document) Validate(schema *Schema) error {
 		resolved:    map[*jsonschema.Schema]*jsonschema.Resolved{},
 	}
 	check.value(schema.root, jsonValue(value), nil)
-	slices.SortStableFunc(check.found, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Col - b.Col
-	})
+	slices.SortStableFunc(check.found, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
 	joined := make([]error, min(len(check.found), maxProblems))
 	for i := range joined {
 		joined[i] = check.found[i]

@@ -48,7 +48,7 @@ func TestEveryRuleHasWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = doc.Validate(schema)
+		err = doc.validate(schema)
 		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:2:") ||
 			!strings.HasSuffix(err.Error(), ": "+test.want) {
 			t.Errorf("%s of %s: %v, want %q", test.value, test.schema, err, test.want)
@@ -70,7 +70,7 @@ func TestWhatKeepsTheRulesIsFine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := doc.Validate(compiled); err != nil {
+		if err := doc.validate(compiled); err != nil {
 			t.Errorf("%s of %s: %v", value, schema, err)
 		}
 	}
