@@ -44,12 +44,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)
 	case !works.OK:
 		isolation.Kind = sandbox.IsolationNone
-		return fmt.Sprintf(
-			"%s, because bubblewrap does not work here: %s (%s)",
-			consequence,
-			works.Detail,
-			works.Fix,
-		), nil
+		return fmt.Sprintf("%s, because bubblewrap does not work here: %s (%s)", consequence, works.Detail,
+			works.Fix), nil
 	}
 	if isolation.Kind == "" {
 		*isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Network: true, ReadOnly: repositories(ctx, dirs)}

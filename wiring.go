@@ -126,9 +126,7 @@ func (w Wiring) fillBase(base *agent.Config) error {
 	if base.Prices == nil {
 		base.Prices = w.Prices
 	}
-	if base.ModelURL == "" {
-		base.ModelURL = agent.Getenv(base.Environ, "FIT_MODEL_URL")
-	}
+	base.ModelURL = cmp.Or(base.ModelURL, agent.Getenv(base.Environ, "FIT_MODEL_URL"))
 	if base.ModelURL != "" && !IsURL(base.ModelURL) {
 		return &ConfigError{"ModelURL", fmt.Errorf("%q is not a valid URL; it must start with http:// or https:// "+
 			"and name a host", base.ModelURL)}

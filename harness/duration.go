@@ -16,11 +16,8 @@ var isoDuration = lazyregexp.New(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+
 func parseDuration(text string) (time.Duration, error) {
 	parts := isoDuration.FindStringSubmatch(text)
 	if parts == nil || text[len(text)-1] == 'P' || text[len(text)-1] == 'T' {
-		return 0, fmt.Errorf(
-			"%q is not an ISO-8601 duration of days, hours, minutes and seconds, such as P14D, PT12H or "+
-				"P1DT6H",
-			text,
-		)
+		return 0, fmt.Errorf("%q is not an ISO-8601 duration of days, hours, minutes and seconds, such as P14D, "+
+			"PT12H or P1DT6H", text)
 	}
 	var total time.Duration
 	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {

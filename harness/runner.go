@@ -181,9 +181,7 @@ func (r *runner) converse(ctx context.Context, prompt string) outcome {
 	if result.Success && err == nil {
 		r.recall = false
 	}
-	if result.SessionID == "" {
-		result.SessionID = conversation.ID()
-	}
+	result.SessionID = cmp.Or(result.SessionID, conversation.ID())
 	return r.classify(ctx, result, err)
 }
 

@@ -18,11 +18,8 @@ const (
 func (r *ResumeContext) standing(remembers bool) string {
 	var b strings.Builder
 	if r.Reason != "" {
-		fmt.Fprintf(
-			&b,
-			"This discussion was suspended and continues now. The reason for the recess was: %s\n",
-			r.Reason,
-		)
+		fmt.Fprintf(&b, "This discussion was suspended and continues now. The reason for the recess was: %s\n",
+			r.Reason)
 	}
 	if !remembers && len(r.Replies) > 0 {
 		b.WriteString("These replies were posted to the thread before:\n")

@@ -142,10 +142,8 @@ func parse(file string, text []byte) (Profile, error) {
 	var p Profile
 	trimmed := bytes.TrimLeft(text, "\ufeff \t\r\n")
 	if bytes.HasPrefix(trimmed, []byte("---")) && len(trimmed) != len(text) {
-		return Profile{}, fmt.Errorf(
-			"%s: the front matter must start in the first line; remove what is before ---",
-			file,
-		)
+		return Profile{}, fmt.Errorf("%s: the front matter must start in the first line; remove what is before ---",
+			file)
 	}
 	if len(trimmed) == 0 {
 		return Profile{}, fmt.Errorf("%s is empty: a profile that says nothing would allow everything", file)

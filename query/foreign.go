@@ -26,9 +26,7 @@ func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Pri
 	// not every stream names its model, but the code that started the agent knew
 	f.fold.Identify(session.Identity{Model: lane.Model})
 	lane.Dialect = dialect.Name
-	if lane.Agent == "" {
-		lane.Agent = string(dialect.Agent)
-	}
+	lane.Agent = cmp.Or(lane.Agent, string(dialect.Agent))
 	return f
 }
 

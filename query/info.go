@@ -248,9 +248,7 @@ func (in *Info) finish() {
 		in.Lanes = append(in.Lanes, l.LaneInfo)
 	}
 	in.settle()
-	if in.TaskPrompt == nil {
-		in.TaskPrompt = in.prompt
-	}
+	in.TaskPrompt = cmp.Or(in.TaskPrompt, in.prompt)
 	if l := in.initLane; l != nil {
 		in.InitEvent = l.init
 		in.Metadata = in.metadata(l)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,9 +119,7 @@ func (w *Writer) Close() error {
 	if w.closed {
 		return nil
 	}
-	if w.err == nil {
-		w.err = flushed
-	}
+	w.err = cmp.Or(w.err, flushed)
 	w.closed = true
 	if w.close != nil {
 		if err := w.close(); err != nil && w.err == nil {

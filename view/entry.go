@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -304,9 +305,7 @@ func titleOf(b *query.Block) string {
 					return
 				}
 			}
-			if title == "" {
-				title = text
-			}
+			title = cmp.Or(title, text)
 		})
 	}
 	return display.CutRunes(strings.Join(strings.Fields(display.FirstBytes(title, 4*titleLength)), " "), titleLength)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -50,10 +51,7 @@ var roleWords = map[query.Role]string{
 }
 
 func markdownOf(e *entry) string {
-	lane := e.Lane
-	if lane == "" {
-		lane = "agent"
-	}
+	lane := cmp.Or(e.Lane, "agent")
 	parts := []string{strings.TrimSpace(fmt.Sprintf("**%d %s** %s", e.Index, display.Text(lane), roleWords[e.Role]))}
 	if e.Role == query.RoleSystem {
 		var data bytes.Buffer

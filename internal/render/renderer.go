@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,9 +58,7 @@ func (r *Renderer) Line(env trace.Envelope) {
 		return
 	}
 	l := r.lane(env.Source)
-	if l.firstTs == 0 {
-		l.firstTs = env.Ts
-	}
+	l.firstTs = cmp.Or(l.firstTs, env.Ts)
 	l.lastTs = max(l.lastTs, env.Ts)
 	if !l.known {
 		dialect, ok := r.cfg.Dialects.Of(env.Event)
@@ -161,11 +160,7 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 	}
 	switch event.Type {
 	case "system":
-		label := event.Subtype
-		if label == "" {
-			label = "system"
-		}
-		r.say(l, laneColour(l.name), "["+label+"]")
+		r.say(l, laneColour(l.name), "["+cmp.Or(event.Subtype, "system")+"]")
 	case "result":
 		l.duration += int64(event.DurationMs)
 	}

@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,9 +222,7 @@ func newPredictionsReport(family *task.Family, all []prediction) *predictionsRep
 	for i := range all {
 		submitted[all[i].InstanceID] = true
 		r.SubmittedIDs = append(r.SubmittedIDs, all[i].InstanceID)
-		if r.Model == "" {
-			r.Model = all[i].Model
-		}
+		r.Model = cmp.Or(r.Model, all[i].Model)
 	}
 	for i := range family.Tasks {
 		if id := family.Tasks[i].ID; !submitted[id] {

@@ -133,10 +133,8 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 		tasks = append(tasks, one)
 	}
 	if format == "json" {
-		return jsonenc.WriteIndented(
-			con.Stdout,
-			map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks},
-		)
+		return jsonenc.WriteIndented(con.Stdout,
+			map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
 	}
 	fmt.Fprintf(con.Stdout, "%s, %s\n", family.Name, family.Revision)
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)

@@ -1,9 +1,9 @@
 package benchmarkcli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -93,12 +93,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.format.Choices = []string{"text", "json"}
 	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
 	o.selection.register(flags)
-	flags.StringVar(
-		&o.output,
-		"output",
-		defaultOutput,
-		"run directory; rerun to resume, with more runs, tasks or arms if you like",
-	)
+	flags.StringVar(&o.output, "output", defaultOutput,
+		"run directory; rerun to resume, with more runs, tasks or arms if you like")
 	flags.Var(&o.runs, "runs", "runs of every task with every arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
 		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
@@ -141,11 +137,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even where the task gives it more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors (default 3)")
-	flags.Var(
-		&o.breakAfter,
-		"break-after",
-		"stop after this many infrastructure errors in a row with the same cause (default 5)",
-	)
+	flags.Var(&o.breakAfter, "break-after",
+		"stop after this many infrastructure errors in a row with the same cause (default 5)")
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
 		"stop as soon as the two arms differ; the statistics allow for a look after every task")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
@@ -180,18 +173,9 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	switch {
 	case o.armsFile != "" && len(o.arms) > 0:
 		return nil, console.Usagef("use --arm or --arms, not both")
-	case o.armsFile != "":
-		if arms, err = experiment.LoadArms(con.Path(o.armsFile)); err != nil {
+	case o.armsFile != "" || len(o.arms) > 0:
+		if arms, err = experimentcli.ReadArms(con, o.armsFile, o.arms); err != nil {
 			return nil, console.Exit(console.ExitUsage, err)
-		}
-	case len(o.arms) > 0:
-		for _, text := range o.arms {
-			arm, err := experiment.ParseArm(text)
-			if err != nil {
-				return nil, console.Exit(console.ExitUsage, err)
-			}
-			arm.Skills = con.Path(arm.Skills)
-			arms = append(arms, arm)
 		}
 	default:
 		arms = []experiment.Arm{{
@@ -225,26 +209,13 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, turns int,
 	explicit bool,
 ) ([]experiment.Arm, error) {
-	url := o.modelURL
-	if url == "" {
-		url = con.Getenv("FIT_MODEL_URL")
-	}
-	tracker := o.workTracker.Value
-	if tracker == "" {
-		tracker = con.Getenv("LIBHARNESS_WORK_TRACKER")
-	}
+	url := cmp.Or(o.modelURL, con.Getenv("FIT_MODEL_URL"))
+	tracker := cmp.Or(o.workTracker.Value, con.Getenv("LIBHARNESS_WORK_TRACKER"))
 	for i := range arms {
 		arm := &arms[i]
-		if arm.ModelURL == "" {
-			arm.ModelURL = url
-		}
-		if arm.ModelURL != "" && !strings.HasPrefix(arm.ModelURL, "http://") &&
-			!strings.HasPrefix(arm.ModelURL, "https://") {
-			return nil, console.Usagef(
-				"arm %s: %q is not a valid model URL: it does not begin with http:// or https://",
-				arm.Name,
-				arm.ModelURL,
-			)
+		arm.ModelURL = cmp.Or(arm.ModelURL, url)
+		if err := experimentcli.CheckModelURL(arm); err != nil {
+			return nil, err
 		}
 		if arm.MaxTurns == 0 && explicit {
 			arm.MaxTurns = turns
@@ -294,7 +265,7 @@ func (o *runOptions) workers(con *console.Console) (int, error) {
 	case text == "" && o.fleet != "":
 		return 0, nil
 	case text == "":
-		return min(4, max(2, runtime.NumCPU()/2)), nil
+		return experimentcli.DefaultWorkers(), nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

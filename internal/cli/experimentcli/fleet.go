@@ -175,11 +175,8 @@ type WorkerOptions struct {
 func Work(ctx context.Context, con *console.Console, registry *agent.Registry, hub *fleet.Hub,
 	opts WorkerOptions,
 ) error {
-	dir := opts.Dir
-	if dir == "" {
-		dir = filepath.Join(CacheDir(), "fleet")
-	}
-	dir, err := filepath.Abs(dir) // sandboxes hide it by its path
+	// sandboxes hide it by its path
+	dir, err := filepath.Abs(cmp.Or(opts.Dir, filepath.Join(CacheDir(), "fleet")))
 	if err != nil {
 		return err
 	}

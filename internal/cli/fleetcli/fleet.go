@@ -103,9 +103,7 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 }
 
 func startServer(con *console.Console, listen, public, dir string) (*fleet.Server, error) {
-	if dir == "" {
-		dir = filepath.Join(experimentcli.CacheDir(), "hub")
-	}
+	dir = cmp.Or(dir, filepath.Join(experimentcli.CacheDir(), "hub"))
 	hub, err := fleet.StartServer(fleet.ServerConfig{
 		Listen: listen,
 		Public: public,
@@ -225,9 +223,7 @@ type ownFleet struct {
 }
 
 func (o *ownFleet) start(ctx context.Context, dir string, workers, slots int) (string, error) {
-	if dir == "" {
-		dir = filepath.Join(experimentcli.CacheDir(), "fleet-run")
-	}
+	dir = cmp.Or(dir, filepath.Join(experimentcli.CacheDir(), "fleet-run"))
 	var err error
 	if o.hub, err = startServer(o.con, "127.0.0.1:0", "", filepath.Join(dir, "hub")); err != nil {
 		return "", err

@@ -3,6 +3,7 @@
 package gatewaycli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,7 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions, redacto
 // upstreamsOf are the endpoints that an environment names: those with a key, and those with an
 // address.
 func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, error) {
-	if modelURL == "" {
-		modelURL = con.Getenv("FIT_MODEL_URL")
-	}
+	modelURL = cmp.Or(modelURL, con.Getenv("FIT_MODEL_URL"))
 	var found []gateway.Upstream
 	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses, model.Chat, model.Gemini} {
 		cfg := model.ConfigFromEnv(protocol, con.Getenv)

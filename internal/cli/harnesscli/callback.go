@@ -1,6 +1,7 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,12 +58,8 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 }
 
 func runCallback(ctx context.Context, con *console.Console, registry *agent.Registry, opts callbackOptions) error {
-	if opts.url == "" {
-		opts.url = con.Getenv("CALLBACK_URL")
-	}
-	if opts.correlationID == "" {
-		opts.correlationID = con.Getenv("CORRELATION_ID")
-	}
+	opts.url = cmp.Or(opts.url, con.Getenv("CALLBACK_URL"))
+	opts.correlationID = cmp.Or(opts.correlationID, con.Getenv("CORRELATION_ID"))
 	switch {
 	case opts.traceFile == "":
 		return console.Usagef("no trace: give --trace-file")
@@ -76,9 +73,7 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 		return console.Exit(console.ExitUsage, err)
 	}
 	terminal.RunURL = opts.runURL
-	if terminal.DiscussionID == "" {
-		terminal.DiscussionID = opts.discussionID
-	}
+	terminal.DiscussionID = cmp.Or(terminal.DiscussionID, opts.discussionID)
 	client := bridge.Client{
 		URL:           opts.url,
 		CorrelationID: opts.correlationID,
@@ -159,12 +154,8 @@ func (e *ending) terminal(discussion string, cost float64) bridge.Terminal {
 		return t
 	}
 	t.Summary, t.Outcome, t.RFCs, t.Trigger, t.Resume = e.Summary, e.Outcome, e.RFCs, e.Trigger, e.Resume
-	if e.Verdict != "" {
-		t.Verdict = e.Verdict
-	}
-	if e.DiscussionID != "" {
-		t.DiscussionID = e.DiscussionID
-	}
+	t.Verdict = cmp.Or(e.Verdict, t.Verdict)
+	t.DiscussionID = cmp.Or(e.DiscussionID, t.DiscussionID)
 	if e.CostUSD != nil {
 		t.CostUSD = *e.CostUSD
 	}

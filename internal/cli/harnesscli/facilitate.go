@@ -1,6 +1,7 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -130,9 +131,7 @@ func isDirectory(path string) bool {
 
 // directory resolves a directory that was given by a flag.
 func directory(con *console.Console, flag, path string) (string, error) {
-	if path == "" {
-		path = "."
-	}
+	path = cmp.Or(path, ".")
 	dir, err := filepath.Abs(con.Path(path))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)

@@ -1,12 +1,12 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/agent"
@@ -48,26 +48,14 @@ Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the j
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory of the work to judge")
 	flags.StringVar(&opts.profiles, "profiles-dir", "",
 		"directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
-	hide(
-		flags,
-		"fail-fast",
-		"participant-timeout",
-		"participant-max-turns",
-		"participant-max-tokens",
-		"participant-max-cost-usd",
-		"advisor-model",
-		"advisor-max-uses",
-		"ask-deadline",
-		"max-lead-turns",
+	for _, name := range []string{
+		"fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens",
+		"participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns",
 		"session-max-turns",
-	)
-	return command
-}
-
-func hide(flags *pflag.FlagSet, names ...string) {
-	for _, name := range names {
-		_ = flags.MarkHidden(name) // they exist
+	} {
+		_ = flags.MarkHidden(name) // it exists
 	}
+	return command
 }
 
 func runJudge(ctx context.Context, con *console.Console, registry *agent.Registry, opts *judgeOptions) error {
@@ -79,9 +67,7 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {
 			options.ProfilesDir = opts.profilesDir(con, work)
 			judge := opts.lead()
-			if judge.Model == "" {
-				judge.Model = opts.agent.model
-			}
+			judge.Model = cmp.Or(judge.Model, opts.agent.model)
 			return wiring.NewJudge(fit.JudgeConfig{
 				JudgeCwd:     work,
 				JudgeProfile: opts.leadProfile,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/fit-eval/fit/redact"
@@ -73,12 +74,7 @@ func (s *logScanner) file(member *zip.File) ([]string, error) {
 		err = fmt.Errorf("it has more than %d bytes", maxLogFile)
 	}
 	err = errors.Join(err, redacted.Close())
-	var labels []string
-	for label := range found {
-		labels = append(labels, label)
-	}
-	slices.Sort(labels)
-	return labels, err
+	return slices.Sorted(maps.Keys(found)), err
 }
 
 // finder looks for words in what is written to it, also where two writes cut one in half.

@@ -1,6 +1,7 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,10 +155,7 @@ var reasons = map[session.Outcome]string{
 }
 
 func describe(result fit.RunResult) error {
-	reason := reasons[result.Reason]
-	if reason == "" {
-		reason = string(result.Reason)
-	}
+	reason := cmp.Or(reasons[result.Reason], string(result.Reason))
 	switch {
 	case result.Err == nil:
 		return errors.New(reason)

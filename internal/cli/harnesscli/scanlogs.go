@@ -2,6 +2,7 @@ package harnesscli
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,21 +147,13 @@ func (o scanOptions) client(con *console.Console) (*github.Client, int64, error)
 	if err != nil || run < 1 {
 		return nil, 0, console.Usagef("--run-id %q is not the number of a run", o.runID)
 	}
-	repo := o.repo
-	if repo == "" {
-		repo = con.Getenv("GITHUB_REPOSITORY")
-	}
-	repository, err := github.ParseRepository(repo)
+	repository, err := github.ParseRepository(cmp.Or(o.repo, con.Getenv("GITHUB_REPOSITORY")))
 	if err != nil {
 		return nil, 0, console.Usagef("--repo: %w", err)
 	}
-	token := con.Getenv("GH_TOKEN")
-	if token == "" {
-		token = con.Getenv("GITHUB_TOKEN")
-	}
 	return &github.Client{
 		Base:       con.Getenv("GITHUB_API_URL"),
-		Token:      token,
+		Token:      cmp.Or(con.Getenv("GH_TOKEN"), con.Getenv("GITHUB_TOKEN")),
 		Repository: repository,
 		Note:       func(text string) { fmt.Fprintln(con.Stderr, text) },
 	}, run, nil

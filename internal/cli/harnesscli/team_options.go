@@ -38,12 +38,8 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
 	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
 	flags.Var(&o.maxTurns, "max-turns", "model turns in one round of any participant; 0 is unlimited")
-	flags.StringVar(
-		&o.output,
-		"output",
-		"",
-		"write the trace to this file and readable text to standard output; such a session can be resumed after a crash",
-	)
+	flags.StringVar(&o.output, "output", "",
+		"write the trace to this file and readable text to standard output; such a session can be resumed after a crash")
 	flags.StringVar(&o.home, "session-home", "",
 		"directory where the agents keep their conversations (default: a temporary one)")
 	flags.Var(&o.transport, "tool-transport",
@@ -91,11 +87,8 @@ type limitOptions struct {
 func (o *limitOptions) register(flags *pflag.FlagSet) {
 	o.leadTurns.Min = 1
 	flags.Var(&o.timeout, "session-timeout", "end the session after this time, such as 45m (default 4h)")
-	flags.Var(
-		&o.turns,
-		"session-max-turns",
-		"end the session after this many turns in total; 0 is unlimited (default 500)",
-	)
+	flags.Var(&o.turns, "session-max-turns",
+		"end the session after this many turns in total; 0 is unlimited (default 500)")
 	flags.Var(&o.tokens, "session-max-tokens", "end the session after this many tokens in total")
 	flags.Var(&o.cost, "session-max-cost-usd", "end the session when it has cost this much")
 	flags.Var(&o.participantTimeout, "participant-timeout", "dismiss a participant that has worked this long")

@@ -216,15 +216,8 @@ func report(con *console.Console, options editOptions, result selfedit.Result, h
 	case result.Bytes == 1:
 		bytes = "1 byte"
 	}
-	fmt.Fprintf(
-		con.Stderr,
-		"fit-selfedit: %s %s to %s (matched %s, branch %s)\n",
-		verb,
-		bytes,
-		display.Name(result.Path),
-		display.Name(result.Rule),
-		display.Name(result.Branch),
-	)
+	fmt.Fprintf(con.Stderr, "fit-selfedit: %s %s to %s (matched %s, branch %s)\n", verb, bytes,
+		display.Name(result.Path), display.Name(result.Rule), display.Name(result.Branch))
 	if result.OtherNames > 0 {
 		fmt.Fprintf(con.Stderr, "fit-selfedit: the file has other names (hard links: %d), which keep the old content\n",
 			result.OtherNames)

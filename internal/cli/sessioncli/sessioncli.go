@@ -73,10 +73,8 @@ func (o *output) cleaned(s *session.EnrichedSession) (*session.EnrichedSession, 
 	}
 	clean := new(session.EnrichedSession)
 	if err := json.Unmarshal(o.clean(encoded), clean); err != nil {
-		return nil, fmt.Errorf(
-			"the session cannot be redacted (use --no-redact to see it with its secrets): %w",
-			err,
-		)
+		return nil, fmt.Errorf("the session cannot be redacted (use --no-redact to see it with its secrets): %w",
+			err)
 	}
 	return clean, nil
 }

@@ -241,17 +241,9 @@ func newPairedResult(comparison stats.Comparison, decision stats.Decision, candi
 
 func writePaired(w io.Writer, result pairedResult) {
 	fmt.Fprintln(w, result.Sentence)
-	fmt.Fprintf(
-		w,
-		"\n%s (mean %.4f) against %s (mean %.4f): %d won, %d lost, %d tied\n",
-		result.Candidate.Name,
-		result.Candidate.Mean,
-		result.Baseline.Name,
-		result.Baseline.Mean,
-		result.Wins,
-		result.Losses,
-		result.Ties,
-	)
+	fmt.Fprintf(w, "\n%s (mean %.4f) against %s (mean %.4f): %d won, %d lost, %d tied\n",
+		result.Candidate.Name, result.Candidate.Mean, result.Baseline.Name, result.Baseline.Mean,
+		result.Wins, result.Losses, result.Ties)
 	fmt.Fprintf(w, "estimate   %.6f\n", result.Est)
 	if result.Lo != nil {
 		fmt.Fprintf(w, "interval   %.6f to %.6f (%s, %s)\n", *result.Lo, *result.Hi, levelName(result.Level),

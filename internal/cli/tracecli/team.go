@@ -1,6 +1,7 @@
 package tracecli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,10 +48,7 @@ func (a *app) messages() *cobra.Command {
 }
 
 func (o *output) message(m query.Message) {
-	to := strings.Join(m.To, ", ")
-	if to == "" {
-		to = "everybody"
-	}
+	to := cmp.Or(strings.Join(m.To, ", "), "everybody")
 	o.line(o.paint(dim, fmt.Sprintf("%d", m.Line)) + " " + o.paint(bold, m.From+" → "+to) + " " + o.paint(dim,
 		"("+m.Kind+")"))
 	o.line("  " + strings.ReplaceAll(display.Text(m.Text), "\n", "\n  "))

@@ -1,8 +1,8 @@
 package versuscli
 
 import (
+	"cmp"
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -156,18 +156,10 @@ func (o *runOptions) chooseArms(con *console.Console, registry *agent.Registry) 
 }
 
 func (o *runOptions) readArms(con *console.Console) ([]experiment.Arm, error) {
-	if o.armsFile != "" {
-		return experiment.LoadArms(con.Path(o.armsFile))
+	if o.agents == "" {
+		return experimentcli.ReadArms(con, o.armsFile, o.arms)
 	}
 	var arms []experiment.Arm
-	for _, text := range o.arms {
-		arm, err := experiment.ParseArm(text)
-		if err != nil {
-			return nil, err
-		}
-		arm.Skills = con.Path(arm.Skills)
-		arms = append(arms, arm)
-	}
 	for _, id := range console.List(o.agents) {
 		arms = append(arms, experiment.Arm{Name: id, Agent: id})
 	}
@@ -183,18 +175,10 @@ func (o *runOptions) complete(con *console.Console, registry *agent.Registry, ar
 	if err != nil {
 		return err
 	}
-	if arm.Model == "" {
-		arm.Model = o.model
-	}
-	if arm.ModelURL == "" {
-		arm.ModelURL = o.modelURL
-	}
-	if arm.ModelURL == "" {
-		arm.ModelURL = con.Getenv("FIT_MODEL_URL")
-	}
-	if url := arm.ModelURL; url != "" && !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://",
-			arm.Name, url)
+	arm.Model = cmp.Or(arm.Model, o.model)
+	arm.ModelURL = cmp.Or(arm.ModelURL, o.modelURL, con.Getenv("FIT_MODEL_URL"))
+	if err := experimentcli.CheckModelURL(arm); err != nil {
+		return err
 	}
 	if arm.Auth == "" && chosen.Info().Capabilities.Subscription != agent.Unsupported {
 		arm.Auth = o.auth.Value
@@ -210,5 +194,5 @@ func (o *runOptions) workers() int {
 	case o.fleet != "":
 		return 0
 	}
-	return min(4, max(2, runtime.NumCPU()/2))
+	return experimentcli.DefaultWorkers()
 }
