@@ -22,7 +22,7 @@ func (w Wiring) NewDiscusser(cfg DiscusserConfig) (*Team, error) {
 		replies:  cfg.Replies,
 		inbox:    cfg.Inbox,
 	}
-	team.build = func(p parts) (built, error) {
+	team.build = func(p parts) (*harness.Session, error) {
 		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.Replies, cfg.Inbox = p.replies, p.inbox
 		return harness.NewDiscusser(cfg)

@@ -35,7 +35,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 	if err != nil {
 		return nil, &ConfigError{"JudgeConfig.JudgeCwd", err}
 	}
-	team.build = func(p parts) (built, error) {
+	team.build = func(p parts) (*harness.Session, error) {
 		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.ReadOnlySandbox = p.sealed
 		cfg.Judge.Cwd, cfg.JudgeCwd = p.room, filepath.Join(p.room, exhibitName)

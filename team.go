@@ -20,16 +20,10 @@ type Team struct {
 	ownAgents bool
 	// build makes the session. It is called to check everything before anything is written, and
 	// then for good.
-	build func(parts) (built, error)
+	build func(parts) (*harness.Session, error)
 	// equip, if set, prepares what only a session that is about to start needs, and returns how to
 	// put it away.
 	equip func(context.Context, *parts) (release func(), err error)
-}
-
-// built is a session of package harness, of whatever mode.
-type built interface {
-	Members() []AgentConfig
-	Run(ctx context.Context, task string) (Result, error)
 }
 
 // parts are what every mode needs to be built.
@@ -75,7 +69,7 @@ func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 		options:  cfg.Options,
 		sealed:   cfg.ReadOnlySandbox,
 	}
-	team.build = func(p parts) (built, error) {
+	team.build = func(p parts) (*harness.Session, error) {
 		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		cfg.ReadOnlySandbox = p.sealed
 		return harness.NewSupervisor(cfg)
@@ -100,7 +94,7 @@ func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
 		redactor: cfg.Redactor,
 		options:  cfg.Options,
 	}
-	team.build = func(p parts) (built, error) {
+	team.build = func(p parts) (*harness.Session, error) {
 		cfg.NewAgent, cfg.Output, cfg.Redactor, cfg.Options = p.newAgent, p.output, p.redactor, p.options
 		return harness.NewFacilitator(cfg)
 	}
@@ -135,7 +129,7 @@ func directories(members []AgentConfig) []string {
 }
 
 // rehearse builds the session without starting it.
-func (t *Team) rehearse(p parts) (built, error) {
+func (t *Team) rehearse(p parts) (*harness.Session, error) {
 	p.output, p.redactor, p.options.Trace = io.Discard, redact.New(redact.Config{}), nil
 	return t.build(p)
 }

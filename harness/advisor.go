@@ -64,18 +64,7 @@ func (l *loop) newAdvisor(cfg AdvisorConfig) *advisor {
 	a.ctx, a.cancel = context.WithCancel(l.ctx)
 	a.start = func(ctx context.Context, cfg AgentConfig, events func([]byte)) (agent.Session, error) {
 		started := func(info agent.Started) {
-			l.hub.emitRedacted(trace.AgentStart{
-				Type:          trace.TypeAgentStart,
-				Agent:         advisorName,
-				Runtime:       cfg.Agent,
-				Version:       info.Version,
-				Protocol:      info.Protocol,
-				Model:         cmp.Or(info.Model, cfg.Model),
-				KeyVisible:    info.KeyVisible,
-				Auth:          info.Auth,
-				Gateway:       info.Gateway,
-				GatewayReason: info.GatewayReason,
-			})
+			l.hub.emitRedacted(agentStart(advisorName, cfg.Agent, cfg.Model, info))
 		}
 		played, err := l.agentOf(cfg)
 		if err != nil {
@@ -209,12 +198,7 @@ func (a *advisor) stop(grace time.Duration) {
 		a.active.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	within(done, grace)
 }
 
 // advisorGuidance is the fragment of a participant's prompt that tells of the advisor.

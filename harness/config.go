@@ -25,49 +25,30 @@ const (
 	ModeJudge      Mode = "judge"
 )
 
-// leadOf names the lead of each mode; these names are reserved.
-func leadOf(mode Mode) string {
-	switch mode {
+// traits are what the loop must know of a mode.
+type traits struct {
+	lead           string // the name of its lead, which is reserved
+	violationTag   string // how protocol violations name the mode
+	failureVerdict string // of a session that ends without a conclusion; a judge that does not conclude has none
+	// model turns in one call where nobody says
+	leadTurns, participantTurns int
+}
+
+func (m Mode) traits() traits {
+	switch m {
 	case ModeSupervise:
-		return "supervisor"
+		return traits{"supervisor", "supervised", VerdictFailure, 200, 200}
 	case ModeFacilitate:
-		return "facilitator"
+		return traits{"facilitator", "facilitated", VerdictFailure, 80, 50}
 	case ModeDiscuss:
-		return "lead"
+		return traits{"lead", "discussion", VerdictFailed, 80, 50}
 	default:
-		return "judge"
+		return traits{"judge", "judge", "", 5, 0}
 	}
 }
 
 // supervisedName is the name of the one participant of supervise.
 const supervisedName = "agent"
-
-// violationTag is how protocol violations name the mode.
-func (m Mode) violationTag() string {
-	switch m {
-	case ModeSupervise:
-		return "supervised"
-	case ModeFacilitate:
-		return "facilitated"
-	case ModeDiscuss:
-		return "discussion"
-	default:
-		return string(m)
-	}
-}
-
-// failureVerdict is the verdict of a session that ends without a conclusion. A judge that does not
-// conclude has none.
-func (m Mode) failureVerdict() string {
-	switch m {
-	case ModeDiscuss:
-		return VerdictFailed
-	case ModeJudge:
-		return ""
-	default:
-		return VerdictFailure
-	}
-}
 
 // AgentConfig is one member of a session: a participant, or the lead. What a profile says fills the
 // fields that are empty.

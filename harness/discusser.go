@@ -37,20 +37,9 @@ type DiscusserConfig struct {
 	Resume *ResumeContext
 }
 
-// Discusser leads a discussion.
-type Discusser struct{ loop *loop }
-
 // NewDiscusser checks the config and reads the profiles.
-func NewDiscusser(cfg DiscusserConfig) (*Discusser, error) {
-	loop, err := newSession(cfg.session())
-	if err != nil {
-		return nil, fmt.Errorf("discuss: %w", err)
-	}
-	return &Discusser{loop}, nil
-}
-
-func (cfg DiscusserConfig) session() sessionConfig {
-	return sessionConfig{
+func NewDiscusser(cfg DiscusserConfig) (*Session, error) {
+	return newSession(sessionConfig{
 		mode:         ModeDiscuss,
 		lead:         leadConfig(ModeDiscuss, cfg.Lead, cfg.LeadCwd, cfg.LeadProfile),
 		participants: cfg.AgentConfigs,
@@ -64,12 +53,7 @@ func (cfg DiscusserConfig) session() sessionConfig {
 			inbox:  cfg.Inbox,
 			resume: cfg.Resume,
 		},
-	}
-}
-
-// Run leads the discussion until it is adjourned, recessed, or ended otherwise.
-func (d *Discusser) Run(ctx context.Context, task string) (Result, error) {
-	return d.loop.run(ctx, task)
+	})
 }
 
 // HumanMessage is something that a person wrote in the thread.
@@ -105,7 +89,7 @@ func (l *loop) receive() {
 		// also when the session has ended while a failure was kept back
 		if err != nil && !errors.Is(err, context.Canceled) {
 			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
-			l.pause(inboxPause)
+			within(l.stopped, inboxPause)
 		}
 		if ctx.Err() != nil {
 			return
@@ -119,16 +103,6 @@ func (l *loop) note(e noteEvent) {
 	l.hub.commit(e)
 	l.hub.mu.Unlock()
 	_ = l.hub.flush() // a broken trace shows wherever it matters
-}
-
-// pause waits, unless the session is stopped meanwhile.
-func (l *loop) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.stopped:
-	}
 }
 
 // inject gives messages of people to the lead, in the order in which they were written. What comes

@@ -45,7 +45,7 @@ func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	if err := checkNames(cfg.Participants); err != nil {
 		return nil, err
 	}
-	lead := leadOf(cfg.Mode)
+	lead := cfg.Mode.traits().lead
 	members := append([]AgentConfig{{Name: lead, Role: lead}}, cfg.Participants...)
 	s := newState(cfg.Mode, members, lead)
 	s.settings = cfg.Options.settings()

@@ -2,8 +2,6 @@ package harness
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"io"
 
 	"github.com/fit-eval/fit/redact"
@@ -23,12 +21,9 @@ type FacilitatorConfig struct {
 	Options      Options
 }
 
-// Facilitator runs a facilitated session.
-type Facilitator struct{ loop *loop }
-
 // NewFacilitator checks the config and reads the profiles.
-func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
-	loop, err := newSession(sessionConfig{
+func NewFacilitator(cfg FacilitatorConfig) (*Session, error) {
+	return newSession(sessionConfig{
 		mode:         ModeFacilitate,
 		lead:         leadConfig(ModeFacilitate, cfg.Facilitator, cfg.FacilitatorCwd, cfg.FacilitatorProfile),
 		participants: cfg.AgentConfigs,
@@ -37,20 +32,11 @@ func NewFacilitator(cfg FacilitatorConfig) (*Facilitator, error) {
 		redactor:     cfg.Redactor,
 		options:      cfg.Options,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("facilitate: %w", err)
-	}
-	return &Facilitator{loop}, nil
-}
-
-// Run holds the session.
-func (f *Facilitator) Run(ctx context.Context, task string) (Result, error) {
-	return f.loop.run(ctx, task)
 }
 
 // leadConfig gives the lead of a mode its name.
 func leadConfig(mode Mode, lead AgentConfig, cwd, profile string) AgentConfig {
-	lead.Name, lead.Role = leadOf(mode), leadOf(mode)
+	lead.Name, lead.Role = mode.traits().lead, mode.traits().lead
 	lead.Cwd = cmp.Or(cwd, lead.Cwd)
 	lead.AgentProfile = cmp.Or(profile, lead.AgentProfile)
 	return lead

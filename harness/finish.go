@@ -100,7 +100,7 @@ func (l *loop) summary() summaryEvent {
 	s := l.hub.state
 	e := summaryEvent{
 		Type:    trace.TypeSummary,
-		Verdict: s.mode.failureVerdict(),
+		Verdict: s.mode.traits().failureVerdict,
 		Turns:   s.lead.turns,
 		Reason:  l.reason,
 		Tokens:  s.usage.tokens,

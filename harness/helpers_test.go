@@ -116,7 +116,7 @@ func askIDs(prompt string) []int {
 
 func facilitate(t testing.TB, players cast, out *buffer, options harness.Options,
 	names ...string,
-) *harness.Facilitator {
+) *harness.Session {
 	t.Helper()
 	var configs []harness.AgentConfig
 	for _, name := range names {

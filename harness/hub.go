@@ -175,7 +175,7 @@ func (h *hub) cancel(a *ask, reason, why string) {
 			Type:  trace.TypeProtocolViolation,
 			Agent: a.addressee.name,
 			AskID: a.id,
-			Mode:  h.state.mode.violationTag(),
+			Mode:  h.state.mode.traits().violationTag,
 		})
 	}
 	h.commit(cancelEvent{

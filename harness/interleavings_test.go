@@ -60,7 +60,7 @@ func newDirector(t *testing.T, scripts map[string]script) *director {
 		}
 	}
 	slices.SortFunc(cfg.participants, func(a, b AgentConfig) int { return strings.Compare(a.Name, b.Name) })
-	l, err := newSession(cfg)
+	l, err := cfg.loop()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,10 @@ package harness
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
@@ -36,35 +36,27 @@ var judgeDenied = []string{
 	"WebFetch", "WebSearch",
 }
 
-// Judge judges finished work in one go.
-type Judge struct {
-	loop *loop
-	work string
-	room *scratch.Dir // the neutral directory, if it is ours to remove
-}
-
 // NewJudge checks the config and reads the profile.
-func NewJudge(cfg JudgeConfig) (*Judge, error) {
+func NewJudge(cfg JudgeConfig) (*Session, error) {
 	work, err := filepath.Abs(cmp.Or(cfg.JudgeCwd, "."))
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
-	j := &Judge{work: work}
-	room := cfg.Judge.Cwd
-	if room == "" {
-		if j.room, err = scratch.Make("", "fit-judge-"); err != nil {
+	var room *scratch.Dir
+	if cfg.Judge.Cwd == "" {
+		if room, err = scratch.Make("", "fit-judge-"); err != nil {
 			return nil, fmt.Errorf("judge: %w", err)
 		}
-		room = j.room.Path
+		cfg.Judge.Cwd = room.Path
 	}
-	judge := leadConfig(ModeJudge, cfg.Judge, room, cmp.Or(cfg.JudgeProfile, "judge"))
+	judge := leadConfig(ModeJudge, cfg.Judge, "", cmp.Or(cfg.JudgeProfile, "judge"))
 	if cfg.ReadOnlySandbox {
 		judge.Tools = mergeWords(judge.Tools, append([]string{"Bash"}, readingTools...))
 	} else {
 		judge.DisallowedTools = mergeWords(judge.DisallowedTools, []string{"Bash"})
-		judge.Tools = withoutWord(judge.Tools, "Bash")
+		judge.Tools = slices.DeleteFunc(slices.Clone(judge.Tools), func(tool string) bool { return tool == "Bash" })
 	}
-	j.loop, err = newSession(sessionConfig{
+	session, err := newSession(sessionConfig{
 		mode:     ModeJudge,
 		lead:     judge,
 		newAgent: cfg.NewAgent,
@@ -73,31 +65,9 @@ func NewJudge(cfg JudgeConfig) (*Judge, error) {
 		options:  cfg.Options,
 	})
 	if err != nil {
-		j.clear()
-		return nil, fmt.Errorf("judge: %w", err)
+		(&Session{room: room}).clear()
+		return nil, err
 	}
-	return j, nil
-}
-
-// Run gives the judge its task and returns the verdict, which is empty if the judge did not
-// conclude.
-func (j *Judge) Run(ctx context.Context, task string) (Result, error) {
-	defer j.clear()
-	return j.loop.run(ctx, joinTask(task, "The work to judge lies in "+j.work+"."))
-}
-
-func (j *Judge) clear() {
-	if j.room != nil {
-		_ = j.room.Remove() // an empty directory left behind does no harm
-	}
-}
-
-func withoutWord(list []string, word string) []string {
-	var rest []string
-	for _, w := range list {
-		if w != word {
-			rest = append(rest, w)
-		}
-	}
-	return rest
+	session.room, session.amend = room, "The work to judge lies in "+work+"."
+	return session, nil
 }

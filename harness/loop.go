@@ -304,6 +304,7 @@ func (l *loop) awaitMembers() {
 	within(done, s.StopGrace)
 }
 
+// within waits until done is closed, at most for a while, and reports whether it was.
 func within(done <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

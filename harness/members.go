@@ -1,31 +1,41 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"slices"
+
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
-// Members returns the lead and the participants as they will take part, their profiles read and
-// their defaults filled in, the lead first.
-func (f *Facilitator) Members() []AgentConfig { return f.loop.members() }
+// Session is a session of any mode that is ready to be held once.
+type Session struct {
+	loop  *loop
+	amend string       // what is added to the task
+	room  *scratch.Dir // the neutral directory of a judge, if it is ours to remove
+}
 
 // Members returns the lead and the participants as they will take part, their profiles read and
 // their defaults filled in, the lead first.
-func (s *Supervisor) Members() []AgentConfig { return s.loop.members() }
-
-// Members returns the lead and the participants as they will take part, their profiles read and
-// their defaults filled in, the lead first.
-func (d *Discusser) Members() []AgentConfig { return d.loop.members() }
-
-// Members returns the judge as it will work.
-func (j *Judge) Members() []AgentConfig { return j.loop.members() }
-
-func (l *loop) members() []AgentConfig {
-	list := make([]AgentConfig, len(l.hub.state.order))
-	for i, m := range l.hub.state.order {
+func (s *Session) Members() []AgentConfig {
+	list := make([]AgentConfig, len(s.loop.hub.state.order))
+	for i, m := range s.loop.hub.state.order {
 		list[i] = m.config
 	}
 	return list
+}
+
+// Run holds the session until the lead has ended it, or something else has. The verdict is empty if
+// a judge did not conclude.
+func (s *Session) Run(ctx context.Context, task string) (Result, error) {
+	defer s.clear()
+	return s.loop.run(ctx, joinTask(task, s.amend))
+}
+
+func (s *Session) clear() {
+	if s.room != nil {
+		_ = s.room.Remove() // an empty directory left behind does no harm
+	}
 }
 
 // Interrupted is what a trace says of a session that can be resumed.

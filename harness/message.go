@@ -42,34 +42,23 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// appendInboxLine writes the line under which a participant sees a message. Whatever is in the
-// text, only its first line can begin with a tag: the lines after it are quoted.
-func appendInboxLine(b []byte, m *Message) []byte {
+// inboxLine is the line under which a participant sees a message. Whatever is in the text, only its
+// first line can begin with a tag: the lines after it are quoted.
+func inboxLine(m *Message) string {
+	tag := "[system]"
 	switch m.Kind {
 	case KindTask:
-		return append(b, m.Text...)
+		return m.Text
 	case KindAsk:
-		b = appendTag(b, "ask", m.AskID)
+		tag = "[ask#" + strconv.FormatInt(m.AskID, 10) + "]"
 	case KindAnswer:
-		b = appendTag(b, "answer", m.AskID)
+		tag = "[answer#" + strconv.FormatInt(m.AskID, 10) + "]"
 	case KindAnnounce:
-		b = append(b, "[shared] "...)
+		tag = "[shared]"
 	case KindHuman:
-		b = append(b, "[human] "...)
-	default:
-		b = append(b, "[system] "...)
+		tag = "[human]"
 	}
-	b = append(b, m.From...)
-	b = append(b, ": "...)
-	return appendQuoted(b, m.Text)
-}
-
-func appendTag(b []byte, tag string, id int64) []byte {
-	b = append(b, '[')
-	b = append(b, tag...)
-	b = append(b, '#')
-	b = strconv.AppendInt(b, id, 10)
-	return append(b, "] "...)
+	return tag + " " + m.From + ": " + quotes.Replace(m.Text)
 }
 
 // quoteMark begins every line of a message but its first.
@@ -77,67 +66,27 @@ const quoteMark = "| "
 
 // Quote marks every line of a text that somebody else wrote, as the lines of messages after their
 // first are marked, so that none of them can be taken for a tag.
-func Quote(text string) string { return string(appendQuoted([]byte(quoteMark), text)) }
+func Quote(text string) string { return quoteMark + quotes.Replace(text) }
 
-// appendQuoted appends text with every kind of line break made into a newline and a quote mark.
-func appendQuoted(b []byte, text string) []byte {
-	if !hasLineBreak(text) {
-		return append(b, text...)
+// quotes makes every kind of line break into a newline and a quote mark: the ASCII ones, and those
+// of Unicode, which some models take for new lines.
+var quotes = func() *strings.Replacer {
+	var pairs []string
+	for _, lineBreak := range []string{
+		"\r\n", "\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029",
+	} {
+		pairs = append(pairs, lineBreak, "\n"+quoteMark)
 	}
-	for i := 0; i < len(text); {
-		size := lineBreak(text[i:])
-		if size == 0 {
-			b = append(b, text[i])
-			i++
-			continue
-		}
-		i += size
-		b = append(b, '\n')
-		b = append(b, quoteMark...)
-	}
-	return b
-}
-
-func hasLineBreak(text string) bool {
-	if strings.IndexByte(text, '\n') >= 0 || strings.IndexByte(text, '\r') >= 0 {
-		return true
-	}
-	for i := range len(text) {
-		if c := text[i]; (c < 0x20 || c >= utf8.RuneSelf) && lineBreak(text[i:]) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// lineBreak returns the length of the line break at the start of text: the ASCII ones, and those of
-// Unicode, which some models take for new lines.
-func lineBreak(text string) int {
-	switch {
-	case strings.HasPrefix(text, "\r\n"):
-		return 2
-	case text[0] >= '\n' && text[0] <= '\r' || text[0] >= 0x1c && text[0] <= 0x1e:
-		return 1
-	case strings.HasPrefix(text, "\u0085"):
-		return 2
-	case strings.HasPrefix(text, "\u2028"), strings.HasPrefix(text, "\u2029"):
-		return 3
-	default:
-		return 0
-	}
-}
+	return strings.NewReplacer(pairs...)
+}()
 
 // inboxText is what a batch of messages looks like to the participant.
-func inboxText(batch []*Message) string { return string(appendInbox(nil, batch)) }
-
-func appendInbox(b []byte, batch []*Message) []byte {
+func inboxText(batch []*Message) string {
+	lines := make([]string, len(batch))
 	for i, m := range batch {
-		if i > 0 {
-			b = append(b, '\n')
-		}
-		b = appendInboxLine(b, m)
+		lines[i] = inboxLine(m)
 	}
-	return b
+	return strings.Join(lines, "\n")
 }
 
 // maxAuthor is how much of a person's name is shown.

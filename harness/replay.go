@@ -103,57 +103,43 @@ func decodeEvent(data []byte, seq int64) (kind string, e event) {
 	if json.Unmarshal(data, &head) != nil {
 		return "", nil
 	}
-	switch head.Type {
-	case trace.TypeMeta:
-		return decodeAs[metaEvent](head.Type, data)
-	case trace.TypeSessionStart:
-		return decodeAs[startedEvent](head.Type, data)
-	case trace.TypeMessage:
-		return decodeAs[messageEvent](head.Type, data)
-	case trace.TypeTurnStart:
-		return decodeAs[turnStartEvent](head.Type, data)
-	case typeInterrupted:
-		return decodeAs[interruptedEvent](head.Type, data)
-	case typeResumed:
-		return decodeAs[resumedEvent](head.Type, data)
-	case trace.TypeDelivery:
-		return decodeAs[deliveryEvent](head.Type, data)
-	case trace.TypeTurnEnd:
-		return decodeAs[turnEndEvent](head.Type, data)
-	case trace.TypeAgentEnd:
-		return decodeAs[goneEvent](head.Type, data)
-	case typeConversation:
-		return decodeAs[conversationEvent](head.Type, data)
-	case typeRefusal:
-		return decodeAs[refusalEvent](head.Type, data)
-	case typeConclusion:
-		return decodeAs[conclusionEvent](head.Type, data)
-	case typeReply:
-		r := &replyEvent{}
-		if json.Unmarshal(data, r) != nil {
-			return head.Type, nil
-		}
-		r.seq = seq
-		return head.Type, r
-	case typeRFC:
-		return decodeAs[rfcEvent](head.Type, data)
-	case trace.TypeAdvisorConsult:
-		return decodeAs[advisorConsultEvent](head.Type, data)
-	case typeAdvisorStart:
-		return decodeAs[advisorStartEvent](head.Type, data)
-	case typeQuiescence:
-		return decodeAs[quiescenceEvent](head.Type, data)
-	case trace.TypeSummary:
-		return decodeAs[summaryEvent](head.Type, data)
-	default:
+	decode := eventTypes[head.Type]
+	if decode == nil {
 		return head.Type, nil
 	}
+	e = decode(data)
+	if r, ok := e.(*replyEvent); ok {
+		r.seq = seq
+	}
+	return head.Type, e
 }
 
-func decodeAs[E event](kind string, data []byte) (string, event) {
+// eventTypes reads the events that change the state of a session, by their types.
+var eventTypes = map[string]func([]byte) event{
+	trace.TypeMeta:           decodeAs[metaEvent],
+	trace.TypeSessionStart:   decodeAs[startedEvent],
+	trace.TypeMessage:        decodeAs[messageEvent],
+	trace.TypeTurnStart:      decodeAs[turnStartEvent],
+	typeInterrupted:          decodeAs[interruptedEvent],
+	typeResumed:              decodeAs[resumedEvent],
+	trace.TypeDelivery:       decodeAs[deliveryEvent],
+	trace.TypeTurnEnd:        decodeAs[turnEndEvent],
+	trace.TypeAgentEnd:       decodeAs[goneEvent],
+	typeConversation:         decodeAs[conversationEvent],
+	typeRefusal:              decodeAs[refusalEvent],
+	typeConclusion:           decodeAs[conclusionEvent],
+	typeReply:                decodeAs[*replyEvent],
+	typeRFC:                  decodeAs[rfcEvent],
+	trace.TypeAdvisorConsult: decodeAs[advisorConsultEvent],
+	typeAdvisorStart:         decodeAs[advisorStartEvent],
+	typeQuiescence:           decodeAs[quiescenceEvent],
+	trace.TypeSummary:        decodeAs[summaryEvent],
+}
+
+func decodeAs[E event](data []byte) event {
 	var e E
 	if json.Unmarshal(data, &e) != nil {
-		return kind, nil
+		return nil
 	}
-	return kind, e
+	return e
 }

@@ -85,17 +85,23 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 		Redelivery: again,
 		batch:      batch,
 	})
-	// The context has no parent: whatever ends the session interrupts every round by itself.
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r.interrupt = cancel
-	r.roundID = round
 	r.prompted.Store(false)
 	r.began = time.Now()
-	r.startWatch()
-	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(round) })
+	ctx := r.roundContext(round)
 	if h.stopped { // a last round after the conclusion
 		r.interruptAfter(h.state.settings.FinalTurnGrace)
 	}
+	return ctx
+}
+
+// roundContext makes the context of a round. It has no parent: whatever ends the session interrupts
+// every round by itself. The lock must be held.
+func (r *runner) roundContext(round int64) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.interrupt = cancel
+	r.roundID = round
+	r.startWatch()
+	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(round) })
 	return ctx
 }
 
@@ -270,13 +276,8 @@ func (r *runner) failed(out outcome, round int64, attempt int) (again bool) {
 // retry waits a moment and begins the round again with what is still to be said. The context is nil
 // if there is nothing, or no time.
 func (r *runner) retry() (context.Context, string) {
-	timer := time.NewTimer(r.loop.hub.state.settings.Errors.Backoff)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.loop.stopped:
-	}
 	h := r.loop.hub
+	within(r.loop.stopped, h.state.settings.Errors.Backoff)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopped || r.exhausted() {
@@ -349,19 +350,12 @@ func (r *runner) continueRound() {
 		h.mu.Unlock()
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r.interrupt = cancel
-	r.roundID = interrupted.id
-	r.startWatch()
-	r.stopAbandon = context.AfterFunc(ctx, func() { r.abandonAfterGrace(interrupted.id) })
+	ctx := r.roundContext(interrupted.id)
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
-	if err != nil {
-		r.round(ctx, inboxText(interrupted.batch)) // it fails the same way, and is dealt with there
-		return
-	}
-	if _, can := conversation.(continuer); can {
+	// one that cannot be started fails the same way there, where it is dealt with
+	if _, can := conversation.(continuer); can || err != nil {
 		r.round(ctx, inboxText(interrupted.batch))
 		return
 	}

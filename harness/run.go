@@ -166,18 +166,7 @@ func (r *runRecorder) started(info agent.Started) {
 		return
 	}
 	r.opened, r.auth = true, info.Auth
-	r.emit(trace.AgentStart{
-		Type:          trace.TypeAgentStart,
-		Agent:         runLane,
-		Runtime:       string(r.cfg.Agent.Info().ID),
-		Version:       info.Version,
-		Protocol:      info.Protocol,
-		Model:         info.Model,
-		KeyVisible:    info.KeyVisible,
-		Auth:          info.Auth,
-		Gateway:       info.Gateway,
-		GatewayReason: info.GatewayReason,
-	})
+	r.emit(agentStart(runLane, string(r.cfg.Agent.Info().ID), "", info))
 	for _, injection := range r.cfg.Injections {
 		r.emit(trace.SystemPrompt{
 			Type:    trace.TypeSystemPrompt,

@@ -356,18 +356,7 @@ func (r *runner) identify() {
 func (r *runner) open(info agent.Started) {
 	r.opened.Do(func() {
 		config := r.member.config
-		r.loop.hub.emitRedacted(trace.AgentStart{
-			Type:          trace.TypeAgentStart,
-			Agent:         r.member.name,
-			Runtime:       string(r.id),
-			Version:       info.Version,
-			Protocol:      info.Protocol,
-			Model:         cmp.Or(info.Model, config.Model),
-			KeyVisible:    info.KeyVisible,
-			Auth:          info.Auth,
-			Gateway:       info.Gateway,
-			GatewayReason: info.GatewayReason,
-		})
+		r.loop.hub.emitRedacted(agentStart(r.member.name, string(r.id), config.Model, info))
 		for _, part := range []struct{ source, label, content string }{
 			{"profile", config.AgentProfile, config.System.Profile},
 			{"session_protocol", r.member.name, config.System.Protocol},

@@ -43,18 +43,19 @@ var (
 	supervisorDenied  = []string{"Agent", "Task", "TaskOutput", "TaskStop", "Write", "Edit"}
 	facilitatorDenied = append([]string{"Bash"}, supervisorDenied...)
 	supervisedTools   = append([]string{"Agent", "TodoWrite"}, participantTools...)
-	leadMaxTurns      = map[Mode]int{
-		ModeSupervise:  200,
-		ModeFacilitate: 80,
-		ModeDiscuss:    80,
-		ModeJudge:      5,
-	}
-	participantMaxTurn = map[Mode]int{ModeSupervise: 200, ModeFacilitate: 50, ModeDiscuss: 50}
 )
 
 // newSession checks a session's config, reads the profiles and wires everything up. Nothing has
 // started when it returns.
-func newSession(cfg sessionConfig) (*loop, error) {
+func newSession(cfg sessionConfig) (*Session, error) {
+	loop, err := cfg.loop()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.mode, err)
+	}
+	return &Session{loop: loop}, nil
+}
+
+func (cfg sessionConfig) loop() (*loop, error) {
 	if cfg.newAgent == nil {
 		return nil, errNoAgentFunc
 	}
@@ -98,7 +99,7 @@ func (cfg *sessionConfig) profilesDir() string {
 // defaults of their roles.
 func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfig, err error) {
 	if cfg.lead.Cwd, err = filepath.Abs(cmp.Or(cfg.lead.Cwd, ".")); err != nil {
-		return lead, nil, fmt.Errorf("directory of the %s: %w", leadOf(cfg.mode), err)
+		return lead, nil, fmt.Errorf("directory of the %s: %w", cfg.mode.traits().lead, err)
 	}
 	if lead, err = cfg.member(cfg.lead, true); err != nil {
 		return lead, nil, err
@@ -233,9 +234,9 @@ func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 		c.Tools, c.ToolsByRole = allowed, true
 	}
 	c.DisallowedTools = mergeWords(denied, c.DisallowedTools)
-	turns := participantMaxTurn[mode]
+	turns := mode.traits().participantTurns
 	if lead {
-		turns = leadMaxTurns[mode]
+		turns = mode.traits().leadTurns
 	}
 	c.MaxTurns = cmp.Or(c.MaxTurns, turns)
 }
@@ -243,13 +244,9 @@ func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 // mergeWords joins two lists without duplicates.
 func mergeWords(a, b []string) []string {
 	var merged []string
-	seen := map[string]bool{}
-	for _, list := range [][]string{a, b} {
-		for _, word := range list {
-			if !seen[word] {
-				seen[word] = true
-				merged = append(merged, word)
-			}
+	for _, word := range slices.Concat(a, b) {
+		if !slices.Contains(merged, word) {
+			merged = append(merged, word)
 		}
 	}
 	return merged

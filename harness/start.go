@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
 )
 
 // StartError says that the agent of a member could not be started at all.
@@ -76,6 +77,23 @@ func (l *loop) startAgent(
 		return nil, &StartError{config.Name, err}
 	}
 	return conversation, nil
+}
+
+// agentStart is the line that opens the lane of an agent. The model is that of its config, where the
+// agent does not say.
+func agentStart(name, runtime, model string, info agent.Started) trace.AgentStart {
+	return trace.AgentStart{
+		Type:          trace.TypeAgentStart,
+		Agent:         name,
+		Runtime:       runtime,
+		Version:       info.Version,
+		Protocol:      info.Protocol,
+		Model:         cmp.Or(info.Model, model),
+		KeyVisible:    info.KeyVisible,
+		Auth:          info.Auth,
+		Gateway:       info.Gateway,
+		GatewayReason: info.GatewayReason,
+	}
 }
 
 // agentSettings turns the config of a member into that of its agent.
@@ -147,7 +165,7 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	settings.MCPServers = append(settings.MCPServers, agent.MCPServer{Name: ServerName})
 	// whether there is a budget matters here, and not its size
 	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD)
-	if member.Name != leadOf(mode) {
+	if member.Name != mode.traits().lead {
 		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
 	}
 	_, err := adapt(&settings, played, mode, member)

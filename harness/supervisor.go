@@ -2,8 +2,6 @@ package harness
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"io"
 
 	"github.com/fit-eval/fit/redact"
@@ -30,17 +28,14 @@ type SupervisorConfig struct {
 	Options         Options
 }
 
-// Supervisor runs a supervised session.
-type Supervisor struct{ loop *loop }
-
 // NewSupervisor checks the config and reads the profiles.
-func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
+func NewSupervisor(cfg SupervisorConfig) (*Session, error) {
 	supervised := cfg.Agent
 	supervised.Name = supervisedName
 	supervised.Role = cmp.Or(supervised.Role, supervisedName)
 	supervised.Cwd = cmp.Or(cfg.AgentCwd, supervised.Cwd)
 	supervised.AgentProfile = cmp.Or(cfg.AgentProfile, supervised.AgentProfile)
-	loop, err := newSession(sessionConfig{
+	return newSession(sessionConfig{
 		mode:         ModeSupervise,
 		lead:         leadConfig(ModeSupervise, cfg.Supervisor, cfg.SupervisorCwd, cfg.SupervisorProfile),
 		participants: []AgentConfig{supervised},
@@ -50,13 +45,4 @@ func NewSupervisor(cfg SupervisorConfig) (*Supervisor, error) {
 		redactor:     cfg.Redactor,
 		options:      cfg.Options,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("supervise: %w", err)
-	}
-	return &Supervisor{loop}, nil
-}
-
-// Run holds the session.
-func (s *Supervisor) Run(ctx context.Context, task string) (Result, error) {
-	return s.loop.run(ctx, task)
 }
