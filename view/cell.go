@@ -105,11 +105,7 @@ type traceRef struct {
 }
 
 // cell answers what is known about one cell.
-func (s *Server) cell(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) cell(r *http.Request, at place) (any, error) {
 	snap := s.snapshot(at)
 	run, err := strconv.Atoi(r.PathValue("run"))
 	key := ledger.Cell{Arm: r.PathValue("arm"), TaskID: r.PathValue("task"), RunIndex: run}

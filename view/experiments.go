@@ -285,11 +285,7 @@ type planArm struct {
 	Profile      string `json:"profile"`
 }
 
-func (s *Server) experiment(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) experiment(r *http.Request, at place) (any, error) {
 	snap := s.snapshot(at)
 	answer := experimentAnswer{
 		Version:         version,

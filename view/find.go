@@ -103,21 +103,13 @@ type laneMarks struct {
 	ErrorMarks []int  `json:"errorMarks"`
 }
 
-func (s *Server) traceLanes(r *http.Request) (any, error) {
-	buckets, err := number(r, "buckets", maxBuckets)
-	if err == nil && buckets == 0 {
-		err = badRequest("buckets: want at least 1")
-	}
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
+func (s *Server) traceLanes(r *http.Request, t *query.Trace, buckets int) (any, error) {
+	if buckets == 0 {
+		return nil, badRequest("buckets: want at least 1")
 	}
 	total, _, err := t.Count(r.Context())
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	size := max(1, (total+buckets-1)/buckets)
 	lanes, byName := []*laneMarks{}, map[string]*laneMarks{}
@@ -142,7 +134,7 @@ func (s *Server) traceLanes(r *http.Request) (any, error) {
 		}
 	})
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	for _, known := range info.Lanes {
 		if lane := byName[known.Lane]; lane != nil {
@@ -164,14 +156,10 @@ type placedAnswer struct {
 	Index int `json:"index"`
 }
 
-func (s *Server) traceMessages(r *http.Request) (any, error) {
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) traceMessages(r *http.Request, t *query.Trace) (any, error) {
 	messages, err := t.Messages(r.Context())
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	var lines []int64
 	for i := range messages {
@@ -214,10 +202,7 @@ func entriesAt(ctx context.Context, t *query.Trace, lines []int64) (map[int64]in
 	for _, line := range lines {
 		entries[line] = last
 	}
-	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
-	}
-	return entries, nil
+	return entries, err
 }
 
 func (s *Server) traceAlign(r *http.Request) (any, error) {
@@ -262,19 +247,12 @@ func actionEntries(r *http.Request, t *query.Trace, actions []query.Action) ([]i
 	return found, nil
 }
 
-func (s *Server) traceCalls(r *http.Request) (any, error) {
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) traceCalls(r *http.Request, t *query.Trace) (any, error) {
 	calls, err := t.ModelCalls(r.Context())
-	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
-	}
 	if calls == nil {
 		calls = []query.ModelCall{}
 	}
-	return map[string]any{"version": version, "calls": calls}, nil
+	return map[string]any{"version": version, "calls": calls}, err
 }
 
 // promptsOf are the prompts of one lane.
@@ -307,22 +285,14 @@ func (s *Server) tracePrompts(r *http.Request) (any, error) {
 }
 
 // traceImage answers with the bytes of an image.
-func (s *Server) traceImage(r *http.Request) (any, error) {
-	n, err := number(r, "n", 1<<31)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) traceImage(r *http.Request, t *query.Trace, n int) (any, error) {
 	at, err := number(r, "block", 1<<20)
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := s.openTrace(r)
 	if err != nil {
 		return nil, err
 	}
 	found, err := t.Entry(r.Context(), n)
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	missing := notFound(fmt.Sprintf("entry %d has no image %d", n, at), "")
 	if found == nil {

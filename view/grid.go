@@ -192,11 +192,7 @@ type cellsAnswer struct {
 	Cells   []cell   `json:"cells"`
 }
 
-func (s *Server) cells(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) cells(r *http.Request, at place) (any, error) {
 	snap := s.snapshot(at)
 	answer := cellsAnswer{
 		Version: version,

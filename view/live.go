@@ -140,11 +140,7 @@ func lastAction(ctx context.Context, t *query.Trace) (action string, entries int
 }
 
 // steer passes a command of a page on to the running experiment.
-func (s *Server) steer(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) steer(r *http.Request, at place) (any, error) {
 	var command control.Command
 	if err := json.NewDecoder(r.Body).Decode(&command); err != nil {
 		return nil, badRequest("want a command such as {\"action\":\"pause\"}: " + err.Error())

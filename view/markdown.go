@@ -15,25 +15,17 @@ import (
 
 // traceMarkdown answers with one entry as Markdown, for people who quote it: the same text that the
 // pages copy. A call comes with its result.
-func (s *Server) traceMarkdown(r *http.Request) (any, error) {
-	n, err := number(r, "n", 1<<31)
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) traceMarkdown(r *http.Request, t *query.Trace, n int) (any, error) {
 	items, err := window(r.Context(), t, n, n+1)
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	if len(items) == 0 {
 		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")
 	}
 	found, err := t.Entry(r.Context(), n) // whole, where a page has the beginning
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	shown := items[0]
 	if found != nil {

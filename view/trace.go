@@ -52,8 +52,12 @@ func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*qu
 	return t, file, nil
 }
 
-// traceProblem says what is wrong with a trace, and names it as people know it.
+// traceProblem says what is wrong with a trace, and names it as people know it. A problem of the
+// request stays what it is.
 func traceProblem(path, shown string, err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return &problem{status: http.StatusGone, message: shown + " is not there any more"}
 	}
@@ -306,20 +310,9 @@ type pageAnswer struct {
 	Items   []entry `json:"items"`
 }
 
-func (s *Server) tracePage(r *http.Request) (any, error) {
-	page, err := number(r, "page", 1<<31/pageSize)
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) tracePage(r *http.Request, t *query.Trace, page int) (any, error) {
 	items, err := window(r.Context(), t, page*pageSize, (page+1)*pageSize)
-	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
-	}
-	return pageAnswer{Version: version, Page: page, Items: items}, nil
+	return pageAnswer{Version: version, Page: page, Items: items}, err
 }
 
 // number is a parameter that is a number from 0 on.
@@ -332,18 +325,10 @@ func number(r *http.Request, name string, limit int) (int, error) {
 	return n, nil
 }
 
-func (s *Server) traceEntry(r *http.Request) (any, error) {
-	n, err := number(r, "n", 1<<31)
-	if err != nil {
-		return nil, err
-	}
-	t, _, err := s.openTrace(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) traceEntry(r *http.Request, t *query.Trace, n int) (any, error) {
 	found, err := t.Entry(r.Context(), n)
 	if err != nil {
-		return nil, traceProblem(t.Path, t.Label, err)
+		return nil, err
 	}
 	if found == nil {
 		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")

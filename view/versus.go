@@ -68,12 +68,14 @@ func repliesStamp(dir string) string {
 }
 
 // versusReport answers with the report of a head to head, as fit versus report --robot prints it.
-func (s *Server) versusReport(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.contest(r.Context(), at)
+func (s *Server) versusReport(r *http.Request, at place) (any, error) {
+	content, err := s.contestReport(r.Context(), at)
+	return map[string]any{"version": version, "report": content}, err
+}
+
+// contestReport is the report of a head to head as JSON.
+func (s *Server) contestReport(ctx context.Context, at place) (json.RawMessage, error) {
+	c, err := s.contest(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +83,9 @@ func (s *Server) versusReport(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return map[string]any{"version": version, "report": json.RawMessage(content)}, nil
+	return content, nil
 }
 
-// robot is the report of a head to head as JSON.
 func robot(source *versus.Source) ([]byte, error) {
 	built, err := source.Report()
 	if err != nil {
@@ -118,8 +119,8 @@ type labelsAnswer struct {
 	Item       *blindItem `json:"item"`
 }
 
-func (s *Server) labels(r *http.Request) (any, error) {
-	judgement, err := s.judgement(r)
+func (s *Server) labels(r *http.Request, at place) (any, error) {
+	judgement, err := s.judgement(r.Context(), at)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +129,8 @@ func (s *Server) labels(r *http.Request) (any, error) {
 }
 
 // judgement reads what the judges of a run directory said, and the labels of people.
-func (s *Server) judgement(r *http.Request) (*versus.Judgement, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.contest(r.Context(), at)
+func (s *Server) judgement(ctx context.Context, at place) (*versus.Judgement, error) {
+	c, err := s.contest(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +195,7 @@ func (s *Server) blindID(dimension string, subject *judge.Subject) string {
 }
 
 // label keeps a person's verdict and shows the next run.
-func (s *Server) label(r *http.Request) (any, error) {
+func (s *Server) label(r *http.Request, at place) (any, error) {
 	var given struct {
 		Dimension string `json:"dimension"`
 		Item      string `json:"item"`
@@ -207,7 +204,7 @@ func (s *Server) label(r *http.Request) (any, error) {
 	if err := json.NewDecoder(r.Body).Decode(&given); err != nil || given.Pass == nil {
 		return nil, badRequest(`want {"dimension":…,"item":…,"pass":true or false}`)
 	}
-	judgement, err := s.judgement(r)
+	judgement, err := s.judgement(r.Context(), at)
 	if err != nil {
 		return nil, err
 	}
@@ -235,22 +232,14 @@ type column struct {
 }
 
 // versusShow answers with the agents side by side in one run of a task.
-func (s *Server) versusShow(r *http.Request) (any, error) {
-	at, err := s.directory(r.PathValue("x"))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) versusShow(r *http.Request, at place) (any, error) {
 	run, err := strconv.Atoi(r.PathValue("run"))
 	if err != nil {
 		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number from 0 on")
 	}
-	c, err := s.contest(r.Context(), at)
+	content, err := s.contestReport(r.Context(), at)
 	if err != nil {
 		return nil, err
-	}
-	content, err := c.report()
-	if err != nil {
-		return nil, unreadable(err)
 	}
 	var built struct{ Cells []json.RawMessage }
 	if err := json.Unmarshal(content, &built); err != nil {
