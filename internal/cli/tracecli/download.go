@@ -26,26 +26,37 @@ type fetchOptions struct {
 
 func (a *app) find() *cobra.Command {
 	var opts fetchOptions
-	command := a.verb("find RUN-ID PARTICIPANT", "Find the trace of a participant in a run on GitHub (always JSON)",
+	command := a.runVerb("find RUN-ID PARTICIPANT", "Find the trace of a participant in a run on GitHub (always JSON)",
 		`  fit trace find 1234567890 staff-engineer`,
-		cobra.ExactArgs(2), func(ctx context.Context, out *output, args []string) error {
-			run, err := runID(args[0])
-			if err != nil {
-				return err
-			}
-			client, err := a.client(ctx, opts.Repo)
-			if err != nil {
-				return err
-			}
-			found, err := a.findTrace(ctx, client, run, args[1], opts.Dir)
-			if err != nil {
-				return err
-			}
-			out.forceJSON()
-			return out.object("", found, nil)
+		cobra.ExactArgs(2), &opts.Repo,
+		func(ctx context.Context, client *github.Client, run int64, args []string) (any, error) {
+			return a.findTrace(ctx, client, run, args[1], opts.Dir)
 		})
 	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack a trace that shares its artifact with others")
-	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
+	return command
+}
+
+// runVerb is a verb about a workflow run on GitHub. Its answer is always JSON.
+func (a *app) runVerb(use, short, example string, args cobra.PositionalArgs, repo *string,
+	ask func(ctx context.Context, client *github.Client, run int64, args []string) (any, error),
+) *cobra.Command {
+	command := a.verb(use, short, example, args, func(ctx context.Context, out *output, args []string) error {
+		run, err := runID(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := a.client(ctx, *repo)
+		if err != nil {
+			return err
+		}
+		answer, err := ask(ctx, client, run, args)
+		if err != nil {
+			return err
+		}
+		out.forceJSON()
+		return out.object("", answer, nil)
+	})
+	command.Flags().StringVar(repo, "repo", "", "the repository as `OWNER/NAME`")
 	return command
 }
 
@@ -122,28 +133,15 @@ func (a *app) findTrace(ctx context.Context, client *github.Client, run int64, p
 
 func (a *app) download() *cobra.Command {
 	var opts fetchOptions
-	command := a.verb("download RUN-ID", "Download and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
+	command := a.runVerb("download RUN-ID", "Download and unpack the traces of a run on GitHub (always JSON)", `  fit trace download 1234567890 --dir traces
   fit trace download 1234567890 --artifact trace--case-1`,
-		cobra.ExactArgs(1), func(ctx context.Context, out *output, args []string) error {
-			run, err := runID(args[0])
-			if err != nil {
-				return err
-			}
-			client, err := a.client(ctx, opts.Repo)
-			if err != nil {
-				return err
-			}
-			result, err := a.fetch(ctx, client, run, opts.Artifact, opts.Dir)
-			if err != nil {
-				return err
-			}
-			out.forceJSON()
-			return out.object("", result, nil)
+		cobra.ExactArgs(1), &opts.Repo,
+		func(ctx context.Context, client *github.Client, run int64, _ []string) (any, error) {
+			return a.fetch(ctx, client, run, opts.Artifact, opts.Dir)
 		})
 	command.Flags().StringVar(&opts.Dir, "dir", "", "where to unpack; a new temporary directory if not given")
 	command.Flags().StringVar(&opts.Artifact, "artifact", "",
 		"the `NAME` of the artifact, if the run has several traces")
-	command.Flags().StringVar(&opts.Repo, "repo", "", "the repository as `OWNER/NAME`")
 	return command
 }
 

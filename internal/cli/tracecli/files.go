@@ -34,6 +34,20 @@ func (a *app) fileVerb(use, short, example string,
 	return command
 }
 
+// eachVerb is a fileVerb that answers for one file after the other.
+func (a *app) eachVerb(use, short, example string,
+	answer func(ctx context.Context, out *output, t *query.Trace) error,
+) *cobra.Command {
+	return a.fileVerb(use, short, example, func(ctx context.Context, out *output, traces []*query.Trace) error {
+		for _, t := range traces {
+			if err := answer(ctx, out, t); err != nil {
+				return err
+			}
+		}
+		return out.end()
+	})
+}
+
 // openAll resolves names and patterns. All files must be readable before anything is printed.
 func (a *app) openAll(names []string) ([]*query.Trace, error) {
 	paths, err := a.resolve(names)

@@ -12,22 +12,20 @@ import (
 )
 
 func (a *app) modelCalls() *cobra.Command {
-	return a.fileVerb("calls", "Show the model calls that the gateway saw: latency, tokens, cache, retries, cost",
+	return a.eachVerb("calls", "Show the model calls that the gateway saw: latency, tokens, cache, retries, cost",
 		`  fit trace calls run.ndjson
   fit trace calls --format ndjson run.ndjson | jq 'select(.retry > 0)'`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				all, err := t.ModelCalls(ctx)
-				if err != nil {
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			all, err := t.ModelCalls(ctx)
+			if err != nil {
+				return err
+			}
+			for i := range all {
+				if err := out.record(t.Name(), all[i], func() { out.modelCall(&all[i]) }); err != nil {
 					return err
 				}
-				for i := range all {
-					if err := out.record(t.Name(), all[i], func() { out.modelCall(&all[i]) }); err != nil {
-						return err
-					}
-				}
 			}
-			return out.end()
+			return nil
 		})
 }
 

@@ -120,15 +120,10 @@ func (a *app) ends(name, short string,
 	show func(context.Context, *query.Trace, int, func(*query.Entry) error) error,
 ) *cobra.Command {
 	lines := console.Count{Value: 10}
-	command := a.fileVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
+	command := a.eachVerb(name, short, fmt.Sprintf(`  fit trace %[1]s run.ndjson
   fit trace %[1]s --lines 3 --format json run.ndjson`, name),
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				if err := show(ctx, t, lines.Value, out.entry(t)); err != nil {
-					return err
-				}
-			}
-			return out.end()
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			return show(ctx, t, lines.Value, out.entry(t))
 		})
 	command.Flags().Var(&lines, "lines", "show `N` entries")
 	return command
@@ -181,18 +176,13 @@ func (a *app) filter() *cobra.Command {
 	role := console.Choice{Choices: []string{"system", "assistant", "user", "tool_result"}}
 	var tool string
 	var failed bool
-	command := a.fileVerb("filter", "Show the entries that meet all criteria", `  fit trace filter --role user run.ndjson
+	command := a.eachVerb("filter", "Show the entries that meet all criteria", `  fit trace filter --role user run.ndjson
   fit trace filter --tool Bash --lane agent team.ndjson
   fit trace filter --error run.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed},
-					out.entry(t))
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			_, err := t.Filter(ctx, query.Criteria{Role: query.Role(role.Value), Tool: tool, Error: failed},
+				out.entry(t))
+			return err
 		})
 	command.Flags().Var(&role, "role", "entries of this role")
 	command.Flags().StringVar(&tool, "tool", "", "entries of an assistant that use the tool `NAME`")
@@ -203,36 +193,24 @@ func (a *app) filter() *cobra.Command {
 }
 
 func (a *app) errors() *cobra.Command {
-	return a.fileVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				_, err := t.Errors(ctx, out.entry(t))
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+	return a.eachVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			_, err := t.Errors(ctx, out.entry(t))
+			return err
 		})
 }
 
 func (a *app) reasoning() *cobra.Command {
-	var from console.Count
-	var to console.Count
-	command := a.fileVerb("reasoning", "Show what the agents said, entry by entry", `  fit trace reasoning run.ndjson
+	var from, to console.Count
+	command := a.eachVerb("reasoning", "Show what the agents said, entry by entry", `  fit trace reasoning run.ndjson
   fit trace reasoning --from 100 --to 200 run.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
+		func(ctx context.Context, out *output, t *query.Trace) error {
 			end := -1
 			if to.Given {
 				end = to.Value
 			}
-			for _, t := range traces {
-				err := t.Reasoning(ctx, from.Value, end,
-					func(r query.Reasoning) error { return out.record(t.Name(), r, nil) })
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+			return t.Reasoning(ctx, from.Value, end,
+				func(r query.Reasoning) error { return out.record(t.Name(), r, nil) })
 		})
 	command.Flags().Var(&from, "from", "the first entry")
 	command.Flags().Var(&to, "to", "the entry to stop before")
@@ -240,18 +218,13 @@ func (a *app) reasoning() *cobra.Command {
 }
 
 func (a *app) timeline() *cobra.Command {
-	return a.fileVerb("timeline", "Show one line for every entry of an agent: tools, tokens, words",
+	return a.eachVerb("timeline", "Show one line for every entry of an agent: tools, tokens, words",
 		`  fit trace timeline run.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				_, err := t.Timeline(ctx, func(s query.Step) error {
-					return out.record(t.Name(), s, func() { out.step(s) })
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			_, err := t.Timeline(ctx, func(s query.Step) error {
+				return out.record(t.Name(), s, func() { out.step(s) })
+			})
+			return err
 		})
 }
 

@@ -29,21 +29,19 @@ func (a *app) teamVerbs() []*cobra.Command {
 }
 
 func (a *app) messages() *cobra.Command {
-	return a.fileVerb("messages", "Show who asked whom what, and the answers", `  fit trace messages team.ndjson
+	return a.eachVerb("messages", "Show who asked whom what, and the answers", `  fit trace messages team.ndjson
   fit trace messages --lane facilitator --format json team.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				messages, err := t.Messages(ctx)
-				if err != nil {
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			messages, err := t.Messages(ctx)
+			if err != nil {
+				return err
+			}
+			for _, m := range messages {
+				if err := out.record(t.Name(), m, func() { out.message(m) }); err != nil {
 					return err
 				}
-				for _, m := range messages {
-					if err := out.record(t.Name(), m, func() { out.message(m) }); err != nil {
-						return err
-					}
-				}
 			}
-			return out.end()
+			return nil
 		})
 }
 

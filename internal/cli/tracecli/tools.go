@@ -67,18 +67,12 @@ func (a *app) tool() *cobra.Command {
 }
 
 func (a *app) toolCalls() *cobra.Command {
-	return a.fileVerb("tool-calls", "Show every tool call with its result", `  fit trace tool-calls run.ndjson
+	return a.eachVerb("tool-calls", "Show every tool call with its result", `  fit trace tool-calls run.ndjson
   fit trace tool-calls --format ndjson run.ndjson | jq -c 'select(.result.isError)'`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
-			for _, t := range traces {
-				err := t.Calls(ctx, func(c *query.Call) error {
-					return out.record(t.Name(), c, func() { out.call(c) })
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+		func(ctx context.Context, out *output, t *query.Trace) error {
+			return t.Calls(ctx, func(c *query.Call) error {
+				return out.record(t.Name(), c, func() { out.call(c) })
+			})
 		})
 }
 
@@ -109,36 +103,25 @@ func textOf(s *string) string {
 
 func (a *app) commands() *cobra.Command {
 	var match string
-	command := a.fileVerb("commands", "Show the shell commands", `  fit trace commands run.ndjson
+	command := a.eachVerb("commands", "Show the shell commands", `  fit trace commands run.ndjson
   fit trace commands --match '^git ' run.ndjson`,
-		func(ctx context.Context, out *output, traces []*query.Trace) error {
+		func(ctx context.Context, out *output, t *query.Trace) error {
 			expr, err := optionalPattern(match)
 			if err != nil {
 				return err
 			}
-			for _, t := range traces {
-				err := t.Commands(ctx, expr, func(c query.Command) error {
-					return out.record(t.Name(), c, func() {
-						out.line(fileOf(out, t) + out.index(c.TurnIndex) + " " + out.lane(c.Source) +
-							display.Line(c.Command))
-					})
+			return t.Commands(ctx, expr, func(c query.Command) error {
+				return out.record(t.Name(), c, func() {
+					file := ""
+					if out.multi { // the line stands for itself
+						file = t.Name() + ":"
+					}
+					out.line(file + out.index(c.TurnIndex) + " " + out.lane(c.Source) + display.Line(c.Command))
 				})
-				if err != nil {
-					return err
-				}
-			}
-			return out.end()
+			})
 		})
 	command.Flags().StringVar(&match, "match", "", "only commands in which the `REGEX` finds something; case matters")
 	return command
-}
-
-// fileOf is the file in front of a line that stands for itself.
-func fileOf(out *output, t *query.Trace) string {
-	if !out.multi {
-		return ""
-	}
-	return t.Name() + ":"
 }
 
 func optionalPattern(text string) (*regexp.Regexp, error) {
