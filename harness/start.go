@@ -79,8 +79,8 @@ func (l *loop) startAgent(
 	return conversation, nil
 }
 
-// agentStart is the line that opens the lane of an agent. The model is that of its config, where the
-// agent does not say.
+// agentStart is the line that opens the lane of an agent. The model is that of its config where the
+// agent does not name one.
 func agentStart(name, runtime, model string, info agent.Started) trace.AgentStart {
 	return trace.AgentStart{
 		Type:          trace.TypeAgentStart,
