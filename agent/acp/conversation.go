@@ -25,7 +25,7 @@ type conversation struct {
 	quiet  *silence
 
 	toolsMu sync.Mutex
-	tools   map[string]string // the tools' own names by call
+	tools   session.Recent[string] // the tools' own names by call
 
 	promptMu sync.Mutex
 	prompt   context.Context // of the prompt that runs; nil without one
@@ -38,7 +38,6 @@ func newConversation(e Entry, cfg agent.Config, installation agent.Installation,
 		cfg:   cfg,
 		setup: made,
 		quiet: newSilence(e.silence()),
-		tools: map[string]string{},
 	}
 	spoken := dialect(rulesOf(e))
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{

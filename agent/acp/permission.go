@@ -60,14 +60,11 @@ func (c *conversation) permit(reply message, params jsontape.Value) error {
 func (c *conversation) toolOf(call jsontape.Value) string {
 	c.toolsMu.Lock()
 	defer c.toolsMu.Unlock()
-	if known := c.tools[call.TextOf("toolCallId")]; known != "" {
+	if known := c.tools.Get(call.TextOf("toolCallId")); known != "" {
 		return known
 	}
 	return strings.Clone(toolName(c.entry.ToolName, call))
 }
-
-// maxTools bounds the memory for names of tools.
-const maxTools = 4096
 
 // named remembers a tool's own name, which only the first message about a call has in some agents.
 func (c *conversation) named(update jsontape.Value) {
@@ -77,13 +74,9 @@ func (c *conversation) named(update jsontape.Value) {
 	}
 	c.toolsMu.Lock()
 	defer c.toolsMu.Unlock()
-	if _, known := c.tools[id]; known {
-		return
+	if c.tools.Get(id) == "" {
+		c.tools.Set(id, strings.Clone(name))
 	}
-	if len(c.tools) >= maxTools {
-		clear(c.tools)
-	}
-	c.tools[strings.Clone(id)] = strings.Clone(name)
 }
 
 // decide applies the caller's lists. They name tools as the agent does, or by what they are for.

@@ -23,7 +23,7 @@ func diskDialect() session.Dialect {
 		Agent:      agentID,
 		Recognise:  recogniseDisk,
 		Companions: subagentFiles,
-		New:        func() session.Decoder { return &diskDecoder{calls: map[string]string{}} },
+		New:        func() session.Decoder { return &diskDecoder{} },
 	}
 }
 
@@ -52,16 +52,13 @@ func subagentFiles(path string) []string {
 	return files
 }
 
-// maxSubagents bounds the memory for the calls that have started sub-agents.
-const maxSubagents = 4096
-
 // diskDecoder holds the state of one file.
 type diskDecoder struct {
 	parser jsontape.Parser
 	times  session.TimeParser
-	main   bool              // a line of the conversation itself was seen
-	alone  bool              // the file is a sub-agent's own
-	calls  map[string]string // the call that started each sub-agent
+	main   bool                   // a line of the conversation itself was seen
+	alone  bool                   // the file is a sub-agent's own
+	calls  session.Recent[string] // the call that started each sub-agent
 }
 
 // Decode implements session.Decoder.
@@ -109,7 +106,7 @@ func (d *diskDecoder) parent(v jsontape.Value) string {
 		return ""
 	}
 	id := v.TextOf("agentId")
-	if call := d.calls[id]; call != "" {
+	if call := d.calls.Get(id); call != "" {
 		return call
 	}
 	if id == "" {
@@ -167,10 +164,7 @@ func (d *diskDecoder) user(v jsontape.Value, o session.Origin, to *session.Fold)
 	if agent := v.Path("toolUseResult", "agentId").Text(); agent != "" {
 		for block := range content.Elements() {
 			if id := block.TextOf("tool_use_id"); id != "" {
-				if len(d.calls) >= maxSubagents {
-					clear(d.calls)
-				}
-				d.calls[strings.Clone(agent)] = strings.Clone(id)
+				d.calls.Set(agent, strings.Clone(id))
 			}
 		}
 	}

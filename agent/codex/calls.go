@@ -3,15 +3,15 @@ package codex
 import (
 	"strconv"
 	"strings"
+
+	"github.com/fit-eval/fit/session"
 )
 
-// callLog remembers how far calls were reported, so that each is reported once. It forgets the
-// oldest half when there are many.
+// callLog remembers how far calls were reported, so that each is reported once.
 type callLog struct {
-	recent, older map[string]callState
-
 	prefix   []byte      // what the ids of the running process of `exec` begin with
 	numbered []callState // of its items, which are item_0, item_1 and so on
+	others   session.Recent[callState]
 }
 
 // callState is what has been reported about a call.
@@ -22,12 +22,6 @@ const (
 	callEnded
 )
 
-const callLogSize = 4096
-
-func newCallLog() callLog {
-	return callLog{recent: map[string]callState{}, older: map[string]callState{}}
-}
-
 // restart begins the log of another process, whose ids begin with a prefix of their own: those of
 // the one before do not come again.
 func (l *callLog) restart(process int) {
@@ -35,29 +29,23 @@ func (l *callLog) restart(process int) {
 	l.numbered = l.numbered[:0]
 }
 
-// numberOf is the number of an item of the running process. Ids of any other form, and very large
-// numbers, have none.
-func (l *callLog) numberOf(id string) (number int, ok bool) {
+// maxNumbered bounds the memory for the items of one process.
+const maxNumbered = 100_000
+
+// state is where the state of a numbered item of the running process stands; nil for other ids.
+func (l *callLog) state(id string) *callState {
 	digits, ok := strings.CutPrefix(id, view(l.prefix))
 	if !ok {
-		return 0, false
+		return nil
 	}
-	if digits, ok = strings.CutPrefix(digits, "item_"); !ok || digits == "" || len(digits) > 5 ||
-		(digits[0] == '0' && digits != "0") {
-		return 0, false
+	if digits, ok = strings.CutPrefix(digits, "item_"); !ok || (digits[:min(1, len(digits))] == "0" && digits != "0") {
+		return nil
 	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return 0, false
-		}
-		number = number*10 + int(digits[i]-'0')
+	number, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || number >= maxNumbered {
+		return nil
 	}
-	return number, true
-}
-
-// numberedState is where the state of a numbered item stands.
-func (l *callLog) numberedState(number int) *callState {
-	for len(l.numbered) <= number {
+	for uint64(len(l.numbered)) <= number {
 		l.numbered = append(l.numbered, 0)
 	}
 	return &l.numbered[number]
@@ -67,33 +55,23 @@ func (l *callLog) mark(id string, state callState) (fresh bool) {
 	if id == "" {
 		return true
 	}
-	if number, ok := l.numberOf(id); ok {
-		known := l.numberedState(number)
+	if known := l.state(id); known != nil {
 		fresh = *known&state == 0
 		*known |= state
 		return fresh
 	}
-	before, isRecent := l.recent[id]
-	if len(l.older) > 0 {
-		before |= l.older[id]
+	before := l.others.Get(id)
+	if fresh = before&state == 0; fresh {
+		l.others.Set(id, before|state)
 	}
-	if before&state != 0 {
-		return false
-	}
-	if !isRecent && len(l.recent) >= callLogSize {
-		l.older, l.recent = l.recent, l.older
-		clear(l.recent)
-	}
-	// also where it is known: an assignment replaces the key, too, and this one is a view
-	l.recent[strings.Clone(id)] = before | state
-	return true
+	return fresh
 }
 
 func (l *callLog) began(id string) bool {
-	if number, ok := l.numberOf(id); ok {
-		return *l.numberedState(number)&callBegan != 0
+	if known := l.state(id); known != nil {
+		return *known&callBegan != 0
 	}
-	return (l.recent[id]|l.older[id])&callBegan != 0
+	return l.others.Get(id)&callBegan != 0
 }
 
 func (l *callLog) begin(id string) bool { return l.mark(id, callBegan) }

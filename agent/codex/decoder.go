@@ -26,10 +26,6 @@ type decoder struct {
 	id      []byte // of the item, made different from those of other processes
 }
 
-func newDecoder() *decoder {
-	return &decoder{told: newCallLog(), server: newServerState()}
-}
-
 // Decode implements session.Decoder.
 func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	if string(event) == turnStarted {
@@ -56,7 +52,9 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	case "turn.completed":
 		if usage := v.Get("usage"); usage.Exists() {
 			to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: d.thread, Tokens: tokens(usage)})
-			d.server.count(d.thread)
+			if !d.server.counted.Get(d.thread) {
+				d.server.counted.Set(d.thread, true)
+			}
 		}
 		to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: view(d.said)})
 	case "turn.failed":

@@ -12,35 +12,13 @@ import (
 // where the model's answers begin and end. The stream has no id of an answer, but tells the tokens
 // of each after the last of its calls.
 type serverState struct {
-	prompts map[string]string // the running prompt of each thread
-	parents map[string]string // the call that started each sub-agent's thread
-	counted map[string]bool   // the threads whose tokens were reported before
+	prompts session.Recent[string] // the running prompt of each thread
+	parents session.Recent[string] // the call that started each sub-agent's thread
+	counted session.Recent[bool]   // the threads whose tokens were reported before
 
 	answer int  // the number of the model's current answer
 	shown  bool // something of it was shown
 	hidden bool // the one before was not shown at all: its calls were rejected
-}
-
-func newServerState() serverState {
-	return serverState{prompts: map[string]string{}, parents: map[string]string{}, counted: map[string]bool{}}
-}
-
-// maxThreads bounds the memory for sub-agents.
-const maxThreads = 4096
-
-func remember[V any](threads map[string]V, thread string, value V) {
-	if len(threads) >= maxThreads {
-		clear(threads)
-	}
-	// also where it is known: an assignment replaces the key, too, and this one is a view
-	threads[strings.Clone(thread)] = value
-}
-
-// count remembers that a thread's tokens were reported.
-func (s *serverState) count(thread string) {
-	if !s.counted[thread] {
-		remember(s.counted, thread, true)
-	}
 }
 
 // message takes in one line of the app server.
@@ -52,7 +30,7 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 		d.enter(thread)
 	}
 	if thread != "" && thread != d.thread {
-		if o.Parent = d.server.parents[thread]; o.Parent == "" {
+		if o.Parent = d.server.parents.Get(thread); o.Parent == "" {
 			o.Parent = thread
 		}
 	}
@@ -150,7 +128,7 @@ func (d *decoder) identify(thread jsontape.Value, to *session.Fold) {
 }
 
 func (d *decoder) promptStarted(params jsontape.Value, thread string, o session.Origin) {
-	remember(d.server.prompts, thread, strings.Clone(params.Get("turn").TextOf("id")))
+	d.server.prompts.Set(thread, strings.Clone(params.Get("turn").TextOf("id")))
 	if o.Parent == "" {
 		d.begun()
 		d.server.answer++
@@ -167,7 +145,7 @@ func (d *decoder) serverItem(params jsontape.Value, completed bool, o session.Or
 	id, kind := item.TextOf("id"), kindOf(item.TextOf("type"))
 	if kind == itemCollab {
 		for receiver := range either(item, "receiverThreadIds", "receiver_thread_ids").Elements() {
-			remember(d.server.parents, receiver.Text(), strings.Clone(id))
+			d.server.parents.Set(receiver.Text(), strings.Clone(id))
 		}
 	}
 	spoken := completed && (kind == itemMessage || kind == itemReasoning || kind == itemPlan)
@@ -199,10 +177,10 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 		return
 	}
 	total := tokens(usage.Get("total"))
-	prompt := d.server.prompts[thread]
+	prompt := d.server.prompts.Get(thread)
 	running := prompt != "" && prompt == params.TextOf("turnId")
-	if !d.server.counted[thread] {
-		remember(d.server.counted, thread, true)
+	if !d.server.counted.Get(thread) {
+		d.server.counted.Set(thread, true)
 		before := total
 		if last := usage.Get("last"); running && last.Exists() {
 			before = less(total, tokens(last))

@@ -357,7 +357,7 @@ func parsed(t *testing.T, text string) jsontape.Value {
 // TestNothingThatIsRememberedIsAView: the bytes of an event are valid during the call only. A map
 // keeps the key of its last assignment, not that of its first.
 func TestNothingThatIsRememberedIsAView(t *testing.T) {
-	fold, d, buffer := session.NewFold(session.Options{}), newDecoder(), make([]byte, 0, 1<<10)
+	fold, d, buffer := session.NewFold(session.Options{}), &decoder{}, make([]byte, 0, 1<<10)
 	for prompt := 1; prompt <= 3; prompt++ {
 		for _, line := range []string{
 			`{"method":"turn/started","params":{"threadId":"THREAD","turn":{"id":"turn-%d"}}}`,

@@ -45,11 +45,11 @@ func rolloutDialect() session.Dialect {
 		Name:      rolloutDialectName,
 		Agent:     agentID,
 		Recognise: recognised(isRollout),
-		New:       func() session.Decoder { return newRolloutDecoder() },
+		New:       func() session.Decoder { return &rolloutDecoder{} },
 	}
 }
 
-func newStreamDecoder() session.Decoder { return newDecoder() }
+func newStreamDecoder() session.Decoder { return &decoder{} }
 
 // recognised makes a test of parsed events a test of bytes.
 func recognised(is func(jsontape.Value) bool) func([]byte) bool {

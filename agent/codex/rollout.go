@@ -17,12 +17,8 @@ type rolloutDecoder struct {
 	told     callLog
 	failures failureReader
 	calls    callReader
-	failed   map[string]bool // calls that the program says have failed
+	failed   session.Recent[bool] // calls that the program says have failed
 	thread   string
-}
-
-func newRolloutDecoder() *rolloutDecoder {
-	return &rolloutDecoder{told: newCallLog(), failed: map[string]bool{}}
 }
 
 // Decode implements session.Decoder.
@@ -244,8 +240,7 @@ func (d *rolloutDecoder) result(id string, output jsontape.Value, o session.Orig
 	if !d.told.end(id) {
 		return
 	}
-	result := session.Returned{CallID: id, Content: partsText(output), IsError: d.failed[id]}
-	delete(d.failed, id)
+	result := session.Returned{CallID: id, Content: partsText(output), IsError: d.failed.Get(id)}
 	head := result.Content[:min(len(result.Content), outputHead)]
 	if before, _, found := strings.Cut(head, "\nOutput:\n"); found {
 		head = before
@@ -330,8 +325,8 @@ func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session
 		to.Unknown()
 	case !kind.isTool() || kind == itemWeb:
 	case d.told.began(item.TextOf("id")):
-		if d.calls.resultOf(kind, "", item, false).IsError && len(d.failed) < callLogSize {
-			d.failed[strings.Clone(item.TextOf("id"))] = true
+		if d.calls.resultOf(kind, "", item, false).IsError {
+			d.failed.Set(item.TextOf("id"), true)
 		}
 	default:
 		id := item.TextOf("id")

@@ -15,66 +15,27 @@ const (
 	returned
 )
 
-// callLog remembers which calls were reported. It forgets the oldest half when there are many.
-type callLog struct {
-	recent, older map[string]*callState
-	free          []callState
-}
-
-const callLogSize = 4096
-
-func newCallLog() callLog {
-	return callLog{recent: map[string]*callState{}, older: map[string]*callState{}}
-}
-
-// state is where it stands how far a call has been told.
-func (l *callLog) state(id string) *callState {
-	if known := l.recent[id]; known != nil {
-		return known
-	}
-	var before callState
-	if old := l.older[id]; old != nil {
-		before = *old
-	}
-	if len(l.recent) >= callLogSize {
-		l.older, l.recent = l.recent, l.older
-		clear(l.recent)
-	}
-	if len(l.free) == 0 {
-		l.free = make([]callState, 256)
-	}
-	state := &l.free[0]
-	l.free = l.free[1:]
-	*state = before
-	l.recent[strings.Clone(id)] = state
-	return state
-}
+// callLog remembers which calls were reported.
+type callLog struct{ session.Recent[callState] }
 
 // call reports whether a call is new. An answer of the model that names an id whose result has come
 // means a new call; an event about its execution does not.
 func (l *callLog) call(id string, inAnswer bool) (fresh bool) {
-	if id == "" {
-		return true
+	state := l.Get(id)
+	fresh = id == "" || state == 0 || (state == returned && inAnswer)
+	if fresh {
+		l.Set(id, called)
 	}
-	state := l.state(id)
-	if *state == called || (*state == returned && !inAnswer) {
-		return false
-	}
-	*state = called
-	return true
+	return fresh
 }
 
 // result reports whether a result is new.
 func (l *callLog) result(id string) (fresh bool) {
-	if id == "" {
-		return true
+	fresh = id == "" || l.Get(id) != returned
+	if fresh {
+		l.Set(id, returned)
 	}
-	state := l.state(id)
-	if *state == returned {
-		return false
-	}
-	*state = returned
-	return true
+	return fresh
 }
 
 // exitCode reads the exit code that a failed command's result ends with.

@@ -40,7 +40,7 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 	dialect := jsonDialect()
 	if !cfg.OneShot {
 		dialect = rpcDialect()
-		dialect.New = func() session.Decoder { return &restingDecoder{decoder: newDecoder(), rest: &c.rest} }
+		dialect.New = func() session.Decoder { return &restingDecoder{decoder: &decoder{}, rest: &c.rest} }
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent:         agentID,

@@ -36,17 +36,8 @@ type failure struct {
 	info session.ErrorInfo
 }
 
-func newDecoder() *decoder { return &decoder{told: newCallLog()} }
-
 // Decode implements session.Decoder.
 func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	if tellsNothing(event) || d.repeated(event) {
-		return
-	}
-	if d.last.stopReason != "" && complete(event, endPrefix) {
-		d.ended(jsontape.Value{}, session.Origin{Stamp: at}, to)
-		return
-	}
 	v, ok := d.parser.Parse(event)
 	if !ok || v.Kind() != jsontape.Object {
 		to.ParseError()
@@ -78,11 +69,11 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.response(v, o, to)
 	case "extension_error":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: v.TextOf("error")})
-	case "queue_update", "extension_ui_request", "thinking_level_changed", "session_info_changed":
+	// these say nothing that others do not
+	case "turn_start", "turn_end", "message_start", "message_update", "tool_execution_update", "queue_update",
+		"extension_ui_request", "thinking_level_changed", "session_info_changed":
 	default:
-		if !silent[v.TextOf("type")] {
-			to.Unknown()
-		}
+		to.Unknown()
 	}
 }
 

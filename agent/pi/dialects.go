@@ -22,7 +22,7 @@ func jsonDialect() session.Dialect {
 		Agent:     agentID,
 		Recognise: recogniseEvent,
 		Repeats:   repeats,
-		New:       func() session.Decoder { return newDecoder() },
+		New:       func() session.Decoder { return &decoder{} },
 	}
 }
 
@@ -33,7 +33,7 @@ func rpcDialect() session.Dialect {
 		Agent:     agentID,
 		Recognise: recogniseResponse,
 		Repeats:   repeats,
-		New:       func() session.Decoder { return newDecoder() },
+		New:       func() session.Decoder { return &decoder{} },
 	}
 }
 
@@ -44,7 +44,7 @@ func diskDialect() session.Dialect {
 		Name:      diskDialectName,
 		Agent:     agentID,
 		Recognise: recogniseEntry,
-		New:       func() session.Decoder { return &diskDecoder{decoder: newDecoder()} },
+		New:       func() session.Decoder { return &diskDecoder{decoder: &decoder{}} },
 	}
 }
 
