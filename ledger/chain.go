@@ -36,10 +36,7 @@ func seal(value any, prev string, redactor *redact.Redactor) (line []byte, hash 
 	if line, err = jsonenc.Marshal(value); err != nil {
 		return nil, "", err
 	}
-	if redactor != nil {
-		line = redactor.JSON(line)
-	}
-	body, ok := bytes.CutSuffix(line, []byte(emptyLinks))
+	body, ok := bytes.CutSuffix(redactor.JSON(line), []byte(emptyLinks))
 	if !ok {
 		return nil, "", errors.New("a line of the ledger must end with its links")
 	}

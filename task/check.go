@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -169,9 +168,7 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 		return c, err
 	}
 	for i, word := range c.Command {
-		name := filepath.Join(d.real, filepath.FromSlash(word))
-		if info, err := os.Stat(name); filepath.IsLocal(filepath.FromSlash(word)) && err == nil &&
-			info.Mode().IsRegular() {
+		if name, ok := d.ownFile(word); ok {
 			c.Command = slices.Clone(c.Command)
 			c.Command[i], c.Files = name, append(c.Files, name)
 		}
@@ -204,15 +201,7 @@ func (c *checkTemplate) contradiction(f checkFile) error {
 
 // compileTexts parses the templates of a check.
 func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
-	parse := func(source string) *template {
-		parsed, err := parseTemplate(source)
-		if err != nil {
-			d.add(d.where.wrong("family.yaml", c.at, "%v", err))
-			return &template{}
-		}
-		d.templates = append(d.templates, placedTemplate{parsed, c.at})
-		return parsed
-	}
+	parse := func(source string) *template { return d.template(source, c.at...) }
 	texts := slices.Concat(f.Contains, f.ContainsAny, f.Excludes)
 	for _, one := range []*string{f.Equals, f.Choice} {
 		if one != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -75,8 +74,6 @@ type datasetLoader struct {
 	templates []placedTemplate
 	seen      map[string]int // lines by id
 	kept      int64          // bytes
-	// wrongRows counts the samples that are wrong: some are enough to see what the mistake is.
-	wrongRows int
 }
 
 // placedTemplate is a template and the setting that it stands in.
@@ -84,9 +81,6 @@ type placedTemplate struct {
 	*template
 	at []string
 }
-
-// maxWrongRows is how many samples are reported.
-const maxWrongRows = 5
 
 // dataset loads the samples of the family.
 func (l *loader) dataset() {
@@ -232,20 +226,7 @@ func (d *datasetLoader) row(row datasetRow) error {
 		}
 	}
 	made, err := d.sample(row)
-	if err == nil {
-		if d.family.Tasks = append(d.family.Tasks, made); len(d.family.Tasks) == d.file.Data.Limit {
-			return errEnough
-		}
-		return nil
-	}
-	if _, ok := errors.AsType[*document.Error](err); !ok {
-		err = &document.Error{File: d.file.Data.Dataset, Line: row.line, Msg: err.Error()}
-	}
-	d.add(err)
-	if d.wrongRows++; d.wrongRows == maxWrongRows {
-		return errEnough
-	}
-	return nil
+	return d.keepRow(made, err, d.file.Data.Dataset, row.line)
 }
 
 // sizeOf is about how many bytes of text are in a value.
@@ -350,9 +331,8 @@ func (d *datasetLoader) sampleFiles(sample *Sample) error {
 		if err != nil {
 			return fmt.Errorf("%w, which attach names", err)
 		}
-		file := filepath.Join(d.real, filepath.FromSlash(from))
-		info, err := os.Stat(file)
-		if !filepath.IsLocal(filepath.FromSlash(from)) || err != nil || !info.Mode().IsRegular() {
+		file, ok := d.ownFile(from)
+		if !ok {
 			return fmt.Errorf("attach: %q is not a file of this directory", from)
 		}
 		sample.Files = append(sample.Files, SampleFile{Path: name, From: file})

@@ -62,12 +62,7 @@ func RenderEnv(variables []Variable, file string) string {
 // over the files, and what was defined first over what comes later. Nothing is put into the
 // environment of this process: the next task must not see it.
 func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) ([]Variable, []string, error) {
-	given := map[string]string{}
-	for _, variable := range environ {
-		if name, value, ok := strings.Cut(variable, "="); ok {
-			given[name] = value
-		}
-	}
+	given := valuesOf(environ)
 	values := map[string]string{}
 	var variables []Variable
 	seen := map[Variable]bool{}
@@ -103,6 +98,17 @@ func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) (
 		}
 	}
 	return variables, emptyWarnings(variables), nil
+}
+
+// valuesOf are the variables of an environment as os.Environ gives it, by name.
+func valuesOf(environ []string) map[string]string {
+	values := map[string]string{}
+	for _, variable := range environ {
+		if name, value, ok := strings.Cut(variable, "="); ok {
+			values[name] = value
+		}
+	}
+	return values
 }
 
 // emptyWarnings names the variables that have no value, one warning per file.

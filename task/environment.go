@@ -89,54 +89,45 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 	if e.Workdir != "" && (!filepath.IsAbs(e.Workdir) || filepath.Clean(e.Workdir) == "/") {
 		l.add(where.wrong(l.rel(t.Dir), []string{"workdir"}, "%q is not an absolute path below the root", e.Workdir))
 	}
-	if mapped := l.file.Images[e.Image]; mapped != "" {
-		e.Image = mapped
-	}
+	e.Image = e.replaced(e.Image)
 	switch {
 	case e.Image != "":
 		return e
 	case dockerfile == "":
 		return nil
 	}
-	e.Dockerfile = filepath.Join(base, filepath.FromSlash(dockerfile))
-	if !filepath.IsLocal(filepath.FromSlash(dockerfile)) || !isFile(e.Dockerfile) {
+	path := filepath.Join(base, filepath.FromSlash(dockerfile))
+	if !filepath.IsLocal(filepath.FromSlash(dockerfile)) || !isFile(path) {
 		l.add(where.wrong(l.rel(t.Dir), []string{"dockerfile"}, "%s is not a file of this directory", dockerfile))
 		return nil
 	}
-	e.Context = filepath.Dir(e.Dockerfile)
-	var err error
-	if e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
-		l.fail(err)
-	}
+	l.fail(e.buildFrom(path))
 	return e
 }
 
 func isFile(name string) bool { return exists(name) && !isDir(name) }
 
-// contextDigest identifies what an image is built from: the file, everything in its directory, and
-// the images that replace others.
-func contextDigest(dockerfile, context string, images map[string]string) (string, error) {
+// replaced is the image that stands in place of another, or the image itself.
+func (e *Environment) replaced(image string) string { return cmp.Or(e.Images[image], image) }
+
+// buildFrom makes the image one that is built from a Dockerfile, in its directory. Content identifies
+// the file, everything in its directory, and the images that replace others.
+func (e *Environment) buildFrom(dockerfile string) error {
+	e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
 	d := newDigester()
-	entries, err := walkTree(context, nil)
-	if err == nil {
-		err = d.addTree("context", entries)
+	if err := d.addDir("context", e.Context, nil); err != nil {
+		return err
 	}
-	if err != nil {
-		return "", err
-	}
-	rel, err := filepath.Rel(context, dockerfile)
-	if err != nil {
-		return "", err
-	}
-	d.add(filepath.ToSlash(rel), "dockerfile", nil)
-	if len(images) > 0 {
-		replaced, err := json.Marshal(images)
+	d.add(filepath.Base(dockerfile), "dockerfile", nil)
+	if len(e.Images) > 0 {
+		replaced, err := json.Marshal(e.Images)
 		if err != nil {
-			return "", err
+			return err
 		}
 		d.add("images", "json", replaced)
 	}
-	return d.String(), nil
+	e.Content = d.String()
+	return nil
 }
 
 // Bases are the images that the FROM lines of a Dockerfile name, as they are after replacement.
@@ -145,10 +136,7 @@ func (e *Environment) Bases(dockerfile string) []string {
 	var bases []string
 	stages := map[string]bool{"scratch": true}
 	for _, from := range fromLines(dockerfile) {
-		name := from.image
-		if mapped := e.Images[name]; mapped != "" {
-			name = mapped
-		}
+		name := e.replaced(from.image)
 		if !stages[strings.ToLower(name)] && !strings.Contains(name, "$") && !slices.Contains(bases, name) {
 			bases = append(bases, name)
 		}
@@ -163,9 +151,7 @@ func (e *Environment) Bases(dockerfile string) []string {
 func (e *Environment) Replaced(dockerfile string) string {
 	lines := strings.Split(dockerfile, "\n")
 	for _, from := range fromLines(dockerfile) {
-		if mapped := e.Images[from.image]; mapped != "" {
-			lines[from.line] = strings.Replace(lines[from.line], from.image, mapped, 1)
-		}
+		lines[from.line] = strings.Replace(lines[from.line], from.image, e.replaced(from.image), 1)
 	}
 	return strings.Join(lines, "\n")
 }

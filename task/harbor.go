@@ -40,9 +40,7 @@ func (l *loader) harbor() {
 	dirs := []string{"."}
 	if !exists(filepath.Join(l.real, harborName)) {
 		found, err := filepath.Glob(filepath.Join(l.real, "*", harborName))
-		if err != nil {
-			l.fail(err)
-		}
+		l.fail(err)
 		dirs = dirs[:0]
 		for _, name := range found {
 			dirs = append(dirs, filepath.Base(filepath.Dir(name)))
@@ -98,11 +96,7 @@ func (h *harborLoader) load() (Task, error) {
 	if err := h.sound(); err != nil {
 		return t, err
 	}
-	h.env = map[string]string{}
-	for _, variable := range h.opts.Environ {
-		key, value, _ := strings.Cut(variable, "=")
-		h.env[key] = value
-	}
+	h.env = valuesOf(h.opts.Environ)
 	if err := h.unsupported(); err != nil {
 		return t, err
 	}
@@ -255,9 +249,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	if e.Skills = file.SkillsDir; e.Skills != "" && !path.IsAbs(e.Skills) {
 		return nil, h.wrong("skills_dir", "environment.skills_dir = %q is not an absolute path", e.Skills)
 	}
-	if mapped := e.Images[e.Image]; mapped != "" {
-		e.Image = mapped
-	}
+	e.Image = e.replaced(e.Image)
 	dockerfile := h.path(harborDir + "/Dockerfile")
 	if e.Workdir == "" {
 		e.Workdir = lastWorkdir(dockerfile)
@@ -270,12 +262,9 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		return nil, mistake(path.Join(h.rel, harborDir),
 			"there is neither a Dockerfile nor a docker_image in %s", harborName)
 	default:
-		e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
-		if e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images); err != nil {
-			return nil, err
-		}
+		err = e.buildFrom(dockerfile)
 	}
-	return e, nil
+	return e, err
 }
 
 var workdirLine = lazyregexp.New(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
@@ -320,15 +309,7 @@ func (h *harborLoader) harborDigests(t *Task) {
 	visible, hidden := newDigester(), newDigester()
 	visible.add("instruction.md", "prompt", []byte(t.Prompt))
 	visible.add("environment", "content", []byte(cmp.Or(t.Settings.Environment.Content, t.Settings.Environment.Image)))
-	for _, overlay := range t.Overlays {
-		entries, err := walkTree(overlay.From, nil)
-		if err == nil {
-			err = visible.addTree(overlay.To, entries)
-		}
-		if err != nil {
-			h.fail(err)
-		}
-	}
+	h.addOverlays(visible, t)
 	hidden.add("settings", "json", []byte(h.hiddenDigest(t)))
 	hidden.add(harborName, "file", h.file.source)
 	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}

@@ -188,23 +188,18 @@ func (h *harborLoader) ownEnvironment(dir string, file *harborVerifier) (*Enviro
 	if len(secrets) > 0 {
 		return nil, refuse("verifier.environment.env has secrets: give them in verifier.env")
 	}
-	if mapped := e.Images[e.Image]; mapped != "" {
-		e.Image = mapped
-	}
-	if e.Image != "" {
+	if e.Image = e.replaced(e.Image); e.Image != "" {
 		return e, nil
 	}
 	tests := path.Join(dir, "tests")
 	if !isFile(h.path(tests + "/Dockerfile")) {
 		tests = "tests"
 	}
-	e.Dockerfile, e.Context = h.path(tests+"/Dockerfile"), h.path(tests)
-	if !isFile(e.Dockerfile) {
+	if !isFile(h.path(tests + "/Dockerfile")) {
 		return nil, mistake(path.Join(h.rel, tests), "the verifier has a container of its own, and there is neither a "+
 			"Dockerfile here nor verifier.environment.docker_image in %s", harborName)
 	}
-	e.Content, err = contextDigest(e.Dockerfile, e.Context, e.Images)
-	return e, err
+	return e, e.buildFrom(h.path(tests + "/Dockerfile"))
 }
 
 // artifacts are paths, or tables with a source.

@@ -106,7 +106,12 @@ type loader struct {
 	file     familyFile
 	where    settingsFile // of family.yaml
 	problems []error
+	// wrongRows counts the rows of a file that are wrong: some are enough to see what the mistake is.
+	wrongRows int
 }
+
+// maxWrongRows is how many wrong rows are reported.
+const maxWrongRows = 5
 
 func (l *loader) add(err error) {
 	if err != nil {
@@ -121,8 +126,39 @@ func mistake(file, format string, args ...any) error {
 
 func (l *loader) wrong(file, format string, args ...any) { l.add(mistake(file, format, args...)) }
 
-// fail is for what the author cannot help: a disk that does not read.
-func (l *loader) fail(err error) { l.add(fmt.Errorf("family %s: %w", l.family.Origin, err)) }
+// fail is for what the author cannot help: a disk that does not read. nil is no failure.
+func (l *loader) fail(err error) {
+	if err != nil {
+		l.add(fmt.Errorf("family %s: %w", l.family.Origin, err))
+	}
+}
+
+// ownFile is the path of a file of the family. It reports false for a name that leads out of the
+// family or is not that of a regular file.
+func (l *loader) ownFile(name string) (string, bool) {
+	file := filepath.Join(l.real, filepath.FromSlash(name))
+	info, err := os.Stat(file)
+	return file, filepath.IsLocal(filepath.FromSlash(name)) && err == nil && info.Mode().IsRegular()
+}
+
+// keepRow adds the task that was made of a row of a file, or what is wrong with the row. It returns
+// errEnough where no more rows are wanted.
+func (l *loader) keepRow(t Task, err error, file string, line int) error {
+	if err == nil {
+		if l.family.Tasks = append(l.family.Tasks, t); len(l.family.Tasks) == l.file.Data.Limit {
+			return errEnough
+		}
+		return nil
+	}
+	if _, ok := errors.AsType[*document.Error](err); !ok {
+		err = &document.Error{File: file, Line: line, Msg: err.Error()}
+	}
+	l.add(err)
+	if l.wrongRows++; l.wrongRows == maxWrongRows {
+		return errEnough
+	}
+	return nil
+}
 
 // rel names a path of the family the way its author does.
 func (l *loader) rel(name string) string {
@@ -149,9 +185,7 @@ func (l *loader) load() {
 	l.tasks()
 	if l.family.Revision == "" {
 		l.family.Revision, err = revisionOf(l.real)
-		if err != nil {
-			l.fail(err)
-		}
+		l.fail(err)
 	}
 }
 
@@ -162,10 +196,9 @@ func (l *loader) loadRows() {
 	l.real, l.family.Dir = filepath.Dir(file), filepath.Dir(file)
 	l.family.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	l.rows(filepath.Base(file))
-	var err error
-	if l.family.Revision, err = rowsRevision(file); err != nil {
-		l.fail(err)
-	}
+	d := newDigester()
+	l.fail(d.addFile(filepath.Base(file), entry{source: file}))
+	l.family.Revision = d.String()
 }
 
 // tasks loads the tasks of the family: those of its directory, or those that its dataset makes.
@@ -205,9 +238,8 @@ func (l *loader) calibration() {
 	if name == "" {
 		return
 	}
-	file := filepath.Join(l.real, filepath.FromSlash(name))
-	if info, err := os.Stat(file); !filepath.IsLocal(filepath.FromSlash(name)) || err != nil ||
-		!info.Mode().IsRegular() {
+	file, ok := l.ownFile(name)
+	if !ok {
 		l.add(l.where.wrong("family.yaml", []string{"calibration"}, "%s is not a file of this directory", name))
 		return
 	}
@@ -240,18 +272,12 @@ func (l *loader) taskIDs() []string {
 // the machine do not count, so that the revision is the same before and after an installation.
 func revisionOf(dir string) (string, error) {
 	installs := exists(filepath.Join(dir, "apm.yml"))
-	entries, err := walkTree(dir, func(rel string) bool {
+	d := newDigester()
+	err := d.addDir("", dir, func(rel string) bool {
 		base := path.Base(rel)
 		return isGenerated(rel) || base == ".env.local" || installs && (rel == ".claude" || rel == "apm.lock.yaml")
 	})
-	if err != nil {
-		return "", err
-	}
-	d := newDigester()
-	if err := d.addTree("", entries); err != nil {
-		return "", err
-	}
-	return d.String(), nil
+	return d.String(), err
 }
 
 // text reads a text file of the family; it reports false if there is none.

@@ -59,9 +59,8 @@ func (l *loader) taskIn(id, rel string, own TaskFile, where settingsFile) Task {
 	secrets := secretNames{secret: l.file.Secrets, public: l.file.Public}
 	var warnings []string
 	var err error
-	if t.Env, warnings, err = loadEnv(l.real, t.Dir, l.opts.Environ, secrets); err != nil {
-		l.fail(err)
-	}
+	t.Env, warnings, err = loadEnv(l.real, t.Dir, l.opts.Environ, secrets)
+	l.fail(err)
 	for _, warning := range warnings {
 		l.family.Warnings = append(l.family.Warnings, rel+": "+warning)
 	}
@@ -267,9 +266,7 @@ func (l *loader) overlays(t *Task) {
 			}
 		}
 		all.lay(overlay.To, entries)
-		if err := visible.addTree(overlay.To, entries); err != nil {
-			l.fail(err)
-		}
+		l.fail(visible.addTree(overlay.To, entries))
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if e := all[name]; e.mode&fs.ModeSymlink != 0 {
@@ -293,17 +290,16 @@ func (l *loader) overlays(t *Task) {
 // fileDigests identifies the files that attempts and graders read, whatever the settings say.
 func (l *loader) fileDigests(t *Task) Digest {
 	visible, hidden := newDigester(), newDigester()
-	for _, overlay := range t.Overlays {
-		entries, err := walkTree(overlay.From, nil)
-		if err == nil {
-			err = visible.addTree(overlay.To, entries)
-		}
-		if err != nil {
-			l.fail(err)
-		}
-	}
+	l.addOverlays(visible, t)
 	l.addHidden(hidden, t)
 	return Digest{Visible: visible.String(), Hidden: hidden.String()}
+}
+
+// addOverlays adds what makes up the working directory.
+func (l *loader) addOverlays(d *digester, t *Task) {
+	for _, overlay := range t.Overlays {
+		l.fail(d.addDir(overlay.To, overlay.From, nil))
+	}
 }
 
 // addHidden adds hooks, tests and steps.
@@ -317,9 +313,7 @@ func (l *loader) addHidden(d *digester, t *Task) {
 		if err == nil {
 			err = d.addTree(dir, followed(entries))
 		}
-		if err != nil {
-			l.fail(err)
-		}
+		l.fail(err)
 	}
 }
 
@@ -334,9 +328,7 @@ func (l *loader) hiddenDigest(t *Task) string {
 	s := t.Settings
 	s.Repo, s.Needs = "", nil // where it lies and which worker runs it does not matter
 	settings, err := json.Marshal(s)
-	if err != nil {
-		l.fail(err)
-	}
+	l.fail(err)
 	d.add("settings", "json", settings)
 	if t.Suite != nil {
 		for _, check := range t.Suite.Checks {

@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
@@ -78,7 +77,7 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", "", err
 	}
-	unlock, err := lock(ctx, filepath.Join(home, "lock"))
+	unlock, err := jsonlines.LockFile(ctx, filepath.Join(home, "lock"))
 	if err != nil {
 		return "", "", fmt.Errorf("cache of families: %w", err)
 	}
@@ -132,37 +131,6 @@ func checkOut(ctx context.Context, store, sha, dir string) error {
 		return err
 	}
 	return os.Rename(tree, dir)
-}
-
-// lock takes a lock that other processes respect, and returns how to give it back.
-func lock(ctx context.Context, name string) (func(), error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	taken := make(chan error, 1)
-	go func() { taken <- flock(file) }()
-	select {
-	case err := <-taken:
-		if err != nil {
-			file.Close()
-			return nil, err
-		}
-		return func() { file.Close() }, nil
-	case <-ctx.Done():
-		// The goroutine ends when whoever holds the lock lets go; then nobody needs it.
-		go func() { <-taken; file.Close() }()
-		return nil, ctx.Err()
-	}
-}
-
-func flock(file *os.File) error {
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 var commitName = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)

@@ -11,14 +11,10 @@ import (
 
 // repository finds the commit that agents start from.
 func (l *specLoader) repository(t *Task) {
-	path := l.file.Repo.Path
-	if path == "" {
+	if l.file.Repo.Path == "" {
 		return // the schema has said so
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(t.Dir, filepath.FromSlash(path))
-	}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := filepath.EvalSymlinks(besides(t, l.file.Repo.Path))
 	if err != nil || !isDir(real) {
 		l.wrong([]string{"repo", "path"}, "there is no directory %s", l.file.Repo.Path)
 		return
@@ -66,6 +62,14 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
+// besides is a path that a task file names, relative to its directory.
+func besides(t *Task, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(t.Dir, filepath.FromSlash(path))
+}
+
 // reference reads the reference solution.
 func (l *specLoader) reference(t *Task) {
 	r := l.file.Ref
@@ -76,10 +80,7 @@ func (l *specLoader) reference(t *Task) {
 	if r.Patch == "" {
 		return
 	}
-	path := r.Patch
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(t.Dir, filepath.FromSlash(path))
-	}
+	path := besides(t, r.Patch)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > textLimit {
 		l.wrong([]string{"reference", "patch"}, "%s is not a patch file of at most %d bytes", r.Patch, textLimit)
@@ -105,10 +106,7 @@ func (l *specLoader) tracked(t *Task, file string) bool {
 	if root == "" || l.file.Repo.Path == "" {
 		return false
 	}
-	source := l.file.Repo.Path
-	if !filepath.IsAbs(source) {
-		source = filepath.Join(t.Dir, filepath.FromSlash(source))
-	}
+	source := besides(t, l.file.Repo.Path)
 	if real, err := filepath.EvalSymlinks(source); err == nil {
 		source = real
 	}

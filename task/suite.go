@@ -62,9 +62,7 @@ func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite 
 // suiteFiles lists the regular files of a suite, links to such files included.
 func (l *loader) suiteFiles(dir string) []string {
 	entries, err := walkTree(dir, nil)
-	if err != nil {
-		l.fail(err)
-	}
+	l.fail(err)
 	var files []string
 	for _, e := range entries {
 		where := path.Join(l.rel(dir), e.path)

@@ -73,9 +73,8 @@ func isRows(name string) bool {
 // instancesLoader makes tasks of the instances of SWE-bench.
 type instancesLoader struct {
 	*loader
-	prompt    *template
-	seen      map[string]string // where ids stand
-	wrongRows int
+	prompt *template
+	seen   map[string]string // where ids stand
 }
 
 func (l *loader) instances() *instancesLoader {
@@ -114,18 +113,7 @@ func (l *loader) rows(name string) {
 func (i *instancesLoader) row(file string, row datasetRow) error {
 	place := fmt.Sprintf("%s:%d", file, row.line)
 	t, err := i.instance(place, row.columns, "")
-	if err == nil {
-		i.family.Tasks = append(i.family.Tasks, t)
-		if len(i.family.Tasks) == i.file.Data.Limit {
-			return errEnough
-		}
-		return nil
-	}
-	i.add(&document.Error{File: file, Line: row.line, Msg: err.Error()})
-	if i.wrongRows++; i.wrongRows == maxWrongRows {
-		return errEnough
-	}
-	return nil
+	return i.keepRow(t, err, file, row.line)
 }
 
 // taskRepository loads the instances of a repository of tasks.
@@ -300,9 +288,7 @@ func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Envi
 	switch {
 	case e.Image != "":
 	case dir != "" && isFile(dockerfile):
-		e.Dockerfile, e.Context = dockerfile, t.Dir
-		var err error
-		if e.Content, err = contextDigest(dockerfile, t.Dir, e.Images); err != nil {
+		if err := e.buildFrom(dockerfile); err != nil {
 			return nil, err
 		}
 	case t.Instance.Repository != "":
@@ -310,9 +296,7 @@ func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Envi
 	default:
 		e.Image = "swebench/sweb.eval.x86_64." + strings.ToLower(strings.ReplaceAll(t.ID, "__", "_1776_")) + ":latest"
 	}
-	if mapped := e.Images[e.Image]; mapped != "" {
-		e.Image = mapped
-	}
+	e.Image = e.replaced(e.Image)
 	return e, nil
 }
 
@@ -339,13 +323,4 @@ func (i *instancesLoader) instanceDigests(t *Task) error {
 	hidden.add("settings", "json", content)
 	t.Digest = Digest{Visible: visible.String(), Hidden: hidden.String()}
 	return nil
-}
-
-// rowsRevision identifies a family that is one file.
-func rowsRevision(file string) (string, error) {
-	d := newDigester()
-	if err := d.addFile(filepath.Base(file), entry{source: file}); err != nil {
-		return "", err
-	}
-	return d.String(), nil
 }

@@ -95,6 +95,15 @@ func (d *digester) addTree(prefix string, entries []entry) error {
 	return nil
 }
 
+// addDir adds a directory below a prefix, without what skip leaves out.
+func (d *digester) addDir(prefix, dir string, skip func(rel string) bool) error {
+	entries, err := walkTree(dir, skip)
+	if err != nil {
+		return err
+	}
+	return d.addTree(prefix, entries)
+}
+
 func (d *digester) addFile(name string, e entry) error {
 	file, err := os.Open(e.source)
 	if err != nil {

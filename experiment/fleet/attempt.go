@@ -152,11 +152,7 @@ func (p *workPool) hasResult(ctx context.Context, w *work) bool {
 
 // onHold reports whether no attempt of the pool may begin. The list of pools may be older.
 func (p *workPool) onHold(ctx context.Context) bool {
-	kv, err := p.cfg.Hub.bucket(ctx, fleetBucket)
-	if err != nil {
-		return true
-	}
-	entry, err := kv.Get(ctx, p.info.key())
+	entry, err := p.cfg.Hub.get(ctx, fleetBucket, p.info.key())
 	var now poolInfo
 	if err != nil || json.Unmarshal(entry.Value(), &now) != nil {
 		return true

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -77,13 +76,9 @@ type grants struct {
 	revision uint64
 }
 
-func grantKey(provider string) string {
-	return grantPrefix + base64.RawURLEncoding.EncodeToString([]byte(provider))
-}
-
 func readGrants(ctx context.Context, kv jetstream.KeyValue, provider string) (*grants, error) {
 	g := &grants{byPool: map[string]int{}}
-	entry, err := kv.Get(ctx, grantKey(provider))
+	entry, err := kv.Get(ctx, providerKey(grantPrefix, provider))
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		return g, nil
@@ -100,7 +95,7 @@ func readGrants(ctx context.Context, kv jetstream.KeyValue, provider string) (*g
 func (g *grants) write(ctx context.Context, kv jetstream.KeyValue, provider string) error {
 	content, err := json.Marshal(g.byPool)
 	if err == nil {
-		g.revision, err = kv.Update(ctx, grantKey(provider), content, g.revision)
+		g.revision, err = kv.Update(ctx, providerKey(grantPrefix, provider), content, g.revision)
 	}
 	return err
 }
@@ -139,7 +134,7 @@ func (e *Executor) share(ctx context.Context) error {
 		}
 	}
 	for _, p := range lower {
-		if err := e.setLimit(ctx, s.kv, p, s.newLimit[p]); err != nil {
+		if err := e.setLimit(ctx, p, s.newLimit[p]); err != nil {
 			return err
 		}
 	}
@@ -151,7 +146,7 @@ func (e *Executor) share(ctx context.Context) error {
 		return err
 	}
 	for _, p := range raise {
-		if err := e.setLimit(ctx, s.kv, p, s.newLimit[p]); err != nil {
+		if err := e.setLimit(ctx, p, s.newLimit[p]); err != nil {
 			return err
 		}
 	}
@@ -233,8 +228,8 @@ func (s *sharing) target(p *pool) int {
 				continue
 			}
 			granted := s.grants[p.Provider].byPool[q.key()]
-			if own := s.e.poolOf(q.key()); own != nil {
-				granted = s.granted(own)
+			if own := slices.IndexFunc(s.e.pools, func(o *pool) bool { return o.key() == q.key() }); own >= 0 {
+				granted = s.granted(s.e.pools[own])
 			}
 			same = append(same, s.member(q.key(), granted))
 		}
@@ -287,24 +282,15 @@ func (s *sharing) writeGrants(ctx context.Context, raise []*pool) error {
 	return nil
 }
 
-func (e *Executor) poolOf(key string) *pool {
-	for _, p := range e.pools {
-		if p.key() == key {
-			return p
-		}
-	}
-	return nil
-}
-
 // setLimit bounds the attempts of a pool that run at a time. A consumer must be able to give out
 // one, so that workers must look whether a pool is on hold.
-func (e *Executor) setLimit(ctx context.Context, kv jetstream.KeyValue, p *pool, limit int) error {
+func (e *Executor) setLimit(ctx context.Context, p *pool, limit int) error {
 	announce := func(hold bool) error {
 		if p.Hold == hold {
 			return nil
 		}
 		p.Hold = hold
-		return p.announce(ctx, kv)
+		return e.announce(ctx, p)
 	}
 	if limit == 0 {
 		if err := announce(true); err != nil {
@@ -322,10 +308,10 @@ func (e *Executor) setLimit(ctx context.Context, kv jetstream.KeyValue, p *pool,
 }
 
 // announce tells workers what a pool is.
-func (p *pool) announce(ctx context.Context, kv jetstream.KeyValue) error {
+func (e *Executor) announce(ctx context.Context, p *pool) error {
 	content, err := json.Marshal(p.poolInfo)
 	if err == nil {
-		_, err = kv.Put(ctx, p.key(), content)
+		err = e.cfg.Hub.put(ctx, fleetBucket, p.key(), content)
 	}
 	return err
 }

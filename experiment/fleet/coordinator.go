@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -307,12 +308,7 @@ func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 	if t.Settings.Environment != nil { // a task with an image runs in it, unless somebody asks for another isolation
 		here = e.cfg.Engine
 	}
-	for _, choice := range []string{prepared.Isolation, t.Settings.Isolation, here} {
-		if choice != "" {
-			n.Isolation = choice
-			break
-		}
-	}
+	n.Isolation = cmp.Or(prepared.Isolation, t.Settings.Isolation, here)
 	n.Labels = append(slices.Clone(prepared.Arms[arm].Needs), t.Settings.Needs...)
 	slices.Sort(n.Labels)
 	n.Labels = slices.Compact(n.Labels)
@@ -333,10 +329,6 @@ func (e *Executor) openStreams(ctx context.Context) error {
 	e.mu.Lock()
 	e.done = results
 	e.mu.Unlock()
-	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
 	for _, p := range e.pools {
 		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 			Name:                 p.poolInfo.stream(),
@@ -356,7 +348,7 @@ func (e *Executor) openStreams(ctx context.Context) error {
 		if err := e.makeConsumer(ctx, p, p.limit); err != nil {
 			return err
 		}
-		if err := p.announce(ctx, kv); err != nil {
+		if err := e.announce(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -382,24 +374,14 @@ func (e *Executor) Close() error {
 
 // removeRun removes what a hub has of an experiment.
 func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error {
-	var problems []error
-	kv, err := h.bucket(ctx, fleetBucket)
+	problems := []error{h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run))}
 	for i := range pools {
-		if err == nil {
-			problems = append(problems, kv.Delete(ctx, pools[i].key()))
-		}
-		problems = append(problems, h.js.DeleteStream(ctx, pools[i].stream()))
+		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()), h.js.DeleteStream(ctx, pools[i].stream()))
 	}
-	problems = append(problems, h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run)))
-	if living, err := h.bucket(ctx, workersBucket); err == nil {
-		_ = living.Delete(ctx, livesPrefix+run) // it goes anyway
-	}
+	_ = h.remove(ctx, workersBucket, livesPrefix+run) // it goes anyway
 	problems = slices.DeleteFunc(problems, func(err error) bool {
 		return err == nil || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) ||
 			errors.Is(err, jetstream.ErrBucketNotFound)
 	})
-	if len(problems) > 0 {
-		return problems[0]
-	}
-	return nil
+	return cmp.Or(problems...)
 }

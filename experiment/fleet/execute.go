@@ -292,11 +292,8 @@ func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, er
 			return ledger.Record{}, fmt.Errorf("its record: %w", err)
 		}
 	}
-	if e.cfg.Redactor != nil {
-		content = e.cfg.Redactor.JSON(content)
-	}
 	var record ledger.Record
-	if err := json.Unmarshal(content, &record); err != nil {
+	if err := json.Unmarshal(e.cfg.Redactor.JSON(content), &record); err != nil {
 		return ledger.Record{}, fmt.Errorf("%w: %w", errRecord, err)
 	}
 	result.correct(&record)

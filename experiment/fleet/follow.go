@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +98,7 @@ func (f *followed) set(worker, key string, value []byte) {
 
 // take makes what is known count. It reports whether the worker is drained and idle.
 func (w *worker) take(ctx context.Context, known *followed) bool {
-	w.setPools(ctx, mapValues(known.pools))
+	w.setPools(ctx, slices.Collect(maps.Values(known.pools)))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if known.drain && !w.drained {

@@ -49,6 +49,33 @@ func (h *Hub) bucket(ctx context.Context, name string) (jetstream.KeyValue, erro
 	return kv, nil
 }
 
+// get reads a key of a bucket.
+func (h *Hub) get(ctx context.Context, bucket, key string) (jetstream.KeyValueEntry, error) {
+	kv, err := h.bucket(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	return kv.Get(ctx, key)
+}
+
+// put writes a key of a bucket.
+func (h *Hub) put(ctx context.Context, bucket, key string, value []byte) error {
+	kv, err := h.bucket(ctx, bucket)
+	if err == nil {
+		_, err = kv.Put(ctx, key, value)
+	}
+	return err
+}
+
+// remove deletes a key of a bucket.
+func (h *Hub) remove(ctx context.Context, bucket, key string) error {
+	kv, err := h.bucket(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	return kv.Delete(ctx, key)
+}
+
 // Dial connects to a hub. The name is shown to its operator.
 func Dial(ctx context.Context, url, name string) (*Hub, error) {
 	nc, err := connect(ctx, url, name)
@@ -65,17 +92,14 @@ func Dial(ctx context.Context, url, name string) (*Hub, error) {
 		nc.Close()
 		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
 	}
-	if err := h.checkProtocol(ctx); err != nil {
-		nc.Close()
-		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
-	}
 	return h, nil
 }
 
 // Close ends the connection.
 func (h *Hub) Close() { h.nc.Close() }
 
-// ensure makes the stores of the fleet where they are missing.
+// ensure makes the stores of the fleet where they are missing, and makes sure that the fleet speaks
+// our protocol.
 func (h *Hub) ensure(ctx context.Context) error {
 	_, err := h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: fleetBucket, History: 1})
 	if err == nil {
@@ -92,7 +116,10 @@ func (h *Hub) ensure(ctx context.Context) error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, nats.ErrNoResponders) {
 		return errors.New("the server has no JetStream; start it with jetstream enabled")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return h.checkProtocol(ctx)
 }
 
 // checkProtocol makes sure that the fleet speaks our protocol. Whoever comes first says which.
@@ -137,11 +164,7 @@ func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key st
 	if err != nil {
 		return err
 	}
-	pattern := ">"
-	if prefix != "" {
-		pattern = prefix + ">"
-	}
-	watch, err := kv.Watch(ctx, pattern, jetstream.IgnoreDeletes())
+	watch, err := kv.Watch(ctx, prefix+">", jetstream.IgnoreDeletes())
 	if err != nil {
 		return err
 	}
@@ -196,15 +219,10 @@ func (h *Hub) Caps(ctx context.Context) (map[string]int, error) {
 // SetCap bounds the attempts of a provider that run at a time, over the whole fleet; negative takes
 // the bound away.
 func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
-	kv, err := h.bucket(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
 	if n < 0 {
-		return kv.Delete(ctx, capKey(provider))
+		return h.remove(ctx, fleetBucket, providerKey(capPrefix, provider))
 	}
-	_, err = kv.Put(ctx, capKey(provider), []byte(strconv.Itoa(n)))
-	return err
+	return h.put(ctx, fleetBucket, providerKey(capPrefix, provider), []byte(strconv.Itoa(n)))
 }
 
 // minLease is the shortest lease: workers report six times within it.
@@ -216,21 +234,12 @@ func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
 	if lease < minLease {
 		return fmt.Errorf("lease %s: want %s or more", lease, minLease)
 	}
-	kv, err := h.bucket(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
-	_, err = kv.Put(ctx, leaseKey, []byte(lease.String()))
-	return err
+	return h.put(ctx, fleetBucket, leaseKey, []byte(lease.String()))
 }
 
 // lease returns what SetLease has set, or the default.
 func (h *Hub) lease(ctx context.Context) (time.Duration, error) {
-	kv, err := h.bucket(ctx, fleetBucket)
-	if err != nil {
-		return 0, err
-	}
-	entry, err := kv.Get(ctx, leaseKey)
+	entry, err := h.get(ctx, fleetBucket, leaseKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return defaultLease, nil
 	}
@@ -257,12 +266,7 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 		}
 		return fmt.Errorf("no worker %q; there are %s", worker, cmp.Or(strings.Join(names, ", "), "none"))
 	}
-	kv, err := h.bucket(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
-	_, err = kv.Put(ctx, drainPrefix+worker, []byte("1"))
-	return err
+	return h.put(ctx, fleetBucket, drainPrefix+worker, []byte("1"))
 }
 
 // CommonEngine returns the kind of container engine that most slots of the workers have; empty

@@ -81,26 +81,24 @@ func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
 		options = append(options, nats.Timeout(min(5*time.Second, time.Until(deadline))))
 	}
 	address := hub
-	if strings.HasPrefix(hub, "nats://") || strings.HasPrefix(hub, "tls://") {
-		nc, err := nats.Connect(address, options...)
-		return nc, connectError(hub, err)
-	}
-	join, err := parseJoinURL(hub)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := nkeys.FromSeed([]byte(join.Token))
-	if err != nil {
-		return nil, err
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		return nil, err
-	}
-	options = append(options, nats.Nkey(public, pair.Sign))
-	address = "nats://" + join.Address
-	if join.Fingerprint != "" {
-		options = append(options, nats.Secure(pinned(join.Fingerprint)))
+	if !strings.HasPrefix(hub, "nats://") && !strings.HasPrefix(hub, "tls://") {
+		join, err := parseJoinURL(hub)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := nkeys.FromSeed([]byte(join.Token))
+		if err != nil {
+			return nil, err
+		}
+		public, err := pair.PublicKey()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Nkey(public, pair.Sign))
+		if join.Fingerprint != "" {
+			options = append(options, nats.Secure(pinned(join.Fingerprint)))
+		}
+		address = "nats://" + join.Address
 	}
 	nc, err := nats.Connect(address, options...)
 	return nc, connectError(hub, err)

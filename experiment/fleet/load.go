@@ -47,7 +47,7 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 	if err := json.Unmarshal(content, spec); err != nil {
 		return nil, err
 	}
-	if err := spec.unpack(p.trees.dir, filepath.Join(p.dir, "empty"), p.environ); err != nil {
+	if err := spec.unpack(p.trees, filepath.Join(p.dir, "empty"), p.environ); err != nil {
 		return nil, err
 	}
 	spec.only(p.info.Arms)
@@ -91,7 +91,7 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 		wanted = append(wanted, here.spec.Tasks[id]...)
 	}
 	for _, hash := range wanted {
-		if _, err := p.trees.fetch(ctx, here.trees, hash); err != nil {
+		if err := fetchTree(ctx, here.trees, p.trees, hash); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -271,12 +272,7 @@ func taskPaths(t *task.Task) []*string {
 func (p *packing) collect(translate func()) []string {
 	p.used = map[string]bool{}
 	translate()
-	var hashes []string
-	for hash := range p.used {
-		hashes = append(hashes, hash)
-	}
-	slices.Sort(hashes)
-	return hashes
+	return slices.Sorted(maps.Keys(p.used))
 }
 
 // path is a path as it travels. One that is in no tree is an empty directory.

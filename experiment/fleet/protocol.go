@@ -201,9 +201,9 @@ const (
 	leaseKey      = "lease"
 )
 
-// capKey names the cap of a provider, whose name may hold what keys may not.
-func capKey(provider string) string {
-	return capPrefix + base64.RawURLEncoding.EncodeToString([]byte(provider))
+// providerKey names what is kept about a provider, whose name may hold what keys may not.
+func providerKey(prefix, provider string) string {
+	return prefix + base64.RawURLEncoding.EncodeToString([]byte(provider))
 }
 
 func providerOf(key string) (string, bool) {

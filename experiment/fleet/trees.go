@@ -287,45 +287,29 @@ func unpackTree(packed io.Reader, want, dir string) error {
 	return nil
 }
 
-// treeCache keeps trees by their hash. Several workers of a machine can share it.
-type treeCache struct{ dir string }
-
-// fetch returns the directory of a tree, which is fetched unless it is there.
-func (c *treeCache) fetch(ctx context.Context, store jetstream.ObjectStore, hash string) (string, error) {
+// fetchTree makes sure that a tree is in a cache, which keeps trees by their hash. Several workers of
+// a machine can share it.
+func fetchTree(ctx context.Context, store jetstream.ObjectStore, cache, hash string) error {
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != 2*sha256.Size || strings.ToLower(hash) != hash {
-		return "", fmt.Errorf("tree %.80q: not a hash", hash)
+		return fmt.Errorf("tree %.80q: not a hash", hash)
 	}
-	dir := filepath.Join(c.dir, hash)
+	dir := filepath.Join(cache, hash)
 	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+		return nil
 	}
-	unlock, err := c.lock(ctx, hash)
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return fmt.Errorf("lock tree %s: %w", hash[:12], err)
+	}
+	unlock, err := jsonlines.LockFile(ctx, dir+".lock")
 	if err != nil {
-		return "", fmt.Errorf("lock tree %s: %w", hash[:12], err)
+		return fmt.Errorf("lock tree %s: %w", hash[:12], err)
 	}
 	defer unlock()
 	if _, err := os.Stat(dir); err == nil {
-		return dir, nil // another worker was quicker
+		return nil // another worker was quicker
 	}
-	err = getTree(ctx, store, hash, hash, dir)
-	if err != nil {
-		return "", fmt.Errorf("fetch tree %s: %w", hash[:12], err)
+	if err := getTree(ctx, store, hash, hash, dir); err != nil {
+		return fmt.Errorf("fetch tree %s: %w", hash[:12], err)
 	}
-	return dir, nil
-}
-
-// lock waits until no other worker of this machine fetches a tree.
-func (c *treeCache) lock(ctx context.Context, hash string) (func(), error) {
-	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(filepath.Join(c.dir, hash+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := jsonlines.LockWait(ctx, file); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return func() { _ = file.Close() }, nil
+	return nil
 }

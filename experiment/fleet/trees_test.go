@@ -99,11 +99,11 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	if err := e.putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
 		t.Fatal(err)
 	}
-	cache := &treeCache{dir: filepath.Join(w.dir, "cache")}
-	to, err := cache.fetch(t.Context(), store, hash)
-	if err != nil {
+	cache := filepath.Join(w.dir, "cache")
+	if err := fetchTree(t.Context(), store, cache, hash); err != nil {
 		t.Fatal(err)
 	}
+	to := filepath.Join(cache, hash)
 	for _, dir := range []string{from, to} {
 		t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "closed"), 0o700) }) // else only root can remove it
 	}
@@ -117,7 +117,7 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 		t.Error("another content was accepted")
 	}
 	for _, wrong := range []string{"", "../x", strings.Repeat("z", 64), strings.ToUpper(hash)} {
-		if _, err := cache.fetch(t.Context(), store, wrong); err == nil {
+		if err := fetchTree(t.Context(), store, cache, wrong); err == nil {
 			t.Errorf("%q was accepted as a hash", wrong)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,9 +74,7 @@ func (e *Executor) watch(ctx context.Context) {
 
 // lives says that the experiment has a coordinator.
 func (e *Executor) lives(ctx context.Context) {
-	if kv, err := e.cfg.Hub.bucket(ctx, workersBucket); err == nil {
-		_, _ = kv.Put(ctx, livesPrefix+e.run, []byte("{}")) // it is only shown
-	}
+	_ = e.cfg.Hub.put(ctx, workersBucket, livesPrefix+e.run, []byte("{}")) // it is only shown
 }
 
 // begun takes in that a worker has begun an attempt.
@@ -142,7 +141,7 @@ func (e *Executor) count(workers []Worker) {
 			}
 		}
 		e.mu.Lock()
-		wanted := slices.ContainsFunc(mapValues(e.waiting), func(w *waiting) bool { return w.pool == p })
+		wanted := slices.ContainsFunc(slices.Collect(maps.Values(e.waiting)), func(w *waiting) bool { return w.pool == p })
 		e.mu.Unlock()
 		if able > 0 {
 			e.forget("nobody " + p.Name)
@@ -163,14 +162,6 @@ func (e *Executor) count(workers []Worker) {
 		default:
 		}
 	}
-}
-
-func mapValues[K comparable, V any](m map[K]V) []V {
-	values := make([]V, 0, len(m))
-	for _, v := range m {
-		values = append(values, v)
-	}
-	return values
 }
 
 // Places returns how many attempts are worth publishing now.
@@ -232,9 +223,6 @@ func (e *Executor) restore(ctx context.Context) error {
 	if err := e.cfg.Hub.ensure(ctx); err != nil {
 		return err
 	}
-	if err := e.cfg.Hub.checkProtocol(ctx); err != nil {
-		return err
-	}
 	if _, _, err := e.publishExperiment(ctx); err != nil {
 		return err
 	}
@@ -255,7 +243,7 @@ func (e *Executor) restore(ctx context.Context) error {
 // to now are read was lost.
 func (e *Executor) publishMissing(ctx context.Context) error {
 	e.mu.Lock()
-	awaited := mapValues(e.waiting)
+	awaited := slices.Collect(maps.Values(e.waiting))
 	e.mu.Unlock()
 	var missing []*waiting
 	for _, own := range awaited {

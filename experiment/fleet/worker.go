@@ -70,7 +70,7 @@ type worker struct {
 	cfg     WorkerConfig
 	about   Worker
 	dir     string
-	trees   *treeCache
+	trees   string // the directory that keeps them
 	environ map[string]string
 	slots   chan struct{}
 	tasks   sync.WaitGroup
@@ -96,11 +96,8 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	kv, err := cfg.Hub.bucket(ctx, fleetBucket)
-	if err != nil {
-		return err
-	}
-	_ = kv.Delete(ctx, drainPrefix+w.about.Name) // whoever drained a worker of this name got what he wanted
+	// whoever drained a worker of this name got what he wanted
+	_ = cfg.Hub.remove(ctx, fleetBucket, drainPrefix+w.about.Name)
 	if err := w.announce(ctx); err != nil {
 		return fmt.Errorf("announce this worker: %w", err)
 	}
@@ -110,7 +107,8 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	w.followPools(ctx)
 	cancel()
 	w.tasks.Wait()
-	return w.leave()
+	w.leave()
+	return nil
 }
 
 func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
@@ -133,7 +131,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	}
 	w := &worker{
 		cfg:     cfg,
-		trees:   &treeCache{dir: filepath.Join(cfg.Dir, "trees")},
+		trees:   filepath.Join(cfg.Dir, "trees"),
 		environ: map[string]string{},
 		slots:   make(chan struct{}, cfg.Slots),
 		pools:   map[string]*workPool{},
@@ -185,11 +183,7 @@ func (w *worker) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
-	if err == nil {
-		_, err = kv.Put(ctx, about.Name, content)
-	}
-	return err
+	return w.cfg.Hub.put(ctx, workersBucket, about.Name, content)
 }
 
 // heartbeats announces the worker again and again, and makes the fleet's stores where a hub lost
@@ -222,15 +216,11 @@ func (w *worker) heartbeats(ctx context.Context) {
 }
 
 // leave takes the worker off the list.
-func (w *worker) leave() error {
+func (w *worker) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	for _, p := range w.pools {
 		p.close()
 	}
-	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
-	if err == nil {
-		_ = kv.Delete(ctx, w.about.Name) // it is forgotten soon anyway
-	}
-	return nil
+	_ = w.cfg.Hub.remove(ctx, workersBucket, w.about.Name) // it is forgotten soon anyway
 }

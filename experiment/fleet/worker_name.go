@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,15 +19,12 @@ import (
 
 // workerName is a name as keys may hold it.
 func workerName(name, host string) string {
-	if name == "" {
-		name = host
-	}
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
 			return r
 		}
 		return '-'
-	}, name)
+	}, cmp.Or(name, host))
 }
 
 // errTaken is returned for a name that another worker has.
@@ -96,11 +94,7 @@ func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
 // checkName makes sure that no worker of another directory or machine has the name. What an earlier
 // process of this directory announced is no hindrance.
 func (w *worker) checkName(ctx context.Context) error {
-	kv, err := w.cfg.Hub.bucket(ctx, workersBucket)
-	if err != nil {
-		return err
-	}
-	entry, err := kv.Get(ctx, w.about.Name)
+	entry, err := w.cfg.Hub.get(ctx, workersBucket, w.about.Name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
 	}

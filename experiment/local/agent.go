@@ -38,29 +38,24 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	}
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
 	if err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	settings, injections, err := a.agentConfig(chosen)
-	var noModel *agent.AuthError
-	switch {
-	case errors.As(err, &noModel):
-		a.fail(ctx, ledger.ErrorAuth, err)
-		return false
-	case err != nil:
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+	if err != nil {
+		class := ledger.ErrorSetup
+		if errors.As(err, new(*agent.AuthError)) {
+			class = ledger.ErrorAuth
+		}
+		return a.fail(ctx, class, err)
 	}
 	writer, err := a.openAgentTrace()
 	if err != nil {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	a.record.AgentTracePath = a.artefact(agentTrace)
 	if a.calls, err = a.openCalls(agentTrace); err != nil {
 		_ = writer.Close() // it holds nothing
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	cfg := harness.RunConfig{
 		Agent:      chosen,
@@ -265,21 +260,13 @@ func (a *attempt) spend(u session.TokenUsage) {
 		a.record.Tokens = nil
 		return
 	}
-	a.record.Tokens = &ledger.Tokens{
-		Input:      u.InputTokens,
-		Output:     u.OutputTokens,
-		CacheRead:  u.CacheReadTokens,
-		CacheWrite: u.CacheWriteTokens,
-	}
+	a.record.Tokens = tokensOf(u)
 }
 
 // kept returns what the ledger keeps of a text: redacted first, because a secret that was cut is no
 // longer recognised.
 func (a *attempt) kept(text string) string {
-	if a.redact != nil {
-		text = a.redact.String(text)
-	}
-	return display.CutBytes(text, submissionLimit)
+	return display.CutBytes(a.redact.String(text), submissionLimit)
 }
 
 // Recover implements Recoverer: it reads from the trace of a killed attempt what it cost,
@@ -292,23 +279,41 @@ func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) 
 	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) {
 		name += packedSuffix
 	}
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), e.machine.Registry.Dialects(),
-		session.Options{Prices: e.machine.Prices, Flat: true})
+	used, turns, err := a.readUsage(name, nil)
 	if err != nil {
 		return record
 	}
 	a.record.AgentTracePath = a.artefact(name)
 	a.nameCalls()
-	var sum session.TokenUsage
-	for _, s := range sessions {
-		sum = addUsage(sum, s.Usage)
-		a.record.Turns += s.Turns
-	}
-	a.spend(sum)
+	a.record.Turns = turns
+	a.spend(used)
 	if err := a.keep(); err != nil {
 		a.note("artefacts: %v", err)
 	}
 	return a.record
+}
+
+// readUsage reads from a trace of the attempt what everybody in it consumed, and how many turns that
+// took.
+func (a *attempt) readUsage(name string, onEvent func(*session.EnrichedEvent)) (session.TokenUsage, int, error) {
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),
+		session.Options{Prices: a.machine.Prices, Flat: true, OnEvent: onEvent})
+	var sum session.TokenUsage
+	turns := 0
+	for _, s := range sessions {
+		sum = addUsage(sum, s.Usage)
+		turns += s.Turns
+	}
+	return sum, turns, err
+}
+
+func tokensOf(u session.TokenUsage) *ledger.Tokens {
+	return &ledger.Tokens{
+		Input:      u.InputTokens,
+		Output:     u.OutputTokens,
+		CacheRead:  u.CacheReadTokens,
+		CacheWrite: u.CacheWriteTokens,
+	}
 }
 
 func addUsage(a, b session.TokenUsage) session.TokenUsage {

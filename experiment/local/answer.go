@@ -24,11 +24,7 @@ func (a *attempt) keepAnswer() error {
 	if a.task.Sample == nil || a.answer == "" {
 		return nil
 	}
-	text := a.answer
-	if a.redact != nil {
-		text = a.redact.String(text)
-	}
-	return os.WriteFile(filepath.Join(a.dir, answerFile), []byte(text), 0o600)
+	return os.WriteFile(filepath.Join(a.dir, answerFile), []byte(a.redact.String(a.answer)), 0o600)
 }
 
 // answered is the answer to a sample, and what it took; nil for other tasks.

@@ -85,10 +85,7 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 	})
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
-	a.redact = e.machine.Redactor
-	if a.redact != nil {
-		a.redact = a.redact.With(secretsOf(a.task, a.arm))
-	}
+	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm))
 	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
@@ -129,8 +126,8 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	return r
 }
 
-// fail records an error that is not the agent's doing.
-func (a *attempt) fail(ctx context.Context, class string, err error) {
+// fail records an error that is not the agent's doing. It returns false, as the phase that it ends.
+func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 	switch {
 	case ctx.Err() != nil:
 		class = ledger.ErrorInterrupted
@@ -138,6 +135,7 @@ func (a *attempt) fail(ctx context.Context, class string, err error) {
 		class = ledger.ErrorResources
 	}
 	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
+	return false
 }
 
 // phases runs one phase after the other until one of them decides.
@@ -176,16 +174,14 @@ func (a *attempt) phases(ctx context.Context) {
 // taskUnchanged makes sure that the files of the task are those of the plan.
 func (a *attempt) taskUnchanged(ctx context.Context) bool {
 	if err := a.prepared.Family.CheckUnchanged(a.task); err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	return true
 }
 
 func (a *attempt) setUp(ctx context.Context) bool {
 	if err := a.freeSpace(a.work, a.dir); err != nil {
-		a.fail(ctx, ledger.ErrorResources, err)
-		return false
+		return a.fail(ctx, ledger.ErrorResources, err)
 	}
 	if !a.taskUnchanged(ctx) {
 		return false
@@ -193,15 +189,13 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
 	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, name, ""))
 	if err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.space = space
 	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
 	a.noteContainer()
 	if err := a.findInside(ctx); err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.step(stepAllocated, space.Label)
 	return true
@@ -210,8 +204,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 func (a *attempt) preflight(ctx context.Context) bool {
 	result, err := a.space.Preflight(ctx, "")
 	if err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	if !result.OK() {
 		a.fail(ctx, ledger.ErrorPreflight, fmt.Errorf("preflight: %s", result.Message))
@@ -230,8 +223,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 		sealed, err := a.space.Seal(ctx)
 		a.record.Survivors = sealed.Killed
 		if err != nil {
-			a.fail(ctx, ledger.ErrorInternal, err)
-			return false
+			return a.fail(ctx, ledger.ErrorInternal, err)
 		}
 	}
 	diff, err := a.space.Diff(ctx)
@@ -242,23 +234,16 @@ func (a *attempt) seal(ctx context.Context) bool {
 	switch {
 	case errors.As(err, &limit): // the agent's doing: grading will say the same
 	case err != nil:
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	case len(diff.Patch) > 0:
-		patch := diff.Patch
-		if a.redact != nil {
-			patch = a.redact.Bytes(patch)
-		}
-		if err := os.WriteFile(filepath.Join(a.dir, diffFile), patch, 0o600); err != nil {
-			a.fail(ctx, ledger.ErrorInternal, err)
-			return false
+		if err := os.WriteFile(filepath.Join(a.dir, diffFile), a.redact.Bytes(diff.Patch), 0o600); err != nil {
+			return a.fail(ctx, ledger.ErrorInternal, err)
 		}
 		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, diffFile))
 	}
 	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
 		!errors.As(err, &limit) {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	// a copy that was given up half way has none
 	if digest, err := experiment.TreeDigest(filepath.Join(a.dir, FinalDir)); err == nil {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"path/filepath"
@@ -16,8 +17,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return false
 	}
 	if err := a.keepAnswer(); err != nil {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	config := a.gradeConfig()
@@ -25,12 +25,10 @@ func (a *attempt) grade(ctx context.Context) bool {
 	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
 	result, err := grade.Run(ctx, config)
 	if err != nil {
-		a.fail(ctx, ledger.ErrorGrader, err)
-		return false
+		return a.fail(ctx, ledger.ErrorGrader, err)
 	}
 	if ctx.Err() != nil {
-		a.fail(ctx, ledger.ErrorInterrupted, ctx.Err())
-		return false
+		return a.fail(ctx, ledger.ErrorInterrupted, ctx.Err())
 	}
 	a.adopt(result)
 	a.record.Notes = append(a.record.Notes, result.Notes...)
@@ -63,32 +61,20 @@ func (a *attempt) adopt(result grade.Result) {
 
 func applyGrade(r *ledger.Record, result grade.Result) {
 	g := result.Grade
-	r.Grade = &ledger.Grade{
-		Verdict:   g.Verdict,
-		GatesPass: g.GatesPass,
-		Score:     g.Score,
-		Malformed: g.Malformed,
-		Healthy:   g.Healthy,
-		Reason:    g.Reason,
-	}
-	r.Invariants = &ledger.Invariants{
-		Details: result.Invariants.Details, ExitCode: result.Invariants.ExitCode,
-		Stderr: result.Invariants.Stderr,
-	}
+	graded, invariants := ledger.Grade(g), ledger.Invariants(result.Invariants)
+	r.Grade, r.Invariants = &graded, &invariants
 	if result.HiddenTests != nil {
-		r.HiddenTests = &ledger.HiddenTests{Details: result.HiddenTests.Details, Error: result.HiddenTests.Error}
+		r.HiddenTests = (*ledger.HiddenTests)(result.HiddenTests)
 	}
 	r.Score = result.Score
 	switch g.Verdict {
 	case ledger.Pass, ledger.Fail:
 		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
 	default:
-		r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorGrader, g.Reason
+		r.Verdict, r.ErrorClass = ledger.Error, ledger.ErrorGrader
+		r.ErrorMessage = cmp.Or(g.Reason, "the grader reached no verdict")
 		if result.Unverified {
 			r.Unverified = 1
-		}
-		if r.ErrorMessage == "" {
-			r.ErrorMessage = "the grader reached no verdict"
 		}
 	}
 }

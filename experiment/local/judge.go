@@ -22,7 +22,6 @@ import (
 	"github.com/fit-eval/fit/harness/mcpserve"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/workspace"
 )
 
@@ -177,7 +176,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		a.record.Profiles.Judge = &judgeProfileName
 	}
 	keys := mcpserve.NewKeyring(1)
-	a.learn(keys.Secrets())
+	a.redact = a.redact.With(keys.Secrets())
 	writer, err := a.openTrace(traceName)
 	if err != nil {
 		return harness.Result{}, err
@@ -273,21 +272,11 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 
 // settleVote adds what a vote has consumed to the vote and to the record.
 func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
-	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),
-		session.Options{Prices: a.machine.Prices, Flat: true})
+	sum, _, err := a.readUsage(name, nil)
 	if err != nil {
 		return
 	}
-	var sum session.TokenUsage
-	for _, s := range sessions {
-		sum = addUsage(sum, s.Usage)
-	}
-	vote.Tokens = &ledger.Tokens{
-		Input:      sum.InputTokens,
-		Output:     sum.OutputTokens,
-		CacheRead:  sum.CacheReadTokens,
-		CacheWrite: sum.CacheWriteTokens,
-	}
+	vote.Tokens = tokensOf(sum)
 	spent := a.record.CostUSD
 	switch {
 	case sum.TotalTokens == 0:

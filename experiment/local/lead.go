@@ -1,9 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
@@ -22,11 +22,10 @@ const agentLane = "agent"
 func (a *attempt) supervise(ctx context.Context) bool {
 	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
-	a.learn(keys.Secrets())
+	a.redact = a.redact.With(keys.Secrets())
 	writer, err := a.openAgentTrace()
 	if err != nil {
-		a.fail(ctx, ledger.ErrorInternal, err)
-		return false
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(agentTrace), a.artefact(agentTrace)
 	base := a.placeConfig(place, a.arm.Agent)
@@ -79,8 +78,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		err = closeErr
 	}
 	if err != nil {
-		a.fail(ctx, ledger.ErrorSetup, err)
-		return false
+		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.settleSession(result)
 	end := ending{reason: outcomeOf(result), err: sessionError(result)}
@@ -88,13 +86,6 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		end.turns += member.Turns
 	}
 	return a.agentEnded(ctx, end, nil)
-}
-
-// learn makes secrets known that were made for this session.
-func (a *attempt) learn(secrets map[string]string) {
-	if a.redact != nil {
-		a.redact = a.redact.With(secrets)
-	}
 }
 
 func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
@@ -105,21 +96,14 @@ func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
 // the result who has spent it.
 func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
-	sessions, err := session.ReadFile(filepath.Join(a.dir, agentTrace), a.machine.Registry.Dialects(), session.Options{
-		Prices: a.machine.Prices, Flat: true,
-		OnEvent: func(e *session.EnrichedEvent) {
-			if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
-				a.answer = strings.Clone(e.Text)
-				a.record.Submission = strings.Clone(a.kept(e.Text))
-			}
-		},
+	sum, _, err := a.readUsage(agentTrace, func(e *session.EnrichedEvent) {
+		if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
+			a.answer = strings.Clone(e.Text)
+			a.record.Submission = strings.Clone(a.kept(e.Text))
+		}
 	})
 	if err != nil {
 		return // the trace cannot be read, so the cost stays unknown
-	}
-	var sum session.TokenUsage
-	for _, s := range sessions {
-		sum = addUsage(sum, s.Usage)
 	}
 	a.spend(sum)
 	breakdown := ledger.CostBreakdown{}
@@ -139,32 +123,23 @@ func (a *attempt) settleSession(result harness.Result) {
 	}
 }
 
+// outcomes are those of an agent by how the session with its lead ended.
+var outcomes = map[string]session.Outcome{
+	harness.ReasonConcluded:   session.OutcomeSuccess, // what the lead thinks of it is not the grade
+	harness.ReasonAuth:        session.OutcomeAuth,
+	harness.ReasonTimeout:     session.OutcomeTimeout,
+	harness.ReasonBudget:      session.OutcomeBudget,
+	harness.ReasonMaxTurns:    session.OutcomeMaxTurns,
+	harness.ReasonInterrupted: session.OutcomeCancelled,
+}
+
 func outcomeOf(result harness.Result) session.Outcome {
-	switch result.Reason {
-	case harness.ReasonConcluded:
-		return session.OutcomeSuccess // what the lead thinks of it is not the grade
-	case harness.ReasonAuth:
-		return session.OutcomeAuth
-	case harness.ReasonTimeout:
-		return session.OutcomeTimeout
-	case harness.ReasonBudget:
-		return session.OutcomeBudget
-	case harness.ReasonMaxTurns:
-		return session.OutcomeMaxTurns
-	case harness.ReasonInterrupted:
-		return session.OutcomeCancelled
-	default:
-		return session.OutcomeError
-	}
+	return cmp.Or(outcomes[result.Reason], session.OutcomeError)
 }
 
 func sessionError(result harness.Result) error {
 	if result.Reason == harness.ReasonConcluded {
 		return nil
 	}
-	text := result.Summary
-	if text == "" {
-		text = "the session ended without a conclusion: " + result.Reason
-	}
-	return errors.New(text)
+	return errors.New(cmp.Or(result.Summary, "the session ended without a conclusion: "+result.Reason))
 }

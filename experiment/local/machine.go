@@ -52,9 +52,7 @@ func (m *Machine) find(ctx context.Context, id string) error {
 		return nil
 	}
 	if version, there := m.Versions[id]; there {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.found = with(m.found, id, agent.Installation{Version: version})
+		m.store(id, agent.Installation{Version: version})
 		return nil
 	}
 	installation, err := chosen.Probe(ctx, m.Host)
@@ -85,19 +83,17 @@ func (m *Machine) remember(id string, installation agent.Installation) error {
 	if installation.SHA256, err = agent.Digest(m.Host, installation); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.found = with(m.found, id, installation)
+	m.store(id, installation)
 	return nil
 }
 
-func with(found map[string]agent.Installation, id string, installation agent.Installation,
-) map[string]agent.Installation {
-	if found == nil {
-		found = map[string]agent.Installation{}
+func (m *Machine) store(id string, installation agent.Installation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.found == nil {
+		m.found = map[string]agent.Installation{}
 	}
-	found[id] = installation
-	return found
+	m.found[id] = installation
 }
 
 // Installed returns the versions of the agents that are installed on this machine, by id.

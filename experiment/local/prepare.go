@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -227,11 +228,10 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 // such as credentials, is left to the probe: a plan can be made without.
 func refuse(a agent.Agent, asked agent.Config) error {
 	err := agent.Check(a, asked)
-	var refused *agent.CapabilityError
-	if !errors.As(err, &refused) {
-		return nil
+	if errors.As(err, new(*agent.CapabilityError)) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // checkProfile looks for an arm's profile in the skills that are staged and in the files of the
@@ -270,12 +270,7 @@ func (p *preparation) judged() bool {
 func (p *preparation) sealArms(context.Context) error {
 	for i := range p.Arms {
 		arm := &p.Arms[i]
-		if arm.Skills == "" {
-			arm.Skills = p.Skills
-		}
-		if arm.Skills == "" {
-			arm.Skills = p.Family.Skills
-		}
+		arm.Skills = cmp.Or(arm.Skills, p.Skills, p.Family.Skills)
 		if arm.Skills != "" {
 			absolute, err := filepath.Abs(arm.Skills)
 			if err != nil {

@@ -62,12 +62,8 @@ func (a *attempt) lint(ctx context.Context, cfg grade.Config) {
 	if err != nil {
 		result.Error = err.Error()
 	}
-	a.record.Lint = &ledger.Lint{
-		ExitCode: result.ExitCode,
-		Before:   result.Before,
-		After:    result.After,
-		Error:    result.Error,
-	}
+	said := ledger.Lint(result)
+	a.record.Lint = &said
 }
 
 // TaskError says that a task measures nothing: an agent that does nothing would pass, or no

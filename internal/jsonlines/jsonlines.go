@@ -51,6 +51,20 @@ func LockWait(ctx context.Context, file *os.File) error {
 	}
 }
 
+// LockFile opens a file, which is made where it is missing, and waits for its lock until the context
+// ends. The function that it returns gives the lock back.
+func LockFile(ctx context.Context, name string) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := LockWait(ctx, file); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return func() { _ = file.Close() }, nil
+}
+
 // firstLook is how much of a file's end is read at first.
 const firstLook = 64 << 10
 
