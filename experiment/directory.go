@@ -319,9 +319,6 @@ func (d *Directory) recorded(r *ledger.Record) error {
 // redact returns the text of an error without secrets. Executors take them out of their records;
 // errors come from anywhere.
 func (d *Directory) redact(err error) string {
-	if d.redactor == nil {
-		return err.Error()
-	}
 	return d.redactor.String(err.Error())
 }
 
@@ -380,11 +377,8 @@ func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 	if err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
-	if redactor != nil {
-		content = redactor.JSON(content)
-	}
 	name := filepath.Join(dir, PlanFile)
-	if err := wholefile.WriteSynced(name, 0o600, content, []byte{'\n'}); err != nil {
+	if err := wholefile.WriteSynced(name, 0o600, redactor.JSON(content), []byte{'\n'}); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	return nil

@@ -215,10 +215,7 @@ func (e *engine) loop(ctx context.Context) error {
 	for {
 		wake, err := e.start(work)
 		if err != nil {
-			e.stop(Broken, err.Error())
-			cancel(err)
-			e.drainAll()
-			return err
+			return e.abort(err, cancel)
 		}
 		if e.inFlight == 0 && wake == nil && !e.waits() {
 			return nil
@@ -226,10 +223,7 @@ func (e *engine) loop(ctx context.Context) error {
 		select {
 		case done := <-e.results:
 			if err := e.finish(done); err != nil {
-				e.stop(Broken, err.Error())
-				cancel(err)
-				e.drainAll()
-				return err
+				return e.abort(err, cancel)
 			}
 		case <-wake:
 		case asked := <-e.requests:
@@ -255,13 +249,16 @@ func (e *engine) loop(ctx context.Context) error {
 	}
 }
 
-// drainAll waits for the attempts under way without caring for what they come to: whoever starts a
-// goroutine waits for it.
-func (e *engine) drainAll() {
+// abort ends the experiment because of an error. It waits for the attempts under way without caring
+// for what they come to: whoever starts a goroutine waits for it.
+func (e *engine) abort(err error, cancel context.CancelCauseFunc) error {
+	e.stop(Broken, err.Error())
+	cancel(err)
 	for e.inFlight > 0 {
 		<-e.results
 		e.inFlight--
 	}
+	return err
 }
 
 // stop lets no further attempt begin. Those that wait for somebody to begin them are withdrawn.

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,15 +68,9 @@ func (e *engine) attempt(ctx context.Context, record *ledger.Record, cell Cell, 
 		record.ErrorClass = ledger.ErrorInterrupted
 	}
 	e.identify(record, cell, attempt)
-	if record.StartMs == 0 {
-		record.StartMs = startMs
-	}
-	if record.DurationMs == 0 {
-		record.DurationMs = time.Since(began).Milliseconds()
-	}
-	if record.EndMs == 0 {
-		record.EndMs = record.StartMs + record.DurationMs
-	}
+	record.StartMs = cmp.Or(record.StartMs, startMs)
+	record.DurationMs = cmp.Or(record.DurationMs, time.Since(began).Milliseconds())
+	record.EndMs = cmp.Or(record.EndMs, record.StartMs+record.DurationMs)
 	record.Final = isFinal(record, failures, e.cfg.Attempts)
 }
 

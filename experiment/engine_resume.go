@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/fit-eval/fit/ledger"
@@ -56,12 +58,7 @@ func (e *engine) adopted(cell Cell, state *cellState) int {
 
 // recordKilled records the attempts at a cell that were under way when their process was killed.
 func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) error {
-	var open []int
-	for attempt := range state.open {
-		open = append(open, attempt)
-	}
-	slices.Sort(open)
-	for _, attempt := range open {
+	for _, attempt := range slices.Sorted(maps.Keys(state.open)) {
 		record := ledger.Record{}
 		if recoverer, ok := e.cfg.Executor.(recoverer); ok {
 			record = recoverer.Recover(ctx, cell, attempt)
@@ -87,9 +84,7 @@ func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) 
 func (e *engine) identify(r *ledger.Record, cell Cell, attempt int) {
 	r.TaskID, r.Arm, r.RunIndex, r.Seed, r.Attempt = cell.TaskID, cell.Arm, cell.RunIndex, cell.Seed, attempt
 	r.FamilyRevision = e.dir.Plan.Family.Revision
-	if r.RunDir == "" {
-		r.RunDir = cell.RunDir(attempt)
-	}
+	r.RunDir = cmp.Or(r.RunDir, cell.RunDir(attempt))
 	if e.dir.Plan.Shard.N > 0 {
 		r.Shard = e.dir.Plan.Shard.String()
 	}
@@ -98,9 +93,7 @@ func (e *engine) identify(r *ledger.Record, cell Cell, attempt int) {
 		if r.Agent == "" {
 			r.Agent, r.AgentVersion = arm.Agent, arm.AgentVersion
 		}
-		if r.Model.Agent == "" {
-			r.Model.Agent = arm.Model
-		}
+		r.Model.Agent = cmp.Or(r.Model.Agent, arm.Model)
 	}
 	r.Sequential = e.watch.mark(cell)
 	if t := e.tasks[cell.TaskID]; t != nil {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -102,12 +103,8 @@ func (p *Plan) Cells() []Cell {
 			cells = append(cells, p.cellOf(slot, arm.Name))
 		}
 		slices.SortFunc(cells[start:], func(a, b Cell) int {
-			x, y := draw(p.Seed, "order", a.TaskID, a.Arm, a.RunIndex), draw(p.Seed, "order", b.TaskID, b.Arm,
-				b.RunIndex)
-			if x < y {
-				return -1
-			}
-			return 1
+			return cmp.Compare(draw(p.Seed, "order", a.TaskID, a.Arm, a.RunIndex),
+				draw(p.Seed, "order", b.TaskID, b.Arm, b.RunIndex))
 		})
 	}
 	return cells

@@ -192,9 +192,9 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)
 	note("skills of the family", p.Family.Skills, wanted.Family.Skills)
-	changed, added := taskDifferences(p.Tasks, wanted.Tasks)
+	changed, added := compareParts(p.Tasks, wanted.Tasks, PlannedTask.name, PlannedTask.changed)
 	changes, growth = append(changes, changed...), append(growth, added...)
-	changed, added = armDifferences(p.Arms, wanted.Arms)
+	changed, added = compareParts(p.Arms, wanted.Arms, PlannedArm.name, PlannedArm.changed)
 	changes, growth = append(changes, changed...), append(growth, added...)
 	if len(changes)+len(growth) == 0 {
 		note("revision of the family", p.revision(), wanted.Family.Revision)
@@ -243,54 +243,53 @@ func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	return &grown
 }
 
-func taskDifferences(before, after []PlannedTask) (diffs, added []string) {
-	byID := map[string]PlannedTask{}
-	for _, t := range after {
-		byID[t.ID] = t
+// compareParts compares the tasks or the arms of two plans: what was removed or changed, and what is
+// new.
+func compareParts[T any](before, after []T, name func(T) string, changed func(before, now T) string,
+) (diffs, added []string) {
+	byName := map[string]T{}
+	for _, part := range after {
+		byName[name(part)] = part
 	}
-	for _, t := range before {
-		now, there := byID[t.ID]
-		delete(byID, t.ID)
-		switch {
-		case !there:
-			diffs = append(diffs, fmt.Sprintf("task %s: no longer there", t.ID))
-		case t.Visible != now.Visible:
-			diffs = append(diffs, fmt.Sprintf("task %s: what the agent sees has changed", t.ID))
-		case t.Hidden != now.Hidden:
-			diffs = append(diffs, fmt.Sprintf("task %s: its hidden part (hooks, tests, settings) has changed", t.ID))
+	for _, part := range before {
+		now, there := byName[name(part)]
+		delete(byName, name(part))
+		if !there {
+			diffs = append(diffs, name(part)+": no longer there")
+		} else if change := changed(part, now); change != "" {
+			diffs = append(diffs, name(part)+": "+change)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		added = append(added, fmt.Sprintf("task %s: new", id))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		added = append(added, name+": new")
 	}
 	return diffs, added
 }
 
-func armDifferences(before, after []PlannedArm) (diffs, added []string) {
-	byName := map[string]PlannedArm{}
-	for _, a := range after {
-		byName[a.Name] = a
+func (t PlannedTask) name() string { return "task " + t.ID }
+
+func (t PlannedTask) changed(now PlannedTask) string {
+	switch {
+	case t.Visible != now.Visible:
+		return "what the agent sees has changed"
+	case t.Hidden != now.Hidden:
+		return "its hidden part (hooks, tests, settings) has changed"
 	}
-	for _, a := range before {
-		now, there := byName[a.Name]
-		delete(byName, a.Name)
-		switch {
-		case !there:
-			diffs = append(diffs, fmt.Sprintf("arm %s: no longer there", a.Name))
-		case a.Hash != now.Hash:
-			diffs = append(diffs, fmt.Sprintf("arm %s: %s", a.Name, fieldDifferences(a.Arm, now.Arm)))
-		case a.AgentVersion != now.AgentVersion:
-			diffs = append(diffs, fmt.Sprintf("arm %s: version of the agent: %s, now %s", a.Name, a.AgentVersion,
-				now.AgentVersion))
-		case a.LeadVersion != now.LeadVersion:
-			diffs = append(diffs, fmt.Sprintf("arm %s: version of the lead: %s, now %s", a.Name, a.LeadVersion,
-				now.LeadVersion))
-		}
+	return ""
+}
+
+func (a PlannedArm) name() string { return "arm " + a.Name }
+
+func (a PlannedArm) changed(now PlannedArm) string {
+	switch {
+	case a.Hash != now.Hash:
+		return fieldDifferences(a.Arm, now.Arm)
+	case a.AgentVersion != now.AgentVersion:
+		return fmt.Sprintf("version of the agent: %s, now %s", a.AgentVersion, now.AgentVersion)
+	case a.LeadVersion != now.LeadVersion:
+		return fmt.Sprintf("version of the lead: %s, now %s", a.LeadVersion, now.LeadVersion)
 	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		added = append(added, fmt.Sprintf("arm %s: new", name))
-	}
-	return diffs, added
+	return ""
 }
 
 // fieldDifferences names the settings of an arm that differ.
@@ -303,14 +302,9 @@ func fieldDifferences(before, after Arm) string {
 		return m
 	}
 	old, now := fields(before), fields(after)
+	names := maps.Clone(old)
+	maps.Copy(names, now)
 	var diffs []string
-	names := map[string]bool{}
-	for name := range old {
-		names[name] = true
-	}
-	for name := range now {
-		names[name] = true
-	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if a, b := fmt.Sprint(old[name]), fmt.Sprint(now[name]); a != b {
 			diffs = append(diffs, fmt.Sprintf("%s: %v, now %v", name, old[name], now[name]))

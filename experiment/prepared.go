@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fit-eval/fit/task"
@@ -81,12 +82,5 @@ type JudgeConfig struct {
 // VotesOn returns how many votes decide about a task: what the command says, else what the task
 // says, else one.
 func (c JudgeConfig) VotesOn(t *task.Task) int {
-	switch {
-	case c.Votes > 0:
-		return c.Votes
-	case t.Settings.JudgeVotes > 0:
-		return t.Settings.JudgeVotes
-	default:
-		return 1
-	}
+	return cmp.Or(c.Votes, t.Settings.JudgeVotes, 1)
 }

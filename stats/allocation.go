@@ -106,7 +106,7 @@ func CostOfDecision(effect float64, minTasks, maxTasks int, design Design, price
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := checkEffect(effect); err != nil {
+	if _, err := design.checked(effect, 1); err != nil {
 		return Plan{}, err
 	}
 	var candidates []Plan

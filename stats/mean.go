@@ -139,17 +139,22 @@ func PassRate(tasks [][]float64, level float64) (Interval, error) {
 	if err := checkRates(tasks); err != nil {
 		return Interval{}, err
 	}
-	total, runs := 0.0, 0
-	for _, task := range tasks {
-		for _, value := range task {
-			total += value
-		}
-		runs += len(task)
-	}
+	mean, runs := meanOfAll(tasks)
 	if len(tasks) == 1 && runs > 1 {
-		return oneTask(total/float64(runs), level), nil
+		return oneTask(mean, level), nil
 	}
-	return overTasks(total/float64(runs), float64(len(tasks)), level), nil
+	return overTasks(mean, float64(len(tasks)), level), nil
+}
+
+// meanOfAll is the mean of the values of all groups, and how many there are.
+func meanOfAll(groups [][]float64) (mean float64, n int) {
+	for _, group := range groups {
+		for _, value := range group {
+			mean += value
+		}
+		n += len(group)
+	}
+	return mean / float64(n), n
 }
 
 // overTasks is the Wilson interval around a mean of n values between 0 and 1.
@@ -209,14 +214,8 @@ func ClusteredMean(clusters [][]float64, level float64) (Interval, error) {
 	if err != nil {
 		return Interval{}, err
 	}
-	total, tasks := 0.0, 0
-	for _, cluster := range clusters {
-		for _, value := range cluster {
-			total += value
-		}
-		tasks += len(cluster)
-	}
-	mean := clampUnit(total / float64(tasks))
+	mean, _ := meanOfAll(clusters)
+	mean = clampUnit(mean)
 	if len(clusters) == 1 {
 		return oneTask(mean, level), nil
 	}

@@ -194,27 +194,10 @@ func (a AtK) MarshalJSON() ([]byte, error) {
 // Do not use it when many tasks have fewer than k runs: those tasks are left out, and the rest may
 // be a biased choice.
 func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (float64, error)) (AtK, error) {
-	if len(tasks) == 0 {
-		return AtK{}, ErrNoData
-	}
-	values := make([]float64, 0, len(tasks))
-	summary := AtK{K: k}
-	crowded := 0
-	for i, task := range tasks {
+	return atK(tasks, k, level, func(task Tally) (float64, int, error) {
 		value, err := estimate(task.N, task.C, k)
-		if errors.Is(err, ErrKExceedsN) {
-			summary.TooFew++
-			continue
-		}
-		if err != nil {
-			return AtK{}, fmt.Errorf("task %d: %w", i+1, err)
-		}
-		if 2*k > task.N && k > 1 {
-			crowded++
-		}
-		values = append(values, value)
-	}
-	return summarise(summary, values, crowded, level)
+		return value, task.N, err
+	})
 }
 
 // ScoreAtKOverTasks averages the expected best of k over the tasks of a suite; each element holds
@@ -227,17 +210,25 @@ func OverTasks(tasks []Tally, k int, level float64, estimate func(n, c, k int) (
 //
 // Do not use it for scores on another scale: divide by their maximum first.
 func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
+	return atK(tasks, k, level, func(scores []float64) (float64, int, error) {
+		if err := checkUnit("score", scores...); err != nil {
+			return 0, 0, err
+		}
+		value, err := ScoreAtK(scores, k)
+		return clampUnit(value), len(scores), err
+	})
+}
+
+// atK averages an estimate over tasks; it comes with the number of the task's runs.
+func atK[T any](tasks []T, k int, level float64, estimate func(T) (value float64, runs int, err error)) (AtK, error) {
 	if len(tasks) == 0 {
 		return AtK{}, ErrNoData
 	}
 	values := make([]float64, 0, len(tasks))
 	summary := AtK{K: k}
 	crowded := 0
-	for i, scores := range tasks {
-		if err := checkUnit("score", scores...); err != nil {
-			return AtK{}, fmt.Errorf("task %d: %w", i+1, err)
-		}
-		value, err := ScoreAtK(scores, k)
+	for i, task := range tasks {
+		value, runs, err := estimate(task)
 		if errors.Is(err, ErrKExceedsN) {
 			summary.TooFew++
 			continue
@@ -245,15 +236,11 @@ func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
 		if err != nil {
 			return AtK{}, fmt.Errorf("task %d: %w", i+1, err)
 		}
-		if 2*k > len(scores) && k > 1 {
+		if 2*k > runs && k > 1 {
 			crowded++
 		}
-		values = append(values, clampUnit(value))
+		values = append(values, value)
 	}
-	return summarise(summary, values, crowded, level)
-}
-
-func summarise(summary AtK, values []float64, crowded int, level float64) (AtK, error) {
 	if summary.TooFew > 0 {
 		summary.Warnings = append(summary.Warnings,
 			fmt.Sprintf("%d task(s) with fewer than %d runs left out", summary.TooFew, summary.K))

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 
@@ -158,11 +159,8 @@ func (d Design) approximateRuns(effect float64, tasks int) float64 {
 //
 // Do not use it to justify fewer than [MinClaimTasks] tasks: nothing is claimed from them.
 func TasksNeeded(effect float64, design Design) (float64, error) {
-	design, err := design.withDefaults()
+	design, err := design.checked(effect, 1)
 	if err != nil {
-		return 0, err
-	}
-	if err := checkEffect(effect); err != nil {
 		return 0, err
 	}
 	start := design.approximateTasks(effect)
@@ -194,15 +192,9 @@ func TasksNeeded(effect float64, design Design) (float64, error) {
 // Do not use it to save tasks: repetitions do not lower ω², and from K ≈ σ²/ω² on they buy next to
 // nothing.
 func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
-	design, err := design.withDefaults()
+	design, err := design.checked(effect, tasks)
 	if err != nil {
 		return 0, err
-	}
-	if err := checkEffect(effect); err != nil {
-		return 0, err
-	}
-	if tasks < 1 {
-		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
 	start := design.approximateRuns(effect, tasks)
 	enough := func(runs int) bool {
@@ -236,12 +228,9 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 //
 // Do not use it as the effect that was found, nor plug the observed effect back in.
 func MinimumDetectableEffect(tasks int, design Design) (float64, error) {
-	design, err := design.withDefaults()
+	design, err := design.checked(1, tasks)
 	if err != nil {
 		return 0, err
-	}
-	if tasks < 1 {
-		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
 	most := math.Inf(1)
 	if design.steps() > 0 {
@@ -286,27 +275,28 @@ func leastEffect(start, most, target float64, power func(effect float64) float64
 //
 // Do not use it afterwards with the effect that was observed: that is only the p-value again.
 func PowerOf(effect float64, tasks int, design Design) (float64, error) {
-	design, err := design.withDefaults()
+	design, err := design.checked(effect, tasks)
 	if err != nil {
 		return 0, err
-	}
-	if err := checkEffect(effect); err != nil {
-		return 0, err
-	}
-	if tasks < 1 {
-		return 0, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
 	return design.power(effect, tasks), nil
 }
 
-func checkEffect(effect float64) error {
-	if err := checkFinite("effect", effect); err != nil {
-		return err
+// checked is the design with its defaults, where an effect can be asked about on so many tasks.
+func (d Design) checked(effect float64, tasks int) (Design, error) {
+	d, err := d.withDefaults()
+	if err == nil {
+		err = checkFinite("effect", effect)
 	}
-	if effect == 0 {
-		return fmt.Errorf("effect is 0: no experiment can find a difference that is not there")
+	switch {
+	case err != nil:
+		return d, err
+	case effect == 0:
+		return d, errors.New("effect is 0: no experiment can find a difference that is not there")
+	case tasks < 1:
+		return d, fmt.Errorf("tasks is %d, want at least 1", tasks)
 	}
-	return nil
+	return d, nil
 }
 
 // VarianceComponents estimates the variances of a [Design] from a pilot with at least two tasks;

@@ -110,8 +110,8 @@ func isFile(name string) bool { return exists(name) && !isDir(name) }
 // replaced is the image that stands in place of another, or the image itself.
 func (e *Environment) replaced(image string) string { return cmp.Or(e.Images[image], image) }
 
-// buildFrom makes the image one that is built from a Dockerfile, in its directory. Content identifies
-// the file, everything in its directory, and the images that replace others.
+// buildFrom makes the image one that is built from a Dockerfile, in its directory. Content
+// identifies the file, everything in its directory, and the images that replace others.
 func (e *Environment) buildFrom(dockerfile string) error {
 	e.Dockerfile, e.Context = dockerfile, filepath.Dir(dockerfile)
 	d := newDigester()

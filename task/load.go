@@ -106,7 +106,7 @@ type loader struct {
 	file     familyFile
 	where    settingsFile // of family.yaml
 	problems []error
-	// wrongRows counts the rows of a file that are wrong: some are enough to see what the mistake is.
+	// wrongRows counts the rows of a file that are wrong: some are enough to see the mistake.
 	wrongRows int
 }
 

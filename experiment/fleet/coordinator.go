@@ -376,7 +376,8 @@ func (e *Executor) Close() error {
 func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error {
 	problems := []error{h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run))}
 	for i := range pools {
-		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()), h.js.DeleteStream(ctx, pools[i].stream()))
+		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()),
+			h.js.DeleteStream(ctx, pools[i].stream()))
 	}
 	_ = h.remove(ctx, workersBucket, livesPrefix+run) // it goes anyway
 	problems = slices.DeleteFunc(problems, func(err error) bool {

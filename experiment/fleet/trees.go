@@ -287,8 +287,8 @@ func unpackTree(packed io.Reader, want, dir string) error {
 	return nil
 }
 
-// fetchTree makes sure that a tree is in a cache, which keeps trees by their hash. Several workers of
-// a machine can share it.
+// fetchTree makes sure that a tree is in a cache, which keeps trees by their hash. Several workers
+// of a machine can share it.
 func fetchTree(ctx context.Context, store jetstream.ObjectStore, cache, hash string) error {
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != 2*sha256.Size || strings.ToLower(hash) != hash {
 		return fmt.Errorf("tree %.80q: not a hash", hash)

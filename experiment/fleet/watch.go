@@ -141,7 +141,8 @@ func (e *Executor) count(workers []Worker) {
 			}
 		}
 		e.mu.Lock()
-		wanted := slices.ContainsFunc(slices.Collect(maps.Values(e.waiting)), func(w *waiting) bool { return w.pool == p })
+		wanted := slices.ContainsFunc(slices.Collect(maps.Values(e.waiting)),
+			func(w *waiting) bool { return w.pool == p })
 		e.mu.Unlock()
 		if able > 0 {
 			e.forget("nobody " + p.Name)

@@ -293,8 +293,8 @@ func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) 
 	return a.record
 }
 
-// readUsage reads from a trace of the attempt what everybody in it consumed, and how many turns that
-// took.
+// readUsage reads from a trace of the attempt what everybody in it consumed, and how many turns
+// that took.
 func (a *attempt) readUsage(name string, onEvent func(*session.EnrichedEvent)) (session.TokenUsage, int, error) {
 	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),
 		session.Options{Prices: a.machine.Prices, Flat: true, OnEvent: onEvent})

@@ -51,8 +51,8 @@ func LockWait(ctx context.Context, file *os.File) error {
 	}
 }
 
-// LockFile opens a file, which is made where it is missing, and waits for its lock until the context
-// ends. The function that it returns gives the lock back.
+// LockFile opens a file, which is made where it is missing, and waits for its lock until the
+// context ends. The function that it returns gives the lock back.
 func LockFile(ctx context.Context, name string) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
