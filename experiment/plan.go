@@ -243,8 +243,8 @@ func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	return &grown
 }
 
-// compareParts compares the tasks or the arms of two plans: what was removed or changed, and what is
-// new.
+// compareParts compares the tasks or the arms of two plans: what was removed or changed, and what
+// is new.
 func compareParts[T any](before, after []T, name func(T) string, changed func(before, now T) string,
 ) (diffs, added []string) {
 	byName := map[string]T{}

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -102,10 +101,10 @@ func correctRate(byTask map[string][]float64, arm string, calibration *Calibrati
 		Status:       c.Status,
 	}
 	if !valid {
-		correction.Status = cmp.Or(map[string]string{
-			stats.StatusUninformative: stats.StatusUninformative,
-			stats.StatusOK:            stats.StatusUncalibrated, // the arm has no labels of its own
-		}[calibration.Status], stats.StatusUncalibrated)
+		correction.Status = stats.StatusUncalibrated // where the calibration is valid, the arm has no labels of its own
+		if calibration.Status == stats.StatusUninformative {
+			correction.Status = stats.StatusUninformative
+		}
 		return correction, nil
 	}
 	if c.Status == stats.StatusOK {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fit-eval/fit/evidence"
@@ -145,12 +146,7 @@ func (s Settings) withDefaults() Settings {
 	if len(s.Dimensions) == 0 {
 		s.Dimensions = evidence.Dimensions()
 	}
-	if s.Mode == "" {
-		s.Mode = Auto
-	}
-	if s.Pairwise == "" {
-		s.Pairwise = PairsOff
-	}
+	s.Mode, s.Pairwise = cmp.Or(s.Mode, Auto), cmp.Or(s.Pairwise, PairsOff)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/fit-eval/fit/stats"
@@ -109,13 +110,7 @@ func choose(dimension string, ballots []ballot) (Choice, bool) {
 		return Choice{}, false
 	}
 	slices.SortStableFunc(choice.Accuracy, func(a, b stats.Calibration) int {
-		switch {
-		case a.Youden() > b.Youden():
-			return -1
-		case a.Youden() < b.Youden():
-			return 1
-		}
-		return 0
+		return cmp.Compare(b.Youden(), a.Youden())
 	})
 	best := choice.Accuracy[0]
 	choice.Members = grow(ballots, choice.Accuracy)

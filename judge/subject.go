@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,12 +41,7 @@ type cell struct {
 }
 
 // cluster is the group of tasks that is not independent of the run's task.
-func (s *Subject) cluster() string {
-	if s.Task.Cluster == "" {
-		return s.Task.ID
-	}
-	return s.Task.Cluster
-}
+func (s *Subject) cluster() string { return cmp.Or(s.Task.Cluster, s.Task.ID) }
 
 func (s *Subject) verify() *session.VerifyResult { return s.Run.Session.Verify }
 

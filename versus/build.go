@@ -159,7 +159,7 @@ func (b *builder) group() error {
 	records := slices.Clone(b.source.contents.Records)
 	for i := range records {
 		if cell := outcomes[records[i].Key()]; cell != nil {
-			records[i].Verdict = verdictOf(cell, records[i].Verdict)
+			records[i].Verdict = verdictOf(cell)
 		}
 	}
 	built, err := report.Build(report.Input{Records: records, Planned: b.source.planned(), K: b.ks()})
@@ -182,11 +182,9 @@ func (b *builder) group() error {
 	return nil
 }
 
-func verdictOf(cell *Cell, recorded string) string {
+func verdictOf(cell *Cell) string {
 	switch {
-	case cell.Resolved == nil && recorded == ledger.Error, cell.Status == evidence.StatusEnvError:
-		return ledger.Error
-	case cell.Resolved == nil:
+	case cell.Resolved == nil || cell.Status == evidence.StatusEnvError:
 		return ledger.Error
 	case *cell.Resolved:
 		return ledger.Pass
