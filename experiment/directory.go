@@ -281,7 +281,7 @@ func (d *Directory) note(state *cellState, r *ledger.Record) {
 func (d *Directory) causes() []ErrorCause {
 	byCause := map[string]*ErrorCause{}
 	for _, cell := range d.Plan.Cells() {
-		state := d.cells[cell.key()]
+		state := d.cells[cell.Key()]
 		if state == nil || state.failure == nil {
 			continue
 		}

@@ -105,7 +105,7 @@ func (d *Directory) Estimate(budgets Budgets) Estimate {
 	left := map[string]int{}
 	watch := newWatch(d.Plan)
 	for _, cell := range d.Plan.Cells() {
-		if s := d.cells[cell.key()]; s == nil || !s.done {
+		if s := d.cells[cell.Key()]; s == nil || !s.done {
 			left[cell.Arm]++
 		} else {
 			watch.see(cell, s.verdict)
@@ -119,7 +119,8 @@ func (d *Directory) Estimate(budgets Budgets) Estimate {
 	return d.spent.estimate(left, d.Plan.Cell, budgets)
 }
 
-func (c Cell) key() ledger.Cell {
+// Key names the cell as the ledger does.
+func (c Cell) Key() ledger.Cell {
 	return ledger.Cell{Arm: c.Arm, TaskID: c.TaskID, RunIndex: c.RunIndex}
 }
 

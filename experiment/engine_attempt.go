@@ -14,7 +14,7 @@ import (
 // launch notes an attempt in the journal and begins it. One that continues is there already.
 func (e *engine) launch(ctx context.Context, next waiting, held reservation) error {
 	cell := next.cell
-	state := e.dir.state(cell.key())
+	state := e.dir.state(cell.Key())
 	attempt, failures, unverified := next.adopted, state.failures, state.unverified
 	started := e.cfg.Now().UnixMilli()
 	if attempt == 0 {
@@ -34,7 +34,7 @@ func (e *engine) launch(ctx context.Context, next waiting, held reservation) err
 	}
 	e.inFlight++
 	ctx, cancel := context.WithCancelCause(ctx)
-	e.running[cell.key()] = &flight{
+	e.running[cell.Key()] = &flight{
 		cell:    cell,
 		attempt: attempt,
 		startMs: started,
@@ -122,7 +122,7 @@ func (e *engine) finish(done *finished) error {
 	record := &done.record
 	cancelled := e.landed(done)
 	e.dir.spent.settle(done.held, record)
-	state := e.dir.state(done.cell.key())
+	state := e.dir.state(done.cell.Key())
 	e.dir.note(state, record)
 	e.breaker.see(record)
 	if e.breaker.open != "" {
@@ -137,7 +137,7 @@ func (e *engine) finish(done *finished) error {
 		}
 	case record.ErrorClass == ledger.ErrorInterrupted && cancelled:
 		state.interrupted++
-		e.cancelled[done.cell.key()] = done.cell
+		e.cancelled[done.cell.Key()] = done.cell
 	case record.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})

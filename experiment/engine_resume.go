@@ -15,7 +15,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 	e.tally.total = len(cells)
 	var goOn []waiting // it may be over by now, so it comes first
 	for _, cell := range cells {
-		state := e.dir.cells[cell.key()]
+		state := e.dir.cells[cell.Key()]
 		if state == nil {
 			e.queue = append(e.queue, waiting{cell: cell})
 			continue

@@ -235,20 +235,20 @@ func (e *engine) cancelCell(c control.Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if under := e.running[cell.key()]; under != nil {
+	if under := e.running[cell.Key()]; under != nil {
 		under.cancelled = true
 		under.cancel(errCancelled)
 		return fmt.Sprintf("%s is stopped; its attempt is recorded as interrupted", nameOf(cell)), nil
 	}
 	if at := slices.IndexFunc(e.queue, func(w waiting) bool { return w.cell == cell }); at >= 0 {
 		e.queue = slices.Delete(slices.Clone(e.queue), at, at+1)
-		e.cancelled[cell.key()] = cell
+		e.cancelled[cell.Key()] = cell
 		return fmt.Sprintf("%s is taken off the queue", nameOf(cell)), nil
 	}
-	if _, held := e.cancelled[cell.key()]; held {
+	if _, held := e.cancelled[cell.Key()]; held {
 		return "", fmt.Errorf("%s is cancelled already", nameOf(cell))
 	}
-	return "", fmt.Errorf("%s is over: %s", nameOf(cell), e.dir.state(cell.key()).verdict)
+	return "", fmt.Errorf("%s is over: %s", nameOf(cell), e.dir.state(cell.Key()).verdict)
 }
 
 func (e *engine) requeue(c control.Command) (string, error) {
@@ -256,7 +256,7 @@ func (e *engine) requeue(c control.Command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := cell.key()
+	key := cell.Key()
 	state := e.dir.state(key)
 	switch _, held := e.cancelled[key]; {
 	case e.running[key] != nil:
@@ -280,7 +280,7 @@ func (e *engine) requeue(c control.Command) (string, error) {
 
 // landed takes in that an attempt is over, and reports whether its cell was cancelled.
 func (e *engine) landed(done *finished) (cancelled bool) {
-	key := done.cell.key()
+	key := done.cell.Key()
 	under := e.running[key]
 	if under == nil {
 		return false

@@ -3,6 +3,7 @@ package judge
 import (
 	_ "embed" // the built-in families
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -129,4 +130,39 @@ func (p Panel) Related(underTest []string) []string {
 	}
 	slices.Sort(kin)
 	return kin
+}
+
+// connect makes each member's client when it is first asked. The function it returns closes the
+// connections.
+func (a *asking) connect() func() {
+	if a.limits.Client != nil {
+		a.client = a.limits.Client
+		return func() {}
+	}
+	transport, _ := http.DefaultTransport.(*http.Transport)
+	transport = transport.Clone()
+	transport.MaxIdleConnsPerHost = a.limits.Parallel
+	var mu sync.Mutex
+	clients := map[string]model.Client{}
+	a.client = func(m Member) (model.Client, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if clients[m.Name] != nil {
+			return clients[m.Name], nil
+		}
+		client, err := newClient(m, a.limits.Getenv, &http.Client{Transport: transport})
+		clients[m.Name] = client
+		return client, err
+	}
+	return transport.CloseIdleConnections
+}
+
+func newClient(m Member, getenv func(string) string, client *http.Client) (model.Client, error) {
+	config := model.Config{Protocol: model.Protocol(m.Protocol), ModelURL: m.ModelURL, HTTPClient: client}
+	if m.KeyEnv != "" {
+		if config.APIKey = getenv(m.KeyEnv); config.APIKey == "" {
+			return nil, fmt.Errorf("%s, which holds its API key, is not set", m.KeyEnv)
+		}
+	}
+	return model.New(config)
 }

@@ -4,10 +4,8 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -89,27 +87,14 @@ func (p Prompts) replace(dir string) error {
 }
 
 func readBounded(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxPromptFile {
-		err = errors.New("larger than 256 KiB")
-	}
-	if err != nil {
-		return "", fmt.Errorf("read prompt: %w", pathless(path, err))
+	if info, err := os.Stat(path); err == nil && info.Size() > maxPromptFile {
+		return "", fmt.Errorf("read prompt: %s: larger than 256 KiB", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", fmt.Errorf("read prompt: %w", err)
 	}
 	return string(text), nil
-}
-
-// pathless names the file once.
-func pathless(path string, err error) error {
-	var named *fs.PathError
-	if errors.As(err, &named) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", path, err)
 }
 
 // system is the system prompt of a question. Its first line tells questions apart in logs and

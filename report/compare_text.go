@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -30,14 +29,19 @@ func (c *Comparison) Text(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	writeFacts(w, c.facts(), c.Warnings)
+	return nil
+}
+
+// writeFacts writes what stands under the tables.
+func writeFacts(w io.Writer, facts, warnings []string) {
 	fmt.Fprintln(w)
-	for _, line := range c.facts() {
-		fmt.Fprintln(w, line)
+	for _, fact := range facts {
+		fmt.Fprintln(w, display.Line(fact))
 	}
-	for _, warning := range c.Warnings {
+	for _, warning := range warnings {
 		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
-	return nil
 }
 
 // Markdown writes the comparison as Markdown.
@@ -50,16 +54,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
 	}
 	m.row("**all tasks**", Percent(c.RateA), Percent(c.RateB), effectText(&c.Decision), "")
-	m.line("")
-	for _, line := range c.facts() {
-		m.line("- %s", cell(line))
-	}
-	m.line("")
-	for _, warning := range c.Warnings {
-		m.line("> ⚠️ %s\n", cell(warning))
-	}
-	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
-	return err
+	m.facts(c.facts())
+	return m.end(w, c.Warnings)
 }
 
 // facts are the lines under the table.

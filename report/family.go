@@ -209,13 +209,7 @@ func (f *Family) Text(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
-	for _, fact := range f.facts() {
-		fmt.Fprintln(w, display.Line(fact))
-	}
-	for _, warning := range f.Warnings {
-		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
-	}
+	writeFacts(w, f.facts(), f.Warnings)
 	return nil
 }
 
@@ -233,14 +227,6 @@ func (f *Family) Markdown(w io.Writer) error {
 		m.row(cell(pair.B+" against "+pair.A), effectText(&pair.Decision), fmt.Sprintf("%.4f", pair.Decision.PAdj),
 			string(pair.Decision.Claim))
 	}
-	m.line("")
-	for _, fact := range f.facts() {
-		m.line("- %s", cell(fact))
-	}
-	m.line("")
-	for _, warning := range f.Warnings {
-		m.line("> ⚠️ %s\n", cell(warning))
-	}
-	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
-	return err
+	m.facts(f.facts())
+	return m.end(w, f.Warnings)
 }

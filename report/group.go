@@ -26,7 +26,11 @@ func (g *Group) addUp(attempts []ledger.Record) {
 			t.TasksPassing++
 		}
 	}
-	t.Unverified = unverified(g.records)
+	for i := range g.records {
+		if g.records[i].Unverified > 0 {
+			t.Unverified++
+		}
+	}
 	t.measure(attempts, g.records)
 	for i := range attempts {
 		if r := &attempts[i]; r.Verdict == ledger.Error {

@@ -32,11 +32,7 @@ func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
 	if r.Sequential != nil {
 		m.line("> %s\n", r.Sequential.text())
 	}
-	for _, warning := range r.Warnings {
-		m.line("> ⚠️ %s\n", cell(warning))
-	}
-	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
-	return err
+	return m.end(w, r.Warnings)
 }
 
 type markdown struct {
@@ -51,6 +47,28 @@ func (m *markdown) row(cells ...string) { m.line("| %s |", strings.Join(cells, "
 func (m *markdown) header(cells ...string) {
 	m.row(cells...)
 	m.line("|%s", strings.Repeat(" --- |", len(cells)))
+}
+
+// facts writes what stands under a table.
+func (m *markdown) facts(facts []string) {
+	m.line("")
+	for _, fact := range facts {
+		m.line("- %s", cell(fact))
+	}
+	m.line("")
+}
+
+func (m *markdown) warnings(warnings []string) {
+	for _, warning := range warnings {
+		m.line("> ⚠️ %s\n", cell(warning))
+	}
+}
+
+// end writes everything, with the last warnings.
+func (m *markdown) end(w io.Writer, warnings []string) error {
+	m.warnings(warnings)
+	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
+	return err
 }
 
 func skippedText(skipped int) string {
@@ -95,9 +113,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	}
 	m.passTable(g)
 	m.line("\n%d tasks, %d runs%s\n", t.Tasks, t.Runs, skippedText(t.Skipped))
-	for _, warning := range g.Warnings {
-		m.line("> ⚠️ %s\n", cell(warning))
-	}
+	m.warnings(g.Warnings)
 	if full {
 		m.line("## Task Details\n")
 		for i := range g.Tasks {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,10 +133,7 @@ func (g *Group) unsure() UnsureRuns {
 // errorsText shows the errors of a group by class, the most frequent first.
 func errorsText(errors map[string]int) string {
 	classes := slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
-		if errors[a] != errors[b] {
-			return errors[b] - errors[a]
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(errors[b]-errors[a], strings.Compare(a, b))
 	})
 	var parts []string
 	total := 0
@@ -147,16 +145,4 @@ func errorsText(errors map[string]int) string {
 		return ""
 	}
 	return fmt.Sprintf("%s ended in errors: %s", Count(total, "attempt"), strings.Join(parts, ", "))
-}
-
-// unverified counts the runs with an attempt that ended in an error which the agent may have
-// forged.
-func unverified(records []ledger.Record) int {
-	n := 0
-	for i := range records {
-		if records[i].Unverified > 0 {
-			n++
-		}
-	}
-	return n
 }

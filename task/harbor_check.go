@@ -5,10 +5,11 @@ import "path"
 // sound refuses values of task.toml that no task can mean.
 func (h *harborLoader) sound() error {
 	file := h.file
-	tables := []struct {
+	type table struct {
 		name  string
 		phase harborPhase
-	}{{"agent", file.Agent}, {"verifier", file.Verifier.harborPhase}}
+	}
+	tables := []table{{"agent", file.Agent}, {"verifier", file.Verifier.harborPhase}}
 	collects := file.Verifier.Collect
 	names := map[string]bool{}
 	for i := range file.Steps {
@@ -17,10 +18,7 @@ func (h *harborLoader) sound() error {
 			return h.wrong("[[steps]]", "two steps have the name %q: each needs a directory of its own", step.Name)
 		}
 		names[step.Name] = true
-		tables = append(tables, []struct {
-			name  string
-			phase harborPhase
-		}{{"steps.agent", step.Agent}, {"steps.verifier", step.Verifier.harborPhase}}...)
+		tables = append(tables, table{"steps.agent", step.Agent}, table{"steps.verifier", step.Verifier.harborPhase})
 		if err := h.soundCheck("steps.healthcheck", step.Healthcheck); err != nil {
 			return err
 		}

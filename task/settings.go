@@ -213,7 +213,7 @@ func timeouts(own, family timeoutsFile) Timeouts {
 
 // merge fills what the task does not say about its tests with what the family says.
 func (t testsFile) merge(family testsFile) testsFile {
-	merged := testsFile{
+	return testsFile{
 		Language: cmp.Or(t.Language, family.Language),
 		Runner:   cmp.Or(t.Runner, family.Runner),
 		Command:  firstList(t.Command, family.Command),
@@ -223,7 +223,6 @@ func (t testsFile) merge(family testsFile) testsFile {
 		Weights:  t.Weights,
 		Names:    t.Names,
 	}
-	return merged
 }
 
 func firstList[T any](lists ...[]T) []T {

@@ -63,11 +63,11 @@ func isInstances(dir string) bool {
 
 // isRows reports whether a path names a file of SWE-bench rows.
 func isRows(name string) bool {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".jsonl", ".json", ".ndjson":
-		return isFile(name)
-	}
-	return false
+	return isRowsName(name) && isFile(name)
+}
+
+func isRowsName(name string) bool {
+	return slices.Contains([]string{".jsonl", ".json", ".ndjson"}, strings.ToLower(filepath.Ext(name)))
 }
 
 // instancesLoader makes tasks of the instances of SWE-bench.
@@ -101,10 +101,9 @@ func (l *loader) rows(name string) {
 		header: func([]string) error { return nil },
 		row:    func(row datasetRow) error { return i.row(name, row) },
 	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".jsonl", ".json", ".ndjson":
+	if isRowsName(name) {
 		l.add(reader.read(filepath.Join(l.real, filepath.FromSlash(name))))
-	default:
+	} else {
 		l.wrong(name, "rows of SWE-bench are a .jsonl or .json file; convert other formats first")
 	}
 	i.conclude(name, before)

@@ -1,6 +1,7 @@
 package versus
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -193,10 +194,7 @@ func countsText(counts map[string]int) string {
 		return dash
 	}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s %d", name, counts[name])

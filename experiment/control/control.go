@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -229,12 +230,10 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(timeLimit))
 	var command Command
-	if json.NewDecoder(&limited{conn, maxCommand}).Decode(&command) != nil {
+	if json.NewDecoder(io.LimitReader(conn, maxCommand)).Decode(&command) != nil {
 		return
 	}
-	answer := s.answer(ctx, command)
-	line, err := json.Marshal(answer)
-	if err == nil {
+	if line, err := json.Marshal(s.answer(ctx, command)); err == nil {
 		_, _ = conn.Write(append(line, '\n')) // whoever has gone away misses nothing
 	}
 }
@@ -252,21 +251,6 @@ func (s *Server) answer(ctx context.Context, command Command) reply {
 		r.Error = err.Error()
 	}
 	return r
-}
-
-// limited reads no more than so many bytes.
-type limited struct {
-	conn net.Conn
-	left int
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errors.New("the command is too long")
-	}
-	n, err := l.conn.Read(p[:min(len(p), l.left)])
-	l.left -= n
-	return n, err
 }
 
 // Ask sends a command to the process that works in a run directory.

@@ -55,7 +55,7 @@ func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
 		Pool:     p.Name,
 		Cell:     cell,
 		Attempt:  attempt,
-		Avoid:    e.failedOn[ledger.Cell{Arm: cell.Arm, TaskID: cell.TaskID, RunIndex: cell.RunIndex}],
+		Avoid:    e.failedOn[cell.Key()],
 	}
 }
 
@@ -76,7 +76,7 @@ func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.
 	}
 	if record.Verdict == ledger.Error {
 		e.mu.Lock()
-		key := ledger.Cell{Arm: w.Cell.Arm, TaskID: w.Cell.TaskID, RunIndex: w.Cell.RunIndex}
+		key := w.Cell.Key()
 		if !slices.Contains(e.failedOn[key], result.Worker) {
 			e.failedOn[key] = append(e.failedOn[key], result.Worker)
 		}

@@ -272,7 +272,7 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 // CommonEngine returns the kind of container engine that most slots of the workers have; empty
 // where none has any.
 func CommonEngine(workers []Worker, version string) string {
-	slots, best := map[string]int{}, ""
+	slots := map[string]int{}
 	for _, w := range workers {
 		if w.Protocol != Protocol || w.Fit != version {
 			continue
@@ -281,9 +281,15 @@ func CommonEngine(workers []Worker, version string) string {
 			slots[kind] += w.Slots
 		}
 	}
-	for kind, n := range slots {
-		if n > slots[best] || n == slots[best] && kind > best {
-			best = kind
+	return mostSlots(slots)
+}
+
+// mostSlots is what most slots have; of equals the last by name, and empty where there is nothing.
+func mostSlots(slots map[string]int) string {
+	best := ""
+	for name, n := range slots {
+		if n > slots[best] || n == slots[best] && name > best {
+			best = name
 		}
 	}
 	return best
@@ -309,12 +315,7 @@ func Common(workers []Worker, version string) (agents map[string]string, isolati
 	}
 	agents = map[string]string{}
 	for id, versions := range slots {
-		for v, n := range versions {
-			best, known := agents[id]
-			if !known || n > versions[best] || n == versions[best] && v > best {
-				agents[id] = v
-			}
-		}
+		agents[id] = mostSlots(versions)
 	}
 	return agents, isolation
 }

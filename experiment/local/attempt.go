@@ -180,7 +180,7 @@ func (a *attempt) taskUnchanged(ctx context.Context) bool {
 }
 
 func (a *attempt) setUp(ctx context.Context) bool {
-	if err := a.freeSpace(a.work, a.dir); err != nil {
+	if err := freeSpace(a.minFree, a.work, a.dir); err != nil {
 		return a.fail(ctx, ledger.ErrorResources, err)
 	}
 	if !a.taskUnchanged(ctx) {

@@ -99,8 +99,7 @@ func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 		Redactor:   a.redact,
 	}
 	if a.prepared.Replay != "" {
-		dir, found := a.replays[ledger.Cell{Arm: a.cell.Arm, TaskID: a.cell.TaskID, RunIndex: a.cell.RunIndex}]
-		if found {
+		if dir, found := a.replays[a.cell.Key()]; found {
 			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
 		} else if offline(&a.prepared.Setup) {
 			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)

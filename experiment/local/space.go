@@ -10,8 +10,6 @@ import (
 // less, an agent's correct solution can fail because it could not be written down.
 const minFree = 256 << 20
 
-func (e *Executor) freeSpace(dirs ...string) error { return freeSpace(e.minFree, dirs...) }
-
 // FreeSpace returns an error if one of the directories lies on a disk with too little room for a
 // cell.
 func FreeSpace(dirs ...string) error { return freeSpace(minFree, dirs...) }
