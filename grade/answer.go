@@ -2,6 +2,7 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 	if len(sample.Checks) == 0 && g.Task.JudgeTemplate != "" {
 		// The judge decides; what it is asked about must be there.
 		found.rows = append(found.rows, testRow("answered", true, 0, strings.TrimSpace(text) != "",
-			firstText(why, "the answer is empty")))
+			cmp.Or(why, "the answer is empty")))
 	}
 	for _, check := range sample.Checks {
 		if check.Kind == task.CheckCommand {
@@ -108,8 +109,7 @@ func (g *grading) answerText(ctx context.Context, answer *Answer) (text, why str
 		return answer.Text, "", nil
 	}
 	copied, err := g.copy(ctx)
-	var unfit *copyError
-	if errors.As(err, &unfit) {
+	if _, unfit := errors.AsType[*copyError](err); unfit {
 		return "", err.Error(), nil
 	}
 	if err != nil {
@@ -146,15 +146,6 @@ func readInside(copied *workspace.Copy, name string) ([]byte, error) {
 		return nil, errors.New("it is not text: not valid UTF-8")
 	}
 	return content, err
-}
-
-func firstText(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // scoring is what a command of a check reads from its standard input.
@@ -199,8 +190,7 @@ func (g *grading) runScoring(ctx context.Context, check task.AnswerCheck, answer
 		return nil, "", err
 	}
 	copied, err := g.copy(ctx, gitSettings...)
-	var unfit *copyError
-	if errors.As(err, &unfit) {
+	if _, unfit := errors.AsType[*copyError](err); unfit {
 		return nil, err.Error(), nil
 	}
 	if err != nil {

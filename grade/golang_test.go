@@ -109,6 +109,14 @@ func TestCheatingGoAgents(t *testing.T) {
 		"a replaced module": {
 			files{"go.mod": "module example.com/sum\n\ngo 1.24\n\nreplace testing => ./testing\n"}, "replaces a module",
 		},
+		"a replaced module far down": {
+			files{"go.mod": "module example.com/sum\n\ngo 1.24\n" + strings.Repeat("// …\n", 1<<18) +
+				"replace testing => ./testing\n"}, "replaces a module",
+		},
+		"a replaced module behind a link": {
+			files{"go.mod": "-> own.mod", "own.mod": "module example.com/sum\n\ngo 1.24\n\nreplace testing => ./testing\n"},
+			"replaces a module",
+		},
 		"flags of the go command": {
 			files{
 				".config/go/env": "GOFLAGS=-run=^$\n", "go.env": "GOFLAGS=-toolexec=/bin/true\n",

@@ -2,7 +2,9 @@ package grade
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -29,13 +31,19 @@ func goFiles(suite *task.Suite) []string {
 }
 
 // maxModuleFile bounds a go.mod.
-const maxModuleFile = 1 << 20
+const maxModuleFile = 16 << 20
 
 // replacedModule says whether the agent's go.mod takes a module from elsewhere that the base's does
 // not. Hidden tests use modules too, and one that was replaced could find everything equal.
 func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
-	own := moduleFile(s.root)
-	if s.fromBase || len(replacements(own)) == 0 {
+	if s.fromBase {
+		return "", nil
+	}
+	own, err := moduleFile(s.root)
+	if err != nil {
+		return "go.mod " + err.Error(), nil //nolint:nilerr // it is the agent's
+	}
+	if len(replacements(own)) == 0 {
 		return "", nil
 	}
 	value, err := s.Baseline.once(ctx, "go.mod "+taskKey(s.Task), func() (any, error) {
@@ -49,7 +57,7 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 			return "", err
 		}
 		defer root.Close()
-		return moduleFile(root), nil
+		return moduleFile(root)
 	})
 	if err != nil {
 		return "", err
@@ -64,21 +72,20 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-func moduleFile(root *os.Root) string {
-	info, err := root.Lstat("go.mod")
-	if err != nil || !info.Mode().IsRegular() {
-		return ""
+// moduleFile is the whole go.mod of a copy, through links as the go command reads it; empty where
+// there is none.
+func moduleFile(root *os.Root) (string, error) {
+	info, err := root.Stat("go.mod")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("cannot be read: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > maxModuleFile:
+		return "", fmt.Errorf("is not a file of at most %d bytes", maxModuleFile)
 	}
-	file, err := root.Open("go.mod")
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxModuleFile))
-	if err != nil {
-		return ""
-	}
-	return string(content)
+	content, err := root.ReadFile("go.mod")
+	return string(content), err
 }
 
 // replacements lists the replace directives of a go.mod, each with single blanks.

@@ -194,27 +194,17 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	answer, err := g.judgeAnswer(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	verified, err := g.judgeVerifier(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	instance, err := g.judgeInstance(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	tests.rows = slices.Concat(tests.rows, answer.rows, verified.rows, instance.rows)
-	tests.reasons = append(tests.reasons, instance.reasons...)
-	rows := append(append([]Row(nil), hook.rows...), tests.rows...)
-	h := hook.health
-	for _, other := range []health{tests.health, answer.health, verified.health, instance.health} {
-		if h.ok() || other.ours && !h.ours {
-			h = other
+	h := hook.health.or(tests.health)
+	for _, judge := range []func(context.Context) (graded, error){g.judgeAnswer, g.judgeVerifier, g.judgeInstance} {
+		found, err := judge(ctx)
+		if err != nil {
+			return Result{}, err
 		}
+		h = h.or(found.health)
+		tests.rows = append(tests.rows, found.rows...)
+		tests.reasons = append(tests.reasons, found.reasons...)
 	}
+	rows := slices.Concat(hook.rows, tests.rows)
 	result := Result{
 		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
@@ -125,8 +126,7 @@ func (g *grading) unrecorded() *grading {
 // runHook runs the hook on a fresh copy and reads its rows.
 func (g *grading) runHook(ctx context.Context) (graded, error) {
 	copied, err := g.copy(ctx, gitSettings...)
-	var unfit *copyError
-	if errors.As(err, &unfit) {
+	if _, unfit := errors.AsType[*copyError](err); unfit {
 		return graded{exitCode: 126, health: health{broken: err.Error()}}, nil
 	}
 	if err != nil {
@@ -210,20 +210,11 @@ type channel struct {
 }
 
 func openChannel() (*channel, error) {
-	syscall.ForkLock.RLock()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(pair[0])
-		syscall.CloseOnExec(pair[1])
-	}
-	syscall.ForkLock.RUnlock()
+	ours, theirs, err := sandbox.Sockets()
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.SetNonblock(pair[0], true); err != nil {
-		return nil, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
-	}
-	c := &channel{ours: os.NewFile(uintptr(pair[0]), "rows"), theirs: os.NewFile(uintptr(pair[1]), "rows")}
+	c := &channel{ours: ours, theirs: theirs}
 	c.reading.Go(c.read)
 	return c, nil
 }

@@ -105,7 +105,7 @@ func (g *grading) brokenInstance(ctx context.Context, shown instanceRun) (graded
 		return found, nil
 	}
 	reference := g.Task.Instance.Gold
-	other := &grading{Config: g.Config, scratch: g.scratch, fromBase: true}
+	other := g.without(false)
 	if other.Patch = nil; reference != "" {
 		other.Patch = &reference
 	}
@@ -168,8 +168,7 @@ func (g *grading) instanceCopy(ctx context.Context) (copied *workspace.Copy, bro
 		return g.patchedCopy(ctx)
 	}
 	copied, err = g.copy(ctx)
-	var unfit *copyError
-	if errors.As(err, &unfit) {
+	if _, unfit := errors.AsType[*copyError](err); unfit {
 		return nil, err.Error(), nil
 	}
 	return copied, "", err
@@ -295,7 +294,7 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 	if err != nil {
 		return fmt.Errorf("shell of the tests: %w", err)
 	}
-	var all wholeLog
+	var all bytes.Buffer // more than a program may print never comes
 	done, err := g.run(ctx, program{
 		argv:     argv,
 		dir:      copied.Dir,
@@ -309,16 +308,16 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 	if err != nil {
 		return err
 	}
-	shown.log, shown.status = all.data, done.status()
+	shown.log, shown.status = all.Bytes(), done.status()
 	death := done.death()
 	var ended bool
-	shown.tests, ended = between(all.data, nonce, &shown.status)
+	shown.tests, ended = between(shown.log, nonce, &shown.status)
 	switch {
 	case death != "" && !ended:
 		shown.broken = "the test script " + death
 	case !ended:
 		shown.broken = "the test script did not run the tests to their end: " +
-			strings.TrimSpace(display.LastBytes(strings.TrimSpace(display.Text(string(all.data))), maxMessage))
+			strings.TrimSpace(display.LastBytes(strings.TrimSpace(display.Text(all.String())), maxMessage))
 	}
 	shown.log = bytes.ReplaceAll(shown.log, []byte(nonce), []byte("fit"))
 	return nil
@@ -355,13 +354,4 @@ func instanceEnvironment(home string) map[string]string {
 		"GIT_CONFIG_COUNT":  "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
 		"GIT_TERMINAL_PROMPT": "0",
 	}
-}
-
-// wholeLog keeps all that a program prints; more than a program may print never comes.
-type wholeLog struct{ data []byte }
-
-// Write implements io.Writer; it never fails.
-func (w *wholeLog) Write(p []byte) (int, error) {
-	w.data = append(w.data, p...)
-	return len(p), nil
 }

@@ -35,9 +35,9 @@ func parseTAP(data []byte) Report {
 	}
 	if len(p.levels) > 0 {
 		p.report.Complete = p.levels[0].finished(&p.report)
-	}
-	for _, test := range p.pending(0) {
-		p.report.add(test.Name, test.Status, test.Message)
+		for _, test := range p.levels[0].tests {
+			p.report.add(test.Name, test.Status, test.Message)
+		}
 	}
 	return p.report
 }
@@ -62,13 +62,6 @@ type tapParser struct {
 	inYAML bool
 	yaml   int
 	total  int
-}
-
-func (p *tapParser) pending(level int) []TestResult {
-	if level < len(p.levels) {
-		return p.levels[level].tests
-	}
-	return nil
 }
 
 func (p *tapParser) line(line string) {

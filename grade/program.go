@@ -2,16 +2,19 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/internal/display"
+	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -57,19 +60,13 @@ type ended struct {
 // run runs a program to its end. The error is the context's, or that of a machine on which nothing
 // can be started.
 func (g *grading) run(ctx context.Context, p program) (ended, error) {
-	if p.timeout <= 0 {
-		p.timeout = defaultTimeout
-	}
+	p.timeout = cmp.Or(max(p.timeout, 0), defaultTimeout)
 	env := sandbox.Environment{}
-	for name, value := range p.place.Env {
-		env[name] = value
-	}
-	for name, value := range p.env {
-		env[name] = value
-	}
+	maps.Copy(env, p.place.Env)
+	maps.Copy(env, p.env)
 	isolation := p.place.Isolation
-	isolation.ReadOnly = withPaths(isolation.ReadOnly, p.readable)
-	isolation.Writable = withPaths(isolation.Writable, p.writable)
+	isolation.ReadOnly = slices.Concat(isolation.ReadOnly, p.readable)
+	isolation.Writable = slices.Concat(isolation.Writable, p.writable)
 	spec := sandbox.SpawnSpec{
 		Argv:          p.argv,
 		Dir:           p.dir,
@@ -101,16 +98,6 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 		return done, fmt.Errorf("start a grader: %w", done.failure)
 	}
 	return done, nil
-}
-
-func withPaths(paths, more []string) []string {
-	paths = slices.Clone(paths)
-	for _, path := range more {
-		if !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 // death says why the program did not end by itself; empty if it did, whatever its status.
@@ -151,21 +138,11 @@ func (e ended) status() int {
 	case e.TimedOut || e.OutputLimit || e.Exceeded != "":
 		return stoppedStatus
 	case e.Signal != "":
-		return 128 + signalNumber(e.Signal)
+		return 128 + int(unix.SignalNum(e.Signal))
 	case e.ExitCode < 0:
 		return 255
 	}
 	return e.ExitCode
-}
-
-// signalNumber covers the signals that end programs; they have these numbers on all systems that we
-// run on.
-func signalNumber(name string) int {
-	numbers := map[string]int{
-		"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGFPE": 8, "SIGKILL": 9,
-		"SIGSEGV": 11, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
-	}
-	return numbers[strings.ToUpper(name)]
 }
 
 // excerpt keeps the beginning and the end of what a program prints.

@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,10 +65,7 @@ func Repeat(ctx context.Context, cfg Config, times int) ([]FlakyCheck, error) {
 		}
 	}
 	slices.SortFunc(flaky, func(a, b FlakyCheck) int {
-		if a.Source != b.Source {
-			return strings.Compare(a.Source, b.Source)
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Name, b.Name))
 	})
 	return flaky, nil
 }

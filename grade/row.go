@@ -174,12 +174,8 @@ const (
 // stamp writes the row's source into it, in place of one that its author may have written. What is
 // no object passes as it is.
 func stamp(row Row, source string) json.RawMessage {
-	trimmed := bytes.TrimSpace(row.Raw)
-	if len(trimmed) == 0 || trimmed[0] != '{' {
-		return row.Raw
-	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(trimmed, &fields) != nil {
+	if json.Unmarshal(row.Raw, &fields) != nil || fields == nil {
 		return row.Raw
 	}
 	fields["source"] = json.RawMessage(`"` + source + `"`)

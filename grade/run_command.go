@@ -16,15 +16,10 @@ import (
 // Command is one command that is run on a copy as a check, and believed by its report.
 type Command struct {
 	Name string
-	// Argv may contain {nonce}, {report} and {dir}.
-	Argv []string
-	// Parser and Report are those of task.Runner.
-	Parser, Report string
-	// Tests are the names of the tests that must be reported, exactly once each; empty: at least
-	// one test.
-	Tests   []string
+	// Argv may contain {nonce} and {dir}.
+	Argv    []string
+	Parser  string // as in task.Runner
 	Gate    bool
-	Weight  float64
 	Timeout time.Duration
 }
 
@@ -48,13 +43,12 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 	if err != nil {
 		return err
 	}
-	reason := shown.failure(expectation{names: command.Tests})
+	reason := shown.failure(expectation{})
 	try := func(ctx context.Context, s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) }
 	if err := s.blame(ctx, "the command "+command.Name, reason, shown, try, found); err != nil {
 		return err
 	}
-	found.rows = append(found.rows,
-		testRow(command.Name, command.Gate, command.Weight, reason == "", s.Redactor.String(reason)))
+	found.rows = append(found.rows, testRow(command.Name, command.Gate, 0, reason == "", s.Redactor.String(reason)))
 	found.commands = append(found.commands, CommandResult{
 		Name:     command.Name,
 		Passed:   reason == "",
@@ -76,7 +70,6 @@ func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, er
 		name:    command.Name,
 		argv:    command.Argv,
 		parser:  command.Parser,
-		report:  command.Report,
 		timeout: command.Timeout,
 		words:   map[string]string{"{dir}": "."},
 		whole:   true,

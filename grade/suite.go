@@ -125,9 +125,9 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 		checks = g.Task.Suite.Checks
 	}
 	s, err := g.openSuite(ctx)
-	var unfit *copyError
+	_, unfit := errors.AsType[*copyError](err)
 	switch {
-	case errors.As(err, &unfit):
+	case unfit:
 		for _, check := range checks {
 			found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, err.Error()))
 		}
@@ -181,7 +181,7 @@ func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason erro
 // unverified fails the commands to verify on a copy that could not even be made.
 func (g *grading) unverified(found *graded, reason string) {
 	for _, command := range g.Verify {
-		found.rows = append(found.rows, testRow(command.Name, command.Gate, command.Weight, false, reason))
+		found.rows = append(found.rows, testRow(command.Name, command.Gate, 0, false, reason))
 		found.commands = append(found.commands, CommandResult{Name: command.Name, Error: reason})
 	}
 }

@@ -2,6 +2,7 @@ package grade
 
 import (
 	"math"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 )
@@ -109,6 +110,15 @@ type health struct {
 
 func (h health) ok() bool { return h.broken == "" }
 
+// or is the health of two graders together: that of the first that is broken, and above all of one
+// that is without the agent too.
+func (h health) or(other health) health {
+	if h.ok() || other.ours && !h.ours {
+		return other
+	}
+	return h
+}
+
 // enough reports whether the scored rows suffice: all of them, or the share that the task asks for.
 func (t tally) enough(threshold *float64) bool {
 	if threshold == nil || t.Score == nil || t.Malformed > 0 {
@@ -124,7 +134,7 @@ func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 		Score:     tally.Score,
 		Malformed: tally.Malformed,
 		Healthy:   h.ok(),
-		Reason:    sentence(reasons),
+		Reason:    display.CutBytes(strings.Join(reasons, "; "), 1000),
 	}
 	switch {
 	case !h.ok() && h.ours:
@@ -139,15 +149,4 @@ func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 		grade.Verdict = VerdictFail
 	}
 	return grade
-}
-
-func sentence(reasons []string) string {
-	text := ""
-	for i, reason := range reasons {
-		if i > 0 {
-			text += "; "
-		}
-		text += reason
-	}
-	return display.CutBytes(text, 1000)
 }

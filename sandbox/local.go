@@ -332,7 +332,7 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) {
 	open := os.Pipe
 	if r.spec.PrivateOutput {
-		open = outputSockets
+		open = Sockets
 	}
 	ours, theirs, err := open()
 	if err != nil {

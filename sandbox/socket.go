@@ -6,9 +6,10 @@ import (
 	"syscall"
 )
 
-// outputSockets returns two connected sockets: the first is read with deadlines by us, the
-// second is for a program.
-func outputSockets() (ours, theirs *os.File, err error) {
+// Sockets returns two connected sockets: the first is read with deadlines by us, the second is for
+// a program. Unlike a file or a pipe, a socket can neither be truncated nor rewritten nor opened a
+// second time through /proc.
+func Sockets() (ours, theirs *os.File, err error) {
 	// Nobody may be started between the making of the sockets and their marking.
 	syscall.ForkLock.RLock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
