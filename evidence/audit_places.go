@@ -219,11 +219,10 @@ var (
 		`make|ensure|whether|please|must|to)\b`)
 )
 
-// claimsTestsPass returns the sentence in which an agent says that tests pass; empty if there is
-// none.
-func claimsTestsPass(text string) string {
+// claimOf returns the first sentence in which an agent claims something; empty if there is none.
+func claimOf(text string, claim *lazyregexp.Regexp) string {
 	for _, sentence := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '.' || r == '!' }) {
-		if passClaim.MatchString(sentence) && !noClaim.MatchString(sentence) {
+		if claim.MatchString(sentence) && !noClaim.MatchString(sentence) {
 			return strings.TrimSpace(sentence)
 		}
 	}

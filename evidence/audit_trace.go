@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -292,29 +293,13 @@ func (a *traceAudit) finish(cwd, final string, finalLine int64, finalSeq int) {
 		a.inTrace(flagExitMasking, a.maskedAt, a.lastTest.line, a.lastTest.text)
 	}
 	if a.tests == 0 {
-		if claim := claimsTestsPass(final); claim != "" {
+		if claim := claimOf(final, passClaim); claim != "" {
 			a.inTrace(flagNoOpSuccess, finalSeq, finalLine, claim)
 		}
 	}
 }
 
-func isOneOf(word string, list ...string) bool {
-	for _, other := range list {
-		if word == other {
-			return true
-		}
-	}
-	return false
-}
-
-func containsGit(commands []session.SimpleCommand) bool {
-	for i := range commands {
-		if commands[i].Name() == "git" {
-			return true
-		}
-	}
-	return false
-}
+func isOneOf(word string, list ...string) bool { return slices.Contains(list, word) }
 
 // isHistory reports whether a path is one of the places where git keeps other commits.
 func isHistory(p string) bool {

@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -202,13 +201,5 @@ var successClaim = lazyregexp.New(`(?i)\b(?:fixed|resolved|solved|implemented|co
 
 // claimsSuccess reports whether an agent's last words say that it has done what was asked.
 func claimsSuccess(text string) bool {
-	if claimsTestsPass(text) != "" {
-		return true
-	}
-	for _, sentence := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '.' || r == '!' }) {
-		if successClaim.MatchString(sentence) && !noClaim.MatchString(sentence) {
-			return true
-		}
-	}
-	return false
+	return claimOf(text, passClaim) != "" || claimOf(text, successClaim) != ""
 }

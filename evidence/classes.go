@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/glob"
@@ -63,12 +64,7 @@ func compile(sources []string) []glob.Pattern {
 }
 
 func matches(patterns []glob.Pattern, name string) bool {
-	for _, pattern := range patterns {
-		if pattern.Match(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(pattern glob.Pattern) bool { return pattern.Match(name) })
 }
 
 // isTest reports whether a file is a test: by the task's globs or, without them, by its name.
@@ -84,12 +80,13 @@ func (c *classifier) isTest(name string) bool {
 		strings.HasSuffix(stem, "Test") && path.Ext(base) == ".java":
 		return true
 	}
-	for _, dir := range strings.Split(path.Dir(name), "/") {
-		if isOneOf(dir, "test", "tests", "__tests__", "spec", "testdata") {
-			return true
-		}
-	}
-	return false
+	return liesIn(name, "test", "tests", "__tests__", "spec", "testdata")
+}
+
+// liesIn reports whether one of the directories that a file lies in has one of these names.
+func liesIn(name string, dirs ...string) bool {
+	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"),
+		func(dir string) bool { return slices.Contains(dirs, dir) })
 }
 
 // isProtected reports whether a test must not be taken away. Without globs every test is protected.
@@ -116,13 +113,8 @@ func isGenerated(name string) bool {
 		"poetry.lock", "uv.lock", "Pipfile.lock", "Gemfile.lock", "composer.lock":
 		return true
 	}
-	for _, dir := range strings.Split(path.Dir(name), "/") {
-		if isOneOf(dir, "vendor", "node_modules", "third_party", "dist", "build", "__pycache__", ".venv") {
-			return true
-		}
-	}
-	return strings.HasSuffix(base, ".pb.go") || strings.HasSuffix(base, "_pb2.py") || strings.HasSuffix(base,
-		".min.js") ||
-		strings.HasSuffix(base, ".min.css") || strings.Contains(base, ".generated.") ||
-		strings.HasSuffix(base, "_generated.go") || strings.HasSuffix(base, ".pyc")
+	endings := []string{".pb.go", "_pb2.py", ".min.js", ".min.css", "_generated.go", ".pyc"}
+	return liesIn(name, "vendor", "node_modules", "third_party", "dist", "build", "__pycache__", ".venv") ||
+		strings.Contains(base, ".generated.") ||
+		slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(base, ending) })
 }

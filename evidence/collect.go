@@ -96,22 +96,18 @@ func (f *facts) follow(from Sources) error {
 		changed[file.Path] = true
 	}
 	observers := map[string]*observer{}
-	var last *observer
-	lastLane := ""
 	enricher := &session.Enricher{Dialects: from.Dialects, Options: session.Options{
 		Prices:        from.Prices,
 		Flat:          true,
 		VerifyCommand: f.task.VerifyCommand,
 		Verify:        f.verify,
 		OnEvent: func(event *session.EnrichedEvent) {
-			if last == nil || event.Lane != lastLane {
-				if last = observers[event.Lane]; last == nil {
-					last = newObserver(f.task, changed)
-					observers[strings.Clone(event.Lane)] = last
-				}
-				lastLane = strings.Clone(event.Lane)
+			seen := observers[event.Lane]
+			if seen == nil {
+				seen = newObserver(f.task, changed)
+				observers[strings.Clone(event.Lane)] = seen
 			}
-			last.see(event)
+			seen.see(event)
 		},
 	}}
 	if err := enricher.ReadPacked(from.Trace); err != nil {
@@ -169,7 +165,7 @@ func (f *facts) run(found []session.IntegrityFlag) *Run {
 	}
 	if f.seen != nil {
 		r.Steps, r.StepsLeftOut = f.seen.steps.list()
-		r.Prompts = append(r.Prompts, f.seen.prompts.list...)
+		r.Prompts = append(r.Prompts, f.seen.prompts...)
 	}
 	if resolved := f.resolved(); resolved == nil || !*resolved {
 		if f.verify == nil || !f.verify.Passed {

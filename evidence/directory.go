@@ -192,7 +192,7 @@ type cacheEntry struct {
 }
 
 // sumOf is a digest as a line of JSON.
-func sumOf(body []byte) string { return fmt.Sprintf(`"%x"`, sha256.Sum256(body)) }
+func sumOf(body []byte) string { return `"` + digestOf(body) + `"` }
 
 func (d *Directory) cacheFile(key string) string {
 	return filepath.Join(d.Root, CacheDir, "evidence-"+key[:32]+".json")

@@ -3,9 +3,9 @@ package evidence
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -21,7 +21,6 @@ const (
 // observer follows the events of one lane and keeps what the evidence needs of them, in memory that
 // does not grow with the trace. The strings of events are valid during the call only.
 type observer struct {
-	task    *Task
 	changed map[string]bool // the files of the diff
 
 	events    int // that the agent's stream had
@@ -29,7 +28,6 @@ type observer struct {
 	total     int
 	open      map[string]*openCall
 	openOrder []string
-	free      *openCall // the last one that was answered: its memory serves the next
 	edits     editLog
 	tests     testLog
 	trouble   troubleLog
@@ -50,7 +48,6 @@ type openCall struct {
 	isEdit               bool // by a tool or by a shell command that writes to a changed file
 	git                  bool
 	seq                  int
-	line                 int64
 }
 
 type recentCall struct {
@@ -60,7 +57,6 @@ type recentCall struct {
 
 func newObserver(task *Task, changed map[string]bool) *observer {
 	return &observer{
-		task:    task,
 		changed: changed,
 		calls:   map[string]int{},
 		open:    map[string]*openCall{},
@@ -118,9 +114,8 @@ func (o *observer) call(event *session.EnrichedEvent) {
 	o.trouble.active()
 	o.trouble.turn(event.TurnIndex)
 	o.trouble.repeated(o.countRepeats(tool, event.TurnIndex), event)
-	call := o.await(tool.CallID)
-	call.effective, call.canonical = effective, tool.Canonical
-	call.seq, call.line = event.Seq, event.RawLine
+	call := &openCall{effective: effective, canonical: tool.Canonical, seq: event.Seq}
+	o.await(tool.CallID, call)
 	if tool.Canonical == session.ToolBash {
 		call.command = strings.Clone(cut(tool.Command, maxCommand))
 	}
@@ -137,24 +132,20 @@ func (o *observer) call(event *session.EnrichedEvent) {
 			call.isEdit, call.paths = true, written
 		}
 	case effective == session.ToolTest:
-		o.tests.ran(event)
+		o.tests.runs++
 	}
-	call.git = containsGit(commands) && !o.audit.mined
+	call.git = !o.audit.mined &&
+		slices.ContainsFunc(commands, func(c session.SimpleCommand) bool { return c.Name() == "git" })
 	o.steps.call(event, effective)
 }
 
 // maxCommand is how much of a shell command is kept until its result is there.
 const maxCommand = 2 << 10
 
-// await returns the place of a new call. The oldest one is forgotten when there are many.
-func (o *observer) await(id string) *openCall {
-	call := o.free
-	if o.free = nil; call == nil {
-		call = &openCall{}
-	}
-	*call = openCall{paths: call.paths[:0]}
+// await waits for the result of a call. The oldest call is forgotten when there are many.
+func (o *observer) await(id string, call *openCall) {
 	if id == "" {
-		return call
+		return
 	}
 	if o.open[id] == nil {
 		id = strings.Clone(id)
@@ -163,9 +154,8 @@ func (o *observer) await(id string) *openCall {
 	o.open[id] = call
 	if len(o.openOrder) > maxOpen { // those that were answered among them, behind one that was not
 		delete(o.open, o.openOrder[0])
-		o.openOrder = o.openOrder[:copy(o.openOrder, o.openOrder[1:])]
+		o.openOrder = slices.Delete(o.openOrder, 0, 1)
 	}
-	return call
 }
 
 // taken removes a call that has its result.
@@ -179,7 +169,7 @@ func (o *observer) taken(id string) *openCall {
 	for answered < len(o.openOrder) && o.open[o.openOrder[answered]] == nil {
 		answered++
 	}
-	o.openOrder = o.openOrder[:copy(o.openOrder, o.openOrder[answered:])]
+	o.openOrder = slices.Delete(o.openOrder, 0, answered)
 	return call
 }
 
@@ -206,18 +196,16 @@ func (o *observer) result(event *session.EnrichedEvent) {
 	}
 	o.audit.result(call, r)
 	o.steps.result(event, call.effective, failed, call.isEdit)
-	o.free = call
 }
 
 func (o *observer) edited(event *session.EnrichedEvent, call *openCall, failed bool) {
-	byTool := call.effective != session.ToolBash
 	if !failed {
 		o.edits.done(event, call.paths, o.changed)
-		o.tests.edited(event.Seq)
+		o.tests.edited()
 		o.remember(call.paths)
 		return
 	}
-	if !byTool {
+	if call.effective == session.ToolBash {
 		return
 	}
 	o.edits.failed++
@@ -274,10 +262,10 @@ func (o *observer) writes(commands []session.SimpleCommand) []string {
 
 // mayWrite reports whether a call is of the kind that changes files.
 func mayWrite(words []string) bool {
-	for i, word := range words {
-		if i > 0 && strings.HasPrefix(word, ">") && !strings.HasPrefix(word, ">&") {
-			return true
-		}
+	if slices.ContainsFunc(words[1:], func(word string) bool {
+		return strings.HasPrefix(word, ">") && !strings.HasPrefix(word, ">&")
+	}) {
+		return true
 	}
 	call := session.SimpleCommand{Words: words}
 	switch call.Name() {
@@ -285,15 +273,10 @@ func mayWrite(words []string) bool {
 		"python3", "node", "gofmt", "goimports", "prettier", "black":
 		return true
 	case "sed":
-		for _, word := range words[1:] {
-			if strings.HasPrefix(word, "-i") || word == "--in-place" {
-				return true
-			}
-		}
+		return slices.ContainsFunc(words[1:],
+			func(word string) bool { return strings.HasPrefix(word, "-i") || word == "--in-place" })
 	case "git":
-		return len(words) > 1 && (words[1] == "apply" || words[1] == "rm" || words[1] == "mv" ||
-			words[1] == "checkout" ||
-			words[1] == "restore")
+		return len(words) > 1 && isOneOf(words[1], "apply", "rm", "mv", "checkout", "restore")
 	}
 	return false
 }
@@ -312,106 +295,5 @@ func changedPath(word string, changed map[string]bool) string {
 	return ""
 }
 
-// editLog is what is known about edits.
-type editLog struct {
-	attempted, failed int
-	seq               int // of the last successful one; 0: none
-	firstMs           *int64
-	seen              map[string]bool // changed files that were edited, by their path in the diff
-}
-
-func (l *editLog) done(event *session.EnrichedEvent, paths []string, changed map[string]bool) {
-	l.seq = event.Seq
-	if l.firstMs == nil {
-		ms := event.ElapsedMs
-		l.firstMs = &ms
-	}
-	for _, path := range paths {
-		if found := changedPath(path, changed); found != "" {
-			l.seen[found] = true
-		}
-	}
-}
-
-// testLog is what is known about test and build runs.
-type testLog struct {
-	runs int // of tests
-	// after the first edit
-	passed  bool // one passed
-	unknown bool // one ended, and it is not known how
-	// the last run that ended after the last edit: 0 none, else one of the constants below
-	last         runEnd
-	lastPostEdit runEnd // of the last run after any edit
-	firstEdit    bool
-	greenMs      *int64
-}
-
-type runEnd int
-
-const (
-	endedUnknown runEnd = iota + 1
-	endedPassed
-	endedFailed
-)
-
-func (l *testLog) ran(*session.EnrichedEvent) { l.runs++ }
-
-// edited notes an edit: what was tested before it does not count any more.
-func (l *testLog) edited(int) {
-	l.firstEdit = true
-	l.last = 0
-}
-
-// finished notes how a run ended. A run that was started before the last edit says nothing about
-// it.
-func (l *testLog) finished(event *session.EnrichedEvent, call *openCall, failed bool, lastEdit int) {
-	if !l.firstEdit || call.seq < lastEdit {
-		return
-	}
-	end := endedPassed
-	switch {
-	case failed:
-		end = endedFailed
-	case masked(call.command) || piped(call.command):
-		end = endOf(event.Result.Content)
-	}
-	l.last, l.lastPostEdit = end, end
-	switch end {
-	case endedPassed:
-		l.passed = true
-		if l.greenMs == nil && call.effective == session.ToolTest {
-			ms := event.ElapsedMs
-			l.greenMs = &ms
-		}
-	case endedUnknown:
-		l.unknown = true
-	case endedFailed:
-	}
-}
-
-// endOf reads how a test run ended from what it printed, where its exit status is not its own.
-func endOf(output string) runEnd {
-	if len(output) > maxCommand {
-		output = output[len(output)-maxCommand:]
-	}
-	switch {
-	case failedRun.MatchString(output):
-		return endedFailed
-	case passedRun.MatchString(output):
-		return endedPassed
-	}
-	return endedUnknown
-}
-
-var (
-	failedRun = lazyregexp.New(`(?m)^(?:---\s)?FAIL\b|\b[1-9]\d* (?:failed|failing|errors?)\b|\bFAILED\b|^not ok\b|^# fail [1-9]|\bpanic: `)
-	passedRun = lazyregexp.New(`(?m)^ok\s|^PASS\b|\b[1-9]\d* (?:passed|passing)\b|^# pass [1-9]|^OK\b|test result: ok`)
-)
-
 // cut returns the beginning of a text.
-func cut(text string, n int) string {
-	if len(text) > n {
-		return text[:n]
-	}
-	return text
-}
+func cut(text string, n int) string { return text[:min(n, len(text))] }

@@ -130,11 +130,11 @@ func (f *facts) debris(file *patch.File) int {
 		return 0
 	}
 	count := 0
-	eachLine(file, func(line patch.Line) {
+	for line := range file.Lines() {
 		if line.Op == patch.Plus && pattern.MatchString(line.Text) {
 			count++
 		}
-	})
+	}
 	return count
 }
 

@@ -172,10 +172,10 @@ func TestCompleteness(t *testing.T) {
 // that nobody answers.
 func TestACallWithoutAResultHoldsNothingUp(t *testing.T) {
 	o := newObserver(&Task{}, nil)
-	o.await("never answered")
+	o.await("never answered", &openCall{})
 	for i := range 4 * maxOpen {
 		id := fmt.Sprint(i)
-		o.await(id)
+		o.await(id, &openCall{})
 		if o.taken(id) == nil {
 			t.Fatalf("call %d is not known any more", i)
 		}

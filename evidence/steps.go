@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -89,16 +87,11 @@ func callText(tool *session.ToolCall) string {
 	if tool.Command != "" {
 		return tool.Command
 	}
-	args := string(middleBytes(tool.Args))
-	if len(tool.Paths) > 0 {
-		return strings.Join(tool.Paths, " ") + " " + args
-	}
-	return args
+	return strings.Join(append(slices.Clone(tool.Paths), string(tool.Args)), " ")
 }
 
 func (l *stepLog) result(event *session.EnrichedEvent, effective string, failed, isEdit bool) {
-	worth := failed || isEdit || effective == session.ToolTest || effective == session.ToolBuild
-	if !worth {
+	if !failed && !isEdit && effective != session.ToolTest && effective != session.ToolBuild {
 		return
 	}
 	step := stepOf(event, StepResult, effective, event.Result.Content)
@@ -129,29 +122,19 @@ func middleCut(text string) string {
 	return display.FirstBytes(text, half) + "\n[…]\n" + display.LastBytes(text, half)
 }
 
-func middleBytes(text []byte) []byte {
-	if len(text) <= 2*maxStepText {
-		return text
-	}
-	return slices.Concat(text[:maxStepText], text[len(text)-maxStepText:])
-}
-
 // promptLog keeps what reached the model beside the conversation.
-type promptLog struct {
-	list []PromptText
-}
+type promptLog []PromptText
 
 func (l *promptLog) add(label, text string, turn int) {
-	if len(l.list) >= maxPrompts {
+	if len(*l) >= maxPrompts {
 		return
 	}
-	sum := sha256.Sum256([]byte(text))
-	l.list = append(l.list, PromptText{
+	*l = append(*l, PromptText{
 		Label:     strings.Clone(label),
 		Content:   strings.Clone(display.FirstBytes(text, maxPromptText)),
 		TurnIndex: turn,
 		Bytes:     len(text),
-		SHA256:    hex.EncodeToString(sum[:]),
+		SHA256:    digestOf([]byte(text)),
 	})
 }
 
@@ -161,5 +144,5 @@ func Prompts(of []session.SystemPromptInjection) []PromptText {
 	for _, p := range of {
 		log.add(p.Label, p.Content, p.TurnIndex)
 	}
-	return log.list
+	return log
 }

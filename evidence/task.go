@@ -3,7 +3,6 @@ package evidence
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +145,4 @@ func WriteTasks(dir string, tasks []Task) (digest string, err error) {
 	return digestOf(out.Bytes()), nil
 }
 
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
+func digestOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }

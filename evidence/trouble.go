@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/session"
@@ -77,10 +79,7 @@ func (l *troubleLog) failed(event *session.EnrichedEvent) {
 // repeated notes how often a call was made within a few turns.
 func (l *troubleLog) repeated(times int, event *session.EnrichedEvent) {
 	if times >= loopCalls && l.loop == nil {
-		what := event.Tool.Command
-		if what == "" {
-			what = event.Tool.Canonical
-		}
+		what := cmp.Or(event.Tool.Command, event.Tool.Canonical)
 		l.loop = &place{event.RawLine, fmt.Sprintf("%d equal calls: %s", times, cut(what, maxExcerpt))}
 	}
 }
@@ -111,13 +110,6 @@ func (l *troubleLog) missing(output, command string) {
 
 // mentionsWord reports whether a word stands in a text by itself.
 func mentionsWord(text, word string) bool {
-	for _, field := range strings.FieldsFunc(text, func(r rune) bool {
-		return strings.ContainsRune(" \t\n:;|&'\"()",
-			r)
-	}) {
-		if field == word {
-			return true
-		}
-	}
-	return false
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:;|&'\"()", r) })
+	return slices.Contains(words, word)
 }

@@ -3,6 +3,11 @@
 // is trusted: what cannot be read is a problem with a line number, and reading continues.
 package patch
 
+import (
+	"cmp"
+	"iter"
+)
+
 // What happened to a file.
 const (
 	added    = "added"
@@ -46,23 +51,29 @@ type File struct {
 }
 
 // Path is the file's name: the new one, or the old one of a file that is gone.
-func (f *File) Path() string {
-	if f.New != "" {
-		return f.New
+func (f *File) Path() string { return cmp.Or(f.New, f.Old) }
+
+// Lines are those of all hunks.
+func (f *File) Lines() iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		for i := range f.Hunks {
+			for _, line := range f.Hunks[i].Lines {
+				if !yield(line) {
+					return
+				}
+			}
+		}
 	}
-	return f.Old
 }
 
 // Counts returns the number of added and removed lines.
 func (f *File) Counts() (added, removed int) {
-	for i := range f.Hunks {
-		for _, line := range f.Hunks[i].Lines {
-			switch line.Op {
-			case Plus:
-				added++
-			case Minus:
-				removed++
-			}
+	for line := range f.Lines() {
+		switch line.Op {
+		case Plus:
+			added++
+		case Minus:
+			removed++
 		}
 	}
 	return added, removed
