@@ -78,7 +78,7 @@ func (s *bwrapStatus) ask() bool {
 	if first == 0 {
 		return false
 	}
-	children := childProcesses(first)
+	children, _ := childrenOf(first)
 	if len(children) == 0 {
 		return false
 	}

@@ -67,6 +67,13 @@ const defaultProcesses = 4096
 // toolsInside is where a container shows tools and commands.
 const toolsInside = "/.fit/bin"
 
+// containerName is the name under which our binary is the first process of a container, and under
+// which it moves files in and out; helperInside is where a container shows it.
+const (
+	containerName = "fit-sandbox-container"
+	helperInside  = "/.fit/" + containerName
+)
+
 // defaultPath is where programs are looked for in an image that does not say.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

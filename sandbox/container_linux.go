@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,10 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
-// Where a container shows our binary and the socket to us.
+// Where a container shows the socket to us.
 const (
-	helperInside = "/.fit/" + containerName
-	lineInside   = "/.fit/line"
-	lineName     = "s"
+	lineInside = "/.fit/line"
+	lineName   = "s"
 )
 
 const (
@@ -253,18 +251,10 @@ func (r *room) written() []string {
 
 // layer is where the files lie that programs write outside of mounts; empty if that is not known.
 func (r *room) layer() string {
-	mounts, err := os.ReadFile("/proc/" + strconv.Itoa(r.pid) + "/mountinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range bytes.Lines(mounts) {
-		about, options, _ := strings.Cut(string(line), " - overlay ")
-		if fields := strings.Fields(about); len(fields) < 5 || fields[4] != "/" {
-			continue
-		}
-		for option := range strings.SplitSeq(strings.TrimSpace(options), ",") {
-			if upper, ok := strings.CutPrefix(option, "upperdir="); ok {
-				return upper
+	for _, m := range mounts("/proc/" + strconv.Itoa(r.pid)) {
+		for option := range strings.SplitSeq(m.options, ",") {
+			if upper, ok := strings.CutPrefix(option, "upperdir="); ok && m.point == "/" && m.kind == "overlay" {
+				return unescapeMount(upper)
 			}
 		}
 	}

@@ -5,17 +5,13 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net"
 )
 
 // Containers need Linux: their programs are handed descriptors, which no virtual machine passes on.
 var errContainersNeedLinux = errors.New("containers need Linux")
 
-const (
-	treeContainment = ProcessGroup
-	labelBuild      = "dev.fit.build"
-)
+const treeContainment = ProcessGroup
 
 type (
 	room        struct{}
@@ -44,14 +40,6 @@ func (c *Container) Dial(context.Context, int) (net.Conn, error) { return nil, e
 // Close does nothing.
 func (c *Container) Close() error { return nil }
 
-// Put returns an error.
-func (c *Container) Put(context.Context, string, string) error { return errContainersNeedLinux }
-
-// Lay returns an error.
-func (c *Container) Lay(context.Context, Isolation, string, string) error {
-	return errContainersNeedLinux
-}
-
 // Start returns an error.
 func (c *Container) Start(context.Context, Isolation) error { return errContainersNeedLinux }
 
@@ -66,31 +54,5 @@ func (e *Engine) Layers() bool { return false }
 
 // Changed returns an error.
 func (c *Container) Changed(context.Context) ([]string, error) { return nil, errContainersNeedLinux }
-
-// Get returns an error.
-func (c *Container) Get(context.Context, string, string, int64) error { return errContainersNeedLinux }
-
-// Extract returns an error.
-func (c *Container) Extract(context.Context, string, string, int64) error {
-	return errContainersNeedLinux
-}
-
-// Clear returns an error.
-func (c *Container) Clear(context.Context, string, fs.FileMode) error { return errContainersNeedLinux }
-
-// Own returns an error.
-func (c *Container) Own(context.Context, string, Isolation, ...string) error {
-	return errContainersNeedLinux
-}
-
-// Sweep finds nothing.
-func (e *Engine) Sweep(context.Context) (int, error) { return 0, nil }
-
-func (e *Engine) sweepOnce(context.Context) error { return nil }
-
-func buildOwner() []string { return nil }
-
-// RemoveImages finds nothing.
-func (e *Engine) RemoveImages(context.Context) (int, error) { return 0, nil }
 
 func isStatic(string) bool { return false }

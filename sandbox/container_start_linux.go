@@ -135,21 +135,8 @@ func (r *room) await(ctx context.Context, listener *net.UnixListener, client <-c
 	if r.pid, err = peerProcess(line); err != nil {
 		return errors.Join(err, line.Close())
 	}
-	r.network = &PrivateNetwork{
-		line:    line,
-		ended:   make(chan struct{}),
-		answers: map[int]chan networkAnswer{},
-		exits:   map[int]*joinedProcess{},
-	}
-	answer, err := r.network.receive()
-	if err == nil && answer.Failed != "" {
-		err = answer.asError()
-	}
-	if err != nil {
-		return errors.Join(err, line.Close())
-	}
-	go r.network.follow()
-	return nil
+	r.network, err = openNetwork(line, nil)
+	return err
 }
 
 func peerProcess(line *net.UnixConn) (int, error) {

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +70,10 @@ func Detect(ctx context.Context) Capabilities {
 		return c
 	}
 	const fix = "run where network namespaces may be made, for example outside of a container"
-	c.BwrapNetwork.try(ctx, Isolation{Kind: IsolationBwrap}, fix)
-	c.PrivateNetwork.tryPrivateNetwork(ctx, fix)
+	c.BwrapNetwork.decide(tryIsolation(ctx, Isolation{Kind: IsolationBwrap}), fix)
+	if c.PrivateNetwork.decide(PrivateNetworkWorks(ctx), fix); c.PrivateNetwork.OK {
+		c.PrivateNetwork.Detail += ": agents can be given --network model"
+	}
 	return c
 }
 
@@ -105,24 +106,22 @@ var ErrBroken = errors.New("the sandbox does not start")
 // Works starts a sandbox of this kind that shows nothing of a session's own files, to separate a
 // program that failed from a machine that is broken. The error wraps ErrBroken.
 func (i Isolation) Works(ctx context.Context) error {
-	if i.Container != nil {
-		if err := i.Container.works(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("%w: %w", ErrBroken, err)
-		}
-		return nil
+	var err error
+	switch {
+	case i.Container != nil:
+		err = i.Container.works(ctx)
+	case i.active():
+		err = tryIsolation(ctx, Isolation{Kind: i.Kind, Network: i.Network})
 	}
-	if !i.active() {
-		return nil
-	}
-	if err := tryIsolation(ctx, Isolation{Kind: i.Kind, Network: i.Network}); err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	return nil
 }
 
-// try runs a program that does nothing in the isolation.
-func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
-	if err := tryIsolation(ctx, isolation); err != nil {
+// decide says that something works, or why not and what helps.
+func (c *Capability) decide(err error, fix string) {
+	if err != nil {
 		c.Detail, c.Fix = err.Error(), fix
 		return
 	}
@@ -133,6 +132,7 @@ func (c *Capability) try(ctx context.Context, isolation Isolation, fix string) {
 // giving up too early would run agents without isolation.
 const tryTimeout = 30 * time.Second
 
+// tryIsolation runs a program that does nothing in an isolation.
 func tryIsolation(ctx context.Context, isolation Isolation) error {
 	return tryProgram(ctx, isolation, "/", nil, "true")
 }
@@ -158,14 +158,10 @@ func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Wri
 
 // installCommand is how to install a package on this system.
 func installCommand(name string) string {
-	file, err := os.Open("/etc/os-release")
-	if err != nil {
-		return "install " + name + " with the system's package manager"
-	}
-	defer file.Close()
+	release, _ := os.ReadFile("/etc/os-release") // without it there is a sentence
 	var systems []string
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), "=")
+	for line := range strings.Lines(string(release)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		if key == "ID" || key == "ID_LIKE" {
 			systems = append(systems, strings.Fields(strings.Trim(value, `"'`))...)
 		}

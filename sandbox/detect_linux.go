@@ -14,20 +14,15 @@ import (
 // detectKernel finds out what the kernel gives us.
 func detectKernel(c *Capabilities) {
 	c.detectUserNamespaces()
-	if err := namespaceWorks(); err == nil {
-		c.PIDNamespace.OK, c.PIDNamespace.Detail = true, "works"
-	} else {
-		c.PIDNamespace.Detail, c.PIDNamespace.Fix = err.Error(), c.UserNamespaces.Fix
-	}
-	// Every kernel that Go supports has it.
-	c.SubReaper.OK, c.SubReaper.Detail = true, "works"
+	c.PIDNamespace.decide(namespaceWorks(), c.UserNamespaces.Fix)
+	c.SubReaper.decide(nil, "") // every kernel that Go supports has it
 	c.detectCgroup()
 }
 
 // detectBwrap starts a program in bubblewrap that tries to get out.
 func (c *Capabilities) detectBwrap(ctx context.Context) {
 	if _, err := findBwrap(); err != nil {
-		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), installCommand("bubblewrap")
+		c.Bwrap.decide(err, installCommand("bubblewrap"))
 		return
 	}
 	found, err := tryEscape(ctx)
@@ -36,15 +31,13 @@ func (c *Capabilities) detectBwrap(ctx context.Context) {
 	}
 	if err != nil {
 		c.detectUserNamespaces()
-		c.Bwrap.Detail, c.Bwrap.Fix = err.Error(), c.UserNamespaces.Fix
-		return
 	}
-	c.Bwrap.OK, c.Bwrap.Detail, c.LeftOpen = true, "works", found
+	c.LeftOpen = found
+	c.Bwrap.decide(err, c.UserNamespaces.Fix)
 }
 
 // detectUserNamespaces starts a program in a new user namespace. Root needs none.
 func (c *Capabilities) detectUserNamespaces() {
-	capability := &c.UserNamespaces
 	cmd := exec.Command("true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
@@ -54,15 +47,11 @@ func (c *Capabilities) detectUserNamespaces() {
 	err := cmd.Start()
 	if err == nil {
 		_ = cmd.Wait() // that it started is the answer
-		if restricted := sysctl("kernel/apparmor_restrict_unprivileged_userns"); restricted != "1" ||
-			os.Geteuid() == 0 {
-			capability.OK, capability.Detail = true, "works"
-			return
+		if sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0 {
+			err = errors.New("AppArmor takes the privileges out of user namespaces")
 		}
-		err = errors.New("AppArmor takes the privileges out of user namespaces")
 	}
-	capability.Detail = err.Error()
-	capability.Fix = userNamespaceFix()
+	c.UserNamespaces.decide(err, userNamespaceFix())
 }
 
 // userNamespaceFix names the setting that is in the way.
@@ -80,10 +69,7 @@ func userNamespaceFix() string {
 }
 
 func sysctl(name string) string {
-	value, err := os.ReadFile("/proc/sys/" + name)
-	if err != nil {
-		return ""
-	}
+	value, _ := os.ReadFile("/proc/sys/" + name) // empty where there is none
 	return strings.TrimSpace(string(value))
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -60,13 +59,8 @@ func hideVariables(names []string) error {
 
 // environmentStart is where the kernel has put the environment of this process.
 func environmentStart() (int64, error) {
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return 0, err
-	}
-	// Field 50 of all; the third comes after the name in brackets.
-	const envStart = 50 - 3
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const envStart = 50 - 3 // field 50 of all
+	fields := statOf("self")
 	if len(fields) <= envStart {
 		return 0, errors.New("the kernel does not say where the environment is")
 	}

@@ -149,17 +149,10 @@ func (f first) goHome(who account) {
 }
 
 // dropTo makes this thread, which becomes the program, another user, with no group and no privilege
-// but that user's. The calls of the standard library would stop every other thread for it.
+// but that user's.
 func dropTo(uid int) error {
-	id := uintptr(uid)
-	for _, call := range [][4]uintptr{
-		{unix.SYS_SETGROUPS},
-		{unix.SYS_SETRESGID, id, id, id},
-		{unix.SYS_SETRESUID, id, id, id},
-	} {
-		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
-			return errno
-		}
+	if err := setUser(uid, uid, nil); err != nil {
+		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -15,12 +15,11 @@ import (
 // groupTree is a program held together by its process group only: all there is on
 // systems other than Linux.
 type groupTree struct {
-	cmd    *exec.Cmd
-	env    []string
-	done   chan struct{}
-	mu     sync.Mutex
-	killed map[int]bool // descendants that were seen when the tree was killed
-	result outcome
+	cmd     *exec.Cmd
+	env     []string
+	killing sync.Mutex
+	killed  map[int]bool // descendants that were seen when the tree was killed
+	ending
 }
 
 func startGroup(job launch) (tree, int, error) {
@@ -30,7 +29,7 @@ func startGroup(job launch) (tree, int, error) {
 	if job.limits.perProcess() != (Limits{}) {
 		return nil, 0, errors.New("resource limits need a supervisor, which a process group does not have")
 	}
-	t := &groupTree{env: job.env, done: make(chan struct{}), killed: map[int]bool{}}
+	t := &groupTree{env: job.env, ending: ending{done: make(chan struct{})}, killed: map[int]bool{}}
 	t.cmd = &exec.Cmd{
 		Path:       job.program,
 		Args:       job.argv,
@@ -69,10 +68,10 @@ func (t *groupTree) wait() {
 			end.Usage = usageOf(used)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.killing.Lock()
+	defer t.killing.Unlock()
 	end.Leftovers, end.Unkillable = killStrays(t.cmd.Process.Pid, t.env, t.killed)
-	t.result = end
+	t.set(end)
 }
 
 func (t *groupTree) terminate() {
@@ -81,32 +80,22 @@ func (t *groupTree) terminate() {
 
 func (t *groupTree) kill() {
 	pid := t.cmd.Process.Pid
-	t.mu.Lock()
+	t.killing.Lock()
 	for _, descendant := range descendants(pid) {
 		t.killed[descendant] = true
 	}
 	for descendant := range t.killed {
 		_ = unix.Kill(descendant, unix.SIGKILL)
 	}
-	t.mu.Unlock()
+	t.killing.Unlock()
 	if err := unix.Kill(-pid, unix.SIGKILL); err != nil {
 		_ = t.cmd.Process.Kill()
 	}
 }
 
-func (t *groupTree) gone() <-chan struct{} { return t.done }
-
 // abandon has nothing left to try.
 func (t *groupTree) abandon() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}}
-}
-
-func (t *groupTree) outcome() outcome {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.result
+	t.set(outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}})
 }
 
 // bytesOnDisk is the room that a file takes, which is less than its size where it has holes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -146,18 +145,13 @@ func (i *identity) namespace(of owner) (*os.File, error) {
 		return nil, err
 	}
 	defer stdin.Close()
-	holder := &exec.Cmd{
-		Path:  "/proc/self/exe",
-		Args:  []string{identityName},
-		Env:   []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-		Stdin: stdin,
-		SysProcAttr: &syscall.SysProcAttr{
-			Setpgid:     true,
-			Cloneflags:  unix.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.uid), HostID: i.uid, Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.gid), HostID: i.uid, Size: 1}},
-		},
-	}
+	holder := ownCommand(identityName, &syscall.SysProcAttr{
+		Setpgid:     true,
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.uid), HostID: i.uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.gid), HostID: i.uid, Size: 1}},
+	})
+	holder.Stdin = stdin
 	if err := holder.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errNoIdentity, err), keep.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -78,6 +79,27 @@ type outcome struct {
 	// the program could not be started in it: then it says why.
 	NoSandbox bool   `json:"noSandbox,omitempty"`
 	NoProgram string `json:"noProgram,omitempty"`
+}
+
+// ending is the end of a tree, and how it was.
+type ending struct {
+	done   chan struct{} // closed when no process is left
+	mu     sync.Mutex
+	result outcome
+}
+
+func (e *ending) gone() <-chan struct{} { return e.done }
+
+func (e *ending) set(result outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.result = result
+}
+
+func (e *ending) outcome() outcome {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.result
 }
 
 // Spawn implements ProcessSpawner.

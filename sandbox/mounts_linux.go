@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// mounted is a directory of a file system of some kind, and where it is mounted.
-type mounted struct{ device, root, point, kind string }
+// mounted is a directory of a file system of some kind, and where it is mounted; options are those of
+// the file system.
+type mounted struct{ device, root, point, kind, options string }
 
 // mounts lists the mounts that a process sees, oldest first. A process that has ended sees none.
 func mounts(process string) []mounted {
@@ -16,10 +17,9 @@ func mounts(process string) []mounted {
 	var all []mounted
 	for line := range strings.Lines(string(content)) {
 		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-		mount, system, _ := strings.Cut(line, " - ")
-		kind, _, _ := strings.Cut(system, " ")
-		if fields := strings.Fields(mount); len(fields) > 4 {
-			all = append(all, mounted{fields[2], unescapeMount(fields[3]), unescapeMount(fields[4]), kind})
+		before, after, _ := strings.Cut(line, " - ")
+		if at, system := strings.Fields(before), strings.Fields(after); len(at) > 4 && len(system) > 2 {
+			all = append(all, mounted{at[2], unescapeMount(at[3]), unescapeMount(at[4]), system[0], system[2]})
 		}
 	}
 	return all

@@ -10,16 +10,6 @@ import (
 // give.
 var errNoPrivateNetwork = errors.New("no private network")
 
-// tryPrivateNetwork makes a private network and runs a program in it that does nothing.
-func (c *Capability) tryPrivateNetwork(ctx context.Context, fix string) {
-	err := PrivateNetworkWorks(ctx)
-	if err != nil {
-		c.Detail, c.Fix = err.Error(), fix
-		return
-	}
-	c.OK, c.Detail = true, "works: agents can be given --network model"
-}
-
 // PrivateNetworkWorks tries whether isolated programs can share a private network here, and returns
 // nil or why not.
 func PrivateNetworkWorks(ctx context.Context) error {

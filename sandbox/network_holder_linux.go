@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
@@ -23,11 +23,16 @@ const networkName = "fit-sandbox-network"
 // networkDialDelay bounds a connection on a loopback, where only a full queue waits.
 const networkDialDelay = 5 * time.Second
 
-// holder is the process that was born in a private network.
+// holder is a process in a private network, or the first one of a container: it starts supervisors
+// and opens sockets there.
 type holder struct {
-	line *net.UnixConn
-	mu   sync.Mutex // one message after the other
+	line     *net.UnixConn
+	mu       sync.Mutex  // one message after the other
+	starting sync.Mutex  // held while a supervisor is started and not yet known
+	running  map[int]int // requests by the process that they started
 }
+
+func newHolder(line *net.UnixConn) *holder { return &holder{line: line, running: map[int]int{}} }
 
 // holdNetwork is the life of the holder: it ends with the line to whoever started it.
 func holdNetwork() int {
@@ -39,14 +44,27 @@ func holdNetwork() int {
 	if err != nil {
 		return 1
 	}
-	h := &holder{line: line}
-	if err := h.prepare(); err != nil {
-		h.fail(0, err)
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, syscall.SIGCHLD)
+	return newHolder(line).live(signals, prepareNetwork())
+}
+
+// live reports whether the holder could be prepared, and answers requests until the line ends.
+func (h *holder) live(signals <-chan os.Signal, prepared error) int {
+	if prepared != nil {
+		h.fail(0, prepared)
 		return 1
 	}
+	go func() {
+		for sent := range signals {
+			if sent == syscall.SIGCHLD {
+				h.reap()
+			}
+		}
+	}()
 	h.say(networkReport{}, -1)
 	for {
-		body, files, err := receivePacket(line)
+		body, files, err := receivePacket(h.line)
 		if err != nil {
 			return 0
 		}
@@ -60,9 +78,9 @@ func holdNetwork() int {
 	}
 }
 
-// prepare brings the loopback up and gives up the privilege to change anything about
+// prepareNetwork brings the loopback up and gives up the privilege to change anything about
 // the network.
-func (h *holder) prepare() error {
+func prepareNetwork() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
@@ -107,22 +125,45 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 func (h *holder) start(id int, files []*os.File) {
 	defer closeFiles(files)
 	if len(files) < 4 {
-		h.fail(id, errFewDescriptors)
+		h.fail(id, errors.New("too few descriptors for a supervisor"))
 		return
 	}
 	cmd := reaperCommand(files[0], files[1:], reaperAttributes(false))
+	h.starting.Lock()
+	defer h.starting.Unlock()
 	if err := cmd.Start(); err != nil {
 		h.fail(id, fmt.Errorf("start its supervisor: %w", err))
 		return
 	}
+	h.running[cmd.Process.Pid] = id
 	h.say(networkReport{ID: id, PID: cmd.Process.Pid}, -1)
-	go h.awaitEnd(id, cmd)
+	_ = cmd.Process.Release() // reap waits for it, with all other children
 }
 
-var errFewDescriptors = errors.New("too few descriptors for a supervisor")
-
-func (h *holder) awaitEnd(id int, cmd *exec.Cmd) {
-	h.say(networkReport{ID: id, Ended: true, Signal: signalOf(cmd.Wait())}, -1)
+// reap collects every process that has exited and reports the exits of those we were asked to run.
+func (h *holder) reap() {
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		id, known := h.running[pid]
+		if !known {
+			continue
+		}
+		delete(h.running, pid)
+		ended := networkReport{ID: id, Ended: true}
+		if status.Signaled() {
+			ended.Signal = unix.SignalName(status.Signal())
+		}
+		h.say(ended, -1)
+	}
 }
 
 func (h *holder) dial(request networkRequest) {
@@ -154,10 +195,7 @@ func (h *holder) handOver(id int, socket any) {
 	}
 	raw, err := carrier.SyscallConn()
 	if err == nil {
-		err = raw.Control(func(fd uintptr) {
-			h.say(networkReport{ID: id},
-				int(fd))
-		}) //nolint:gosec // descriptors are small numbers
+		err = raw.Control(func(fd uintptr) { h.say(networkReport{ID: id}, int(fd)) })
 	}
 	if err != nil {
 		h.fail(id, err)

@@ -74,7 +74,7 @@ var errNetworkGone = errors.New("the holder of the network is gone")
 
 // NewPrivateNetwork makes a network that nobody is in yet.
 func NewPrivateNetwork() (*PrivateNetwork, error) {
-	ours, theirs, err := packetPair()
+	ours, theirs, err := socketPair(unix.SOCK_SEQPACKET) // which keeps messages apart
 	if err != nil {
 		return nil, err
 	}
@@ -83,51 +83,41 @@ func NewPrivateNetwork() (*PrivateNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
+	attributes := &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNET}
+	allow(attributes, unix.CAP_NET_ADMIN) // to bring the loopback up
+	holder := ownCommand(networkName, attributes, theirs)
+	holder.Dir = "/"
+	if err := holder.Start(); err != nil {
+		line.Close()
+		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, err)
+	}
+	n, err := openNetwork(line, holder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, errors.Join(err, ignoreExit(holder.Wait())))
+	}
+	return n, nil
+}
+
+// openNetwork waits for the first message of a holder, which says whether its network is up. The
+// holder of a container is not our child, and nil.
+func openNetwork(line *net.UnixConn, holder *exec.Cmd) (*PrivateNetwork, error) {
 	n := &PrivateNetwork{
+		holder:  holder,
 		line:    line,
 		ended:   make(chan struct{}),
 		answers: map[int]chan networkAnswer{},
 		exits:   map[int]*joinedProcess{},
-		holder: &exec.Cmd{
-			Path:        "/proc/self/exe",
-			Args:        []string{networkName},
-			Dir:         "/",
-			Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-			SysProcAttr: networkAttributes(),
-			ExtraFiles:  []*os.File{theirs},
-		},
 	}
-	if err := n.holder.Start(); err != nil {
-		line.Close()
-		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, err)
-	}
-	// The first message says whether the network is up.
 	answer, err := n.receive()
 	if err == nil && answer.Failed != "" {
 		err = answer.asError()
 	}
 	if err != nil {
 		line.Close()
-		return nil, fmt.Errorf("%w: %w", errNoPrivateNetwork, errors.Join(err, ignoreExit(n.holder.Wait())))
+		return nil, err
 	}
 	go n.follow()
 	return n, nil
-}
-
-// networkAttributes has a process born in a new network.
-func networkAttributes() *syscall.SysProcAttr {
-	attributes := &syscall.SysProcAttr{Setpgid: true, Cloneflags: unix.CLONE_NEWNET}
-	allow(attributes, unix.CAP_NET_ADMIN) // to bring the loopback up
-	return attributes
-}
-
-// packetPair is a connection that keeps messages apart.
-func packetPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open a socket to the holder of a network: %w", err)
-	}
-	return os.NewFile(uintptr(fds[0]), "network"), os.NewFile(uintptr(fds[1]), "harness"), nil
 }
 
 func asUnixConn(file *os.File) (*net.UnixConn, error) {
@@ -178,7 +168,7 @@ func (n *PrivateNetwork) socket(ctx context.Context, do string, port int) (*os.F
 func (n *PrivateNetwork) Close() {
 	_ = n.line.Close() // the holder ends when it reads the end
 	<-n.ended
-	if n.holder != nil { // that of a container is not our child
+	if n.holder != nil {
 		_ = n.holder.Wait()
 	}
 }
@@ -331,12 +321,9 @@ func (n *PrivateNetwork) receive() (networkAnswer, error) {
 	if err != nil {
 		return answer, err
 	}
-	for i, file := range files {
-		if i == 0 {
-			answer.file = file
-			continue
-		}
-		file.Close()
+	if len(files) > 0 {
+		answer.file = files[0]
+		closeFiles(files[1:])
 	}
 	return answer, json.Unmarshal(body, &answer.networkReport)
 }

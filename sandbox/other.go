@@ -88,7 +88,9 @@ func closeAllOnExec() {}
 
 func descendants(int) []int { return nil }
 
-func childProcesses(int) []int { return nil }
+// ProcessesOf finds nothing: this system does not let us look into processes. The spawner has killed
+// the process group.
+func ProcessesOf(string, []string, int) []int { return nil }
 
 // killStrays kills what is left of the process group.
 func killStrays(program int, _ []string, _ map[int]bool) (killed int, unkillable []int) {

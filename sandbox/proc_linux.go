@@ -1,9 +1,9 @@
 package sandbox
 
 import (
-	"bytes"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,16 +18,7 @@ type process struct {
 
 // readProcess reads one process; it may have ended meanwhile.
 func readProcess(pid int) (process, bool) {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return process{}, false
-	}
-	// The name in brackets may hold anything, brackets and spaces included.
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return process{}, false
-	}
-	fields := strings.Fields(string(stat[end+1:]))
+	fields := statOf(strconv.Itoa(pid))
 	if len(fields) < 4 {
 		return process{}, false
 	}
@@ -103,18 +94,24 @@ func childrenOf(pid int) ([]int, bool) {
 }
 
 func descendantsByTable(root int) []int {
-	below := map[int]bool{root: true}
-	table := processTable()
-	var found []int
+	found := livingIn(map[int]bool{root: true}, processTable())
+	return slices.DeleteFunc(found, func(pid int) bool { return pid == root })
+}
+
+// livingIn lists the living processes of a table that are in a set or below one that is.
+func livingIn(set map[int]bool, table []process) []int {
 	for grew := true; grew; {
 		grew = false
 		for _, p := range table {
-			if below[p.parent] && !below[p.pid] {
-				below[p.pid], grew = true, true
-				if !p.zombie {
-					found = append(found, p.pid)
-				}
+			if set[p.parent] && !set[p.pid] {
+				set[p.pid], grew = true, true
 			}
+		}
+	}
+	var found []int
+	for _, p := range table {
+		if set[p.pid] && !p.zombie {
+			found = append(found, p.pid)
 		}
 	}
 	return found
@@ -126,13 +123,7 @@ func carries(pid int, variable string) bool {
 	if err != nil {
 		return false
 	}
-	wanted := []byte(variable)
-	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if bytes.Equal(entry, wanted) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(string(environ), "\x00"), variable)
 }
 
 // closeAllOnExec keeps every descriptor from the program that it is not given by

@@ -1,9 +1,10 @@
 package sandbox
 
 import (
-	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,19 +53,39 @@ func findStrays(program int, marker string, known map[int]bool) []int {
 			ours[p.pid] = true
 		}
 	}
-	for grew := true; grew; {
-		grew = false
-		for _, p := range table {
-			if ours[p.parent] && !ours[p.pid] && !p.zombie {
-				ours[p.pid], grew = true, true
-			}
-		}
-	}
-	return slices.Collect(maps.Keys(ours))
+	return livingIn(ours, table)
 }
 
-// childProcesses lists the direct children of a process.
-func childProcesses(pid int) []int {
-	children, _ := childrenOf(pid)
-	return children
+// ProcessesOf lists the living processes of a run: those that carry its mark, those that work in
+// one of its directories or below, and all their descendants; without the tree below spared, unless
+// that is 0, and without us and whoever started us.
+func ProcessesOf(runID string, dirs []string, spared int) []int {
+	table := processTable()
+	parents := map[int]int{}
+	for _, p := range table {
+		parents[p.pid] = p.parent
+	}
+	ours, exempt := map[int]bool{}, map[int]bool{1: true}
+	for at := os.Getpid(); at > 0 && !exempt[at]; at = parents[at] {
+		exempt[at] = true
+	}
+	for _, p := range table {
+		ours[p.pid] = !exempt[p.pid] && !p.zombie && (carries(p.pid, RunMarker+"="+runID) || worksIn(p.pid, dirs))
+	}
+	if spared != 0 {
+		for _, pid := range livingIn(map[int]bool{spared: true}, table) {
+			exempt[pid] = true
+		}
+	}
+	return slices.DeleteFunc(livingIn(ours, table), func(pid int) bool { return exempt[pid] })
+}
+
+// worksIn reports whether a process has one of the directories, or one below, as its working
+// directory.
+func worksIn(pid int, dirs []string) bool {
+	at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	return err == nil && slices.ContainsFunc(dirs, func(dir string) bool {
+		_, inside := below(dir, strings.TrimSuffix(at, " (deleted)"))
+		return inside
+	})
 }

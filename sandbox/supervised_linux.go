@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -61,9 +60,7 @@ type supervisedTree struct {
 	line    *os.File
 	program int // its process id, or 0 if it is in a namespace
 	env     []string
-	done    chan struct{}
-	mu      sync.Mutex
-	result  outcome
+	ending
 }
 
 // supervisor is the process of a supervisor, whoever has started it.
@@ -178,7 +175,7 @@ func (e *remoteError) Unwrap() error { return e.errno }
 // startReaper starts our own binary as a supervisor, by somebody else if one is given, and
 // hands it its order.
 func startReaper(ord order, files []*os.File, in supervisors) (*supervisedTree, *json.Decoder, error) {
-	ours, theirs, err := socketPair()
+	ours, theirs, err := socketPair(unix.SOCK_STREAM)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,7 +185,7 @@ func startReaper(ord order, files []*os.File, in supervisors) (*supervisedTree, 
 		ours.Close()
 		return nil, nil, fmt.Errorf("start its supervisor: %w", err)
 	}
-	t := &supervisedTree{process: process, line: ours, done: make(chan struct{})}
+	t := &supervisedTree{process: process, line: ours, ending: ending{done: make(chan struct{})}}
 	if err := t.send(ord); err != nil {
 		ours.Close()
 		return nil, nil, fmt.Errorf("its supervisor took no order: %w", errors.Join(err, process.wait()))
@@ -208,22 +205,25 @@ func startSupervisor(
 
 // reaperCommand is our own binary as a supervisor, with the descriptors of the program.
 func reaperCommand(line *os.File, files []*os.File, attributes *syscall.SysProcAttr) *exec.Cmd {
-	cmd := &exec.Cmd{
-		// Not os.Executable: this one also works when the file has been replaced.
-		Path: "/proc/self/exe",
-		Args: []string{reaperName},
-		// The supervisor must not get the child's variables: GODEBUG and the like
-		// would change how it behaves. A binary built with the race detector would
-		// sleep for a second at its end.
-		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-		SysProcAttr: attributes,
-		ExtraFiles:  []*os.File{line},
-	}
+	cmd := ownCommand(reaperName, attributes, line)
 	if len(files) >= 3 {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
 		cmd.ExtraFiles = append(cmd.ExtraFiles, files[3:]...)
 	}
 	return cmd
+}
+
+// ownCommand is our own binary under another name. It must not get anybody's variables: GODEBUG and
+// the like would change how it behaves. A binary built with the race detector would sleep for a
+// second at its end.
+func ownCommand(name string, attributes *syscall.SysProcAttr, files ...*os.File) *exec.Cmd {
+	return &exec.Cmd{
+		Path:        "/proc/self/exe", // which also works when the file has been replaced
+		Args:        []string{name},
+		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
+		SysProcAttr: attributes,
+		ExtraFiles:  files,
+	}
 }
 
 // reaperAttributes puts the supervisor in a process group of its own, so that Ctrl-C
@@ -254,12 +254,12 @@ func allow(attributes *syscall.SysProcAttr, privilege uintptr) {
 
 // socketPair is used instead of pipes because a socket cannot be opened through
 // /proc/PID/fd: the program cannot forge the supervisor's reports.
-func socketPair() (ours, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func socketPair(kind int) (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open a socket to its supervisor: %w", err)
+		return nil, nil, fmt.Errorf("open a socket to a process of ours: %w", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "harness"), nil
+	return os.NewFile(uintptr(fds[0]), "process"), os.NewFile(uintptr(fds[1]), "harness"), nil
 }
 
 // send writes the order with its length in front.
@@ -309,9 +309,7 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 // finish makes the outcome known.
 func (t *supervisedTree) finish(end outcome) {
 	t.line.Close()
-	t.mu.Lock()
-	t.result = end
-	t.mu.Unlock()
+	t.set(end)
 	close(t.done)
 }
 
@@ -332,17 +330,7 @@ func signalOf(err error) string {
 func (t *supervisedTree) terminate() { _, _ = t.line.Write([]byte{commandTerminate}) }
 func (t *supervisedTree) kill()      { _, _ = t.line.Write([]byte{commandKill}) }
 
-func (t *supervisedTree) gone() <-chan struct{} { return t.done }
-
 func (t *supervisedTree) abandon() {
 	t.process.kill()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.result = outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.process.pid()}}
-}
-
-func (t *supervisedTree) outcome() outcome {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.result
+	t.set(outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.process.pid()}})
 }

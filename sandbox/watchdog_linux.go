@@ -30,14 +30,8 @@ func StartWatchdog() (*Watchdog, error) {
 		return nil, fmt.Errorf("start a watchdog: %w", err)
 	}
 	defer from.Close()
-	cmd := &exec.Cmd{
-		Path:        "/proc/self/exe",
-		Args:        []string{watchdogName},
-		Env:         []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"},
-		Stdin:       from,
-		Stderr:      os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // Ctrl-Z stops us and not it
-	}
+	cmd := ownCommand(watchdogName, &syscall.SysProcAttr{Setsid: true}) // Ctrl-Z stops us and not it
+	cmd.Stdin, cmd.Stderr = from, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a watchdog: %w", err), to.Close())
 	}

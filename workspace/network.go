@@ -159,7 +159,7 @@ func (w *Workspace) isOwn(conn net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	own := attemptProcesses(w.RunID, []string{w.Dir, w.Home, w.TmpDir}, 0)
+	own := sandbox.ProcessesOf(w.RunID, []string{w.Dir, w.Home, w.TmpDir}, 0)
 	return !slices.ContainsFunc(holders, func(pid int) bool { return !slices.Contains(own, pid) })
 }
 

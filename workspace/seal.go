@@ -8,6 +8,10 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // sealDeadline is how long killed processes may take to disappear. Only one that hangs in the
@@ -37,13 +41,13 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	killed := map[int]bool{}
 	deadline := time.Now().Add(sealDeadline)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		found := attemptProcesses(w.RunID, dirs, spared)
+		found := sandbox.ProcessesOf(w.RunID, dirs, spared)
 		if len(found) == 0 {
 			return Sealed{Killed: len(killed)}, w.restoreDir()
 		}
 		for _, pid := range found {
 			killed[pid] = true
-			killProcess(pid)
+			bestEffort(unix.Kill(pid, unix.SIGKILL))
 		}
 		if time.Now().After(deadline) {
 			slices.Sort(found)

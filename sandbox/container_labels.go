@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,15 +47,17 @@ func ownerOf(pid int) string {
 
 // startTime is when a process was started, in the kernel's own unit; empty if there is none.
 func startTime(pid int) string {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	if fields := strings.Fields(rest); len(fields) > 19 {
+	if fields := statOf(strconv.Itoa(pid)); len(fields) > 19 {
 		return fields[19]
 	}
 	return ""
+}
+
+// statOf are the fields of a process in the kernel's table from the third on, which comes after its
+// name; nil if there is no such process. The name in brackets may hold anything, brackets included.
+func statOf(pid string) []string {
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
 // leftBehind reports whether the owner of a container is a process of this machine that has ended.
