@@ -2,6 +2,7 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,9 +147,7 @@ func newGrading(cfg Config) (*grading, error) {
 		return nil, errors.New("grade: a task and its workspace are needed")
 	}
 	g := &grading{Config: cfg, scratch: cfg.Scratch}
-	if g.Spawner == nil {
-		g.Spawner = sandbox.NewSpawner()
-	}
+	g.Spawner = cmp.Or(g.Spawner, sandbox.NewSpawner())
 	if g.Baseline == nil {
 		g.Baseline = NewBaseline()
 	}

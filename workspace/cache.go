@@ -1,12 +1,14 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -204,15 +206,15 @@ func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 		"GOCACHE": build, "GOMODCACHE": mod, "GOTOOLCHAIN": "local", "GOENV": "off",
 		"GOFLAGS": "-modcacherw",
 	}
-	suite, solution := w.cfg.Task.Suite, w.cfg.Task.Solution
-	if suite != nil {
-		if err := layOver(ctx, task.Overlay{From: suite.Dir}, w.Dir); err != nil {
-			return err
-		}
+	hidden := []string{w.cfg.Task.Solution}
+	if suite := w.cfg.Task.Suite; suite != nil {
+		hidden = []string{suite.Dir, w.cfg.Task.Solution}
 	}
-	if solution != "" {
-		if err := layOver(ctx, task.Overlay{From: solution}, w.Dir); err != nil {
-			return err
+	for _, dir := range hidden {
+		if dir != "" {
+			if err := layOver(ctx, task.Overlay{From: dir}, w.Dir); err != nil {
+				return err
+			}
 		}
 	}
 	const foreign = `{{if or .Standard (and .Module (not .Module.Main))}}{{if not .ForTest}}{{.ImportPath}}{{end}}{{end}}`
@@ -260,14 +262,8 @@ func (w *Workspace) tool(
 	place := w.Agent()
 	place.Isolation.Network = true
 	place.Isolation.Writable = append(place.Isolation.Writable, cache.dir)
-	for name, value := range extra {
-		place.Env[name] = value
-	}
+	maps.Copy(place.Env, extra)
 	place.Env.Allow(w.cfg.Environ, "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "npm_config_registry")
-	spawner := w.cfg.Spawner
-	if spawner == nil {
-		spawner = sandbox.NewSpawner()
-	}
 	var stdout, stderr strings.Builder
 	spec := sandbox.SpawnSpec{
 		Argv:      argv,
@@ -277,7 +273,7 @@ func (w *Workspace) tool(
 		Timeout:   warmTimeout,
 		MaxOutput: 16 << 20,
 	}
-	result, err := spawner.Spawn(ctx, spec, &stdout, &stderr)
+	result, err := cmp.Or(w.cfg.Spawner, sandbox.NewSpawner()).Spawn(ctx, spec, &stdout, &stderr)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,12 +41,8 @@ func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
 	if !inContainer(cfg.Isolation, cfg.Task) {
 		return nil, nil //nolint:nilnil // there is none, and that is no mistake
 	}
-	engines := cfg.Engines
-	if engines == nil {
-		engines = &sharedEngines
-	}
 	env := cfg.Task.Settings.Environment
-	engine, image, err := engines.image(ctx, orOwn(cfg.Isolation, cfg.Task), env)
+	engine, image, err := cfg.engines().image(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation), env)
 	if err != nil {
 		return nil, err
 	}
@@ -68,15 +65,9 @@ func (c *containers) workdir() string {
 }
 
 // variables are the environment's own.
-func (c *containers) variables() []string {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(c.env.Env)) {
-		list = append(list, name+"="+c.env.Env[name])
-	}
-	return list
-}
+func (c *containers) variables() []string { return sandbox.Environment(c.env.Env).List() }
 
-// get returns the container of a name, which shows dir as the working directory.
+// container returns the container of a name, which shows dir as the working directory.
 func (w *Workspace) container(name, dir string, change func(*sandbox.ContainerConfig)) *sandbox.Container {
 	c := w.containers
 	c.mu.Lock()
@@ -130,16 +121,16 @@ func (w *Workspace) graderContainer(name, dir string) *sandbox.Container {
 	return c
 }
 
-// closeContainers removes the containers of a directory; empty: all.
-func (w *Workspace) closeContainers(dir string) error {
-	if w.containers == nil {
+// closeContainers removes the containers of a name and of a directory; empty: all.
+func (w *Workspace) closeContainers(name, dir string) error {
+	c := w.containers
+	if c == nil {
 		return nil
 	}
-	c := w.containers
 	c.mu.Lock()
 	var closing []*sandbox.Container
 	for key, one := range c.all {
-		if dir == "" || one.Config().Work == dir {
+		if (dir == "" || one.Config().Work == dir) && (name == "" || key == name+" "+dir) {
 			closing = append(closing, one)
 			delete(c.all, key)
 		}
@@ -150,27 +141,6 @@ func (w *Workspace) closeContainers(dir string) error {
 		failed = append(failed, one.Close())
 	}
 	return errors.Join(failed...)
-}
-
-// endAgent ends everything in the agent's container, unless its verifier needs it.
-func (w *Workspace) endAgent() error {
-	if w.containers == nil || w.containers.env.KeepRunning {
-		return nil
-	}
-	return w.closeContainer("agent " + w.Dir)
-}
-
-// closeContainer removes one container, if there is such a one.
-func (w *Workspace) closeContainer(key string) error {
-	c := w.containers
-	c.mu.Lock()
-	one := c.all[key]
-	delete(c.all, key)
-	c.mu.Unlock()
-	if one == nil {
-		return nil
-	}
-	return one.Close()
 }
 
 // Container says for the record what the attempt ran in.
@@ -254,17 +224,13 @@ func (w *Workspace) Verifier(user string, private ...string) (place Place, relea
 	place.Isolation.Container = w.container(name, w.Dir, func(cfg *sandbox.ContainerConfig) {
 		cfg.User, cfg.Over, cfg.Private = agent.Config().User, agent, private
 	})
-	return place, func() error { return w.closeContainer(name + " " + w.Dir) }
+	return place, func() error { return w.closeContainers(name, w.Dir) }
 }
 
 // Fresh is the place of a container from another environment, which is removed with the workspace.
 // It shows nothing of the working directory.
 func (w *Workspace) Fresh(ctx context.Context, env *task.Environment, name string, host bool) (Place, error) {
-	engines := w.cfg.Engines
-	if engines == nil {
-		engines = &sharedEngines
-	}
-	engine, image, err := engines.image(ctx, w.containers.engine.Kind, env)
+	engine, image, err := w.cfg.engines().image(ctx, w.containers.engine.Kind, env)
 	if err != nil {
 		return Place{}, err
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 		}
 	}
 	if w.containers != nil {
-		c.end = func() error { return w.closeContainers(c.Dir) }
+		c.end = func() error { return w.closeContainers("", c.Dir) }
 	}
 	if cfg.FromBase {
 		c.Files = len(w.base.order)
@@ -108,12 +109,9 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 		return err
 	}
 	defer to.Close()
-	walk := walker{maxFiles: cfg.MaxFiles, maxBytes: cfg.MaxBytes}
-	if walk.maxFiles == 0 {
-		walk.maxFiles = defaultMaxFiles
-	}
-	if walk.maxBytes == 0 {
-		walk.maxBytes = defaultMaxBytes
+	walk := walker{
+		maxFiles: cmp.Or(cfg.MaxFiles, defaultMaxFiles),
+		maxBytes: cmp.Or(cfg.MaxBytes, defaultMaxBytes),
 	}
 	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
 		walk.skip = isGitPath // it only points to the shared repository

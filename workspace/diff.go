@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -44,12 +45,7 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 		return nil, err
 	}
 	defer before.Close()
-	c := &comparison{
-		base:   w.base,
-		before: before,
-		now:    now,
-		out:    &Diff{},
-	}
+	c := &comparison{before: before, now: now, out: &Diff{}}
 	after := map[string]node{}
 	walk := walker{
 		maxFiles: defaultMaxFiles,
@@ -92,7 +88,6 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 
 // comparison collects the difference of two trees.
 type comparison struct {
-	base        *Base
 	before, now *os.Root
 	out         *Diff
 }
@@ -133,7 +128,8 @@ func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNe
 	if err != nil {
 		return err
 	}
-	if hadOld && !same && !old.isLink() && !a.binary && hashBytes(a.content) != old.Hash {
+	if hadOld && !same && !old.isLink() && !a.binary &&
+		fmt.Sprintf("%x", sha256.Sum256(a.content)) != old.Hash {
 		return errBaseChanged
 	}
 	b, err := side(c.now, new, hasNew)

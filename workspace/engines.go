@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,12 @@ type Engines struct {
 // sharedEngines is for configurations that name none: engines are facts of the machine.
 var sharedEngines Engines
 
+func (cfg Config) engines() *Engines { return cmp.Or(cfg.Engines, &sharedEngines) }
+
 // inContainer reports whether attempts at a task run in a container: it names an image, and nobody
 // asks for another isolation.
 func inContainer(asked string, t *task.Task) bool {
-	if asked == "" {
-		asked = t.Settings.Isolation
-	}
+	asked = cmp.Or(asked, t.Settings.Isolation)
 	return t.Settings.Environment != nil && (asked == "" || sandbox.InContainer(asked))
 }
 
@@ -68,7 +69,7 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 		}
 		return nil
 	}
-	engine, err := e.engine(ctx, orOwn(asked, t))
+	engine, err := e.engine(ctx, cmp.Or(asked, t.Settings.Isolation))
 	if err != nil {
 		return fmt.Errorf("task %s needs a container: %w; --sandbox bwrap runs it with what the machine has", t.ID, err)
 	}
@@ -128,18 +129,10 @@ func (e *Engines) checkImage(ctx context.Context, engine *sandbox.Engine, env *t
 	return nil
 }
 
-func orOwn(asked string, t *task.Task) string {
-	if asked == "" {
-		return t.Settings.Isolation
-	}
-	return asked
-}
-
 // inspect finds an image, and pulls it where that is allowed.
 func (e *Engines) inspect(ctx context.Context, engine *sandbox.Engine, name string) (sandbox.Image, error) {
 	image, err := engine.Inspect(ctx, name)
-	var absent *sandbox.MissingImageError
-	if !errors.As(err, &absent) || !e.Pull {
+	if _, absent := errors.AsType[*sandbox.MissingImageError](err); !absent || !e.Pull {
 		return image, err
 	}
 	if err := engine.Pull(ctx, name, e.Progress); err != nil {

@@ -81,9 +81,7 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
-	var dialer net.Dialer
-	w.inward = openRelay(listener, everybody,
-		func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(w.Port)) })
+	w.inward = openRelay(listener, everybody, dialHost(w.Port))
 	return nil
 }
 
@@ -112,21 +110,31 @@ func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 	if !w.hasService() {
 		return 0, nil
 	}
-	port = w.Port
-	var dialer net.Dialer
-	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(port)) }
-	if w.containers != nil && !w.cfg.Task.Settings.PreflightNetwork {
-		dial = func(ctx context.Context) (net.Conn, error) { return w.dialServices(ctx, port) }
-	}
-	if private := w.private; private != nil && w.inward == nil {
-		dial = func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) }
-	}
-	return port, func(listener net.Listener) error {
+	dial := w.dialer()
+	return w.Port, func(listener net.Listener) error {
 		door := newRelay(listener, everybody, dial)
 		door.accept()
 		door.close()
 		return nil
 	}
+}
+
+// dialer connects to the port of the attempt where its services are.
+func (w *Workspace) dialer() func(context.Context) (net.Conn, error) {
+	private, port := w.private, w.Port
+	switch {
+	case private != nil && w.inward == nil:
+		return func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) }
+	case w.containers != nil && !w.cfg.Task.Settings.PreflightNetwork:
+		return func(ctx context.Context) (net.Conn, error) { return w.dialServices(ctx, port) }
+	}
+	return dialHost(port)
+}
+
+// dialHost connects to a port of the host.
+func dialHost(port int) func(context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(port)) }
 }
 
 // openOutward lets an agent, who has the host's network, reach the service at the port of the
@@ -142,14 +150,7 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	private, port := w.private, w.Port
-	w.outward = openRelay(listener, w.isOwn,
-		func(ctx context.Context) (net.Conn, error) {
-			if inside {
-				return w.dialServices(ctx, port)
-			}
-			return private.Dial(ctx, port)
-		})
+	w.outward = openRelay(listener, w.isOwn, w.dialer())
 	return nil
 }
 

@@ -2,9 +2,8 @@ package workspace
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,11 +21,6 @@ const contextLines = 3
 // maxEdits bounds the search for the shortest difference of two files. Beyond it everything between
 // the common beginning and the common end is replaced.
 const maxEdits = 1000
-
-func hashBytes(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
 
 // filePatch writes the patch of one file the way git does, and counts lines. A file that became a
 // link, or the other way round, is deleted and recreated.
@@ -180,9 +174,7 @@ func backtrack(history [][]int, x, y, d int) []edit {
 		}
 		x, y = px, py
 	}
-	for i, j := 0, len(edits)-1; i < j; i, j = i+1, j-1 {
-		edits[i], edits[j] = edits[j], edits[i]
-	}
+	slices.Reverse(edits)
 	return edits
 }
 

@@ -58,20 +58,15 @@ func (w *Workspace) Agent() Place {
 	if w.worktree != nil {
 		writable = append(writable, w.worktree.common)
 	}
-	isolation := sandbox.Isolation{Network: w.agentOnHost(), Writable: writable, Shown: w.shown()}
+	isolation := sandbox.Isolation{Network: w.agentOnHost(), Writable: writable, Shown: w.shownAt(w.Dir)}
 	if w.containers != nil {
 		isolation.Container, isolation.ReadOnly = w.agentContainer(), w.cfg.ReadOnly
 	}
 	return w.place(w.Dir, w.Home, w.TmpDir, env, isolation)
 }
 
-// shown is where else the working directory is: where its image would have it, for a task that runs
-// without.
-func (w *Workspace) shown() map[string]string {
-	return w.shownAt(w.Dir)
-}
-
-// shownAt shows a directory where the image of the task has its working directory.
+// shownAt shows a directory also where the image of the task has its working directory, for a task
+// that runs without.
 func (w *Workspace) shownAt(dir string) map[string]string {
 	env, workdir := w.cfg.Task.Settings.Environment, ""
 	switch {

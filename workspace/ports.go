@@ -2,11 +2,9 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 )
 
@@ -45,8 +43,7 @@ func (p *Ports) reserve(ctx context.Context) (int, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("no free port on 127.0.0.1 between " + strconv.Itoa(firstPort) + " and " +
-		strconv.Itoa(lastPort))
+	return 0, fmt.Errorf("no free port on 127.0.0.1 between %d and %d", firstPort, lastPort)
 }
 
 // release gives a port back.
@@ -58,7 +55,7 @@ func (p *Ports) release(port int) {
 
 // bindable reports whether somebody could listen on the port now.
 func bindable(port int) bool {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	listener, err := net.Listen("tcp", loopback(port))
 	if err != nil {
 		return false
 	}

@@ -278,7 +278,7 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 // services and gives its port back.
 func (w *Workspace) Remove(ctx context.Context) error {
 	w.StopServices(ctx)
-	err := w.closeContainers("")
+	err := w.closeContainers("", "")
 	err = errors.Join(err, removeTree(w.Root))
 	if w.worktree != nil {
 		err = errors.Join(err, w.worktree.remove(ctx))

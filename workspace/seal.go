@@ -24,11 +24,11 @@ const sealDeadline = 30 * time.Second
 // do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	w.closeOutward()
-	if err := w.endAgent(); err != nil {
-		return Sealed{}, fmt.Errorf("workspace %s: end the agent's container: %w", w.cfg.Name, err)
-	}
 	if w.containers != nil && w.containers.env.KeepRunning {
 		return Sealed{}, w.restoreDir() // its verifier finds what it left running
+	}
+	if err := w.closeContainers("agent", w.Dir); err != nil {
+		return Sealed{}, fmt.Errorf("workspace %s: end the agent's container: %w", w.cfg.Name, err)
 	}
 	spared := 0
 	if w.services != nil {

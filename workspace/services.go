@@ -3,11 +3,11 @@ package workspace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -145,13 +145,9 @@ func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []
 		Limits:     place.Limits,
 		OnStart:    func(pid int) { s.pid = pid; close(started) },
 	}
-	spawner := w.cfg.Spawner
-	if spawner == nil {
-		spawner = sandbox.NewSpawner()
-	}
 	go func() {
 		defer close(s.done)
-		s.result, s.err = spawner.Spawn(living, spec, io.Discard, io.Discard)
+		s.result, s.err = cmp.Or(w.cfg.Spawner, sandbox.NewSpawner()).Spawn(living, spec, io.Discard, io.Discard)
 		closeQuietly(stdin, statusEnd)
 	}()
 	select {
@@ -250,8 +246,7 @@ func (w *Workspace) portFree(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	var dialer net.Dialer
-	connection, err := dialer.DialContext(ctx, "tcp", loopback(w.Port))
+	connection, err := dialHost(w.Port)(ctx)
 	if err != nil && w.private != nil && w.inward == nil {
 		connection, err = w.private.Dial(ctx, w.Port)
 	}

@@ -34,12 +34,8 @@ func runSetup(ctx context.Context, cfg Config, tree, scratch string) error {
 		Network:  cfg.Task.Spec.Network != "deny",
 		Writable: []string{tree, home, tmp},
 	})
-	spawner := cfg.Spawner
-	if spawner == nil {
-		spawner = sandbox.NewSpawner()
-	}
 	var output strings.Builder
-	result, err := spawner.Spawn(ctx, sandbox.SpawnSpec{
+	result, err := cmp.Or(cfg.Spawner, sandbox.NewSpawner()).Spawn(ctx, sandbox.SpawnSpec{
 		Argv:      []string{"sh", "-c", cfg.Task.Spec.SetupCommand},
 		Dir:       place.Dir,
 		Env:       place.Env.List(),

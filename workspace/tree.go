@@ -102,26 +102,26 @@ func (w *walker) entry(dir *os.Root, base, name string, depth int) error {
 	return w.directory(inner, name, depth+1)
 }
 
-// openDir opens a directory below a root, also one that its owner has locked himself out of.
-func openDir(dir *os.Root, base string) (*os.Root, error) {
-	inner, err := dir.OpenRoot(base)
+// unlock calls open, and once more with the permission to do so if its owner has locked himself out
+// of a file or directory.
+func unlock[T any](dir *os.Root, base string, mode fs.FileMode, open func() (T, error)) (T, error) {
+	opened, err := open()
 	if errors.Is(err, fs.ErrPermission) {
-		if err := dir.Chmod(base, 0o700); err != nil {
-			return nil, err
+		if err := dir.Chmod(base, mode); err != nil {
+			return opened, err
 		}
-		inner, err = dir.OpenRoot(base)
+		return open()
 	}
-	return inner, err
+	return opened, err
+}
+
+// openDir opens a directory below a root.
+func openDir(dir *os.Root, base string) (*os.Root, error) {
+	return unlock(dir, base, 0o700, func() (*os.Root, error) { return dir.OpenRoot(base) })
 }
 
 func readNames(dir *os.Root) ([]string, error) {
-	opened, err := dir.Open(".")
-	if errors.Is(err, fs.ErrPermission) {
-		if err := dir.Chmod(".", 0o700); err != nil {
-			return nil, err
-		}
-		opened, err = dir.Open(".")
-	}
+	opened, err := unlock(dir, ".", 0o700, func() (*os.File, error) { return dir.Open(".") })
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +134,9 @@ func readNames(dir *os.Root) ([]string, error) {
 // openFile opens a regular file below a root for reading; a fifo in its place does not block, and
 // is refused.
 func openFile(dir *os.Root, base string) (*os.File, error) {
-	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrPermission) {
-		if err := dir.Chmod(base, 0o600); err != nil {
-			return nil, err
-		}
-		file, err = dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	}
+	file, err := unlock(dir, base, 0o600, func() (*os.File, error) {
+		return dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +162,7 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 	}
 	defer dest.Close()
 	sum := sha256.New()
-	n, err := pump(io.MultiWriter(dest, sum), io.LimitReader(source, limit+1))
-	if err == nil && n > limit {
-		err = &LimitError{What: "bytes", Limit: limit}
-	}
+	n, err := pump(io.MultiWriter(dest, sum), source, limit)
 	if err == nil {
 		err = dest.Chmod(mode.Perm())
 	}
@@ -180,10 +173,15 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 // collector busy.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-func pump(to io.Writer, from io.Reader) (int64, error) {
+// pump copies up to a number of bytes; more are a *LimitError.
+func pump(to io.Writer, from io.Reader, limit int64) (int64, error) {
 	buffer := buffers.Get().(*[64 << 10]byte) //nolint:forcetypeassert // nothing else is in the pool
 	defer buffers.Put(buffer)
-	return io.CopyBuffer(to, from, buffer[:])
+	n, err := io.CopyBuffer(to, io.LimitReader(from, limit+1), buffer[:])
+	if err == nil && n > limit {
+		err = &LimitError{What: "bytes", Limit: limit}
+	}
+	return n, err
 }
 
 // hashFile returns the hash of a regular file below a root.
@@ -194,10 +192,7 @@ func hashFile(dir *os.Root, base string, limit int64) (string, error) {
 	}
 	defer file.Close()
 	sum := sha256.New()
-	n, err := pump(sum, io.LimitReader(file, limit+1))
-	if err == nil && n > limit {
-		err = &LimitError{What: "bytes", Limit: limit}
-	}
+	_, err = pump(sum, file, limit)
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
