@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens a directory below another one; the kernel guarantees that no link is followed
+// openBeneath opens a directory below another one, or that one by "."; the kernel guarantees that no link is followed
 // on the way. Where the kernel is too old or a filter forbids the call, the way is walked step by
 // step with the same guarantee.
-func openBeneath(root *os.File, rel string) (*os.File, error) {
+func openBeneath(root *directory, rel string) (*directory, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	}
 	for {
-		fd, err := unix.Openat2(int(root.Fd()), rel, &how)
+		fd, err := unix.Openat2(root.fd(), rel, &how)
 		switch {
 		case err == nil:
-			return os.NewFile(uintptr(fd), rel), nil
+			return &directory{file: os.NewFile(uintptr(fd), rel)}, nil
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):

@@ -9,7 +9,7 @@ import (
 )
 
 // openBeneath opens a directory below another one without following links on the way.
-func openBeneath(root *os.File, rel string) (*os.File, error) { return walkBeneath(root, rel) }
+func openBeneath(root *directory, rel string) (*directory, error) { return walkBeneath(root, rel) }
 
 // exchange is not offered here; the caller falls back to a hard link and a rename.
 func (d *directory) exchange(_, _ string) error { return unix.ENOTSUP }

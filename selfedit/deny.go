@@ -29,12 +29,8 @@ func (s settings) checkDeny(target string, homes []string) error {
 				display.Name(text), display.Name(s.path), err)
 		}
 		if denied {
-			return notAllowed(
-				"the deny rule %s in %s covers %s",
-				display.Name(text),
-				display.Name(s.path),
-				display.Name(target),
-			)
+			return notAllowed("the deny rule %s in %s covers %s", display.Name(text), display.Name(s.path),
+				display.Name(target))
 		}
 	}
 	return nil

@@ -21,11 +21,11 @@ type directory struct {
 func (d *directory) fd() int { return int(d.file.Fd()) }
 
 // walkBeneath opens a directory below root one name at a time, following no link.
-func walkBeneath(root *os.File, rel string) (*os.File, error) {
-	current := &directory{file: root}
+func walkBeneath(root *directory, rel string) (*directory, error) {
+	current := root
 	for name := range strings.SplitSeq(rel, "/") {
 		next, err := current.openDirectory(name)
-		if current.file != root {
+		if current != root {
 			current.file.Close()
 		}
 		if err != nil {
@@ -33,7 +33,7 @@ func walkBeneath(root *os.File, rel string) (*os.File, error) {
 		}
 		current = next
 	}
-	return current.file, nil
+	return current, nil
 }
 
 // openDirectory opens a subdirectory that is not a link.

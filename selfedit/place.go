@@ -70,38 +70,27 @@ func (w writing) writeTemporary(name string) (unix.Stat_t, error) {
 	if w.plan.exists {
 		mode = 0o600
 	}
-	file, err := dir.createAnonymous(mode)
-	named := err != nil
-	if named {
-		if file, err = dir.create(name, mode); err != nil {
-			return unix.Stat_t{}, err
+	if file, err := dir.createAnonymous(mode); err == nil {
+		defer file.Close()
+		info, err := w.fill(file)
+		if err != nil {
+			return info, err
+		}
+		// Without /proc an anonymous file cannot be named; an ordinary one does the same, if less
+		// tidily when killed.
+		if err = dir.nameAnonymous(file, name); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EPERM) &&
+			!errors.Is(err, unix.EACCES) {
+			return info, err
 		}
 	}
-	defer file.Close()
-	info, err := w.fill(file)
-	if err == nil && !named {
-		if err = dir.nameAnonymous(file, name); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) ||
-			errors.Is(err, unix.EACCES) {
-			// Without /proc an anonymous file cannot be named; an ordinary one does the same, if
-			// less tidily when killed.
-			return w.writeNamed(name, mode)
-		}
-	}
-	if err != nil && named {
-		err = errors.Join(err, ignoreAbsent(dir.remove(name)))
-	}
-	return info, err
-}
-
-func (w writing) writeNamed(name string, mode uint32) (unix.Stat_t, error) {
-	file, err := w.plan.parent.create(name, mode)
+	file, err := dir.create(name, mode)
 	if err != nil {
 		return unix.Stat_t{}, err
 	}
 	defer file.Close()
 	info, err := w.fill(file)
 	if err != nil {
-		err = errors.Join(err, ignoreAbsent(w.plan.parent.remove(name)))
+		err = errors.Join(err, ignoreAbsent(dir.remove(name)))
 	}
 	return info, err
 }

@@ -215,7 +215,7 @@ func (p *plan) openParent() error {
 	if err := p.checkSpelling(); err != nil {
 		return err
 	}
-	parent, err := openDirectoryBeneath(p.rootDir, p.parentRel())
+	parent, err := openBeneath(p.rootDir, p.parentRel())
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
@@ -250,11 +250,7 @@ func (p *plan) checkSpelling() error {
 		case err != nil:
 			return notAllowed("failed to look at '%s': %v", shown, err)
 		case isLink(stat):
-			return notAllowed(
-				"'%s' is a symbolic link, and links below %s are not followed",
-				shown,
-				display.Name(p.root),
-			)
+			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown, display.Name(p.root))
 		case last && !isRegular(stat) && !isDirectory(stat):
 			return notAllowed("'%s' is not a regular file", shown)
 		case !last && !isDirectory(stat):
@@ -276,15 +272,6 @@ func (p *plan) checkSpelling() error {
 	return nil
 }
 
-// openDirectoryBeneath opens a directory below root; "." is root itself.
-func openDirectoryBeneath(root *directory, rel string) (*directory, error) {
-	file, err := openBeneath(root.file, rel)
-	if err != nil {
-		return nil, err
-	}
-	return &directory{file: file}, nil
-}
-
 // checkScope is the second safeguard.
 func (p *plan) checkScope(ctx context.Context, repoErr error) (err error) {
 	if repoErr != nil {
@@ -300,7 +287,7 @@ func (p *plan) checkScope(ctx context.Context, repoErr error) (err error) {
 // stillHolds looks again, after the write, at what could have moved meanwhile: the directory and
 // the branch.
 func (p *plan) stillHolds(ctx context.Context, home homeDirs) error {
-	now, err := openDirectoryBeneath(p.rootDir, p.parentRel())
+	now, err := openBeneath(p.rootDir, p.parentRel())
 	if err != nil {
 		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", display.Name(p.rel), err)
 	}

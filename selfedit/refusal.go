@@ -1,8 +1,6 @@
 package selfedit
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // The names of the safeguards, as refusals start with them.
 const (

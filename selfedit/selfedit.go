@@ -2,6 +2,7 @@ package selfedit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,7 +128,6 @@ func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 		content: content,
 		log:     log,
 		result:  result,
-		mkdir:   request.Mkdir,
 	})
 }
 
@@ -189,10 +189,7 @@ func readContent(ctx context.Context, request Request) ([]byte, error) {
 	if request.Content == nil {
 		return nil, nil
 	}
-	limit := int64(MaxBytes)
-	if request.MaxBytes > 0 && request.MaxBytes < limit {
-		limit = request.MaxBytes
-	}
+	limit := min(cmp.Or(max(request.MaxBytes, 0), MaxBytes), MaxBytes)
 	type outcome struct {
 		content []byte
 		err     error
@@ -286,10 +283,7 @@ func hashFile(file *os.File) (hash string, beginning []byte, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), kept.Bytes(), nil
 }
 
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
+func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
 func checkExpected(made *plan, expected, actual string) error {
 	switch {

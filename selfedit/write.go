@@ -20,7 +20,6 @@ type writing struct {
 	content []byte
 	log     *auditLog
 	result  Result
-	mkdir   bool
 }
 
 // write puts the content in place, makes sure that nothing moved, and records it; or undoes
@@ -97,7 +96,7 @@ type createdDirectories struct {
 // stays.
 func (c *createdDirectories) undo() error {
 	for i := len(c.paths) - 1; i >= 0; i-- {
-		parent, err := openDirectoryBeneath(c.root, path.Dir(c.paths[i]))
+		parent, err := openBeneath(c.root, path.Dir(c.paths[i]))
 		if err != nil {
 			return err
 		}
@@ -124,7 +123,7 @@ func (w writing) makeParent() (*createdDirectories, error) {
 			return made, errors.Join(err, made.undo())
 		}
 	}
-	parent, err := openDirectoryBeneath(w.plan.rootDir, w.plan.parentRel())
+	parent, err := openBeneath(w.plan.rootDir, w.plan.parentRel())
 	if err != nil {
 		return made, errors.Join(linkRefusal(err, w.plan.parentRel()), made.undo())
 	}
@@ -133,7 +132,7 @@ func (w writing) makeParent() (*createdDirectories, error) {
 }
 
 func (c *createdDirectories) add(rel string) error {
-	parent, err := openDirectoryBeneath(c.root, path.Dir(rel))
+	parent, err := openBeneath(c.root, path.Dir(rel))
 	if err != nil {
 		return linkRefusal(err, rel)
 	}

@@ -208,16 +208,17 @@ func TestTheWriteWorksWithoutTheCallsThatOnlyLinuxHas(t *testing.T) {
 func TestWalkingBeneathADirectoryFollowsNoLink(t *testing.T) {
 	p := newProject(t)
 	must(t, os.Symlink("review", p.path(".claude/skills/link")))
-	root, err := os.Open(p.root)
+	opened, err := os.Open(p.root)
 	must(t, err)
-	defer root.Close()
-	for name, open := range map[string]func(*os.File, string) (*os.File, error){
+	defer opened.Close()
+	root := &directory{file: opened}
+	for name, open := range map[string]func(*directory, string) (*directory, error){
 		"walk":   walkBeneath,
 		"kernel": openBeneath,
 	} {
-		file, err := open(root, ".claude/skills/review")
+		found, err := open(root, ".claude/skills/review")
 		must(t, err)
-		must(t, file.Close())
+		must(t, found.file.Close())
 		if _, err := open(root, ".claude/skills/link"); !errors.Is(err, errLink) {
 			t.Errorf("%s: a link gives %v", name, err)
 		}

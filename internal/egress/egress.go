@@ -97,7 +97,8 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 	case request.Method != http.MethodConnect:
 		answer(conn, http.StatusMethodNotAllowed, "only https reaches package registries from here")
 		return
-	case !p.admits(host):
+	case !slices.ContainsFunc(p.Hosts, func(one string) bool { return canonical(one) == host }):
+		p.note(host, false)
 		answer(conn, http.StatusForbidden, host+" is not a package registry of this task")
 		return
 	}
@@ -153,15 +154,7 @@ func copyTo(to net.Conn, from io.Reader) {
 	}
 }
 
-// admits reports whether a host may be reached, and notes it if not.
-func (p *Proxy) admits(host string) bool {
-	allowed := slices.ContainsFunc(p.Hosts, func(one string) bool { return canonical(one) == host })
-	if !allowed {
-		p.note(host, false)
-	}
-	return allowed
-}
-
+// note reports a host once.
 func (p *Proxy) note(host string, allowed bool) {
 	if len(host) > maxHost {
 		host = strings.ToValidUTF8(host[:maxHost], "") + "…"
