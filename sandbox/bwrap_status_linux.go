@@ -3,7 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,8 +12,7 @@ import (
 // bwrapStatus reads what bubblewrap reports about the sandbox it makes.
 type bwrapStatus struct {
 	done chan struct{}
-	mu   sync.Mutex
-	init int // process 1 of the sandbox, as we see it
+	init atomic.Int64 // process 1 of the sandbox, as we see it; 0: not known yet
 }
 
 // newBwrapStatus returns the reader and the file to hand to bubblewrap.
@@ -33,16 +32,14 @@ func (s *bwrapStatus) follow(read *os.File) {
 	decoder := json.NewDecoder(read)
 	for {
 		var line struct {
-			ChildPID int `json:"child-pid"`
+			ChildPID int64 `json:"child-pid"`
 		}
 		if err := decoder.Decode(&line); err != nil {
 			return
 		}
-		s.mu.Lock()
 		if line.ChildPID != 0 {
-			s.init = line.ChildPID
+			s.init.Store(line.ChildPID)
 		}
-		s.mu.Unlock()
 	}
 }
 
@@ -72,13 +69,11 @@ func (s *bwrapStatus) terminate() {
 
 // ask reports whether there was a program to ask.
 func (s *bwrapStatus) ask() bool {
-	s.mu.Lock()
-	first := s.init
-	s.mu.Unlock()
+	first := s.init.Load()
 	if first == 0 {
 		return false
 	}
-	children, _ := childrenOf(first)
+	children, _ := childrenOf(int(first))
 	if len(children) == 0 {
 		return false
 	}
@@ -90,21 +85,11 @@ func (s *bwrapStatus) ask() bool {
 
 // isInit reports, after bubblewrap has ended, whether a process was its own process 1.
 func (s *bwrapStatus) isInit(pid int) bool {
-	s.mu.Lock()
-	unknown := s.init == 0
-	s.mu.Unlock()
-	if unknown { // bubblewrap reported it before the program began; we may not have read it yet
-		s.drain()
+	if s.init.Load() == 0 { // bubblewrap reported it before the program began; we may not have read it yet
+		select {
+		case <-s.done:
+		case <-time.After(time.Second): // an escaped process holds the descriptor
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.init == pid
-}
-
-// drain waits until everything that bubblewrap has reported is read.
-func (s *bwrapStatus) drain() {
-	select {
-	case <-s.done:
-	case <-time.After(time.Second): // an escaped process holds the descriptor
-	}
+	return s.init.Load() == int64(pid)
 }

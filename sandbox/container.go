@@ -130,8 +130,8 @@ func (c *Container) inside(dir string) string {
 
 // bind is a path of the machine that the container shows.
 type bind struct {
-	source, target string
-	writable       bool
+	source   string
+	writable bool
 }
 
 // binds are the mounts of an isolation, by target.
@@ -153,21 +153,19 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 				continue
 			}
 			for _, target := range []string{filepath.Clean(path), resolved} {
-				all[target] = bind{source: resolved, target: target, writable: requested.writable}
+				all[target] = bind{source: resolved, writable: requested.writable}
 			}
 		}
 	}
 	if c.cfg.Work != "" && c.cfg.Workdir != "" {
-		source := all[c.cfg.Work]
-		if source.source == "" {
+		work, shown := all[c.cfg.Work]
+		if !shown {
 			return nil, fmt.Errorf("the working directory %s is not visible in the container", c.cfg.Work)
 		}
-		source.target = c.cfg.Workdir
-		all[c.cfg.Workdir] = source
+		all[c.cfg.Workdir] = work
 	}
 	for name, tool := range c.cfg.Tools {
-		target := toolsInside + "/" + name
-		all[target] = bind{source: tool, target: target}
+		all[toolsInside+"/"+name] = bind{source: tool}
 	}
 	if len(c.cfg.Commands) > 0 {
 		helper, err := helperProgram()
@@ -175,8 +173,7 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 			return nil, err
 		}
 		for _, name := range c.cfg.Commands {
-			target := toolsInside + "/" + name
-			all[target] = bind{source: helper, target: target}
+			all[toolsInside+"/"+name] = bind{source: helper}
 		}
 	}
 	return all, nil

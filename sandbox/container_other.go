@@ -13,13 +13,7 @@ var errContainersNeedLinux = errors.New("containers need Linux")
 
 const treeContainment = ProcessGroup
 
-type (
-	room        struct{}
-	insideOrder struct {
-		User, Dir, Home string
-		Keep            bool
-	}
-)
+type room struct{}
 
 func (*room) written() []string { return nil }
 

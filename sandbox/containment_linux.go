@@ -42,7 +42,7 @@ func (l Local) containment(job launch) (Containment, error) {
 	default:
 		return "", fmt.Errorf("unknown containment %q", l.Containment)
 	}
-	if job.bwrap != nil {
+	if job.Bwrap != nil {
 		return PIDNamespace, nil // bubblewrap makes it
 	}
 	err := namespaceWorks()

@@ -213,17 +213,12 @@ func missing(said string) bool {
 
 // Pull gets an image from its registry.
 func (e *Engine) Pull(ctx context.Context, name string, progress io.Writer) error {
-	cmd := e.command(ctx, "pull", name)
-	return e.run(cmd, "pull", progress)
-}
-
-// run runs a long command and shows what it prints.
-func (e *Engine) run(cmd *exec.Cmd, verb string, progress io.Writer) error {
 	last := &lastBytes{}
 	out := io.MultiWriter(writerOrDiscard(progress), last)
+	cmd := e.command(ctx, "pull", name)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, waitDelay
 	if err := cmd.Run(); err != nil {
-		return e.failed(verb, last.kept, err)
+		return e.failed("pull", last.kept, err)
 	}
 	return nil
 }

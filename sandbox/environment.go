@@ -18,8 +18,6 @@ type EnvironmentConfig struct {
 	// Home and TmpDir, if set, replace the parent's.
 	Home   string
 	TmpDir string
-	// Path, if set, replaces the parent's PATH.
-	Path string
 	// RunID, if set, marks every process of the run.
 	RunID string
 }
@@ -58,7 +56,7 @@ func NewEnvironment(c EnvironmentConfig) Environment {
 	e := maps.Clone(Environment(fixed))
 	e.Allow(c.Parent, inherited...)
 	for name, value := range map[string]string{
-		"HOME": c.Home, "TMPDIR": c.TmpDir, "PATH": c.Path, RunMarker: c.RunID,
+		"HOME": c.Home, "TMPDIR": c.TmpDir, RunMarker: c.RunID,
 	} {
 		if value != "" {
 			e[name] = value

@@ -39,12 +39,12 @@ type first struct {
 const startedProgram = "started\n"
 
 // argv is the command line of our binary that does it and becomes the program.
-func (f first) argv(name string, ord order) ([]string, error) {
+func (f first) argv(ord order) ([]string, error) {
 	settings, err := json.Marshal(f)
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{name, string(settings), ord.Program}, ord.Argv...), nil
+	return append([]string{firstName, string(settings), ord.Program}, ord.Argv...), nil
 }
 
 // calledFirst reports whether this process is to become a program. In a sandbox our binary has no

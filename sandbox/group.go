@@ -23,18 +23,18 @@ type groupTree struct {
 }
 
 func startGroup(job launch) (tree, int, error) {
-	if job.bwrap != nil {
+	if job.Bwrap != nil {
 		return nil, 0, errors.New("isolation needs a supervisor, which a process group does not have")
 	}
-	if job.limits.perProcess() != (Limits{}) {
+	if job.Limits.perProcess() != (Limits{}) {
 		return nil, 0, errors.New("resource limits need a supervisor, which a process group does not have")
 	}
-	t := &groupTree{env: job.env, ending: ending{done: make(chan struct{})}, killed: map[int]bool{}}
+	t := &groupTree{env: job.Env, ending: ending{done: make(chan struct{})}, killed: map[int]bool{}}
 	t.cmd = &exec.Cmd{
-		Path:       job.program,
-		Args:       job.argv,
-		Dir:        job.dir,
-		Env:        job.env,
+		Path:       job.Program,
+		Args:       job.Argv,
+		Dir:        job.Dir,
+		Env:        job.Env,
 		Stdin:      job.files[0],
 		Stdout:     job.files[1],
 		Stderr:     job.files[2],

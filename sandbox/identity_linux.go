@@ -76,16 +76,16 @@ var errNoIdentity = errors.New("make a user namespace")
 // programs keep its user, who is nobody special on the machine. The machine's root never lends its
 // own.
 func (j *launch) assumeIdentity() error {
-	if j.bwrap == nil || os.Geteuid() != 0 {
+	if j.Bwrap == nil || os.Geteuid() != 0 {
 		return nil
 	}
 	lent, err := identities.acquire()
 	if err != nil {
 		return err
 	}
-	if j.namespaces, err = lent.mapPaths(j.bwrap); err != nil {
+	if j.namespaces, err = lent.mapPaths(j.Bwrap); err != nil {
 		identities.release(lent)
-		j.bwrap.UID, j.bwrap.Namespaces, j.bwrap.Mapped, j.namespaces = 0, 0, nil, nil
+		j.Bwrap.UID, j.Bwrap.Namespaces, j.Bwrap.Mapped, j.namespaces = 0, 0, nil, nil
 		if errors.Is(err, errNoIdentity) && !machineRoot() {
 			return nil
 		}

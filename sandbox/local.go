@@ -28,8 +28,6 @@ const (
 type Local struct {
 	// Containment, if set, asks for this mechanism and no other.
 	Containment Containment
-	// Now is the clock of StartMs and EndMs; nil is the system's.
-	Now func() time.Time
 }
 
 // NewSpawner returns the spawner that really starts programs.
@@ -38,20 +36,38 @@ func NewSpawner() ProcessSpawner { return Local{} }
 // launch is a program that is ready to be started: resolved, with its isolation
 // turned into arguments, and its descriptors open.
 type launch struct {
-	program string
-	argv    []string
-	dir     string
-	env     []string
-	limits  Limits
+	order
 	files   []*os.File // descriptors 0, 1, 2 and on
 	network *PrivateNetwork
-	bwrap   *bwrapOrder  // nil: not isolated by bubblewrap
-	room    *room        // nil: not in a container
-	inside  *insideOrder // beside room
+	room    *room // nil: not in a container
 	// identity is the user of an isolated program where we are root; its namespaces are handed to
 	// the supervisor after the files.
 	identity   *identity
 	namespaces []*os.File
+}
+
+// order is what we send the supervisor first: what to run, and how.
+type order struct {
+	Probe        bool     `json:"probe,omitempty"` // only report whether the namespace works
+	PIDNamespace bool     `json:"pidNamespace,omitempty"`
+	Program      string   `json:"program"`
+	Argv         []string `json:"argv"`
+	Dir          string   `json:"dir,omitempty"`
+	Env          []string `json:"env"`
+	Limits       Limits   `json:"limits"`
+	ExtraFiles   int      `json:"extraFiles,omitempty"`
+	// Bwrap isolates the program; nil does not.
+	Bwrap *bwrapOrder `json:"bwrap,omitempty"`
+	// Inside is for a program in a container.
+	Inside *insideOrder `json:"inside,omitempty"`
+}
+
+// insideOrder is how a program is run in a container.
+type insideOrder struct {
+	User string `json:"user,omitempty"`
+	Dir  string `json:"dir"`
+	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
+	Home string `json:"home,omitempty"` // of the image; see Container.homes
 }
 
 // tree is a started program with everything it starts.
@@ -123,15 +139,7 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 	if err := job.assumeIdentity(); err != nil {
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], &setupError{Err: err})
 	}
-	r := &run{
-		spec:   spec,
-		job:    job,
-		result: result,
-		now:    l.Now,
-	}
-	if r.now == nil {
-		r.now = time.Now
-	}
+	r := &run{spec: spec, job: job, result: result}
 	err = r.execute(ctx, stdout, stderr)
 	if len(r.result.Unkillable) == 0 {
 		job.dropIdentity()
@@ -151,17 +159,17 @@ func prepare(ctx context.Context, spec SpawnSpec) (launch, error) {
 	if err != nil {
 		return launch{}, err
 	}
-	job := launch{
-		program: program,
-		argv:    spec.Argv,
-		dir:     spec.Dir,
-		env:     spec.Env,
-		limits:  spec.Limits,
-	}
+	job := launch{order: order{
+		Program: program,
+		Argv:    spec.Argv,
+		Dir:     spec.Dir,
+		Env:     spec.Env,
+		Limits:  spec.Limits,
+	}}
 	if !spec.Isolation.active() {
 		return job, spec.Isolation.check()
 	}
-	if job.bwrap, err = spec.Isolation.bwrapOrder(spec.Dir, len(spec.ExtraFiles)); err != nil {
+	if job.Bwrap, err = spec.Isolation.bwrapOrder(spec.Dir, len(spec.ExtraFiles)); err != nil {
 		return launch{}, err
 	}
 	if !spec.Isolation.Network {
@@ -180,18 +188,17 @@ func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
 			return launch{}, &setupError{Err: err}
 		}
 	}
-	return launch{
-		argv:   spec.Argv,
-		env:    c.environment(spec.Env),
-		limits: spec.Limits,
-		room:   r,
-		inside: &insideOrder{
+	return launch{room: r, order: order{
+		Argv:   spec.Argv,
+		Env:    c.environment(spec.Env),
+		Limits: spec.Limits,
+		Inside: &insideOrder{
 			User: cmp.Or(spec.Isolation.User, c.cfg.User),
 			Dir:  c.inside(spec.Dir),
 			Keep: c.cfg.KeepRunning,
 			Home: c.homes(spec.Isolation),
 		},
-	}, nil
+	}}, nil
 }
 
 // run is one call of Spawn.
@@ -199,7 +206,6 @@ type run struct {
 	spec   SpawnSpec
 	job    launch
 	result SpawnResult
-	now    func() time.Time
 	output *outputCopier
 	usage  *usageWatch
 	setup  *firstBytes // what bubblewrap prints on stderr when it fails
@@ -210,13 +216,13 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r.result.StartMs = r.now().UnixMilli()
+	r.result.StartMs = time.Now().UnixMilli()
 	grown, pid, err := startTree(r.result.Containment, r.job)
 	pipes.closeChildEnds()
 	if err != nil {
 		r.output.abandon()
 		pipes.feed.stop(waitDelay)
-		r.result.EndMs = r.now().UnixMilli()
+		r.result.EndMs = time.Now().UnixMilli()
 		return err
 	}
 	if r.spec.OnStart != nil {
@@ -231,7 +237,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	r.usage.close()
 	writeErr := r.output.finish()
 	pipes.feed.stop(waitDelay)
-	r.result.EndMs = r.now().UnixMilli()
+	r.result.EndMs = time.Now().UnixMilli()
 	return r.conclude(grown.outcome(), writeErr)
 }
 
@@ -331,7 +337,7 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 	}
 	r.output = newOutputCopier(r.spec.MaxOutput, waitDelay)
 	together := sameWriter(stdout, stderr)
-	if r.job.bwrap != nil {
+	if r.job.Bwrap != nil {
 		r.setup = &firstBytes{next: writerOrDiscard(stderr)}
 		if stderr = r.setup; together {
 			stdout = stderr

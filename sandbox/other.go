@@ -83,9 +83,6 @@ func (*launch) dropIdentity()         {}
 
 func startTree(_ Containment, job launch) (tree, int, error) { return startGroup(job) }
 
-// closeAllOnExec has no counterpart here.
-func closeAllOnExec() {}
-
 func descendants(int) []int { return nil }
 
 // ProcessesOf finds nothing: this system does not let us look into processes. The spawner has killed

@@ -218,12 +218,12 @@ func (r *reaper) start() error {
 			Dir:     r.order.Inside.Dir,
 			StartFD: len(files) - 1,
 		}
-		if argv, err = last.argv(firstName, r.order); err != nil {
+		if argv, err = last.argv(r.order); err != nil {
 			return err
 		}
 	case r.order.Limits != (Limits{}):
 		program = "/proc/self/exe"
-		if argv, err = (first{Limits: r.order.Limits}).argv(firstName, r.order); err != nil {
+		if argv, err = (first{Limits: r.order.Limits}).argv(r.order); err != nil {
 			return err
 		}
 	}
@@ -324,7 +324,7 @@ func (r *reaper) isolatedArgv() ([]string, error) {
 		StartFD: ord.FirstFD + fdStart,
 		SelfFD:  ord.FirstFD + fdSelf,
 	}
-	inner, err := last.argv(firstName, r.order)
+	inner, err := last.argv(r.order)
 	if err != nil {
 		return nil, err
 	}

@@ -12,30 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// order is what we send the supervisor first: what to run, and how.
-type order struct {
-	Probe        bool     `json:"probe,omitempty"` // only report whether the namespace works
-	PIDNamespace bool     `json:"pidNamespace,omitempty"`
-	Program      string   `json:"program"`
-	Argv         []string `json:"argv"`
-	Dir          string   `json:"dir,omitempty"`
-	Env          []string `json:"env"`
-	Limits       Limits   `json:"limits"`
-	ExtraFiles   int      `json:"extraFiles,omitempty"`
-	// Bwrap isolates the program; nil does not.
-	Bwrap *bwrapOrder `json:"bwrap,omitempty"`
-	// Inside is for a program in a container.
-	Inside *insideOrder `json:"inside,omitempty"`
-}
-
-// insideOrder is how a program is run in a container.
-type insideOrder struct {
-	User string `json:"user,omitempty"`
-	Dir  string `json:"dir"`
-	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
-	Home string `json:"home,omitempty"` // of the image; see Container.homes
-}
-
 // report is what the supervisor sends us.
 type report struct {
 	Ready    bool     `json:"ready,omitempty"`    // answer to a probe
@@ -86,17 +62,10 @@ func (p ownProcess) kill()       { _ = p.cmd.Process.Kill() }
 
 // startSupervised starts a supervisor that runs the job.
 func startSupervised(mode Containment, job launch) (tree, int, error) {
-	ord := order{
-		PIDNamespace: mode == PIDNamespace && job.bwrap == nil,
-		Program:      job.program,
-		Argv:         job.argv,
-		Dir:          job.dir,
-		Env:          job.env,
-		Limits:       job.limits.perProcess(),
-		ExtraFiles:   len(job.files) - 3,
-		Bwrap:        job.bwrap,
-		Inside:       job.inside,
-	}
+	ord := job.order
+	ord.PIDNamespace = mode == PIDNamespace && ord.Bwrap == nil
+	ord.Limits = ord.Limits.perProcess()
+	ord.ExtraFiles = len(job.files) - 3
 	var in supervisors
 	switch {
 	case job.room != nil:
@@ -108,7 +77,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	if err != nil {
 		return nil, 0, &setupError{Err: err}
 	}
-	t.env = job.env
+	t.env = job.Env
 	if err := t.awaitStart(decoder); err != nil {
 		t.line.Close()
 		return nil, 0, errors.Join(err, ignoreExit(t.process.wait()))

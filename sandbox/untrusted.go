@@ -57,7 +57,7 @@ func runUntrusted() int {
 	if err != nil {
 		return untrustedFailure(args[0], err)
 	}
-	closeInherited()
+	closeAllOnExec()
 	defer restoreStreams(streamFlags())
 	cmd, err := startUntrusted(program, args)
 	if err != nil {

@@ -60,7 +60,7 @@ func becomeUntrusted() int {
 		return statusUsage
 	}
 	runtime.LockOSThread() // privileges belong to threads
-	closeInherited()
+	closeAllOnExec()
 	if os.Args[0] == untrustedRefusedName {
 		refuseReach()
 	}
@@ -132,5 +132,3 @@ func refuseReach() {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_ = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
-
-func closeInherited() { closeAllOnExec() }

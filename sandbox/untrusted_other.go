@@ -13,8 +13,8 @@ func startUntrusted(program string, args []string) (*exec.Cmd, error) {
 	return cmd, cmd.Start()
 }
 
-// closeInherited marks every descriptor that a hook may have opened.
-func closeInherited() {
+// closeAllOnExec marks every descriptor that a hook may have opened.
+func closeAllOnExec() {
 	const highest = 256
 	for fd := 3; fd < highest; fd++ {
 		syscall.CloseOnExec(fd)
