@@ -2,8 +2,8 @@ package grade
 
 import (
 	"context"
-	"sync"
 
+	"github.com/fit-eval/fit/internal/memo"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -14,28 +14,19 @@ import (
 // It remembers reports, never health: a grader that worked an hour ago may be broken now. Whoever
 // must know whose fault a broken grader is runs it again without the agent's work.
 type Baseline struct {
-	mu      sync.Mutex
-	entries map[string]*answer
+	tests memo.Table[evidence]
+	texts memo.Table[string]
 }
 
 // NewBaseline returns a Baseline that knows nothing yet.
-func NewBaseline() *Baseline { return &Baseline{entries: map[string]*answer{}} }
-
-// answer is one thing found out, or being found out by somebody.
-type answer struct {
-	done  chan struct{}
-	value any
-	err   error
-}
+func NewBaseline() *Baseline { return &Baseline{} }
 
 // test returns what a hidden check reports on the reference solution, or on the base where there is
 // none.
 func (b *Baseline) test(ctx context.Context, g *grading, check task.Check) (evidence, error) {
-	value, err := b.once(ctx, "test "+check.Name+" "+taskKey(g.Task), func() (any, error) {
+	return b.tests.Get(ctx, check.Name+" "+taskKey(g.Task), func() (evidence, error) {
 		return g.withoutAgent(ctx, trying(check))
 	})
-	found, _ := value.(evidence)
-	return found, err
 }
 
 // trying runs a hidden check as far as its declaration goes.
@@ -79,40 +70,5 @@ func (g *grading) without(solved bool) *grading {
 		scratch:  g.scratch,
 		fromBase: true,
 		solved:   solved,
-	}
-}
-
-// once returns the answer of the caller that asked first. A cancelled search is not remembered: the
-// next caller searches again.
-func (b *Baseline) once(ctx context.Context, key string, find func() (any, error)) (any, error) {
-	for {
-		b.mu.Lock()
-		known, ok := b.entries[key]
-		if !ok {
-			known = &answer{done: make(chan struct{})}
-			b.entries[key] = known
-		}
-		b.mu.Unlock()
-		if !ok {
-			known.value, known.err = find()
-			if known.err != nil {
-				b.mu.Lock()
-				delete(b.entries, key)
-				b.mu.Unlock()
-			}
-			close(known.done)
-			return known.value, known.err
-		}
-		select {
-		case <-known.done:
-			if known.err == nil {
-				return known.value, nil
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 	}
 }

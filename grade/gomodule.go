@@ -46,7 +46,7 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	if len(replacements(own)) == 0 {
 		return "", nil
 	}
-	value, err := s.Baseline.once(ctx, "go.mod "+taskKey(s.Task), func() (any, error) {
+	base, err := s.Baseline.texts.Get(ctx, "go.mod "+taskKey(s.Task), func() (string, error) {
 		copied, err := s.Source.Copy(ctx, workspace.CopyConfig{FromBase: true})
 		if err != nil {
 			return "", err
@@ -62,7 +62,6 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	base, _ := value.(string)
 	known := replacements(base)
 	for _, line := range replacements(own) {
 		if !slices.Contains(known, line) {

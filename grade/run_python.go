@@ -45,7 +45,7 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	searchPath := s.place.Env["PATH"]
 	key := "pytest " + s.place.Isolation.Kind + " " + searchPath + " " + imageOf(s.place)
-	value, err := b.once(ctx, key, func() (any, error) {
+	return b.texts.Get(ctx, key, func() (string, error) {
 		candidates := interpreters(searchPath)
 		if s.place.Isolation.Container != nil {
 			candidates = []string{"python3"} // whichever the image has
@@ -68,8 +68,6 @@ func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 		}
 		return "", nil
 	})
-	interpreter, _ := value.(string)
-	return interpreter, err
 }
 
 // imageOf names the image that programs run in; empty if there is none.

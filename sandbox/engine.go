@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/memo"
 )
 
 // Engine makes containers by the command line of podman or docker.
@@ -28,8 +29,8 @@ type Engine struct {
 
 	program string
 	mu      sync.Mutex
-	runtime string // in place of podman's default, which does not start containers everywhere
-	builds  map[string]*building
+	runtime string            // in place of podman's default, which does not start containers everywhere
+	builds  memo.Table[Image] // by content
 }
 
 // Image is what an engine knows about an image.
@@ -78,7 +79,7 @@ func findEngine(ctx context.Context, kind string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not installed", kind)
 	}
-	e := &Engine{Kind: kind, program: program, builds: map[string]*building{}}
+	e := &Engine{Kind: kind, program: program}
 	format := "{{.Client.Version}}"
 	if kind == IsolationDocker {
 		format = "{{.Server.Version}}" // it also says whether the server answers
@@ -247,12 +248,6 @@ type Build struct {
 
 const defaultBuildTimeout = 10 * time.Minute
 
-type building struct {
-	once  sync.Once
-	image Image
-	err   error
-}
-
 // BuiltName is the name of the image of a content.
 func BuiltName(content string) string {
 	_, hash, _ := strings.Cut(content, ":")
@@ -261,22 +256,7 @@ func BuiltName(content string) string {
 
 // Build builds an image, once for everybody who needs it.
 func (e *Engine) Build(ctx context.Context, b Build) (Image, error) {
-	e.mu.Lock()
-	one := e.builds[b.Content]
-	if one == nil {
-		one = &building{}
-		e.builds[b.Content] = one
-	}
-	e.mu.Unlock()
-	one.once.Do(func() { one.image, one.err = e.build(ctx, b) })
-	if one.err != nil { // the next one may be luckier: this may have been cancelled
-		e.mu.Lock()
-		if e.builds[b.Content] == one {
-			delete(e.builds, b.Content)
-		}
-		e.mu.Unlock()
-	}
-	return one.image, one.err
+	return e.builds.Get(ctx, b.Content, func() (Image, error) { return e.build(ctx, b) })
 }
 
 func (e *Engine) build(ctx context.Context, b Build) (Image, error) {

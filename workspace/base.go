@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/memo"
 )
 
 // Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of
@@ -32,62 +33,42 @@ type Base struct {
 // Bases keeps the snapshots that workspaces start from: built once for all attempts at the same
 // task with the same skills.
 type Bases struct {
-	dir string
-	mu  sync.Mutex
-	all map[string]*baseEntry
-}
-
-type baseEntry struct {
-	once sync.Once
-	base *Base
-	err  error
+	dir  string
+	all  memo.Table[*Base]
+	mu   sync.Mutex
+	dirs []string // of the snapshots
 }
 
 // NewBases keeps snapshots below a private directory, which is made when it is needed.
-func NewBases(dir string) *Bases { return &Bases{dir: dir, all: map[string]*baseEntry{}} }
+func NewBases(dir string) *Bases { return &Bases{dir: dir} }
 
-// Close deletes the snapshots.
+// Close deletes the snapshots, when no workspace is made from them any more.
 func (b *Bases) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
-	for _, entry := range b.all {
-		if entry.base != nil {
-			errs = append(errs, removeTree(filepath.Dir(entry.base.Dir)))
-		}
+	for _, dir := range b.dirs {
+		errs = append(errs, removeTree(dir))
 	}
-	b.all = map[string]*baseEntry{}
 	return errors.Join(errs...)
 }
 
 // get builds the base of a configuration, or waits for whoever builds it already.
 func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
-	key := baseKey(cfg)
-	b.mu.Lock()
-	entry := b.all[key]
-	if entry == nil {
-		entry = &baseEntry{}
-		b.all[key] = entry
-	}
-	b.mu.Unlock()
-	entry.once.Do(func() {
-		if entry.err = os.MkdirAll(b.dir, 0o700); entry.err != nil {
-			return
+	return b.all.Get(ctx, baseKey(cfg), func() (*Base, error) {
+		if err := os.MkdirAll(b.dir, 0o700); err != nil {
+			return nil, err
 		}
-		var dir string
-		if dir, entry.err = os.MkdirTemp(b.dir, "base-"); entry.err == nil {
-			// Others wait for it: whoever came first must not take it from them by giving up.
-			entry.base, entry.err = buildBase(context.WithoutCancel(ctx), cfg, dir)
+		dir, err := os.MkdirTemp(b.dir, "base-")
+		if err != nil {
+			return nil, err
 		}
-	})
-	if entry.err != nil { // the next attempt may be luckier: it may have been cancelled
 		b.mu.Lock()
-		if b.all[key] == entry {
-			delete(b.all, key)
-		}
+		b.dirs = append(b.dirs, dir)
 		b.mu.Unlock()
-	}
-	return entry.base, entry.err
+		// Others wait for it: whoever came first must not take it from them by giving up.
+		return buildBase(context.WithoutCancel(ctx), cfg, dir)
+	})
 }
 
 // baseKey names what a base is made from.

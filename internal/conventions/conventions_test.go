@@ -86,6 +86,7 @@ var rooms = map[string][]string{
 	"internal/jsontape":      {},
 	"internal/messages":      {"internal/jsontape"},
 	"internal/lazyregexp":    {},
+	"internal/memo":          {},
 	"internal/patch":         {},
 	"internal/render":        {"session", "trace", "gateway/calls"},
 	"internal/wholefile":     {},

@@ -1,0 +1,88 @@
+package memo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/fit-eval/fit/internal/memo"
+)
+
+func TestEverythingIsFoundOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table memo.Table[string]
+		var searches atomic.Int64
+		start, answers := make(chan struct{}), make(chan string, 10)
+		for range 10 {
+			go func() {
+				found, err := table.Get(t.Context(), "key", func() (string, error) {
+					<-start
+					return fmt.Sprint("found ", searches.Add(1)), nil
+				})
+				answers <- fmt.Sprint(found, err)
+			}()
+		}
+		synctest.Wait()
+		close(start)
+		for range 10 {
+			if got := <-answers; got != "found 1<nil>" {
+				t.Error(got)
+			}
+		}
+	})
+}
+
+func TestAnErrorIsSharedAndForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table memo.Table[int]
+		broken, fail := errors.New("broken"), make(chan struct{})
+		first := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := table.Get(t.Context(), "key", func() (int, error) { <-fail; return 0, broken })
+				first <- err
+			}()
+		}
+		synctest.Wait()
+		close(fail)
+		for range 2 {
+			if err := <-first; !errors.Is(err, broken) {
+				t.Error(err)
+			}
+		}
+		if found, err := table.Get(t.Context(), "key", func() (int, error) { return 7, nil }); found != 7 || err != nil {
+			t.Error(found, err)
+		}
+	})
+}
+
+func TestWhoeverWaitedForACancelledSearchSearchesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var table memo.Table[int]
+		impatient, cancel := context.WithCancel(t.Context())
+		answers := make(chan string, 2)
+		go func() {
+			_, err := table.Get(impatient, "key", func() (int, error) { <-impatient.Done(); return 0, impatient.Err() })
+			answers <- fmt.Sprint("first ", err)
+		}()
+		synctest.Wait()
+		go func() {
+			found, err := table.Get(t.Context(), "key", func() (int, error) { return 7, nil })
+			answers <- fmt.Sprint(found, err)
+		}()
+		synctest.Wait()
+		given, giveUp := context.WithCancel(t.Context())
+		giveUp()
+		if _, err := table.Get(given, "key", func() (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("one that gave up got %v", err)
+		}
+		cancel()
+		got := map[string]bool{<-answers: true, <-answers: true}
+		if !got["first context canceled"] || !got["7 <nil>"] && !got["7<nil>"] {
+			t.Error(got)
+		}
+	})
+}
