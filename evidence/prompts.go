@@ -4,14 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/patch"
 )
 
-const (
-	// maxDiffLines bounds the lines of a system prompt that are compared one by one, and
-	// maxShownLines those that are shown.
-	maxDiffLines  = 4000
-	maxShownLines = 200
-)
+// maxShownLines bounds the changed lines of a system prompt that are shown.
+const maxShownLines = 200
 
 // How the texts of one label compare.
 const (
@@ -98,16 +96,17 @@ func compareLabel(label string, textsA, textsB map[string]string) PromptDiff {
 		return d
 	}
 	linesA, linesB := lines(a, inA), lines(b, inB)
-	for _, line := range diffLines(linesA, linesB) {
-		if line[0] == '+' {
-			d.Added++
-		} else {
-			d.Removed++
+	for _, edit := range patch.Edits(linesA, linesB) {
+		d.Removed += edit.A1 - edit.A0
+		d.Added += edit.B1 - edit.B0
+		for _, line := range linesA[edit.A0:edit.A1] {
+			d.Lines = append(d.Lines, "-"+line)
 		}
-		if len(d.Lines) < maxShownLines {
-			d.Lines = append(d.Lines, line)
+		for _, line := range linesB[edit.B0:edit.B1] {
+			d.Lines = append(d.Lines, "+"+line)
 		}
 	}
+	d.Lines = d.Lines[:min(len(d.Lines), maxShownLines)]
 	return d
 }
 
@@ -116,66 +115,4 @@ func lines(text string, there bool) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-// diffLines returns the lines that only one of two texts has, with + or - in front. It takes the
-// longest common subsequence; of texts with very many lines it compares how often each line occurs.
-func diffLines(a, b []string) []string {
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	if len(a) > maxDiffLines || len(b) > maxDiffLines {
-		return countLines(a, b)
-	}
-	common := make([][]uint16, len(a)+1)
-	for i := range common {
-		common[i] = make([]uint16, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			} else {
-				common[i][j] = max(common[i+1][j], common[i][j+1])
-			}
-		}
-	}
-	var out []string
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
-			out = append(out, "-"+a[i])
-			i++
-		default:
-			out = append(out, "+"+b[j])
-			j++
-		}
-	}
-	return out
-}
-
-func countLines(a, b []string) []string {
-	count := map[string]int{}
-	for _, line := range b {
-		count[line]++
-	}
-	var out []string
-	for _, line := range a {
-		if count[line]--; count[line] < 0 {
-			out = append(out, "-"+line)
-		}
-	}
-	for _, line := range b {
-		if count[line] > 0 {
-			count[line]--
-			out = append(out, "+"+line)
-		}
-	}
-	return out
 }

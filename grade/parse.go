@@ -9,8 +9,8 @@ import (
 
 // parseNonce believes a command that prints the nonce of this run as its last line: it ran to its
 // end. Beside that only the exit code counts.
-func parseNonce(data []byte, nonce string) Report {
-	var report Report
+func parseNonce(data []byte, nonce string) testReport {
+	var report testReport
 	lines := bytes.Split(bytes.TrimRight(data, " \t\r\n"), []byte("\n"))
 	last := bytes.TrimSpace(lines[len(lines)-1])
 	if nonce == "" || string(last) != nonce {
@@ -24,14 +24,14 @@ func parseNonce(data []byte, nonce string) Report {
 
 // parseExit is the report of a command that has none: it came to its end, and its exit code, which
 // is looked at first, says how.
-func parseExit() Report {
-	report := Report{Complete: true}
+func parseExit() testReport {
+	report := testReport{Complete: true}
 	report.add("command", Passed, "")
 	return report
 }
 
 // parseReport reads a report of the format that a parser's name stands for.
-func parseReport(parser string, data []byte, nonce string) Report {
+func parseReport(parser string, data []byte, nonce string) testReport {
 	switch parser {
 	case task.ParserGoTest:
 		return parseGoTest(data)
@@ -44,5 +44,5 @@ func parseReport(parser string, data []byte, nonce string) Report {
 	case task.ParserExit:
 		return parseExit()
 	}
-	return Report{Problem: fmt.Sprintf("there is no parser called %q", parser)}
+	return testReport{Problem: fmt.Sprintf("there is no parser called %q", parser)}
 }

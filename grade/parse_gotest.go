@@ -11,8 +11,8 @@ import (
 
 // parseGoTest reads the events of go test -json. Only top-level tests are listed: a subtest that
 // fails fails its parent. The report is complete when the package itself has ended.
-func parseGoTest(data []byte) Report {
-	var report Report
+func parseGoTest(data []byte) testReport {
+	var report testReport
 	ended := map[string]string{}
 	running := map[string]bool{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -57,7 +57,7 @@ func parseGoTest(data []byte) Report {
 }
 
 // goEnd notes the end of a test, or of the package if it has no name.
-func (r *Report) goEnd(name, action, before string, ran bool) {
+func (r *testReport) goEnd(name, action, before string, ran bool) {
 	if name == "" {
 		r.Complete = true
 		if action == "fail" {

@@ -14,7 +14,7 @@ import (
 // parseJUnit reads JUnit XML as pytest and most other tools write it. Tests are named class > name.
 // The counts of a suite, where it has them, must agree with its tests. The report is complete when
 // the document is.
-func parseJUnit(data []byte) Report {
+func parseJUnit(data []byte) testReport {
 	p := junitParser{}
 	decoder := xml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -48,7 +48,7 @@ func parseJUnit(data []byte) Report {
 }
 
 type junitParser struct {
-	report Report
+	report testReport
 	depth  int
 	suites int
 	counts []junitCount

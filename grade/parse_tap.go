@@ -20,7 +20,7 @@ var (
 // parseTAP reads the Test Anything Protocol, versions 12 to 14. Subtests are the indented lines
 // before their parent; only tests without subtests are listed, under the names of all their
 // parents. The report is complete when the plan is there and as many points as it says.
-func parseTAP(data []byte) Report {
+func parseTAP(data []byte) testReport {
 	p := tapParser{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(make([]byte, 64<<10), 4<<20)
@@ -49,7 +49,7 @@ type tapLevel struct {
 	tests           []TestResult
 }
 
-func (l *tapLevel) finished(report *Report) bool {
+func (l *tapLevel) finished(report *testReport) bool {
 	if l.hasPlan && l.points != l.planned {
 		report.problem("the plan says %d tests, and there are %d", l.planned, l.points)
 	}
@@ -57,7 +57,7 @@ func (l *tapLevel) finished(report *Report) bool {
 }
 
 type tapParser struct {
-	report Report
+	report testReport
 	levels []*tapLevel
 	inYAML bool
 	yaml   int

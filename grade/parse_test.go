@@ -11,7 +11,7 @@ import (
 
 // summary writes a report as one line: the tests with their statuses, whether it is complete, and
 // what is wrong with it.
-func summary(r Report) string {
+func summary(r testReport) string {
 	var parts []string
 	for _, test := range r.Tests {
 		parts = append(parts, test.Name+"="+test.Status.String())
@@ -25,7 +25,7 @@ func summary(r Report) string {
 	return strings.Join(parts, ", ")
 }
 
-func compareReports(t *testing.T, parse func([]byte) Report, cases map[string]string) {
+func compareReports(t *testing.T, parse func([]byte) testReport, cases map[string]string) {
 	t.Helper()
 	for input, want := range cases {
 		if diff := cmp.Diff(want, summary(parse([]byte(input)))); diff != "" {
@@ -102,7 +102,7 @@ func TestGoTestEvents(t *testing.T) {
 }
 
 func TestNonceMustBeTheLastLine(t *testing.T) {
-	parse := func(data []byte) Report { return parseNonce(data, "n0nce") }
+	parse := func(data []byte) testReport { return parseNonce(data, "n0nce") }
 	compareReports(t, parse, map[string]string{
 		"running\nn0nce\n":      "command=passed, complete",
 		"n0nce\n\n":             "command=passed, complete",
@@ -116,7 +116,7 @@ func TestNonceMustBeTheLastLine(t *testing.T) {
 }
 
 func TestConviction(t *testing.T) {
-	passed := Report{Complete: true, Tests: []TestResult{{Name: "s > a", Status: Passed}, {Name: "b", Status: Passed}}}
+	passed := testReport{Complete: true, Tests: []TestResult{{Name: "s > a", Status: Passed}, {Name: "b", Status: Passed}}}
 	for name, test := range map[string]struct {
 		evidence evidence
 		want     expectation
@@ -129,11 +129,11 @@ func TestConviction(t *testing.T) {
 		"status":                 {evidence{report: passed, status: 1, note: "boom"}, expectation{}, "exit 1: boom"},
 		"death":                  {evidence{report: passed, death: "timed out"}, expectation{}, "timed out"},
 		"no end": {
-			evidence{report: Report{Tests: passed.Tests}},
+			evidence{report: testReport{Tests: passed.Tests}},
 			expectation{},
 			"the tests did not run to their end",
 		},
-		"no tests": {evidence{report: Report{Complete: true}}, expectation{}, "no test ran"},
+		"no tests": {evidence{report: testReport{Complete: true}}, expectation{}, "no test ran"},
 		"missing": {
 			evidence{report: passed},
 			expectation{names: []string{"c"}},
@@ -150,7 +150,7 @@ func TestConviction(t *testing.T) {
 			`the test "c" was not reported`,
 		},
 		"failed": {
-			evidence{report: Report{
+			evidence{report: testReport{
 				Complete: true,
 				Tests:    []TestResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}},
 			}},
@@ -158,7 +158,7 @@ func TestConviction(t *testing.T) {
 			"a failed (1 is not 2)",
 		},
 		"contradicts itself": {
-			evidence{report: Report{
+			evidence{report: testReport{
 				Complete: true,
 				Tests:    []TestResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}},
 			}},
@@ -221,7 +221,7 @@ func TestNamesInSource(t *testing.T) {
 }
 
 // fuzzReport checks what must hold for every report of every format.
-func fuzzReport(f *testing.F, parse func([]byte) Report, seeds ...string) {
+func fuzzReport(f *testing.F, parse func([]byte) testReport, seeds ...string) {
 	f.Helper()
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -263,12 +263,12 @@ func FuzzGoTest(f *testing.F) {
 }
 
 func FuzzNonce(f *testing.F) {
-	fuzzReport(f, func(data []byte) Report { return parseNonce(data, "n0nce") }, "x\nn0nce\n")
+	fuzzReport(f, func(data []byte) testReport { return parseNonce(data, "n0nce") }, "x\nn0nce\n")
 }
 
 func FuzzWitness(f *testing.F) {
 	secrets := newPads([]string{"a"})
-	fuzzReport(f, func(data []byte) Report {
+	fuzzReport(f, func(data []byte) testReport {
 		w := newWitness(secrets)
 		_, _ = w.Write(data)
 		return w.report

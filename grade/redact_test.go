@@ -41,7 +41,7 @@ func TestWhatIsCutIsRedactedFirst(t *testing.T) {
 		}
 		for _, bound := range []int{maxMessage, maxTestName, 2 * maxMessage} {
 			text := strings.Repeat("x ", bound)[:max(0, bound-len(hidden)-1+shift)] + " " + hidden + " more"
-			var report Report
+			var report testReport
 			report.add(text, Failed, text)
 			report.problem("%s", text)
 			report.tidy(redactor)

@@ -54,8 +54,8 @@ type TestResult struct {
 	suite bool
 }
 
-// Report is what a test command said, in whichever format.
-type Report struct {
+// testReport is what a test command said, in whichever format.
+type testReport struct {
 	Tests []TestResult
 	// Complete is set when the format has an end and the end is there.
 	Complete bool
@@ -63,7 +63,7 @@ type Report struct {
 	Problem string
 }
 
-func (r *Report) add(name string, status Status, message string) {
+func (r *testReport) add(name string, status Status, message string) {
 	if len(r.Tests) >= maxReportTests {
 		r.Problem = "the report has too many tests"
 		return
@@ -76,7 +76,7 @@ func (r *Report) add(name string, status Status, message string) {
 
 // tidy redacts the texts of a report, makes them safe to show and cuts them, in this order: a
 // secret that was cut is no longer recognised.
-func (r *Report) tidy(redactor *redact.Redactor) {
+func (r *testReport) tidy(redactor *redact.Redactor) {
 	shown := func(text string, limit int) string {
 		return display.CutBytes(display.Text(redactor.String(text)), limit)
 	}
@@ -88,14 +88,14 @@ func (r *Report) tidy(redactor *redact.Redactor) {
 }
 
 // lastIsSuite marks the last test as a group of tests.
-func (r *Report) lastIsSuite(suite bool) {
+func (r *testReport) lastIsSuite(suite bool) {
 	if len(r.Tests) > 0 {
 		r.Tests[len(r.Tests)-1].suite = suite
 	}
 }
 
 // problem keeps the first thing that is wrong.
-func (r *Report) problem(format string, args ...any) {
+func (r *testReport) problem(format string, args ...any) {
 	if r.Problem == "" {
 		r.Problem = fmt.Sprintf(format, args...)
 	}
@@ -103,7 +103,7 @@ func (r *Report) problem(format string, args ...any) {
 
 // evidence is what one run of one check has shown.
 type evidence struct {
-	report Report
+	report testReport
 	// death says that the run did not end by itself, status is its exit code otherwise.
 	death  string
 	status int
@@ -173,7 +173,7 @@ func (e evidence) withNote(reason string) string {
 }
 
 // bad names tests that did not pass.
-func (r Report) bad() string {
+func (r testReport) bad() string {
 	var lines []string
 	more := 0
 	for _, test := range r.Tests {
@@ -245,7 +245,7 @@ func leaf(name string) string {
 }
 
 // names returns the tests of a report, for comparison with another report.
-func (r Report) names() []string {
+func (r testReport) names() []string {
 	var names []string
 	for _, test := range r.Tests {
 		if !test.suite {

@@ -57,7 +57,7 @@ func secret() string {
 
 // witness reads the records of a reporter out of everything that a process prints.
 type witness struct {
-	report Report
+	report testReport
 	unused map[string]string // from secret to the name it belongs to, empty for a spare one
 	done   string
 	loaded string // empty once the file was loaded

@@ -15,9 +15,9 @@ import (
 // calledContainer reports whether this process is ours in a container.
 func calledContainer() bool { return filepath.Base(os.Args[0]) == containerName }
 
-// holdContainer is the life of the first process of a container: it is the holder of the container's
-// network and the parent of all orphans. It ends with the line to whoever started it, and everything
-// in the container with it.
+// holdContainer is the life of the first process of a container: it is the holder of its network and
+// the parent of all orphans. It ends with the line to whoever started it, and everything in the
+// container with it.
 func holdContainer() int {
 	if len(os.Args) > 2 {
 		return moveFiles(os.Args[1], os.Args[2:])

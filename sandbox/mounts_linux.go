@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// mounted is a directory of a file system of some kind, and where it is mounted; options are those of
-// the file system.
+// mounted is a directory of a file system of some kind, and where it is mounted; options are those
+// of the file system.
 type mounted struct{ device, root, point, kind, options string }
 
 // mounts lists the mounts that a process sees, oldest first. A process that has ended sees none.

@@ -85,8 +85,8 @@ func startTree(_ Containment, job launch) (tree, int, error) { return startGroup
 
 func descendants(int) []int { return nil }
 
-// ProcessesOf finds nothing: this system does not let us look into processes. The spawner has killed
-// the process group.
+// ProcessesOf finds nothing: this system does not let us look into processes. The spawner has
+// killed the process group.
 func ProcessesOf(string, []string, int) []int { return nil }
 
 // killStrays kills what is left of the process group.

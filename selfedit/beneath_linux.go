@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens a directory below another one, or that one by "."; the kernel guarantees that no link is followed
-// on the way. Where the kernel is too old or a filter forbids the call, the way is walked step by
-// step with the same guarantee.
+// openBeneath opens a directory below another one, or that one by "."; the kernel guarantees that
+// no link is followed on the way. Where the kernel is too old or a filter forbids the call, the way
+// is walked step by step with the same guarantee.
 func openBeneath(root *directory, rel string) (*directory, error) {
 	how := unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,

@@ -250,7 +250,8 @@ func (p *plan) checkSpelling() error {
 		case err != nil:
 			return notAllowed("failed to look at '%s': %v", shown, err)
 		case isLink(stat):
-			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown, display.Name(p.root))
+			return notAllowed("'%s' is a symbolic link, and links below %s are not followed", shown,
+				display.Name(p.root))
 		case last && !isRegular(stat) && !isDirectory(stat):
 			return notAllowed("'%s' is not a regular file", shown)
 		case !last && !isDirectory(stat):

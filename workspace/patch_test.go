@@ -7,68 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
-
-// apply carries out the edits that diffLines found.
-func apply(a, b [][]byte, edits []edit) []byte {
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(out, bytes.Join(a[at:e.a0], nil)...)
-		out = append(out, bytes.Join(b[e.b0:e.b1], nil)...)
-		at = e.a1
-	}
-	return append(out, bytes.Join(a[at:], nil)...)
-}
-
-func TestEditsLeadFromOneTextToTheOther(t *testing.T) {
-	line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "d", "long line\r\n"})
-	text := rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(line, 0, 30).Draw(t, "lines"),
-			"")
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := splitLines([]byte(text.Draw(t, "a"))), splitLines([]byte(text.Draw(t, "b")))
-		edits := diffLines(a, b)
-		if got := apply(a, b, edits); !bytes.Equal(got, bytes.Join(b, nil)) {
-			t.Fatalf("edits %v give %q", edits, got)
-		}
-		changed := 0
-		for _, e := range edits {
-			changed += e.a1 - e.a0 + e.b1 - e.b0
-		}
-		if want := len(a) + len(b) - 2*common(a, b); changed != want {
-			t.Fatalf("%d lines are changed, the shortest way is %d", changed, want)
-		}
-	})
-}
-
-// common is the length of the longest common subsequence, by the plain method.
-func common(a, b [][]byte) int {
-	row := make([]int, len(b)+1)
-	for _, x := range a {
-		diagonal := 0
-		for j, y := range b {
-			above := row[j+1]
-			if bytes.Equal(x, y) {
-				row[j+1] = diagonal + 1
-			} else {
-				row[j+1] = max(above, row[j])
-			}
-			diagonal = above
-		}
-	}
-	return row[len(b)]
-}
-
-func TestFilesWithNothingInCommonAreReplaced(t *testing.T) {
-	a, b := splitLines([]byte(strings.Repeat("x\n", 3000))), splitLines([]byte(strings.Repeat("y\n", 3000)))
-	if got := apply(a, b, diffLines(a, b)); !bytes.Equal(got, bytes.Join(b, nil)) {
-		t.Error("the replacement is wrong")
-	}
-}
 
 func FuzzPatch(f *testing.F) {
 	f.Add("a.txt", "one\ntwo\n", "one\n2\n", true, true)

@@ -19,9 +19,9 @@ type entry[V any] struct {
 	err   error
 }
 
-// Get returns what find returned to the first who asked for the key. Others who ask meanwhile wait for it,
-// and get its error too; but whoever waited for a search that was cancelled searches again. What was
-// not found is not remembered.
+// Get returns what find returned to the first who asked for the key. Others who ask meanwhile wait
+// for it, and get its error too; but whoever waited for a search that was cancelled searches again.
+// What was not found is not remembered.
 func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) (V, error) {
 	for {
 		known, asked := t.entry(key)

@@ -53,7 +53,8 @@ func TestAnErrorIsSharedAndForgotten(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if found, err := table.Get(t.Context(), "key", func() (int, error) { return 7, nil }); found != 7 || err != nil {
+		found, err := table.Get(t.Context(), "key", func() (int, error) { return 7, nil })
+		if found != 7 || err != nil {
 			t.Error(found, err)
 		}
 	})
