@@ -52,7 +52,7 @@ type junitParser struct {
 	depth  int
 	suites int
 	counts []junitCount
-	test   *TestResult
+	test   *testResult
 	inside bool // of an element that holds a message
 }
 
@@ -88,7 +88,7 @@ func (p *junitParser) start(element xml.StartElement) {
 		if class := attribute("classname"); class != "" {
 			name = class + nameSeparator + name
 		}
-		p.test = &TestResult{Name: name, Status: Passed}
+		p.test = &testResult{Name: name, Status: Passed}
 	case "failure", "error":
 		p.bad(Failed, attribute("message"))
 		if p.test == nil {

@@ -46,7 +46,7 @@ func parseTAP(data []byte) testReport {
 type tapLevel struct {
 	planned, points int
 	hasPlan         bool
-	tests           []TestResult
+	tests           []testResult
 }
 
 func (l *tapLevel) finished(report *testReport) bool {
@@ -139,13 +139,13 @@ func (p *tapParser) point(level int, match []string) {
 		name = name[:hash]
 	}
 	name = strings.ReplaceAll(strings.TrimSpace(name), `\#`, "#")
-	l.tests = append(l.tests, p.close(level, TestResult{Name: name, Status: status, Message: message})...)
+	l.tests = append(l.tests, p.close(level, testResult{Name: name, Status: status, Message: message})...)
 }
 
 // close ends the subtests of a point: they take its place, unless only the point itself is bad.
-func (p *tapParser) close(level int, parent TestResult) []TestResult {
+func (p *tapParser) close(level int, parent testResult) []testResult {
 	if len(p.levels) <= level+1 {
-		return []TestResult{parent}
+		return []testResult{parent}
 	}
 	if len(p.levels) > level+2 {
 		p.report.problem("a subtest has no end")

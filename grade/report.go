@@ -45,8 +45,8 @@ func (s Status) String() string {
 	return "failed"
 }
 
-// TestResult is one test as a report has it.
-type TestResult struct {
+// testResult is one test as a report has it.
+type testResult struct {
 	Name    string
 	Status  Status
 	Message string
@@ -56,7 +56,7 @@ type TestResult struct {
 
 // testReport is what a test command said, in whichever format.
 type testReport struct {
-	Tests []TestResult
+	Tests []testResult
 	// Complete is set when the format has an end and the end is there.
 	Complete bool
 	// Problem says why the report cannot be believed; empty if it can.
@@ -68,7 +68,7 @@ func (r *testReport) add(name string, status Status, message string) {
 		r.Problem = "the report has too many tests"
 		return
 	}
-	r.Tests = append(r.Tests, TestResult{
+	r.Tests = append(r.Tests, testResult{
 		Name: display.FirstBytes(name, maxRaw), Status: status,
 		Message: display.FirstBytes(message, maxRaw),
 	})
@@ -198,7 +198,7 @@ func (r testReport) bad() string {
 
 // compare finds the first test that was not reported exactly as often as it must be. More tests
 // than expected do no harm as long as they pass.
-func (want expectation) compare(tests []TestResult) string {
+func (want expectation) compare(tests []testResult) string {
 	seen := map[string]int{}
 	leaves := map[string]int{}
 	for _, test := range tests {

@@ -112,7 +112,7 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	output := done.stdout.last(keptHead + keptTail)
 	shown.report.Complete = true // the exit status and the secrets say it all
 	for _, name := range names {
-		if !slices.ContainsFunc(shown.report.Tests, func(t TestResult) bool { return t.Name == name }) {
+		if !slices.ContainsFunc(shown.report.Tests, func(t testResult) bool { return t.Name == name }) {
 			message := goMessage(output, name)
 			if message == "" {
 				message = "it did not pass"

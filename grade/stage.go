@@ -8,7 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
+
+	"github.com/fit-eval/fit/workspace"
 )
 
 // maxStaged bounds one hidden file.
@@ -22,7 +23,7 @@ func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
 	if !filepath.IsLocal(rel) {
 		return fmt.Errorf("%s is not inside the working directory", rel)
 	}
-	if err := clearWay(root, path.Dir(rel)); err != nil {
+	if err := workspace.ClearWay(root, path.Dir(rel)); err != nil {
 		return err
 	}
 	if err := root.RemoveAll(rel); err != nil {
@@ -34,38 +35,6 @@ func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
 	}
 	_, err = file.Write(content)
 	return errors.Join(err, file.Close())
-}
-
-// clearWay makes every part of dir a real directory.
-func clearWay(root *os.Root, dir string) error {
-	if dir == "." {
-		return nil
-	}
-	at := ""
-	for part := range strings.SplitSeq(dir, "/") {
-		at = path.Join(at, part)
-		info, err := root.Lstat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return err
-		case info.IsDir():
-			if info.Mode().Perm()&0o700 != 0o700 {
-				if err := root.Chmod(at, info.Mode().Perm()|0o700); err != nil {
-					return err
-				}
-			}
-			continue
-		default:
-			if err := root.Remove(at); err != nil {
-				return err
-			}
-		}
-		if err := root.Mkdir(at, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // hiddenFile reads a file of the hidden suite; links within the family were checked when it was

@@ -72,13 +72,21 @@ func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
 		return nil, errors.Join(err, s.root.Close(), copied.Remove())
 	}
 	s.place = g.Source.Grader(copied)
-	for _, file := range suite.Support {
-		if err := stage(s.root, suite.Dir, file); err != nil {
-			s.close()
-			return nil, fmt.Errorf("hidden file %s: %w", file, err)
-		}
+	if err := s.stageSupport(); err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
+}
+
+// stageSupport puts the files of the suite beside its checks into the copy.
+func (s *suiteRun) stageSupport() error {
+	for _, file := range s.suite.Support {
+		if err := stage(s.root, s.suite.Dir, file); err != nil {
+			return fmt.Errorf("hidden file %s: %w", file, err)
+		}
+	}
+	return nil
 }
 
 func (s *suiteRun) close() {
@@ -92,12 +100,7 @@ func (s *suiteRun) close() {
 // ran is forgotten. Go's tests are compiled already and only need the other files of the suite.
 func (s *suiteRun) renew(ctx context.Context) (*suiteRun, error) {
 	if ownWay(s.suite.Runner, task.LanguageGo) {
-		for _, file := range s.suite.Support {
-			if err := stage(s.root, s.suite.Dir, file); err != nil {
-				return s, fmt.Errorf("hidden file %s: %w", file, err)
-			}
-		}
-		return s, nil
+		return s, s.stageSupport()
 	}
 	fresh, err := s.openSuite(ctx)
 	if err != nil {

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 )
@@ -118,6 +120,16 @@ func mappedPaths(requested map[string]string) []mappedPath {
 		}
 	}
 	return mapped
+}
+
+func findBwrap() (string, error) {
+	if path, err := exec.LookPath("bwrap"); err == nil && filepath.IsAbs(path) {
+		return path, nil
+	}
+	if info, err := os.Stat("/usr/bin/bwrap"); err == nil && info.Mode()&0o111 != 0 {
+		return "/usr/bin/bwrap", nil
+	}
+	return "", errors.New("bubblewrap (bwrap) is not installed")
 }
 
 func realDir(dir string) (string, error) {

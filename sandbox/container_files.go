@@ -43,7 +43,7 @@ func (c *Container) Lay(ctx context.Context, isolation Isolation, dir, path stri
 func (c *Container) send(ctx context.Context, isolation Isolation, verb, dir, path string) error {
 	read, write := io.Pipe()
 	go func() { write.CloseWithError(writeTar(write, dir)) }()
-	_, err := c.movesIn(ctx, isolation, read, nil, verb, path)
+	_, err := c.moves(ctx, isolation, read, nil, verb, path)
 	_ = read.Close()
 	return err
 }
@@ -71,11 +71,11 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 	read, write := io.Pipe()
 	unpacked := make(chan error, 1)
 	go func() {
-		err := readTar(read, root, limit, links)
+		err := readTar(read, root, limit, links, nil)
 		_ = read.CloseWithError(err)
 		unpacked <- err
 	}()
-	status, err := c.moves(ctx, nil, write, filesGet, path)
+	status, err := c.moves(ctx, Isolation{}, nil, write, filesGet, path)
 	_ = write.Close()
 	if failed := <-unpacked; failed != nil {
 		return fmt.Errorf("get %s: %w", path, failed)
@@ -88,7 +88,7 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 
 // Clear makes a directory of the container that is empty, whatever is there.
 func (c *Container) Clear(ctx context.Context, path string, mode fs.FileMode) error {
-	_, err := c.moves(ctx, nil, nil, filesClear, path, strconv.FormatUint(uint64(mode.Perm()), 8))
+	_, err := c.moves(ctx, Isolation{}, nil, nil, filesClear, path, strconv.FormatUint(uint64(mode.Perm()), 8))
 	return err
 }
 
@@ -96,16 +96,12 @@ func (c *Container) Clear(ctx context.Context, path string, mode fs.FileMode) er
 // container's.
 func (c *Container) Own(ctx context.Context, user string, isolation Isolation, dirs ...string) error {
 	user = cmp.Or(user, c.cfg.User, "0:0") // the image may name none
-	_, err := c.movesIn(ctx, isolation, nil, nil, append([]string{filesOwn, user}, dirs...)...)
+	_, err := c.moves(ctx, isolation, nil, nil, append([]string{filesOwn, user}, dirs...)...)
 	return err
 }
 
-func (c *Container) moves(ctx context.Context, in io.Reader, out io.Writer, args ...string) (int, error) {
-	return c.movesIn(ctx, Isolation{}, in, out, args...)
-}
-
-// movesIn runs our binary in the container.
-func (c *Container) movesIn(ctx context.Context, isolation Isolation, in io.Reader, out io.Writer, args ...string,
+// moves runs our binary in the container.
+func (c *Container) moves(ctx context.Context, isolation Isolation, in io.Reader, out io.Writer, args ...string,
 ) (int, error) {
 	var said bytes.Buffer
 	isolation.Kind, isolation.Container, isolation.User = c.cfg.Engine.Kind, c, "0:0"
@@ -136,9 +132,11 @@ func moveFiles(verb string, args []string) int {
 	var err error
 	switch verb {
 	case filesPut:
-		err = putFiles(args[0])
+		if err = clearDir(args[0], "755"); err == nil {
+			err = layFiles(args[0], nil)
+		}
 	case filesLay:
-		err = layFiles(args[0])
+		err = layFiles(args[0], makeWay)
 	case filesGet:
 		err = writeTar(os.Stdout, args[0])
 	case filesClear:
@@ -158,19 +156,7 @@ func moveFiles(verb string, args []string) int {
 	return 1
 }
 
-func putFiles(path string) error {
-	if err := clearDir(path, "755"); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return readTar(os.Stdin, root, math.MaxInt64, true)
-}
-
-func layFiles(path string) error {
+func layFiles(path string, before func(*os.Root, *tar.Header, string) error) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
@@ -179,7 +165,7 @@ func layFiles(path string) error {
 		return err
 	}
 	defer root.Close()
-	return unpackTar(os.Stdin, root, math.MaxInt64, true, makeWay)
+	return readTar(os.Stdin, root, math.MaxInt64, true, before)
 }
 
 // makeWay removes what stands where a file of an archive belongs: links and files in place of its
@@ -318,13 +304,9 @@ func addToTar(archive *tar.Writer, root *os.Root, rel string, entry fs.DirEntry)
 // errTooLarge is returned for a tree that is larger than its reader allows.
 var errTooLarge = errors.New("it is too large")
 
-// readTar unpacks what writeTar wrote, which a hostile program may have written too.
-func readTar(from io.Reader, root *os.Root, limit int64, links bool) error {
-	return unpackTar(from, root, limit, links, func(*os.Root, *tar.Header, string) error { return nil })
-}
-
-// unpackTar unpacks an archive below root. It calls before ahead of each entry.
-func unpackTar(from io.Reader, root *os.Root, limit int64, links bool,
+// readTar unpacks below root what writeTar wrote, which a hostile program may have written too. It
+// calls before, unless that is nil, ahead of each entry.
+func readTar(from io.Reader, root *os.Root, limit int64, links bool,
 	before func(*os.Root, *tar.Header, string) error,
 ) error {
 	for archive := tar.NewReader(from); ; {
@@ -346,8 +328,10 @@ func unpackTar(from io.Reader, root *os.Root, limit int64, links bool,
 		if header.Typeflag == tar.TypeSymlink && !links {
 			continue
 		}
-		if err := before(root, header, name); err != nil {
-			return err
+		if before != nil {
+			if err := before(root, header, name); err != nil {
+				return err
+			}
 		}
 		if err := unpack(archive, header, root, name); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -145,13 +146,17 @@ func (r *room) shut(port int) {
 	}
 }
 
+// running are the containers that were started and not removed.
+func (c *Container) running() []*room {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.rooms)
+}
+
 // Dial connects us to a port of the loopback of a container that runs.
 func (c *Container) Dial(ctx context.Context, port int) (net.Conn, error) {
-	c.mu.Lock()
-	rooms := c.rooms
-	c.mu.Unlock()
 	err := errors.New("the container does not run")
-	for _, r := range rooms {
+	for _, r := range c.running() {
 		var conn net.Conn
 		if conn, err = r.network.Dial(ctx, port); err == nil {
 			return conn, nil

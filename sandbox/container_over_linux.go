@@ -85,6 +85,26 @@ func (c *Container) makePrivate(dir string) (map[string]bind, error) {
 	return made, nil
 }
 
+// Changed lists the files and directories of the image that programs in the container have changed
+// or removed. What they have added is not among them.
+func (c *Container) Changed(ctx context.Context) ([]string, error) {
+	var changed []string
+	for _, r := range c.running() {
+		printed, err := c.cfg.Engine.output(ctx, "diff", r.name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(printed) {
+			kind, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			if kind == "C" || kind == "D" {
+				changed = append(changed, path)
+			}
+		}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed), nil
+}
+
 // maxLeft bounds the names that Left returns.
 const maxLeft = 20
 
@@ -104,11 +124,8 @@ func (c *Container) Left() []string {
 }
 
 func (c *Container) left() []int {
-	c.mu.Lock()
-	rooms := slices.Clone(c.rooms)
-	c.mu.Unlock()
 	var found []int
-	for _, r := range rooms {
+	for _, r := range c.running() {
 		direct, _ := childrenOf(r.pid)
 		for _, pid := range direct {
 			program, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")

@@ -1,11 +1,11 @@
 package sandbox
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -168,9 +168,7 @@ type startReport struct {
 func (s *startReport) follow(read *os.File) {
 	defer close(s.done)
 	defer read.Close()
-	var text bytes.Buffer
-	_, _ = text.ReadFrom(read)
-	s.text = text.Bytes()
+	s.text, _ = io.ReadAll(read)
 }
 
 // outcome returns, after bubblewrap has ended, whether the sandbox was made, and why the program

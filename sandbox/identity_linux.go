@@ -224,11 +224,11 @@ func mapTree(path string, namespace int) (int, error) {
 }
 
 // givePipes lets a user open pipes of ours again, as programs do that write to /dev/stderr.
-func givePipes(fds []int, uid int) {
+func givePipes(fds []uintptr, uid int) {
 	for _, fd := range fds {
 		var info unix.Stat_t
-		if unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFIFO {
-			_ = unix.Fchown(fd, uid, uid)
+		if unix.Fstat(int(fd), &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFIFO {
+			_ = unix.Fchown(int(fd), uid, uid)
 		}
 	}
 }

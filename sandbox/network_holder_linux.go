@@ -203,11 +203,7 @@ func (h *holder) handOver(id int, socket any) {
 }
 
 func (h *holder) fail(id int, err error) {
-	report := networkReport{ID: id, Failed: err.Error()}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		report.Errno = int(errno)
-	}
-	h.say(report, -1)
+	h.say(networkReport{ID: id, failure: failureOf(err)}, -1)
 }
 
 // say sends one message. A failure needs no handling: whoever listened is gone, and reading ends

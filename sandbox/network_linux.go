@@ -53,10 +53,9 @@ const (
 type networkReport struct {
 	ID     int    `json:"id"`
 	PID    int    `json:"pid,omitempty"`
-	Failed string `json:"failed,omitempty"`
-	Errno  int    `json:"errno,omitempty"`
 	Ended  bool   `json:"ended,omitempty"`
 	Signal string `json:"signal,omitempty"` // that ended the process
+	failure
 }
 
 type networkAnswer struct {
@@ -327,5 +326,3 @@ func (n *PrivateNetwork) receive() (networkAnswer, error) {
 	}
 	return answer, json.Unmarshal(body, &answer.networkReport)
 }
-
-func (n networkReport) asError() error { return report{Failed: n.Failed, Errno: n.Errno}.asError() }

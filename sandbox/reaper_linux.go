@@ -135,11 +135,7 @@ func reap() int {
 }
 
 func (r *reaper) fail(what string, err error, setup bool) {
-	failure := report{Failed: what + ": " + err.Error(), Setup: setup}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		failure.Errno = int(errno)
-	}
-	_ = r.report.Encode(failure)
+	_ = r.report.Encode(report{failure: failureOf(fmt.Errorf("%s: %w", what, err)), Setup: setup})
 }
 
 func (r *reaper) readOrder() error {
@@ -183,10 +179,7 @@ func (r *reaper) prepare() error {
 // start runs the program in a session of its own: without a terminal to ask on, and
 // with a process group that gets the SIGTERM.
 func (r *reaper) start() error {
-	files := []uintptr{0, 1, 2}
-	for i := range r.order.ExtraFiles {
-		files = append(files, uintptr(lineFD+1+i))
-	}
+	files := r.given()
 	program, argv := r.order.Program, r.order.Argv
 	var err error
 	switch {
@@ -246,6 +239,15 @@ func (r *reaper) start() error {
 	return r.closeStreams()
 }
 
+// given are the descriptors here that the program gets.
+func (r *reaper) given() []uintptr {
+	files := []uintptr{0, 1, 2}
+	for i := range r.order.ExtraFiles {
+		files = append(files, uintptr(lineFD+1+i))
+	}
+	return files
+}
+
 // isolate becomes able to start bubblewrap: it finds out which user the program can be, and opens
 // the descriptors that bubblewrap gets.
 func (r *reaper) isolate() (made []*os.File, err error) {
@@ -259,11 +261,7 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 		if can {
 			uid, gid = ord.UID, ord.UID
 			ord.add("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") // until it is that user
-			fds := []int{0, 1, 2}
-			for i := range r.order.ExtraFiles {
-				fds = append(fds, lineFD+1+i)
-			}
-			givePipes(fds, uid)
+			givePipes(r.given(), uid)
 		} else {
 			ord.UID = 0
 		}

@@ -17,10 +17,9 @@ type report struct {
 	Ready    bool     `json:"ready,omitempty"`    // answer to a probe
 	Starting bool     `json:"starting,omitempty"` // from here on the program may run
 	Started  int      `json:"started,omitempty"`
-	Failed   string   `json:"failed,omitempty"`
-	Errno    int      `json:"errno,omitempty"`
 	Setup    bool     `json:"setup,omitempty"` // it failed before the program was to be started
 	Ended    *outcome `json:"ended,omitempty"`
+	failure
 }
 
 // The commands that follow the order, one byte each. The end of the stream means
@@ -124,13 +123,23 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// asError is the failure with the system's error inside, so that errors.Is works over
-// the line between two processes.
-func (n report) asError() error {
-	if n.Errno != 0 {
-		return &remoteError{text: n.Failed, errno: syscall.Errno(n.Errno)}
+// failure is an error that one process of ours reports to another, with the system's error inside,
+// so that errors.Is works over the line between them.
+type failure struct {
+	Failed string `json:"failed,omitempty"`
+	Errno  int    `json:"errno,omitempty"`
+}
+
+func failureOf(err error) failure {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	return failure{Failed: err.Error(), Errno: int(errno)}
+}
+
+func (f failure) asError() error {
+	if f.Errno != 0 {
+		return &remoteError{text: f.Failed, errno: syscall.Errno(f.Errno)}
 	}
-	return errors.New(n.Failed)
+	return errors.New(f.Failed)
 }
 
 type remoteError struct {

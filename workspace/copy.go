@@ -290,27 +290,44 @@ func (w *Workspace) restoreMatching(c *Copy, matches func(name string) bool) err
 
 // putBack writes one file of the base, whatever is in its way.
 func (b *Base) putBack(from, to *os.Root, n node) error {
-	parts := strings.Split(n.Path, "/")
-	for i := 1; i < len(parts); i++ {
-		dir := strings.Join(parts[:i], "/")
-		info, err := to.Lstat(dir)
-		if err == nil && info.IsDir() {
-			continue
-		}
-		if err == nil {
-			err = to.Remove(dir)
-		} else if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if err == nil {
-			err = to.Mkdir(dir, 0o755)
-		}
-		if err != nil {
-			return err
-		}
+	if err := ClearWay(to, path.Dir(n.Path)); err != nil {
+		return err
 	}
 	if err := to.RemoveAll(n.Path); err != nil {
 		return err
 	}
 	return b.copyNode(from, to, n)
+}
+
+// ClearWay makes every part of dir a real directory below a root, whatever is in the way. No link
+// is followed.
+func ClearWay(root *os.Root, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	at := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, part)
+		info, err := root.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			if info.Mode().Perm()&0o700 != 0o700 {
+				if err := root.Chmod(at, info.Mode().Perm()|0o700); err != nil {
+					return err
+				}
+			}
+			continue
+		default:
+			if err := root.Remove(at); err != nil {
+				return err
+			}
+		}
+		if err := root.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }

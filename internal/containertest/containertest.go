@@ -233,13 +233,6 @@ var libraryPath = lazyregexp.New(`(?m)(?:=> |^\s*)(/\S+) \(0x`)
 // writeImage writes the files of the image as an archive.
 func writeImage(to io.Writer) error {
 	files := map[string]string{} // by the path in the image
-	for _, name := range programs {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		files["bin/"+name] = path
-	}
 	for _, dir := range []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"} {
 		for _, name := range libraries {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -252,6 +245,7 @@ func writeImage(to io.Writer) error {
 		if err != nil {
 			continue
 		}
+		files["bin/"+program] = path
 		needs, err := exec.Command("ldd", path).Output()
 		if err != nil {
 			continue

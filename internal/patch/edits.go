@@ -15,8 +15,8 @@ func SplitLines(text string) []string { return slices.Collect(strings.Lines(text
 // Edit says that the lines A0 to A1 of the old text became the lines B0 to B1 of the new one.
 type Edit struct{ A0, A1, B0, B1 int }
 
-// Edits finds a shortest list of edits that leads from one text to another, as long as it is not too
-// long.
+// Edits finds a shortest list of edits that leads from one text to another, as long as it is not
+// too long.
 func Edits(a, b []string) []Edit {
 	start := 0
 	for start < len(a) && start < len(b) && a[start] == b[start] {
