@@ -18,7 +18,7 @@ func parseNonce(data []byte, nonce string) testReport {
 		return report
 	}
 	report.Complete = true
-	report.add("command", Passed, "")
+	report.add("command", testPassed, "")
 	return report
 }
 
@@ -26,7 +26,7 @@ func parseNonce(data []byte, nonce string) testReport {
 // is looked at first, says how.
 func parseExit() testReport {
 	report := testReport{Complete: true}
-	report.add("command", Passed, "")
+	report.add("command", testPassed, "")
 	return report
 }
 

@@ -29,7 +29,7 @@ func parseGoTest(data []byte) testReport {
 		}
 		if strings.Contains(event.Test, "/") {
 			if event.Action == "skip" {
-				report.add(event.Test, Skipped, "")
+				report.add(event.Test, testSkipped, "")
 			}
 			continue
 		}
@@ -50,7 +50,7 @@ func parseGoTest(data []byte) testReport {
 	}
 	for key := range running {
 		if _, name, _ := strings.Cut(key, "\x00"); name != "" && ended[key] == "" {
-			report.add(name, Failed, "it did not end")
+			report.add(name, testFailed, "it did not end")
 		}
 	}
 	return report
@@ -61,7 +61,7 @@ func (r *testReport) goEnd(name, action, before string, ran bool) {
 	if name == "" {
 		r.Complete = true
 		if action == "fail" {
-			r.add("package", Failed, "")
+			r.add("package", testFailed, "")
 		}
 		return
 	}
@@ -71,5 +71,5 @@ func (r *testReport) goEnd(name, action, before string, ran bool) {
 	if !ran {
 		r.problem("the test %s ended without having been started", display.FirstBytes(name, maxRaw))
 	}
-	r.add(name, map[string]Status{"pass": Passed, "fail": Failed, "skip": Skipped}[action], "")
+	r.add(name, map[string]testStatus{"pass": testPassed, "fail": testFailed, "skip": testSkipped}[action], "")
 }

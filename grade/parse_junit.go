@@ -88,22 +88,22 @@ func (p *junitParser) start(element xml.StartElement) {
 		if class := attribute("classname"); class != "" {
 			name = class + nameSeparator + name
 		}
-		p.test = &testResult{Name: name, Status: Passed}
+		p.test = &testResult{Name: name, Status: testPassed}
 	case "failure", "error":
-		p.bad(Failed, attribute("message"))
+		p.bad(testFailed, attribute("message"))
 		if p.test == nil {
 			p.report.problem("the report has an error outside the tests")
 		}
 	case "skipped":
-		p.bad(Skipped, attribute("message"))
+		p.bad(testSkipped, attribute("message"))
 	}
 }
 
-func (p *junitParser) bad(status Status, message string) {
+func (p *junitParser) bad(status testStatus, message string) {
 	if p.test == nil {
 		return
 	}
-	if p.test.Status != Failed {
+	if p.test.Status != testFailed {
 		p.test.Status = status
 	}
 	if p.test.Message == "" {

@@ -109,7 +109,7 @@ func (p *tapParser) plan(level int, match []string) {
 	}
 	l.planned, l.hasPlan = planned, true
 	if strings.HasPrefix(strings.ToLower(match[2]), "skip") {
-		p.report.add("all tests", Skipped, match[2])
+		p.report.add("all tests", testSkipped, match[2])
 	}
 }
 
@@ -123,17 +123,17 @@ func (p *tapParser) point(level int, match []string) {
 	if match[2] != "" && match[2] != strconv.Itoa(l.points) {
 		p.report.problem("test number %s is at position %d", display.CutBytes(match[2], 20), l.points)
 	}
-	status, name := Passed, match[3]
+	status, name := testPassed, match[3]
 	if match[1] != "" {
-		status = Failed
+		status = testFailed
 	}
 	message := ""
 	if word := tapWord.Get().FindStringSubmatchIndex(name); word != nil {
 		message = strings.TrimSpace(name[word[4]:word[5]])
 		if strings.EqualFold(name[word[2]:word[3]], "todo") {
-			status = Todo
+			status = testTodo
 		} else {
-			status = Skipped
+			status = testSkipped
 		}
 		hash := strings.LastIndex(name[:word[2]], "#")
 		name = name[:hash]
@@ -158,7 +158,7 @@ func (p *tapParser) close(level int, parent testResult) []testResult {
 	for i := range sub.tests {
 		sub.tests[i].Name = parent.Name + nameSeparator + sub.tests[i].Name
 	}
-	if parent.Status != Passed || len(sub.tests) == 0 {
+	if parent.Status != testPassed || len(sub.tests) == 0 {
 		return append(sub.tests, parent)
 	}
 	return sub.tests

@@ -118,7 +118,7 @@ func TestNonceMustBeTheLastLine(t *testing.T) {
 func TestConviction(t *testing.T) {
 	passed := testReport{
 		Complete: true,
-		Tests:    []testResult{{Name: "s > a", Status: Passed}, {Name: "b", Status: Passed}},
+		Tests:    []testResult{{Name: "s > a", Status: testPassed}, {Name: "b", Status: testPassed}},
 	}
 	for name, test := range map[string]struct {
 		evidence evidence
@@ -155,7 +155,7 @@ func TestConviction(t *testing.T) {
 		"failed": {
 			evidence{report: testReport{
 				Complete: true,
-				Tests:    []testResult{{Name: "a", Status: Failed, Message: "1 is\n not 2"}},
+				Tests:    []testResult{{Name: "a", Status: testFailed, Message: "1 is\n not 2"}},
 			}},
 			expectation{},
 			"a failed (1 is not 2)",
@@ -163,7 +163,7 @@ func TestConviction(t *testing.T) {
 		"contradicts itself": {
 			evidence{report: testReport{
 				Complete: true,
-				Tests:    []testResult{{Name: "a", Status: Passed}, {Name: "a", Status: Failed}},
+				Tests:    []testResult{{Name: "a", Status: testPassed}, {Name: "a", Status: testFailed}},
 			}},
 			expectation{},
 			"a failed",

@@ -42,7 +42,7 @@ func TestWhatIsCutIsRedactedFirst(t *testing.T) {
 		for _, bound := range []int{maxMessage, maxTestName, 2 * maxMessage} {
 			text := strings.Repeat("x ", bound)[:max(0, bound-len(hidden)-1+shift)] + " " + hidden + " more"
 			var report testReport
-			report.add(text, Failed, text)
+			report.add(text, testFailed, text)
 			report.problem("%s", text)
 			report.tidy(redactor)
 			for _, shown := range []string{report.Tests[0].Name, report.Tests[0].Message, report.Problem} {

@@ -20,26 +20,26 @@ const (
 	maxRaw = 16 << 10
 )
 
-// Status is how one test ended.
-type Status int
+// testStatus is how one test ended.
+type testStatus int
 
-// The statuses of tests. Only Passed is good: a test that was skipped or is still to be written has
-// proved nothing.
+// The statuses of tests. Only testPassed is good: a test that was skipped or is still to be written
+// has proved nothing.
 const (
-	Failed Status = iota
-	Passed
-	Skipped
-	Todo
+	testFailed testStatus = iota
+	testPassed
+	testSkipped
+	testTodo
 )
 
 // String names the status.
-func (s Status) String() string {
+func (s testStatus) String() string {
 	switch s {
-	case Passed:
+	case testPassed:
 		return "passed"
-	case Skipped:
+	case testSkipped:
 		return "skipped"
-	case Todo:
+	case testTodo:
 		return "to do"
 	}
 	return "failed"
@@ -48,7 +48,7 @@ func (s Status) String() string {
 // testResult is one test as a report has it.
 type testResult struct {
 	Name    string
-	Status  Status
+	Status  testStatus
 	Message string
 	// suite is set for a group of tests that failed. Groups that pass are not reported.
 	suite bool
@@ -63,7 +63,7 @@ type testReport struct {
 	Problem string
 }
 
-func (r *testReport) add(name string, status Status, message string) {
+func (r *testReport) add(name string, status testStatus, message string) {
 	if len(r.Tests) >= maxReportTests {
 		r.Problem = "the report has too many tests"
 		return
@@ -177,7 +177,7 @@ func (r testReport) bad() string {
 	var lines []string
 	more := 0
 	for _, test := range r.Tests {
-		if test.Status == Passed {
+		if test.Status == testPassed {
 			continue
 		}
 		if len(lines) == 3 {

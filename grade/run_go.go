@@ -117,7 +117,7 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 			if message == "" {
 				message = "it did not pass"
 			}
-			shown.report.add(name, Failed, message)
+			shown.report.add(name, testFailed, message)
 		}
 	}
 	shown.report.tidy(s.Redactor)

@@ -127,12 +127,12 @@ func (w *witness) read(line []byte) {
 	case "pass":
 		w.pass(record.Name, record.Pad)
 	case "fail":
-		w.report.add(record.Name, Failed, record.Message)
+		w.report.add(record.Name, testFailed, record.Message)
 		w.report.lastIsSuite(record.Suite)
 	case "skip":
-		w.report.add(record.Name, Skipped, record.Message)
+		w.report.add(record.Name, testSkipped, record.Message)
 	case "todo":
-		w.report.add(record.Name, Todo, record.Message)
+		w.report.add(record.Name, testTodo, record.Message)
 	case "extra":
 	case "again":
 		w.report.problem("the test %q was reported more than once", display.FirstBytes(record.Name, maxRaw))
@@ -162,5 +162,5 @@ func (w *witness) pass(name, pad string) {
 		return
 	}
 	delete(w.unused, pad)
-	w.report.add(name, Passed, "")
+	w.report.add(name, testPassed, "")
 }
