@@ -40,9 +40,5 @@ const (
 // Rerankable reports whether a model may replace the category by another one for which Rerankable
 // holds: the last three, which need an understanding of the change.
 func Rerankable(category string) bool {
-	switch category {
-	case causeRegression, CauseIncompleteFix, CauseWrongFix:
-		return true
-	}
-	return false
+	return isOneOf(category, causeRegression, CauseIncompleteFix, CauseWrongFix)
 }

@@ -164,12 +164,11 @@ func (a *traceAudit) git(args []string, text string, event *session.EnrichedEven
 			a.mine(text, event)
 		}
 	case "log", "rev-list", "shortlog", "grep", "for-each-ref", "whatchanged":
-		for _, word := range rest {
-			if isOneOf(word, "--all", "--remotes", "--branches", "--reflog", "-g", "--walk-reflogs") ||
-				strings.HasPrefix(word, "--remotes=") || strings.HasPrefix(word, "--glob=") {
-				a.mine(text, event)
-				return
-			}
+		if slices.ContainsFunc(rest, func(word string) bool {
+			return isOneOf(word, "--all", "--remotes", "--branches", "--reflog", "-g", "--walk-reflogs") ||
+				strings.HasPrefix(word, "--remotes=") || strings.HasPrefix(word, "--glob=")
+		}) {
+			a.mine(text, event)
 		}
 	case "show", "cat-file", "cherry-pick", "checkout", "restore", "archive":
 		for _, word := range rest {

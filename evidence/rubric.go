@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -164,10 +165,8 @@ func (f *facts) completeness() *float64 {
 	var parts []float64
 	if asksForTests(f.task) {
 		touched := 0.0
-		for _, file := range f.files {
-			if file.Class == classTest && file.Added > 0 {
-				touched = 1
-			}
+		if slices.ContainsFunc(f.files, func(c FileChange) bool { return c.Class == classTest && c.Added > 0 }) {
+			touched = 1
 		}
 		parts = append(parts, touched)
 	}
@@ -177,11 +176,8 @@ func (f *facts) completeness() *float64 {
 	if ref := f.task.Reference; ref != nil && len(ref.Files) > 0 {
 		found := 0
 		for _, name := range ref.Files {
-			for _, file := range f.files {
-				if file.Path == name || file.Old == name {
-					found++
-					break
-				}
+			if slices.ContainsFunc(f.files, func(c FileChange) bool { return c.Path == name || c.Old == name }) {
+				found++
 			}
 		}
 		parts = append(parts, float64(found)/float64(len(ref.Files)))

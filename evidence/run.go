@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"slices"
+
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -56,13 +58,9 @@ func (r *Run) Disqualified() bool { return r.Status == StatusDisqualified }
 // TestsTampered reports whether a flag says that tests or the check were tampered with, so that a
 // passing check proves nothing.
 func (r *Run) TestsTampered() bool {
-	for _, flag := range r.Session.Integrity {
-		switch flag.Kind {
-		case FlagTestDeleted, FlagTestSkipped, flagAssertionWeakened, flagVerifyTampered:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Session.Integrity, func(flag session.IntegrityFlag) bool {
+		return isOneOf(flag.Kind, FlagTestDeleted, FlagTestSkipped, flagAssertionWeakened, flagVerifyTampered)
+	})
 }
 
 // FileChange is what the diff says about one file.

@@ -146,7 +146,7 @@ func (p *parser) fileHeader(line string) {
 func (p *parser) gitNames(rest string) {
 	if strings.HasPrefix(rest, `"`) {
 		if first, after, ok := unquote(rest); ok {
-			p.file.Old = cutPrefix(first, "a/")
+			p.file.Old = strings.TrimPrefix(first, "a/")
 			p.file.New = p.name(strings.TrimPrefix(after, " "), "b/")
 			return
 		}
@@ -154,16 +154,16 @@ func (p *parser) gitNames(rest string) {
 		return
 	}
 	if at := strings.Index(rest, ` "`); at >= 0 {
-		p.file.Old, p.file.New = cutPrefix(rest[:at], "a/"), p.name(rest[at+1:], "b/")
+		p.file.Old, p.file.New = strings.TrimPrefix(rest[:at], "a/"), p.name(rest[at+1:], "b/")
 		return
 	}
 	if half := len(rest) / 2; len(rest)%2 == 1 && rest[half] == ' ' &&
-		cutPrefix(rest[:half], "a/") == cutPrefix(rest[half+1:], "b/") {
-		p.file.Old, p.file.New = cutPrefix(rest[:half], "a/"), cutPrefix(rest[half+1:], "b/")
+		strings.TrimPrefix(rest[:half], "a/") == strings.TrimPrefix(rest[half+1:], "b/") {
+		p.file.Old, p.file.New = strings.TrimPrefix(rest[:half], "a/"), strings.TrimPrefix(rest[half+1:], "b/")
 		return
 	}
 	if first, second, ok := strings.Cut(rest, " b/"); ok {
-		p.file.Old, p.file.New = cutPrefix(first, "a/"), second
+		p.file.Old, p.file.New = strings.TrimPrefix(first, "a/"), second
 		return
 	}
 	p.unnamed = p.number // later lines may name it
@@ -195,7 +195,7 @@ func (p *parser) name(text, prefix string) string {
 			p.problem("a quoted name that does not end")
 			return ""
 		}
-		return cutPrefix(name, prefix)
+		return strings.TrimPrefix(name, prefix)
 	}
 	text = strings.TrimSuffix(text, "\r")
 	if name, _, stamped := strings.Cut(text, "\t"); stamped { // a time, or the end of a name with blanks
@@ -204,10 +204,8 @@ func (p *parser) name(text, prefix string) string {
 	if text == "/dev/null" {
 		return ""
 	}
-	return cutPrefix(text, prefix)
+	return strings.TrimPrefix(text, prefix)
 }
-
-func cutPrefix(name, prefix string) string { return strings.TrimPrefix(name, prefix) }
 
 // unquote reads a name in quotes, with git's escapes, and returns what follows it.
 func unquote(text string) (name, rest string, ok bool) {
