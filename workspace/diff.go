@@ -148,10 +148,7 @@ func (c *comparison) append(name string, a, b patchSide, change FileChange) {
 	if change.Binary {
 		text = fmt.Appendf(nil, "# binary file %s: %s\n", change.Status, quotePath("", name))
 	} else {
-		var added, removed int
-		text, added, removed = filePatch(name, a, b)
-		c.out.Insertions += added
-		c.out.Deletions += removed
+		text = filePatch(name, a, b)
 	}
 	if c.out.Truncated {
 		return

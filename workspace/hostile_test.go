@@ -277,7 +277,7 @@ func TestAStoredRunCanBeAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := w.Diff(t.Context())
-	if err != nil || d.Insertions != 1 || d.Deletions != 1 {
+	if err != nil || !strings.Contains(string(d.Patch), "-one\n+two\n") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if err := w.Remove(context.Background()); err != nil {

@@ -19,13 +19,11 @@ type patchSide struct {
 // contextLines is how many unchanged lines are shown around a change.
 const contextLines = 3
 
-// filePatch writes the patch of one file the way git does, and counts lines. A file that became a
-// link, or the other way round, is deleted and recreated.
-func filePatch(name string, a, b patchSide) (text []byte, added, removed int) {
+// filePatch writes the patch of one file the way git does. A file that became a link, or the other
+// way round, is deleted and recreated.
+func filePatch(name string, a, b patchSide) []byte {
 	if a.there && b.there && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
-		gone, _, removed := filePatch(name, a, patchSide{})
-		made, added, _ := filePatch(name, patchSide{}, b)
-		return append(gone, made...), added, removed
+		return append(filePatch(name, a, patchSide{}), filePatch(name, patchSide{}, b)...)
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "diff --git %s %s\n", quotePath("a/", name), quotePath("b/", name))
@@ -41,12 +39,12 @@ func filePatch(name string, a, b patchSide) (text []byte, added, removed int) {
 		fmt.Fprintf(&out, "old mode %s\nnew mode %s\n", a.mode, b.mode)
 	}
 	if bytes.Equal(a.content, b.content) {
-		return out.Bytes(), 0, 0
+		return out.Bytes()
 	}
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", withTab(from), withTab(to))
 	oldLines, newLines := patch.SplitLines(string(a.content)), patch.SplitLines(string(b.content))
-	added, removed = writeHunks(&out, oldLines, newLines, patch.Edits(oldLines, newLines))
-	return out.Bytes(), added, removed
+	writeHunks(&out, oldLines, newLines, patch.Edits(oldLines, newLines))
+	return out.Bytes()
 }
 
 // withTab ends a name that has blanks in it, as git does.
@@ -83,7 +81,7 @@ func quotePath(prefix, name string) string {
 
 // writeHunks writes the edits with the lines around them; edits that are close together share a
 // hunk.
-func writeHunks(out *bytes.Buffer, a, b []string, edits []patch.Edit) (added, removed int) {
+func writeHunks(out *bytes.Buffer, a, b []string, edits []patch.Edit) {
 	for len(edits) > 0 {
 		last := 1
 		for last < len(edits) && edits[last].A0-edits[last-1].A1 <= 2*contextLines {
@@ -99,13 +97,10 @@ func writeHunks(out *bytes.Buffer, a, b []string, edits []patch.Edit) (added, re
 			writeLines(out, ' ', a[at:e.A0])
 			writeLines(out, '-', a[e.A0:e.A1])
 			writeLines(out, '+', b[e.B0:e.B1])
-			removed += e.A1 - e.A0
-			added += e.B1 - e.B0
 			at = e.A1
 		}
 		writeLines(out, ' ', a[at:a1])
 	}
-	return added, removed
 }
 
 func hunkRange(from, to int) string {

@@ -56,7 +56,6 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	if forAgent {
 		dir = w.Dir
 	}
-	began := time.Now()
 	logs, err := w.preflightLogs()
 	if err != nil {
 		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
@@ -70,7 +69,7 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 		return PreflightResult{}, fmt.Errorf("preflight: %w", err)
 	}
 	result, err := w.awaitPreflight(ctx, status)
-	result.Ran, result.Duration = true, time.Since(began)
+	result.Ran = true
 	if err != nil {
 		w.StopServices(context.WithoutCancel(ctx))
 		return result, fmt.Errorf("preflight: %w", err)

@@ -3,7 +3,6 @@ package workspace
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -118,8 +117,7 @@ type PreflightResult struct {
 	TimedOut bool
 	// Message is the end of what it printed on stderr, or a sentence if it printed nothing; empty
 	// on success.
-	Message  string
-	Duration time.Duration
+	Message string
 }
 
 // OK reports whether the attempt may continue.
@@ -192,9 +190,6 @@ type Diff struct {
 	Patch     []byte
 	Truncated bool
 	Files     []FileChange
-	// Insertions and Deletions count lines of text files.
-	Insertions int
-	Deletions  int
 }
 
 // FileChange is one changed path.
