@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // escapeAttempts prints what a program in the sandbox can do that it must not be able to. The file
@@ -50,12 +51,12 @@ var errNoRoom = errors.New("no room for a test directory")
 // tryEscape lists what a program in the sandbox could do; the error is for a sandbox that does not
 // start.
 func tryEscape(ctx context.Context) (found string, err error) {
-	dir, err := os.MkdirTemp("", "fit-escape-")
+	dir, err := scratch.Make("", "fit-escape-")
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	inside, outside := filepath.Join(dir, "inside"), filepath.Join(dir, "outside")
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	inside, outside := filepath.Join(dir.Path, "inside"), filepath.Join(dir.Path, "outside")
 	if err := errors.Join(os.Mkdir(inside, 0o700), os.WriteFile(outside, []byte(harmless), 0o600)); err != nil {
 		return "", fmt.Errorf("%w: %w", errNoRoom, err)
 	}
