@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
@@ -44,7 +45,8 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 ) error {
 	dirs := []string{}
 	for _, arg := range args {
-		dirs = append(dirs, parseSide(con, arg).dir)
+		dir, _ := experimentcli.SplitArm(con, arg)
+		dirs = append(dirs, dir)
 	}
 	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
 	if len(args) > 1 {
@@ -188,14 +190,14 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 		built := map[string]*report.Report{}
 		var groups []*report.Group
 		for _, arg := range args {
-			s := parseSide(con, arg)
-			if built[s.dir] == nil {
+			dir, arm := experimentcli.SplitArm(con, arg)
+			if built[dir] == nil {
 				var err error
-				if built[s.dir], err = opts.read(con, s.dir); err != nil {
+				if built[dir], err = opts.read(con, dir); err != nil {
 					return nil, err
 				}
 			}
-			g, err := pickArm(built[s.dir], s)
+			g, err := pickArm(built[dir], dir, arm)
 			if err != nil {
 				return nil, err
 			}
@@ -223,9 +225,6 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 // read builds the report of a run directory.
 func (o *compareOptions) read(con *console.Console, dir string) (*report.Report, error) {
 	found, err := loadResults(con, []string{dir}, o.damaged)
-	if err == nil {
-		err = found.needRecords(dir)
-	}
 	if err == nil {
 		err = found.withLabels(con, o.labels)
 	}

@@ -50,9 +50,6 @@ an empty patch. Exit code 3 if a run has no result yet, or none that can be expo
 
 func runExport(con *console.Console, opts *exportOptions, dir string) error {
 	found, err := loadResults(con, []string{dir}, false)
-	if err == nil {
-		err = found.needRecords(dir)
-	}
 	if err != nil {
 		return err
 	}

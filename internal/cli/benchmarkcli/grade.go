@@ -17,7 +17,6 @@ import (
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
-	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/report"
@@ -98,25 +97,17 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	if err != nil {
 		return err
 	}
-	room, err := scratch.Make("", "fit-grade-")
+	bench, clear, err := openBench(con, family, &opts.isolation, "fit-grade-")
 	if err != nil {
 		return err
 	}
-	work := room.Path
-	defer func() { _ = errors.Join(local.RemoveAll(work), room.Remove()) }()
+	defer clear()
 	g := &grader{
-		con:      con,
+		bench:    bench,
 		opts:     opts,
-		family:   family,
-		work:     work,
-		ports:    &workspace.Ports{},
 		baseline: grade.NewBaseline(),
 		redactor: experimentcli.Redactor(con, registry),
 		registry: registry,
-	}
-	g.engines = opts.isolation.Engines(con.Stderr)
-	if cache := experimentcli.CacheDir(); cache != "" {
-		g.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
 	switch {
 	case opts.predictions != "":
@@ -128,13 +119,8 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 }
 
 type grader struct {
-	con      *console.Console
+	*bench
 	opts     *gradeOptions
-	family   *task.Family
-	work     string
-	ports    *workspace.Ports
-	caches   *workspace.Caches
-	engines  *workspace.Engines
 	baseline *grade.Baseline
 	redactor *redact.Redactor
 	registry *agent.Registry
@@ -178,10 +164,11 @@ func (g *grader) unaltered(dir string) error {
 	if !isFile(filepath.Join(top, experiment.LedgerFile)) {
 		return nil
 	}
-	found, err := loadResults(g.con, []string{top}, false)
+	found, err := readResults(g.con, []string{top}, false)
 	if err != nil {
 		return err
 	}
+	noteSigners(g.con, found.Results)
 	inside, err := filepath.Rel(top, dir)
 	if err != nil {
 		return err
@@ -202,9 +189,6 @@ func (g *grader) unaltered(dir string) error {
 // all grades every verdict of a run directory again and shows where the answer differs.
 func (g *grader) all(ctx context.Context) error {
 	found, err := loadResults(g.con, []string{g.opts.input}, false)
-	if err == nil {
-		err = found.needRecords(g.opts.input)
-	}
 	if err != nil {
 		return err
 	}
@@ -282,32 +266,17 @@ func goneContainer(t *task.Task) error {
 
 // grade looks at a stored final directory again.
 func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *grade.Answer) (gradeRecord, error) {
-	if t.Verifier != nil && g.opts.isolation.Kind() != sandbox.IsolationBwrap {
+	if t.Verifier != nil && g.isolation != sandbox.IsolationBwrap {
 		return gradeRecord{}, goneContainer(t)
 	}
 	g.spaces++
-	cfg := workspace.Config{
-		Root:      g.work,
-		Name:      fmt.Sprintf("w%d", g.spaces),
-		Family:    g.family,
-		Task:      t,
-		Environ:   g.con.Environ,
-		Isolation: g.opts.isolation.Kind(),
-		Engines:   g.engines,
-		Ports:     g.ports,
-		Caches:    g.caches,
-		Commands:  experimentcli.HookCommands(),
-	}
+	cfg := g.space(fmt.Sprintf("w%d", g.spaces), t)
 	if info, err := os.Lstat(final); err != nil || !info.IsDir() {
 		return gradeRecord{}, console.Usagef("%s is not a directory: the run has no stored final directory, or clean "+
 			"has removed it", final)
 	}
-	if len(t.Settings.Cache) > 0 && g.caches != nil {
-		warm := cfg
-		warm.Name = fmt.Sprintf("warm%d", g.spaces)
-		if err := g.caches.Warm(ctx, warm); err != nil {
-			return gradeRecord{}, err
-		}
+	if err := g.warm(ctx, cfg); err != nil {
+		return gradeRecord{}, err
 	}
 	space, err := workspace.Adopt(ctx, cfg, final)
 	if err != nil {

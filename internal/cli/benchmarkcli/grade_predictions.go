@@ -19,7 +19,6 @@ import (
 
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
@@ -136,7 +135,7 @@ func (g *grader) predicted(ctx context.Context, all []prediction) ([]*task.Task,
 			problems = append(problems, fmt.Errorf("%s%s cannot be graded: its row has no %s", place, p.InstanceID,
 				strings.Join(t.Instance.Lacks, ", ")))
 		case !p.empty():
-			if err := g.engines.Check(ctx, g.opts.isolation.Kind(), t); err != nil {
+			if err := g.engines.Check(ctx, g.isolation, t); err != nil {
 				problems = append(problems, err)
 			}
 		}
@@ -145,7 +144,7 @@ func (g *grader) predicted(ctx context.Context, all []prediction) ([]*task.Task,
 			break
 		}
 	}
-	if g.opts.isolation.Kind() == sandbox.IsolationNone {
+	if g.isolation == sandbox.IsolationNone {
 		problems = append(problems, errors.New("predictions are patches of strangers: they are graded in a sandbox, "+
 			"which also shows the repository at "+task.Testbed))
 	}
@@ -165,16 +164,9 @@ func (g *grader) gradePrediction(ctx context.Context, number int, t *task.Task, 
 	if err := os.Mkdir(nothing, 0o700); err != nil {
 		return result, err
 	}
-	space, err := workspace.Adopt(ctx, workspace.Config{
-		Root:      g.work,
-		Name:      name,
-		Family:    g.family,
-		Task:      t,
-		Environ:   g.con.Environ,
-		Isolation: g.opts.isolation.Kind(),
-		Engines:   g.engines,
-		Commands:  experimentcli.HookCommands(),
-	}, nothing)
+	cfg := g.space(name, t)
+	cfg.Ports, cfg.Caches = nil, nil // the tests of SWE-bench use neither
+	space, err := workspace.Adopt(ctx, cfg, nothing)
 	if err != nil {
 		return result, err
 	}

@@ -2,10 +2,8 @@ package benchmarkcli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,15 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
 )
 
 type lintOptions struct {
@@ -101,23 +95,12 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	if err != nil {
 		return err
 	}
-	room, err := scratch.Make("", "fit-lint-")
+	bench, clear, err := openBench(con, family, &opts.isolation, "fit-lint-")
 	if err != nil {
 		return err
 	}
-	work := room.Path
-	defer func() { _ = errors.Join(local.RemoveAll(work), room.Remove()) }()
-	l := &linter{
-		con:    con,
-		opts:   opts,
-		family: family,
-		work:   work,
-		ports:  &workspace.Ports{},
-	}
-	l.engines = opts.isolation.Engines(con.Stderr)
-	if cache := experimentcli.CacheDir(); cache != "" {
-		l.caches = workspace.NewCaches(filepath.Join(cache, "build"))
-	}
+	defer clear()
+	l := &linter{bench: bench, opts: opts}
 	var chosen []*taskLinter
 	for i := range family.Tasks {
 		if t := &family.Tasks[i]; only == nil || slices.Contains(only, t.ID) {
@@ -135,13 +118,8 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 }
 
 type linter struct {
-	con      *console.Console
+	*bench
 	opts     *lintOptions
-	family   *task.Family
-	work     string
-	ports    *workspace.Ports
-	caches   *workspace.Caches
-	engines  *workspace.Engines
 	findings []finding
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/grade"
-	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
 )
@@ -72,11 +71,8 @@ func (l *taskLinter) check(ctx context.Context) error {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
 	}
 	switch {
-	case t.Sample != nil && t.Sample.Reference != nil:
-		return l.solution(ctx)
-	case t.Verifier != nil && l.hasOracle():
-		return l.solution(ctx)
-	case t.Instance != nil && t.Instance.Gold != "":
+	case t.Sample != nil && t.Sample.Reference != nil, t.Verifier != nil && solves(t),
+		t.Instance != nil && t.Instance.Gold != "":
 		return l.solution(ctx)
 	case t.Instance != nil:
 		l.doubt("the row has no patch, so it is unknown whether the task can be solved")
@@ -143,27 +139,12 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 ) (result grade.Result, ok bool, err error) {
 	t := l.t
 	l.spaces++
-	cfg := workspace.Config{
-		Root:      l.work,
-		Name:      fmt.Sprintf("w%d-%d", l.number, l.spaces),
-		Family:    l.family,
-		Task:      t,
-		Environ:   l.con.Environ,
-		Isolation: l.opts.isolation.Kind(),
-		Engines:   l.engines,
-		Ports:     l.ports,
-		Caches:    l.caches,
-		Commands:  experimentcli.HookCommands(),
-	}
+	cfg := l.space(fmt.Sprintf("w%d-%d", l.number, l.spaces), t)
 	if t.Verifier != nil { // its solution is run as an agent would be
 		cfg.AgentNetwork = t.Settings.AgentNetwork.Kind
 	}
-	if len(t.Settings.Cache) > 0 && l.caches != nil {
-		warm := cfg
-		warm.Name = fmt.Sprintf("warm%d-%d", l.number, l.spaces)
-		if err := l.caches.Warm(ctx, warm); err != nil {
-			return result, false, err
-		}
+	if err := l.warm(ctx, cfg); err != nil {
+		return result, false, err
 	}
 	space, err := workspace.Prepare(ctx, cfg)
 	if err != nil {
@@ -218,16 +199,6 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		*flaky, err = grade.Repeat(ctx, config, l.opts.repeat.Value)
 	}
 	return result, err == nil, err
-}
-
-// hasOracle reports whether a Harbor task can be solved without an agent.
-func (l *taskLinter) hasOracle() bool {
-	for i := range l.t.Steps {
-		if l.t.Steps[i].Verifier.Solution == "" {
-			return false
-		}
-	}
-	return len(l.t.Steps) > 0 || l.t.Verifier.Solution != ""
 }
 
 // oracle does what the agent of a Harbor task would do: all of it, or nothing.

@@ -148,9 +148,6 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 
 func listRuns(con *console.Console, dir, format string) error {
 	found, err := loadResults(con, []string{dir}, false)
-	if err == nil {
-		err = found.needRecords(dir)
-	}
 	if err != nil {
 		return err
 	}

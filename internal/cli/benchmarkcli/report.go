@@ -94,9 +94,6 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	}
 	found, err := loadResults(con, opts.inputs, opts.damaged)
 	if err == nil {
-		err = found.needRecords(opts.inputs...)
-	}
-	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
 	if err != nil {
@@ -187,9 +184,6 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	}
 	found, err := loadResults(con, inputs, false)
 	if err != nil {
-		return err
-	}
-	if err := found.needRecords(inputs...); err != nil {
 		return err
 	}
 	merged, err := ledger.Merge(found.Records)

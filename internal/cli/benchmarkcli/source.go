@@ -17,17 +17,19 @@ import (
 // loaded are results that a command asks about.
 type loaded struct{ *results.Results }
 
-// loadResults reads run directories, or directories of shards. What is wrong with ledgers that are
-// read all the same is printed, and who signed them where it was not the user.
+// loadResults reads run directories, or directories of shards, that must hold something. What is
+// wrong with ledgers that are read all the same is printed, and who signed them where it was not
+// the user.
 func loadResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
 	found, err := readResults(con, dirs, damagedToo)
-	if err == nil {
-		noteSigners(con, found.Results)
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	noteSigners(con, found.Results)
+	return found, found.needRecords(dirs...)
 }
 
-// readResults is loadResults for callers that look at signatures themselves.
+// readResults is loadResults for callers that look at signatures themselves, or need no results.
 func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
 	paths := make([]string, len(dirs))
 	for i, dir := range dirs {
@@ -91,22 +93,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// side is one side of a comparison: a run directory, or DIR:ARM.
-type side struct {
-	dir, arm string
-}
-
-func parseSide(con *console.Console, text string) side {
-	if _, err := os.Stat(con.Path(text)); err == nil {
-		return side{dir: text}
-	}
-	if at := strings.LastIndex(text, ":"); at > 0 {
-		return side{dir: text[:at], arm: text[at+1:]}
-	}
-	return side{dir: text}
-}
-
-func pickArm(r *report.Report, s side) (*report.Group, error) {
+// pickArm finds the group of an arm of a run directory; without a name, that of its only arm.
+func pickArm(r *report.Report, dir, arm string) (*report.Group, error) {
 	var names []string
 	var matching []*report.Group
 	for i := range r.Groups {
@@ -114,22 +102,22 @@ func pickArm(r *report.Report, s side) (*report.Group, error) {
 		if !slices.Contains(names, g.Provenance.Arm) {
 			names = append(names, g.Provenance.Arm)
 		}
-		if s.arm == "" || g.Provenance.Arm == s.arm {
+		if arm == "" || g.Provenance.Arm == arm {
 			matching = append(matching, g)
 		}
 	}
 	switch {
 	case len(r.Groups) == 0:
-		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", s.dir)
+		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", dir)
 	case len(matching) == 1:
 		return matching[0], nil
 	case len(matching) == 0:
-		return nil, console.Usagef("%s has no arm %q; it has %s", s.dir, s.arm, strings.Join(names, ", "))
-	case s.arm == "":
-		return nil, console.Usagef("%s has the arms %s; choose one: %s:%s", s.dir, strings.Join(names, ", "), s.dir,
+		return nil, console.Usagef("%s has no arm %q; it has %s", dir, arm, strings.Join(names, ", "))
+	case arm == "":
+		return nil, console.Usagef("%s has the arms %s; choose one: %s:%s", dir, strings.Join(names, ", "), dir,
 			names[0])
 	default:
 		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot "+
-			"be compared as one", s.arm, s.dir)
+			"be compared as one", arm, dir)
 	}
 }

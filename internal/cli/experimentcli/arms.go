@@ -1,6 +1,7 @@
 package experimentcli
 
 import (
+	"os"
 	"runtime"
 	"strings"
 
@@ -33,6 +34,16 @@ func CheckModelURL(arm *experiment.Arm) error {
 			arm.Name, url)
 	}
 	return nil
+}
+
+// SplitArm reads one side of a comparison: a run directory, or DIR:ARM.
+func SplitArm(con *console.Console, text string) (dir, arm string) {
+	if _, err := os.Stat(con.Path(text)); err != nil {
+		if at := strings.LastIndex(text, ":"); at > 0 {
+			return text[:at], text[at+1:]
+		}
+	}
+	return text, ""
 }
 
 // DefaultWorkers is how many attempts run at a time on this machine unless the user says.

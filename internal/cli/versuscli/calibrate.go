@@ -41,20 +41,28 @@ func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command
 	return command
 }
 
-// judged opens a directory that judges were asked about.
-func (d *reader) judged(ctx context.Context, dir string) (*versus.Judgement, error) {
-	source, err := d.open(ctx, dir, versus.Options{})
-	if err != nil {
-		return nil, err
+// judged runs a command on a directory that judges were asked about. A dimension that the command
+// has must be given.
+func (d *reader) judged(dimension *console.Choice, run func(context.Context, *versus.Judgement) error,
+) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		if dimension != nil && dimension.Value == "" {
+			return console.Usagef("--dim is required: one of %s", strings.Join(dimension.Choices, ", "))
+		}
+		dir := args[0]
+		source, err := d.open(command.Context(), dir, versus.Options{})
+		if err != nil {
+			return err
+		}
+		judgement, err := source.Judgement()
+		if err != nil {
+			return unusable(err)
+		}
+		if judgement == nil {
+			return console.Usagef("nobody has judged %s yet: fit versus judge %s --panel panel.yaml", dir, dir)
+		}
+		return run(command.Context(), judgement)
 	}
-	judgement, err := source.Judgement()
-	if err != nil {
-		return nil, unusable(err)
-	}
-	if judgement == nil {
-		return nil, console.Usagef("nobody has judged %s yet: fit versus judge %s --panel panel.yaml", dir, dir)
-	}
-	return judgement, nil
 }
 
 // dimensionFlag is a flag for one dimension.
@@ -73,14 +81,7 @@ func newLabel(d *reader) *cobra.Command {
 f (fail), s (skip), q (quit).`,
 		Example: "  fit versus calibrate label eval/run-001 --dim correctness",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if dimension.Value == "" {
-				return console.Usagef("--dim is required: one of %s", strings.Join(dimension.Choices, ", "))
-			}
-			judgement, err := d.judged(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: d.judged(&dimension, func(ctx context.Context, judgement *versus.Judgement) error {
 			l := &labelling{
 				con:       d.con,
 				judgement: judgement,
@@ -89,8 +90,8 @@ f (fail), s (skip), q (quit).`,
 				limit:     limit.Value,
 				answers:   bufio.NewScanner(d.con.Stdin),
 			}
-			return l.run(command.Context())
-		},
+			return l.run(ctx)
+		}),
 	}
 	command.Flags().Var(&dimension, "dim", "dimension to label")
 	command.Flags().Uint64Var(&seed, "seed", 1, seedUsage)
@@ -185,18 +186,14 @@ func newSplit(d *reader) *cobra.Command {
 		Short:   "Split the labels into train, dev and test, all of a cluster together",
 		Example: "  fit versus calibrate split eval/run-001",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			judgement, err := d.judged(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: d.judged(nil, func(_ context.Context, judgement *versus.Judgement) error {
 			changed, err := judgement.Labels.Split(judgement.Subjects, seed)
 			if err != nil {
 				return console.Exit(console.ExitIncomplete, err)
 			}
 			_, err = fmt.Fprintf(d.con.Stdout, "%s got a split\n", report.Count(changed, "label"))
 			return err
-		},
+		}),
 	}
 	command.Flags().Uint64Var(&seed, "seed", 1, seedUsage)
 	return command
@@ -212,14 +209,7 @@ func newMeasure(d *reader) *cobra.Command {
 		Example: `  fit versus calibrate measure eval/run-001 --dim correctness --split dev
   fit versus calibrate measure eval/run-001 --dim correctness`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			if dimension.Value == "" {
-				return console.Usagef("--dim is required: one of %s", strings.Join(dimension.Choices, ", "))
-			}
-			judgement, err := d.judged(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: d.judged(&dimension, func(_ context.Context, judgement *versus.Judgement) error {
 			m, err := judgement.Labels.Measure(judgement.Result, dimension.Value, split.Value, again,
 				time.Now().UnixMilli())
 			if err != nil {
@@ -229,7 +219,7 @@ func newMeasure(d *reader) *cobra.Command {
 				return jsonenc.WriteIndented(d.con.Stdout, m)
 			}
 			return printMeasurement(d.con.Stdout, &m)
-		},
+		}),
 	}
 	command.Flags().Var(&dimension, "dim", "dimension to measure")
 	command.Flags().Var(&split, "split", "labels to measure with")
@@ -265,11 +255,7 @@ func newCalibrationStatus(d *reader) *cobra.Command {
 		Short:   "Show for each dimension how many labels there are and what they say about the panel",
 		Example: "  fit versus calibrate status eval/run-001",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			judgement, err := d.judged(command.Context(), args[0])
-			if err != nil {
-				return err
-			}
+		RunE: d.judged(nil, func(_ context.Context, judgement *versus.Judgement) error {
 			if robot {
 				return jsonenc.WriteIndented(d.con.Stdout, map[string]any{
 					"calibration": judgement.Calibrations,
@@ -277,7 +263,7 @@ func newCalibrationStatus(d *reader) *cobra.Command {
 				})
 			}
 			return printStatus(d.con.Stdout, judgement)
-		},
+		}),
 	}
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
 	return command

@@ -3,13 +3,12 @@ package versuscli
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/stats"
 	"github.com/fit-eval/fit/versus"
 )
@@ -43,13 +42,8 @@ func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []stri
 	}
 	var sides []versus.Side
 	for _, arg := range args {
-		side := versus.Side{Name: arg}
-		dir := arg
-		if _, err := os.Stat(d.con.Path(dir)); err != nil {
-			if at := strings.LastIndex(arg, ":"); at > 0 {
-				dir, side.Arm = arg[:at], arg[at+1:]
-			}
-		}
+		dir, arm := experimentcli.SplitArm(d.con, arg)
+		side := versus.Side{Name: arg, Arm: arm}
 		if side.Source, err = d.open(ctx, dir, options); err != nil {
 			return err
 		}
