@@ -114,12 +114,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 		}
 		defer release()
 	}
-	thread := w.threadOf(cfg.Options.Base.Environ)
-	connect, secrets := w.toolServer(len(past.Members))
-	if cfg.Options.Connect == nil {
-		cfg.Options.Connect = connect
-	}
-	cfg.Redactor = w.redactorOr(cfg.Redactor, secrets, thread.secrets())
+	thread := w.connect(&cfg.Options, &cfg.Redactor, past.Members)
 	end, err := w.openGateway(&cfg.Options.Base, cfg.Redactor)
 	if err != nil {
 		return Result{}, err

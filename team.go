@@ -153,12 +153,7 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	connect, secrets := t.wiring.toolServer(len(members))
-	if p.options.Connect == nil {
-		p.options.Connect, p.options.ToolTransport = connect, t.wiring.transport()
-	}
-	thread := t.wiring.threadOf(p.options.Base.Environ)
-	p.redactor = t.wiring.redactorOr(p.redactor, secrets, serverSecrets(members...), thread.secrets())
+	thread := t.wiring.connect(&p.options, &p.redactor, members)
 	if p.options.Trace, err = t.wiring.openTrace(p.options.Trace, p.output, p.redactor); err != nil {
 		return Result{}, err
 	}

@@ -230,6 +230,18 @@ func (w Wiring) toolServer(members int) (func(*harness.Dispatcher) (harness.Conn
 	return keys.Connect(w.ToolServer), keys.Secrets()
 }
 
+// connect gives a session the way to its tools and a redactor that knows all its secrets, and
+// returns the thread that the environment names.
+func (w Wiring) connect(options *Options, redactor **redact.Redactor, members []AgentConfig) *thread {
+	connect, secrets := w.toolServer(len(members))
+	if options.Connect == nil {
+		options.Connect, options.ToolTransport = connect, w.transport()
+	}
+	thread := w.threadOf(options.Base.Environ)
+	*redactor = w.redactorOr(*redactor, secrets, serverSecrets(members...), thread.secrets())
+	return thread
+}
+
 // transport names how agents reach the session's tools.
 func (w Wiring) transport() string {
 	if w.ToolServer.HTTP {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -82,19 +83,9 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 		case w.Trouble != "":
 			state = w.Trouble
 		}
-		fields := []string{
-			w.Name,
-			fmt.Sprintf("%d/%d", w.Busy, w.Slots),
-			w.Fit,
-			strings.Join(slices.Concat(w.Isolation, w.Engines), ","),
-			cmp.Or(strings.Join(w.Labels, ","), "-"),
-			cmp.Or(strings.Join(agents, ", "), "-"),
-			state,
-		}
-		for i := range fields {
-			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
-		}
-		fmt.Fprintln(out, strings.Join(fields, "\t"))
+		writeRow(out, w.Name, fmt.Sprintf("%d/%d", w.Busy, w.Slots), w.Fit,
+			strings.Join(slices.Concat(w.Isolation, w.Engines), ","), cmp.Or(strings.Join(w.Labels, ","), "-"),
+			cmp.Or(strings.Join(agents, ", "), "-"), state)
 	}
 	fmt.Fprintln(out, "\nEXPERIMENT\tARMS\tPROVIDER\tCAP\tRUNNING\tWAITING\tDIRECTORY\tSTATE")
 	for _, p := range status.Pools {
@@ -106,16 +97,17 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 		if p.Left {
 			state = "no coordinator: rerun its command to continue"
 		}
-		fields := []string{
-			p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running), strconv.Itoa(p.Waiting),
-			p.Dir, state,
-		}
-		for i := range fields {
-			fields[i] = display.CutRunes(display.Line(fields[i]), 80)
-		}
-		fmt.Fprintln(out, strings.Join(fields, "\t"))
+		writeRow(out, p.Title, strings.Join(p.Arms, ","), p.Provider, limit, strconv.Itoa(p.Running),
+			strconv.Itoa(p.Waiting), p.Dir, state)
 	}
 	return out.Flush()
+}
+
+func writeRow(out io.Writer, fields ...string) {
+	for i := range fields {
+		fields[i] = display.CutRunes(display.Line(fields[i]), 80)
+	}
+	fmt.Fprintln(out, strings.Join(fields, "\t"))
 }
 
 func newDrain(con *console.Console) *cobra.Command {

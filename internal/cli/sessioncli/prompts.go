@@ -15,15 +15,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// promptsOptions are the flags of `fit session prompts`.
-type promptsOptions struct {
-	paths  []string
-	lane   string
-	format string
-}
-
-func newPrompts(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
-	opts := promptsOptions{}
+func newPrompts(out *output) *cobra.Command {
+	var lane, format string
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
@@ -38,23 +31,20 @@ func newPrompts(con *console.Console, dialects session.Dialects, out *output) *c
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			opts.paths = args
-			return runPrompts(con, dialects, opts, out)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return runPrompts(out, args, lane, format) },
 	}
-	command.Flags().StringVar(&opts.lane, "lane", "", "the participant, where a trace has several (default: the first)")
-	command.Flags().StringVar(&opts.format, "format", "text", "text or json")
+	command.Flags().StringVar(&lane, "lane", "", "the participant, where a trace has several (default: the first)")
+	command.Flags().StringVar(&format, "format", "text", "text or json")
 	return command
 }
 
-func runPrompts(con *console.Console, dialects session.Dialects, opts promptsOptions, out *output) error {
-	if opts.format != "text" && opts.format != "json" {
-		return console.Usagef("unknown --format %q; use text or json", opts.format)
+func runPrompts(out *output, paths []string, lane, format string) error {
+	if err := checkFormat(format); err != nil {
+		return err
 	}
 	var all [][]session.SystemPromptInjection
-	for _, path := range opts.paths {
-		found, err := promptsOf(con, dialects, path, opts.lane, out)
+	for _, path := range paths {
+		found, err := out.promptsOf(path, lane)
 		if err != nil {
 			return err
 		}
@@ -62,13 +52,13 @@ func runPrompts(con *console.Console, dialects session.Dialects, opts promptsOpt
 	}
 	return out.print(func(w io.Writer) error {
 		switch {
-		case len(all) == 1 && opts.format == "json":
+		case len(all) == 1 && format == "json":
 			return jsonenc.WriteIndented(w, all[0])
 		case len(all) == 1:
 			return showPrompts(w, all[0])
 		}
 		compared := evidence.ComparePrompts(evidence.Prompts(all[0]), evidence.Prompts(all[1]))
-		if opts.format == "json" {
+		if format == "json" {
 			return jsonenc.WriteIndented(w, compared)
 		}
 		return showDifference(w, &compared)
@@ -76,10 +66,8 @@ func runPrompts(con *console.Console, dialects session.Dialects, opts promptsOpt
 }
 
 // promptsOf reads the prompts of one participant.
-func promptsOf(
-	con *console.Console, dialects session.Dialects, path, lane string, out *output,
-) ([]session.SystemPromptInjection, error) {
-	sessions, err := load(con, dialects, path)
+func (o *output) promptsOf(path, lane string) ([]session.SystemPromptInjection, error) {
+	sessions, err := o.load(path)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +78,7 @@ func promptsOf(
 	if at < 0 {
 		return nil, console.Usagef("%s has no participant %q", path, lane)
 	}
-	clean, err := out.cleaned(sessions[at])
+	clean, err := o.cleaned(sessions[at])
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 func New(
 	con *console.Console, dialects session.Dialects, secrets func(environ []string) map[string]string,
 ) *cobra.Command {
-	out := &output{con: con, secrets: secrets}
+	out := &output{con: con, dialects: dialects, secrets: secrets}
 	command := &cobra.Command{
 		Use:   "session",
 		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
@@ -35,17 +35,17 @@ func New(
   fit session export trace.ndjson --to atif`,
 	}
 	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets as they are")
-	command.AddCommand(newImport(con, dialects, out), newShow(con, dialects, out), newExport(con, dialects, out),
-		newPrompts(con, dialects, out))
+	command.AddCommand(newImport(out), newShow(out), newExport(out), newPrompts(out))
 	return command
 }
 
-// output prints without the secrets that fit knows of: what agents leave on disk was not redacted
+// output reads sessions, and prints without the secrets that fit knows of: what agents leave on disk was not redacted
 // when it was written.
 type output struct {
-	con     *console.Console
-	secrets func(environ []string) map[string]string
-	plain   bool
+	con      *console.Console
+	dialects session.Dialects
+	secrets  func(environ []string) map[string]string
+	plain    bool
 }
 
 // clean takes the secrets out of a text, or out of JSON, which stays valid.
@@ -89,12 +89,7 @@ func (o *output) print(render func(w io.Writer) error) error {
 	return err
 }
 
-// importOptions are the flags of `fit session import`.
-type importOptions struct {
-	path string
-}
-
-func newImport(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
+func newImport(out *output) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import PATH",
 		Short: "Print the canonical session in a file as JSON, an array if there are several",
@@ -105,52 +100,46 @@ func newImport(con *console.Console, dialects session.Dialects, out *output) *co
 		Example: "  fit session import trace.ndjson > session.json",
 		Args:    onePath,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return runImport(con, dialects, importOptions{path: args[0]}, out)
+			sessions, err := out.load(args[0])
+			if err != nil {
+				return err
+			}
+			return out.print(func(w io.Writer) error { return writeJSON(w, sessions) })
 		},
 	}
 }
 
-func runImport(con *console.Console, dialects session.Dialects, opts importOptions, out *output) error {
-	sessions, err := load(con, dialects, opts.path)
-	if err != nil {
-		return err
-	}
-	return out.print(func(w io.Writer) error { return writeJSON(w, sessions) })
-}
-
-// showOptions are the flags of `fit session show`.
-type showOptions struct {
-	path   string
-	format string
-}
-
-func newShow(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
-	opts := showOptions{}
+func newShow(out *output) *cobra.Command {
+	var format string
 	command := &cobra.Command{
 		Use:   "show PATH",
 		Short: "Show a session on one page: outcome, cost, milestones, tools, errors, messages",
 		Example: `  fit session show trace.ndjson
   fit session show --format json trace.ndjson`,
 		Args: onePath,
-		RunE: func(_ *cobra.Command, args []string) error {
-			opts.path = args[0]
-			return runShow(con, dialects, opts, out)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return runShow(out, args[0], format) },
 	}
-	command.Flags().StringVar(&opts.format, "format", "text", "text or json")
+	command.Flags().StringVar(&format, "format", "text", "text or json")
 	return command
 }
 
-func runShow(con *console.Console, dialects session.Dialects, opts showOptions, out *output) error {
-	if opts.format != "text" && opts.format != "json" {
-		return console.Usagef("unknown --format %q; use text or json", opts.format)
+func checkFormat(format string) error {
+	if format != "text" && format != "json" {
+		return console.Usagef("unknown --format %q; use text or json", format)
 	}
-	sessions, err := load(con, dialects, opts.path)
+	return nil
+}
+
+func runShow(out *output, path, format string) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	sessions, err := out.load(path)
 	if err != nil {
 		return err
 	}
 	return out.print(func(w io.Writer) error {
-		if opts.format == "json" {
+		if format == "json" {
 			return writeJSON(w, sessions)
 		}
 		for i, s := range sessions {
@@ -171,48 +160,38 @@ func runShow(con *console.Console, dialects session.Dialects, opts showOptions, 
 	})
 }
 
-// exportOptions are the flags of `fit session export`.
-type exportOptions struct {
-	path string
-	to   string
-	out  string
-}
-
-func newExport(con *console.Console, dialects session.Dialects, out *output) *cobra.Command {
-	opts := exportOptions{}
+func newExport(out *output) *cobra.Command {
+	var to, file string
 	command := &cobra.Command{
 		Use:     "export PATH --to atif",
 		Short:   "Export a session as ATIF, the Agent Trajectory Interchange Format",
 		Example: "  fit session export trace.ndjson --to atif --output trajectory.json",
 		Args:    onePath,
-		RunE: func(_ *cobra.Command, args []string) error {
-			opts.path = args[0]
-			return runExport(con, dialects, opts, out)
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return runExport(out, args[0], to, file) },
 	}
-	command.Flags().StringVar(&opts.to, "to", "", "the format: atif")
-	command.Flags().StringVarP(&opts.out, "output", "o", "", "write to this file instead of standard output")
+	command.Flags().StringVar(&to, "to", "", "the format: atif")
+	command.Flags().StringVarP(&file, "output", "o", "", "write to this file instead of standard output")
 	return command
 }
 
-func runExport(con *console.Console, dialects session.Dialects, opts exportOptions, out *output) error {
-	if opts.to != "atif" {
-		return console.Usagef("unknown format %q; use --to atif", opts.to)
+func runExport(out *output, path, to, file string) error {
+	if to != "atif" {
+		return console.Usagef("unknown format %q; use --to atif", to)
 	}
-	sessions, err := load(con, dialects, opts.path)
+	sessions, err := out.load(path)
 	if err != nil {
 		return err
 	}
 	document, err := documents(sessions)
 	if err != nil {
-		return console.Exitf(console.ExitIncomplete, "export %s: %w", opts.path, err)
+		return console.Exitf(console.ExitIncomplete, "export %s: %w", path, err)
 	}
 	document = out.clean(document)
-	if opts.out == "" {
-		_, err = con.Stdout.Write(display.JSON(document))
+	if file == "" {
+		_, err = out.con.Stdout.Write(display.JSON(document))
 		return err
 	}
-	if err := os.WriteFile(con.Path(opts.out), document, 0o600); err != nil {
+	if err := os.WriteFile(out.con.Path(file), document, 0o600); err != nil {
 		return console.Exitf(console.ExitIncomplete, "export: %w", err)
 	}
 	return nil
@@ -245,11 +224,11 @@ func onePath(_ *cobra.Command, args []string) error {
 
 // load reads the sessions of a file. Costs that an agent does not report are computed from the
 // built-in prices.
-func load(con *console.Console, dialects session.Dialects, path string) ([]*session.EnrichedSession, error) {
+func (o *output) load(path string) ([]*session.EnrichedSession, error) {
 	if path == "-" {
-		return loadStdin(con, dialects)
+		return o.loadStdin()
 	}
-	sessions, err := session.Load(con.Path(path), dialects, session.Options{Prices: con.Prices()})
+	sessions, err := session.Load(o.con.Path(path), o.dialects, session.Options{Prices: o.con.Prices()})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, console.Usagef("there is no file %s", path)
@@ -264,7 +243,7 @@ func load(con *console.Console, dialects session.Dialects, path string) ([]*sess
 
 // loadStdin keeps standard input in a file, because telling kinds of files apart may need to read
 // them twice.
-func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.EnrichedSession, error) {
+func (o *output) loadStdin() ([]*session.EnrichedSession, error) {
 	dir, err := scratch.Make("", "fit-session-")
 	if err != nil {
 		return nil, console.Exit(console.ExitIncomplete, err)
@@ -275,11 +254,11 @@ func loadStdin(con *console.Console, dialects session.Dialects) ([]*session.Enri
 	if err != nil {
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
-	_, err = io.Copy(file, con.Stdin)
+	_, err = io.Copy(file, o.con.Stdin)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, console.Exitf(console.ExitIncomplete, "read standard input: %w", err)
 	}
-	sessions, err := session.Load(path, dialects, session.Options{Prices: con.Prices()})
+	sessions, err := session.Load(path, o.dialects, session.Options{Prices: o.con.Prices()})
 	if errors.Is(err, session.ErrUnrecognised) {
 		return nil, console.Usagef("standard input holds no events of an agent that fit knows")
 	}
