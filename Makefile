@@ -16,8 +16,8 @@ TESTFLAGS       ?=
 export GOFLAGS     := $(strip -trimpath $(GOFLAGS))
 export CGO_ENABLED := 0
 # Linking tests without symbols and tables for debuggers takes half the time; go vet is a part of lint. Tests wait for other programs a third
-# of their time, so twice as many packages as there are processors are tested at once.
-TEST            := $(GO) test -vet=off -ldflags=-s -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# of their time, so in each of two halves one package more is tested than there are processors.
+TEST            := $(GO) test -vet=off -ldflags=-s -p $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 RACE_TEST       := CGO_ENABLED=1 $(TEST) -race
 
 .PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures
@@ -48,10 +48,17 @@ RACE := agent agent/acp agent/builtin agent/command agent/events agent/http brid
 	internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... sandbox trace view workspace
 # These do less with the race detector than without.
 SMALLER := ExceedsABudget|ParallelCells|DependOnTiming|KilledAtAnyLine|WhateverHappens
+# Both halves run at once, so that one works while the other waits.
 unit: build
+	@$(MAKE) --no-print-directory -j2 unit-race unit-plain
+
+.PHONY: unit-race unit-plain
+unit-race:
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run 'Goroutines|Writer' ./redact
 	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./gateway ./harness
+
+unit-plain:
 	$(TEST) -timeout 30m $(TESTFLAGS) ./test/... $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))")
 
 race: build
