@@ -1,0 +1,28 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestMountsOfAnySourceAreSeen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const table = `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+37 35 0:50 / /without\040a\040source rw - tmpfs  rw,size=4k
+38 35 0:51 / / rw - overlay overlay rw,upperdir=/upper
+`
+	if err := os.WriteFile(filepath.Join(dir, "mountinfo"), []byte(table), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []mounted{
+		{"98:0", "/mnt1", "/mnt2", "ext3", "rw,errors=continue"},
+		{"0:50", "/", "/without a source", "tmpfs", "rw,size=4k"},
+		{"0:51", "/", "/", "overlay", "rw,upperdir=/upper"},
+	}
+	if got := mounts(dir); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
