@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -116,9 +117,7 @@ const linger = 30 * time.Second
 
 // NewConversation prepares a conversation; nothing is started.
 func NewConversation(cfg ConversationConfig) *Conversation {
-	if cfg.Config.Grace == 0 {
-		cfg.Config.Grace = DefaultGrace
-	}
+	cfg.Config.Grace = cmp.Or(cfg.Config.Grace, DefaultGrace)
 	return &Conversation{
 		cfg:     cfg,
 		meter:   newMeter(cfg),

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,9 +168,7 @@ func newEngine(dir *Directory, cfg Config) *engine {
 	if cfg.Attempts < 1 {
 		cfg.Attempts = defaultAttempts
 	}
-	if cfg.BreakAfter == 0 {
-		cfg.BreakAfter = defaultBreakAfter
-	}
+	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, defaultBreakAfter)
 	if cfg.Backoff == nil {
 		cfg.Backoff = backoff
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -270,7 +271,7 @@ func (x *exchange) finish() {
 	}
 	if x.observer != nil {
 		call.Usage = x.observer.soFar()
-		call.Model = firstOf(call.Model, x.observer.model)
+		call.Model = cmp.Or(call.Model, x.observer.model)
 	}
 	if x.observer != nil && x.observer.complete {
 		x.reservation.Settle(call.Usage)
@@ -300,13 +301,6 @@ func (x *exchange) finish() {
 
 // maxError bounds what is kept of an error.
 const maxError = 2000
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
 
 // cost is what the call costs by the list; nil is unknown.
 func (x *exchange) cost() *float64 {

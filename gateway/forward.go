@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -73,7 +74,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	}
 	defer resp.Body.Close()
 	status, retryAfter = resp.StatusCode, max(0, retry.Asked(resp.Header, x.config().Now()))
-	x.call.ID = firstOf(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
+	x.call.ID = cmp.Or(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
 	x.answer(w, to, resp, func() { idle.Reset(x.config().IdleTimeout) })
 	if x.observer != nil && strings.Contains(x.observer.failure, "overloaded") {
 		status = statusOverloaded
@@ -138,7 +139,7 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 		x.refuse(w, &refusal{
 			http.StatusBadGateway,
 			fmt.Sprintf("the model's endpoint %s answered with %s, which is no reply of a model; is its address right?",
-				to.provider(), firstOf(kind, "a body of no type")),
+				to.provider(), cmp.Or(kind, "a body of no type")),
 		})
 	case resp.ContentLength > maxReply:
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -307,7 +308,7 @@ type named struct {
 	} `json:"function"`
 }
 
-func (n *named) name() string { return firstOf(n.Name, n.Function.Name) }
+func (n *named) name() string { return cmp.Or(n.Name, n.Function.Name) }
 
 // withoutChoice takes the choice of a tool that is gone out of the members of a request: it would
 // be refused.

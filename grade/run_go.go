@@ -2,6 +2,7 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"go/ast"
@@ -113,10 +114,7 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	shown.report.Complete = true // the exit status and the secrets say it all
 	for _, name := range names {
 		if !slices.ContainsFunc(shown.report.Tests, func(t testResult) bool { return t.Name == name }) {
-			message := goMessage(output, name)
-			if message == "" {
-				message = "it did not pass"
-			}
+			message := cmp.Or(goMessage(output, name), "it did not pass")
 			shown.report.add(name, testFailed, message)
 		}
 	}

@@ -159,8 +159,7 @@ func (s spending) cost() *float64 {
 	if s.unknown {
 		return nil
 	}
-	cost := s.costUSD
-	return &cost
+	return new(s.costUSD)
 }
 
 func (e summaryEvent) result() Result {

@@ -33,8 +33,7 @@ func (v PanelVerdict) Score() *float64 {
 	if v.Result == nil {
 		return nil
 	}
-	score := float64(v.Pass) / float64(v.Pass+v.Fail)
-	return &score
+	return new(float64(v.Pass) / float64(v.Pass+v.Fail))
 }
 
 // CellVerdicts are the verdicts on one run, by dimension. A dimension that was not asked about is

@@ -169,9 +169,7 @@ func (l *laneState) saw(ms int64) {
 	if ms == 0 {
 		return
 	}
-	if l.FirstMs == 0 {
-		l.FirstMs = ms
-	}
+	l.FirstMs = cmp.Or(l.FirstMs, ms)
 	l.LastMs = max(l.LastMs, ms)
 }
 

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -152,10 +153,7 @@ func placeholderName(name string) string {
 		}
 		return '_'
 	}, name)
-	if safe == "" {
-		return "_"
-	}
-	return safe
+	return cmp.Or(safe, "_")
 }
 
 // warner tells the user; a nil writer is nowhere.

@@ -164,9 +164,7 @@ func Build(in Input) (*Report, error) {
 	if len(in.K) == 0 {
 		in.K = []int{1, 3, 5}
 	}
-	if in.Level == 0 {
-		in.Level = stats.DefaultLevel
-	}
+	in.Level = cmp.Or(in.Level, stats.DefaultLevel)
 	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
 	var err error
 	if in.resolved, err = in.Labels.resolve(ledger.Last(in.Records)); err != nil {

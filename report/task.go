@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -97,9 +98,7 @@ func buildTask(id string, records []ledger.Record, planned []int, in Input) (Tas
 	scored := false
 	for i := range records {
 		r := &records[i]
-		if t.Cluster == "" {
-			t.Cluster = r.Cluster
-		}
+		t.Cluster = cmp.Or(t.Cluster, r.Cluster)
 		if r.Verdict == ledger.Error {
 			t.Errors++
 			continue

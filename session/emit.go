@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -57,9 +58,7 @@ func (f *Fold) time(o Origin) (ms int64, source string) {
 	case ms == 0:
 		ms = f.lastMs
 	}
-	if f.session.StartMs == 0 {
-		f.session.StartMs = ms
-	}
+	f.session.StartMs = cmp.Or(f.session.StartMs, ms)
 	f.lastMs = max(f.lastMs, ms)
 	return ms, source
 }

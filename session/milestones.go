@@ -1,5 +1,7 @@
 package session
 
+import "cmp"
+
 // milestoneKind is the number of a milestone.
 type milestoneKind uint8
 
@@ -80,10 +82,7 @@ func (f *Fold) noteCall(o Origin, tool *ToolCall) {
 }
 
 func (f *Fold) readsWorkspace(tool *ToolCall) bool {
-	dir := f.opts.Workspace
-	if dir == "" {
-		dir = f.session.Cwd
-	}
+	dir := cmp.Or(f.opts.Workspace, f.session.Cwd)
 	for _, path := range tool.Paths {
 		if inside(path, dir) {
 			return true

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -75,10 +76,7 @@ type ToolCall struct {
 // Effective is what the call counts as when agents are compared: what it was derived to be, else
 // its canonical name.
 func (c *ToolCall) Effective() string {
-	if c.Derived != "" {
-		return c.Derived
-	}
-	return c.Canonical
+	return cmp.Or(c.Derived, c.Canonical)
 }
 
 // ToolResult is what came back from a tool.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -65,9 +66,7 @@ func newUsageBook(prices Prices) usageBook {
 
 // Usage records what a stream says about tokens, and emits a cost event for what is new in it.
 func (f *Fold) Usage(o Origin, report UsageReport) {
-	if report.Model == "" {
-		report.Model = f.session.Model
-	}
+	report.Model = cmp.Or(report.Model, f.session.Model)
 	atMs, _ := f.time(o)
 	increment, ok := f.usage.add(report, atMs)
 	if !ok {

@@ -48,13 +48,9 @@ type BootstrapConfig struct {
 }
 
 func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
-	if c.Replicates == 0 {
-		c.Replicates = DefaultReplicates
-	}
+	c.Replicates = cmp.Or(c.Replicates, DefaultReplicates)
 	c.Level = cmp.Or(c.Level, DefaultLevel)
-	if c.Method == "" {
-		c.Method = MethodBCa
-	}
+	c.Method = cmp.Or(c.Method, MethodBCa)
 	if c.Workers <= 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -58,9 +59,7 @@ func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, err
 	if err := checkFinite("difference", differences...); err != nil {
 		return SignFlipResult{}, err
 	}
-	if config.Replicates == 0 {
-		config.Replicates = DefaultReplicates
-	}
+	config.Replicates = cmp.Or(config.Replicates, DefaultReplicates)
 	if config.Replicates < 100 {
 		return SignFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
 	}

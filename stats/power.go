@@ -31,12 +31,8 @@ type Design struct {
 func (d Design) withDefaults() (Design, error) {
 	d.Alpha, d.Power = cmp.Or(d.Alpha, DefaultAlpha), cmp.Or(d.Power, DefaultPower)
 	d.RunsCandidate, d.RunsBaseline = max(d.RunsCandidate, 0), max(d.RunsBaseline, 0)
-	if d.RunsCandidate == 0 {
-		d.RunsCandidate = 1
-	}
-	if d.RunsBaseline == 0 {
-		d.RunsBaseline = 1
-	}
+	d.RunsCandidate = cmp.Or(d.RunsCandidate, 1)
+	d.RunsBaseline = cmp.Or(d.RunsBaseline, 1)
 	for _, check := range []error{
 		checkNotNegative("variance between tasks", d.Between),
 		checkNotNegative("variance within tasks of the candidate", d.WithinCandidate),

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -57,9 +58,7 @@ func newWording(comparison Comparison, measure Measure) wording {
 		baseline:  measure.Baseline,
 		kind:      measure.Kind,
 	}
-	if words.kind == "" {
-		words.kind = Rate
-	}
+	words.kind = cmp.Or(words.kind, Rate)
 	if comparison.Ratio {
 		words.kind = Ratio
 	}
@@ -69,9 +68,7 @@ func newWording(comparison Comparison, measure Measure) wording {
 	if words.candidate == "" {
 		words.candidate = "the candidate"
 	}
-	if words.baseline == "" {
-		words.baseline = "the baseline"
-	}
+	words.baseline = cmp.Or(words.baseline, "the baseline")
 	return words
 }
 

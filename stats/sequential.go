@@ -115,9 +115,7 @@ func (s *pairedSample) sequentialBounded(comparison *Comparison, level float64) 
 	}
 	comparison.Reason = "looked at while it runs; per-task differences between -1 and 1"
 	comparison.SE = interval.SE
-	if comparison.SE == 0 {
-		comparison.SE = comparison.boundedInterval.SE
-	}
+	comparison.SE = cmp.Or(comparison.SE, comparison.boundedInterval.SE)
 	comparison.setEvidence(process.Highest(), interval)
 	return nil
 }

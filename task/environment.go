@@ -60,10 +60,7 @@ type Healthcheck struct {
 
 // Name is the image as records and messages name it.
 func (e *Environment) Name() string {
-	if e.Image != "" {
-		return e.Image
-	}
-	return e.Dockerfile
+	return cmp.Or(e.Image, e.Dockerfile)
 }
 
 // environment is what a task says about its container, else what its family does; nil if nobody

@@ -174,8 +174,7 @@ func asFloat(value *int64) *float64 {
 	if value == nil {
 		return nil
 	}
-	f := float64(*value)
-	return &f
+	return new(float64(*value))
 }
 
 // mean is nil of nothing, and so is median.
@@ -196,6 +195,5 @@ func median(values []float64) *float64 {
 		return nil
 	}
 	slices.Sort(values)
-	middle := (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-	return &middle
+	return new((values[(len(values)-1)/2] + values[len(values)/2]) / 2)
 }

@@ -159,9 +159,7 @@ func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
 		Args:      known.input,
 		Paths:     known.paths,
 	}
-	if told.Name == "" {
-		told.Name = known.kind
-	}
+	told.Name = cmp.Or(told.Name, known.kind)
 	if told.Canonical == session.ToolBash {
 		told.Paths = nil // the directory, not files
 		if len(known.input) > 0 {

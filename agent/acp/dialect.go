@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -47,9 +48,7 @@ func (r *rules) learn(name string) {
 	if !found {
 		return
 	}
-	if r.Agent == "" {
-		r.Agent = known.Agent
-	}
+	r.Agent = cmp.Or(r.Agent, known.Agent)
 	if r.Usage == "" && r.ToolName == "" && len(r.Errors) == 0 && len(r.Notices) == 0 {
 		r.Usage, r.ToolName, r.Errors, r.Notices = known.Usage, known.ToolName, known.Errors, known.Notices
 	}

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -115,18 +116,12 @@ func literal(words []string) []string {
 }
 
 func (e Entry) title() string {
-	if e.Title != "" {
-		return e.Title
-	}
-	return e.ID
+	return cmp.Or(e.Title, e.ID)
 }
 
 // installHint is never empty: an agent without one would be taken for part of this binary.
 func (e Entry) installHint() string {
-	if e.Install != "" {
-		return e.Install
-	}
-	return "put " + e.Command + " into PATH"
+	return cmp.Or(e.Install, "put "+e.Command+" into PATH")
 }
 
 func (e Entry) silence() time.Duration {

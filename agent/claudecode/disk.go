@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 
@@ -109,10 +110,7 @@ func (d *diskDecoder) parent(v jsontape.Value) string {
 	if call := d.calls.Get(id); call != "" {
 		return call
 	}
-	if id == "" {
-		return "sidechain"
-	}
-	return id
+	return cmp.Or(id, "sidechain")
 }
 
 func (d *diskDecoder) identify(v jsontape.Value, model string, to *session.Fold) {

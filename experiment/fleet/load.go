@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,9 +52,7 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 		return nil, err
 	}
 	spec.only(p.info.Arms)
-	if spec.Prepared.Isolation == "" {
-		spec.Prepared.Isolation = p.info.Needs.Isolation
-	}
+	spec.Prepared.Isolation = cmp.Or(spec.Prepared.Isolation, p.info.Needs.Isolation)
 	trees, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
 	if err != nil {
 		return nil, err

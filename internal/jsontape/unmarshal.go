@@ -1,6 +1,7 @@
 package jsontape
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"reflect"
@@ -206,9 +207,7 @@ func fieldsOf(t reflect.Type) (fields, bool) {
 		if f.Anonymous || strings.Contains(options, "string") {
 			return nil, false
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		if f.IsExported() && name != "-" {
 			list = append(list, field{name, at, decoderOf(f.Type)})
 		}

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -78,10 +79,7 @@ type Choice struct {
 }
 
 func (c Choice) weight() float64 {
-	if c.Weight == 0 {
-		return 1
-	}
-	return c.Weight
+	return cmp.Or(c.Weight, 1)
 }
 
 // Call is one tool call, written for no client in particular. Exactly one of the verbs is set.

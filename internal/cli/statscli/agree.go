@@ -323,8 +323,7 @@ func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 		if total == 0 {
 			return nil
 		}
-		share := float64(r.pairs[category][category]) / float64(total)
-		return &share
+		return new(float64(r.pairs[category][category]) / float64(total))
 	}
 	return rate(pass), rate(1 - pass)
 }

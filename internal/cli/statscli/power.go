@@ -210,8 +210,7 @@ func (r *powerResult) addMoney(flags powerOptions, design stats.Design, changed 
 
 // roundedUp forgives the last rounding error, so that exactly 20 tasks stay 20.
 func roundedUp(x float64) *int {
-	n := int(math.Ceil(x - 1e-9))
-	return &n
+	return new(int(math.Ceil(x - 1e-9)))
 }
 
 func counted(n int, one, many string) string {
