@@ -39,8 +39,8 @@ func New(
 	return command
 }
 
-// output reads sessions, and prints without the secrets that fit knows of: what agents leave on disk
-// was not redacted when it was written.
+// output reads sessions, and prints without the secrets that fit knows of: what agents leave on
+// disk was not redacted when it was written.
 type output struct {
 	con      *console.Console
 	dialects session.Dialects
