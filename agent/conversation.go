@@ -135,8 +135,8 @@ func (c *Conversation) ID() string {
 	return c.id
 }
 
-// Pay gives one prompt at a time to the agent, by calling prompt with what is left of the session's
-// budget (0 without one), and counts what it costs.
+// Pay runs one prompt at a time within the session's budget. It passes what is left of the budget
+// to prompt, or 0 if there is none, and adds up the costs.
 func (c *Conversation) Pay(prompt func(left float64) (Result, error)) (Result, error) {
 	c.prompting.Lock()
 	defer c.prompting.Unlock()

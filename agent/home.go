@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// MakeHome creates directories of a session's home, which only we can read.
+// MakeHome creates the directories of a session's home, readable only by us.
 func MakeHome(dirs ...string) error {
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -26,8 +26,8 @@ type MCPEntry struct {
 	Timeout int64             `json:"timeout,omitempty"`
 }
 
-// MCPEntries are tool servers by their names. They belong into files rather than on a command line
-// or into the environment, where everybody could read their tokens.
+// MCPEntries returns tool servers by name. Write them to files: everybody could read their tokens
+// on a command line or in the environment.
 func MCPEntries(servers []MCPServer) (map[string]MCPEntry, error) {
 	entries := map[string]MCPEntry{}
 	for _, server := range servers {

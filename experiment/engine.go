@@ -249,8 +249,8 @@ func (e *engine) loop(ctx context.Context) error {
 	}
 }
 
-// abort ends the experiment because of an error. It waits for the attempts under way without caring
-// for what they come to: whoever starts a goroutine waits for it.
+// abort ends the experiment because of an error. It waits for the attempts under way and drops
+// their results: whoever starts a goroutine waits for it.
 func (e *engine) abort(err error, cancel context.CancelCauseFunc) error {
 	e.stop(Broken, err.Error())
 	cancel(err)

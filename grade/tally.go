@@ -110,8 +110,8 @@ type health struct {
 
 func (h health) ok() bool { return h.broken == "" }
 
-// or is the health of two graders together: that of the first that is broken, and above all of one
-// that is without the agent too.
+// or combines the health of two graders: that of the first broken one, preferring one that is
+// broken without the agent too.
 func (h health) or(other health) health {
 	if h.ok() || other.ours && !h.ours {
 		return other

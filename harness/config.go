@@ -30,7 +30,7 @@ type traits struct {
 	lead           string // the name of its lead, which is reserved
 	violationTag   string // how protocol violations name the mode
 	failureVerdict string // of a session that ends without a conclusion; a judge that does not conclude has none
-	// model turns in one call where nobody says
+	// model turns in one call, by default
 	leadTurns, participantTurns int
 }
 

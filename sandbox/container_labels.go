@@ -53,8 +53,9 @@ func startTime(pid int) string {
 	return ""
 }
 
-// statOf are the fields of a process in the kernel's table from the third on, which comes after its
-// name; nil if there is no such process. The name in brackets may hold anything, brackets included.
+// statOf returns the fields of a process in the kernel's table from the third on, which comes after
+// its name, or nil if there is no such process. The name in brackets may hold anything, brackets
+// included.
 func statOf(pid string) []string {
 	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))

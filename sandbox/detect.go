@@ -119,7 +119,7 @@ func (i Isolation) Works(ctx context.Context) error {
 	return nil
 }
 
-// decide says that something works, or why not and what helps.
+// decide records that something works or, if err is not nil, why not and how to fix it.
 func (c *Capability) decide(err error, fix string) {
 	if err != nil {
 		c.Detail, c.Fix = err.Error(), fix

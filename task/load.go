@@ -126,7 +126,7 @@ func mistake(file, format string, args ...any) error {
 
 func (l *loader) wrong(file, format string, args ...any) { l.add(mistake(file, format, args...)) }
 
-// fail is for what the author cannot help: a disk that does not read. nil is no failure.
+// fail records an error that is not the author's fault, such as an unreadable disk. It ignores nil.
 func (l *loader) fail(err error) {
 	if err != nil {
 		l.add(fmt.Errorf("family %s: %w", l.family.Origin, err))

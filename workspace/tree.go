@@ -102,8 +102,8 @@ func (w *walker) entry(dir *os.Root, base, name string, depth int) error {
 	return w.directory(inner, name, depth+1)
 }
 
-// unlock calls open, and once more with the permission to do so if its owner has locked himself out
-// of a file or directory.
+// unlock calls open. If that is not permitted, it gives the owner of the file or directory access
+// and calls open again.
 func unlock[T any](dir *os.Root, base string, mode fs.FileMode, open func() (T, error)) (T, error) {
 	opened, err := open()
 	if errors.Is(err, fs.ErrPermission) {

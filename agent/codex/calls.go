@@ -32,7 +32,7 @@ func (l *callLog) restart(process int) {
 // maxNumbered bounds the memory for the items of one process.
 const maxNumbered = 100_000
 
-// state is where the state of a numbered item of the running process stands; nil for other ids.
+// state returns the state of a numbered item of the running process, or nil for any other id.
 func (l *callLog) state(id string) *callState {
 	digits, ok := strings.CutPrefix(id, view(l.prefix))
 	if !ok {

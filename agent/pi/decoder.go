@@ -69,7 +69,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.response(v, o, to)
 	case "extension_error":
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorWarning, Message: v.TextOf("error")})
-	// these say nothing that others do not
+	// other events carry the same
 	case "turn_start", "turn_end", "message_start", "message_update", "tool_execution_update", "queue_update",
 		"extension_ui_request", "thinking_level_changed", "session_info_changed":
 	default:

@@ -96,7 +96,7 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// whoever drained a worker of this name got what he wanted
+	// an earlier worker of this name was drained, not this one
 	_ = cfg.Hub.remove(ctx, fleetBucket, drainPrefix+w.about.Name)
 	if err := w.announce(ctx); err != nil {
 		return fmt.Errorf("announce this worker: %w", err)

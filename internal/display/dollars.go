@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Dollars writes an amount with its cents, and one of less than a cent with two digits that say
-// something.
+// Dollars writes an amount with its cents, and one of less than a cent with two significant digits.
 func Dollars(usd float64) string {
 	if usd <= 0 || usd >= 0.01 {
 		return fmt.Sprintf("$%.2f", usd)

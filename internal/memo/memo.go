@@ -1,4 +1,5 @@
-// Package memo finds things out once for everybody who asks.
+// Package memo caches the results of slow lookups. Callers that ask for the same key at the same
+// time share one lookup.
 package memo
 
 import (
@@ -7,21 +8,21 @@ import (
 	"sync"
 )
 
-// Table remembers what was found out, by key. Its zero value is ready for use.
+// Table caches values by key. Its zero value is ready for use.
 type Table[V any] struct {
 	mu      sync.Mutex
 	entries map[string]*entry[V]
 }
 
 type entry[V any] struct {
-	done  chan struct{} // closed when the search has ended
+	done  chan struct{} // closed when the lookup has ended
 	value V
 	err   error
 }
 
-// Get returns what find returned to the first who asked for the key. Others who ask meanwhile wait
-// for it, and get its error too; but whoever waited for a search that was cancelled searches again.
-// What was not found is not remembered.
+// Get returns the cached value of a key, or the result of find. Callers that come while find runs
+// wait for it and share its error, except that they look again if it was cancelled. Errors are not
+// cached.
 func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) (V, error) {
 	for {
 		known, asked := t.entry(key)
@@ -45,7 +46,7 @@ func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) 
 	}
 }
 
-// entry returns the entry of a key, and whether somebody has asked for it before.
+// entry returns the entry of a key, and reports whether it was there already.
 func (t *Table[V]) entry(key string) (known *entry[V], asked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

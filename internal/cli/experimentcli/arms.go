@@ -46,5 +46,5 @@ func SplitArm(con *console.Console, text string) (dir, arm string) {
 	return text, ""
 }
 
-// DefaultWorkers is how many attempts run at a time on this machine unless the user says.
+// DefaultWorkers is how many attempts run at a time on this machine by default.
 func DefaultWorkers() int { return min(4, max(2, runtime.NumCPU()/2)) }

@@ -218,7 +218,7 @@ func (a *app) reasoning() *cobra.Command {
 }
 
 func (a *app) timeline() *cobra.Command {
-	return a.eachVerb("timeline", "Show one line for every entry of an agent: tools, tokens, words",
+	return a.eachVerb("timeline", "Show each entry on one line, with its tools, tokens and words",
 		`  fit trace timeline run.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
 			_, err := t.Timeline(ctx, func(s query.Step) error {
