@@ -28,8 +28,8 @@ func FindRecord(dir, pattern, id string) string {
 	if !plainID.MatchString(id) {
 		return "" // the id comes from the program, and goes into a path
 	}
-	found, err := filepath.Glob(filepath.Join(glob.Escape(dir), fmt.Sprintf(pattern, id)))
-	if err != nil || len(found) == 0 {
+	found := glob.Below(dir, fmt.Sprintf(pattern, id))
+	if len(found) == 0 {
 		return ""
 	}
 	return found[0]

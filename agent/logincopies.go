@@ -85,9 +85,8 @@ func eachCopy(environ []string, do func(note string, c loginCopy) error) error {
 	if dir == "" {
 		return nil
 	}
-	notes, _ := filepath.Glob(filepath.Join(glob.Escape(dir), "*.json")) // the pattern is well-formed
 	var failed []error
-	for _, note := range notes {
+	for _, note := range glob.Below(dir, "*.json") {
 		data, err := os.ReadFile(note)
 		var c loginCopy
 		if err != nil || json.Unmarshal(data, &c) != nil || !filepath.IsAbs(c.Path) {

@@ -155,10 +155,7 @@ func FindRecord(path string) (string, error) {
 		}
 		return record, nil
 	}
-	found, err := filepath.Glob(filepath.Join(glob.Escape(path), "*"+calls.Extension))
-	if err != nil {
-		return "", err
-	}
+	found := glob.Below(path, "*"+calls.Extension)
 	if agent := filepath.Join(path, "agent"+calls.Extension); slices.Contains(found, agent) {
 		return agent, nil
 	}

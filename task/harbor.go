@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
@@ -22,8 +23,7 @@ func isHarbor(dir string) bool {
 	if exists(filepath.Join(dir, harborName)) {
 		return true
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "*", harborName))
-	return err == nil && len(found) > 0 && !isDir(filepath.Join(dir, "tasks"))
+	return len(glob.Below(dir, "*/"+harborName)) > 0 && !isDir(filepath.Join(dir, "tasks"))
 }
 
 // refusal is why a task cannot be run here, while the rest of its set can.
@@ -39,10 +39,8 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(forma
 func (l *loader) harbor() {
 	dirs := []string{"."}
 	if !exists(filepath.Join(l.real, harborName)) {
-		found, err := filepath.Glob(filepath.Join(l.real, "*", harborName))
-		l.fail(err)
 		dirs = dirs[:0]
-		for _, name := range found {
+		for _, name := range glob.Below(l.real, "*/"+harborName) {
 			dirs = append(dirs, filepath.Base(filepath.Dir(name)))
 		}
 	}

@@ -83,6 +83,30 @@ func TestMistakesInHarborTasksHaveTheirPlaceAndPlainWords(t *testing.T) {
 	}
 }
 
+func TestSetsOfTasksLieAnywhere(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "[set]") // a pattern that does not match itself
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(harborTask(t, "", nil), filepath.Join(dir, "one")); err != nil {
+		t.Fatal(err)
+	}
+	if family, err := task.Load(t.Context(), dir, task.Options{}); err != nil || len(family.Tasks) != 1 {
+		t.Errorf("%v: %+v", err, family)
+	}
+	statement := filepath.Join(dir, "tasks", "a__b-1", "problem_statement.md")
+	if err := os.MkdirAll(filepath.Dir(statement), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(statement, []byte("It is wrong."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := task.Load(t.Context(), dir, task.Options{}); err == nil || !strings.Contains(err.Error(), "a__b-1") {
+		t.Errorf("a repository of instances: %v", err)
+	}
+}
+
 func TestOldSpellingsOfHarborTasks(t *testing.T) {
 	t.Parallel()
 	for _, toml := range []string{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/glob"
 )
 
 // Instance is a task of SWE-bench: a repository at a commit, and tests of it that must pass.
@@ -57,8 +58,7 @@ const (
 
 // isInstances reports whether a directory is a repository of SWE-bench tasks.
 func isInstances(dir string) bool {
-	found, err := filepath.Glob(filepath.Join(dir, "tasks", "*", instanceStatement))
-	return err == nil && len(found) > 0
+	return len(glob.Below(dir, "tasks/*/"+instanceStatement)) > 0
 }
 
 // isRows reports whether a path names a file of SWE-bench rows.

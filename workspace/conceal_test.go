@@ -119,7 +119,10 @@ func onlyIn(out string, place Place) bool {
 // linked worktree of, the other worktrees, repositories around it, and those it borrows objects
 // from.
 func TestEveryPlaceOfAHistoryIsKnown(t *testing.T) {
-	base := t.TempDir()
+	base := filepath.Join(t.TempDir(), "a[b]*") // a pattern that does not match itself
+	if err := os.Mkdir(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	at := func(names ...string) string { return filepath.Join(append([]string{base}, names...)...) }
 	for _, c := range []git.Command{
 		{Dir: base, Args: []string{"init", "-q", "lender"}},

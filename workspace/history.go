@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/fit-eval/fit/internal/glob"
 )
 
 // repositories remembers what repositoriesOf has found, by directory.
@@ -59,8 +61,7 @@ func sharedHistory(history string) []string {
 	if filepath.Base(common) == ".git" {
 		dirs = append(dirs, filepath.Dir(common))
 	}
-	linked, _ := filepath.Glob(filepath.Join(common, "worktrees", "*", "gitdir")) // none where it cannot be read
-	for _, file := range linked {
+	for _, file := range glob.Below(common, "worktrees/*/gitdir") {
 		if pointer := firstLine(file); pointer != "" {
 			dirs = append(dirs, filepath.Dir(from(filepath.Dir(file), pointer)))
 		}

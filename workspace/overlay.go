@@ -24,8 +24,7 @@ func (cfg Config) overlays() []task.Overlay {
 	}
 	// the package manager of skills leaves the agents of a pack where it unpacked them
 	if cfg.Skills == "" && cfg.Family != nil {
-		packs, _ := filepath.Glob(filepath.Join(glob.Escape(cfg.Family.Dir), "apm_modules", "*", "*", "agents"))
-		for _, agents := range packs { // sorted; a bad pattern, which this is not, would be the only error
+		for _, agents := range glob.Below(cfg.Family.Dir, "apm_modules/*/*/agents") {
 			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
 		}
 	}

@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"cmp"
-	"path/filepath"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/glob"
@@ -45,12 +44,7 @@ func recogniseDisk(event []byte) bool {
 
 // subagentFiles are the files of the sub-agents of a session, which lie in a directory beside it.
 func subagentFiles(path string) []string {
-	dir := strings.TrimSuffix(path, ".jsonl")
-	files, err := filepath.Glob(filepath.Join(glob.Escape(dir), "subagents", "agent-*.jsonl"))
-	if err != nil {
-		return nil
-	}
-	return files
+	return glob.Below(strings.TrimSuffix(path, ".jsonl"), "subagents/agent-*.jsonl")
 }
 
 // diskDecoder holds the state of one file.

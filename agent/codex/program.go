@@ -43,8 +43,8 @@ func nativeProgram(script string) string {
 		filepath.Join(root, "node_modules", "@openai", platform, "vendor"),
 		filepath.Join(root, "vendor"),
 	} {
-		found, err := filepath.Glob(filepath.Join(glob.Escape(vendor), architecture()+"-*", "bin", "codex"))
-		if err == nil && len(found) == 1 && agent.LookPath([]string{"PATH=" + filepath.Dir(found[0])}, "codex") != "" {
+		found := glob.Below(vendor, architecture()+"-*/bin/codex")
+		if len(found) == 1 && agent.LookPath([]string{"PATH=" + filepath.Dir(found[0])}, "codex") != "" {
 			return found[0]
 		}
 	}

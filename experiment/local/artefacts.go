@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -93,11 +94,7 @@ func (a *attempt) keep() error {
 // packTraces packs the traces and lets the record name what there is now. One that cannot be packed
 // stays as it is.
 func (a *attempt) packTraces() {
-	traces, err := filepath.Glob(filepath.Join(a.dir, "*.ndjson"))
-	if err != nil {
-		return
-	}
-	for _, file := range traces {
+	for _, file := range glob.Below(a.dir, "*.ndjson") {
 		if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() || a.packers.pack(file) != nil {
 			continue
 		}

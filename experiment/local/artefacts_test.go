@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -22,9 +23,8 @@ func TestTracesArePackedAndTheRecordVouchesForThem(t *testing.T) {
 	if err != nil || !strings.Contains(string(content), "The answer is written.") {
 		t.Errorf("%v: %s", err, content)
 	}
-	left, err := filepath.Glob(filepath.Join(path, r.RunDir, "*.ndjson*"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("%v %v", left, err)
+	if left := glob.Below(filepath.Join(path, r.RunDir), "*.ndjson*"); len(left) != 1 {
+		t.Errorf("%v", left)
 	}
 	for _, name := range []string{r.AgentTracePath, r.DiffPath} {
 		if !slices.ContainsFunc(r.Artifacts,

@@ -158,7 +158,7 @@ func (tr trial) open(t testing.TB, path string) (*experiment.Directory, *Executo
 // execute runs a prepared experiment to its end in a fresh directory and returns its records.
 func execute(t testing.TB, tr trial, concurrency int) (string, experiment.Outcome, []ledger.Record) {
 	t.Helper()
-	path := t.TempDir()
+	path := filepath.Join(t.TempDir(), "r[u]n") // a pattern that does not match itself
 	dir, executor := tr.open(t, path)
 	outcome, err := experiment.Run(t.Context(), dir, experiment.Config{
 		Executor:    executor,

@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/sandbox"
 )
@@ -174,8 +175,11 @@ func TestFromScaffoldToComparison(t *testing.T) {
 	c.want(0, "grade", "--family", "family", "--input", "out")
 	c.contains(c.stderr, "4 runs graded again, 0 differ")
 	c.want(0, "list", "out")
-	c.want(0, "clean", "out")
-	if left, _ := filepath.Glob(filepath.Join(c.dir, "out/runs/*/*/*/*/cwd")); len(left) > 0 {
+	if err := os.Rename(filepath.Join(c.dir, "out"), filepath.Join(c.dir, "o[u]t")); err != nil {
+		t.Fatal(err)
+	}
+	c.want(0, "clean", "o[u]t")
+	if left := glob.Below(filepath.Join(c.dir, "o[u]t"), "runs/*/*/*/*/cwd"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
@@ -249,10 +250,7 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 	}
 	defer opened.Close()
 	// runs/<task>/<arm>/<run>/<attempt>/cwd; nothing deeper is looked at, because agents wrote it.
-	kept, err := filepath.Glob(filepath.Join(path, experiment.RunsDir, "*", "*", "*", "*", local.FinalDir))
-	if err != nil {
-		return err
-	}
+	kept := glob.Below(path, experiment.RunsDir+"/*/*/*/*/"+local.FinalDir)
 	work, err := local.WorkDir(path)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -95,11 +96,7 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 
 // mergeAgents adds the agents that packages ship, which apm leaves in its modules.
 func mergeAgents(room string) error {
-	found, err := filepath.Glob(filepath.Join(room, "apm_modules", "*", "*", "agents"))
-	if err != nil {
-		return err
-	}
-	for _, agents := range found {
+	for _, agents := range glob.Below(room, "apm_modules/*/*/agents") {
 		target := filepath.Join(room, ".claude", "agents")
 		err := filepath.WalkDir(agents, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
