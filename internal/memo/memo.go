@@ -4,7 +4,6 @@ package memo
 
 import (
 	"context"
-	"errors"
 	"sync"
 )
 
@@ -15,19 +14,21 @@ type Table[V any] struct {
 }
 
 type entry[V any] struct {
-	done  chan struct{} // closed when the lookup has ended
-	value V
-	err   error
+	done      chan struct{} // closed when the lookup has ended
+	value     V
+	err       error
+	cancelled bool // whoever looked gave up
 }
 
 // Get returns the cached value of a key, or the result of find. Callers that come while find runs
-// wait for it and share its error, except that they look again if it was cancelled. Errors are not
-// cached.
+// wait for it and share its error, except that they look again if its caller's context has ended.
+// Errors are not cached.
 func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) (V, error) {
 	for {
 		known, asked := t.entry(key)
 		if !asked {
 			if known.value, known.err = find(); known.err != nil {
+				known.cancelled = ctx.Err() != nil
 				t.mu.Lock()
 				delete(t.entries, key)
 				t.mu.Unlock()
@@ -40,7 +41,7 @@ func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) 
 		case <-ctx.Done():
 			return *new(V), ctx.Err()
 		}
-		if !errors.Is(known.err, context.Canceled) && !errors.Is(known.err, context.DeadlineExceeded) {
+		if !known.cancelled {
 			return known.value, known.err
 		}
 	}

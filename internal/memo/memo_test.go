@@ -38,11 +38,17 @@ func TestEverythingIsFoundOnce(t *testing.T) {
 func TestAnErrorIsSharedAndForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table memo.Table[int]
-		broken, fail := errors.New("broken"), make(chan struct{})
+		// the search itself took too long: whoever waited for it does not take as long again
+		broken, fail := fmt.Errorf("git: %w", context.DeadlineExceeded), make(chan struct{})
 		first := make(chan error, 2)
+		var searches atomic.Int64
 		for range 2 {
 			go func() {
-				_, err := table.Get(t.Context(), "key", func() (int, error) { <-fail; return 0, broken })
+				_, err := table.Get(t.Context(), "key", func() (int, error) {
+					searches.Add(1)
+					<-fail
+					return 0, broken
+				})
 				first <- err
 			}()
 		}
@@ -52,6 +58,9 @@ func TestAnErrorIsSharedAndForgotten(t *testing.T) {
 			if err := <-first; !errors.Is(err, broken) {
 				t.Error(err)
 			}
+		}
+		if searches.Load() != 1 {
+			t.Errorf("%d searches", searches.Load())
 		}
 		found, err := table.Get(t.Context(), "key", func() (int, error) { return 7, nil })
 		if found != 7 || err != nil {
@@ -63,10 +72,11 @@ func TestAnErrorIsSharedAndForgotten(t *testing.T) {
 func TestWhoeverWaitedForACancelledSearchSearchesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table memo.Table[int]
-		impatient, cancel := context.WithCancel(t.Context())
+		impatient, cancel := context.WithCancelCause(t.Context())
 		answers := make(chan string, 2)
 		go func() {
-			_, err := table.Get(impatient, "key", func() (int, error) { <-impatient.Done(); return 0, impatient.Err() })
+			_, err := table.Get(impatient, "key",
+				func() (int, error) { <-impatient.Done(); return 0, context.Cause(impatient) })
 			answers <- fmt.Sprint("first ", err)
 		}()
 		synctest.Wait()
@@ -80,9 +90,9 @@ func TestWhoeverWaitedForACancelledSearchSearchesAgain(t *testing.T) {
 		if _, err := table.Get(given, "key", func() (int, error) { return 1, nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("one that gave up got %v", err)
 		}
-		cancel()
+		cancel(errors.New("not wanted any more"))
 		got := map[string]bool{<-answers: true, <-answers: true}
-		if !got["first context canceled"] || !got["7 <nil>"] && !got["7<nil>"] {
+		if !got["first not wanted any more"] || !got["7 <nil>"] && !got["7<nil>"] {
 			t.Error(got)
 		}
 	})
