@@ -18,7 +18,7 @@ func mounts(process string) []mounted {
 	for line := range strings.Lines(string(content)) {
 		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 		before, after, _ := strings.Cut(line, " - ")
-		at, system := strings.Fields(before), strings.Split(strings.TrimSpace(after), " ")
+		at, system := strings.Split(before, " "), strings.Split(strings.TrimSpace(after), " ")
 		if len(at) > 4 && len(system) > 2 { // the source of a mount may be empty, between its two blanks
 			all = append(all, mounted{at[2], unescapeMount(at[3]), unescapeMount(at[4]), system[0], system[2]})
 		}
