@@ -95,11 +95,17 @@ func (r *room) listen() (*net.UnixListener, error) {
 	if err := os.Mkdir(line, 0o755); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(line, lineName)
+	at, err := os.Open(line)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), lineName) // the kernel bounds the length of its path
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		return nil, err
 	}
+	listener.SetUnlinkOnClose(false)       // it goes with its directory
 	return listener, os.Chmod(path, 0o666) //nolint:gosec // the directory is closed to all others
 }
 
