@@ -37,7 +37,6 @@ func TestFailuresAreReadAsByExpressions(t *testing.T) {
 }
 
 func TestTimesAreReadAsByTheStandardLibrary(t *testing.T) {
-	var p TimeParser
 	for stamp, want := range map[string]int64{
 		"": 0, "yesterday": 0, "2026-13-01T00:00:00.000Z": 0, "2026-02-30T00:00:00.000Z": 0,
 		"2026-01-01T24:00:00.000Z": 0, "2026-01-01t00:00:00.000Z": 0,
@@ -45,10 +44,8 @@ func TestTimesAreReadAsByTheStandardLibrary(t *testing.T) {
 		"2026-01-02T04:04:05.678+01:00": 1767323045678, "2024-02-29T12:00:00.000Z": 1709208000000,
 		"2026-01-02T03:04:05.678912Z": 1767323045678,
 	} {
-		for range 2 {
-			if got := p.Parse(stamp); got != want {
-				t.Errorf("%q is %d instead of %d", stamp, got, want)
-			}
+		if got := ParseTime(stamp); got != want {
+			t.Errorf("%q is %d instead of %d", stamp, got, want)
 		}
 	}
 }

@@ -49,7 +49,6 @@ type streamDecoder struct {
 	init     string     // what the last init event said
 	summary  []byte     // what the current one says
 	apiError *ErrorInfo // the failure of the model's service that the stream told of since the last result
-	times    TimeParser
 }
 
 // Decode implements Decoder.
@@ -62,7 +61,7 @@ func (d *streamDecoder) Decode(event []byte, at Stamp, to *Fold) {
 		to.ParseError()
 		return
 	}
-	o := Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp")), Parent: v.TextOf("parent_tool_use_id")}
+	o := Origin{Stamp: at, NativeMs: ParseTime(v.TextOf("timestamp")), Parent: v.TextOf("parent_tool_use_id")}
 	switch v.TextOf("type") {
 	case "assistant":
 		d.message(v, true, o, to)

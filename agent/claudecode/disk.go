@@ -50,7 +50,6 @@ func subagentFiles(path string) []string {
 // diskDecoder holds the state of one file.
 type diskDecoder struct {
 	parser jsontape.Parser
-	times  session.TimeParser
 	main   bool                   // a line of the conversation itself was seen
 	alone  bool                   // the file is a sub-agent's own
 	calls  session.Recent[string] // the call that started each sub-agent
@@ -63,7 +62,7 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp")), Parent: d.parent(v)}
+	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(v.TextOf("timestamp")), Parent: d.parent(v)}
 	switch v.TextOf("type") {
 	case "assistant":
 		d.assistant(v, o, to)

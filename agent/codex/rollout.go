@@ -13,7 +13,6 @@ import (
 // beside it stand the program's own events, of which only those are read that say something new.
 type rolloutDecoder struct {
 	parser   jsontape.Parser
-	times    session.TimeParser
 	told     callLog
 	failures failureReader
 	calls    callReader
@@ -33,7 +32,7 @@ func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp"))}
+	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(v.TextOf("timestamp"))}
 	switch v.TextOf("type") {
 	case "session_meta":
 		d.meta(payload, o, to)

@@ -10,7 +10,6 @@ import (
 type diskDecoder struct {
 	*decoder
 	entries jsontape.Parser
-	times   session.TimeParser
 }
 
 // Decode implements session.Decoder.
@@ -20,7 +19,7 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: d.times.Parse(v.TextOf("timestamp"))}
+	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(v.TextOf("timestamp"))}
 	switch v.TextOf("type") {
 	case "session":
 		to.Identify(session.Identity{SessionID: v.TextOf("id"), Cwd: v.TextOf("cwd")})
