@@ -3,8 +3,6 @@ package harness
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 
 	"github.com/fit-eval/fit/gateway"
@@ -87,12 +85,7 @@ func readLanes(path string, members map[string]*member, dialects session.Dialect
 		calls:   map[string]*callLog{},
 		settled: map[string]bool{},
 	}
-	reader := trace.NewReader(file)
-	for {
-		line, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return read.cutRounds(opts.Prices), nil
-		}
+	for line, err := range trace.NewReader(file).All() {
 		if err != nil {
 			return nil, err
 		}
@@ -100,6 +93,7 @@ func readLanes(path string, members map[string]*member, dialects session.Dialect
 			read.line(&line, dialects, opts)
 		}
 	}
+	return read.cutRounds(opts.Prices), nil
 }
 
 // laneReading is what the lines of a trace tell about the members.

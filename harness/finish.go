@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 	l.hub.ended = true
 	result := summary.result()
 	l.hub.mu.Unlock()
-	if err := l.hub.flush(); flushErr == nil {
-		flushErr = err
-	}
+	flushErr = cmp.Or(flushErr, l.hub.flush())
 	switch {
 	case flushErr == nil && !resumable(l.reason):
 		l.removeTempHome()

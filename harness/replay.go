@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -30,12 +29,7 @@ func readPast(path string) (*past, error) {
 	p := &past{}
 	started := false
 	var lastTs int64
-	reader := trace.NewReader(file)
-	for {
-		line, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for line, err := range trace.NewReader(file).All() {
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 )
 
 // MaxLine is the longest line that is kept; longer ones are skipped and counted.
@@ -34,6 +35,18 @@ type Reader struct {
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader { return &Reader{lines: NewLines(r, MaxLine)} }
+
+// All iterates over the lines that are left. It ends after the first error.
+func (r *Reader) All() iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for {
+			line, err := r.Next()
+			if err == io.EOF || !yield(line, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // Next returns the next line, or io.EOF after the last one.
 func (r *Reader) Next() (Line, error) {

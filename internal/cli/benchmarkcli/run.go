@@ -123,9 +123,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Fleet:       fleet,
 	}
 	outcome, err := run.Do(ctx)
-	if closeErr := dir.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, dir.Close())
 	if err != nil {
 		return err
 	}

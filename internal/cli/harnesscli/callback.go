@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
@@ -116,12 +114,7 @@ func readTerminal(path string) (bridge.Terminal, error) {
 	var last *ending
 	var cost float64
 	discussion := ""
-	reader := trace.NewReader(file)
-	for {
-		line, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for line, err := range trace.NewReader(file).All() {
 		if err != nil {
 			return bridge.Terminal{}, fmt.Errorf("read trace: %w", err)
 		}

@@ -1,7 +1,6 @@
 package harnesscli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,11 +43,7 @@ func replay(con *console.Console, registry *agent.Registry, copyTo io.Writer) (k
 	text := newRenderer(con, registry)
 	redactor := newRedactor(con, registry)
 	reader := trace.NewReader(con.Stdin)
-	for {
-		line, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for line, err := range reader.All() {
 		if err != nil {
 			return known, fmt.Errorf("read trace: %w", err)
 		}

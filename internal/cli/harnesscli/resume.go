@@ -1,6 +1,7 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,7 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 		Options: fit.Options{Base: agent.Config{ModelURL: opts.agent.modelURL, Auth: opts.agent.auth.Value}},
 		OnLine:  text.Line,
 	})
-	if closeErr := text.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, text.Close())
 	switch {
 	case errors.Is(err, trace.ErrLocked):
 		return console.Exit(console.ExitIncomplete, err)

@@ -76,9 +76,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	}
 	wiring.WorkTracker = opts.tracker.value
 	result, err := wiring.Run(ctx, cfg)
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, out.Close())
 	return runError(result, err)
 }
 

@@ -1,6 +1,7 @@
 package harnesscli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,9 +144,7 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	}
 	defer announceInterrupt(ctx, con, o.output)()
 	result, err := team.Run(ctx, task)
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, out.Close())
 	reportGone(con, result)
 	return result, teamError(mode, result, err)
 }

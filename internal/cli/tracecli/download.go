@@ -1,6 +1,7 @@
 package tracecli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,9 +251,7 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 		return "", err
 	}
 	err = export.Document(ctx, t, file)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+	err = cmp.Or(err, file.Close())
 	if err != nil {
 		return "", fmt.Errorf("convert %s: %w", best, err)
 	}

@@ -1,6 +1,7 @@
 package tracecli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -285,9 +286,7 @@ func (a *app) withArchive(ctx context.Context, client *github.Client, artifact g
 	}
 	defer os.Remove(file.Name())
 	err = client.Download(ctx, artifact, file, maxArchive)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+	err = cmp.Or(err, file.Close())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package tracecli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,9 +55,7 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 	if err == nil {
 		err = a.nothing(out, sink)
 	}
-	if flushed := out.w.Flush(); err == nil {
-		err = flushed
-	}
+	err = cmp.Or(err, out.w.Flush())
 	closed := closeSink()
 	for _, t := range a.opened {
 		a.note(t)
