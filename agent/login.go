@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -99,10 +100,5 @@ func collectSecrets(into map[string]string, name, key string, value any) {
 
 func namesSecret(key string) bool {
 	key = strings.ToLower(key)
-	for _, part := range []string{"token", "key", "secret", "password", "credential"} {
-		if strings.Contains(key, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "credential"}, func(part string) bool { return strings.Contains(key, part) })
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,9 +87,7 @@ var kindText = map[Kind]string{
 func errorFromReply(status int, header http.Header, body []byte, now time.Time) *Error {
 	e := classify(status, wire.DecodeError(body))
 	e.RetryAfter = retry.Asked(header, now)
-	if e.RequestID == "" {
-		e.RequestID = firstHeader(header, "request-id", "x-request-id")
-	}
+	e.RequestID = cmp.Or(e.RequestID, header.Get("request-id"), header.Get("x-request-id"))
 	switch header.Get("x-should-retry") { // both vendors say so where they know better than the status
 	case "true":
 		e.Retryable = true
@@ -157,19 +156,6 @@ func isOverflow(status int, api *wire.APIError) bool {
 		return false
 	}
 	message := strings.ToLower(api.Message)
-	for _, words := range overflowWords {
-		if strings.Contains(message, words) {
-			return true
-		}
-	}
-	return status == http.StatusRequestEntityTooLarge
-}
-
-func firstHeader(header http.Header, names ...string) string {
-	for _, name := range names {
-		if value := header.Get(name); value != "" {
-			return value
-		}
-	}
-	return ""
+	return status == http.StatusRequestEntityTooLarge ||
+		slices.ContainsFunc(overflowWords, func(words string) bool { return strings.Contains(message, words) })
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -93,12 +94,7 @@ func (t *Entry) Text(separator string) string {
 
 // Has reports whether an entry has a block of a type.
 func (t *Entry) Has(blockType string) bool {
-	for _, b := range t.Content {
-		if b.Type == blockType {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Content, func(b Block) bool { return b.Type == blockType })
 }
 
 // LaneName is the lane, "agent" for bare events.

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/gateway/calls"
@@ -16,12 +17,7 @@ func ours(event []byte) bool {
 	if len(event) < 10 || (event[9] != 'r' && event[9] != 's' && event[9] != 'd') { // most are of other types
 		return false
 	}
-	for _, prefix := range ourPrefixes {
-		if bytes.HasPrefix(event, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ourPrefixes, func(prefix []byte) bool { return bytes.HasPrefix(event, prefix) })
 }
 
 var ourPrefixes = [][]byte{

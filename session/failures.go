@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -71,12 +72,7 @@ func Mentions(message string, phrases ...string) bool {
 
 // Mention reports whether one of several phrases, which are in lower case, occurs in the message.
 func (w Wording) Mention(phrases ...string) bool {
-	for _, phrase := range phrases {
-		if bytes.Contains(w, []byte(phrase)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return bytes.Contains(w, []byte(phrase)) })
 }
 
 // statusIn finds the HTTP status of a failure in what a message says about it; 0 if it names none.

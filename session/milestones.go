@@ -1,6 +1,9 @@
 package session
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // milestoneKind is the number of a milestone.
 type milestoneKind uint8
@@ -83,12 +86,7 @@ func (f *Fold) noteCall(o Origin, tool *ToolCall) {
 
 func (f *Fold) readsWorkspace(tool *ToolCall) bool {
 	dir := cmp.Or(f.opts.Workspace, f.session.Cwd)
-	for _, path := range tool.Paths {
-		if inside(path, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tool.Paths, func(path string) bool { return inside(path, dir) })
 }
 
 // noteResult marks what a call reaches only by having succeeded.
@@ -125,12 +123,9 @@ func (f *Fold) noteFailure(call *openCall) {
 // recovers reports whether a success answers an earlier failure: the same tool on the same file, or
 // with the same command.
 func (f *Fold) recovers(call *openCall) bool {
-	for _, failed := range f.failures {
+	return slices.ContainsFunc(f.failures, func(failed failure) bool {
 		samePlace := (failed.path != "" && failed.path == string(call.path)) ||
 			(failed.head != "" && failed.head == string(call.head))
-		if failed.canonical == call.canonical && samePlace && call.turn-failed.turn <= recoveryTurns {
-			return true
-		}
-	}
-	return false
+		return failed.canonical == call.canonical && samePlace && call.turn-failed.turn <= recoveryTurns
+	})
 }

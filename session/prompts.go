@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,10 +153,7 @@ func toolPrompt(v jsontape.Value) (label, content string, ok bool) {
 	if function := v.Get("function"); function.Exists() { // of a chat completion
 		definition = function
 	}
-	name := definition.TextOf("name")
-	if name == "" {
-		name = v.TextOf("type") // one of the vendor's own
-	}
+	name := cmp.Or(definition.TextOf("name"), v.TextOf("type")) // one of the vendor's own has only a type
 	content = strings.Clone(definition.TextOf("description"))
 	for _, key := range []string{"input_schema", "parameters", "format", "tools"} {
 		if schema := definition.Get(key); schema.Exists() {

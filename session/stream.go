@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -152,10 +153,7 @@ func (d *streamDecoder) result(v jsontape.Value, o Origin, to *Fold) {
 	to.Identify(Identity{SessionID: v.TextOf("session_id")})
 	d.usage.report(v, o, to)
 	subtype, reason := v.TextOf("subtype"), v.TextOf("terminal_reason")
-	message := v.TextOf("result")
-	if message == "" {
-		message = joined(v.Get("errors"))
-	}
+	message := cmp.Or(v.TextOf("result"), joined(v.Get("errors")))
 	final := Final{Outcome: OutcomeSuccess, Text: message}
 	switch {
 	case subtype == "success" && !v.Get("is_error").Bool():

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -121,12 +122,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string)
 }
 
 func (s *Server) knows(r *http.Request, name string) bool {
-	for _, cookie := range r.CookiesNamed(name) {
-		if equal(cookie.Value, s.session) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.CookiesNamed(name), func(cookie *http.Cookie) bool { return equal(cookie.Value, s.session) })
 }
 
 // equal compares secrets in a time that does not depend on where they differ.

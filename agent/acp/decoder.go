@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -339,12 +340,7 @@ func (d *decoder) notice(piece string, o session.Origin, to *session.Fold) bool 
 }
 
 func begins(text string, beginnings []string) bool {
-	for _, beginning := range beginnings {
-		if strings.HasPrefix(text, beginning) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(text, beginning) })
 }
 
 // flush reports the message that was coming. Its pieces but the first are counted as left out.

@@ -122,12 +122,7 @@ func failureText(refused jsontape.Value) (code int64, text string) {
 		text = cmp.Or(strings.Clone(inner.Get("error").TextOf("message")), text)
 	}
 	data := refused.Get("data")
-	more := data.Text()
-	for _, name := range []string{"details", "message", "error"} {
-		if more == "" {
-			more = data.TextOf(name)
-		}
-	}
+	more := cmp.Or(data.Text(), data.TextOf("details"), data.TextOf("message"), data.TextOf("error"))
 	text = strings.TrimPrefix(text, "Internal error: ")
 	switch {
 	case more == "" || strings.Contains(text, more):

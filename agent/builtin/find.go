@@ -3,6 +3,7 @@ package builtin
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,9 +150,6 @@ func (c *conversation) walk(ctx context.Context, start string,
 		if base == "." {
 			rel = name
 		}
-		if rel == "" {
-			rel = path.Base(name)
-		}
-		return visit(name, rel, info)
+		return visit(name, cmp.Or(rel, path.Base(name)), info)
 	})
 }

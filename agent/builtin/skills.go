@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,10 +46,11 @@ func findSkills(root *os.Root) []skill {
 			continue
 		}
 		name, description := describeSkill(head)
-		if name == "" {
-			name = entry.Name()
-		}
-		skills = append(skills, skill{name: oneLine(name), description: oneLine(description), file: file})
+		skills = append(skills, skill{
+			name:        oneLine(cmp.Or(name, entry.Name())),
+			description: oneLine(description),
+			file:        file,
+		})
 	}
 	return skills
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/model"
@@ -120,10 +121,5 @@ func hasResults(m model.Message) bool {
 }
 
 func wantsTools(m model.Message) bool {
-	for _, b := range m.Blocks {
-		if b.Type == model.BlockToolCall {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Blocks, func(b model.Block) bool { return b.Type == model.BlockToolCall })
 }

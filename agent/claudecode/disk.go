@@ -195,9 +195,6 @@ func (d *diskDecoder) attachment(v jsontape.Value, o session.Origin, to *session
 		to.ParseError()
 		return
 	}
-	content := messages.Text(attached.Get("content"))
-	if content == "" {
-		content = string(attached.Raw())
-	}
+	content := cmp.Or(messages.Text(attached.Get("content")), string(attached.Raw()))
 	to.SystemPrompt(o, "disk", attached.TextOf("type"), content)
 }

@@ -87,10 +87,7 @@ func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 // directLogin decides between the plan and a key: the plan where a login is found and no other
 // endpoint is asked for, unless the caller says otherwise.
 func directLogin(cfg agent.Config) (login, error) {
-	url := cfg.ModelURL
-	if url == "" {
-		url = agent.Getenv(cfg.Environ, urlVariable)
-	}
+	url := cmp.Or(cfg.ModelURL, agent.Getenv(cfg.Environ, urlVariable))
 	mode := cfg.Auth
 	if mode == "" {
 		mode = agent.AuthAPIKey

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -92,12 +93,7 @@ var quiet = func() map[string]bool {
 }()
 
 func warningText(params jsontape.Value) string {
-	for _, key := range []string{"message", "summary"} {
-		if text := params.TextOf(key); text != "" {
-			return text
-		}
-	}
-	return ""
+	return cmp.Or(params.TextOf("message"), params.TextOf("summary"))
 }
 
 // reply takes in the answer to one of our requests.

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,12 +94,9 @@ func classified(said session.ErrorInfo, name string) session.ErrorInfo {
 
 // lost reports whether a message reports a connection that failed.
 func lost(message string) bool {
-	for _, words := range lostWords {
-		if len(message) >= len(words) && strings.EqualFold(message[:len(words)], words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lostWords, func(words string) bool {
+		return len(message) >= len(words) && strings.EqualFold(message[:len(words)], words)
+	})
 }
 
 // attemptIn reads the number of the attempt from a message that reports one; the program counts

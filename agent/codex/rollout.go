@@ -1,6 +1,8 @@
 package codex
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,11 +65,7 @@ func (d *rolloutDecoder) meta(payload jsontape.Value, o session.Origin, to *sess
 		Cwd: payload.TextOf("cwd"),
 	})
 	for _, key := range []string{"base_instructions", "instructions"} {
-		text := payload.TextOf(key)
-		if text == "" {
-			text = payload.Get(key).TextOf("text")
-		}
-		if text != "" {
+		if text := cmp.Or(payload.TextOf(key), payload.Get(key).TextOf("text")); text != "" {
 			to.SystemPrompt(o, "disk", "init", text)
 			return
 		}
@@ -173,12 +171,7 @@ func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
 }
 
 func allAdded(kinds []string) bool {
-	for _, kind := range kinds {
-		if kind != "add" {
-			return false
-		}
-	}
-	return len(kinds) > 0
+	return len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind string) bool { return kind != "add" })
 }
 
 // patchedFiles lists the files that a patch names in its headers, and what it does to each.
@@ -204,12 +197,7 @@ var rejections = []string{
 }
 
 func rejected(head string) bool {
-	for _, words := range rejections {
-		if strings.HasPrefix(head, words) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rejections, func(words string) bool { return strings.HasPrefix(head, words) })
 }
 
 // exitIn finds the line of a result's head in which the program tells the exit code of a command.

@@ -2,6 +2,7 @@ package pi
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/session"
@@ -92,12 +93,7 @@ func recogniseEntry(event []byte) bool {
 // repeats reports whether a line repeats the whole answer so far to add one piece to it. Such lines
 // make the output grow with the square of the answer.
 func repeats(line []byte) bool {
-	for _, prefix := range repeating {
-		if bytes.HasPrefix(line, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(repeating, func(prefix []byte) bool { return bytes.HasPrefix(line, prefix) })
 }
 
 var repeating = [][]byte{[]byte(`{"type":"message_update"`), []byte(`{"type":"tool_execution_update"`)}
