@@ -62,7 +62,7 @@ type ConversationConfig struct {
 	Agent   session.AgentID
 	Config  Config
 	Dialect session.Dialect
-	// Started is what Config.Started will be told; Argv is filled in from the command.
+	// Started is what Config.Started will be told. Version, Protocol, Model and Argv are filled in.
 	Started Started
 	// EnforceTurns and EnforceBudget make the conversation hold Config.MaxTurns and
 	// Config.MaxCostUSD, for agents that do not do it themselves.
@@ -112,12 +112,20 @@ const DefaultGrace = 5 * time.Second
 // stop; the rest is for the signal that comes then.
 func (c *Conversation) askGrace() time.Duration { return c.cfg.Config.Grace * 2 / 3 }
 
+// StartTimeout is how long an agent's program may take to answer a request before the first prompt:
+// some attach their tool servers before, and take more than a minute on a busy machine.
+const StartTimeout = 3 * time.Minute
+
 // linger is how long a process may live on after its final event.
 const linger = 30 * time.Second
 
 // NewConversation prepares a conversation; nothing is started.
 func NewConversation(cfg ConversationConfig) *Conversation {
 	cfg.Config.Grace = cmp.Or(cfg.Config.Grace, DefaultGrace)
+	cfg.Started.Protocol, cfg.Started.Model = cfg.Dialect.Name, cfg.Config.Model
+	if cfg.Config.Installation != nil {
+		cfg.Started.Version = cfg.Config.Installation.Version
+	}
 	return &Conversation{
 		cfg:     cfg,
 		meter:   newMeter(cfg),

@@ -233,7 +233,7 @@ func TestALineThatIsTooLongIsSkipped(t *testing.T) {
 func TestStartIsAnnouncedOnceAndFirst(t *testing.T) {
 	var order []string
 	c, _ := converse(prints(0, initEvent, closing("success", false, worked)), func(cfg *agent.ConversationConfig) {
-		cfg.Started = agent.Started{Version: "1"}
+		cfg.Config.Installation = &agent.Installation{Version: "1"}
 		cfg.Config.Started = func(s agent.Started) {
 			order = append(order,
 				"started "+s.Version+" "+strings.Join(s.Argv, " "))

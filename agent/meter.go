@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/fit-eval/fit/session"
@@ -51,7 +50,7 @@ func newMeter(cfg ConversationConfig) meter {
 		m.maxCostUSD = cfg.Config.MaxCostUSD
 	}
 	// A stream that names its model replaces this.
-	m.fold.Identify(session.Identity{Model: cmp.Or(cfg.Started.Model, cfg.Config.Model)})
+	m.fold.Identify(session.Identity{Model: cfg.Config.Model})
 	return m
 }
 

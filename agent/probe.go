@@ -129,16 +129,15 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 // VersionIn finds a version in what a program prints about itself; empty if there is none.
 func VersionIn(text string) string { return versionPattern.Get().FindString(text) }
 
-// Ready makes sure that an agent can do what is asked of it, and returns what was found of it, or
-// looks for it now.
-func Ready(ctx context.Context, a Agent, cfg Config) (Installation, error) {
-	if err := Check(a, cfg); err != nil {
-		return Installation{}, err
+// Ready makes sure that an agent can do what is asked of it. It looks for the agent unless the
+// config has its Installation already, and sets that.
+func Ready(ctx context.Context, a Agent, cfg *Config) error {
+	if err := Check(a, *cfg); err != nil || cfg.Installation != nil {
+		return err
 	}
-	if cfg.Installation != nil {
-		return *cfg.Installation, nil
-	}
-	return a.Probe(ctx, Host{Environ: cfg.Environ, Spawner: cfg.Spawner, CacheDir: cfg.CacheDir})
+	found, err := a.Probe(ctx, Host{Environ: cfg.Environ, Spawner: cfg.Spawner, CacheDir: cfg.CacheDir})
+	cfg.Installation = &found
+	return err
 }
 
 // LookPath finds a program in the PATH of an environment; empty if it is not there.

@@ -72,16 +72,16 @@ func (playedByProg) Probe(ctx context.Context, host agent.Host) (agent.Installat
 // TestEveryMemberOfATeamKnowsTheVersion starts an agent that another has looked for before.
 func TestEveryMemberOfATeamKnowsTheVersion(t *testing.T) {
 	r := newProbeRig(t, "prog 1.2.3\n")
-	cfg := agent.Config{
-		Dir:      t.TempDir(),
-		Home:     t.TempDir(),
-		Environ:  r.host.Environ,
-		CacheDir: r.host.CacheDir,
-		Spawner:  r.host.Spawner,
-	}
 	for range 3 {
-		if found, err := agent.Ready(t.Context(), playedByProg{}, cfg); err != nil || found.Version != "1.2.3" {
-			t.Fatalf("found %+v, %v", found, err)
+		cfg := agent.Config{
+			Dir:      t.TempDir(),
+			Home:     t.TempDir(),
+			Environ:  r.host.Environ,
+			CacheDir: r.host.CacheDir,
+			Spawner:  r.host.Spawner,
+		}
+		if err := agent.Ready(t.Context(), playedByProg{}, &cfg); err != nil || cfg.Installation.Version != "1.2.3" {
+			t.Fatalf("found %+v, %v", cfg.Installation, err)
 		}
 	}
 	if r.asked != 1 {

@@ -187,13 +187,12 @@ func (a *Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
-	setup, err := prepare(a.entry, cfg, installation)
+	setup, err := prepare(a.entry, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("start agent %s: %w", a.entry.ID, err)
 	}
-	return newConversation(a.entry, cfg, installation, setup), nil
+	return newConversation(a.entry, cfg, setup), nil
 }

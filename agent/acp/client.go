@@ -10,6 +10,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -125,7 +126,7 @@ func (c *conversation) send(n note, secret ...string) error {
 
 // call sends a request and waits for its answer, which is a copy of the line, but not forever.
 func (c *conversation) call(ctx context.Context, n note, secret ...string) (jsontape.Value, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 	defer cancel()
 	id := c.client.begin(true)
 	n.Msg.Version, n.Msg.ID = "2.0", id
@@ -139,7 +140,7 @@ func (c *conversation) call(ctx context.Context, n note, secret ...string) (json
 	})
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer after %v", startTimeout)
+			err = fmt.Errorf("no answer after %v", agent.StartTimeout)
 		}
 		return jsontape.Value{}, fmt.Errorf("%s: %w", n.Msg.Method, err)
 	}

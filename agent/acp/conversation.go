@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
@@ -31,29 +30,21 @@ type conversation struct {
 	prompt   context.Context // of the prompt that runs; nil without one
 }
 
-func newConversation(e Entry, cfg agent.Config, installation agent.Installation, made setup) *conversation {
-	cfg.Installation = &installation
+func newConversation(e Entry, cfg agent.Config, made setup) *conversation {
 	c := &conversation{
 		entry: e,
 		cfg:   cfg,
 		setup: made,
 		quiet: newSilence(e.silence()),
 	}
-	spoken := dialect(rulesOf(e))
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent:         session.AgentID(e.ID),
 		Config:        cfg,
-		Dialect:       spoken,
+		Dialect:       dialect(rulesOf(e)),
 		Observe:       c.observe,
 		EnforceTurns:  true,
 		EnforceBudget: true,
-		Started: agent.Started{
-			Version:    installation.Version,
-			Protocol:   spoken.Name,
-			Model:      cfg.Model,
-			Auth:       agent.AuthAPIKey,
-			KeyVisible: made.keyVisible,
-		},
+		Started:       agent.Started{Auth: agent.AuthAPIKey, KeyVisible: made.keyVisible},
 	})
 	return c
 }
@@ -64,10 +55,6 @@ const protocolVersion = 1
 
 // maxVersion is how much is shown of a version that is not a number.
 const maxVersion = 40
-
-// startTimeout is how long the program may take to answer each request before the first prompt. On
-// a busy machine some take more than a minute.
-const startTimeout = 3 * time.Minute
 
 // ErrSilent is why a prompt ends whose agent waits for its model forever.
 var ErrSilent = errors.New("the agent waits for its model without a word")

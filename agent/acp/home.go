@@ -31,7 +31,7 @@ const noKey = "no-key-needed"
 const defaultRetries = 4
 
 // prepare lays out the session's home, and fills in the entry's templates.
-func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup, error) {
+func prepare(e Entry, cfg agent.Config) (setup, error) {
 	home, tmp := filepath.Join(cfg.Home, "home"), filepath.Join(cfg.Home, "tmp")
 	for _, dir := range []string{home, tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -42,7 +42,7 @@ func prepare(e Entry, cfg agent.Config, installation agent.Installation) (setup,
 	if err != nil {
 		return setup{}, err
 	}
-	made := setup{restricted: v.Restricted, argv: []string{installation.Path}}
+	made := setup{restricted: v.Restricted, argv: []string{cfg.Installation.Path}}
 	made.keyVisible = cfg.Seat == nil && v.Key != noKey
 	for _, text := range e.Args {
 		argument, err := render(text, v)

@@ -93,8 +93,7 @@ func (*Agent) Check(cfg agent.Config) error {
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	cfg.Isolation.ImageHome = true // its own files are elsewhere
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
 	login, err := chooseLogin(cfg)
@@ -105,5 +104,5 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, installation, login, place), nil
+	return newConversation(cfg, login, place), nil
 }

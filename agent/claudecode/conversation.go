@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -19,35 +18,22 @@ import (
 // conversation is one session with the program.
 type conversation struct {
 	*agent.Conversation
-	cfg          agent.Config
-	installation agent.Installation
-	login        login
-	place        place
+	cfg   agent.Config
+	login login
+	place place
 
 	requests atomic.Int64
 	greeted  atomic.Bool // the program has answered our first control request
 }
 
-func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
-	cfg.Installation = &installation
-	c := &conversation{
-		cfg:          cfg,
-		installation: installation,
-		login:        login,
-		place:        place,
-	}
+func newConversation(cfg agent.Config, login login, place place) *conversation {
+	c := &conversation{cfg: cfg, login: login, place: place}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent:   agentID,
 		Config:  cfg,
 		Dialect: session.StreamDialect(agentID),
 		Observe: c.observe,
-		Started: agent.Started{
-			Version:    installation.Version,
-			Protocol:   session.StreamDialectName,
-			Model:      cfg.Model,
-			Auth:       login.mode,
-			KeyVisible: login.secret,
-		},
+		Started: agent.Started{Auth: login.mode, KeyVisible: login.secret},
 	})
 	return c
 }
@@ -72,7 +58,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 
 func (c *conversation) argv(budget float64) []string {
 	return arguments{
-		path:      c.installation.Path,
+		path:      c.cfg.Installation.Path,
 		cfg:       c.cfg,
 		place:     c.place,
 		longLived: !c.cfg.OneShot,
@@ -85,9 +71,6 @@ func (c *conversation) environ() []string {
 	return environment(c.cfg, c.login, c.place, os.Geteuid() == 0)
 }
 
-// startTimeout is how long the program may take to answer its first request.
-const startTimeout = 3 * time.Minute
-
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string, budget float64) (agent.Result, error) {
 	if !c.Alive() {
@@ -98,7 +81,7 @@ func (c *conversation) converse(ctx context.Context, text string, budget float64
 		if err := c.request("initialize"); err != nil {
 			return agent.Result{}, err
 		}
-		waiting, cancel := context.WithTimeout(ctx, startTimeout)
+		waiting, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 		defer cancel()
 		if err := c.Until(waiting, c.greeted.Load); err != nil && ctx.Err() == nil {
 			// A process that ended without a greeting may have said why in a result; the turn below

@@ -78,8 +78,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	cfg.Isolation.ImageHome = true // its own files are elsewhere
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
 	login, err := chooseLogin(cfg)
@@ -93,10 +92,10 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	if err := withoutPatches(ctx, cfg, installation, place); err != nil {
+	if err := withoutPatches(ctx, cfg, place); err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, installation, login, place), nil
+	return newConversation(cfg, login, place), nil
 }
 
 // priced checks that a budget can be enforced. The program does not report its cost. A model that

@@ -9,21 +9,14 @@ import (
 // conversation is one session with the program.
 type conversation struct {
 	*agent.Conversation
-	cfg          agent.Config
-	installation agent.Installation
-	login        login
-	place        place
-	client       client // of the app server
+	cfg    agent.Config
+	login  login
+	place  place
+	client client // of the app server
 }
 
-func newConversation(cfg agent.Config, installation agent.Installation, login login, place place) *conversation {
-	cfg.Installation = &installation
-	c := &conversation{
-		cfg:          cfg,
-		installation: installation,
-		login:        login,
-		place:        place,
-	}
+func newConversation(cfg agent.Config, login login, place place) *conversation {
+	c := &conversation{cfg: cfg, login: login, place: place}
 	dialect := execDialect()
 	if needsServer(cfg) {
 		dialect = serverDialect()
@@ -35,13 +28,7 @@ func newConversation(cfg agent.Config, installation agent.Installation, login lo
 		Observe:       c.observe,
 		EnforceTurns:  true,
 		EnforceBudget: true,
-		Started: agent.Started{
-			Version:    installation.Version,
-			Protocol:   dialect.Name,
-			Model:      cfg.Model,
-			Auth:       login.mode,
-			KeyVisible: login.secret,
-		},
+		Started:       agent.Started{Auth: login.mode, KeyVisible: login.secret},
 	})
 	return c
 }
@@ -58,7 +45,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		if needsServer(c.cfg) {
 			return c.converse(ctx, text)
 		}
-		argv := arguments{path: c.installation.Path, cfg: c.cfg, resume: c.ID()}.exec()
+		argv := arguments{path: c.cfg.Installation.Path, cfg: c.cfg, resume: c.ID()}.exec()
 		return c.RunOnce(ctx, agent.Command{Argv: argv, Env: c.environ(), Stdin: text})
 	})
 	if err == nil {

@@ -151,12 +151,12 @@ const catalogTimeout = 30 * time.Second
 // withoutPatches takes the tool that writes files from the program, if the session must not have
 // it. Which models get that tool is in the list of models that the program brings along; it is
 // given a copy in which none does.
-func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.Installation, p place) error {
+func withoutPatches(ctx context.Context, cfg agent.Config, p place) error {
 	denied, err := restrict(cfg)
 	if err != nil || !denied.has(patching) {
 		return err
 	}
-	catalog, err := modelCatalog(ctx, cfg, installation, p)
+	catalog, err := modelCatalog(ctx, cfg, p)
 	if err != nil {
 		return fmt.Errorf("take the tool that writes files from agent %s: %w", agentID, err)
 	}
@@ -164,7 +164,7 @@ func withoutPatches(ctx context.Context, cfg agent.Config, installation agent.In
 }
 
 // modelCatalog asks the program for its list of models, and changes it.
-func modelCatalog(ctx context.Context, cfg agent.Config, installation agent.Installation, p place) ([]byte, error) {
+func modelCatalog(ctx context.Context, cfg agent.Config, p place) ([]byte, error) {
 	spawner := cfg.Spawner
 	if spawner == nil {
 		spawner = sandbox.NewSpawner()
@@ -178,7 +178,7 @@ func modelCatalog(ctx context.Context, cfg agent.Config, installation agent.Inst
 	env["CODEX_HOME"] = home
 	var stdout, stderr bytes.Buffer
 	spec := sandbox.SpawnSpec{
-		Argv:      []string{installation.Path, "debug", "models", "--bundled"},
+		Argv:      []string{cfg.Installation.Path, "debug", "models", "--bundled"},
 		Dir:       home,
 		Env:       env.List(),
 		Timeout:   catalogTimeout,

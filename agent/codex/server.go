@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
@@ -32,10 +31,6 @@ type reply struct {
 
 type object = map[string]any
 
-// startTimeout is how long the program may take to be ready for the first prompt; it waits for its
-// tool servers.
-const startTimeout = 3 * time.Minute
-
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
 	if !c.Alive() {
@@ -54,11 +49,11 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 
 // open starts the process and begins or resumes the conversation.
 func (c *conversation) open(ctx context.Context) error {
-	argv := arguments{path: c.installation.Path, cfg: c.cfg}.server()
+	argv := arguments{path: c.cfg.Installation.Path, cfg: c.cfg}.server()
 	if err := c.Open(ctx, agent.Command{Argv: argv, Env: c.environ()}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 	defer cancel()
 	if err := c.greet(ctx); err != nil {
 		_ = c.Close() // a process that is not ready for prompts is of no use

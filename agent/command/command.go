@@ -195,13 +195,11 @@ func (a *Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. A process starts with every prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
 	if cfg.Home == "" {
 		return nil, errors.New("start agent: no home directory given")
 	}
-	cfg.Installation = &installation
 	return newConversation(a.entry, cfg)
 }

@@ -57,13 +57,7 @@ func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
 		Closing:       c.closing,
 		EnforceTurns:  true,
 		EnforceBudget: true,
-		Started: agent.Started{
-			Version:    cfg.Installation.Version,
-			Protocol:   events.DialectName,
-			Model:      cfg.Model,
-			Auth:       c.auth(),
-			KeyVisible: c.keyVisible(),
-		},
+		Started:       agent.Started{Auth: c.auth(), KeyVisible: c.keyVisible()},
 	}
 	if entry.Events != eventsNDJSON {
 		settings.Plain = c.answer.add

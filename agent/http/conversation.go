@@ -40,11 +40,10 @@ const (
 
 // conversation is one session with the agent. Each prompt is a request.
 type conversation struct {
-	entry   Entry
-	cfg     agent.Config
-	version string
-	client  *nethttp.Client
-	sleep   func(context.Context, time.Duration) error // nil: the real clock
+	entry  Entry
+	cfg    agent.Config
+	client *nethttp.Client
+	sleep  func(context.Context, time.Duration) error // nil: the real clock
 
 	prompting sync.Mutex
 	decoder   session.Decoder
@@ -56,13 +55,12 @@ type conversation struct {
 	id string
 }
 
-func newConversation(entry Entry, cfg agent.Config, found agent.Installation) *conversation {
+func newConversation(entry Entry, cfg agent.Config) *conversation {
 	transport := nethttp.DefaultTransport.(*nethttp.Transport).Clone()
 	transport.MaxResponseHeaderBytes = maxHeader
 	return &conversation{
 		entry:   entry,
 		cfg:     cfg,
-		version: found.Version,
 		id:      cfg.Resume,
 		decoder: events.Dialect().New(),
 		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Prices}),
@@ -111,7 +109,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	result.Output = agent.RawAgentOutput{
 		Agent:      session.AgentID(c.entry.ID),
 		Argv:       []string{},
-		Version:    c.version,
+		Version:    c.cfg.Installation.Version,
 		StartMs:    start,
 		EndMs:      time.Now().UnixMilli(),
 		TimedOut:   result.Outcome == session.OutcomeTimeout,
@@ -122,7 +120,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 
 func (c *conversation) announce() {
 	if c.cfg.Started != nil && !c.started {
-		c.cfg.Started(agent.Started{Version: c.version, Protocol: events.DialectName, Model: c.cfg.Model})
+		c.cfg.Started(agent.Started{Version: c.cfg.Installation.Version, Protocol: events.DialectName, Model: c.cfg.Model})
 	}
 	c.started = true
 }

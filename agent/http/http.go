@@ -109,9 +109,8 @@ func (a *Agent) Check(cfg agent.Config) error {
 
 // Start implements agent.Agent. A request is sent with every prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
-	return newConversation(a.entry, cfg, installation), nil
+	return newConversation(a.entry, cfg), nil
 }

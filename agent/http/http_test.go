@@ -220,7 +220,8 @@ func TestFailures(t *testing.T) {
 			d := deploy(t, tt.handler)
 			cfg, lines := config(t)
 			entry := Entry{ID: "bot", URL: d.URL, Session: "session"}
-			conversation := newConversation(entry, cfg, agent.Installation{})
+			cfg.Installation = &agent.Installation{}
+			conversation := newConversation(entry, cfg)
 			conversation.sleep = func(context.Context, time.Duration) error { return nil }
 			result, err := conversation.Prompt(t.Context(), "x")
 			if err != nil || result.Success || result.Outcome != tt.outcome || result.Turns != 0 ||
@@ -258,7 +259,8 @@ func (silent) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 func TestASilentAgentIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, _ := config(t)
-		conversation := newConversation(Entry{ID: "bot", URL: "http://bot/"}, cfg, agent.Installation{})
+		cfg.Installation = &agent.Installation{}
+		conversation := newConversation(Entry{ID: "bot", URL: "http://bot/"}, cfg)
 		conversation.client.Transport = silent{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -19,24 +19,17 @@ import (
 // conversation is one session with the program.
 type conversation struct {
 	*agent.Conversation
-	cfg          agent.Config
-	installation agent.Installation
-	endpoint     endpoint
-	place        place
+	cfg      agent.Config
+	endpoint endpoint
+	place    place
 
 	requests atomic.Int64
 	greeted  atomic.Bool // the program has answered our first request
 	rest     rest
 }
 
-func newConversation(cfg agent.Config, installation agent.Installation, e endpoint, p place) *conversation {
-	cfg.Installation = &installation
-	c := &conversation{
-		cfg:          cfg,
-		installation: installation,
-		endpoint:     e,
-		place:        p,
-	}
+func newConversation(cfg agent.Config, e endpoint, p place) *conversation {
+	c := &conversation{cfg: cfg, endpoint: e, place: p}
 	dialect := jsonDialect()
 	if !cfg.OneShot {
 		dialect = rpcDialect()
@@ -50,13 +43,7 @@ func newConversation(cfg agent.Config, installation agent.Installation, e endpoi
 		Settle:        c.settle,
 		EnforceTurns:  true,
 		EnforceBudget: true,
-		Started: agent.Started{
-			Version:    installation.Version,
-			Protocol:   dialect.Name,
-			Model:      cfg.Model,
-			Auth:       agent.AuthAPIKey,
-			KeyVisible: len(e.keys) > 0 && e.gateway == "",
-		},
+		Started:       agent.Started{Auth: agent.AuthAPIKey, KeyVisible: len(e.keys) > 0 && e.gateway == ""},
 	})
 	return c
 }
@@ -82,7 +69,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 // the model has answered for the first time.
 func (c *conversation) argv() []string {
 	return arguments{
-		path:     c.installation.Path,
+		path:     c.cfg.Installation.Path,
 		cfg:      c.cfg,
 		endpoint: c.endpoint,
 		place:    c.place,
@@ -91,10 +78,6 @@ func (c *conversation) argv() []string {
 }
 
 func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint, c.place) }
-
-// startTimeout is how long the program may take to answer its first request; it attaches tool
-// servers before.
-const startTimeout = 3 * time.Minute
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
@@ -108,7 +91,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 		if err := c.request("get_state", nil); err != nil {
 			return agent.Result{}, err
 		}
-		waiting, cancel := context.WithTimeout(ctx, startTimeout)
+		waiting, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 		defer cancel()
 		if err := c.Until(waiting, c.greeted.Load); err != nil && ctx.Err() == nil && c.Alive() {
 			return agent.Result{}, fmt.Errorf("no answer to the first request: %w", err)

@@ -112,8 +112,7 @@ func (*Agent) Check(cfg agent.Config) error {
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	cfg.Isolation.ImageHome = true // its own files are elsewhere
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
 	endpoint, err := chooseEndpoint(cfg)
@@ -129,5 +128,5 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 			return nil, err
 		}
 	}
-	return newConversation(cfg, installation, endpoint, place), nil
+	return newConversation(cfg, endpoint, place), nil
 }

@@ -81,12 +81,10 @@ func (decoder) Decode(line []byte, at session.Stamp, to *session.Fold) {
 
 // Start implements agent.Agent.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
-	installation, err := agent.Ready(ctx, a, cfg)
-	if err != nil {
+	if err := agent.Ready(ctx, a, &cfg); err != nil {
 		return nil, err
 	}
-	cfg.Installation = &installation
-	started := agent.Started{Version: installation.Version, Protocol: dialect().Name, KeyVisible: true}
+	started := agent.Started{KeyVisible: true}
 	shared := agent.ConversationConfig{Agent: ID, Config: cfg, Dialect: dialect(), Started: started, EnforceTurns: true}
 	return &conversation{agent.NewConversation(shared), cfg}, nil
 }
