@@ -41,21 +41,12 @@ func (r *Reader) Request(call *Call) ([]Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parser jsontape.Parser
-	var chunks []Chunk
-	for _, p := range cut(&parser, text) {
-		if p.start < p.end {
-			chunks = append(chunks, newChunk(p.member, text[p.start:p.end], p.value-p.start))
-		}
-	}
-	return chunks, nil
+	return plain(new(jsontape.Parser), text), nil
 }
 
 // chunk returns the text of a chunk, which is valid until the next call.
 func (r *Reader) chunk(number uint32) ([]byte, error) {
-	if err := r.loadTables(); err != nil {
-		return nil, err
-	}
+	r.loadTables()
 	place, ok := r.chunks[number]
 	if !ok {
 		return nil, fmt.Errorf("chunk %d is missing or damaged", number)
@@ -103,9 +94,9 @@ func (r *Reader) text(number int) ([]byte, error) {
 }
 
 // loadTables reads which chunks are in which block. Blocks that are damaged have none.
-func (r *Reader) loadTables() error {
+func (r *Reader) loadTables() {
 	if r.loaded {
-		return nil
+		return
 	}
 	r.loaded = true
 	for i := range r.blocks {
@@ -114,7 +105,6 @@ func (r *Reader) loadTables() error {
 			r.problem(Problem{Offset: b.offset, Text: "the table of chunks: " + err.Error()})
 		}
 	}
-	return nil
 }
 
 var errTable = errors.New("damaged")

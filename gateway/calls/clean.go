@@ -57,7 +57,7 @@ func (c *Cleaner) Request(body []byte) []Chunk {
 		}
 		chunk, whole := c.chunk(body, p)
 		if !whole { // half of a document cannot be redacted as JSON, so the whole document is
-			return c.plain(c.redactor.JSON(body))
+			return plain(&c.parser, c.redactor.JSON(body))
 		}
 		chunks = append(chunks, chunk)
 	}
@@ -93,9 +93,9 @@ func (c *Cleaner) chunk(body []byte, p piece) (Chunk, bool) {
 }
 
 // plain cuts a body that holds no secrets any more.
-func (c *Cleaner) plain(body []byte) []Chunk {
+func plain(parser *jsontape.Parser, body []byte) []Chunk {
 	var chunks []Chunk
-	for _, p := range cut(&c.parser, body) {
+	for _, p := range cut(parser, body) {
 		if p.start < p.end {
 			chunks = append(chunks, newChunk(p.member, body[p.start:p.end], p.value-p.start))
 		}

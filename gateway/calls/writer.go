@@ -87,9 +87,7 @@ func (w *Writer) takeOver() error {
 	if err != nil {
 		return err
 	}
-	if err := r.loadTables(); err != nil {
-		return err
-	}
+	r.loadTables()
 	for number, place := range r.chunks {
 		w.chunks[place.sum] = number
 		w.count = max(w.count, number+1)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -47,22 +48,10 @@ type AnthropicContent []AnthropicBlock
 func (c *AnthropicContent) UnmarshalJSON(data []byte) error {
 	*c = nil
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 {
-		return nil
-	}
-	switch data[0] {
-	case '"':
-		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return err
-		}
+	if text, ok := jsonString(data); ok {
 		*c = AnthropicContent{{Type: "text", Text: text}}
-	case '[':
-		var blocks []AnthropicBlock
-		if err := json.Unmarshal(data, &blocks); err != nil {
-			return err
-		}
-		*c = blocks
+	} else if bytes.HasPrefix(data, []byte("[")) {
+		return json.Unmarshal(data, (*[]AnthropicBlock)(c))
 	}
 	return nil
 }
@@ -224,34 +213,21 @@ type anthropicStreamEvent struct {
 		StopReason   *string `json:"stop_reason"`
 		StopSequence *string `json:"stop_sequence"`
 	} `json:"delta"`
-	Usage *anthropicUsageUpdate `json:"usage"`
+	Usage json.RawMessage `json:"usage"`
 }
 
-// anthropicUsageUpdate is cumulative usage: what is absent has not changed.
-type anthropicUsageUpdate struct {
-	InputTokens              *int64                  `json:"input_tokens"`
-	CacheCreationInputTokens *int64                  `json:"cache_creation_input_tokens"`
-	CacheReadInputTokens     *int64                  `json:"cache_read_input_tokens"`
-	CacheCreation            *AnthropicCacheCreation `json:"cache_creation"`
-	OutputTokens             *int64                  `json:"output_tokens"`
-	ServiceTier              *string                 `json:"service_tier"`
-}
-
-func (u *AnthropicUsage) update(with *anthropicUsageUpdate) {
-	set(&u.InputTokens, with.InputTokens)
-	set(&u.CacheCreationInputTokens, with.CacheCreationInputTokens)
-	set(&u.CacheReadInputTokens, with.CacheReadInputTokens)
-	set(&u.OutputTokens, with.OutputTokens)
-	set(&u.ServiceTier, with.ServiceTier)
-	if with.CacheCreation != nil {
-		u.CacheCreation = with.CacheCreation
+// update takes in cumulative usage: what is absent or null has not changed.
+func (u *AnthropicUsage) update(with json.RawMessage) error {
+	if len(with) == 0 {
+		return nil
 	}
-}
-
-func set[T any](target *T, value *T) {
-	if value != nil {
-		*target = *value
+	before := u.CacheCreation
+	u.CacheCreation = nil
+	if err := json.Unmarshal(with, u); err != nil {
+		return fmt.Errorf("decode stream event: %w", err)
 	}
+	u.CacheCreation = cmp.Or(u.CacheCreation, before)
+	return nil
 }
 
 // AnthropicAccumulator puts a streamed reply together.
@@ -307,9 +283,7 @@ func (a *AnthropicAccumulator) Add(event Event) ([]Delta, error) {
 		if e.Delta.StopReason != nil {
 			a.head.StopReason, a.head.StopSequence = e.Delta.StopReason, e.Delta.StopSequence
 		}
-		if e.Usage != nil {
-			a.head.Usage.update(e.Usage)
-		}
+		return nil, a.head.Usage.update(e.Usage)
 	case "message_stop":
 		a.Done = true
 	case "error":

@@ -29,12 +29,7 @@ func (l *StringList) UnmarshalJSON(data []byte) error {
 		*l = StringList{text}
 		return nil
 	}
-	var list []string
-	if err := json.Unmarshal(data, &list); err != nil {
-		return err
-	}
-	*l = list
-	return nil
+	return json.Unmarshal(data, (*[]string)(l))
 }
 
 // ChatStreamOptions asks for the usage at the end of a stream.

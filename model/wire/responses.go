@@ -50,12 +50,7 @@ func (in *ResponsesInput) UnmarshalJSON(data []byte) error {
 		*in = ResponsesInput{{Type: "message", Role: "user", Content: OpenAIContent{{Type: "input_text", Text: text}}}}
 		return nil
 	}
-	var items []ResponsesItem
-	if err := json.Unmarshal(data, &items); err != nil {
-		return err
-	}
-	*in = items
-	return nil
+	return json.Unmarshal(data, (*[]ResponsesItem)(in))
 }
 
 // ResponsesItem is one item of the input or output; Type says which of the fields count.
@@ -272,11 +267,8 @@ func (s *responsesStream) callInput(name, field, text string, at func(map[string
 // ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to
 // have failed.
 func ResponsesErrorEvent(r Response, e APIError) Event {
-	code := cmp.Or(e.Code, e.Type)
-	r.Status, r.Output, r.Usage, r.Error = "failed", []ResponsesItem{}, nil, &ResponsesError{
-		Code:    code,
-		Message: e.Message,
-	}
+	r.Status, r.Output, r.Usage = "failed", []ResponsesItem{}, nil
+	r.Error = &ResponsesError{Code: cmp.Or(e.Code, e.Type), Message: e.Message}
 	return jsonEvent("response.failed", false,
 		map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
 }
@@ -349,8 +341,8 @@ func (a *ResponsesAccumulator) finish(r *Response) error {
 	if r == nil {
 		return fmt.Errorf("closing stream event holds no response")
 	}
-	if r.Status == "failed" || r.Error != nil {
-		return responseFailure(r)
+	if err := r.Failure(); err != nil {
+		return err
 	}
 	a.Response, a.Done = *r, true
 	if len(a.Response.Output) == 0 {
@@ -359,17 +351,13 @@ func (a *ResponsesAccumulator) finish(r *Response) error {
 	return nil
 }
 
-func responseFailure(r *Response) *APIError {
-	if r.Error == nil {
-		return &APIError{Message: "the reply failed and the server does not say why"}
-	}
-	return &APIError{Code: r.Error.Code, Message: r.Error.Message}
-}
-
 // Failure returns the error that a whole reply reports, or nil.
 func (r *Response) Failure() error {
-	if r.Status == "failed" || r.Error != nil {
-		return responseFailure(r)
+	switch {
+	case r.Error != nil:
+		return &APIError{Code: r.Error.Code, Message: r.Error.Message}
+	case r.Status == "failed":
+		return &APIError{Message: "the reply failed and the server does not say why"}
 	}
 	return nil
 }
