@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // A process that is killed cannot remove the copies of logins that it made for its sessions. So
@@ -46,7 +46,7 @@ func noteCopy(environ []string, path string) error {
 	if err != nil {
 		return err
 	}
-	note, err := json.Marshal(loginCopy{Path: path, PID: os.Getpid(), Started: startOf(os.Getpid())})
+	note, err := json.Marshal(loginCopy{Path: path, PID: os.Getpid(), Started: sandbox.StartTime(os.Getpid())})
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func noteCopy(environ []string, path string) error {
 // RemoveLoginCopies removes the copies of logins that were left by processes which were killed.
 func RemoveLoginCopies(environ []string) error {
 	return eachCopy(environ, func(note string, c loginCopy) error {
-		if startOf(c.PID) == c.Started && alive(c.PID) {
+		if sandbox.StartTime(c.PID) == c.Started && alive(c.PID) {
 			return nil
 		}
 		if err := os.Remove(c.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -100,17 +100,3 @@ func eachCopy(environ []string, do func(note string, c loginCopy) error) error {
 }
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
-
-// startOf is when a process started, in the words of the system; empty where it does not say.
-func startOf(pid int) string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	const startField = 20 // counted after the name, which may hold blanks
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < startField {
-		return ""
-	}
-	return string(fields[startField-1])
-}

@@ -122,12 +122,11 @@ func (anthropicCodec) decode(body []byte) (Response, error) {
 
 func (anthropicCodec) accumulator() accumulator { return &anthropicStream{} }
 
-type anthropicStream struct{ acc wire.AnthropicAccumulator }
+type anthropicStream struct{ wire.AnthropicAccumulator }
 
-func (s *anthropicStream) add(event wire.Event) ([]wire.Delta, error) { return s.acc.Add(event) }
-func (s *anthropicStream) done() bool                                 { return s.acc.Done }
-func (s *anthropicStream) mayEnd() bool                               { return s.acc.Done }
-func (s *anthropicStream) response() (Response, error)                { return anthropicResponse(s.acc.Message()) }
+func (s *anthropicStream) done() bool                  { return s.Done }
+func (s *anthropicStream) mayEnd() bool                { return s.Done }
+func (s *anthropicStream) response() (Response, error) { return anthropicResponse(s.Message()) }
 
 func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 	if m.StopReason == nil {

@@ -96,12 +96,11 @@ func (chatCodec) decode(body []byte) (Response, error) {
 
 func (chatCodec) accumulator() accumulator { return &chatStream{} }
 
-type chatStream struct{ acc wire.ChatAccumulator }
+type chatStream struct{ wire.ChatAccumulator }
 
-func (s *chatStream) add(event wire.Event) ([]wire.Delta, error) { return s.acc.Add(event) }
-func (s *chatStream) done() bool                                 { return s.acc.Done }
-func (s *chatStream) mayEnd() bool                               { return s.acc.Finished }
-func (s *chatStream) response() (Response, error)                { return chatResponse(s.acc.Completion()) }
+func (s *chatStream) done() bool                  { return s.Done }
+func (s *chatStream) mayEnd() bool                { return s.Finished }
+func (s *chatStream) response() (Response, error) { return chatResponse(s.Completion()) }
 
 func chatResponse(c wire.ChatCompletion) (Response, error) {
 	choice := c.Choices[0]

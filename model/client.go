@@ -88,7 +88,7 @@ type protocolCodec interface {
 
 // accumulator puts a streamed reply together.
 type accumulator interface {
-	add(wire.Event) ([]wire.Delta, error)
+	Add(wire.Event) ([]wire.Delta, error)
 	// done says that the reply is complete; mayEnd that it lacks nothing but the closing words,
 	// which some servers leave out.
 	done() bool

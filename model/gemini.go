@@ -100,12 +100,11 @@ func (geminiCodec) decode(body []byte) (Response, error) {
 
 func (geminiCodec) accumulator() accumulator { return &geminiStream{} }
 
-type geminiStream struct{ acc wire.GeminiAccumulator }
+type geminiStream struct{ wire.GeminiAccumulator }
 
-func (s *geminiStream) add(event wire.Event) ([]wire.Delta, error) { return s.acc.Add(event) }
-func (s *geminiStream) done() bool                                 { return false } // the stream just ends
-func (s *geminiStream) mayEnd() bool                               { return s.acc.Finished }
-func (s *geminiStream) response() (Response, error)                { return geminiResponse(s.acc.Response()) }
+func (s *geminiStream) done() bool                  { return false } // the stream just ends
+func (s *geminiStream) mayEnd() bool                { return s.Finished }
+func (s *geminiStream) response() (Response, error) { return geminiResponse(s.Response()) }
 
 // geminiStops translates the reasons to stop.
 var geminiStops = map[string]StopReason{

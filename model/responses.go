@@ -107,12 +107,11 @@ func (responsesCodec) decode(body []byte) (Response, error) {
 
 func (responsesCodec) accumulator() accumulator { return &responsesStream{} }
 
-type responsesStream struct{ acc wire.ResponsesAccumulator }
+type responsesStream struct{ wire.ResponsesAccumulator }
 
-func (s *responsesStream) add(event wire.Event) ([]wire.Delta, error) { return s.acc.Add(event) }
-func (s *responsesStream) done() bool                                 { return s.acc.Done }
-func (s *responsesStream) mayEnd() bool                               { return s.acc.Done }
-func (s *responsesStream) response() (Response, error)                { return responsesResponse(s.acc.Response) }
+func (s *responsesStream) done() bool                  { return s.Done }
+func (s *responsesStream) mayEnd() bool                { return s.Done }
+func (s *responsesStream) response() (Response, error) { return responsesResponse(s.Response) }
 
 func responsesResponse(r wire.Response) (Response, error) {
 	if r.Status != "completed" && r.Status != "incomplete" {

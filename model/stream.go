@@ -29,7 +29,7 @@ func (c *client) readStream(ctx context.Context, body io.Reader, emit func(Strea
 		case err != nil:
 			return Response{}, networkError(ctx, err)
 		}
-		deltas, err := acc.add(event)
+		deltas, err := acc.Add(event)
 		if err != nil {
 			return Response{}, streamError(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // patch is a place where a decoded text differs from its origin: size bytes at
@@ -226,30 +228,20 @@ func jsonEscape(text []byte) (size int, with []byte) {
 			return 4, []byte{unhex(text[2])<<4 | unhex(text[3])}
 		}
 	case 'u':
-		first, ok := unicodeEscape(text)
+		first, ok := jsontape.UnicodeEscape(text)
 		if !ok {
 			return 0, nil
 		}
 		if !utf16.IsSurrogate(first) {
 			return 6, utf8.AppendRune(nil, first)
 		}
-		second, _ := unicodeEscape(text[6:])
+		second, _ := jsontape.UnicodeEscape(text[6:])
 		if c := utf16.DecodeRune(first, second); c != utf8.RuneError {
 			return 12, utf8.AppendRune(nil, c)
 		}
 		return 0, nil // half a character stays as it is
 	}
 	return 0, nil
-}
-
-func unicodeEscape(text []byte) (c rune, ok bool) {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' || hexDigit.run(text, 2, 4) != 6 {
-		return 0, false
-	}
-	for _, digit := range text[2:6] {
-		c = c<<4 | rune(unhex(digit))
-	}
-	return c, true
 }
 
 // percentDecoded decodes one level of percent encoding, and + as a space if asked.

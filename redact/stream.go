@@ -1,6 +1,10 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/fit-eval/fit/internal/jsontape"
+)
 
 // separator are the bytes at which a stream may be cut. No escape sequence,
 // encoding or shape continues after one, and none depends on what stood before
@@ -243,7 +247,7 @@ func unfinishedEscape(text []byte) int {
 		break
 	}
 	if half := end - 6; half >= 0 {
-		if c, ok := unicodeEscape(text[half:]); ok && c >= 0xd800 && c < 0xdc00 {
+		if c, ok := jsontape.UnicodeEscape(text[half:]); ok && c >= 0xd800 && c < 0xdc00 {
 			end = backslashesBefore(text, half)
 		}
 	}

@@ -42,11 +42,11 @@ var machineMark = sync.OnceValue(func() string {
 
 // ownerOf names a process for good: its number may be another's later.
 func ownerOf(pid int) string {
-	return machineMark() + "/" + strconv.Itoa(pid) + "/" + startTime(pid)
+	return machineMark() + "/" + strconv.Itoa(pid) + "/" + StartTime(pid)
 }
 
-// startTime is when a process was started, in the kernel's own unit; empty if there is none.
-func startTime(pid int) string {
+// StartTime is when a process was started, in the kernel's own unit; empty if there is none.
+func StartTime(pid int) string {
 	if fields := statOf(strconv.Itoa(pid)); len(fields) > 19 {
 		return fields[19]
 	}

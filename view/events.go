@@ -83,7 +83,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	st.run(r.Context(), s.ended)
+	st.run(r.Context(), s.ctx.Done())
 }
 
 func (st *stream) run(ctx context.Context, ended <-chan struct{}) {

@@ -60,10 +60,10 @@ type Server struct {
 	indexing indexing
 	pulses   pulses
 	contests contests
-	busy     chan struct{} // a place for each question to a trace that is under way
-	streams  chan struct{} // a place for each stream of events
-	ended    chan struct{} // closed when the server ends, so that streams end too
-	ending   sync.Once
+	busy     chan struct{}   // a place for each question to a trace that is under way
+	streams  chan struct{}   // a place for each stream of events
+	ctx      context.Context // ends with the server, so that streams and work end too
+	end      context.CancelFunc
 	compared *snapshot // of the groups that are compared; nil if none are
 	work     sync.WaitGroup
 }
@@ -89,8 +89,8 @@ func New(cfg Config) (*Server, error) {
 		assets:  assets,
 		busy:    make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 		streams: make(chan struct{}, maxStreams),
-		ended:   make(chan struct{}),
 	}
+	s.ctx, s.end = context.WithCancel(context.Background())
 	if len(cfg.Compared) > 0 {
 		s.compared = compare(cfg.Compared)
 	}
@@ -137,7 +137,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		s.ending.Do(func() { close(s.ended) })
+		s.end()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 		defer cancel()
 		if server.Shutdown(limit) != nil {
@@ -156,27 +156,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // Close ends what the server does in the background and removes what it has unpacked.
 func (s *Server) Close() error {
-	s.ending.Do(func() { close(s.ended) })
+	s.end()
 	s.work.Wait()
 	return s.unpack.close()
-}
-
-// goOn does something in the background that ends with the server.
-func (s *Server) goOn(do func(context.Context)) {
-	s.work.Go(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		over := make(chan struct{})
-		defer close(over)
-		s.work.Go(func() {
-			select {
-			case <-s.ended:
-				cancel()
-			case <-over:
-			}
-		})
-		do(ctx)
-	})
 }
 
 // Handler answers requests to the server at an address.

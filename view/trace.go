@@ -149,9 +149,9 @@ func (s *Server) glancing(file traceFile) *glance {
 		s.indexing.jobs = map[string]*glance{}
 	}
 	s.indexing.jobs[file.path] = job
-	s.goOn(func(ctx context.Context) {
+	s.work.Go(func() {
 		defer close(job.done)
-		job.err = s.readAll(ctx, file.id, job)
+		job.err = s.readAll(s.ctx, file.id, job)
 	})
 	return job
 }

@@ -33,23 +33,23 @@ func appendEscape(dst, raw []byte) ([]byte, int) {
 	if plain := escapes[raw[1]]; plain != 0 {
 		return append(dst, plain), 2
 	}
-	r, ok := unicodeEscape(raw)
+	r, ok := UnicodeEscape(raw)
 	if !ok {
 		return append(dst, raw[:2]...), 2
 	}
 	if !utf16.IsSurrogate(r) {
 		return utf8.AppendRune(dst, r), 6
 	}
-	second, ok := unicodeEscape(raw[6:])
+	second, ok := UnicodeEscape(raw[6:])
 	if !ok {
 		return append(dst, raw[:6]...), 6
 	}
 	return utf8.AppendRune(dst, utf16.DecodeRune(r, second)), 12
 }
 
-// unicodeEscape reads the escape with four hexadecimal digits, such as \u00e4, that b begins with.
+// UnicodeEscape reads the escape with four hexadecimal digits, such as \u00e4, that b begins with.
 // A half of a pair of surrogates is returned as it is.
-func unicodeEscape(b []byte) (rune, bool) {
+func UnicodeEscape(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}

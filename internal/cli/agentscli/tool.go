@@ -2,10 +2,10 @@ package agentscli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,15 +13,15 @@ import (
 
 // toolService is a tool server on this machine.
 type toolService struct {
-	URL    string
-	server *http.Server
-	done   chan struct{}
+	URL     string
+	server  *http.Server
+	serving sync.WaitGroup
 }
 
 // Close ends the server.
 func (s *toolService) Close() {
 	_ = s.server.Close() // nothing is kept that could be lost
-	<-s.done
+	s.serving.Wait()
 }
 
 // stampInput is the input of the tool.
@@ -48,13 +48,7 @@ func serveTool(called func()) (*toolService, error) {
 	service := &toolService{
 		URL:    "http://" + listener.Addr().String() + "/mcp",
 		server: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute},
-		done:   make(chan struct{}),
 	}
-	go func() {
-		defer close(service.done)
-		if err := service.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return // whoever needs the tool will miss it
-		}
-	}()
+	service.serving.Go(func() { _ = service.server.Serve(listener) }) // whoever needs the tool will miss it
 	return service, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/session"
 )
@@ -104,14 +105,14 @@ func runTry(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if opts.live && opts.modelURL != "" {
 		return console.Usagef("--live uses the agent's own model: leave out --model-url")
 	}
-	dir, err := os.MkdirTemp("", "fit-try-")
+	room, err := scratch.Make("", "fit-try-")
 	if err != nil {
 		return fmt.Errorf("make a working directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	t := &trial{dir: dir, word: "word-" + strings.ToLower(rand.Text()[:8])}
+	defer func() { _ = room.Remove() }() // the next trial removes what is left
+	t := &trial{dir: room.Path, word: "word-" + strings.ToLower(rand.Text()[:8])}
 	for name, content := range map[string]string{noteFile: t.word + "\n", todoFile: "write the report: open\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(room.Path, name), []byte(content), 0o600); err != nil {
 			return fmt.Errorf("make a working directory: %w", err)
 		}
 	}
