@@ -100,5 +100,7 @@ func collectSecrets(into map[string]string, name, key string, value any) {
 
 func namesSecret(key string) bool {
 	key = strings.ToLower(key)
-	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "credential"}, func(part string) bool { return strings.Contains(key, part) })
+	return slices.ContainsFunc([]string{"token", "key", "secret", "password", "credential"}, func(part string) bool {
+		return strings.Contains(key, part)
+	})
 }

@@ -122,7 +122,9 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string)
 }
 
 func (s *Server) knows(r *http.Request, name string) bool {
-	return slices.ContainsFunc(r.CookiesNamed(name), func(cookie *http.Cookie) bool { return equal(cookie.Value, s.session) })
+	return slices.ContainsFunc(r.CookiesNamed(name), func(cookie *http.Cookie) bool {
+		return equal(cookie.Value, s.session)
+	})
 }
 
 // equal compares secrets in a time that does not depend on where they differ.

@@ -120,7 +120,11 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 
 func (c *conversation) announce() {
 	if c.cfg.Started != nil && !c.started {
-		c.cfg.Started(agent.Started{Version: c.cfg.Installation.Version, Protocol: events.DialectName, Model: c.cfg.Model})
+		c.cfg.Started(agent.Started{
+			Version:  c.cfg.Installation.Version,
+			Protocol: events.DialectName,
+			Model:    c.cfg.Model,
+		})
 	}
 	c.started = true
 }
