@@ -272,8 +272,8 @@ var machineErrors = []error{
 
 // MachineFailed reports whether an error is the machine's and not the agent's.
 func MachineFailed(err error) bool {
-	var call *fs.PathError
-	noProcess := errors.As(err, &call) && call.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN)
+	call, ok := errors.AsType[*fs.PathError](err)
+	noProcess := ok && call.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN)
 	return noProcess || slices.ContainsFunc(machineErrors, func(known error) bool { return errors.Is(err, known) })
 }
 

@@ -89,9 +89,8 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	} else {
 		done, err = run.here(ctx)
 	}
-	var tampered *tamperedError
 	switch {
-	case errors.As(err, &tampered):
+	case errors.As(err, new(*tamperedError)):
 		return verified{health: health{broken: err.Error()}}, nil
 	case ctx.Err() != nil || MachineFailed(err):
 		return verified{}, errors.Join(ctx.Err(), err)

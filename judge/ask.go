@@ -320,8 +320,8 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 		return Reply{}, err
 	}
 	response, err := client.Complete(ctx, r.message(), nil)
-	var failure *model.Error
-	if errors.As(err, &failure) && (failure.Kind == model.KindRefusal || failure.Kind == model.KindContextOverflow) {
+	if failure, ok := errors.AsType[*model.Error](err); ok &&
+		(failure.Kind == model.KindRefusal || failure.Kind == model.KindContextOverflow) {
 		reply.Failure, err = string(failure.Kind), nil
 		response.Attempts = cmp.Or(response.Attempts, failure.Attempts)
 	}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -36,12 +37,9 @@ func (s shown) holds(item string) bool {
 }
 
 func (s shown) hold(address, quote string) bool {
-	for _, part := range s {
-		if quoted(part.other[address], quote) || quoted(part.fileLines(address), quote) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(part *section) bool {
+		return quoted(part.other[address], quote) || quoted(part.fileLines(address), quote)
+	})
 }
 
 // parseItem splits an evidence item.
@@ -106,10 +104,8 @@ func quoted(lines []string, quote string) bool {
 	if len(lines) == 0 || quote == "" {
 		return false
 	}
-	for _, line := range lines {
-		if collapse(line) == quote {
-			return true
-		}
+	if slices.ContainsFunc(lines, func(line string) bool { return collapse(line) == quote }) {
+		return true
 	}
 	return utf8.RuneCountInString(quote) >= shortestQuote &&
 		strings.Contains(collapse(strings.Join(lines, "\n")), quote)

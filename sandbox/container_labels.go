@@ -189,11 +189,10 @@ func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
 			name = id
 		}
 		_, err := e.output(ctx, "rmi", name)
-		var failed *engineError
-		switch {
+		switch failed, ok := errors.AsType[*engineError](err); {
 		case err == nil:
 			count++
-		case errors.As(err, &failed) && inUse.MatchString(failed.Said):
+		case ok && inUse.MatchString(failed.Said):
 		default:
 			return count, err
 		}

@@ -34,11 +34,10 @@ func (c *Container) works(ctx context.Context) error {
 // otherRuntime reports whether a start that failed is worth another try with runc: some kernels and
 // limits are beyond podman's default.
 func (e *Engine) otherRuntime(err error) bool {
-	var exit *exec.ExitError
+	exit, ok := errors.AsType[*exec.ExitError](err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.Kind != IsolationPodman || e.runtime != "" || !errors.As(err, &exit) ||
-		exit.ExitCode() != statusNotExecutable {
+	if e.Kind != IsolationPodman || e.runtime != "" || !ok || exit.ExitCode() != statusNotExecutable {
 		return false
 	}
 	if _, err := exec.LookPath("runc"); err != nil {

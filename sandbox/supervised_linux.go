@@ -115,9 +115,7 @@ func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 
 // ignoreExit drops the exit status of a supervisor that has reported why it ended.
 func ignoreExit(err error) error {
-	var exit *exec.ExitError
-	var killed *killedSupervisor
-	if errors.As(err, &exit) || errors.As(err, &killed) {
+	if errors.As(err, new(*exec.ExitError)) || errors.As(err, new(*killedSupervisor)) {
 		return nil
 	}
 	return err

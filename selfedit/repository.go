@@ -39,7 +39,7 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 		UserConfig: env != nil,
 		Stdout:     &out,
 	})
-	if failed := (*git.Error)(nil); errors.As(err, &failed) && failed.Stderr != "" {
+	if failed, ok := errors.AsType[*git.Error](err); ok && failed.Stderr != "" {
 		// What git says is enough; how it was called is not the user's business.
 		err = errors.New(display.Line(failed.Stderr))
 	}

@@ -113,7 +113,7 @@ func (s settings) matchAllow(rel string) (rule string, err error) {
 			return text, nil
 		}
 		shown := display.Name(text)
-		if unsupported := (*glob.UnsupportedError)(nil); errors.As(err, &unsupported) {
+		if unsupported, ok := errors.AsType[*glob.UnsupportedError](err); ok {
 			shown += fmt.Sprintf(" (never matches, unsupported: %s)", unsupported.Reason)
 		}
 		tried = append(tried, shown)

@@ -56,8 +56,7 @@ func (e *Editor) takeBack(w writing, placed *placement, made *createdDirectories
 	if err := errors.Join(placed.undo(), made.undo()); err != nil {
 		return fmt.Errorf("%w; and putting the old file back failed: %w", reason, err)
 	}
-	var refusal *Refusal
-	if errors.As(reason, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](reason); ok {
 		refusal.Reason += "; the old state was put back"
 	}
 	// The refusal stands whether or not it can be recorded.

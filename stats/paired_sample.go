@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // pairedSample is the validated input of a comparison: one difference per task, and where it
@@ -146,12 +147,7 @@ func (s *pairedSample) collapseSmallStrata() {
 }
 
 func (s *pairedSample) isStratified() bool {
-	for _, stratum := range s.strata {
-		if stratum != s.strata[0] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.strata, func(stratum string) bool { return stratum != s.strata[0] })
 }
 
 func (s *pairedSample) isClustered() bool { return len(s.clusterSums()) < len(s.differences) }

@@ -166,11 +166,10 @@ func (d *datasetLoader) sharedDirectory() {
 	name := path.Join(dir, "agent.task.md")
 	text, _ := d.text(name)
 	prompt, err := parseTemplate(text)
-	var wrong *templateError
-	switch {
+	switch wrong, ok := errors.AsType[*templateError](err); {
 	case strings.TrimSpace(text) == "":
 		d.wrong(name, "missing or empty: it is the template of the prompt")
-	case errors.As(err, &wrong):
+	case ok:
 		line := 1 + strings.Count(text[:wrong.offset], "\n")
 		d.add(&document.Error{File: name, Line: line, Msg: wrong.msg})
 	default:

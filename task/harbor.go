@@ -49,9 +49,8 @@ func (l *loader) harbor() {
 	for _, dir := range dirs {
 		h := &harborLoader{loader: l, rel: dir}
 		t, err := h.load()
-		var no *refusal
-		switch {
-		case errors.As(err, &no):
+		switch no, ok := errors.AsType[*refusal](err); {
+		case ok:
 			problem := mistake(path.Join(dir, harborName), "%v", no.err)
 			refused = append(refused, problem)
 			l.family.Warnings = append(l.family.Warnings, "task "+t.ID+" is left out: "+no.Error())

@@ -150,9 +150,8 @@ func parseHarbor(name string, source []byte) (*harborFile, error) {
 	source = bytes.TrimPrefix(source, []byte("\ufeff")) // some editors begin files with it
 	file := harborFile{source: source}
 	err := toml.Unmarshal(source, &file)
-	var wrong *toml.DecodeError
-	switch {
-	case errors.As(err, &wrong):
+	switch wrong, ok := errors.AsType[*toml.DecodeError](err); {
+	case ok:
 		line, col := wrong.Position()
 		return nil, &document.Error{
 			File: name,

@@ -70,8 +70,7 @@ func (i *Inventory) add(dir, name string, sinceMs int64, key *ledger.SigningKey)
 	listed := Listed{Directory: name, Tasks: []string{}, Arms: []string{}}
 	if err := listed.read(dir, key); err != nil {
 		listed.Problem = err.Error()
-		var named *fs.PathError
-		if errors.As(err, &named) { // the place is said by the name
+		if named, ok := errors.AsType[*fs.PathError](err); ok { // the place is said by the name
 			listed.Problem = named.Err.Error()
 		}
 	}

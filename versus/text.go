@@ -53,17 +53,18 @@ type section struct {
 // sections are the parts in the order in which people read them: who did how well, what may be
 // claimed, why runs failed, when what was reached, and what it cost.
 func (r *EvalReport) sections() []section {
-	sections := []section{{lines: []string{r.Statement}}, agentSection(r.PerAgent)}
-	sections = append(sections, pairSections(r.Pairs)...)
-	return append(sections, errorSection(r.PerAgent), milestoneSection(r.Pairs), promptSection(r.Pairs),
-		r.judgeSection(), r.agentsSection(), section{title: "Notes", lines: r.Warnings})
+	return append(commonSections(r.Statement, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
+		section{title: "Notes", lines: r.Warnings})
 }
 
 func (c *Comparison) sections() []section {
-	sections := []section{{lines: []string{c.Statement}}, agentSection(c.PerAgent)}
-	sections = append(sections, pairSections(c.Pairs)...)
-	return append(sections, errorSection(c.PerAgent), milestoneSection(c.Pairs), promptSection(c.Pairs),
-		section{title: "Notes", lines: c.Warnings})
+	return append(commonSections(c.Statement, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings})
+}
+
+func commonSections(statement string, agents []AgentSummary, pairs []Pair) []section {
+	sections := []section{{lines: []string{statement}}, agentSection(agents)}
+	sections = append(sections, pairSections(pairs)...)
+	return append(sections, errorSection(agents), milestoneSection(pairs), promptSection(pairs))
 }
 
 func agentSection(agents []AgentSummary) section {

@@ -193,16 +193,11 @@ func (e *Executor) look(ctx context.Context) (*sharing, error) {
 		if _, capped := s.caps[p.Provider]; !capped && p.Run != e.run {
 			continue
 		}
-		m := member{key: p.key()}
-		// a pool whose experiment is just ending has no consumer any more
-		if consumer, err := e.cfg.Hub.js.Consumer(ctx, p.stream(), consumerName); err == nil {
-			info := consumer.CachedInfo()
-			m.running = info.NumAckPending
-			m.demand = info.NumAckPending + int(info.NumPending)
-		} else if !errors.Is(err, jetstream.ErrConsumerNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		running, waiting, err := e.cfg.Hub.attempts(ctx, p)
+		if err != nil {
 			return nil, err
 		}
-		s.usage[m.key] = m
+		s.usage[p.key()] = member{key: p.key(), running: running, demand: running + waiting}
 	}
 	return s, nil
 }

@@ -90,14 +90,13 @@ const takeInTries = 20
 
 // mayPass reports whether what kept a result from being fetched may pass.
 func mayPass(err error) bool {
-	for _, last := range []error{
-		errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound, jetstream.ErrMsgNotFound,
-	} {
-		if errors.Is(err, last) {
-			return false
-		}
-	}
-	return !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
+	return !isAny(err, errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound,
+		jetstream.ErrMsgNotFound) && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
+}
+
+// isAny reports whether an error is one of several.
+func isAny(err error, known ...error) bool {
+	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 }
 
 // errRecord is returned for a record that cannot be one of the attempt.
@@ -211,8 +210,8 @@ func (e *Executor) publish(ctx context.Context, w work) error {
 	message := nats.NewMsg(w.subject())
 	message.Data = content
 	_, err = e.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(e.run+"/"+w.name()))
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) && strings.Contains(refused.Description, "maximum messages per subject") {
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok &&
+		strings.Contains(refused.Description, "maximum messages per subject") {
 		return nil
 	}
 	return err

@@ -195,6 +195,19 @@ func (h *Hub) pools(ctx context.Context) ([]poolInfo, error) {
 	return list, err
 }
 
+// attempts counts those of a pool. One whose experiment is just ending has none any more.
+func (h *Hub) attempts(ctx context.Context, p *poolInfo) (running, waiting int, err error) {
+	consumer, err := h.js.Consumer(ctx, p.stream(), consumerName)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
+		return 0, 0, nil
+	case err != nil:
+		return 0, 0, err
+	}
+	info := consumer.CachedInfo()
+	return info.NumAckPending, int(info.NumPending), nil
+}
+
 // coordinated returns the experiments that have a coordinator now.
 func (h *Hub) coordinated(ctx context.Context) (map[string]bool, error) {
 	runs := map[string]bool{}

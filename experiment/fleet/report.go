@@ -71,23 +71,16 @@ func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 
 // isFull reports whether a hub has no room: its account, memory or disk is used up.
 func isFull(err error) bool {
-	var refused *jetstream.APIError
-	return errors.As(err, &refused) &&
-		slices.Contains([]jetstream.ErrorCode{10002, 10023, 10028, 10047}, refused.ErrorCode)
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && slices.Contains([]jetstream.ErrorCode{10002, 10023, 10028, 10047}, refused.ErrorCode)
 }
 
 // cannotWrite reports whether a hub that is there did not store something, which passes once its
 // disk has room: it says so, or it does not answer.
 func cannotWrite(err error) bool {
-	for _, silent := range []error{
-		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
-	} {
-		if errors.Is(err, silent) {
-			return true
-		}
-	}
-	var refused *jetstream.APIError
-	return errors.As(err, &refused) && (refused.ErrorCode == 10077 || strings.Contains(refused.Description, "no space"))
+	refused, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (refused.ErrorCode == 10077 || strings.Contains(refused.Description, "no space")) ||
+		isAny(err, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse)
 }
 
 // withoutFiles is the record of an attempt whose files the hub did not take: its verdict has no

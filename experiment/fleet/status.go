@@ -54,12 +54,7 @@ func (h *Hub) Status(ctx context.Context) (*Status, error) {
 			Needs:    p.Needs,
 			Left:     !coordinated[p.Run],
 		}
-		// a pool whose experiment is just ending has no consumer any more
-		if consumer, err := h.js.Consumer(ctx, p.stream(), consumerName); err == nil {
-			if info, err := consumer.Info(ctx); err == nil {
-				one.Running, one.Waiting = info.NumAckPending, int(info.NumPending)
-			}
-		}
+		one.Running, one.Waiting, _ = h.attempts(ctx, p) // the others are worth showing
 		status.Pools = append(status.Pools, one)
 	}
 	return status, nil

@@ -362,10 +362,6 @@ func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
 // Sensitive reports whether a variable's name says that its value is a secret.
 func Sensitive(name string) bool {
 	name = strings.ToUpper(name)
-	for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"},
+		func(word string) bool { return strings.Contains(name, word) })
 }

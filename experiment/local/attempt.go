@@ -230,9 +230,8 @@ func (a *attempt) seal(ctx context.Context) bool {
 	if err == nil {
 		a.changed = diff.Files
 	}
-	var limit *workspace.LimitError
 	switch {
-	case errors.As(err, &limit): // the agent's doing: grading will say the same
+	case errors.As(err, new(*workspace.LimitError)): // the agent's doing: grading will say the same
 	case err != nil:
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	case len(diff.Patch) > 0:
@@ -242,7 +241,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, diffFile))
 	}
 	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
-		!errors.As(err, &limit) {
+		!errors.As(err, new(*workspace.LimitError)) {
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	// a copy that was given up half way has none

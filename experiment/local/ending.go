@@ -34,7 +34,6 @@ func (e ending) cause() error {
 // completed a turn has not been measured, whatever the reason: nothing of it was in the agent's
 // hands. What it makes of trouble that was made on purpose is measured.
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
-	var noModel *agent.AuthError
 	empty := a.outOfMoney()
 	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
 		end.reason = session.OutcomeError // the trouble was made on purpose: what the agent makes of it is measured
@@ -56,7 +55,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 			a.record.BudgetOf = ledger.BudgetExperiment
 		}
 		a.fail(ctx, ledger.ErrorBudget, fmt.Errorf("%w%s", empty, experiment.LargerBudget))
-	case errors.As(err, &noModel):
+	case errors.As(err, new(*agent.AuthError)):
 		a.fail(ctx, ledger.ErrorAuth, err)
 	case errors.Is(err, sandbox.ErrBroken):
 		a.fail(ctx, ledger.ErrorSandbox, err)

@@ -194,8 +194,7 @@ func (a *attempt) outOfMoney() *gateway.BudgetError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, seat := range a.seats {
-		var empty *gateway.BudgetError
-		if errors.As(seat.Limit(), &empty) && empty.Account.Above(a.account) {
+		if empty, ok := errors.AsType[*gateway.BudgetError](seat.Limit()); ok && empty.Account.Above(a.account) {
 			return empty
 		}
 	}

@@ -91,12 +91,8 @@ func (p *preparation) chooseTasks(context.Context) error {
 	if err := p.onlyNamed(); err != nil {
 		return err
 	}
-	var gradable []task.Task
-	for _, t := range p.Family.Tasks {
-		if t.Instance == nil || len(t.Instance.Lacks) == 0 {
-			gradable = append(gradable, t)
-		}
-	}
+	gradable := slices.DeleteFunc(slices.Clone(p.Family.Tasks),
+		func(t task.Task) bool { return t.Instance != nil && len(t.Instance.Lacks) > 0 })
 	if len(gradable) == 0 && len(p.Family.Tasks) > 0 {
 		t := &p.Family.Tasks[0]
 		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it",
@@ -247,14 +243,10 @@ func (p *preparation) checkProfile(arm *experiment.Arm) error {
 		}
 	}
 	for i := range p.Family.Tasks {
-		found := false
-		for _, overlay := range p.Family.Tasks[i].Overlays {
-			if _, err := os.Stat(filepath.Join(overlay.From, name)); err == nil &&
-				(overlay.To == "" || overlay.To == ".") {
-				found = true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(p.Family.Tasks[i].Overlays, func(overlay task.Overlay) bool {
+			_, err := os.Stat(filepath.Join(overlay.From, name))
+			return err == nil && (overlay.To == "" || overlay.To == ".")
+		}) {
 			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s",
 				arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
 		}

@@ -133,8 +133,7 @@ func (e *Executor) checkTask(ctx context.Context, t *task.Task, isTest func(*tas
 		}
 		return a.checkSolution(ctx)
 	})
-	var wrong *TaskError
-	if err != nil && !errors.As(err, &wrong) {
+	if err != nil && !errors.As(err, new(*TaskError)) {
 		err = fmt.Errorf("check task %s: %w", t.ID, err)
 	}
 	return facts, err

@@ -129,9 +129,8 @@ func (d *Document) uniqueNames(decoder *json.Decoder, depth int) error {
 // syntax places an error of the tokenizer.
 func (d *Document) syntax(decoder *json.Decoder, err error) error {
 	offset := decoder.InputOffset()
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
+	switch syntax, ok := errors.AsType[*json.SyntaxError](err); {
+	case ok:
 		offset = syntax.Offset
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		offset, err = int64(len(d.source)), errors.New("the document ends too early")

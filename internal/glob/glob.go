@@ -34,6 +34,7 @@ package glob
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -131,13 +132,5 @@ func isLineOrControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028'
 // isCleanRelative reports whether path is what relative, resolved paths look like: valid text, no
 // empty, . or .. segments.
 func isCleanRelative(path string) bool {
-	if path == "" || !utf8.ValidString(path) {
-		return false
-	}
-	for segment := range strings.SplitSeq(path, "/") {
-		if segment == "" || segment == "." || segment == ".." {
-			return false
-		}
-	}
-	return true
+	return path != "." && fs.ValidPath(path)
 }

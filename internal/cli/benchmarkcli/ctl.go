@@ -96,11 +96,10 @@ func parseCell(text string, c *control.Command) error {
 
 func runCtl(ctx context.Context, con *console.Console, dir string, c control.Command, format string) error {
 	answer, err := control.Ask(ctx, con.Path(dir), c)
-	var refused *control.Refused
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
 		return console.Usagef("%s: %w; fit-benchmark run starts or continues it", dir, control.ErrNotRunning)
-	case errors.As(err, &refused):
+	case errors.As(err, new(*control.Refused)):
 		return console.Exit(console.ExitUsage, err)
 	case err != nil:
 		return console.Exit(console.ExitIncomplete, err)

@@ -127,11 +127,10 @@ func (r *predictionReader) document(content []byte) error {
 func (r *predictionReader) add(line int, raw []byte, id string) error {
 	p := prediction{InstanceID: id, line: line}
 	err := json.Unmarshal(raw, &p)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) && kind.Field != "":
+	switch kind, ok := errors.AsType[*json.UnmarshalTypeError](err); {
+	case ok && kind.Field != "":
 		return r.wrong(line, "%s: want text, not %s", kind.Field, kind.Value)
-	case errors.As(err, &kind):
+	case ok:
 		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch, not %s", kind.Value)
 	case err != nil:
 		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch: %v", err)

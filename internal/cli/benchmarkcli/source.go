@@ -48,8 +48,7 @@ func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 // classify gives an error its exit code: a directory that is not there and a mistake in a file of
 // labels are mistakes in the call.
 func classify(err error) error {
-	var mistake *document.Error
-	if errors.Is(err, results.ErrNone) || errors.As(err, &mistake) {
+	if errors.Is(err, results.ErrNone) || errors.As(err, new(*document.Error)) {
 		return console.Exit(console.ExitUsage, err)
 	}
 	return console.Exit(console.ExitIncomplete, err)

@@ -117,12 +117,10 @@ func OpenDirectory(con *console.Console, path string, plan *experiment.Plan,
 
 // DirectoryError gives what is wrong with a run directory its exit code.
 func DirectoryError(err error) error {
-	var different *experiment.DifferentError
-	var damage *ledger.Damage
 	switch {
-	case errors.As(err, &different):
+	case errors.As(err, new(*experiment.DifferentError)):
 		return console.Exit(console.ExitUsage, err)
-	case errors.As(err, &damage), errors.Is(err, experiment.ErrBusy), errors.Is(err, ledger.ErrLocked):
+	case errors.As(err, new(*ledger.Damage)), errors.Is(err, experiment.ErrBusy), errors.Is(err, ledger.ErrLocked):
 		return console.Exit(console.ExitIncomplete, err)
 	default:
 		return err
@@ -136,10 +134,8 @@ func PrepareError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return startError(ctx, err)
 	}
-	var notFound *agent.NotFoundError
-	var network *local.NetworkError
-	var mistaken *agent.NetworkError
-	if errors.As(err, &notFound) || errors.As(err, &network) && !errors.As(err, &mistaken) {
+	if errors.As(err, new(*agent.NotFoundError)) ||
+		errors.As(err, new(*local.NetworkError)) && !errors.As(err, new(*agent.NetworkError)) {
 		return console.Exit(console.ExitIncomplete, err)
 	}
 	return console.Exit(console.ExitUsage, err)

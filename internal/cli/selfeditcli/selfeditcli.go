@@ -194,9 +194,8 @@ func wasClosed(file *os.File) bool {
 
 // withExitCode gives refusals and failures the exit codes people rely on.
 func withExitCode(err error) error {
-	var refusal *selfedit.Refusal
 	switch {
-	case errors.As(err, &refusal):
+	case errors.As(err, new(*selfedit.Refusal)):
 		return console.Exit(console.ExitUsage, err)
 	case errors.Is(err, context.Canceled):
 		return console.Exit(console.ExitInterrupted, err)

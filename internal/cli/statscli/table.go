@@ -60,8 +60,7 @@ func readTable(con *console.Console, path string) ([]line, error) {
 
 // pathless drops the path from an error, because the caller names the file.
 func pathless(err error) error {
-	var reason *os.PathError
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[*os.PathError](err); ok {
 		return reason.Err
 	}
 	return err
@@ -110,11 +109,10 @@ func splitCells(text string, separator rune) ([]string, error) {
 	reader.Comma = separator
 	reader.LazyQuotes = separator == '\t'
 	cells, err := reader.Read()
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+		return nil, parse.Err
+	}
 	if err != nil {
-		var parse *csv.ParseError
-		if errors.As(err, &parse) {
-			return nil, parse.Err
-		}
 		return nil, err
 	}
 	for i, cell := range cells {

@@ -198,14 +198,12 @@ func (o *judgeOptions) ask(ctx context.Context, d *reader, dir string, source *v
 
 // judgingError gives what went wrong its exit code.
 func judgingError(ctx context.Context, err error) error {
-	var over *judge.BudgetError
-	var unpriced *judge.UnpricedError
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return err
-	case errors.As(err, &over):
+	case errors.As(err, new(*judge.BudgetError)):
 		return console.Exit(console.ExitBudget, err)
-	case errors.As(err, &unpriced):
+	case errors.As(err, new(*judge.UnpricedError)):
 		return console.Exit(console.ExitUsage, err)
 	}
 	return console.Exit(console.ExitIncomplete, err)

@@ -30,8 +30,7 @@ func (d *reader) open(ctx context.Context, dir string, options versus.Options) (
 	}
 	options.Dialects, options.Prices = d.registry.Dialects(), d.con.Prices()
 	source, err := versus.Open(ctx, d.con.Path(dir), options)
-	var nothing *versus.NotRunDirectory
-	if errors.As(err, &nothing) {
+	if errors.As(err, new(*versus.NotRunDirectory)) {
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -64,11 +63,10 @@ func (d *reader) report(ctx context.Context, dir string, options versus.Options)
 // unusable is what a command ends with whose run directory cannot be used. A mistake in a file that
 // people write is one of the call.
 func unusable(err error) error {
-	var mistake *document.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &mistake):
+	case errors.As(err, new(*document.Error)):
 		return console.Exit(console.ExitUsage, err)
 	}
 	return console.Exit(console.ExitIncomplete, err)

@@ -123,17 +123,15 @@ func checkTasks(ctx context.Context, executor *local.Executor, prepared *experim
 	dir *experiment.Directory, cells int,
 ) error {
 	known, err := evidence.ReadTasks(dir.Path, dir.Plan.TasksDigest)
-	var changed *evidence.TasksChanged
 	switch {
-	case err != nil && !errors.As(err, &changed): // a changed file is written anew
+	case err != nil && !errors.As(err, new(*evidence.TasksChanged)): // a changed file is written anew
 		return err
 	case cells == 0 && len(known) > 0:
 		return nil
 	}
 	facts, err := executor.CheckTasks(ctx, isTest)
-	var wrong *local.TaskError
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, new(*local.TaskError)):
 		return console.Exit(console.ExitUsage, err)
 	case err != nil:
 		return err

@@ -17,12 +17,8 @@ func isTest(t *task.Task, name string) bool {
 		return t.Spec.IsTest(name)
 	}
 	base := path.Base(name)
-	for _, mark := range []string{"_test.", ".test.", ".spec.", "test_"} {
-		if strings.Contains(base, mark) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"_test.", ".test.", ".spec.", "test_"},
+		func(mark string) bool { return strings.Contains(base, mark) })
 }
 
 // describe says what the tasks of a run are.
