@@ -7,6 +7,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
 )
 
 // Budgets bound what an experiment spends. What a cell may spend is part of the plan, because it
@@ -19,9 +20,7 @@ type Budgets struct {
 }
 
 // spending adds up what was spent, by arm. Attempts that failed have cost money, too.
-type spending struct {
-	arms map[string]*armSpending
-}
+type spending map[string]*armSpending
 
 type armSpending struct {
 	usd      float64
@@ -39,28 +38,20 @@ type reservation struct {
 	tokens float64
 }
 
-func newSpending() *spending { return &spending{arms: map[string]*armSpending{}} }
-
-func (s *spending) arm(name string) *armSpending {
-	a := s.arms[name]
+func (s spending) arm(name string) *armSpending {
+	a := s[name]
 	if a == nil {
 		a = &armSpending{}
-		s.arms[name] = a
+		s[name] = a
 	}
 	return a
 }
 
-func (s *spending) add(r *ledger.Record) {
+func (s spending) add(r *ledger.Record) {
 	a := s.arm(r.Arm)
 	a.wall += time.Duration(r.DurationMs) * time.Millisecond
 	tokens := r.Tokens.Total()
-	a.tokens += tokens
-	switch {
-	case r.CostUSD != nil:
-		a.usd += *r.CostUSD
-	case tokens > 0, r.Tokens == nil && r.Verdict != ledger.Error:
-		a.unpriced++
-	}
+	a.charge(r.CostUSD, tokens, tokens > 0 || r.Tokens == nil && r.Verdict != ledger.Error)
 	if r.Verdict == ledger.Error {
 		return
 	}
@@ -73,14 +64,18 @@ func (s *spending) add(r *ledger.Record) {
 }
 
 // probed adds a probe. It says nothing about what a cell costs.
-func (s *spending) probed(p *Probe) {
-	a := s.arm(p.Who)
+func (s spending) probed(p *Probe) {
 	tokens := p.Tokens.Total()
+	s.arm(p.Who).charge(p.CostUSD, tokens, tokens > 0)
+}
+
+// charge adds what something cost; nil is unknown, which counts where something was used.
+func (a *armSpending) charge(usd *float64, tokens int64, used bool) {
 	a.tokens += tokens
 	switch {
-	case p.CostUSD != nil:
-		a.usd += *p.CostUSD
-	case tokens > 0:
+	case usd != nil:
+		a.usd += *usd
+	case used:
 		a.unpriced++
 	}
 }
@@ -91,8 +86,8 @@ func insertSorted(values []float64, value float64) []float64 {
 }
 
 // total sums over the arms.
-func (s *spending) total() (usd float64, tokens int64, unpriced int) {
-	for _, a := range s.arms {
+func (s spending) total() (usd float64, tokens int64, unpriced int) {
+	for _, a := range s {
 		usd, tokens, unpriced = usd+a.usd, tokens+a.tokens, unpriced+a.unpriced
 	}
 	return usd, tokens, unpriced
@@ -107,7 +102,7 @@ type Spent struct {
 // Spent returns what every arm has spent in this directory.
 func (d *Directory) Spent() map[string]Spent {
 	spent := map[string]Spent{}
-	for name, arm := range d.spent.arms {
+	for name, arm := range d.spent {
 		spent[name] = Spent{USD: arm.usd, Tokens: arm.tokens}
 	}
 	return spent
@@ -115,16 +110,16 @@ func (d *Directory) Spent() map[string]Spent {
 
 // held is what the attempts under way may still need. Those that were started before anything was
 // known are valued at what is known now.
-func (s *spending) held(cell Budget) reservation {
+func (s spending) held(cell Budget) reservation {
 	var sum reservation
-	for _, a := range s.arms {
+	for _, a := range s {
 		held := s.heldBy(a, cell)
 		sum.usd, sum.tokens = sum.usd+held.usd, sum.tokens+held.tokens
 	}
 	return sum
 }
 
-func (s *spending) heldBy(a *armSpending, cell Budget) reservation {
+func (s spending) heldBy(a *armSpending, cell Budget) reservation {
 	expected, _, _ := s.expect(a, cell)
 	n := float64(a.inFlight)
 	return reservation{usd: max(a.reserved.usd, n*expected.usd), tokens: max(a.reserved.tokens, n*expected.tokens)}
@@ -140,10 +135,10 @@ func p90(sorted []float64) float64 {
 
 // expect is what the next cell of an arm may need: what nine of ten of the arm needed, else what a
 // cell is allowed, else what cells of other arms needed, which is a guess, and else unknown.
-func (s *spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
+func (s spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
 	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
 	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0
-	for _, other := range s.arms {
+	for _, other := range s {
 		if len(a.costs) == 0 {
 			expected.usd = max(expected.usd, p90(other.costs))
 		}
@@ -171,7 +166,7 @@ const (
 )
 
 // allow decides whether a cell may start and reserves what it will need. The text says why not.
-func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation,
+func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation,
 	string,
 ) {
 	a := s.arm(arm)
@@ -251,7 +246,7 @@ func needs(next float64) string {
 }
 
 // settle replaces a reservation by what was really spent.
-func (s *spending) settle(held reservation, r *ledger.Record) {
+func (s spending) settle(held reservation, r *ledger.Record) {
 	a := s.arm(r.Arm)
 	a.inFlight--
 	a.reserved.usd, a.reserved.tokens = max(0, a.reserved.usd-held.usd), max(0, a.reserved.tokens-held.tokens)
@@ -275,7 +270,7 @@ type Estimate struct {
 }
 
 // estimate forecasts the cells that are left, by arm.
-func (s *spending) estimate(left map[string]int, cell Budget, budgets Budgets) Estimate {
+func (s spending) estimate(left map[string]int, cell Budget, budgets Budgets) Estimate {
 	e := Estimate{Known: true}
 	for arm, cells := range left {
 		e.Cells += cells
@@ -284,9 +279,9 @@ func (s *spending) estimate(left map[string]int, cell Budget, budgets Budgets) E
 			e.Known = false
 			continue
 		}
-		e.USD += float64(cells) * mean(a.costs)
+		e.USD += float64(cells) * stats.Mean(a.costs)
 		e.USDHigh += float64(cells) * p90(a.costs)
-		e.Tokens += int64(float64(cells) * mean(a.used))
+		e.Tokens += int64(float64(cells) * stats.Mean(a.used))
 	}
 	if cell.USD > 0 {
 		e.AtMost = float64(e.Cells) * cell.USD
@@ -295,15 +290,4 @@ func (s *spending) estimate(left map[string]int, cell Budget, budgets Budgets) E
 		e.AtMost = whole
 	}
 	return e
-}
-
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	if len(values) == 0 {
-		return 0
-	}
-	return sum / float64(len(values))
 }

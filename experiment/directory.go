@@ -53,17 +53,15 @@ func (e *DifferentError) Error() string {
 type Directory struct {
 	Path string
 	Plan *Plan
-	// Resumed says that the directory was there before. Notes are what deserves a look but does not
-	// stop the run.
-	Resumed bool
-	Notes   []string
+	// Notes are what deserves a look but does not stop the run.
+	Notes []string
 
 	redactor *redact.Redactor
 	lock     *os.File
 	ledger   *ledger.Writer
 	journal  *journal
 	cells    map[ledger.Cell]*cellState
-	spent    *spending
+	spent    spending
 }
 
 // cellState is what is known about the attempts at a cell.
@@ -101,7 +99,7 @@ func OpenDirectoryWith(dir string, wanted *Plan, redactor *redact.Redactor, cfg 
 		redactor: redactor,
 		lock:     lock,
 		cells:    map[ledger.Cell]*cellState{},
-		spent:    newSpending(),
+		spent:    spending{},
 	}
 	if err := d.open(wanted, cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -143,7 +141,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 // resume continues the experiment that is there: as it is, or with what the wanted plan adds to it.
 // One that has come to nothing yet makes place for the wanted one.
 func (d *Directory) resume(stored, wanted *Plan) error {
-	d.Resumed, d.Plan = true, stored
+	d.Plan = stored
 	d.compareTools(wanted)
 	changes, growth := stored.differences(wanted)
 	if len(changes)+len(growth) == 0 {
@@ -160,7 +158,7 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 		func(r ledger.Record) bool { return r.ErrorClass != ledger.ErrorInterrupted })
 	switch {
 	case nothing:
-		d.Resumed, d.Plan, d.Notes = false, wanted, nil
+		d.Plan, d.Notes = wanted, nil
 		if err := d.putAside(stored); err != nil {
 			return fmt.Errorf("plan anew in %s: %w", d.Path, err)
 		}

@@ -213,7 +213,7 @@ func TestAnExecutorHearsOfANewBudget(t *testing.T) {
 			Executor: payer{budgets: make(chan Budget, 1)},
 			Budgets:  Budgets{Experiment: Budget{USD: 1, Tokens: 9}},
 		},
-		dir: &Directory{spent: &spending{}},
+		dir: &Directory{spent: spending{}},
 	}
 	e.status, e.stopped = OverBudget, "the budget is spent"
 	if _, err := e.rebudget(3); err != nil {

@@ -91,7 +91,6 @@ type watch struct {
 }
 
 type watched struct {
-	id   string
 	over int // cells with their last word
 	pair stats.Pair
 }
@@ -110,7 +109,7 @@ func newWatch(p *Plan) *watch {
 	}
 	for i, id := range p.taskOrder() {
 		w.place[id] = i
-		w.tasks = append(w.tasks, watched{id: id, pair: stats.Pair{Task: id}})
+		w.tasks = append(w.tasks, watched{pair: stats.Pair{Task: id}})
 	}
 	return w
 }

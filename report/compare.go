@@ -272,7 +272,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	var ps []float64
 	for _, pair := range pairs {
 		d := TaskDelta{TaskID: pair.Task, NA: len(pair.Baseline), NB: len(pair.Candidate)}
-		d.MeanA, d.MeanB = average(pair.Baseline), average(pair.Candidate)
+		d.MeanA, d.MeanB = stats.Mean(pair.Baseline), stats.Mean(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
 			d.Delta = d.MeanB - d.MeanA
 			// outcomes that decided when to stop must not be tested as if they had not

@@ -357,11 +357,3 @@ func ratio(c, n int) float64 {
 	}
 	return float64(c) / float64(n)
 }
-
-func average(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(max(1, len(values)))
-}

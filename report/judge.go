@@ -165,7 +165,7 @@ func (g *Group) judge(in Input) error {
 	var rates []float64
 	for i := range g.Tasks {
 		if outcomes := byTask[g.Tasks[i].TaskID]; len(outcomes) > 0 {
-			rates = append(rates, average(outcomes))
+			rates = append(rates, stats.Mean(outcomes))
 		}
 	}
 	mechanical, err := stats.TaskMean(rates, in.Level)

@@ -155,12 +155,7 @@ func (t *Task) estimate(in Input) error {
 	if t.scores == nil {
 		return nil
 	}
-	sum := 0.0
-	for _, s := range t.scores {
-		sum += s
-	}
-	mean := sum / float64(len(t.scores))
-	t.MeanScore, t.ScoreAtK = &mean, map[string]Value{}
+	t.MeanScore, t.ScoreAtK = new(stats.Mean(t.scores)), map[string]Value{}
 	for _, k := range in.K {
 		value, err := atK(func() (float64, error) { return stats.ScoreAtK(t.scores, k) }, len(t.scores), k)
 		if err != nil {

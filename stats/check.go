@@ -96,12 +96,18 @@ func clampUnit(x float64) float64 { return math.Min(1, math.Max(0, x)) }
 
 func clamp(x, lo, hi float64) float64 { return math.Min(hi, math.Max(lo, x)) }
 
+// Mean is the mean of values, and 0 of none.
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, value := range values {
+		sum += value
+	}
+	return sum / float64(max(1, len(values)))
+}
+
 // moments returns the mean and the unbiased variance; the variance of a single value is 0.
 func moments(values []float64) (mean, variance float64) {
-	for _, value := range values {
-		mean += value
-	}
-	mean /= float64(len(values))
+	mean = Mean(values)
 	if len(values) < 2 {
 		return mean, 0
 	}

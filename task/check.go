@@ -64,8 +64,6 @@ type AnswerCheck struct {
 	Files   []string // that the command names
 }
 
-func (c AnswerCheck) hasFiles() bool { return len(c.Files) > 0 }
-
 // checkFile is a check as people write it: one of the kinds, and how it counts.
 type checkFile struct {
 	Equals       *string  `yaml:"equals" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
@@ -218,21 +216,16 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 		c.rubric = parse(f.Rubric)
 	}
 	c.Pattern = cmp.Or(f.UsedTool, f.Trace, f.DidNotRun)
+	var err error
 	if f.Matches != "" {
-		c.pattern = parse(f.Matches)
-		if c.pattern.fixed() {
-			return d.checkPattern(f.Matches, f.Equals != nil, c.at)
+		if c.pattern = parse(f.Matches); c.pattern.fixed() {
+			err = compilePattern(f.Matches, f.Equals != nil)
 		}
+	} else {
+		err = compilePattern(f.DidNotRun, false)
 	}
-	if f.DidNotRun != "" {
-		return d.checkPattern(f.DidNotRun, false, c.at)
-	}
-	return nil
-}
-
-func (d *datasetLoader) checkPattern(pattern string, needsGroup bool, at []string) error {
-	if err := compilePattern(pattern, needsGroup); err != nil {
-		return d.where.wrong("family.yaml", at, "%v", err)
+	if err != nil {
+		return d.where.wrong("family.yaml", c.at, "%v", err)
 	}
 	return nil
 }

@@ -15,8 +15,6 @@ import (
 
 // Sample is one row of a dataset. Its task has the prompt; this is what the answer is held against.
 type Sample struct {
-	// Place is the file and line where it stands.
-	Place string
 	// Columns are its values: text, numbers, booleans, lists and objects.
 	Columns map[string]any
 	// AnswerFile is the file of the working directory that has the answer; empty: the agent's last
@@ -262,7 +260,6 @@ func (d *datasetLoader) sample(row datasetRow) (Task, error) {
 		return t, errors.New("the prompt is empty")
 	}
 	sample := &Sample{
-		Place:      fmt.Sprintf("%s:%d", d.file.Data.Dataset, row.line),
 		Columns:    row.columns,
 		AnswerFile: d.file.Data.Answer,
 	}
@@ -368,7 +365,7 @@ func (t *Task) sampleFileDigests(shared Digest) (Digest, error) {
 	visible, hidden := newDigester(), newDigester()
 	visible.add("shared", "digest", []byte(shared.Visible))
 	hidden.add("shared", "digest", []byte(shared.Hidden))
-	if len(t.Sample.Files) == 0 && !slices.ContainsFunc(t.Sample.Checks, AnswerCheck.hasFiles) {
+	if len(t.Sample.Files) == 0 && !slices.ContainsFunc(t.Sample.Checks, func(c AnswerCheck) bool { return len(c.Files) > 0 }) {
 		return shared, nil
 	}
 	for _, file := range t.Sample.Files {

@@ -50,7 +50,7 @@ func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
 	switch {
 	case isDir(real):
 		l.load()
-	case isRows(real):
+	case isRowsName(real) && isFile(real):
 		l.loadRows()
 	default:
 		return nil, fmt.Errorf("family %s: neither a directory nor a .jsonl or .json file of SWE-bench rows", origin)

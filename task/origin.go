@@ -82,7 +82,7 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 		return "", "", fmt.Errorf("cache of families: %w", err)
 	}
 	defer unlock()
-	if isCommit(o.Ref) { // it cannot have changed
+	if commitName.MatchString(o.Ref) { // it cannot have changed
 		if dir := filepath.Join(home, o.Ref); isDir(dir) {
 			return dir, o.Ref, nil
 		}
@@ -134,8 +134,6 @@ func checkOut(ctx context.Context, store, sha, dir string) error {
 }
 
 var commitName = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
-
-func isCommit(ref string) bool { return commitName.MatchString(ref) }
 
 func isDir(name string) bool {
 	info, err := os.Stat(name)

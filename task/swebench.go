@@ -61,11 +61,7 @@ func isInstances(dir string) bool {
 	return len(glob.Below(dir, "tasks/*/"+instanceStatement)) > 0
 }
 
-// isRows reports whether a path names a file of SWE-bench rows.
-func isRows(name string) bool {
-	return isRowsName(name) && isFile(name)
-}
-
+// isRowsName reports whether a name is that of a file of SWE-bench rows.
 func isRowsName(name string) bool {
 	return slices.Contains([]string{".jsonl", ".json", ".ndjson"}, strings.ToLower(filepath.Ext(name)))
 }
@@ -215,16 +211,16 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	}
 	row.required("problem_statement")
 	n.FailOnly = row.choice("eval_type", evalTypeAll, evalTypeFailOnly) == evalTypeFailOnly
-	if !isHex(n.BaseCommit) && row.err == nil {
+	if !commitHash.MatchString(n.BaseCommit) {
 		row.wrong("base_commit: %q is not the hash of a commit", n.BaseCommit)
 	}
-	if !isTaskID(t.ID) && row.err == nil {
+	if !isTaskID(t.ID) {
 		row.wrong("instance_id: %q is not printable text", t.ID)
 	}
-	if tooLong(t.ID) && row.err == nil {
+	if tooLong(t.ID) {
 		row.wrong("instance_id: it is longer than %d bytes, and names directories", maxTaskID)
 	}
-	if before, twice := i.seen[t.ID]; twice && row.err == nil {
+	if before, twice := i.seen[t.ID]; twice {
 		row.wrong("instance_id: %s is also that of %s; ids are unique", t.ID, before)
 	}
 	if row.err != nil {

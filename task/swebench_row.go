@@ -104,8 +104,6 @@ func (r *instanceRow) lacks(n *Instance) []string {
 
 var commitHash = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
-func isHex(text string) bool { return commitHash.MatchString(text) }
-
 // maxTaskID bounds the name of a task as it is written in the names of directories, which the
 // system bounds at 255 bytes.
 const maxTaskID = 240

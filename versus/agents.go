@@ -147,7 +147,7 @@ func (b *builder) efficiency(group int) AgentEfficiency {
 		return median(known)
 	}
 	whole := func(value func(*evidence.Efficiency) int64) *float64 {
-		return over(func(e *evidence.Efficiency) *float64 { v := float64(value(e)); return &v })
+		return over(func(e *evidence.Efficiency) *float64 { return new(float64(value(e))) })
 	}
 	e.WallClockMs = whole(func(e *evidence.Efficiency) int64 { return e.WallClockMs })
 	e.Turns = whole(func(e *evidence.Efficiency) int64 { return int64(e.Turns) })
@@ -182,12 +182,7 @@ func mean(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
 	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	sum /= float64(len(values))
-	return &sum
+	return new(stats.Mean(values))
 }
 
 func median(values []float64) *float64 {

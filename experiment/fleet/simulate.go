@@ -163,13 +163,12 @@ func (s *Scenario) check() error {
 // rehearsal is one repeat: everything that happens has a time, and nothing takes any.
 type rehearsal struct {
 	*Scenario
-	providers map[string]string
-	random    *rand.Rand
-	queues    map[string][]rehearsed // of the pools, by provider
-	running   map[string]int         // attempts, by provider
-	ends      endings
-	order     []string // of the providers
-	turn      int
+	random  *rand.Rand
+	queues  map[string][]rehearsed // of the pools, by provider
+	running map[string]int         // attempts, by provider
+	ends    endings
+	order   []string // of the providers
+	turn    int
 
 	now      time.Duration
 	longest  time.Duration // of the attempts
@@ -188,12 +187,11 @@ type rehearsed struct {
 
 func newRehearsal(s *Scenario, providers map[string]string, cells []experiment.Cell, random *rand.Rand) *rehearsal {
 	r := &rehearsal{
-		Scenario:  s,
-		providers: providers,
-		random:    random,
-		queues:    map[string][]rehearsed{},
-		running:   map[string]int{},
-		busy:      map[string]time.Duration{},
+		Scenario: s,
+		random:   random,
+		queues:   map[string][]rehearsed{},
+		running:  map[string]int{},
+		busy:     map[string]time.Duration{},
 	}
 	for _, cell := range cells {
 		provider := providers[cell.Arm]

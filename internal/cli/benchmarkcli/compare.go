@@ -254,7 +254,7 @@ func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
 
 func (o *compareOptions) print(con *console.Console, c answer, groups []*report.Group) error {
 	if o.summary {
-		if err := appendSummary(con, func(w io.Writer) error { return c.Markdown(w) }); err != nil {
+		if err := appendSummary(con, c.Markdown); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/experiment/control"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
@@ -65,7 +66,10 @@ func parseCommand(args []string) (control.Command, error) {
 			return c, console.Usagef("%s takes no argument, but got %q", c.Action, about)
 		}
 	case control.Cancel, control.Requeue:
-		return c, parseCell(about, &c)
+		var ok bool
+		if c.Task, c.Arm, c.Run, ok = experimentcli.SplitCell(about); !ok {
+			return c, console.Usagef("cell %q: want TASK/ARM/RUN, such as even/after/1", about)
+		}
 	case control.Concurrency:
 		if c.N, err = strconv.Atoi(about); err != nil || c.N < 1 {
 			return c, console.Usagef("concurrency %q: want a number from 1 on", about)
@@ -79,19 +83,6 @@ func parseCommand(args []string) (control.Command, error) {
 			"%q is not an action; want status, pause, resume, cancel, requeue, concurrency or budget", c.Action)
 	}
 	return c, nil
-}
-
-// parseCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.
-func parseCell(text string, c *control.Command) error {
-	parts := strings.Split(text, "/")
-	if n := len(parts); n >= 3 {
-		run, err := strconv.Atoi(parts[n-1])
-		if err == nil && run >= 0 {
-			c.Task, c.Arm, c.Run = strings.Join(parts[:n-2], "/"), parts[n-2], run
-			return nil
-		}
-	}
-	return console.Usagef("cell %q: want TASK/ARM/RUN, such as even/after/1", text)
 }
 
 func runCtl(ctx context.Context, con *console.Console, dir string, c control.Command, format string) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,18 +54,15 @@ What has no counterpart is not carried over, and is named, one line each. Which 
 }
 
 func runImport(ctx context.Context, con *console.Console, opts *importOptions, source, target string) error {
-	dir := con.Path(target)
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return console.Usagef("%s is not empty; name a new directory", target)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return console.Exit(console.ExitUsage, err)
+	dir, err := newDirectory(con, target)
+	if err != nil {
+		return err
 	}
 	from := opts.from.Value
 	if ext := strings.ToLower(filepath.Ext(source)); from == "" && (ext == ".yaml" || ext == ".yml") {
 		from = importPromptfoo
 	}
 	made := &imported{name: strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))}
-	var err error
 	if from == importPromptfoo {
 		err = made.promptfoo(con.Path(source))
 	} else {

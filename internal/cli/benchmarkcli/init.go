@@ -52,14 +52,23 @@ func newInit(con *console.Console) *cobra.Command {
 	return command
 }
 
-func runInit(con *console.Console, name, scaffold string) error {
+// newDirectory is the path of a directory that is to be made. One that is there must be empty.
+func newDirectory(con *console.Console, name string) (string, error) {
 	dir := con.Path(name)
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return console.Usagef("%s is not empty; name a new directory", name)
+		return "", console.Usagef("%s is not empty; name a new directory", name)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return console.Exit(console.ExitUsage, err)
+		return "", console.Exit(console.ExitUsage, err)
 	}
-	err := fs.WalkDir(scaffolds, scaffold, func(path string, entry fs.DirEntry, err error) error {
+	return dir, nil
+}
+
+func runInit(con *console.Console, name, scaffold string) error {
+	dir, err := newDirectory(con, name)
+	if err != nil {
+		return err
+	}
+	err = fs.WalkDir(scaffolds, scaffold, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -48,13 +48,14 @@ func (l *taskLinter) check(ctx context.Context) error {
 		l.wrong("the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
 	default:
 		for _, row := range untouched.Rows {
-			name, free := freeCredit(row)
+			check := grade.Classify(row)
 			switch {
-			case free && t.Verifier != nil: // its author may count differently
-				l.doubt("reward %q is 1 on the untouched scaffold", name)
-			case free:
+			case check.Role != grade.Scored || !check.Pass:
+			case t.Verifier != nil: // its author may count differently
+				l.doubt("reward %q is 1 on the untouched scaffold", check.Name)
+			default:
 				l.wrong("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
-					"or remove it", name)
+					"or remove it", check.Name)
 			}
 		}
 	}
@@ -76,19 +77,17 @@ func (l *taskLinter) check(ctx context.Context) error {
 		return l.solution(ctx)
 	case t.Instance != nil:
 		l.doubt("the row has no patch, so it is unknown whether the task can be solved")
-		return nil
 	case t.Verifier != nil:
 		l.doubt("there is no solution/solve.sh, so it is unknown whether the task can be solved")
-		return nil
-	case t.Sample != nil:
-		return nil // one warning for the whole dataset says so
-	case t.Solution == "":
+	case t.Sample != nil: // one warning for the whole dataset says so
+	case t.Solution != "":
+		return l.solution(ctx)
+	default:
 		l.doubt(
 			"there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
-		return nil
 	}
-	return l.solution(ctx)
+	return nil
 }
 
 func (l *taskLinter) solution(ctx context.Context) error {
@@ -218,20 +217,6 @@ func (l *taskLinter) oracle(ctx context.Context, space *workspace.Workspace, sol
 		return nil, grade.Solve(ctx, config, l.t.Verifier, "")
 	}
 	return nil, nil
-}
-
-// freeCredit reports whether a row of the untouched scaffold passes and counts.
-func freeCredit(raw json.RawMessage) (string, bool) {
-	var row struct {
-		Test   string   `json:"test"`
-		Pass   bool     `json:"pass"`
-		Gate   *bool    `json:"gate"`
-		Weight *float64 `json:"weight"`
-	}
-	if json.Unmarshal(raw, &row) != nil {
-		return "", false
-	}
-	return row.Test, row.Pass && row.Gate == nil && (row.Weight == nil || *row.Weight > 0)
 }
 
 func failing(rows []json.RawMessage) string {

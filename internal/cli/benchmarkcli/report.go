@@ -109,10 +109,8 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		}
 	}
 	if opts.summary {
-		if err := appendSummary(con, func(w io.Writer) error {
-			return built.Markdown(w, ks,
-				opts.detail.Value)
-		}); err != nil {
+		write := func(w io.Writer) error { return built.Markdown(w, ks, opts.detail.Value) }
+		if err := appendSummary(con, write); err != nil {
 			return err
 		}
 	}
@@ -122,28 +120,21 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHTML:
 		err = viewcli.Export(ctx, con.Stdout, viewcli.Config(con, registry.Dialects(), opts.inputs), opts.maxSize.Value,
 			"fit-benchmark report --format html --input "+strings.Join(opts.inputs, ","))
+	case "text":
+		err = built.Text(con.Stdout, ks)
+	case "markdown":
+		err = built.Markdown(con.Stdout, ks, opts.detail.Value)
+	case "junit":
+		err = built.JUnit(con.Stdout)
+	case "metrics":
+		err = built.WriteMetrics(con.Stdout)
 	default:
-		err = opts.print(con, built, ks)
+		err = jsonenc.WriteIndented(con.Stdout, built)
 	}
 	if err != nil {
 		return err
 	}
 	return opts.gates.check(built)
-}
-
-func (opts *reportOptions) print(con *console.Console, built *report.Report, ks []int) error {
-	switch opts.format.Value {
-	case "text":
-		return built.Text(con.Stdout, ks)
-	case "markdown":
-		return built.Markdown(con.Stdout, ks, opts.detail.Value)
-	case "junit":
-		return built.JUnit(con.Stdout)
-	case "metrics":
-		return built.WriteMetrics(con.Stdout)
-	default:
-		return jsonenc.WriteIndented(con.Stdout, built)
-	}
 }
 
 // checkMetrics refuses, before anything is paid, a file that metrics cannot be appended to.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -251,13 +252,7 @@ func (o *runOptions) judge() experiment.JudgeConfig {
 }
 
 func nonEmpty(list []string) []string {
-	var kept []string
-	for _, item := range list {
-		if item != "" {
-			kept = append(kept, item)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return item == "" })
 }
 
 // loadFamily reads a family; everything that is wrong with it is reported at once.

@@ -3,6 +3,7 @@ package experimentcli
 import (
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/experiment"
@@ -44,6 +45,18 @@ func SplitArm(con *console.Console, text string) (dir, arm string) {
 		}
 	}
 	return text, ""
+}
+
+// SplitCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.
+func SplitCell(text string) (task, arm string, run int, ok bool) {
+	parts := strings.Split(text, "/")
+	n := len(parts)
+	if n < 3 {
+		return "", "", 0, false
+	}
+	task, arm = strings.Join(parts[:n-2], "/"), parts[n-2]
+	run, err := strconv.Atoi(parts[n-1])
+	return task, arm, run, err == nil && run >= 0 && task != "" && arm != ""
 }
 
 // DefaultWorkers is how many attempts run at a time on this machine by default.

@@ -60,7 +60,7 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
 
 func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) error {
 	source, err := d.open(ctx, dir, versus.Options{})
-	if err == nil && opts.isReview() {
+	if err == nil && opts.clear+opts.flag+opts.by+opts.reason != "" {
 		if err = opts.review(ctx, source); err == nil {
 			source, err = d.open(ctx, dir, versus.Options{})
 		}
@@ -85,8 +85,6 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 	}
 	return err
 }
-
-func (o *auditOptions) isReview() bool { return o.clear+o.flag+o.by+o.reason != "" }
 
 // review notes what a person says about the flags of a run.
 func (o *auditOptions) review(ctx context.Context, source *versus.Source) error {

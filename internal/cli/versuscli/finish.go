@@ -1,6 +1,7 @@
 package versuscli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -45,8 +46,5 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err == nil {
 		err = show.print(con, built)
 	}
-	if judged != nil {
-		return judged
-	}
-	return err
+	return cmp.Or(judged, err)
 }

@@ -1,6 +1,7 @@
 package versuscli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,7 @@ func (o *judgeOptions) settings(con *console.Console, before judge.Settings, ask
 			return s, false, err
 		}
 	}
-	if o.mode.Value != "" {
-		s.Mode = o.mode.Value
-	}
-	if o.pairwise.Value != "" {
-		s.Pairwise = o.pairwise.Value
-	}
+	s.Mode, s.Pairwise = cmp.Or(o.mode.Value, s.Mode), cmp.Or(o.pairwise.Value, s.Pairwise)
 	if o.selfTest.Value != "" {
 		s.SelfTest = o.selfTest.Value == "on"
 	}

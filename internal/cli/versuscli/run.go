@@ -1,6 +1,7 @@
 package versuscli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,10 +101,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return concluded
 	}
 	finished := finish(ctx, con, registry, output.shown, finishOptions{judge: opts.judge, robot: opts.robot})
-	if concluded != nil {
-		return concluded
-	}
-	return finished
+	return cmp.Or(concluded, finished)
 }
 
 // steps prints a line for every workspace that is made and every agent that is started.

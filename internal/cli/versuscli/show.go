@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/judge"
@@ -69,23 +69,11 @@ func runShow(ctx context.Context, d *reader, dir, name string, robot bool) error
 
 // parseCell reads TASK/ARM/RUN; the name of a task may itself have slashes.
 func parseCell(name string) (task, arm string, run int, err error) {
-	rest, number, ok := cutLast(name)
-	if ok {
-		task, arm, ok = cutLast(rest)
-	}
-	run, err = strconv.Atoi(number)
-	if !ok || err != nil || task == "" || arm == "" || run < 0 {
+	task, arm, run, ok := experimentcli.SplitCell(name)
+	if !ok {
 		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/agent/0", name)
 	}
 	return task, arm, run, nil
-}
-
-func cutLast(text string) (before, after string, ok bool) {
-	at := strings.LastIndexByte(text, '/')
-	if at < 0 {
-		return "", text, false
-	}
-	return text[:at], text[at+1:], true
 }
 
 // page writes lines; the first error stays.

@@ -1,6 +1,7 @@
 package versuscli
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -74,12 +75,8 @@ func describeReference(reference *task.Reference, one *evidence.Task) *evidence.
 	if len(reference.Patch) > 0 {
 		described = evidence.ReferenceOf(one, reference.Patch)
 	}
-	if reference.MaxLines > 0 {
-		described.MaxLines = reference.MaxLines
-	}
-	if reference.MaxFiles > 0 {
-		described.MaxFiles = reference.MaxFiles
-	}
+	described.MaxLines = cmp.Or(reference.MaxLines, described.MaxLines)
+	described.MaxFiles = cmp.Or(reference.MaxFiles, described.MaxFiles)
 	return described
 }
 
