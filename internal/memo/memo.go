@@ -4,6 +4,7 @@ package memo
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -27,14 +28,7 @@ func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) 
 	for {
 		known, asked := t.entry(key)
 		if !asked {
-			if known.value, known.err = find(); known.err != nil {
-				known.cancelled = ctx.Err() != nil
-				t.mu.Lock()
-				delete(t.entries, key)
-				t.mu.Unlock()
-			}
-			close(known.done)
-			return known.value, known.err
+			return t.fill(ctx, known, key, find)
 		}
 		select {
 		case <-known.done:
@@ -45,6 +39,24 @@ func (t *Table[V]) Get(ctx context.Context, key string, find func() (V, error)) 
 			return known.value, known.err
 		}
 	}
+}
+
+var errPanicked = errors.New("the lookup panicked")
+
+// fill looks a value up. Callers that wait get its error, and one where it panics.
+func (t *Table[V]) fill(ctx context.Context, known *entry[V], key string, find func() (V, error)) (V, error) {
+	known.err = errPanicked
+	defer func() {
+		if known.err != nil {
+			known.cancelled = ctx.Err() != nil
+			t.mu.Lock()
+			delete(t.entries, key)
+			t.mu.Unlock()
+		}
+		close(known.done)
+	}()
+	known.value, known.err = find()
+	return known.value, known.err
 }
 
 // entry returns the entry of a key, and reports whether it was there already.

@@ -97,3 +97,33 @@ func TestWhoeverWaitedForACancelledSearchSearchesAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestAPanicEndsTheWait: whoever waits for a lookup that panics gets an error, and the next caller
+// looks again.
+func TestAPanicEndsTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var table memo.Table[int]
+		waited, release := make(chan error), make(chan struct{})
+		go func() {
+			defer func() { _ = recover() }()
+			_, _ = table.Get(t.Context(), "key", func() (int, error) {
+				<-release
+				panic("no value")
+			})
+		}()
+		synctest.Wait() // until it looks the value up
+		go func() {
+			_, err := table.Get(t.Context(), "key", func() (int, error) { return 1, nil })
+			waited <- err
+		}()
+		synctest.Wait() // until the other one waits for it
+		close(release)
+		if err := <-waited; err == nil {
+			t.Error("the value of a lookup that panicked")
+		}
+		if value, err := table.Get(t.Context(), "key", func() (int, error) { return 2, nil }); err != nil || value != 2 {
+			t.Errorf("%d %v", value, err)
+		}
+	})
+}
