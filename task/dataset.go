@@ -365,7 +365,8 @@ func (t *Task) sampleFileDigests(shared Digest) (Digest, error) {
 	visible, hidden := newDigester(), newDigester()
 	visible.add("shared", "digest", []byte(shared.Visible))
 	hidden.add("shared", "digest", []byte(shared.Hidden))
-	if len(t.Sample.Files) == 0 && !slices.ContainsFunc(t.Sample.Checks, func(c AnswerCheck) bool { return len(c.Files) > 0 }) {
+	hasFiles := func(c AnswerCheck) bool { return len(c.Files) > 0 }
+	if len(t.Sample.Files) == 0 && !slices.ContainsFunc(t.Sample.Checks, hasFiles) {
 		return shared, nil
 	}
 	for _, file := range t.Sample.Files {

@@ -122,7 +122,8 @@ func TestAPanicEndsTheWait(t *testing.T) {
 		if err := <-waited; err == nil {
 			t.Error("the value of a lookup that panicked")
 		}
-		if value, err := table.Get(t.Context(), "key", func() (int, error) { return 2, nil }); err != nil || value != 2 {
+		value, err := table.Get(t.Context(), "key", func() (int, error) { return 2, nil })
+		if err != nil || value != 2 {
 			t.Errorf("%d %v", value, err)
 		}
 	})
