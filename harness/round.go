@@ -22,7 +22,7 @@ func (r *runner) next() (ctx context.Context, prompt string) {
 		r.loop.rested(r)
 		return nil, ""
 	}
-	r.final = false
+	r.final, r.gathered = false, false
 	batch := h.state.take(r.member)
 	h.running++
 	r.busy = true
@@ -53,7 +53,7 @@ func (r *runner) gathering() bool {
 	case r.member != h.state.lead || window <= 0:
 		return false
 	case h.running == 0 && h.state.queued == len(r.member.queue) || r.gathered:
-		r.gathered = false
+		r.gathered = true // until the round begins, whoever asks again
 		if r.window != nil {
 			r.window.Stop()
 			r.window = nil
