@@ -44,10 +44,12 @@ lint: $(GOLANGCI)
 # Packages whose goroutines share something are tested with the race detector. Whole commands, readers of files and streams, and arithmetic
 # are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it. The
 # packages of test/ take longest and start first.
-RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment/... gateway/... harness/... internal/egress internal/github \
-	internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... sandbox trace view workspace
-# These do less with the race detector than without.
-SMALLER := ExceedsABudget|ParallelCells|DependOnTiming|KilledAtAnyLine|WhateverHappens
+RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment experiment/control experiment/fleet gateway/... harness/... \
+	internal/egress internal/github internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... trace view
+# Of packages that mostly start programs, about which the detector has nothing to say, and of redact: what several goroutines do.
+SHARED := Goroutines|Writer|Concurrent|Flood|Streams|TimesOut|AtOnce|OneAfterTheOther|MajorityOfTheJudges|CellsBudget|BudgetsOfAnArm
+# These do less with the race detector than without, or nothing.
+SMALLER := ExceedsABudget|ParallelCells|DependOnTiming|KilledAtAnyLine|WhateverHappens|TooMuch|Monster|LongestAllowed|StaysFlat
 # Both halves run at once, so that one works while the other waits.
 unit: build
 	@$(MAKE) --no-print-directory -j2 unit-race unit-plain
@@ -55,8 +57,8 @@ unit: build
 .PHONY: unit-race unit-plain
 unit-race:
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
-	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run 'Goroutines|Writer' ./redact
-	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./gateway ./harness
+	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run '$(SHARED)' ./redact ./sandbox ./workspace ./experiment/local
+	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./gateway ./harness ./query/internal/scan
 
 unit-plain:
 	$(TEST) -timeout 30m $(TESTFLAGS) ./test/... $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/testenv"
 )
 
 // hang keeps an upstream silent until its client has gone, which it notices only once it has read
@@ -58,15 +59,42 @@ func packedZeros(w io.Writer, n int) {
 	}
 }
 
-// TestHostileUpstreams: each has one clear result, for the agent and in the record, and none hangs.
+// hostile are upstreams by what they do.
+type hostile map[string]struct {
+	upstream http.HandlerFunc
+	status   int    // 0: the client sees that the reply is cut
+	text     string // in what the client gets
+	outcome  string
+	reason   string // in the record
+}
+
+// meet asks each of them for something: each has one clear result, for the agent and in the record,
+// and none hangs.
+func (upstreams hostile) meet(t *testing.T) {
+	for name, test := range upstreams {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, gateway.Config{}, test.upstream)
+			resp, text, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
+			if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != (test.status == 0) || err != nil && !cut {
+				t.Fatalf("the client got %v", err)
+			}
+			if test.status != 0 && resp.StatusCode != test.status {
+				t.Errorf("status %d, want %d", resp.StatusCode, test.status)
+			}
+			if text = text[:min(len(text), 2000)]; !strings.Contains(text, test.text) {
+				t.Errorf("the client got %q, want %q in it", text, test.text)
+			}
+			if c := h.last(); c.Outcome != test.outcome || !strings.Contains(c.Error, test.reason) ||
+				c.Error != "" && test.reason == "" {
+				t.Errorf("recorded %s %q, want %s with %q", c.Outcome, c.Error, test.outcome, test.reason)
+			}
+		})
+	}
+}
+
 func TestHostileUpstreams(t *testing.T) {
-	for name, test := range map[string]struct {
-		upstream http.HandlerFunc
-		status   int    // 0: the client sees that the reply is cut
-		text     string // in what the client gets
-		outcome  string
-		reason   string // in the record
-	}{
+	hostile{
 		"dies in the stream": {
 			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta); vanish(w) },
 			0, "hello", calls.Cut, "EOF",
@@ -164,6 +192,34 @@ func TestHostileUpstreams(t *testing.T) {
 			},
 			200, "message_stop", calls.OK, "",
 		},
+		"has a header bomb": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				for i := range 2000 {
+					w.Header().Set(fmt.Sprint("X-Bomb-", i), strings.Repeat("x", 1000))
+				}
+			},
+			502, "gave no answer that can be read", calls.Failed, "server response headers exceeded",
+		},
+		"compresses badly": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = io.WriteString(w, "this is no gzip at all")
+			},
+			502, "compressed reply cannot be read", calls.Failed, "gzip",
+		},
+		"compresses strangely": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "br")
+				_, _ = io.WriteString(w, "?")
+			},
+			502, "though it was asked not to", calls.Failed, "br",
+		},
+	}.meet(t)
+}
+
+func TestUpstreamsThatSendTooMuch(t *testing.T) {
+	testenv.MuchData(t)
+	hostile{
 		"compresses 80 MB": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
@@ -200,28 +256,6 @@ func TestHostileUpstreams(t *testing.T) {
 			},
 			0, "message_start", calls.Cut, "64 MiB",
 		},
-		"has a header bomb": {
-			func(w http.ResponseWriter, _ *http.Request) {
-				for i := range 2000 {
-					w.Header().Set(fmt.Sprint("X-Bomb-", i), strings.Repeat("x", 1000))
-				}
-			},
-			502, "gave no answer that can be read", calls.Failed, "server response headers exceeded",
-		},
-		"compresses badly": {
-			func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = io.WriteString(w, "this is no gzip at all")
-			},
-			502, "compressed reply cannot be read", calls.Failed, "gzip",
-		},
-		"compresses strangely": {
-			func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "br")
-				_, _ = io.WriteString(w, "?")
-			},
-			502, "though it was asked not to", calls.Failed, "br",
-		},
 		"announces 200 MB": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
@@ -237,26 +271,7 @@ func TestHostileUpstreams(t *testing.T) {
 			},
 			502, "sent more than 64 MiB", calls.Failed, "64 MiB",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := open(t, gateway.Config{}, test.upstream)
-			resp, text, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
-			if cut := errors.Is(err, io.ErrUnexpectedEOF); cut != (test.status == 0) || err != nil && !cut {
-				t.Fatalf("the client got %v", err)
-			}
-			if test.status != 0 && resp.StatusCode != test.status {
-				t.Errorf("status %d, want %d", resp.StatusCode, test.status)
-			}
-			if text = text[:min(len(text), 2000)]; !strings.Contains(text, test.text) {
-				t.Errorf("the client got %q, want %q in it", text, test.text)
-			}
-			if c := h.last(); c.Outcome != test.outcome || !strings.Contains(c.Error, test.reason) ||
-				c.Error != "" && test.reason == "" {
-				t.Errorf("recorded %s %q, want %s with %q", c.Outcome, c.Error, test.outcome, test.reason)
-			}
-		})
-	}
+	}.meet(t)
 }
 
 func TestAnUpstreamThatIsNotThere(t *testing.T) {

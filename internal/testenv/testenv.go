@@ -20,6 +20,15 @@ func Size(full, small int) int {
 	return full
 }
 
+// MuchData leaves a test out where it was built with the race detector, for the same reason. "make
+// test" runs it without.
+func MuchData(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("much data passes through few goroutines: make test runs it without the race detector")
+	}
+}
+
 // Stride returns how many places a test that breaks something at every place goes on each time: 1
 // in "make soak", else full, or small where the test was built with the race detector. Odd strides
 // reach places of both parities.

@@ -45,7 +45,7 @@ func TestOrderIsKeptWhateverTheBlocks(t *testing.T) {
 		var want []string
 		for i := range rapid.IntRange(0, testenv.Size(200, 40)).Draw(rt, "lines") {
 			size := rapid.SampledFrom([]int{0, 10, 1000, 70000, blockSize - 20, blockSize + 7}).Draw(rt, "size")
-			if size > 100000 && i > 3 {
+			if size > 100000 && i > testenv.Size(3, 0) {
 				size = 100
 			}
 			want = append(want, fmt.Sprintf(`{"n":%d,"pad":"%s"}`, i, strings.Repeat("x", size)))
@@ -86,9 +86,7 @@ func (r *repeater) Read(p []byte) (int, error) {
 }
 
 func TestAMonsterOfALineIsSkippedAndCounted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 200 MB")
-	}
+	testenv.MuchData(t)
 	in := io.MultiReader(strings.NewReader(`{"a":1}`+"\n"+`{"b":"`), repeated("x", 200<<20),
 		strings.NewReader("\"}\n"+`{"c":1}`+"\n"))
 	got := scanAll(t, in, -1)
@@ -99,9 +97,7 @@ func TestAMonsterOfALineIsSkippedAndCounted(t *testing.T) {
 }
 
 func TestALineOfTheLongestAllowedSizeIsRead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 64 MB")
-	}
+	testenv.MuchData(t)
 	pad := int64(trace.MaxLine - len(`{"b":""}`))
 	got := scanAll(t, io.MultiReader(strings.NewReader(`{"b":"`), repeated("x", pad), strings.NewReader("\"}\n")), -1)
 	if len(got) != 1 || len(got[0]) != trace.MaxLine {
@@ -110,12 +106,13 @@ func TestALineOfTheLongestAllowedSizeIsRead(t *testing.T) {
 }
 
 func TestMemoryStaysFlat(t *testing.T) {
+	testenv.MuchData(t)
 	line := `{"type":"user","message":{"content":"` + strings.Repeat("x", 1<<20-100) + `"}}` + "\n"
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	most := uint64(0)
-	err := Parallel(context.Background(), NewBlocks(repeated(line, int64(len(line))*int64(testenv.Size(300, 120))), -1),
+	err := Parallel(context.Background(), NewBlocks(repeated(line, 300*int64(len(line))), -1),
 		nil,
 		func(*Batch) error {
 			runtime.ReadMemStats(&now)
