@@ -132,7 +132,8 @@ func (e *engine) finish(done *finished) error {
 	case record.Final:
 		e.tally.end(done.cell.TaskID, record.Verdict)
 		e.tally.doneHere++
-		if err := e.look(done.cell, record.Verdict); err != nil {
+		e.watch.see(done.cell, record.Verdict)
+		if err := e.decide(); err != nil {
 			return err
 		}
 	case record.ErrorClass == ledger.ErrorInterrupted && cancelled:

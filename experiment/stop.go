@@ -177,12 +177,6 @@ func (w *watch) decided() (evidence float64, yes bool, err error) {
 	return *comparison.EValue, comparison.Decided(w.rule.Alpha), nil
 }
 
-// look takes in the last word on a cell and stops when the rule says so.
-func (e *engine) look(cell Cell, verdict string) error {
-	e.watch.see(cell, verdict)
-	return e.decide()
-}
-
 // decide stops the experiment when the rule says so. Because the evidence is a function of the
 // ledger, a later process comes to the same end.
 func (e *engine) decide() error {

@@ -56,7 +56,7 @@ func (r *reaper) supervise() {
 			}
 		case <-r.again:
 			if time.Since(r.since) > sweepLimit {
-				r.result.Unkillable = r.remaining()
+				r.result.Unkillable = descendants(os.Getpid()) // they hang inside the kernel
 				return
 			}
 			r.sweep()
@@ -82,11 +82,6 @@ func (r *reaper) beginSweep() {
 		r.sweeping, r.since, r.again = true, time.Now(), time.Tick(sweepEvery)
 	}
 	r.sweep()
-}
-
-// remaining lists what does not die: processes that hang inside the kernel.
-func (r *reaper) remaining() []int {
-	return descendants(os.Getpid())
 }
 
 // terminate asks the program to end.

@@ -208,17 +208,13 @@ func (s *pairedSample) compareByFlips(comparison *Comparison, config CompareConf
 	case s.isClustered():
 		comparison.Method, comparison.Reason = MethodClusterSignFlip, "tasks share clusters"
 	}
-	flips, err := s.signFlip(config)
+	flips, err := SignFlip(s.clusterSums(),
+		SignFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
 	if err != nil {
 		return err
 	}
 	comparison.P, comparison.Exact = flips.P, flips.Exact
 	return s.attachInterval(comparison, config)
-}
-
-func (s *pairedSample) signFlip(config CompareConfig) (SignFlipResult, error) {
-	return SignFlip(s.clusterSums(),
-		SignFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
 }
 
 func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConfig) error {

@@ -125,11 +125,6 @@ func addWorktree(ctx context.Context, s task.Settings, dir string, files bool) (
 	})
 }
 
-// fillIndex tells git that the files of the commit are there.
-func (w *worktree) fillIndex(ctx context.Context) error {
-	return git.Run(ctx, git.Command{Dir: w.dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
-}
-
 // remove forgets this worktree and no other: a user's own may be on a disk that is away. Forced
 // twice, because an agent may have locked it.
 func (w *worktree) remove(ctx context.Context) error {

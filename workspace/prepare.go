@@ -257,7 +257,8 @@ func (w *Workspace) fill(ctx context.Context) error {
 	if err := w.base.copyTo(ctx, w.Dir, isGitPath); err != nil {
 		return err
 	}
-	return tree.fillIndex(ctx)
+	// the files of the commit are there, which git does not know yet
+	return git.Run(ctx, git.Command{Dir: tree.dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
 }
 
 // takeBase gets the base from the store, or keeps one of its own.

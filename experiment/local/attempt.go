@@ -276,16 +276,9 @@ func (a *attempt) end(ctx context.Context) {
 
 // step tells whoever watches what an attempt does.
 func (a *attempt) step(kind, detail string) {
-	if a.watch == nil {
-		return
+	if a.watch != nil {
+		a.watch(Step{Cell: a.cell, Kind: kind, Detail: detail})
 	}
-	a.watch(Step{
-		Cell:    a.cell,
-		Attempt: a.number,
-		Kind:    kind,
-		Dir:     a.space.Dir,
-		Detail:  detail,
-	})
 }
 
 // note adds to the record what deserves a look and changes nothing.

@@ -44,11 +44,9 @@ type Config struct {
 
 // Step is a step of an attempt that people may want to see.
 type Step struct {
-	Cell    experiment.Cell
-	Attempt int
-	Kind    string // allocated, started
-	Dir     string // the agent's working directory
-	Detail  string // how well the workspace is sealed, or which agent runs
+	Cell   experiment.Cell
+	Kind   string // allocated, started
+	Detail string // how well the workspace is sealed, or which agent runs
 }
 
 // The kinds of steps.

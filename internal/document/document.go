@@ -149,8 +149,6 @@ func isNull(root *yaml.Node) bool {
 		root.Content[0].Kind == yaml.ScalarNode && root.Content[0].Tag == "!!null"
 }
 
-func (d *Document) content() *yaml.Node { return d.root.Content[0] }
-
 // Decode fills a Go value. Fields that it does not know are ignored: Conforms decides what is
 // allowed.
 func (d *Document) Decode(into any) error {

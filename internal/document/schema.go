@@ -246,7 +246,7 @@ func (d *Document) locate(path []string) (line, col int) {
 // find returns the node of a value, or of the nearest one around it that exists. The document must
 // not be empty.
 func (d *Document) find(path []string) *yaml.Node {
-	node := d.content()
+	node := d.root.Content[0]
 	for _, step := range path {
 		next := child(node, step)
 		if next == nil {
