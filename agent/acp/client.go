@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/display"
@@ -25,14 +24,6 @@ const (
 	codeInvalidParams = -32602
 )
 
-// client is our side of the protocol: the requests that wait for an answer.
-type client struct {
-	mu       sync.Mutex
-	requests int64
-	waiting  map[int64]bool
-	replies  map[int64][]byte
-}
-
 // rpcError is an answer that says no.
 type rpcError struct {
 	code    int64
@@ -43,40 +34,6 @@ func (e *rpcError) Error() string { return e.message }
 
 // maxMessage is how much of an error of the program's is shown.
 const maxMessage = 300
-
-// begin numbers a request. With wait its answer is kept until it is fetched.
-func (c *client) begin(wait bool) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.requests++
-	if wait {
-		if c.waiting == nil {
-			c.waiting, c.replies = map[int64]bool{}, map[int64][]byte{}
-		}
-		c.waiting[c.requests] = true
-	}
-	return c.requests
-}
-
-// answered keeps an answer that somebody waits for. Others are nobody's: the decoder counts them.
-func (c *client) answered(v jsontape.Value) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id := v.Get("id"); id.Kind() == jsontape.Number && c.waiting[id.Int64()] {
-		delete(c.waiting, id.Int64())
-		c.replies[id.Int64()] = bytes.Clone(v.Raw())
-	}
-}
-
-func (c *client) fetch(id int64) ([]byte, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answer, answered := c.replies[id]
-	if answered {
-		delete(c.replies, id)
-	}
-	return answer, answered
-}
 
 // message is a JSON-RPC message that we send.
 type message struct {
@@ -128,14 +85,14 @@ func (c *conversation) send(n note, secret ...string) error {
 func (c *conversation) call(ctx context.Context, n note, secret ...string) (jsontape.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 	defer cancel()
-	id := c.client.begin(true)
+	id := c.requests.Begin(true)
 	n.Msg.Version, n.Msg.ID = "2.0", id
 	if err := c.send(n, secret...); err != nil {
 		return jsontape.Value{}, err
 	}
 	var line []byte
 	err := c.Until(ctx, func() (answered bool) {
-		line, answered = c.client.fetch(id)
+		line, answered = c.requests.Fetch(id)
 		return answered
 	})
 	if err != nil {
@@ -167,8 +124,8 @@ func (c *conversation) observe(event []byte) error {
 		c.named(v.Path("params", "update"))
 	}
 	switch {
-	case method == "" && id.Exists():
-		c.client.answered(v)
+	case method == "" && id.Kind() == jsontape.Number:
+		c.requests.Answered(id.Int64(), bytes.Clone(v.Raw())) // the decoder counts what nobody waits for
 	case method != "" && id.Exists() && id.Kind() != jsontape.Null:
 		return c.answer(method, id, v.Get("params"))
 	}

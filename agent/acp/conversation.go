@@ -17,11 +17,11 @@ import (
 // conversation is one session with an agent.
 type conversation struct {
 	*agent.Conversation
-	entry  Entry
-	cfg    agent.Config
-	setup  setup
-	client client
-	quiet  *silence
+	entry    Entry
+	cfg      agent.Config
+	setup    setup
+	requests agent.Requests[[]byte] // what we ask of the program, and its answers
+	quiet    *silence
 
 	toolsMu sync.Mutex
 	tools   session.Recent[string] // the tools' own names by call
@@ -83,7 +83,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 		c.quiet.start(func() { giveUp(ErrSilent) })
 		return c.send(note{Msg: message{
 			Version: "2.0",
-			ID:      c.client.begin(false),
+			ID:      c.requests.Begin(false),
 			Method:  "session/prompt",
 			Params:  object{"sessionId": c.ID(), "prompt": []object{{"type": "text", "text": text}}},
 		}}, "prompt")

@@ -14,10 +14,9 @@ import (
 
 // client is our side of the app server's protocol: JSON-RPC, one message a line.
 type client struct {
+	requests agent.Requests[reply]
+
 	mu        sync.Mutex
-	requests  int64
-	waiting   map[int64]bool
-	replies   map[int64]reply
 	turn      string // the prompt that runs
 	interrupt bool   // it is to be stopped as soon as it has an id
 }
@@ -40,9 +39,9 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 	}
 	say := func() error {
 		c.client.clear()
-		return c.request(object{"method": "turn/start", "params": object{
+		return c.request("turn/start", object{
 			"threadId": c.ID(), "input": []object{{"type": "text", "text": text}},
-		}}, nil)
+		})
 	}
 	return c.Turn(ctx, say, c.stop)
 }
@@ -102,13 +101,13 @@ func optOut() []string { return append([]string{"turn/diff/updated"}, deltaMetho
 
 // call sends a request and waits for its answer.
 func (c *conversation) call(ctx context.Context, method string, params object) (reply, error) {
-	var id int64
-	if err := c.request(object{"method": method, "params": params}, &id); err != nil {
+	id := c.client.requests.Begin(true)
+	if err := c.Send(object{"id": id, "method": method, "params": params}); err != nil {
 		return reply{}, err
 	}
 	var answer reply
 	err := c.Until(ctx, func() (answered bool) {
-		answer, answered = c.client.reply(id)
+		answer, answered = c.client.requests.Fetch(id)
 		return answered
 	})
 	switch {
@@ -120,32 +119,9 @@ func (c *conversation) call(ctx context.Context, method string, params object) (
 	return answer, nil
 }
 
-// request sends a request. With id its answer is kept until it is fetched.
-func (c *conversation) request(message object, id *int64) error {
-	c.client.mu.Lock()
-	c.client.requests++
-	number := c.client.requests
-	if id != nil {
-		*id = number
-		if c.client.waiting == nil {
-			c.client.waiting, c.client.replies = map[int64]bool{}, map[int64]reply{}
-		}
-		c.client.waiting[number] = true
-	}
-	c.client.mu.Unlock()
-	message["id"] = number
-	return c.Send(message)
-}
-
-// reply fetches the answer to a request.
-func (c *client) reply(id int64) (reply, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answer, answered := c.replies[id]
-	if answered {
-		delete(c.replies, id)
-	}
-	return answer, answered
+// request sends a request whose answer is read from the stream.
+func (c *conversation) request(method string, params object) error {
+	return c.Send(object{"id": c.client.requests.Begin(false), "method": method, "params": params})
 }
 
 func (c *client) clear() {
@@ -167,7 +143,7 @@ func (c *conversation) stop() error {
 }
 
 func (c *conversation) interrupt(turn string) error {
-	return c.request(object{"method": "turn/interrupt", "params": object{"threadId": c.ID(), "turnId": turn}}, nil)
+	return c.request("turn/interrupt", object{"threadId": c.ID(), "turnId": turn})
 }
 
 // observe follows the protocol: answers to our requests, the id of the prompt that runs, and
@@ -189,19 +165,14 @@ func (c *conversation) observe(event []byte) error {
 }
 
 func (c *conversation) answered(v jsontape.Value) error {
-	id := v.Get("id").Int64()
 	answer := reply{model: strings.Clone(v.Get("result").TextOf("model"))}
 	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
 		answer.err = errors.New(
 			display.CutBytes(c.cfg.Redactor.String(strings.Clone(refused.TextOf("message"))), maxMessage),
 		)
 	}
+	waited := c.client.requests.Answered(v.Get("id").Int64(), answer)
 	c.client.mu.Lock()
-	waited := c.client.waiting[id]
-	if waited {
-		delete(c.client.waiting, id)
-		c.client.replies[id] = answer
-	}
 	running := c.client.turn
 	c.client.mu.Unlock()
 	// the prompt itself was refused: no turn will begin, so none will end

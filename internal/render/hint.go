@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,43 +38,33 @@ func Hint(tool string, input json.RawMessage) string {
 		return sanitise(value)
 	}
 	switch tool {
-	case "Bash", "bash", "exec_command", "shell", "command_execution":
-		return text("command")
-	case "Read", "Write":
-		return text("file_path")
-	case "read", "write", "edit":
-		return text("path")
 	case "Edit":
 		if args["replace_all"] == true {
 			return display.FirstRunes(text("file_path")+" (replace_all)", hintWidth)
 		}
-		return text("file_path")
-	case "Glob":
-		return text("pattern")
 	case "Grep":
 		if path := text("path"); path != "" {
 			return truncate(text("pattern") + " in " + path)
 		}
-		return text("pattern")
-	case "WebFetch":
-		return text("url")
-	case "WebSearch", "ToolSearch":
-		return text("query")
 	case "TodoWrite":
 		todos, _ := args["todos"].([]any)
 		return fmt.Sprintf("%d todos", len(todos))
-	case "NotebookEdit":
-		return text("notebook_path")
-	case "Skill":
-		return text("skill")
 	case "Agent", "Task":
-		if prompt := text("prompt"); prompt != "" {
-			return prompt
-		}
-		return text("description")
-	default:
-		return ""
+		return cmp.Or(text("prompt"), text("description"))
 	}
+	if argument, known := telling[tool]; known {
+		return text(argument)
+	}
+	return ""
+}
+
+// telling are the arguments that say most about a call of a tool.
+var telling = map[string]string{
+	"Bash": "command", "bash": "command", "exec_command": "command", "shell": "command", "command_execution": "command",
+	"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
+	"read": "path", "write": "path", "edit": "path",
+	"Glob": "pattern", "Grep": "pattern", "WebFetch": "url", "WebSearch": "query", "ToolSearch": "query",
+	"Skill": "skill",
 }
 
 // Preview shows the first line of a tool's result that is not blank.
