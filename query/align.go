@@ -99,12 +99,10 @@ func Align(ctx context.Context, a, b *Trace) (*Alignment, error) {
 	}
 	al.Steps = alignActions(al.A.Actions, al.B.Actions)
 	for i, step := range al.Steps {
-		switch step.Op {
-		case OpMatch:
+		if step.Op == OpMatch {
 			continue
-		default:
-			al.Distance++
 		}
+		al.Distance++
 		if al.FirstDivergence == nil {
 			al.FirstDivergence = &i
 		}
@@ -247,7 +245,7 @@ func (c *actionCollector) failed(id string, isError bool) {
 	}
 }
 
-// entry takes the actions of a structured document, whose agents are of one kind.
+// turn takes the actions of a structured document, whose agents are of one kind.
 func (c *actionCollector) turn(e *Cursor) error {
 	entry := e.Entry()
 	if entry.Role == RoleToolResult {

@@ -23,9 +23,9 @@ const documentHead = 64 << 10
 // document is a structured document: one JSON value that an earlier run of this tool, or the
 // reference, made of a trace. It is small enough to be held.
 type document struct {
+	storedDocument
 	raw   []byte
 	turns []json.RawMessage
-	info  Info
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -111,18 +111,10 @@ func parseDocument(raw []byte) *document {
 	case "null", "false", `""`, "0":
 		return nil
 	}
-	d := &document{raw: raw, info: Info{
-		Metadata:     stored.Metadata,
-		Summary:      stored.Summary,
-		Results:      stored.Summary.Result != unknownResult || stored.Summary.TokenUsage != nil,
-		Verdict:      stored.Verdict,
-		DiscussionID: stored.DiscussionID,
-		Version:      stored.Version,
-	}}
-	if len(stored.InitEvent) > 0 && stored.InitEvent[0] == '{' {
-		d.info.InitEvent = stored.InitEvent
-	}
+	d := &document{raw: raw}
 	_ = json.Unmarshal(stored.Turns, &d.turns) // anything but a list has no turns
+	stored.Turns = nil                         // which may be large
+	d.storedDocument = stored
 	return d
 }
 
@@ -143,11 +135,12 @@ func preChange(version *string) bool {
 // walk shows the entries of the document.
 func (d *document) walk(ctx context.Context, w *walker) error {
 	info := w.info
-	info.Metadata, info.InitEvent, info.Summary, info.Results = d.info.Metadata, d.info.InitEvent, d.info.Summary,
-		d.info.Results
-	info.InitEvent = redactRaw(info.redactor, info.InitEvent)
-	info.Verdict, info.DiscussionID = info.redactor.String(d.info.Verdict), d.info.DiscussionID
-	info.Version = d.info.Version
+	info.Version, info.Metadata, info.Summary, info.DiscussionID = d.Version, d.Metadata, d.Summary, d.DiscussionID
+	info.Results = d.Summary.Result != unknownResult || d.Summary.TokenUsage != nil
+	if bytes.HasPrefix(d.InitEvent, []byte("{")) {
+		info.InitEvent = redactRaw(info.redactor, d.InitEvent)
+	}
+	info.Verdict = info.redactor.String(d.Verdict)
 	for i, raw := range d.turns {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -69,8 +69,7 @@ func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
 	if o.Lanes == nil {
 		o.Lanes = []LaneInfo{}
 	}
-	turns := info.Summary.NumTurns
-	o.ResultEventTurns = &turns
+	o.ResultEventTurns = new(info.Summary.NumTurns)
 	return o, info, nil
 }
 

@@ -168,7 +168,7 @@ func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
 
 // oldDocument reports whether the trace is a document of the time before usage was counted by
 // message.
-func (t *Trace) oldDocument() bool { return t.doc != nil && preChange(t.doc.info.Version) }
+func (t *Trace) oldDocument() bool { return t.doc != nil && preChange(t.doc.Version) }
 
 func newStats(info *Info, book *usageBook, old bool) *Stats {
 	sum := info.Summary

@@ -253,8 +253,7 @@ func imageIn(raw json.RawMessage) (kind, data string, ok bool) {
 func resultOf(e *query.Entry, calledMs int64) *callResult {
 	result := &callResult{Index: e.Index, IsError: e.IsError}
 	if e.TimestampMs > 0 && calledMs > 0 && e.TimestampMs >= calledMs {
-		took := e.TimestampMs - calledMs
-		result.DurationMs = &took
+		result.DurationMs = new(e.TimestampMs - calledMs)
 	}
 	if e.Result == nil {
 		return result

@@ -353,8 +353,7 @@ func exitCode(output jsontape.Value) *int {
 	var found *int
 	see := func(v jsontape.Value) {
 		if v.Kind() == jsontape.Number {
-			code := v.Int()
-			found = &code
+			found = new(v.Int())
 		}
 	}
 	switch output.Kind() {

@@ -45,8 +45,7 @@ func (c *Console) LoadPrices() error {
 	if err != nil {
 		return Exit(ExitUsage, fmt.Errorf("%s: %w", pricesVariable, err))
 	}
-	table := price.Default().With(own)
-	c.prices = &table
+	c.prices = new(price.Default().With(own))
 	return nil
 }
 

@@ -125,8 +125,7 @@ func (a *app) assertion(command *cobra.Command, opts assertOptions, args []strin
 	}
 	s.Grep, s.Query = given("grep", opts.Grep), given("query", opts.Query)
 	if job := given("cites-job", opts.CitesJob); job != nil {
-		path := a.con.Path(*job)
-		s.CitesJob = &path
+		s.CitesJob = new(a.con.Path(*job))
 	}
 	if len(args) > 0 {
 		s.Test = args[0]
