@@ -298,9 +298,6 @@ func contentText(content jsontape.Value) string {
 			}
 		}
 	}
-	if len(texts) == 1 {
-		return texts[0]
-	}
 	return strings.Join(texts, "\n")
 }
 

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -60,10 +61,7 @@ func (c *conversation) permit(reply message, params jsontape.Value) error {
 func (c *conversation) toolOf(call jsontape.Value) string {
 	c.toolsMu.Lock()
 	defer c.toolsMu.Unlock()
-	if known := c.tools.Get(call.TextOf("toolCallId")); known != "" {
-		return known
-	}
-	return strings.Clone(toolName(c.entry.ToolName, call))
+	return cmp.Or(c.tools.Get(call.TextOf("toolCallId")), strings.Clone(toolName(c.entry.ToolName, call)))
 }
 
 // named remembers a tool's own name, which only the first message about a call has in some agents.

@@ -100,10 +100,7 @@ func (d *diskDecoder) parent(v jsontape.Value) string {
 		return ""
 	}
 	id := v.TextOf("agentId")
-	if call := d.calls.Get(id); call != "" {
-		return call
-	}
-	return cmp.Or(id, "sidechain")
+	return cmp.Or(d.calls.Get(id), id, "sidechain")
 }
 
 func (d *diskDecoder) identify(v jsontape.Value, model string, to *session.Fold) {

@@ -104,10 +104,7 @@ func directLogin(cfg agent.Config) (login, error) {
 }
 
 func keyInEnvironment(environ []string) string {
-	if key := agent.Getenv(environ, keyVariable); key != "" {
-		return key
-	}
-	return agent.Getenv(environ, vendorVariable)
+	return cmp.Or(agent.Getenv(environ, keyVariable), agent.Getenv(environ, vendorVariable))
 }
 
 // loginOf says what credentials the caller has.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -103,10 +104,7 @@ func (c *conversation) modelURL() string {
 
 // ID implements agent.Session.
 func (c *conversation) ID() string {
-	if told := c.Conversation.ID(); told != "" {
-		return told
-	}
-	return c.id
+	return cmp.Or(c.Conversation.ID(), c.id)
 }
 
 // Prompt implements agent.Session.
