@@ -44,7 +44,8 @@ func (f *foreignLane) decode(event []byte, at session.Stamp) []*Entry {
 func (f *foreignLane) took(e *session.EnrichedEvent) {
 	if e.Kind == session.KindCost {
 		if e.Usage != nil {
-			f.costs = append(f.costs, session.EnrichedEvent{Usage: new(*e.Usage), MessageID: strings.Clone(e.MessageID)})
+			usage := *e.Usage
+			f.costs = append(f.costs, session.EnrichedEvent{Usage: &usage, MessageID: strings.Clone(e.MessageID)})
 		}
 		return
 	}
