@@ -72,7 +72,7 @@ func countPodman(t *testing.T) (asked func(verb string) int) {
 
 // Ten cells share one build; preflight runs in the container, and what it leaves running ends with
 // the attempt.
-func TestTenCellsShareOneBuild(t *testing.T) {
+func TestFourCellsShareOneBuild(t *testing.T) {
 	b := newBench(t)
 	b.put("family.yaml", "dockerfile: image/Dockerfile\n")
 	b.put("image/Dockerfile", "FROM ubuntu:24.04\nCOPY built.txt /app/built.txt\n")
@@ -87,13 +87,13 @@ func TestTenCellsShareOneBuild(t *testing.T) {
 	}
 	b.put("family.yaml", "dockerfile: image/Dockerfile\nimages: {\"ubuntu:24.04\": "+containertest.Image(t)+"}\n")
 	asked := countPodman(t)
-	code, _, errs = b.command(append(b.arguments("--runs", "10", "--concurrency", "4", "--attempts", "1")[1:],
+	code, _, errs = b.command(append(b.arguments("--runs", "4", "--concurrency", "4", "--attempts", "1")[1:],
 		b.arm("builtin")...)...)
-	if code != 0 || strings.Count(errs, ": pass ·") != 10 {
+	if code != 0 || strings.Count(errs, ": pass ·") != 4 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	if builds := asked("build"); builds != 1 {
-		t.Errorf("%d builds for ten cells", builds)
+		t.Errorf("%d builds for four cells", builds)
 	}
 	if processes, _ := exec.Command("pgrep", "-f", "^"+service).Output(); len(processes) > 0 {
 		t.Errorf("a service is alive: %s", processes)
