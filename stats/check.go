@@ -97,6 +97,12 @@ func clampUnit(x float64) float64 { return math.Min(1, math.Max(0, x)) }
 func clamp(x, lo, hi float64) float64 { return math.Min(hi, math.Max(lo, x)) }
 
 // Mean is the mean of values, and 0 of none.
+//
+// Formula: Σx/n.
+//
+// Use it for a number to show beside others.
+//
+// Do not claim anything by it: it has no limits, as [TaskMean] has.
 func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, value := range values {
