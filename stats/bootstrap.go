@@ -63,54 +63,10 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 	return c, checkOpenUnit("level", c.Level)
 }
 
-// Bootstrap is the interval for any statistic of n exchangeable units, usually tasks. The statistic
-// gets the indices of the drawn units, owns them only during the call, and is called from several
-// goroutines at once.
+// BootstrapMean is the bootstrap interval for the mean of independent values.
 //
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
-//
-// Use it for derived statistics without a formula of their own. For means of moderately skewed
-// values coverage is at least 94 % from 100 units on and 91 to 93 % at 30.
-//
-// Do not use it under [MinBootstrapTasks] units (its intervals are too short there: the result
-// carries a warning), nor with runs as units where several runs share a task.
-func Bootstrap(n int, statistic func(units []int) float64, config BootstrapConfig) (Interval, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return Interval{}, err
-	}
-	if n < 2 {
-		return Interval{}, fmt.Errorf("a bootstrap needs at least 2 units, got %d", n)
-	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	replicates := replicate(config, func(source *rand.PCG, out []float64) {
-		units := make([]int, n)
-		for r := range out {
-			for i := range units {
-				units[i] = pick(uint32(source.Uint64()>>32), uint64(n))
-			}
-			out[r] = statistic(units)
-		}
-	})
-	jackknife := func() []float64 {
-		values := make([]float64, n)
-		rest := make([]int, 0, n)
-		for i := range values {
-			rest = append(append(rest[:0], all[:i]...), all[i+1:]...)
-			values[i] = statistic(rest)
-		}
-		return values
-	}
-	return bootstrapInterval(statistic(slices.Clone(all)), replicates, jackknife, n, config)
-}
-
-// BootstrapMean is the bootstrap interval for the mean of independent values.
-//
-// Formula: that of [Bootstrap] with the mean as statistic.
 //
 // Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values
 // it covers 91 to 93 %.
@@ -135,7 +91,8 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 // element of tasks holds the runs of one task.
 //
 // Formula: every replicate draws as many tasks as there are, with replacement, and averages their
-// means; with Hierarchical it also draws the runs within each task. Limits as in [Bootstrap].
+// means; with Hierarchical it also draws the runs within each task. Limits as in
+// [BootstrapMean].
 //
 // Use it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means
 // between 20 % and 80 %.

@@ -54,41 +54,6 @@ func TestCoverageOfBonettPrice(t *testing.T) {
 	}
 }
 
-func TestCoverageOfNewcombe(t *testing.T) {
-	perfect := [2]float64{1, 1}
-	for _, tasks := range []int{20, 50} {
-		for _, rates := range [][2]float64{{.6, .6}, {.8, .6}, {.3, .2}, {.9, .8}} {
-			t.Run(fmt.Sprintf("%d tasks rates %v", tasks, rates), func(t *testing.T) {
-				t.Parallel()
-				wantCoverage(t, 2000, .93, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
-					// A judge that never errs, and arms that share half of their luck.
-					shared, own := drawJudgedTable(random, tasks/2, rates, perfect, perfect), independentTable(random,
-						tasks-tasks/2, rates)
-					return NewcombePaired(shared.Both+own.Both, shared.FirstOnly+own.FirstOnly,
-						shared.SecondOnly+own.SecondOnly, shared.Neither+own.Neither, .95)
-				})
-			})
-		}
-	}
-}
-
-func independentTable(random *rand.Rand, tasks int, rates [2]float64) PairedTable {
-	var table PairedTable
-	for range tasks {
-		switch a, b := coin(random, rates[0]) == 1, coin(random, rates[1]) == 1; {
-		case a && b:
-			table.Both++
-		case a:
-			table.FirstOnly++
-		case b:
-			table.SecondOnly++
-		default:
-			table.Neither++
-		}
-	}
-	return table
-}
-
 func TestCoverageOfOneTasksPassAtK(t *testing.T) {
 	rates := ratesBetween(.01, .99, .01)
 	for _, n := range []int{5, 10, 20} {
@@ -423,28 +388,7 @@ func TestCoverageOfConfidenceSequences(t *testing.T) {
 	}
 }
 
-func TestCoverageOfJudgeBootstrap(t *testing.T) {
-	for _, cell := range []struct {
-		runs, labels int
-		floor        float64
-	}{{30, 20, .92}, {100, 50, .94}} {
-		t.Run(fmt.Sprintf("%+v", cell), func(t *testing.T) {
-			t.Parallel()
-			judge := [2]float64{.9, .85}
-			wantCoverage(t, 600, cell.floor, .6, func(random *rand.Rand) (Interval, error) {
-				verdicts := make([][]float64, cell.runs)
-				for i := range verdicts {
-					verdicts[i] = []float64{coin(random, .6*judge[0]+.4*(1-judge[1]))}
-				}
-				result, err := JudgeBootstrap(verdicts, drawCalibration(random, cell.labels, judge),
-					BootstrapConfig{Replicates: 1000, Workers: 1, Seed: random.Uint64()})
-				return result.Interval, err
-			})
-		})
-	}
-}
-
-func TestCoverageOfRandomLabelEstimators(t *testing.T) {
+func TestCoverageWithLabelsDrawnAtRandom(t *testing.T) {
 	for _, labels := range []int{50, 100} {
 		for _, truth := range []float64{.2, .5, .8} {
 			draw := func(random *rand.Rand) (labelled []Label, judged []float64) {
@@ -469,24 +413,6 @@ func TestCoverageOfRandomLabelEstimators(t *testing.T) {
 				wantCoverage(t, 2000, floor, truth, func(random *rand.Rand) (Interval, error) {
 					labelled, judged := draw(random)
 					result, err := PPIPlusPlus(labelled, judged, .95)
-					return result.Interval, err
-				})
-			})
-			if labels == 100 {
-				t.Run(fmt.Sprintf("PPI %d labels rate %g", labels, truth), func(t *testing.T) {
-					t.Parallel()
-					wantCoverage(t, 2000, .93, truth, func(random *rand.Rand) (Interval, error) {
-						labelled, judged := draw(random)
-						result, err := PPI(labelled, judged, .95)
-						return result.Interval, err
-					})
-				})
-			}
-			t.Run(fmt.Sprintf("EIF %d labels rate %g", labels, truth), func(t *testing.T) {
-				t.Parallel()
-				wantCoverage(t, 2000, .94, truth, func(random *rand.Rand) (Interval, error) {
-					labelled, judged := draw(random)
-					result, err := Efficient(labelled, judged, .95)
 					return result.Interval, err
 				})
 			})

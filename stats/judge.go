@@ -285,29 +285,3 @@ func (c Calibration) Informative(level float64) bool {
 	}
 	return wilson(float64(c.TP), float64(c.M1), level).Lo+wilson(float64(c.TN), float64(c.M0), level).Lo > 1
 }
-
-// AllocateCalibration divides m human labels between human passes (m1) and human fails (m0) so that
-// the corrected rate is sharpest.
-//
-// Formula: κ = (m_p(1−q0)+1)/(m_p(1−q1)+1); m1 = round(m/(1 + (1/p − 1)·√κ)) clamped to [m_p,
-// m−m_p]; m0 = m − m1, for a judge with pass rate p and a pilot of m_p labels of each kind that
-// gave TNR q0 and TPR q1.
-//
-// Use it after a pilot of about ten labels of each kind.
-//
-// Do not use it where labels are drawn at random from the runs: there is nothing to allocate.
-func AllocateCalibration(m int, p, tnr, tpr float64, pilot int) (m0, m1 int, err error) {
-	if err := checkOpenUnit("pass rate", p); err != nil {
-		return 0, 0, err
-	}
-	if err := checkUnit("rate of the judge", tnr, tpr); err != nil {
-		return 0, 0, err
-	}
-	if pilot < 0 || m < 2*pilot || m < 1 {
-		return 0, 0, fmt.Errorf("%d labels do not hold a pilot of %d of each kind", m, pilot)
-	}
-	kappa := (float64(pilot)*(1-tnr) + 1) / (float64(pilot)*(1-tpr) + 1)
-	share := float64(m) / (1 + (1/p-1)*math.Sqrt(kappa))
-	m1 = int(clamp(math.Round(share), float64(pilot), float64(m-pilot)))
-	return m - m1, m1, nil
-}

@@ -86,50 +86,6 @@ func bonettPrice(b, c, n float64) (centre, se float64) {
 	return centre, math.Sqrt((p12 + p21 - centre*centre) / (n + 2))
 }
 
-// NewcombePaired is Newcombe's method 10 (hybrid score) for the difference of two paired pass
-// rates, from the full table: a both passed, b only the first, c only the second, d neither.
-//
-// Formula: with Wilson limits l₁,u₁ and l₂,u₂ of the two rates and the continuity-corrected φ: Δ −
-// √((p₁−l₁)² − 2φ(p₁−l₁)(u₂−p₂) + (u₂−p₂)²) and Δ + √((u₁−p₁)² − 2φ(u₁−p₁)(p₂−l₂) + (p₂−l₂)²).
-//
-// Use it as a second opinion to [BonettPrice] when the concordant cells are known. Coverage is at
-// least 93 % from 20 tasks on for rates between 20 % and 90 %.
-//
-// Do not use it when only the discordant pairs are known.
-func NewcombePaired(a, b, c, d int, level float64) (Interval, error) {
-	n := a + b + c + d
-	if a < 0 || d < 0 {
-		return Interval{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", a, d)
-	}
-	if err := checkDiscordant(b, c, n, level); err != nil {
-		return Interval{}, err
-	}
-	first := wilson(float64(a+b), float64(n), level)
-	second := wilson(float64(a+c), float64(n), level)
-	phi := newcombePhi(float64(a), float64(b), float64(c), float64(d), float64(n))
-	hybrid := func(x, y float64) float64 { return math.Sqrt(math.Max(0, x*x-2*phi*x*y+y*y)) }
-	est := first.Est - second.Est
-	return Interval{
-		Est:    est,
-		Lo:     est - hybrid(first.Est-first.Lo, second.Hi-second.Est),
-		Hi:     est + hybrid(first.Hi-first.Est, second.Est-second.Lo),
-		Level:  level,
-		Method: "newcombe-10",
-	}.cutTo(-1), nil
-}
-
-func newcombePhi(a, b, c, d, n float64) float64 {
-	product := (a + b) * (c + d) * (a + c) * (b + d)
-	if product == 0 {
-		return 0
-	}
-	numerator := a*d - b*c
-	if numerator > 0 {
-		numerator = math.Max(numerator-n/2, 0)
-	}
-	return numerator / math.Sqrt(product)
-}
-
 // checkDiscordantCounts also keeps the counts in the region where the e-value, a difference of
 // large logarithms, is still exact to six digits.
 func checkDiscordantCounts(b, c int) error {

@@ -58,24 +58,6 @@ func clusterMean(clusters [][]float64) (mean, se float64) {
 	return mean, math.Sqrt(squares*g/(g-1)) / count
 }
 
-// DesignEffect is the factor by which clustering inflates the variance of a mean.
-//
-// Formula: 1 + (m − 1)·ρ for clusters of mean size m with intra-cluster correlation ρ.
-//
-// Use it to judge how much repetitions are worth before running them.
-//
-// Do not use it to correct an interval after the fact: [MeanClustered] and [PassRate] measure the
-// clustering instead of assuming it.
-func DesignEffect(meanSize, correlation float64) (float64, error) {
-	if err := checkPositive("mean cluster size", meanSize); err != nil {
-		return 0, err
-	}
-	if !(correlation >= -1 && correlation <= 1) {
-		return 0, fmt.Errorf("intra-cluster correlation is %v, want a number between -1 and 1", correlation)
-	}
-	return 1 + (meanSize-1)*correlation, nil
-}
-
 // EffectiveRuns is the number of independent runs that would carry as much information about the
 // pass rate as these clustered ones.
 //

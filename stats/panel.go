@@ -3,8 +3,6 @@ package stats
 import (
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // EffectiveVotes is the number of independent judges a panel of n correlated ones is worth.
@@ -79,33 +77,6 @@ func phiCoefficient(a, b []bool) (float64, bool) {
 		return 0, false
 	}
 	return (both*neither - onlyA*onlyB) / math.Sqrt(product), true
-}
-
-// MajorityAccuracy is the accuracy of the majority of n independent judges of accuracy q, ties
-// counting half.
-//
-// Formula: P(X > n/2) + ½·P(X = n/2), X ~ Binomial(n, q).
-//
-// Use it as an upper bound for a panel.
-//
-// Do not use it as a forecast: judges share errors, and real panels stay 8 to 22 points below.
-func MajorityAccuracy(judges int, accuracy float64) (float64, error) {
-	if judges < 1 {
-		return 0, fmt.Errorf("%d judges, want at least 1", judges)
-	}
-	if err := checkUnit("accuracy", accuracy); err != nil {
-		return 0, err
-	}
-	if accuracy == 0 || accuracy == 1 {
-		return accuracy, nil
-	}
-	votes := distuv.Binomial{N: float64(judges), P: accuracy}
-	half := math.Floor(float64(judges) / 2)
-	share := 1 - votes.CDF(half)
-	if judges%2 == 0 {
-		share += votes.Prob(half) / 2
-	}
-	return clampUnit(share), nil
 }
 
 // Winner is the outcome of a pairwise comparison, mapped to the arms.

@@ -66,19 +66,3 @@ func TestBootstrapDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 		}
 	}
 }
-
-func TestGenericBootstrapAgreesWithTheFastOne(t *testing.T) {
-	means := taskMeans(largeSuite()[:60])
-	config := BootstrapConfig{Replicates: 20_000, Seed: 3}
-	fast := must[Interval](t)(BootstrapMean(means, config))
-	generic := must[Interval](t)(Bootstrap(len(means), func(units []int) float64 {
-		total := 0.0
-		for _, unit := range units {
-			total += means[unit]
-		}
-		return total / float64(len(units))
-	}, config))
-	wantWithin(t, "lower limit", generic.Lo, fast.Lo, .005)
-	wantWithin(t, "upper limit", generic.Hi, fast.Hi, .005)
-	wantNear(t, "estimate", generic.Est, fast.Est)
-}

@@ -18,9 +18,6 @@ import (
 var unreached = map[string]string{
 	"internal/cli/console.priceSchema": "a test keeps the schema in docs equal to it",
 	"profile.Schema":                   "a test keeps the schema in docs equal to it",
-	"stats.drawCorrected":              "part of JudgeBootstrap",
-	"stats.judgeInterval":              "part of JudgeBootstrap",
-	"stats.newcombePhi":                "part of NewcombePaired",
 	"runTeam":                          "part of the modes for Go programs",
 }
 
