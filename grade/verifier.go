@@ -216,7 +216,9 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 	agent := space.Agent().Isolation.Container
 	place, release := space.Verifier(v.User, harborTests, workspace.HarborRewards)
 	defer func() { err = errors.Join(err, release()) }()
-	v.noteLeft(agent, place.Isolation.Container)
+	if err := v.noteLeft(ctx, agent, place.Isolation.Container); err != nil {
+		return ended{}, err
+	}
 	if err := v.start(ctx, agent, place); err != nil {
 		return ended{}, err
 	}
@@ -262,14 +264,18 @@ func (v *verification) start(ctx context.Context, agent *sandbox.Container, plac
 }
 
 // noteLeft notes what the agent left running, and whether it is out of the verifier's way.
-func (v *verification) noteLeft(agent, verifier *sandbox.Container) {
-	if v.left = agent.Left(); len(v.left) > 0 {
+func (v *verification) noteLeft(ctx context.Context, agent, verifier *sandbox.Container) (err error) {
+	if v.left, err = agent.Left(ctx); err != nil {
+		return err
+	}
+	if len(v.left) > 0 {
 		v.note("the agent left processes that ran beside its verifier: %s", strings.Join(v.left, ", "))
 	}
 	if agent == verifier && v.Environment == nil {
 		v.note("the verifier ran in the agent's container: %s has none that lies over another",
 			agent.Config().Engine.Kind)
 	}
+	return nil
 }
 
 // runIn puts the tests in place, empties the directory of rewards, runs the verifier and gets what

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -35,7 +36,11 @@ func holdContainer() int {
 	if !ok {
 		return 1
 	}
-	return newHolder(line).live(signals, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	keepThreads()
+	return newHolder(line).live(signals, errors.Join(
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), // over another container it is not process 1
+	))
 }
 
 // become makes this thread, which becomes a program, another user.

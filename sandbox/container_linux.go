@@ -38,6 +38,7 @@ type room struct {
 	binds  map[string]bind
 	own    map[string]bind // that no other container has
 	above  bool            // it is over another
+	keeps  bool            // what programs leave running lives on
 	// network is the line to the first process inside, which starts supervisors and opens sockets.
 	network *PrivateNetwork
 	pid     int // of the first process, as we see it
@@ -216,7 +217,7 @@ func (r *room) remove(client <-chan error) error {
 
 // start implements supervisors.
 func (r *room) start(files []*os.File) (supervisor, error) {
-	p, err := r.network.start(files)
+	p, err := r.network.supervise(files, !r.keeps)
 	if err != nil {
 		return nil, err
 	}

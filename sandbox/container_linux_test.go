@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -217,10 +218,39 @@ ls /.fit/line | wc -l
 		t.Errorf("the fork bomb ended with %+v, %v", bomb, err)
 	}
 	expect(t, isolation, "ps -e | grep -c bash", "0\n")
+	// neither do those of a program that kills its supervisor outlive it
+	for _, script := range []string{
+		"setsid sleep 98765 & kill -9 $PPID; sleep 98765",
+		"env -i setsid bash -c 'b() { b | b & }; b; sleep 98765' & sleep 0.5; kill -9 $PPID; sleep 98765",
+	} {
+		if result, _ := inside(t, isolation, script); result.Signal != "SIGKILL" || result.LeftoversKilled == 0 {
+			t.Errorf("%s ended with %+v", script, result)
+		}
+		expect(t, isolation, "ps -e | grep -c -e bash -e sleep", "0\n")
+	}
 	const hungry = "dd if=/dev/zero of=/dev/null bs=600M count=1 2>/dev/null; echo $?"
 	if _, got := inside(t, isolation, hungry); got == "0\n" {
 		t.Error("a program used more memory than its container has")
 	}
+}
+
+func TestWhatAProgramLeavesRunningIsNamedAndEnded(t *testing.T) {
+	c, isolation := newContainer(t, func(cfg *sandbox.ContainerConfig) { cfg.KeepRunning = true })
+	// one plays a supervisor, and one was left by a program that killed its own
+	inside(t, isolation, `bash -c 'exec -a fit-sandbox-reaper /.fit/fit-sandbox-container 3< <(sleep 98765)' \
+> /dev/null 2>&1 &`)
+	inside(t, isolation, "(setsid tail -f /dev/null) > /dev/null 2>&1 & sleep 1; kill -9 $PPID")
+	left, err := c.Left(t.Context())
+	if want := []string{"fit-sandbox-con", "sleep", "tail"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q were left, %v; want %q", left, err, want)
+	}
+	if err := c.EndLeft(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, err := c.Left(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("%q outlived their end, %v", left, err)
+	}
+	expect(t, isolation, "echo still", "still\n")
 }
 
 func TestAProgramThatFillsTheDiskIsEnded(t *testing.T) {

@@ -38,7 +38,7 @@ func (c *Container) Close() error { return nil }
 func (c *Container) Start(context.Context, Isolation) error { return errContainersNeedLinux }
 
 // Left finds nothing.
-func (c *Container) Left() []string { return nil }
+func (c *Container) Left(context.Context) ([]string, error) { return nil, nil }
 
 // EndLeft does nothing.
 func (c *Container) EndLeft(context.Context) error { return nil }

@@ -3,17 +3,13 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fit-eval/fit/internal/display"
 )
 
 // Layers reports whether containers of this engine can be made over others.
@@ -103,55 +99,4 @@ func (c *Container) Changed(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(changed)
 	return slices.Compact(changed), nil
-}
-
-// maxLeft bounds the names that Left returns.
-const maxLeft = 20
-
-// Left names the processes that programs in the container have left running, those of its entry
-// point not among them.
-func (c *Container) Left() []string {
-	var names []string
-	for _, pid := range c.left() {
-		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-		if err == nil {
-			names = append(names, display.Line(strings.TrimSpace(string(name))))
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(len(names), maxLeft)]
-}
-
-func (c *Container) left() []int {
-	var found []int
-	for _, r := range c.running() {
-		direct, _ := childrenOf(r.pid)
-		for _, pid := range direct {
-			program, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
-			if program != helperInside { // a supervisor, with what it runs
-				found = append(append(found, pid), descendants(pid)...)
-			}
-		}
-	}
-	return found
-}
-
-// EndLeft kills the processes that Left names. It returns an error if some do not die.
-func (c *Container) EndLeft(ctx context.Context) error {
-	for began := time.Now(); time.Since(began) < killDelay; {
-		all := c.left()
-		if len(all) == 0 {
-			return nil
-		}
-		for _, pid := range all {
-			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone, and is looked for again
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(sweepEvery):
-		}
-	}
-	return fmt.Errorf("processes that were left in the container do not end: %s", strings.Join(c.Left(), ", "))
 }

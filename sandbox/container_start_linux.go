@@ -60,6 +60,7 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 		dir:    dir,
 		doors:  map[int]net.Listener{},
 		above:  below != nil,
+		keeps:  c.cfg.KeepRunning,
 	}
 	listener, err := r.listen()
 	if err == nil {

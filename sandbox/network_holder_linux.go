@@ -27,12 +27,14 @@ const networkDialDelay = 5 * time.Second
 // and opens sockets there.
 type holder struct {
 	line     *net.UnixConn
-	mu       sync.Mutex  // one message after the other
-	starting sync.Mutex  // held while a supervisor is started and not yet known
-	running  map[int]int // requests by the process that they started
+	mu       sync.Mutex             // one message after the other
+	starting sync.Mutex             // held while a supervisor is started and not yet known
+	running  map[int]networkRequest // by the supervisor that was started for it
 }
 
-func newHolder(line *net.UnixConn) *holder { return &holder{line: line, running: map[int]int{}} }
+func newHolder(line *net.UnixConn) *holder {
+	return &holder{line: line, running: map[int]networkRequest{}}
+}
 
 // holdNetwork is the life of the holder: it ends with the line to whoever started it.
 func holdNetwork() int {
@@ -107,13 +109,19 @@ func loopbackUp() error {
 func (h *holder) serve(request networkRequest, files []*os.File) {
 	switch request.Do {
 	case networkStart:
-		h.start(request.ID, files)
+		h.start(request, files)
 	case networkDial:
 		closeFiles(files)
 		go h.dial(request)
 	case networkListen:
 		closeFiles(files)
 		h.listen(request)
+	case networkLeft:
+		closeFiles(files)
+		h.say(networkReport{ID: request.ID, Names: namesOf(h.left())}, -1)
+	case networkEndLeft:
+		closeFiles(files)
+		go h.answerEndLeft(request.ID)
 	default:
 		closeFiles(files)
 		h.fail(request.ID, errors.New("unknown request "+request.Do))
@@ -122,25 +130,25 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 
 // start runs a supervisor with the descriptors it was sent: the first is its line, then
 // come the program's.
-func (h *holder) start(id int, files []*os.File) {
+func (h *holder) start(request networkRequest, files []*os.File) {
 	defer closeFiles(files)
 	if len(files) < 4 {
-		h.fail(id, errors.New("too few descriptors for a supervisor"))
+		h.fail(request.ID, errors.New("too few descriptors for a supervisor"))
 		return
 	}
 	cmd := reaperCommand(files[0], files[1:], reaperAttributes(false))
 	h.starting.Lock()
 	defer h.starting.Unlock()
 	if err := cmd.Start(); err != nil {
-		h.fail(id, fmt.Errorf("start its supervisor: %w", err))
+		h.fail(request.ID, fmt.Errorf("start its supervisor: %w", err))
 		return
 	}
-	h.running[cmd.Process.Pid] = id
-	h.say(networkReport{ID: id, PID: cmd.Process.Pid}, -1)
+	h.running[cmd.Process.Pid] = request
+	h.say(networkReport{ID: request.ID, PID: cmd.Process.Pid}, -1)
 	_ = cmd.Process.Release() // reap waits for it, with all other children
 }
 
-// reap collects every process that has exited and reports the exits of those we were asked to run.
+// reap collects every process that has exited and reports the exits of supervisors.
 func (h *holder) reap() {
 	h.starting.Lock()
 	defer h.starting.Unlock()
@@ -153,14 +161,18 @@ func (h *holder) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		id, known := h.running[pid]
+		request, known := h.running[pid]
 		if !known {
 			continue
 		}
 		delete(h.running, pid)
-		ended := networkReport{ID: id, Ended: true}
+		ended := networkReport{ID: request.ID, Ended: true}
 		if status.Signaled() {
 			ended.Signal = unix.SignalName(status.Signal())
+		}
+		if request.Sweep && (status.Signaled() || status.ExitStatus() != 0) {
+			go h.replace(ended)
+			continue
 		}
 		h.say(ended, -1)
 	}

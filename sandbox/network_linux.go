@@ -37,8 +37,10 @@ type PrivateNetwork struct {
 // networkRequest is what we ask of the holder. Descriptors come with it.
 type networkRequest struct {
 	ID   int    `json:"id"`
-	Do   string `json:"do"` // start, dial or listen
+	Do   string `json:"do"`
 	Port int    `json:"port,omitempty"`
+	// Sweep is set if nothing of a program may outlive its supervisor.
+	Sweep bool `json:"sweep,omitempty"`
 }
 
 // What a holder is asked for.
@@ -46,15 +48,20 @@ const (
 	networkStart  = "start"
 	networkDial   = "dial"
 	networkListen = "listen"
+	// The first process of a container also names and ends what programs have left running.
+	networkLeft    = "left"
+	networkEndLeft = "endLeft"
 )
 
 // networkReport is what the holder sends us: an answer, or that a process has ended. A
 // socket that was asked for comes with it.
 type networkReport struct {
-	ID     int    `json:"id"`
-	PID    int    `json:"pid,omitempty"`
-	Ended  bool   `json:"ended,omitempty"`
-	Signal string `json:"signal,omitempty"` // that ended the process
+	ID        int      `json:"id"`
+	PID       int      `json:"pid,omitempty"`
+	Ended     bool     `json:"ended,omitempty"`
+	Signal    string   `json:"signal,omitempty"`    // that ended the process
+	Leftovers int      `json:"leftovers,omitempty"` // that were killed in its place
+	Names     []string `json:"names,omitempty"`     // of what programs have left running
 	failure
 }
 
@@ -174,15 +181,21 @@ func (n *PrivateNetwork) Close() {
 
 // joinedProcess is a supervisor that the holder has started.
 type joinedProcess struct {
-	id     int
-	done   chan struct{}
-	signal string
+	id    int
+	done  chan struct{}
+	ended networkReport
 }
 
-// start runs a supervisor with these descriptors in the network.
+// start implements supervisors.
 func (n *PrivateNetwork) start(files []*os.File) (supervisor, error) {
+	return n.supervise(files, false)
+}
+
+// supervise runs a supervisor with these descriptors in the network. In a container, sweep has its
+// first process take the place of one that dies before its program.
+func (n *PrivateNetwork) supervise(files []*os.File, sweep bool) (supervisor, error) {
 	p := &joinedProcess{done: make(chan struct{})}
-	answer, err := n.ask(context.Background(), networkRequest{Do: networkStart}, files, p)
+	answer, err := n.ask(context.Background(), networkRequest{Do: networkStart, Sweep: sweep}, files, p)
 	if err != nil {
 		return nil, err
 	}
@@ -194,8 +207,8 @@ func (p *joinedProcess) pid() int { return p.id }
 
 func (p *joinedProcess) wait() error {
 	<-p.done
-	if p.signal != "" {
-		return &killedSupervisor{signal: p.signal}
+	if p.ended.Signal != "" || p.ended.Leftovers > 0 {
+		return &killedSupervisor{signal: p.ended.Signal, leftovers: p.ended.Leftovers}
 	}
 	return nil
 }
@@ -209,7 +222,10 @@ func (p *joinedProcess) kill() {
 }
 
 // killedSupervisor says how a supervisor ended that is not our own child.
-type killedSupervisor struct{ signal string }
+type killedSupervisor struct {
+	signal    string
+	leftovers int // that were killed in its place
+}
 
 func (k *killedSupervisor) Error() string { return "signal: " + k.signal }
 
@@ -233,6 +249,9 @@ func (n *PrivateNetwork) ask(
 	n.mu.Unlock()
 	if err := n.send(request, files); err != nil {
 		n.forget(request.ID)
+		if errors.Is(err, unix.EPIPE) {
+			err = errNetworkGone
+		}
 		return networkAnswer{}, fmt.Errorf("ask the holder of the network: %w", err)
 	}
 	select {
@@ -300,7 +319,7 @@ func (n *PrivateNetwork) deliver(answer networkAnswer) {
 	defer n.mu.Unlock()
 	if answer.Ended {
 		if p := n.exits[answer.ID]; p != nil {
-			p.signal = answer.Signal
+			p.ended = answer.networkReport
 			close(p.done)
 			delete(n.exits, answer.ID)
 		}

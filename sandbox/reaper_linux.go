@@ -95,6 +95,8 @@ type exit struct {
 	status syscall.WaitStatus
 }
 
+// reap is the life of a supervisor. It ends with 0 once it has said how its program ended, or why
+// there was none.
 func reap() int {
 	runtime.LockOSThread()
 	closeAllOnExec()
@@ -113,7 +115,7 @@ func reap() int {
 	}
 	if err := r.prepare(); err != nil {
 		r.fail("prepare the supervisor", err, true)
-		return 1
+		return 0
 	}
 	if r.order.Probe {
 		_ = r.report.Encode(report{Ready: true})
@@ -122,7 +124,7 @@ func reap() int {
 	_ = r.report.Encode(report{Starting: true})
 	if err := r.start(); err != nil {
 		r.fail("start", err, r.order.Bwrap != nil)
-		return 1
+		return 0
 	}
 	if err := r.report.Encode(report{Started: r.program}); err != nil {
 		r.sweeping = true // nobody listens
@@ -160,6 +162,9 @@ func (r *reaper) prepare() error {
 	// A session keyring of its own: keys that another run has left are not found through it. A
 	// kernel without keys has none to find.
 	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	if r.order.Inside != nil {
+		keepThreads()
+	}
 	if !r.order.PIDNamespace {
 		return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}

@@ -274,10 +274,14 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 	}
 	waitErr := t.process.wait()
 	if !reported {
-		// Somebody killed the supervisor. In a PID namespace that killed the tree;
-		// otherwise we look for what is left of it ourselves.
+		// Somebody killed the supervisor. In a PID namespace that killed the tree, and in a container
+		// its first process did; otherwise we look for what is left of it ourselves.
 		end.Signal = signalOf(waitErr)
-		end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
+		if killed, ok := errors.AsType[*killedSupervisor](waitErr); ok && killed.leftovers > 0 {
+			end.Leftovers = killed.leftovers
+		} else {
+			end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
+		}
 	}
 	t.finish(end)
 }
