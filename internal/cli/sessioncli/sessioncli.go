@@ -28,8 +28,7 @@ func New(
 ) *cobra.Command {
 	out := &output{con: con, dialects: dialects, secrets: secrets}
 	command := &cobra.Command{
-		Use:   "session",
-		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
+		Use: "session",
 		Example: `  fit session show trace.ndjson
   fit session import rollout.jsonl > session.json
   fit session export trace.ndjson --to atif`,
