@@ -33,6 +33,9 @@
 //     kernel kills it all when the supervisor ends, for whatever reason. Used as root
 //     and, through a user namespace, without root where the system allows that. With
 //     Isolation bwrap, bubblewrap makes the namespace.
+//   - InsideEngine: in a container of podman or docker, orphans become children of the
+//     supervisor, as with SubReaper. What outlives a supervisor that was killed falls to
+//     the first process of the container, which is ours too and kills it.
 //   - SubReaper: orphans become children of the supervisor, which kills descendants
 //     until it has no child left. A program that is out to escape could kill the
 //     supervisor first.
