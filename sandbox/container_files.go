@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // What our binary does with files in a container.
@@ -24,6 +25,9 @@ const (
 	filesClear = "clear"
 	filesOwn   = "own"
 )
+
+// moveTimeout bounds one of these: a process that was left in the container can stop our binary.
+const moveTimeout = 5 * time.Minute
 
 // statusNoFile is how our binary says that there is nothing to get.
 const statusNoFile = 44
@@ -114,6 +118,7 @@ func (c *Container) moves(ctx context.Context, isolation Isolation, in io.Reader
 		Stdin:     in,
 		Isolation: isolation,
 		MaxOutput: -1,
+		Timeout:   moveTimeout,
 		Grace:     -1,
 	}, out, &said)
 	switch {
@@ -121,6 +126,8 @@ func (c *Container) moves(ctx context.Context, isolation Isolation, in io.Reader
 		return -1, err
 	case result.Cancelled:
 		return -1, context.Cause(ctx)
+	case result.TimedOut:
+		return -1, fmt.Errorf("%s %s in the container did not end within %s", args[0], args[1], moveTimeout)
 	case result.ExitCode == 0 || result.ExitCode == statusNoFile:
 		return result.ExitCode, nil
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,20 +62,17 @@ func (h *holder) left() []int {
 	return found
 }
 
-// endLeft kills what programs have left, and returns how many it found.
-func (h *holder) endLeft() (int, error) {
-	seen := map[int]bool{}
+// endLeft kills what programs have left.
+func (h *holder) endLeft() error {
 	for began := time.Now(); ; time.Sleep(sweepEvery) {
 		left := h.left()
 		switch {
 		case len(left) == 0:
-			return len(seen), nil
+			return nil
 		case time.Since(began) > sweepLimit:
-			return len(seen), errors.New("processes that were left in the container do not end: " +
-				strings.Join(namesOf(left), ", "))
+			return errors.New("processes that were left in the container do not end: " + strings.Join(namesOf(left), ", "))
 		}
 		for _, pid := range left {
-			seen[pid] = true
 			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone, and is looked for again
 		}
 		h.reap()
@@ -82,21 +80,49 @@ func (h *holder) endLeft() (int, error) {
 }
 
 func (h *holder) answerEndLeft(id int) {
-	if _, err := h.endLeft(); err != nil {
+	if err := h.endLeft(); err != nil {
 		h.fail(id, err)
 		return
 	}
 	h.say(networkReport{ID: id}, -1)
 }
 
-// replace does what is left to do for a supervisor that died before its program: what was below it
-// is below us now. If that does not end, the container does.
+// replace does what is left to do for a supervisor that died before its program, or could not end
+// everything: what was below it is below us now. If that does not end, the container does.
 func (h *holder) replace(ended networkReport) {
-	var err error
-	if ended.Leftovers, err = h.endLeft(); err != nil {
+	before := h.killAll()
+	if err := h.endLeft(); err != nil {
 		os.Exit(1)
 	}
+	ended.Leftovers = h.reap() - before
+	ended.Signal = cmp.Or(ended.Signal, unix.SignalName(unix.SIGKILL))
 	h.say(ended, -1)
+}
+
+// killAll kills everything in the container but us, unless a supervisor runs: the kernel does that
+// in one go, while a bomb of thousands of processes keeps us from listing them. It returns how many
+// orphans have ended before.
+func (h *holder) killAll() int {
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	if os.Getpid() == 1 && len(h.running) == 0 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}
+	return h.orphans
+}
+
+// giveUp ends a supervisor that does not get its work done, so that replace does it.
+func (h *holder) giveUp(request networkRequest) {
+	h.starting.Lock()
+	for pid, started := range h.running {
+		if started.ID == request.Supervisor {
+			started.Sweep = true
+			h.running[pid] = started
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	h.starting.Unlock()
+	h.say(networkReport{ID: request.ID}, -1)
 }
 
 // maxLeft bounds the names of processes that were left.
@@ -107,7 +133,7 @@ func namesOf(processes []int) []string {
 	var names []string
 	for _, pid := range processes {
 		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-		if err == nil {
+		if p, found := readProcess(pid); err == nil && found && !p.zombie {
 			names = append(names, display.Line(strings.TrimSpace(string(name))))
 		}
 	}

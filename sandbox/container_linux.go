@@ -24,6 +24,8 @@ const (
 const (
 	// containerStart bounds the start of a container on a busy machine.
 	containerStart = 2 * time.Minute
+	// insideStart bounds the start of a program in a container that runs.
+	insideStart = time.Minute
 	// containerRemove bounds its removal.
 	containerRemove = time.Minute
 )
@@ -42,6 +44,7 @@ type room struct {
 	// network is the line to the first process inside, which starts supervisors and opens sockets.
 	network *PrivateNetwork
 	pid     int // of the first process, as we see it
+	nice    int // the niceness of programs
 	dir     *scratch.Dir
 	doors   map[int]net.Listener
 	serving sync.WaitGroup
@@ -217,29 +220,52 @@ func (r *room) remove(client <-chan error) error {
 
 // start implements supervisors.
 func (r *room) start(files []*os.File) (supervisor, error) {
-	p, err := r.network.supervise(files, !r.keeps)
+	ctx, cancel := context.WithTimeout(context.Background(), insideStart)
+	defer cancel()
+	p, err := r.network.supervise(ctx, files, !r.keeps)
 	if err != nil {
+		if ctx.Err() != nil && r.above { // whoever is below can stop the first process of this one
+			r.end()
+			err = errors.New("the first process of the container does not answer")
+		}
 		return nil, err
 	}
-	return insider{supervisor: p, room: r}, nil
+	return insider{joinedProcess: p, room: r}, nil
+}
+
+// end ends the container.
+func (r *room) end() {
+	_ = r.network.line.Close()
+	if r.above { // the processes of the other container keep running, and with them ours would
+		ctx, cancel := context.WithTimeout(context.Background(), containerRemove)
+		defer cancel()
+		_ = r.engine.removeContainers(ctx, r.name) // Close says what is wrong
+	}
 }
 
 // insider is a supervisor in a container. Its own number means nothing out here.
 type insider struct {
-	supervisor
+	*joinedProcess
 	room *room
 }
 
 func (i insider) pid() int { return i.room.pid }
 
 // kill ends the container: nothing less certain is left to try.
-func (i insider) kill() {
-	_ = i.room.network.line.Close()
-	if i.room.above { // the processes of the other container keep running, and with them ours would
-		ctx, cancel := context.WithTimeout(context.Background(), containerRemove)
-		defer cancel()
-		_ = i.room.engine.removeContainers(ctx, i.room.name) // Close says what is wrong
-	}
+func (i insider) kill() { i.room.end() }
+
+// giveUpAfter has the first process of the container take the place of a supervisor that has not
+// ended after a while, until stop.
+func (i insider) giveUpAfter(delay time.Duration) (stop func() bool) {
+	return time.AfterFunc(delay, func() {
+		select {
+		case <-i.done:
+		default:
+			ctx, cancel := context.WithTimeout(context.Background(), killDelay)
+			defer cancel()
+			_, _ = i.room.network.ask(ctx, networkRequest{Do: networkGiveUp, Supervisor: i.request}, nil, nil)
+		}
+	}).Stop
 }
 
 // written are the directories of the machine that programs write to outside of what their isolation

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,6 +219,12 @@ ls /.fit/line | wc -l
 		t.Errorf("the fork bomb ended with %+v, %v", bomb, err)
 	}
 	expect(t, isolation, "ps -e | grep -c bash", "0\n")
+	// programs are no more urgent than we are, though their supervisor may be
+	priority, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, isolation, "ps -o ni= -p $$ | tr -d ' '", fmt.Sprintln(20-priority))
 	// neither do those of a program that kills its supervisor outlive it
 	for _, script := range []string{
 		"setsid sleep 98765 & kill -9 $PPID; sleep 98765",
@@ -228,10 +235,26 @@ ls /.fit/line | wc -l
 		}
 		expect(t, isolation, "ps -e | grep -c -e bash -e sleep", "0\n")
 	}
+	// one that stops its supervisor, or takes devices away, ends as it would have
+	for _, script := range []string{"kill -STOP $PPID; exit 5", "rm /dev/null; exit 5"} {
+		if result, _ := inside(t, isolation, script); result.ExitCode != 5 {
+			t.Errorf("%s ended with %+v", script, result)
+		}
+		expect(t, isolation, "echo still", "still\n")
+	}
 	const hungry = "dd if=/dev/zero of=/dev/null bs=600M count=1 2>/dev/null; echo $?"
 	if _, got := inside(t, isolation, hungry); got == "0\n" {
 		t.Error("a program used more memory than its container has")
 	}
+}
+
+func TestHundredsOfProcessesThatWereLeftAreEnded(t *testing.T) {
+	_, isolation := newContainer(t, nil)
+	const hundreds = "echo kept > /etc/kept; for i in $(seq 600); do sleep 98765 > /dev/null 2>&1 & done"
+	if result, _ := inside(t, isolation, hundreds); result.LeftoversKilled != 600 {
+		t.Errorf("ended with %+v", result)
+	}
+	expect(t, isolation, "cat /etc/kept", "kept\n") // the container was not ended for it
 }
 
 func TestWhatAProgramLeavesRunningIsNamedAndEnded(t *testing.T) {
@@ -240,9 +263,15 @@ func TestWhatAProgramLeavesRunningIsNamedAndEnded(t *testing.T) {
 	inside(t, isolation, `bash -c 'exec -a fit-sandbox-reaper /.fit/fit-sandbox-container 3< <(sleep 98765)' \
 > /dev/null 2>&1 &`)
 	inside(t, isolation, "(setsid tail -f /dev/null) > /dev/null 2>&1 & sleep 1; kill -9 $PPID")
-	left, err := c.Left(t.Context())
-	if want := []string{"fit-sandbox-con", "sleep", "tail"}; err != nil || !slices.Equal(left, want) {
-		t.Errorf("%q were left, %v; want %q", left, err, want)
+	want := []string{"fit-sandbox-con", "sleep", "tail"}
+	for deadline := time.Now().Add(time.Minute); ; { // the shell that killed its supervisor may still be at its end
+		left, err := c.Left(t.Context())
+		if err == nil && slices.Equal(left, want) {
+			break
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%q were left, %v; want %q", left, err, want)
+		}
 	}
 	if err := c.EndLeft(t.Context()); err != nil {
 		t.Error(err)

@@ -13,7 +13,7 @@ var errContainersNeedLinux = errors.New("containers need Linux")
 
 const treeContainment = ProcessGroup
 
-type room struct{}
+type room struct{ nice int }
 
 func (*room) written() []string { return nil }
 

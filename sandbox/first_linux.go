@@ -29,6 +29,7 @@ type first struct {
 	User   string `json:"user,omitempty"`
 	Home   string `json:"home,omitempty"` // in place of that of the environment
 	Dir    string `json:"dir,omitempty"`
+	Nice   int    `json:"nice,omitempty"` // its niceness, see room.prefer
 	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
 	StartFD int `json:"startFd,omitempty"`
 	SelfFD  int `json:"selfFd,omitempty"`
@@ -119,6 +120,7 @@ func (f first) become(program string, argv []string) error {
 // to end programs, and not whoever holds the container.
 func (f first) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, f.Nice)             // which is refused only where it would be more
 	who, err := findAccount(cmp.Or(f.User, "0"))
 	if err != nil {
 		return err

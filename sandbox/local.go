@@ -68,6 +68,7 @@ type insideOrder struct {
 	Dir  string `json:"dir"`
 	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
 	Home string `json:"home,omitempty"` // of the image; see Container.homes
+	Nice int    `json:"nice,omitempty"`
 }
 
 // tree is a started program with everything it starts.
@@ -197,6 +198,7 @@ func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
 			Dir:  c.inside(spec.Dir),
 			Keep: c.cfg.KeepRunning,
 			Home: c.homes(spec.Isolation),
+			Nice: r.nice,
 		},
 	}}, nil
 }

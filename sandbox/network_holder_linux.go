@@ -30,6 +30,7 @@ type holder struct {
 	mu       sync.Mutex             // one message after the other
 	starting sync.Mutex             // held while a supervisor is started and not yet known
 	running  map[int]networkRequest // by the supervisor that was started for it
+	orphans  int                    // that have ended
 }
 
 func newHolder(line *net.UnixConn) *holder {
@@ -122,6 +123,9 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 	case networkEndLeft:
 		closeFiles(files)
 		go h.answerEndLeft(request.ID)
+	case networkGiveUp:
+		closeFiles(files)
+		h.giveUp(request)
 	default:
 		closeFiles(files)
 		h.fail(request.ID, errors.New("unknown request "+request.Do))
@@ -148,21 +152,29 @@ func (h *holder) start(request networkRequest, files []*os.File) {
 	_ = cmd.Process.Release() // reap waits for it, with all other children
 }
 
-// reap collects every process that has exited and reports the exits of supervisors.
-func (h *holder) reap() {
+// reap collects every process that has exited and reports the exits of supervisors. One that its
+// program has stopped continues. It returns how many orphans have ended since the beginning.
+func (h *holder) reap() int {
 	h.starting.Lock()
 	defer h.starting.Unlock()
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
 		if err != nil || pid <= 0 {
-			return
+			return h.orphans
 		}
 		request, known := h.running[pid]
-		if !known {
+		switch {
+		case status.Stopped() && known:
+			_ = unix.Kill(pid, unix.SIGCONT)
+			continue
+		case status.Stopped():
+			continue
+		case !known:
+			h.orphans++
 			continue
 		}
 		delete(h.running, pid)
@@ -170,7 +182,8 @@ func (h *holder) reap() {
 		if status.Signaled() {
 			ended.Signal = unix.SignalName(status.Signal())
 		}
-		if request.Sweep && (status.Signaled() || status.ExitStatus() != 0) {
+		unswept := status.ExitStatus() == statusUnswept
+		if unswept || request.Sweep && (status.Signaled() || status.ExitStatus() != 0) {
 			go h.replace(ended)
 			continue
 		}

@@ -41,6 +41,8 @@ type networkRequest struct {
 	Port int    `json:"port,omitempty"`
 	// Sweep is set if nothing of a program may outlive its supervisor.
 	Sweep bool `json:"sweep,omitempty"`
+	// Supervisor is the request that started the one that is given up.
+	Supervisor int `json:"supervisor,omitempty"`
 }
 
 // What a holder is asked for.
@@ -51,6 +53,7 @@ const (
 	// The first process of a container also names and ends what programs have left running.
 	networkLeft    = "left"
 	networkEndLeft = "endLeft"
+	networkGiveUp  = "giveUp" // takes the place of a supervisor that does not get its work done
 )
 
 // networkReport is what the holder sends us: an answer, or that a process has ended. A
@@ -181,25 +184,26 @@ func (n *PrivateNetwork) Close() {
 
 // joinedProcess is a supervisor that the holder has started.
 type joinedProcess struct {
-	id    int
-	done  chan struct{}
-	ended networkReport
+	id      int
+	request int // that started it
+	done    chan struct{}
+	ended   networkReport
 }
 
 // start implements supervisors.
 func (n *PrivateNetwork) start(files []*os.File) (supervisor, error) {
-	return n.supervise(files, false)
+	return n.supervise(context.Background(), files, false)
 }
 
 // supervise runs a supervisor with these descriptors in the network. In a container, sweep has its
 // first process take the place of one that dies before its program.
-func (n *PrivateNetwork) supervise(files []*os.File, sweep bool) (supervisor, error) {
+func (n *PrivateNetwork) supervise(ctx context.Context, files []*os.File, sweep bool) (*joinedProcess, error) {
 	p := &joinedProcess{done: make(chan struct{})}
-	answer, err := n.ask(context.Background(), networkRequest{Do: networkStart, Sweep: sweep}, files, p)
+	answer, err := n.ask(ctx, networkRequest{Do: networkStart, Sweep: sweep}, files, p)
 	if err != nil {
 		return nil, err
 	}
-	p.id = answer.PID
+	p.id, p.request = answer.PID, answer.ID
 	return p, nil
 }
 

@@ -95,6 +95,10 @@ type exit struct {
 	status syscall.WaitStatus
 }
 
+// statusUnswept is how a supervisor in a container ends that has not ended everything: the first
+// process then takes its place.
+const statusUnswept = 3
+
 // reap is the life of a supervisor. It ends with 0 once it has said how its program ended, or why
 // there was none.
 func reap() int {
@@ -133,6 +137,9 @@ func reap() int {
 	go r.waitForChildren()
 	r.supervise()
 	_ = r.report.Encode(report{Ended: &r.result})
+	if r.order.Inside != nil && len(r.result.Unkillable) > 0 {
+		return statusUnswept
+	}
 	return 0
 }
 
@@ -214,6 +221,7 @@ func (r *reaper) start() error {
 			User:    r.order.Inside.User,
 			Home:    r.order.Inside.Home,
 			Dir:     r.order.Inside.Dir,
+			Nice:    r.order.Inside.Nice,
 			StartFD: len(files) - 1,
 		}
 		if argv, err = last.argv(r.order); err != nil {
@@ -352,9 +360,10 @@ func fileOf(content []byte) (*os.File, error) {
 }
 
 // closeStreams lets go of the program's descriptors: while we held them, nobody would
-// see the end of its output, and we have nothing to say there.
+// see the end of its output, and we have nothing to say there. What takes their place cannot be
+// written to, and is also there in a container in which somebody has removed the null device.
 func (r *reaper) closeStreams() error {
-	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	null, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}

@@ -74,12 +74,10 @@ func (r *reaper) supervise() {
 	}
 }
 
-// beginSweep starts killing; the ticker repeats it until nothing is left.
+// beginSweep starts killing, which is repeated until nothing is left.
 func (r *reaper) beginSweep() {
 	if r.again == nil {
-		// An idle supervisor must not wake up: the ticker starts only now. It is never
-		// stopped, because the process ends soon.
-		r.sweeping, r.since, r.again = true, time.Now(), time.Tick(sweepEvery)
+		r.sweeping, r.since = true, time.Now()
 	}
 	r.sweep()
 }
@@ -100,11 +98,14 @@ func (r *reaper) sweep() {
 		// As process 1 of the namespace this means everything in it but us, and the
 		// kernel does it in one go: nobody can fork away meanwhile.
 		_ = unix.Kill(-1, unix.SIGKILL)
-		return
+	} else {
+		for _, pid := range descendants(os.Getpid()) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
 	}
-	for _, pid := range descendants(os.Getpid()) {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
+	// The pause begins now, however long that took: what has died must be waited for meanwhile, or
+	// every round finds it again.
+	r.again = time.After(sweepEvery)
 }
 
 // noteExit takes note of a child that ended.

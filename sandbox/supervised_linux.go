@@ -77,6 +77,9 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		return nil, 0, &setupError{Err: err}
 	}
 	t.env = job.Env
+	if inside, ok := t.process.(insider); ok {
+		defer inside.giveUpAfter(insideStart)()
+	}
 	if err := t.awaitStart(decoder); err != nil {
 		t.line.Close()
 		return nil, 0, errors.Join(err, ignoreExit(t.process.wait()))
@@ -262,9 +265,8 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 			end, reported = *n.Ended, true
 		}
 	}
-	if inside, ok := t.process.(insider); ok && len(end.Unkillable) > 0 {
-		inside.kill() // its end is certain
-		end.Unkillable = nil
+	if _, inside := t.process.(insider); inside {
+		end.Unkillable = nil // the container's first process ends them, or itself and with it everything
 	}
 	if len(end.Unkillable) > 0 {
 		// The kernel may hold back the end of a namespace in which something hangs.
@@ -273,13 +275,15 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		return
 	}
 	waitErr := t.process.wait()
+	killed, _ := errors.AsType[*killedSupervisor](waitErr)
+	if killed != nil {
+		end.Leftovers += killed.leftovers
+	}
 	if !reported {
 		// Somebody killed the supervisor. In a PID namespace that killed the tree, and in a container
 		// its first process did; otherwise we look for what is left of it ourselves.
 		end.Signal = signalOf(waitErr)
-		if killed, ok := errors.AsType[*killedSupervisor](waitErr); ok && killed.leftovers > 0 {
-			end.Leftovers = killed.leftovers
-		} else {
+		if killed == nil || killed.leftovers == 0 {
 			end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
 		}
 	}
@@ -308,7 +312,13 @@ func signalOf(err error) string {
 
 // A supervisor that is gone takes no command, and needs none.
 func (t *supervisedTree) terminate() { _, _ = t.line.Write([]byte{commandTerminate}) }
-func (t *supervisedTree) kill()      { _, _ = t.line.Write([]byte{commandKill}) }
+
+func (t *supervisedTree) kill() {
+	_, _ = t.line.Write([]byte{commandKill})
+	if inside, ok := t.process.(insider); ok {
+		inside.giveUpAfter(killDelay / 3)
+	}
+}
 
 func (t *supervisedTree) abandon() {
 	t.process.kill()
