@@ -241,6 +241,10 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 		}
 		v.note("the verifier was run again without the processes that the agent left: with them it %s",
 			cmp.Or(done.death(), "did not start"))
+		// they may have ended its container
+		if err := place.Isolation.Container.Start(ctx, place.Isolation); err != nil {
+			return done, err
+		}
 		done, err = v.runIn(ctx, place)
 	}
 	if err != nil {

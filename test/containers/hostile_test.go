@@ -48,6 +48,12 @@ cp /bin/env /tmp/e; cp /tmp/e /bin/env`),
 [ "$script" = /tests/test.sh ] && kill -9 ${p#/proc/}
 done; done`),
 	},
+	"killholder": {
+		task: "attacked", verdict: ledger.Pass, note: "the processes that the agent left",
+		does: "echo 42 > answer.txt\n" + behind(`while sleep 0.01; do for p in /proc/[0-9]*; do
+read -r name < $p/comm; [ "$name" = fit-sandbox-con ] && [ $p != /proc/1 ] && kill -9 ${p#/proc/}
+done; done`),
+	},
 	"bomb": {
 		task: "attacked", verdict: ledger.Pass,
 		does: "echo 42 > answer.txt\n" + behind("while sleep 1000 & do :; done"),
