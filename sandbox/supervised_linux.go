@@ -266,7 +266,7 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		}
 	}
 	if _, inside := t.process.(insider); inside {
-		end.Unkillable = nil // the container's first process ends them, or itself and with it everything
+		end.Unkillable = nil // the container's first process ends them, or the container
 	}
 	if len(end.Unkillable) > 0 {
 		// The kernel may hold back the end of a namespace in which something hangs.
@@ -280,8 +280,8 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		end.Leftovers += killed.leftovers
 	}
 	if !reported {
-		// Somebody killed the supervisor. In a PID namespace that killed the tree, and in a container
-		// its first process did; otherwise we look for what is left of it ourselves.
+		// Somebody killed the supervisor. In a PID namespace that killed the tree, and in a
+		// container its first process did; otherwise we look for what is left of it ourselves.
 		end.Signal = signalOf(waitErr)
 		if killed == nil || killed.leftovers == 0 {
 			end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
