@@ -76,7 +76,6 @@ func (h *holder) endLeft() error {
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone, and is looked for again
 		}
-		h.reap()
 	}
 }
 
@@ -95,7 +94,9 @@ func (h *holder) replace(ended networkReport) {
 	if err := h.endLeft(); err != nil {
 		os.Exit(1)
 	}
-	ended.Leftovers = h.reap() - before
+	h.starting.Lock()
+	ended.Leftovers = h.orphans - before
+	h.starting.Unlock()
 	ended.Signal = cmp.Or(ended.Signal, unix.SignalName(unix.SIGKILL))
 	h.say(ended, -1)
 }

@@ -60,8 +60,7 @@ func (h *holder) live(signals <-chan os.Signal, prepared error) int {
 	}
 	go func() {
 		for sent := range signals {
-			if sent == syscall.SIGCHLD {
-				h.reap()
+			for sent == syscall.SIGCHLD && h.reap() {
 			}
 		}
 	}()
@@ -152,43 +151,40 @@ func (h *holder) start(request networkRequest, files []*os.File) {
 	_ = cmd.Process.Release() // reap waits for it, with all other children
 }
 
-// reap collects every process that has exited and reports the exits of supervisors. One that its
-// program has stopped continues. It returns how many orphans have ended since the beginning.
-func (h *holder) reap() int {
+// reap collects one process that has exited, if there is one, and reports the exit of a supervisor.
+// One that its program has stopped continues. Others are let in before the next: where a bomb goes
+// off, there is always one more.
+func (h *holder) reap() (found bool) {
 	h.starting.Lock()
 	defer h.starting.Unlock()
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil || pid <= 0 {
-			return h.orphans
-		}
-		request, known := h.running[pid]
-		switch {
-		case status.Stopped() && known:
-			_ = unix.Kill(pid, unix.SIGCONT)
-			continue
-		case status.Stopped():
-			continue
-		case !known:
-			h.orphans++
-			continue
-		}
-		delete(h.running, pid)
-		ended := networkReport{ID: request.ID, Ended: true}
-		if status.Signaled() {
-			ended.Signal = unix.SignalName(status.Signal())
-		}
-		unswept := status.ExitStatus() == statusUnswept
-		if unswept || request.Sweep && (status.Signaled() || status.ExitStatus() != 0) {
-			go h.replace(ended)
-			continue
-		}
-		h.say(ended, -1)
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
+	if err != nil || pid <= 0 {
+		return errors.Is(err, syscall.EINTR)
 	}
+	request, known := h.running[pid]
+	switch {
+	case status.Stopped() && known:
+		_ = unix.Kill(pid, unix.SIGCONT)
+		return true
+	case status.Stopped():
+		return true
+	case !known:
+		h.orphans++
+		return true
+	}
+	delete(h.running, pid)
+	ended := networkReport{ID: request.ID, Ended: true}
+	if status.Signaled() {
+		ended.Signal = unix.SignalName(status.Signal())
+	}
+	unswept := status.ExitStatus() == statusUnswept
+	if unswept || request.Sweep && (status.Signaled() || status.ExitStatus() != 0) {
+		go h.replace(ended)
+		return true
+	}
+	h.say(ended, -1)
+	return true
 }
 
 func (h *holder) dial(request networkRequest) {
