@@ -22,10 +22,8 @@ const (
 )
 
 const (
-	// containerStart bounds the start of a container on a busy machine.
+	// containerStart bounds the start of a container on a busy machine, and that of a program in it.
 	containerStart = 2 * time.Minute
-	// insideStart bounds the start of a program in a container that runs.
-	insideStart = time.Minute
 	// containerRemove bounds its removal.
 	containerRemove = time.Minute
 )
@@ -220,7 +218,7 @@ func (r *room) remove(client <-chan error) error {
 
 // start implements supervisors.
 func (r *room) start(files []*os.File) (supervisor, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), insideStart)
+	ctx, cancel := context.WithTimeout(context.Background(), containerStart)
 	defer cancel()
 	p, err := r.network.supervise(ctx, files, !r.keeps)
 	if err != nil {

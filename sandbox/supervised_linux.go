@@ -78,7 +78,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	}
 	t.env = job.Env
 	if inside, ok := t.process.(insider); ok {
-		defer inside.giveUpAfter(insideStart)()
+		defer inside.giveUpAfter(containerStart)()
 	}
 	if err := t.awaitStart(decoder); err != nil {
 		t.line.Close()
