@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	// containerStart bounds the start of a container on a busy machine, and that of a program in it.
+	// containerStart bounds the start of a container, and of a program in it, on a busy machine.
 	containerStart = 2 * time.Minute
 	// containerRemove bounds its removal.
 	containerRemove = time.Minute
