@@ -50,8 +50,8 @@ type ContainerConfig struct {
 	KeepEntrypoint bool
 	// KeepRunning lets processes that a program leaves behind live on.
 	KeepRunning bool
-	// CPUs, MemoryBytes and Processes bound all processes together; zero is no bound, and
-	// defaultProcesses.
+	// CPUs, MemoryBytes and Processes, beside a few of our own, bound all processes together; zero
+	// is no bound, and defaultProcesses.
 	CPUs        float64
 	MemoryBytes uint64
 	Processes   uint64

@@ -257,6 +257,13 @@ func TestHundredsOfProcessesThatWereLeftAreEnded(t *testing.T) {
 	expect(t, isolation, "cat /etc/kept", "kept\n") // the container was not ended for it
 }
 
+func TestAContainerForFewProcessesRunsThem(t *testing.T) {
+	_, isolation := newContainer(t, func(cfg *sandbox.ContainerConfig) { cfg.Processes = 4 })
+	for range 5 {
+		expect(t, isolation, "echo $(id -u)", "0\n")
+	}
+}
+
 func TestWhatAProgramLeavesRunningIsNamedAndEnded(t *testing.T) {
 	c, isolation := newContainer(t, func(cfg *sandbox.ContainerConfig) { cfg.KeepRunning = true })
 	// one plays a supervisor, and one was left by a program that killed its own

@@ -185,6 +185,10 @@ func peerProcess(line *net.UnixConn) (int, error) {
 	return int(peer.Pid), nil
 }
 
+// ownThreads is what our own processes in a container need of its processes: the kernel counts
+// threads, and a supervisor has about ten.
+const ownThreads = 48
+
 // arguments are the command line that starts a container.
 func (c *Container) arguments(r *room, helper string, below []string) []string {
 	args := []string{
@@ -198,7 +202,7 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 	if below == nil {
 		args = append(args, "--network", network)
 	}
-	processes := cmp.Or(c.cfg.Processes, defaultProcesses)
+	processes := cmp.Or(c.cfg.Processes, defaultProcesses) + ownThreads
 	args = append(args, "--pids-limit", strconv.FormatUint(processes, 10))
 	if c.cfg.MemoryBytes > 0 {
 		bytes := strconv.FormatUint(c.cfg.MemoryBytes, 10)
