@@ -30,13 +30,13 @@ func TestHelp(t *testing.T) {
 			visit(child)
 		}
 	}
-	visit(newRoot(&console.Console{}, catalog.Default(), func(string) bool { return true }))
+	visit(newRoot(&console.Console{}, catalog.Default()))
 }
 
 // Descriptions and flags of every command fit into the columns of a terminal; examples and lists
 // are lines that people copy.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	root := newRoot(&console.Console{}, catalog.Default(), func(string) bool { return true })
+	root := newRoot(&console.Console{}, catalog.Default())
 	root.SetOut(io.Discard)
 	var visit func(*cobra.Command)
 	visit = func(command *cobra.Command) {

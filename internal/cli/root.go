@@ -93,12 +93,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		name = "fit"
 	}
 	registry, mistake := catalog.Load(catalog.Files(con.Dir, con.Environ)...)
-	given := args[1:]
-	if name == "subq" && len(given) > 0 && given[0] == "eval" {
-		given = append([]string{"versus"}, given[1:]...)
-	}
-	words := append(append([]string{}, prefix...), given...) // not nil: cobra would take those of the process
-	root := newRoot(con, registry, func(name string) bool { return slices.Contains(words, name) })
+	root := newRoot(con, registry)
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if mistake != nil && runsAgents(command) {
 			return console.Exit(console.ExitUsage, mistake)
@@ -106,7 +101,11 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		return nil
 	}
 	misspelt := refuseHelpOnNothing(root)
-	root.SetArgs(words)
+	given := args[1:]
+	if name == "subq" && len(given) > 0 && given[0] == "eval" {
+		given = append([]string{"versus"}, given[1:]...)
+	}
+	root.SetArgs(append(append([]string{}, prefix...), given...))
 	root.SetIn(con.Stdin)
 	root.SetOut(con.Stdout)
 	root.SetErr(con.Stderr)
@@ -165,8 +164,7 @@ func exitCode(ctx context.Context, err error) int {
 // isSafeguard reports whether exit code 2 of a command is a refusal and not a mistake in the call.
 func isSafeguard(command *cobra.Command) bool { return command.Name() == "selfedit" }
 
-// newRoot is fit itself, with everything below the commands that the command line names.
-func newRoot(con *console.Console, registry *agent.Registry, named func(name string) bool) *cobra.Command {
+func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fit",
 		Short: "Prove whether a change to an agent made it better",
@@ -185,7 +183,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 		},
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
-	root.AddCommand(commands(con, registry, named)...)
+	root.AddCommand(commands(con, registry)...)
 	root.AddCommand(newVersion(con))
 	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
 		command.Version = con.Version

@@ -24,7 +24,8 @@ import (
 // New returns the command.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
-		Use: "agents",
+		Use:   "agents",
+		Short: "List the agents that can be run, and try what they can do",
 		Long: `List the agents that can be run, and try what they can do.
 
 Agents are known by name, added by agents.yaml in the current directory or in ~/.config/fit, or named where they are used: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,

@@ -12,7 +12,8 @@ import (
 // New returns the command tree.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
-		Use: "benchmark",
+		Use:   "benchmark",
+		Short: "Measure agents on tasks with hidden tests, and report whether a change made one better",
 		Long: `Measure agents on tasks with hidden tests, and report whether a change made one better.
 
 A family is a directory of tasks. An arm is a complete agent configuration. "run" runs every task with every arm N times, grades each result with checks that the

@@ -36,7 +36,8 @@ func New(con *console.Console) *cobra.Command {
 	runs := console.Count{Value: 3, Min: 1}
 	solo, team := false, false
 	command := &cobra.Command{
-		Use: "demo",
+		Use:   "demo",
+		Short: "Show the main job in seconds, offline",
 		Long: `Show the main job in seconds, offline: an agent is measured before and after a change to its instructions, on twelve small tasks with hidden tests, and
 fit says whether the change made it better. The model behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?

@@ -43,7 +43,8 @@ const (
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
-		Use: "doctor",
+		Use:   "doctor",
+		Short: "Show which agents, credentials and tools this machine has, and how to get what is missing",
 		Long: `Show which agents, credentials and tools this machine has, and how to get what is missing.
 
 It exits with 0 when at least one agent can be run, and with 3 otherwise. "fit demo" always works: it needs neither a key nor an agent.`,

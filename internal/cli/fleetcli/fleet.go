@@ -22,8 +22,9 @@ import (
 // New returns the command fit fleet.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  "fleet",
-		Args: cobra.NoArgs,
+		Use:   "fleet",
+		Short: "Run experiments on many machines",
+		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(
 		newServe(con),

@@ -24,8 +24,9 @@ import (
 // New returns the command fit gateway. secrets are the credentials of all agents in an environment.
 func New(con *console.Console, secrets func([]string) map[string]string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  "gateway",
-		Args: cobra.NoArgs,
+		Use:   "gateway",
+		Short: "Serve the proxy between agents and their models",
+		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(newServe(con, secrets))
 	return cmd

@@ -12,7 +12,9 @@ import (
 // New returns the command tree.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
-		Use: "harness",
+		Use:     "harness",
+		Aliases: []string{"eval"},
+		Short:   "Run agents and keep a trace of everything they did",
 		Long: `Run agents and keep a trace of everything they did.
 
 Exit codes: 0 done and good · 1 the agent failed or ran out of turns or time · 2 usage error · 3 provider, credentials or another infrastructure failure ·

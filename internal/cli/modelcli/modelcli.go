@@ -22,8 +22,9 @@ import (
 // New returns the command fit model.
 func New(con *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  "model",
-		Args: cobra.NoArgs,
+		Use:   "model",
+		Short: "Serve a scripted language model",
+		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(newServe(con))
 	return cmd

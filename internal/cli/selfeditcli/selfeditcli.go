@@ -79,6 +79,7 @@ func New(con *console.Console) *cobra.Command {
 	var options editOptions
 	command := &cobra.Command{
 		Use:     "selfedit <path>",
+		Short:   "Write standard input to a file the project's settings allow, on a safe branch",
 		Long:    long,
 		Example: example,
 		Version: con.Version,

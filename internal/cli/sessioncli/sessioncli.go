@@ -28,7 +28,8 @@ func New(
 ) *cobra.Command {
 	out := &output{con: con, dialects: dialects, secrets: secrets}
 	command := &cobra.Command{
-		Use: "session",
+		Use:   "session",
+		Short: "Show what an agent did, from a trace, a stream, or the files agents keep on disk",
 		Example: `  fit session show trace.ndjson
   fit session import rollout.jsonl > session.json
   fit session export trace.ndjson --to atif`,

@@ -26,7 +26,8 @@ type statsOptions struct {
 func New(con *console.Console) *cobra.Command {
 	options := &statsOptions{}
 	cmd := &cobra.Command{
-		Use: "stats",
+		Use:   "stats",
+		Short: "Run the statistics of fit reports on your own numbers",
 		Long: `The statistics behind every fit report, for numbers you already have.
 
 Each command names the method it used. Nothing here reads or changes an experiment.`,

@@ -54,7 +54,8 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 		}},
 	}
 	root := &cobra.Command{
-		Use: "trace",
+		Use:   "trace",
+		Short: "Read, search, compare and check traces",
 		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with gzip or
 zstd, from a file or, as "-", from standard input. Files of any size are read in flat memory on all cores. Over 64 MB the
 first question leaves an index beside the file (FILE.fitidx, or in the cache directory) that makes later ones immediate.

@@ -14,7 +14,8 @@ import (
 // New returns the command tree.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
-		Use: "versus",
+		Use:   "versus",
+		Short: "Compare agents on the same tasks, with evidence that can be checked",
 		Long: `Compare agents on the same tasks, with evidence that can be checked. "subq eval" is the same command.
 
 A task is a YAML file: a prompt, a commit of a repository, and a command that verifies the result. "run" lets every agent work on every task in a workspace of its
