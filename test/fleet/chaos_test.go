@@ -161,6 +161,7 @@ func TestAFleetInTrouble(t *testing.T) {
 			healing.Go(func() {
 				time.Sleep(s.cut)
 				w.cut(machines[0], workers[0], false)
+				w.reaches(machines[0], hubPort)
 				empty()
 				healed.Store(true)
 			})

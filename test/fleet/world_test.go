@@ -215,6 +215,19 @@ func (w *world) cut(m *machine, worker *process, cut bool) {
 	}
 }
 
+// reaches waits until a machine reaches the hub: a link that is up again carries nothing for a
+// while.
+func (w *world) reaches(m *machine, port string) {
+	w.t.Helper()
+	if !w.private {
+		return
+	}
+	pid, connect := strconv.Itoa(m.holder.Process.Pid), "exec 3<>/dev/tcp/"+w.address+"/"+port
+	eventually(w.t, m.name+" reaches the hub", func() bool {
+		return exec.Command("nsenter", "-t", pid, "-n", "--", "bash", "-c", connect).Run() == nil
+	})
+}
+
 // start starts fit on a machine; nil is the hub's.
 func (w *world) start(m *machine, environ []string, args ...string) *process {
 	w.t.Helper()

@@ -69,6 +69,15 @@ async function run(request) {
     const host = new URL(r.url()).hostname;
     if (!["127.0.0.1", "localhost", ""].includes(host)) note("a request left the machine: " + r.url());
   });
+  const asked = new Set(); // what the page has asked for and not yet got
+  page.on("request", (r) => r.resourceType() === "fetch" && asked.add(r));
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => asked.delete(r));
+  page.answered = async () => {
+    do {
+      while (asked.size > 0) await page.waitForTimeout(20);
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    } while (asked.size > 0); // what was drawn may have asked for more
+  };
   try {
     const value = await scenarios[request.name](page, request.args);
     if (problems.length) throw new Error("the page reported: " + problems.join("; "));

@@ -26,11 +26,13 @@ export async function walk(page, args) {
   return seen;
 }
 
-/** Waits until a place is there, and opens everything that is folded. */
+/** Waits until a place is there, with everything it asks for, and opens what is folded. */
 export async function settled(page, place) {
   await page.waitForSelector(place.wait);
+  await page.answered();
   const folds = page.locator("main details:not([open]) > summary:not(.entry *)");
   for (let left = 20; left > 0 && (await folds.count()) > 0; left--) await folds.first().click();
+  await page.answered();
   await page.waitForFunction(() => !/Reading…|Computing…/.test(document.body.innerText));
 }
 
