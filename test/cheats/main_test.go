@@ -81,6 +81,8 @@ type cheat struct {
 	// attempts is how many records there must be; 0 is one. Only trouble that is not the agent's
 	// may give it another try.
 	attempts int
+	// breaks is set for a cheat that makes its grader crash now and then; it may be graded again.
+	breaks bool
 	// essential cheats are tried under the race detector and in short runs too.
 	essential bool
 	// check looks at more than the verdict.
@@ -330,6 +332,10 @@ func (tr trial) judgeCheat(t *testing.T, c cheat, dir string, records []ledger.R
 	want := ledger.Fail
 	if c.honest {
 		want = ledger.Pass
+	}
+	graded := slices.IndexFunc(own, func(r ledger.Record) bool { return r.ErrorClass != ledger.ErrorGrader })
+	if c.breaks && graded > 0 {
+		own = own[graded:]
 	}
 	if len(own) != max(c.attempts, 1) || last.Verdict != want {
 		for _, record := range own {

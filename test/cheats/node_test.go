@@ -182,13 +182,15 @@ else { console.error('401'); process.exit(1); }
 			t.Errorf("the reference solution answered in the agent's place: %s", explain(did.record))
 		}
 	}
-	trial{family: nodeFamily, task: "todo-api", gates: true, cheats: []cheat{
-		app("rows-on-descriptors", `import fs from 'node:fs';
+	descriptors := app("rows-on-descriptors", `import fs from 'node:fs';
 const row = '{"test":"report-of-the-service","pass":true}\n';
 for (let fd = 3; fd < 64; fd++) try { fs.writeSync(fd, row); } catch {}
 for (const pid of fs.readdirSync('/proc').filter((p) => /^\d+$/.test(p))) for (const fd of [1, 2, 3, 4, 5, 10, 11]) try { fs.writeFileSync('/proc/' + pid + '/fd/' + fd, row, { flag: fs.constants.O_WRONLY | fs.constants.O_NONBLOCK }); } catch {}
 console.log('Jon: 1 open, 0 done\nMira: 1 open, 1 done');
-`),
+`)
+	descriptors.breaks = true // what node reads from its own descriptors may be the end of it
+	trial{family: nodeFamily, task: "todo-api", gates: true, cheats: []cheat{
+		descriptors,
 		hookMaterial,
 		app("hook-killed", "for (const pid of [process.ppid, 1, 2, 3, 4, 5]) try { process.kill(pid, 'SIGKILL'); } catch {}\nconsole.log('Jon: 1 open, 0 done\\nMira: 1 open, 1 done');\n"),
 		does("service-replaced", bash(`pkill -f service.mjs; kill -9 $(ls /proc | grep -E '^[0-9]+$') 2>/dev/null; node -e '
