@@ -3,7 +3,6 @@ package stats
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Kappa is a coefficient of agreement with the shares it is made of.
@@ -173,11 +172,11 @@ func KrippendorffAlpha(counts [][]int) (Kappa, error) {
 		if len(row) != len(totals) {
 			return Kappa{}, fmt.Errorf("item %d has %d categories, want %d", i+1, len(row), len(totals))
 		}
-		if slices.Min(append(slices.Clone(row), 0)) < 0 {
-			return Kappa{}, fmt.Errorf("item %d has a negative count", i+1)
-		}
 		sum, squares := 0.0, 0.0
 		for _, count := range row {
+			if count < 0 {
+				return Kappa{}, fmt.Errorf("item %d has a negative count %d", i+1, count)
+			}
 			sum += float64(count)
 			squares += float64(count) * float64(count)
 		}

@@ -33,10 +33,7 @@ func (p Prices) cost(tasks, runs int) float64 {
 }
 
 func (p Prices) check() error {
-	if err := checkNotNegative("price per task", p.PerTask); err != nil {
-		return err
-	}
-	return checkPositive("price per run", p.PerRun)
+	return cmp.Or(checkNotNegative("price per task", p.PerTask), checkPositive("price per run", p.PerRun))
 }
 
 // Allocate divides a budget between tasks and repetitions so that the detectable effect is

@@ -79,12 +79,8 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	if err := checkFinite("value", values...); err != nil {
 		return Interval{}, err
 	}
-	clusters := make([][]float64, len(values))
-	for i := range values {
-		clusters[i] = values[i : i+1]
-	}
 	config.Hierarchical = false
-	return BootstrapClustered(clusters, config)
+	return BootstrapClustered(slices.Collect(slices.Chunk(values, 1)), config)
 }
 
 // BootstrapClustered is the bootstrap interval for the mean over tasks of the mean over runs; each
@@ -114,58 +110,40 @@ func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, er
 	}
 	means := make([]float64, n)
 	for i, runs := range tasks {
-		means[i], _ = moments(runs)
+		means[i] = Mean(runs)
 	}
-	est, _ := moments(means)
-	draw := func(source *rand.PCG, out []float64) { drawTaskMeans(source, means, out) }
-	if config.Hierarchical {
-		draw = func(source *rand.PCG, out []float64) { drawTasksAndRuns(source, tasks, out) }
-	}
-	replicates := replicate(config, draw)
-	jackknife := func() []float64 {
-		values := make([]float64, n)
-		for i, mean := range means {
-			values[i] = (est*float64(n) - mean) / float64(n-1)
+	est := Mean(means)
+	replicates := replicate(config, func(source *rand.PCG) float64 {
+		if config.Hierarchical {
+			return drawTasksAndRuns(source, tasks)
 		}
-		return values
-	}
-	return bootstrapInterval(est, replicates, jackknife, n, config)
+		return drawMean(source, means)
+	})
+	return bootstrapInterval(est, replicates, means, config)
 }
 
-func drawTaskMeans(source *rand.PCG, means, out []float64) {
-	n := uint64(len(means))
-	for r := range out {
-		sum := 0.0
-		i := 0
-		for ; i+1 < len(means); i += 2 {
-			word := source.Uint64()
-			sum += means[pick(uint32(word), n)] + means[pick(uint32(word>>32), n)]
-		}
-		if i < len(means) {
-			sum += means[pick(uint32(source.Uint64()), n)]
-		}
-		out[r] = sum / float64(n)
+// drawMean is the mean of as many values as there are, drawn with replacement.
+func drawMean(source *rand.PCG, values []float64) float64 {
+	n := uint64(len(values))
+	sum := 0.0
+	i := 0
+	for ; i+1 < len(values); i += 2 {
+		word := source.Uint64()
+		sum += values[pick(uint32(word), n)] + values[pick(uint32(word>>32), n)]
 	}
+	if i < len(values) {
+		sum += values[pick(uint32(source.Uint64()), n)]
+	}
+	return sum / float64(n)
 }
 
-func drawTasksAndRuns(source *rand.PCG, tasks [][]float64, out []float64) {
-	n := uint64(len(tasks))
-	for r := range out {
-		sum := 0.0
-		for range tasks {
-			runs := tasks[pick(uint32(source.Uint64()), n)]
-			total, i := 0.0, 0
-			for ; i+1 < len(runs); i += 2 {
-				word := source.Uint64()
-				total += runs[pick(uint32(word), uint64(len(runs)))] + runs[pick(uint32(word>>32), uint64(len(runs)))]
-			}
-			if i < len(runs) {
-				total += runs[pick(uint32(source.Uint64()), uint64(len(runs)))]
-			}
-			sum += total / float64(len(runs))
-		}
-		out[r] = sum / float64(n)
+// drawTasksAndRuns is [drawMean] over tasks, with the runs of every drawn task drawn as well.
+func drawTasksAndRuns(source *rand.PCG, tasks [][]float64) float64 {
+	sum := 0.0
+	for range tasks {
+		sum += drawMean(source, tasks[pick(uint32(source.Uint64()), uint64(len(tasks)))])
 	}
+	return sum / float64(len(tasks))
 }
 
 // pick maps 32 random bits to [0, n) by multiplication; its bias is below n/2³², far under the
@@ -174,15 +152,17 @@ func pick(bits uint32, n uint64) int { return int(uint64(bits) * n >> 32) }
 
 // replicate fills blocks of replicates in parallel. Every block owns a random stream derived from
 // the seed and its number.
-func replicate(config BootstrapConfig, fill func(source *rand.PCG, out []float64)) []float64 {
+func replicate(config BootstrapConfig, draw func(source *rand.PCG) float64) []float64 {
 	out := make([]float64, config.Replicates)
 	blocks := make(chan int)
 	var workers sync.WaitGroup
 	for range config.Workers {
 		workers.Go(func() {
 			for block := range blocks {
-				end := min((block+1)*replicatesPerBlock, len(out))
-				fill(rand.NewPCG(config.Seed, uint64(block)), out[block*replicatesPerBlock:end])
+				source := rand.NewPCG(config.Seed, uint64(block))
+				for r := block * replicatesPerBlock; r < min((block+1)*replicatesPerBlock, len(out)); r++ {
+					out[r] = draw(source)
+				}
 			}
 		})
 	}
@@ -194,9 +174,7 @@ func replicate(config BootstrapConfig, fill func(source *rand.PCG, out []float64
 	return out
 }
 
-func bootstrapInterval(est float64, replicates []float64, jackknife func() []float64, n int,
-	config BootstrapConfig,
-) (Interval, error) {
+func bootstrapInterval(est float64, replicates, means []float64, config BootstrapConfig) (Interval, error) {
 	if err := checkFinite("statistic", est); err != nil {
 		return Interval{}, err
 	}
@@ -206,7 +184,7 @@ func bootstrapInterval(est float64, replicates []float64, jackknife func() []flo
 	slices.Sort(replicates)
 	lower, upper := (1-config.Level)/2, (1+config.Level)/2
 	if config.Method == MethodBCa {
-		lower, upper = bcaTails(est, replicates, jackknife(), config.Level)
+		lower, upper = bcaTails(est, replicates, means, config.Level)
 	}
 	_, variance := moments(replicates)
 	interval := Interval{
@@ -217,7 +195,7 @@ func bootstrapInterval(est float64, replicates []float64, jackknife func() []flo
 		Level:  config.Level,
 		Method: config.Method,
 	}
-	if n < MinBootstrapTasks {
+	if n := len(means); n < MinBootstrapTasks {
 		interval.Warnings = append(interval.Warnings,
 			fmt.Sprintf("%d units are too few for a bootstrap: the interval is too short", n))
 	}
@@ -229,7 +207,7 @@ func bootstrapInterval(est float64, replicates []float64, jackknife func() []flo
 
 // bcaTails returns the quantiles to read instead of α/2 and 1−α/2. Ties count half, so that a
 // symmetric discrete statistic has no bias.
-func bcaTails(est float64, sorted, jackknife []float64, level float64) (lower, upper float64) {
+func bcaTails(est float64, sorted, means []float64, level float64) (lower, upper float64) {
 	below, _ := slices.BinarySearch(sorted, est)
 	notAbove, _ := slices.BinarySearchFunc(sorted, est, func(x, target float64) int {
 		if x <= target {
@@ -240,7 +218,12 @@ func bcaTails(est float64, sorted, jackknife []float64, level float64) (lower, u
 	count := float64(len(sorted))
 	share := clamp((float64(below)+float64(notAbove))/2/count, 0.5/count, 1-0.5/count)
 	bias := distuv.UnitNormal.Quantile(share)
-	centre, _ := moments(jackknife)
+	n := float64(len(means))
+	jackknife := make([]float64, len(means))
+	for i, mean := range means {
+		jackknife[i] = (est*n - mean) / (n - 1)
+	}
+	centre := Mean(jackknife)
 	var squares, cubes float64
 	for _, value := range jackknife {
 		gap := centre - value

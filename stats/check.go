@@ -92,8 +92,6 @@ func studentTail(t, df float64) float64 {
 	return math.Min(1, 2*distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(t)))
 }
 
-func clampUnit(x float64) float64 { return math.Min(1, math.Max(0, x)) }
-
 func clamp(x, lo, hi float64) float64 { return math.Min(hi, math.Max(lo, x)) }
 
 // Mean is the mean of values, and 0 of none.

@@ -168,13 +168,7 @@ func (c Calibration) smoothed() (tpr, tnr smoothedRate) {
 
 // usable refuses counts that do not fit and judges that carry no information.
 func (c Calibration) usable() error {
-	if err := c.check(); err != nil {
-		return err
-	}
-	if c.Youden() <= 1e-12 {
-		return fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information", c.TPR()+c.TNR())
-	}
-	return nil
+	return cmp.Or(c.check(), checkInformative(c.TPR(), c.TNR()))
 }
 
 // scale multiplies the verdicts on both arms.
@@ -198,7 +192,7 @@ func scale(pairs []Pair, candidate, baseline float64) []Pair {
 func tableOf(pairs []Pair) PairedTable {
 	var table PairedTable
 	for _, pair := range pairs {
-		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
+		if !pair.complete() {
 			continue
 		}
 		switch first, second := pair.Candidate[0] == 1, pair.Baseline[0] == 1; {

@@ -202,21 +202,13 @@ func holdsInWorstCases(decision Decision, config DecideConfig) bool {
 }
 
 func (c DecideConfig) check(comparison Comparison) error {
-	if err := checkOpenUnit("alpha", c.Alpha); err != nil {
-		return err
-	}
-	if err := checkNotNegative("margin", c.Margin); err != nil {
-		return err
-	}
-	if err := checkUnit("p", comparison.P); err != nil {
-		return err
-	}
-	if c.AdjustedP != nil {
-		if err := checkUnit("adjusted p", *c.AdjustedP); err != nil {
-			return err
-		}
-	}
-	if err := checkFinite("effect", comparison.Est, comparison.MDE); err != nil {
+	if err := cmp.Or(
+		checkOpenUnit("alpha", c.Alpha),
+		checkNotNegative("margin", c.Margin),
+		checkUnit("p", comparison.P),
+		checkUnit("adjusted p", *cmp.Or(c.AdjustedP, &comparison.P)),
+		checkFinite("effect", comparison.Est, comparison.MDE),
+	); err != nil {
 		return err
 	}
 	for _, exclusion := range []Exclusion{c.Candidate, c.Baseline} {
@@ -236,7 +228,7 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 		Effect:    comparison.Est,
 		Level:     DefaultLevel,
 		P:         comparison.P,
-		PAdj:      comparison.P,
+		PAdj:      math.Min(1, *cmp.Or(config.AdjustedP, &comparison.P)*float64(max(1, config.Looks))),
 		EValue:    comparison.EValue,
 		Method:    comparison.Method,
 		NTasks:    comparison.Tasks,
@@ -246,10 +238,6 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 		Excluded:  Exclusions{Candidate: config.Candidate, Baseline: config.Baseline},
 		Warnings:  comparison.Warnings,
 	}
-	if config.AdjustedP != nil {
-		decision.PAdj = *config.AdjustedP
-	}
-	decision.PAdj = math.Min(1, decision.PAdj*float64(max(1, config.Looks)))
 	if interval := comparison.Interval; interval != nil {
 		lo, hi := interval.Lo, interval.Hi
 		decision.Lo, decision.Hi, decision.Level, decision.Interval = &lo, &hi, interval.Level, interval.Method
@@ -276,20 +264,13 @@ func claim(comparison Comparison, config DecideConfig, pAdj float64) Claim {
 		return Regressed
 	}
 	if sound && config.Margin > 0 && withinMargin(interval, config.Margin) &&
-		withinMargin(comparison.boundedOr(interval), config.Margin) {
+		withinMargin(cmp.Or(comparison.boundedInterval, interval), config.Margin) {
 		return Equivalent
 	}
 	if comparison.Tasks < MinClaimTasks || interval == nil || comparison.MDE > MaxUsefulMDE {
 		return Insufficient
 	}
 	return NotProven
-}
-
-func (c Comparison) boundedOr(interval *Interval) *Interval {
-	if c.boundedInterval != nil {
-		return c.boundedInterval
-	}
-	return interval
 }
 
 func withinMargin(interval *Interval, margin float64) bool {
@@ -305,11 +286,8 @@ func designFaults(comparison Comparison, config DecideConfig) []string {
 	if gap := math.Abs(config.Candidate.Rate() - config.Baseline.Rate()); gap >= MaxExclusionGap-1e-12 {
 		faults = append(faults, fmt.Sprintf("exclusion rates differ by %.1f points", 100*gap))
 	}
-	switch flags := config.IntegrityFlags; {
-	case flags == 1:
-		faults = append(faults, "1 open integrity flag")
-	case flags > 1:
-		faults = append(faults, fmt.Sprintf("%d open integrity flags", flags))
+	if config.IntegrityFlags > 0 {
+		faults = append(faults, count(config.IntegrityFlags, "open integrity flag"))
 	}
 	return faults
 }

@@ -56,10 +56,10 @@ func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) f
 	}
 	shape := s.shape(steps, comparison.Est)
 	random := rand.New(rand.NewPCG(uint64(len(s.differences)), uint64(steps)))
+	rule := newLatticeRule(steps, len(s.differences), alpha)
 	return leastSimulatedEffect(start, func(effect float64, experiments int) float64 {
 		return average(factors, func(factor float64) float64 {
-			return newLattice(steps, shape, effect, factor*variance).
-				simulate(random, len(s.differences), alpha, experiments)
+			return newLattice(steps, shape, effect, factor*variance).simulate(random, rule, experiments)
 		})
 	})
 }

@@ -58,9 +58,21 @@ func (p *DiscordantProcess) Highest() float64 { return math.Max(1, p.highest) }
 // BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
 // for both directions. The zero value has seen nothing.
 type BoundedProcess struct {
-	up, down bettor
-	highest  float64
+	bets    bettors
+	highest float64
 }
+
+// bettors are a gambler on "better" and one on "worse".
+type bettors struct {
+	up, down bettor
+}
+
+func (b *bettors) bet(difference float64) {
+	b.up.bet(difference)
+	b.down.bet(-difference)
+}
+
+func (b *bettors) meanWealth() float64 { return (b.up.wealth() + b.down.wealth()) / 2 }
 
 // bettor is a gambler who bets that differences are positive: λ_t = clip(S/(¼+Q), 0, ½), K_t =
 // K_{t−1}(1 + λ_t d_t).
@@ -75,7 +87,7 @@ func (b *bettor) bet(difference float64) {
 	b.squares += difference * difference
 }
 
-// two of them can be added
+// wealth is cut so that two of them can be added.
 func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.MaxFloat64/2) }
 
 // Add records the difference of one task, candidate minus baseline. Tasks must come in an order
@@ -84,15 +96,14 @@ func (p *BoundedProcess) Add(difference float64) error {
 	if !(difference >= -1 && difference <= 1) {
 		return fmt.Errorf("difference is %v, want a number between -1 and 1", difference)
 	}
-	p.up.bet(difference)
-	p.down.bet(-difference)
+	p.bets.bet(difference)
 	p.highest = math.Max(p.highest, p.E())
 	return nil
 }
 
 // E is the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on
 // "worse".
-func (p *BoundedProcess) E() float64 { return (p.up.wealth() + p.down.wealth()) / 2 }
+func (p *BoundedProcess) E() float64 { return p.bets.meanWealth() }
 
 // Highest is the most two-sided evidence seen so far; 1/Highest is a p-value that may be read at
 // any time.
@@ -114,8 +125,7 @@ const confidenceGrid = 100
 //
 // Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped.
 //
-// Do not use it for a sample of fixed size, where it is about half as wide again as Student's t
-// .
+// Do not use it for a sample of fixed size, where it is about half as wide again as Student's t.
 func BoundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
 	if err := checkSample(differences, level); err != nil {
 		return Interval{}, err
@@ -164,12 +174,10 @@ func searchLimit(mean, end float64, survives func(float64) bool) float64 {
 }
 
 func survivesBets(differences []float64, mean, bound float64) bool {
-	var up, down bettor
+	var both bettors
 	for _, difference := range differences {
-		scaled := (difference - mean) / (1 + math.Abs(mean))
-		up.bet(scaled)
-		down.bet(-scaled)
-		if (up.wealth()+down.wealth())/2 >= bound {
+		both.bet((difference - mean) / (1 + math.Abs(mean)))
+		if both.meanWealth() >= bound {
 			return false
 		}
 	}

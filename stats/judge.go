@@ -41,10 +41,7 @@ func (c Calibration) TNR() float64 { return float64(c.TN) / float64(c.M0) }
 func (c Calibration) Youden() float64 { return c.TPR() + c.TNR() - 1 }
 
 func (c Calibration) check() error {
-	if err := checkCount("tp", c.TP, "m1", c.M1); err != nil {
-		return err
-	}
-	return checkCount("tn", c.TN, "m0", c.M0)
+	return cmp.Or(checkCount("tp", c.TP, "m1", c.M1), checkCount("tn", c.TN, "m0", c.M0))
 }
 
 // The states of a corrected rate.
@@ -68,21 +65,24 @@ const (
 // Do not use it for a single verdict, nor with TPR + TNR ≤ 1, which is an error; nor without an
 // interval ([CorrectRate]).
 func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
-	if err := checkUnit("observed rate", observed); err != nil {
+	if err := cmp.Or(
+		checkUnit("observed rate", observed),
+		checkUnit("true positive rate", tpr),
+		checkUnit("true negative rate", tnr),
+		checkInformative(tpr, tnr),
+	); err != nil {
 		return 0, 0, err
 	}
-	if err := checkUnit("true positive rate", tpr); err != nil {
-		return 0, 0, err
+	raw = (observed + tnr - 1) / (tpr + tnr - 1)
+	return raw, clamp(raw, 0, 1), nil
+}
+
+// checkInformative refuses a judge that is no better than a coin.
+func checkInformative(tpr, tnr float64) error {
+	if tpr+tnr-1 <= 1e-12 {
+		return fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information", tpr+tnr)
 	}
-	if err := checkUnit("true negative rate", tnr); err != nil {
-		return 0, 0, err
-	}
-	youden := tpr + tnr - 1
-	if youden <= 1e-12 {
-		return 0, 0, fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information", tpr+tnr)
-	}
-	raw = (observed + tnr - 1) / youden
-	return raw, clampUnit(raw), nil
+	return nil
 }
 
 // DeltaVariance is the large-sample variance of a corrected rate.
@@ -93,10 +93,7 @@ func RoganGladen(observed, tpr, tnr float64) (raw, clipped float64, err error) {
 //
 // Do not build an interval from it: it has no width at 0 and 1, where [LangReiczigel] does.
 func DeltaVariance(k, n int, calibration Calibration) (float64, error) {
-	if err := checkCount("k", k, "n", n); err != nil {
-		return 0, err
-	}
-	if err := calibration.check(); err != nil {
+	if err := cmp.Or(checkCount("k", k, "n", n), calibration.check()); err != nil {
 		return 0, err
 	}
 	p := float64(k) / float64(n)
@@ -144,10 +141,7 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 	if !(k >= 0 && k <= n) {
 		return LangReiczigelResult{}, fmt.Errorf("k is %v, want a number between 0 and n = %v", k, n)
 	}
-	if err := calibration.check(); err != nil {
-		return LangReiczigelResult{}, err
-	}
-	if err := checkOpenUnit("level", level); err != nil {
+	if err := cmp.Or(calibration.check(), checkOpenUnit("level", level)); err != nil {
 		return LangReiczigelResult{}, err
 	}
 	raw, clipped, err := RoganGladen(k/n, calibration.TPR(), calibration.TNR())
@@ -190,14 +184,13 @@ func smoothedCorrection(k, n float64, calibration Calibration, level float64) (L
 	z2 := normalQuantile(level) * normalQuantile(level)
 	runs := n + z2
 	p := (k + z2/2) / runs
-	m1, m0 := float64(calibration.M1)+2, float64(calibration.M0)+2
-	q1, q0 := (float64(calibration.TP)+1)/m1, (float64(calibration.TN)+1)/m0
-	youden := q0 + q1 - 1
+	q1, q0 := calibration.smoothed()
+	youden := q0.rate + q1.rate - 1
 	if youden <= 1e-9 {
 		return LangReiczigelResult{}, false
 	}
-	theta := (p + q0 - 1) / youden
-	v1, v0 := q1*(1-q1)/m1, q0*(1-q0)/m0
+	theta := (p + q0.rate - 1) / youden
+	v1, v0 := q1.variance(), q0.variance()
 	return LangReiczigelResult{
 		Theta:    theta,
 		Shift:    2 * z2 * (theta*v1 - (1-theta)*v0),
@@ -235,13 +228,7 @@ type Correction struct {
 // Do not use it with a calibration from another prompt, model or panel, nor with pooled labels for
 // agents the judge treats differently ([Homogeneity]).
 func CorrectRate(k, n int, effective float64, calibration Calibration, level float64) (Correction, error) {
-	if err := checkCount("k", k, "n", n); err != nil {
-		return Correction{}, err
-	}
-	if err := checkOpenUnit("level", level); err != nil {
-		return Correction{}, err
-	}
-	if err := checkNotNegative("effective n", effective); err != nil {
+	if err := cmp.Or(checkProportion(k, n, level), checkNotNegative("effective n", effective)); err != nil {
 		return Correction{}, err
 	}
 	effective = cmp.Or(effective, float64(n))

@@ -154,12 +154,8 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	if err := checkDiscordant(b, c, n, level); err != nil {
 		return PairedCorrection{}, err
 	}
-	if err := calibration.check(); err != nil {
+	if err := calibration.usable(); err != nil {
 		return PairedCorrection{}, err
-	}
-	if calibration.Youden() <= 1e-12 {
-		return PairedCorrection{}, fmt.Errorf("TPR + TNR = %g is not above 1: the judge carries no information",
-			calibration.TPR()+calibration.TNR())
 	}
 	wins, losses, tasks := float64(b), float64(c), float64(n)
 	tp, m1, tn, m0 := float64(calibration.TP), float64(calibration.M1), float64(calibration.TN), float64(calibration.M0)
@@ -223,14 +219,8 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 		return PairedCorrection{}, err
 	}
 	for _, calibration := range []Calibration{first, second} {
-		if err := calibration.check(); err != nil {
+		if err := calibration.usable(); err != nil {
 			return PairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
-		}
-		if calibration.Youden() <= 1e-12 {
-			return PairedCorrection{}, fmt.Errorf(
-				"agent %q: TPR + TNR is not above 1: the judge carries no information",
-				calibration.Agent,
-			)
 		}
 	}
 	tasks := float64(n) + 2
@@ -254,10 +244,10 @@ type smoothedJudge struct {
 }
 
 func smoothCalibration(p float64, calibration Calibration) smoothedJudge {
-	m1, m0 := float64(calibration.M1)+2, float64(calibration.M0)+2
-	tpr, tnr := (float64(calibration.TP)+1)/m1, (float64(calibration.TN)+1)/m0
-	youden := tpr + tnr - 1
-	theta := (p + tnr - 1) / youden
-	variance := ((1-theta)*(1-theta)*tnr*(1-tnr)/m0 + theta*theta*tpr*(1-tpr)/m1) / (youden * youden)
+	tpr, tnr := calibration.smoothed()
+	youden := tpr.rate + tnr.rate - 1
+	theta := (p + tnr.rate - 1) / youden
+	variance := ((1-theta)*(1-theta)*tnr.rate*(1-tnr.rate)/tnr.n + theta*theta*tpr.rate*(1-tpr.rate)/tpr.n) /
+		(youden * youden)
 	return smoothedJudge{theta: theta, youden: youden, variance: variance}
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -35,7 +36,7 @@ func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, 
 	labels, runs := float64(len(labelled)), float64(len(judged))
 	lambda := 0.0
 	if spread := m.judgeVariance + labels/runs*m.unlabelledVariance; spread != 0 {
-		lambda = clampUnit(m.covariance / spread)
+		lambda = clamp(m.covariance/spread, 0, 1)
 	}
 	residual := m.humanVariance - 2*lambda*m.covariance + lambda*lambda*m.judgeVariance
 	se := math.Sqrt(math.Max(0, residual)/labels + lambda*lambda*m.unlabelledVariance/runs)
@@ -79,8 +80,5 @@ func checkLabels(labelled []Label, judged []float64, level float64) error {
 			return err
 		}
 	}
-	if err := checkFinite("verdict", judged...); err != nil {
-		return err
-	}
-	return checkOpenUnit("level", level)
+	return cmp.Or(checkFinite("verdict", judged...), checkOpenUnit("level", level))
 }

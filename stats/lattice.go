@@ -100,12 +100,13 @@ func normalise(logarithms []float64) float64 {
 // power simulates experiments and returns the share in which the claim rule finds a positive
 // difference.
 func (l *lattice) power(tasks int, alpha float64, experiments int) float64 {
-	return l.simulate(rand.New(rand.NewPCG(uint64(tasks), uint64(l.steps))), tasks, alpha, experiments)
+	random := rand.New(rand.NewPCG(uint64(tasks), uint64(l.steps)))
+	return l.simulate(random, newLatticeRule(l.steps, tasks, alpha), experiments)
 }
 
-// simulate is power with random numbers of the caller's.
-func (l *lattice) simulate(random *rand.Rand, tasks int, alpha float64, experiments int) float64 {
-	if tasks < 2 {
+// simulate is power with random numbers and a rule of the caller's.
+func (l *lattice) simulate(random *rand.Rand, rule *latticeRule, experiments int) float64 {
+	if rule.tasks < 2 {
 		return 0
 	}
 	const buckets = 256 // each knows where the search among the cumulated chances starts
@@ -117,15 +118,18 @@ func (l *lattice) simulate(random *rand.Rand, tasks int, alpha float64, experime
 	}
 	cumulated[len(cumulated)-1] = math.Inf(1)
 	var start [buckets]int
+	at := 0
 	for i := range start {
-		start[i], _ = slices.BinarySearch(cumulated, float64(i)/buckets)
+		for cumulated[at] < float64(i)/buckets {
+			at++
+		}
+		start[i] = at
 	}
-	rule := newLatticeRule(l.steps, tasks, alpha)
 	counts := make([]int, len(l.chance))
 	found := 0
 	for range experiments {
 		clear(counts)
-		for range tasks {
+		for range rule.tasks {
 			u := random.Float64()
 			at := start[int(u*buckets)]
 			for cumulated[at] < u {
@@ -157,7 +161,9 @@ func newLatticeRule(steps, tasks int, alpha float64) *latticeRule {
 		alpha: alpha,
 		z:     normalQuantile(1 - alpha),
 	}
-	r.student = studentQuantile(1-alpha, float64(tasks-1))
+	if tasks > 1 { // one has no variance, and finds nothing
+		r.student = studentQuantile(1-alpha, float64(tasks-1))
+	}
 	return r
 }
 

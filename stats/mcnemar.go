@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -119,10 +120,7 @@ func checkDiscordant(b, c, n int, level float64) error {
 // Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor for repeated runs of
 // one task as if they were tasks.
 func FisherExact(k1, n1, k2, n2 int) (float64, error) {
-	if err := checkCount("k1", k1, "n1", n1); err != nil {
-		return 0, err
-	}
-	if err := checkCount("k2", k2, "n2", n2); err != nil {
+	if err := cmp.Or(checkCount("k1", k1, "n1", n1), checkCount("k2", k2, "n2", n2)); err != nil {
 		return 0, err
 	}
 	hits := k1 + k2

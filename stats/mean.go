@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -24,10 +25,7 @@ const (
 //
 // Do not use it when all clusters agree (its width is then 0) or rates are near 0 or 1: [PassRate].
 func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
-	if err := checkClusters(clusters); err != nil {
-		return Interval{}, err
-	}
-	if err := checkOpenUnit("level", level); err != nil {
+	if err := cmp.Or(checkClusters(clusters), checkOpenUnit("level", level)); err != nil {
 		return Interval{}, err
 	}
 	if len(clusters) < 2 {
@@ -38,14 +36,7 @@ func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
 }
 
 func clusterMean(clusters [][]float64) (mean, se float64) {
-	var total, count float64
-	for _, cluster := range clusters {
-		for _, value := range cluster {
-			total += value
-		}
-		count += float64(len(cluster))
-	}
-	mean = total / count
+	mean, count := meanOfAll(clusters)
 	var squares float64
 	for _, cluster := range clusters {
 		var residual float64
@@ -55,7 +46,7 @@ func clusterMean(clusters [][]float64) (mean, se float64) {
 		squares += residual * residual
 	}
 	g := float64(len(clusters))
-	return mean, math.Sqrt(squares*g/(g-1)) / count
+	return mean, math.Sqrt(squares*g/(g-1)) / float64(count)
 }
 
 // EffectiveRuns is the number of independent runs that would carry as much information about the
@@ -72,7 +63,16 @@ func EffectiveRuns(tasks [][]float64) (float64, error) {
 	if err := checkRates(tasks); err != nil {
 		return 0, err
 	}
-	return effectiveRuns(tasks), nil
+	groups := float64(len(tasks))
+	if len(tasks) < 2 {
+		return groups, nil
+	}
+	mean, se := clusterMean(tasks)
+	_, runs := meanOfAll(tasks)
+	if se <= 1e-9 || mean <= 0 || mean >= 1 { // equal rates differ by a rounding error at most
+		return groups, nil
+	}
+	return clamp(mean*(1-mean)/(se*se), groups, float64(runs)), nil
 }
 
 func checkRates(tasks [][]float64) error {
@@ -85,21 +85,6 @@ func checkRates(tasks [][]float64) error {
 		}
 	}
 	return nil
-}
-
-func effectiveRuns(tasks [][]float64) float64 {
-	groups, runs := float64(len(tasks)), 0.0
-	for _, task := range tasks {
-		runs += float64(len(task))
-	}
-	if len(tasks) < 2 {
-		return groups
-	}
-	mean, se := clusterMean(tasks)
-	if se <= 1e-9 || mean <= 0 || mean >= 1 { // equal rates differ by a rounding error at most
-		return groups
-	}
-	return clamp(mean*(1-mean)/(se*se), groups, runs)
 }
 
 // PassRate is the interval for the pass rate of one arm; each element of tasks holds the outcomes
@@ -115,10 +100,7 @@ func effectiveRuns(tasks [][]float64) float64 {
 //
 // Do not use it to compare two arms by looking whether their intervals overlap: [Compare].
 func PassRate(tasks [][]float64, level float64) (Interval, error) {
-	if err := checkOpenUnit("level", level); err != nil {
-		return Interval{}, err
-	}
-	if err := checkRates(tasks); err != nil {
+	if err := cmp.Or(checkOpenUnit("level", level), checkRates(tasks)); err != nil {
 		return Interval{}, err
 	}
 	mean, runs := meanOfAll(tasks)
@@ -141,7 +123,7 @@ func meanOfAll(groups [][]float64) (mean float64, n int) {
 
 // overTasks is the Wilson interval around a mean of n values between 0 and 1.
 func overTasks(mean, n, level float64) Interval {
-	return wilsonWith(clampUnit(mean), n, normalQuantile(level), level)
+	return wilsonWith(clamp(mean, 0, 1), n, normalQuantile(level), level)
 }
 
 func oneTask(mean, level float64) Interval {
@@ -166,13 +148,10 @@ func oneTask(mean, level float64) Interval {
 // Do not use it for values outside [0, 1]: [BootstrapMean]; nor for tasks that share clusters:
 // [ClusteredMean].
 func TaskMean(values []float64, level float64) (Interval, error) {
-	if err := checkSample(values, level); err != nil {
+	if err := cmp.Or(checkSample(values, level), checkUnit("value of a task", values...)); err != nil {
 		return Interval{}, err
 	}
-	if err := checkUnit("value of a task", values...); err != nil {
-		return Interval{}, err
-	}
-	mean, _ := moments(values)
+	mean := Mean(values)
 	if len(values) == 1 {
 		return oneTask(mean, level), nil
 	}
@@ -197,7 +176,7 @@ func ClusteredMean(clusters [][]float64, level float64) (Interval, error) {
 		return Interval{}, err
 	}
 	mean, _ := meanOfAll(clusters)
-	mean = clampUnit(mean)
+	mean = clamp(mean, 0, 1)
 	if len(clusters) == 1 {
 		return oneTask(mean, level), nil
 	}
@@ -222,10 +201,7 @@ const MethodRatio = "log-ratio-t"
 //
 // Do not use it to compare two arms: [CompareRatio].
 func RatioOfSums(xs, ys []float64, level float64) (Interval, error) {
-	if err := checkSample(xs, level); err != nil {
-		return Interval{}, err
-	}
-	if err := checkSample(ys, level); err != nil {
+	if err := cmp.Or(checkSample(xs, level), checkSample(ys, level)); err != nil {
 		return Interval{}, err
 	}
 	if len(xs) != len(ys) || len(xs) < 2 {
@@ -259,10 +235,7 @@ func checkSample(values []float64, level float64) error {
 	if len(values) == 0 {
 		return ErrNoData
 	}
-	if err := checkFinite("value", values...); err != nil {
-		return err
-	}
-	return checkOpenUnit("level", level)
+	return cmp.Or(checkFinite("value", values...), checkOpenUnit("level", level))
 }
 
 func checkClusters(clusters [][]float64) error {

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -45,8 +46,7 @@ func BenjaminiHochberg(p []float64) ([]float64, error) {
 	}
 	adjusted := make([]float64, len(p))
 	lowest := 1.0
-	for rank := len(order) - 1; rank >= 0; rank-- {
-		index := order[rank]
+	for rank, index := range slices.Backward(order) {
 		lowest = math.Min(lowest, float64(len(p))*p[index]/float64(rank+1))
 		adjusted[index] = lowest
 	}
@@ -61,14 +61,6 @@ func ascending(p []float64) ([]int, error) {
 		}
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	return order, nil
 }

@@ -20,6 +20,9 @@ type Pair struct {
 	Baseline  []float64
 }
 
+// complete reports whether both arms ran the task.
+func (p Pair) complete() bool { return len(p.Candidate) > 0 && len(p.Baseline) > 0 }
+
 // CompareConfig says how to compare. The zero value is a two-sided comparison at 95 % with seed 0.
 type CompareConfig struct {
 	Level       float64
@@ -190,7 +193,7 @@ func (s *pairedSample) compareByMcNemar(comparison *Comparison, config CompareCo
 	case Less:
 		comparison.P, comparison.PMid = binomialTail(comparison.Losses, comparison.Wins), nil
 	default:
-		return fmt.Errorf("unknown alternative %q, want %s, %s or %s", config.Alternative, TwoSided, Greater, Less)
+		return config.Alternative.unknown()
 	}
 	interval, err := BonettPrice(comparison.Wins, comparison.Losses, comparison.Tasks, config.Level)
 	if err != nil {
@@ -233,10 +236,7 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 	t := comparison.Est / se
 	pt := studentTail(t, df)
 	comparison.SE, comparison.T, comparison.PT = se, &t, &pt
-	method := config.Interval
-	if method == "" {
-		method = s.intervalMethod()
-	}
+	method := cmp.Or(config.Interval, s.intervalMethod())
 	if method != MethodBCa && method != MethodPercentile {
 		interval := symmetric(comparison.Est, se, studentQuantile(config.Level, df), config.Level, s.studentName())
 		comparison.Interval = &interval
@@ -369,7 +369,7 @@ func CommonlySolved(outcomes, measures []Pair) ([]Pair, error) {
 		}
 		measure.Candidate = passingOnly(outcome.Candidate, measure.Candidate)
 		measure.Baseline = passingOnly(outcome.Baseline, measure.Baseline)
-		if len(measure.Candidate) > 0 && len(measure.Baseline) > 0 {
+		if measure.complete() {
 			common = append(common, measure)
 		}
 	}

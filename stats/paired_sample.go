@@ -30,7 +30,7 @@ func newPairedSample(pairs []Pair, ratio bool) (*pairedSample, error) {
 		ratio:   ratio,
 	}
 	for i, pair := range pairs {
-		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
+		if !pair.complete() {
 			sample.unpaired++
 			continue
 		}
@@ -162,14 +162,9 @@ func (s *pairedSample) clusterSums() []float64 {
 	if s.sums != nil {
 		return s.sums
 	}
-	position := make(map[string]int, len(s.clusters))
-	for i, cluster := range s.clusters {
-		at, seen := position[cluster]
-		if !seen {
-			at = len(s.sums)
-			position[cluster] = at
-			s.sums = append(s.sums, 0)
-		}
+	owners, count := number(s.clusters)
+	s.sums = make([]float64, count)
+	for i, at := range owners {
 		s.sums[at] = snapToZero(s.sums[at] + s.differences[i])
 	}
 	return s.sums
@@ -178,54 +173,49 @@ func (s *pairedSample) clusterSums() []float64 {
 // standardError is that of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within each, with G − S
 // degrees of freedom. Without strata and clusters it is sd/√n with n − 1.
 func (s *pairedSample) standardError() (se, df float64) {
-	type group struct {
-		stratum, cluster string
-	}
-	sum, count := map[string]float64{}, map[string]float64{}
+	type unit struct{ stratum, cluster string }
+	units := make([]unit, len(s.strata))
 	for i, stratum := range s.strata {
+		units[i] = unit{stratum, s.clusters[i]}
+	}
+	strata, nStrata := number(s.strata)
+	members, nUnits := number(units)
+	sum, count := make([]float64, nStrata), make([]float64, nStrata)
+	for i, stratum := range strata {
 		sum[stratum] += s.differences[i]
 		count[stratum]++
 	}
-	position := map[group]int{}
-	var residuals []float64
-	var owners []string
-	for i, stratum := range s.strata {
-		key := group{stratum, s.clusters[i]}
-		at, seen := position[key]
-		if !seen {
-			at = len(residuals)
-			position[key] = at
-			residuals = append(residuals, 0)
-			owners = append(owners, stratum)
-		}
-		residuals[at] += s.differences[i] - sum[stratum]/count[stratum]
+	residuals, owners := make([]float64, nUnits), make([]int, nUnits)
+	for i, at := range members {
+		residuals[at] += s.differences[i] - sum[strata[i]]/count[strata[i]]
+		owners[at] = strata[i]
 	}
-	squares, groups := map[string]float64{}, map[string]float64{}
+	squares, groups := make([]float64, nStrata), make([]float64, nStrata)
 	for at, residual := range residuals {
 		squares[owners[at]] += residual * residual
 		groups[owners[at]]++
 	}
 	variance := 0.0
 	total := float64(len(s.differences))
-	for _, stratum := range uniqueInOrder(s.strata) {
-		if g := groups[stratum]; g > 1 {
+	for stratum, g := range groups {
+		if g > 1 {
 			variance += squares[stratum] * g / (g - 1) / (total * total)
 		}
 	}
-	return math.Sqrt(variance), float64(len(residuals) - len(groups))
+	return math.Sqrt(variance), float64(nUnits - nStrata)
 }
 
-// uniqueInOrder keeps sums in one order, so that the last digit does not depend on map iteration.
-func uniqueInOrder(names []string) []string {
-	var unique []string
-	seen := map[string]bool{}
-	for _, name := range names {
-		if !seen[name] {
-			seen[name] = true
-			unique = append(unique, name)
+// number numbers the distinct keys in order of first appearance. It returns the number of each key,
+// and how many there are.
+func number[K comparable](keys []K) (numbers []int, count int) {
+	seen := make(map[K]int, len(keys))
+	for _, key := range keys {
+		if _, known := seen[key]; !known {
+			seen[key] = len(seen)
 		}
+		numbers = append(numbers, seen[key])
 	}
-	return unique
+	return numbers, len(seen)
 }
 
 // addTwo is Bonett–Price for any differences in [−1, 1]: two imaginary tasks, one fully won and one

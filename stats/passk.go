@@ -215,7 +215,7 @@ func ScoreAtKOverTasks(tasks [][]float64, k int, level float64) (AtK, error) {
 			return 0, 0, err
 		}
 		value, err := ScoreAtK(scores, k)
-		return clampUnit(value), len(scores), err
+		return clamp(value, 0, 1), len(scores), err
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
 // MaxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are
@@ -21,6 +22,10 @@ const (
 	Greater  Alternative = "greater"
 	Less     Alternative = "less"
 )
+
+func (a Alternative) unknown() error {
+	return fmt.Errorf("unknown alternative %q, want %s, %s or %s", a, TwoSided, Greater, Less)
+}
 
 // SignFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
 // DefaultReplicates random patterns where enumeration is too long.
@@ -63,12 +68,7 @@ func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, err
 	if config.Replicates < 100 {
 		return SignFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
 	}
-	informative := make([]float64, 0, len(differences))
-	for _, difference := range differences {
-		if difference != 0 {
-			informative = append(informative, difference)
-		}
-	}
+	informative := slices.DeleteFunc(slices.Clone(differences), func(d float64) bool { return d == 0 })
 	reaches, err := reachesObserved(informative, config.Alternative)
 	if err != nil {
 		return SignFlipResult{}, err
@@ -103,17 +103,16 @@ func reachesObserved(differences []float64, alternative Alternative) (func(float
 	case Less:
 		return func(sum float64) bool { return sum <= observed+tolerance }, nil
 	}
-	return nil, fmt.Errorf("unknown alternative %q, want %s, %s or %s", alternative, TwoSided, Greater, Less)
+	return nil, alternative.unknown()
 }
 
 // enumerateFlips walks all patterns in Gray-code order: each step flips one sign.
 func enumerateFlips(differences []float64, reaches func(float64) bool) int {
 	sum := 0.0
-	signed := make([]float64, len(differences))
-	for i, difference := range differences {
-		signed[i] = difference
+	for _, difference := range differences {
 		sum += difference
 	}
+	signed := slices.Clone(differences)
 	hits := 0
 	for pattern := uint(1); ; pattern++ {
 		if reaches(sum) {

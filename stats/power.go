@@ -30,18 +30,15 @@ type Design struct {
 
 func (d Design) withDefaults() (Design, error) {
 	d.Alpha, d.Power = cmp.Or(d.Alpha, DefaultAlpha), cmp.Or(d.Power, DefaultPower)
-	d.RunsCandidate, d.RunsBaseline = max(d.RunsCandidate, 0), max(d.RunsBaseline, 0)
-	d.RunsCandidate = cmp.Or(d.RunsCandidate, 1)
-	d.RunsBaseline = cmp.Or(d.RunsBaseline, 1)
-	for _, check := range []error{
+	d.RunsCandidate, d.RunsBaseline = max(1, d.RunsCandidate), max(1, d.RunsBaseline)
+	if err := cmp.Or(
 		checkNotNegative("variance between tasks", d.Between),
 		checkNotNegative("variance within tasks of the candidate", d.WithinCandidate),
 		checkNotNegative("variance within tasks of the baseline", d.WithinBaseline),
-		checkOpenUnit("alpha", d.Alpha), checkOpenUnit("power", d.Power),
-	} {
-		if check != nil {
-			return d, check
-		}
+		checkOpenUnit("alpha", d.Alpha),
+		checkOpenUnit("power", d.Power),
+	); err != nil {
+		return d, err
 	}
 	if d.Power <= d.Alpha {
 		return d, fmt.Errorf("power is %v, want more than alpha (%v), which a test reaches without any effect", d.Power,
@@ -197,11 +194,11 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 		design.RunsCandidate, design.RunsBaseline = runs, runs
 		return design.power(effect, tasks) >= design.Power
 	}
-	if start > maxPlannedRuns || !enough(maxPlannedRuns) {
-		if start <= maxPlannedRuns {
-			return math.Inf(1), nil
-		}
+	if start > maxPlannedRuns {
 		return math.Ceil(start), nil
+	}
+	if !enough(maxPlannedRuns) {
+		return math.Inf(1), nil
 	}
 	low, high := 0, maxPlannedRuns
 	for high-low > 1 {
@@ -315,11 +312,10 @@ func VarianceComponents(pairs []Pair) (design Design, betweenUnclamped float64, 
 	}
 	var candidate, baseline pooledVariance
 	for _, pair := range pairs {
-		if len(pair.Candidate) == 0 || len(pair.Baseline) == 0 {
-			continue
+		if pair.complete() {
+			candidate.add(pair.Candidate)
+			baseline.add(pair.Baseline)
 		}
-		candidate.add(pair.Candidate)
-		baseline.add(pair.Baseline)
 	}
 	_, observed := moments(sample.differences)
 	betweenUnclamped = observed - candidate.perMean() - baseline.perMean()
@@ -352,18 +348,8 @@ func (p *pooledVariance) add(runs []float64) {
 	p.repeated++
 }
 
-func (p *pooledVariance) perRun() float64 {
-	if p.repeated == 0 {
-		return 0
-	}
-	return p.variances / p.repeated
-}
+func (p *pooledVariance) perRun() float64 { return p.variances / math.Max(1, p.repeated) }
 
-func (p *pooledVariance) perMean() float64 {
-	if p.repeated == 0 {
-		return 0
-	}
-	return p.ofMeans / p.repeated
-}
+func (p *pooledVariance) perMean() float64 { return p.ofMeans / math.Max(1, p.repeated) }
 
 func (p *pooledVariance) typicalRuns() int { return int(math.Round(p.runs / p.tasks)) }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -117,10 +118,7 @@ func Jeffreys(k, n int, level float64) (Interval, error) {
 }
 
 func checkProportion(k, n int, level float64) error {
-	if err := checkCount("k", k, "n", n); err != nil {
-		return err
-	}
-	return checkOpenUnit("level", level)
+	return cmp.Or(checkCount("k", k, "n", n), checkOpenUnit("level", level))
 }
 
 func proportionInterval(k, n int, level float64, method string) Interval {

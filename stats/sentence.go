@@ -52,24 +52,16 @@ type wording struct {
 }
 
 func newWording(comparison Comparison, measure Measure) wording {
-	words := wording{
-		name:      measure.Name,
-		candidate: measure.Candidate,
-		baseline:  measure.Baseline,
-		kind:      measure.Kind,
-	}
-	words.kind = cmp.Or(words.kind, Rate)
+	kind := cmp.Or(measure.Kind, Rate)
 	if comparison.Ratio {
-		words.kind = Ratio
+		kind = Ratio
 	}
-	if words.name == "" {
-		words.name = map[Kind]string{Rate: "pass rate", Score: "score", Ratio: "cost"}[words.kind]
+	return wording{
+		name:      cmp.Or(measure.Name, map[Kind]string{Rate: "pass rate", Score: "score", Ratio: "cost"}[kind]),
+		candidate: cmp.Or(measure.Candidate, "the candidate"),
+		baseline:  cmp.Or(measure.Baseline, "the baseline"),
+		kind:      kind,
 	}
-	if words.candidate == "" {
-		words.candidate = "the candidate"
-	}
-	words.baseline = cmp.Or(words.baseline, "the baseline")
-	return words
 }
 
 // change phrases a difference as a comparison of the two arms.
@@ -79,7 +71,7 @@ func (w wording) change(effect float64) string {
 		direction = "below"
 	}
 	size := w.size(effect)
-	if w.kind == Ratio {
+	if w.kind == Ratio { // a fifth less, not a quarter more
 		size = formatPercent(math.Abs(math.Exp(effect) - 1))
 	}
 	return fmt.Sprintf("the %s of %s is %s %s that of %s", w.name, w.candidate, size, direction, w.baseline)
@@ -94,7 +86,7 @@ func (w wording) size(effect float64) string {
 	case Ratio:
 		return formatPercent(math.Exp(effect) - 1)
 	}
-	return formatNumber(effect)
+	return strconv.FormatFloat(effect, 'g', 4, 64)
 }
 
 func (w wording) signed(effect float64) string {
@@ -110,8 +102,8 @@ func (w wording) signed(effect float64) string {
 func (w wording) evidence(decision Decision, comparison Comparison) string {
 	parts := []string{}
 	if decision.Lo != nil {
-		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", round(100*decision.Level), w.signed(*decision.Lo),
-			w.signed(*decision.Hi)))
+		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", math.Round(100*decision.Level*1e6)/1e6,
+			w.signed(*decision.Lo), w.signed(*decision.Hi)))
 	}
 	if decision.EValue != nil {
 		parts = append(parts, fmt.Sprintf("e = %.3g", *decision.EValue))
@@ -138,10 +130,6 @@ func count(n int, noun string) string {
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func formatPercent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
-
-func formatNumber(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-
-func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 func formatP(p float64) string {
 	switch {

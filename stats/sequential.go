@@ -33,7 +33,7 @@ func CompareSequential(pairs []Pair, config CompareConfig) (Comparison, error) {
 	comparison.MDE = sample.detectable(comparison, config)
 	// An experiment that may be looked at all the time finds less than one look at the end.
 	if interval := comparison.Interval; interval != nil {
-		comparison.MDE = math.Max(comparison.MDE, (interval.Hi-interval.Lo)/2)
+		comparison.MDE = math.Max(comparison.MDE, interval.Width()/2)
 	}
 	return comparison, nil
 }
@@ -114,8 +114,7 @@ func (s *pairedSample) sequentialBounded(comparison *Comparison, level float64) 
 		return err
 	}
 	comparison.Reason = "looked at while it runs; per-task differences between -1 and 1"
-	comparison.SE = interval.SE
-	comparison.SE = cmp.Or(comparison.SE, comparison.boundedInterval.SE)
+	comparison.SE = cmp.Or(interval.SE, comparison.boundedInterval.SE)
 	comparison.setEvidence(process.Highest(), interval)
 	return nil
 }

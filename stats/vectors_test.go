@@ -255,7 +255,7 @@ func TestEProcessVectors(t *testing.T) {
 		if err := bets.Add(difference); err != nil {
 			t.Fatal(err)
 		}
-		wantNear(t, fmt.Sprintf("wealth after %d tasks", i+1), bets.up.wealth(), want[i])
+		wantNear(t, fmt.Sprintf("wealth after %d tasks", i+1), bets.bets.up.wealth(), want[i])
 	}
 }
 
