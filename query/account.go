@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -131,7 +132,7 @@ func (u *ModelUsage) model(name string) *modelUsage {
 			return &u.models[i]
 		}
 	}
-	u.models = append(u.models, modelUsage{name: string([]byte(name))})
+	u.models = append(u.models, modelUsage{name: strings.Clone(name)})
 	return &u.models[len(u.models)-1]
 }
 
@@ -140,7 +141,7 @@ func (u *ModelUsage) note(name string, usage jsontape.Value) {
 	for key, value := range usage.Members() {
 		known := func(e extra) bool { return e.key == key }
 		if !slices.Contains(counted, key) && !slices.ContainsFunc(m.extras, known) {
-			m.extras = append(m.extras, extra{string([]byte(key)), compact(value.Raw())})
+			m.extras = append(m.extras, extra{strings.Clone(key), compact(value.Raw())})
 		}
 	}
 }

@@ -97,7 +97,7 @@ func Align(ctx context.Context, a, b *Trace) (*Alignment, error) {
 	if al.B, err = b.alignedSide(ctx); err != nil {
 		return nil, err
 	}
-	al.Steps = alignActions(al.A.Actions, al.B.Actions)
+	al.Steps = appendAlignment([]AlignedStep{}, al.A.Actions, al.B.Actions)
 	for i, step := range al.Steps {
 		if step.Op == OpMatch {
 			continue
@@ -107,11 +107,8 @@ func Align(ctx context.Context, a, b *Trace) (*Alignment, error) {
 			al.FirstDivergence = &i
 		}
 	}
-	if longest := max(len(al.A.Actions), len(al.B.Actions)); longest > 0 {
-		al.Similarity = max(0, 1-float64(al.Distance)/float64(longest))
-	} else {
-		al.Similarity = 1
-	}
+	longest := max(1, len(al.A.Actions), len(al.B.Actions))
+	al.Similarity = max(0, 1-float64(al.Distance)/float64(longest))
 	return &al, nil
 }
 
@@ -136,12 +133,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 		_, err := t.walk(ctx, plan{visit: c.turn})
 		return c.actions, err
 	}
-	in, limit, done, err := t.stream()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, c.batch)
+	err := t.batches(ctx, nil, c.batch)
 	t.problems, t.nothing = c.problems, len(c.lanes) == 0 && !c.found
 	return c.actions, err
 }
@@ -220,7 +212,7 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 // target is what a call is aimed at: the files, also where a shell command reads them, else the
 // command without the shell around it, else the arguments.
 func (c *actionCollector) target(call *session.ToolCall, cwd string) string {
-	redactor := c.trace.opts.redactor()
+	redactor := c.trace.opts.Redactor
 	switch {
 	case call.Command != "" && (call.Effective() != session.ToolRead || len(call.Paths) == 0):
 		return redactor.String(relativeTo(cwd, session.Script(call.Command)))

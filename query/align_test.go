@@ -70,7 +70,7 @@ func TestAlignmentsAreCompleteAndCheapest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawActions(t, "a"), drawActions(t, "b")
 		cost, i, j := 0, 0, 0
-		for _, step := range alignActions(a, b) {
+		for _, step := range appendAlignment(nil, a, b) {
 			switch step.Op {
 			case OpMatch, opChange:
 				cost += pairCost(step.A, step.B)

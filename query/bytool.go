@@ -55,27 +55,18 @@ func (e *Cursor) modelTurn() laneTurn {
 // are then scaled so that they add up to the totals of Stats exactly; the first row takes the
 // rounding. A tool's turns are the model's turns that call it.
 func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
-	book := &usageBook{places: map[string]int{}}
-	var messages []messageShare
-	places := map[string]int{}
-	old := t.oldDocument()
+	book := t.newUsageBook()
+	var messages ordered[messageShare]
 	info, err := t.walk(ctx, plan{accounts: true, visit: func(e *Cursor) error {
 		id, usage, ok := e.Usage()
 		if !ok {
 			return nil
 		}
-		book.add(e, old)
-		place, again := len(messages), false
-		if id != nil {
-			if place, again = places[*id]; !again {
-				place = len(messages)
-				places[*id] = place
-			}
+		book.add(e)
+		m, isNew := messages.row(id)
+		if isNew {
+			m.turn = e.modelTurn()
 		}
-		if !again {
-			messages = append(messages, messageShare{turn: e.modelTurn()})
-		}
-		m := &messages[place]
 		m.usage = m.usage.Max(usage)
 		e.Tools(func(name string) { m.tools = append(m.tools, name) })
 		return nil
@@ -83,17 +74,15 @@ func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	totals := newStats(info, book, old).Totals
-	return &ByTool{PerTool: shares(messages, totals), Totals: totals}, info, nil
+	totals := newStats(info, book).Totals
+	return &ByTool{PerTool: shares(messages.rows, totals), Totals: totals}, info, nil
 }
 
-// shareBook keeps the buckets in the order of their first appearance: sums must not depend on the
-// order of a map.
+// shareBook sums up by tool. The cost share of a row is first the number of all its tokens, the
+// cached ones included: they are paid for too.
 type shareBook struct {
-	places map[string]int
-	rows   []ToolShare
-	weight []float64 // all tokens, the cached ones included: they are paid for too
-	turns  map[toolTurn]bool
+	ordered[ToolShare]
+	turns map[toolTurn]bool
 }
 
 // toolTurn is a turn that calls a tool.
@@ -103,23 +92,19 @@ type toolTurn struct {
 }
 
 func (b *shareBook) add(tool string, usage Tokens, turn laneTurn, part float64) {
-	place, ok := b.places[tool]
-	if !ok {
-		place = len(b.rows)
-		b.places[tool] = place
-		b.rows, b.weight = append(b.rows, ToolShare{Tool: tool}), append(b.weight, 0)
-	}
+	row, _ := b.row(&tool)
+	row.Tool = tool
 	if key := (toolTurn{tool, turn}); !b.turns[key] {
 		b.turns[key] = true
-		b.rows[place].Turns++
+		row.Turns++
 	}
-	b.rows[place].InputTokens += float64(usage.Input) * part
-	b.rows[place].OutputTokens += float64(usage.Output) * part
-	b.weight[place] += float64(usage.Total()) * part
+	row.InputTokens += float64(usage.Input) * part
+	row.OutputTokens += float64(usage.Output) * part
+	row.CostShare += float64(usage.Total()) * part
 }
 
 func shares(messages []messageShare, totals Totals) []ToolShare {
-	book := &shareBook{places: map[string]int{}, turns: map[toolTurn]bool{}}
+	book := &shareBook{turns: map[toolTurn]bool{}}
 	for _, m := range messages {
 		tools := m.tools
 		if len(tools) == 0 {
@@ -142,13 +127,14 @@ func shares(messages []messageShare, totals Totals) []ToolShare {
 
 func (b *shareBook) scale(totals Totals) {
 	var in, out, weight float64
-	for i, row := range b.rows {
-		in, out, weight = in+row.InputTokens, out+row.OutputTokens, weight+b.weight[i]
+	for _, row := range b.rows {
+		in, out, weight = in+row.InputTokens, out+row.OutputTokens, weight+row.CostShare
 	}
 	for i := range b.rows {
-		b.rows[i].InputTokens *= ratio(float64(totals.Input), in)
-		b.rows[i].OutputTokens *= ratio(float64(totals.Output), out)
-		b.rows[i].CostShare = ratio(b.weight[i], weight)
+		row := &b.rows[i]
+		row.InputTokens *= ratio(float64(totals.Input), in)
+		row.OutputTokens *= ratio(float64(totals.Output), out)
+		row.CostShare = ratio(row.CostShare, weight)
 	}
 }
 

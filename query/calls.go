@@ -81,28 +81,22 @@ func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
 }
 
 func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
-	var pairs []pairing
-	known := map[string]int{}
+	var pairs ordered[pairing]
 	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		switch e.Role {
 		case RoleAssistant:
 			e.callIDs(func(id string) {
-				n, again := known[id]
-				if !again {
-					n = len(pairs)
-					known[id] = n
-					pairs = append(pairs, pairing{id: id})
-				}
-				pairs[n].call = t.place(e)
+				pair, _ := pairs.row(&id)
+				pair.id, pair.call = id, t.place(e)
 			})
 		case RoleToolResult:
-			if n, ok := known[e.resultID()]; ok {
-				pairs[n].result = new(t.place(e))
+			if pair := pairs.find(e.resultID()); pair != nil {
+				pair.result = new(t.place(e))
 			}
 		}
 		return nil
 	}})
-	return pairs, err
+	return pairs.rows, err
 }
 
 func (t *Trace) place(e *Cursor) place {
@@ -224,8 +218,7 @@ type Command struct {
 
 // Commands shows the shell commands; match, if not nil, must find something in them.
 func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(Command) error) error {
-	var commands []Command
-	known := map[string]int{}
+	var commands ordered[Command]
 	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		switch e.Role {
 		case RoleAssistant:
@@ -234,11 +227,23 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 			}
 			entry := e.Entry()
 			for i := range entry.Content {
-				commands = addCommand(commands, known, entry, &entry.Content[i])
+				b := &entry.Content[i]
+				text, ok := b.command()
+				if !ok || textOf(b.ToolUseID) == "" {
+					continue
+				}
+				command, _ := commands.row(b.ToolUseID)
+				*command = Command{
+					TurnIndex: entry.Index,
+					ToolUseID: *b.ToolUseID,
+					Command:   text,
+					Source:    entry.Lane,
+					IsError:   command.IsError,
+				}
 			}
 		case RoleToolResult:
-			if n, ok := known[e.resultID()]; ok {
-				commands[n].IsError = new(e.IsError())
+			if command := commands.find(e.resultID()); command != nil {
+				command.IsError = new(e.IsError())
 			}
 		}
 		return nil
@@ -246,7 +251,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 	if err != nil {
 		return err
 	}
-	for _, command := range commands {
+	for _, command := range commands.rows {
 		if match != nil && !match.MatchString(command.Command) {
 			continue
 		}
@@ -257,32 +262,12 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 	return nil
 }
 
-func addCommand(commands []Command, known map[string]int, entry *Entry, b *Block) []Command {
-	if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
-		return commands
-	}
-	text, ok := b.command()
-	if !ok {
-		return commands
-	}
-	command := Command{
-		TurnIndex: entry.Index,
-		ToolUseID: *b.ToolUseID,
-		Command:   text,
-		Source:    entry.Lane,
-	}
-	if n, again := known[command.ToolUseID]; again {
-		command.IsError = commands[n].IsError
-		commands[n] = command
-		return commands
-	}
-	known[command.ToolUseID] = len(commands)
-	return append(commands, command)
-}
-
 // command is the shell command of a call.
 func (b *Block) command() (string, bool) {
-	if b.Canonical != "" {
+	switch {
+	case b.Type != BlockToolUse:
+		return "", false
+	case b.Canonical != "":
 		return b.Command, b.Canonical == "bash"
 	}
 	return textOf(b.input("command")), b.Name == "Bash"

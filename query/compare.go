@@ -123,21 +123,13 @@ func pathMap(s Side) map[string]int {
 }
 
 func deltas(a, b map[string]int, named func(string) Delta) []Delta {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
 	all := []Delta{}
-	for name, count := range a {
+	for name := range names {
 		d := named(name)
-		d.A, d.B = count, b[name]
+		d.A, d.B, d.Diff = a[name], b[name], b[name]-a[name]
 		all = append(all, d)
-	}
-	for name, count := range b {
-		if _, both := a[name]; !both {
-			d := named(name)
-			d.B = count
-			all = append(all, d)
-		}
-	}
-	for i := range all {
-		all[i].Diff = all[i].B - all[i].A
 	}
 	slices.SortFunc(all, func(x, y Delta) int {
 		return cmp.Or(cmp.Compare(max(y.Diff, -y.Diff), max(x.Diff, -x.Diff)), strings.Compare(x.Name(), y.Name()))

@@ -1,11 +1,10 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
-
-	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Cost is what a trace cost, by lane.
@@ -63,44 +62,25 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	} else {
 		dst = appendNumber(dst, *c.TotalUSD)
 	}
-	dst = append(dst, `,"bySource":{`...)
-	for i, lane := range c.BySource {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonenc.AppendString(dst, lane.Lane), ':')
-		dst = appendNumber(dst, lane.USD)
+	costs, origins := []byte{}, []byte{}
+	for _, lane := range c.BySource {
+		costs = appendNumber(appendKey(costs, lane.Lane), lane.USD)
+		origins = appendField(origins, lane.Lane, lane.From)
 	}
-	dst = append(dst, `},"from":{`...)
-	for i, lane := range c.BySource {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonenc.AppendString(dst, lane.Lane), ':')
-		dst = jsonenc.AppendString(dst, lane.From)
-	}
+	dst = append(append(dst, `,"bySource":{`...), bytes.TrimPrefix(costs, []byte(","))...)
+	dst = append(append(dst, `},"from":{`...), bytes.TrimPrefix(origins, []byte(","))...)
 	dst = append(dst, '}')
 	if c.OriginalUSD != nil {
-		dst = appendNumber(append(dst, `,"originalCostUsd":`...), *c.OriginalUSD)
+		dst = appendNumber(appendKey(dst, "originalCostUsd"), *c.OriginalUSD)
 	}
-	for _, list := range []struct {
-		key   string
-		value any
-		empty bool
-	}{
-		{"differences", c.Differences, len(c.Differences) == 0},
-		{"unknown", c.Unknown, len(c.Unknown) == 0},
-	} {
-		if list.empty {
-			continue
-		}
-		value, err := json.Marshal(list.value)
-		if err != nil {
-			return nil, err
-		}
-		dst = append(appendKey(dst, list.key), value...)
+	rest, err := json.Marshal(struct {
+		Differences []CostDifference `json:"differences,omitempty"`
+		Unknown     []string         `json:"unknown,omitempty"`
+	}{c.Differences, c.Unknown})
+	if len(rest) > len("{}") {
+		dst = append(dst, ',')
 	}
-	return append(dst, '}'), nil
+	return append(dst, bytes.TrimPrefix(rest, []byte("{"))...), err
 }
 
 // Cost is what the agents cost: by the tokens that the gateway saw, else as they say, or by their

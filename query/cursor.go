@@ -19,7 +19,7 @@ type Cursor struct {
 	entry *Entry // set where the entry was not built from an event of the stream dialect, or was decoded already
 	match bool   // what a filter that ran with the scan said
 
-	redactor Redactor // nil for none
+	redactor Redactor
 }
 
 // Lane is the source of the envelope, nil for a bare event.

@@ -48,9 +48,7 @@ func ByDiscussion(dir, id string) ([]string, error) {
 		}
 		all = append(all, found{path, at})
 	}
-	slices.SortStableFunc(all, func(a,
-		b found,
-	) int {
+	slices.SortStableFunc(all, func(a, b found) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.path, b.path))
 	})
 	paths := make([]string, len(all))

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/fit-eval/fit/trace"
 )
 
 // DocumentVersion is the version of the structured documents that this package writes.
@@ -30,32 +32,33 @@ type document struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// openDocument returns nil for a file that is not a structured document.
-func openDocument(path string) (*document, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, err // what comes out of a pipe is a stream, and must not be touched before it is read
-	}
-	file, err := os.Open(path)
+// inspect looks at the beginning of a regular file. It loads a structured document, and sets
+// seekable for anything else that is not packed.
+func (t *Trace) inspect() error {
+	file, err := os.Open(t.Path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
 	head := make([]byte, documentHead)
-	n, _ := io.ReadFull(file, head)
+	n, _ := io.ReadFull(file, head) // less is enough
 	if !mayBeDocument(head[:n]) {
-		return nil, nil
+		t.seekable = !trace.Packed(head[:n])
+		return nil
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+		return err
 	}
 	raw, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", t.Path, err)
 	}
 	if len(raw) > maxDocument {
-		return nil, fmt.Errorf("%s: a structured document of more than %d bytes", path, maxDocument)
+		return fmt.Errorf("%s: a structured document of more than %d bytes", t.Path, maxDocument)
 	}
-	return parseDocument(raw), nil
+	t.doc = parseDocument(raw)
+	t.seekable = t.doc == nil
+	return nil
 }
 
 // mayBeDocument looks at the beginning of a file: the first members of a structured document are

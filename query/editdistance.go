@@ -1,13 +1,5 @@
 package query
 
-// alignActions finds the cheapest way from one sequence to the other. To leave out or add an action
-// costs 2, to aim it elsewhere 1, and actions of different kinds are never paired. Hirschberg's
-// method: time in proportion to the product of the lengths, memory to their sum.
-func alignActions(a, b []Action) []AlignedStep {
-	steps := make([]AlignedStep, 0, max(len(a), len(b)))
-	return appendAlignment(steps, a, b)
-}
-
 const gapCost = 2
 
 func pairCost(a, b *Action) int {
@@ -20,6 +12,9 @@ func pairCost(a, b *Action) int {
 	return 2*gapCost + 1 // dearer than leaving one out and adding the other
 }
 
+// appendAlignment finds the cheapest way from one sequence to the other. To leave out or add an
+// action costs 2, to aim it elsewhere 1, and actions of different kinds are never paired.
+// Hirschberg's method: time in proportion to the product of the lengths, memory to their sum.
 func appendAlignment(steps []AlignedStep, a, b []Action) []AlignedStep {
 	for len(a) > 0 && len(b) > 0 && a[0].same(&b[0]) { // equal beginnings need no search
 		steps = append(steps, AlignedStep{OpMatch, &a[0], &b[0]})

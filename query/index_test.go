@@ -69,7 +69,7 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	fail(trace.Range(ctx, 3, 9, collect("batch")))
 	fail(trace.Range(ctx, -4, -1, collect("batch from the end")))
 	fail(trace.Tail(ctx, 5, collect("tail")))
-	_, err = trace.Errors(ctx, collect("errors"))
+	_, err = trace.Filter(ctx, Criteria{Error: true}, collect("errors"))
 	fail(err)
 	_, err = trace.Filter(ctx, Criteria{Role: RoleUser}, collect("user"))
 	fail(err)
@@ -224,7 +224,7 @@ func TestADamagedIndexNeverCrashes(t *testing.T) {
 		}
 		trace := open(t, path, opts)
 		_ = trace.Tail(context.Background(), 3, func(*Entry) error { return nil })
-		_, _ = trace.Errors(context.Background(), func(*Entry) error { return nil })
+		_, _ = trace.Filter(context.Background(), Criteria{Error: true}, func(*Entry) error { return nil })
 		_, _ = trace.Entry(context.Background(), 12)
 		_, _, _ = trace.Overview(context.Background())
 	}

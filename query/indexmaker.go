@@ -21,20 +21,19 @@ type indexMaker struct {
 	header   []byte
 	info     os.FileInfo
 	tables   tables
-	lanes    map[string]uint16
+	lanes    map[string]int
 	sets     map[string]uint16
 	records  []byte // about nine bytes for every kilobyte of trace
-	count    uint64
 	unusable bool
 }
 
 // newIndexMaker returns nil if the trace is to have no index, or has one.
-func (t *Trace) newIndexMaker(limit int64) *indexMaker {
-	if t.index != nil || t.Path == stdinPath || limit < 0 || !t.opts.indexes(limit) {
+func (t *Trace) newIndexMaker() *indexMaker {
+	if t.index != nil || !t.seekable {
 		return nil
 	}
 	info, err := os.Stat(t.Path)
-	if err != nil || info.Size() != limit {
+	if err != nil || !t.opts.indexes(info.Size()) {
 		return nil
 	}
 	header, err := indexHeader(t.Path, info)
@@ -45,7 +44,7 @@ func (t *Trace) newIndexMaker(limit int64) *indexMaker {
 		trace:  t,
 		header: header,
 		info:   info,
-		lanes:  map[string]uint16{},
+		lanes:  map[string]int{},
 		sets:   map[string]uint16{"": 0},
 		tables: tables{ToolSets: [][]string{{}}},
 	}
@@ -53,6 +52,9 @@ func (t *Trace) newIndexMaker(limit int64) *indexMaker {
 
 // add notes one line.
 func (m *indexMaker) add(ev *scan.Event, first, turns int, in *Info) {
+	if m.unusable {
+		return
+	}
 	lane := m.lane(ev)
 	table := &m.tables.Lanes[lane]
 	table.Turns += turns
@@ -70,8 +72,7 @@ func (m *indexMaker) add(ev *scan.Event, first, turns int, in *Info) {
 		lane:   uint16(lane),
 		kind:   ev.Kind,
 	}
-	if turns > math.MaxUint16 || first > math.MaxUint32/2 || ev.Line > math.MaxUint32/2 ||
-		len(m.lanes) >= math.MaxUint16 {
+	if turns > math.MaxUint16 || first > math.MaxUint32/2 || ev.Line > math.MaxUint32/2 || lane > math.MaxUint16 {
 		m.unusable = true
 		return
 	}
@@ -79,10 +80,8 @@ func (m *indexMaker) add(ev *scan.Event, first, turns int, in *Info) {
 		r.flags, m.tables.Foreign = flagForeign, true
 	}
 	m.describe(&r, ev, table)
-	var raw [recordSize]byte
-	r.encode(raw[:])
-	m.records = append(m.records, raw[:]...)
-	m.count++
+	m.records = append(m.records, make([]byte, recordSize)...)
+	r.encode(m.records[len(m.records)-recordSize:])
 }
 
 func (m *indexMaker) lane(ev *scan.Event) int {
@@ -92,16 +91,12 @@ func (m *indexMaker) lane(ev *scan.Event) int {
 	}
 	n, ok := m.lanes[name]
 	if !ok {
-		n = uint16(len(m.tables.Lanes))
-		m.lanes[strings.Clone(name)] = n
-		m.tables.Lanes = append(m.tables.Lanes, laneTable{Name: strings.Clone(name)})
-		if len(m.tables.Lanes) > math.MaxUint16 {
-			m.unusable = true
-			m.tables.Lanes = m.tables.Lanes[:1]
-			return 0
-		}
+		n = len(m.tables.Lanes)
+		name = strings.Clone(name)
+		m.lanes[name] = n
+		m.tables.Lanes = append(m.tables.Lanes, laneTable{Name: name})
 	}
-	return int(n)
+	return n
 }
 
 func (m *indexMaker) describe(r *record, ev *scan.Event, table *laneTable) {
@@ -213,13 +208,11 @@ func (m *indexMaker) write(in *Info) {
 	if err != nil {
 		return
 	}
-	for len(m.header) < headerSize-16 {
-		m.header = append(m.header, 0)
-	}
-	m.header = binary.LittleEndian.AppendUint64(m.header, m.count)
+	m.header = binary.LittleEndian.AppendUint64(m.header, uint64(len(m.records)/recordSize))
 	m.header = append(m.header, make([]byte, headerSize-len(m.header))...)
 	for _, path := range indexPaths(m.trace.Path, m.trace.opts) {
-		if writeIndex(path, m.header, m.records, tail) == nil {
+		if os.MkdirAll(filepath.Dir(path), 0o700) == nil &&
+			wholefile.Write(path, 0o600, m.header, m.records, tail) == nil {
 			return
 		}
 	}
@@ -240,11 +233,4 @@ func (m *indexMaker) markUnreported() {
 			r.encode(m.records[at:])
 		}
 	}
-}
-
-func writeIndex(path string, parts ...[]byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return wholefile.Write(path, 0o600, parts...)
 }

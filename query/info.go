@@ -144,7 +144,7 @@ func newInfo(opts *Options) *Info {
 	return &Info{
 		wants:    opts.wants,
 		prices:   opts.Prices,
-		redactor: opts.redactor(),
+		redactor: opts.Redactor,
 		lanes:    map[string]*laneState{},
 	}
 }

@@ -3,7 +3,6 @@ package query
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,25 +42,14 @@ func textOf(s *string) string {
 // appendNumber writes a number in the shortest form that reads back the same, as JavaScript does:
 // no exponent between 1e-7 and 1e21.
 func appendNumber(dst []byte, f float64) []byte {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return append(dst, "null"...)
-	}
-	if f == 0 {
+	if f == 0 { // also the negative one
 		return append(dst, '0')
 	}
-	format := byte('f')
-	if abs := math.Abs(f); abs < 1e-6 || abs >= 1e21 {
-		format = 'e'
+	raw, err := json.Marshal(f)
+	if err != nil { // not a number, or infinite
+		return append(dst, "null"...)
 	}
-	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, format, -1, 64)
-	if format == 'e' { // 1e-09 is written 1e-9
-		if n := len(dst); n-start >= 4 && dst[n-4] == 'e' && dst[n-2] == '0' {
-			dst[n-2] = dst[n-1]
-			dst = dst[:n-1]
-		}
-	}
-	return dst
+	return append(dst, raw...)
 }
 
 // Style says how values are printed.

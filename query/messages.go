@@ -42,7 +42,7 @@ type Answer struct {
 // in which it noted none tell it by the tool calls of the participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 	m := &messageBook{
-		redactor:     t.opts.redactor(),
+		redactor:     t.opts.Redactor,
 		officialAsks: map[int64]int{},
 		asks:         map[int64]int{},
 		calls:        map[string]int{},

@@ -32,7 +32,7 @@ func (t *Trace) ModelCalls(ctx context.Context) ([]ModelCall, error) {
 			if !ok || !t.opts.wants(lane) {
 				return
 			}
-			call.Error = t.opts.redactor().String(call.Error)
+			call.Error = t.opts.Redactor.String(call.Error)
 			found = append(found, ModelCall{Lane: lane, ModelCall: session.ModelCall{Call: call}})
 			lanes[lane] = append(lanes[lane], session.ModelCall{Call: call})
 		},

@@ -89,6 +89,9 @@ func Open(path string, opts Options) (*Trace, error) {
 	if path == "" {
 		return nil, errEmptyPath
 	}
+	if opts.Redactor == nil {
+		opts.Redactor = asIs{}
+	}
 	t := &Trace{Path: path, opts: opts}
 	if path == stdinPath {
 		return t, t.openStdin()
@@ -100,10 +103,11 @@ func Open(path string, opts Options) (*Trace, error) {
 	if info.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrDirectory}
 	}
-	if t.doc, err = openDocument(path); err != nil {
-		return nil, err
+	if info.Mode().IsRegular() { // a pipe is a stream, and must not be touched before it is read
+		if err := t.inspect(); err != nil {
+			return nil, err
+		}
 	}
-	t.seekable = info.Mode().IsRegular() && t.doc == nil && !packed(path)
 	if t.seekable {
 		t.index = loadIndex(path, info, opts)
 	}
@@ -196,16 +200,4 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 		limit = info.Size()
 	}
 	return file, limit, func() { _ = file.Close() }, nil
-}
-
-// packed reports whether a file is packed.
-func packed(path string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	var magic [4]byte
-	n, _ := io.ReadFull(file, magic[:]) // a shorter file is not packed
-	return trace.Packed(magic[:n])
 }

@@ -49,15 +49,7 @@ func (t *Trace) Outline(ctx context.Context, visit func(Mark)) (*Info, error) {
 
 // Matching shows the numbers of the entries that meet the criteria.
 func (t *Trace) Matching(ctx context.Context, c Criteria, visit func(index int)) (*Info, error) {
-	return t.walk(ctx, plan{
-		visit: func(e *Cursor) error {
-			if c.match(e) {
-				visit(e.Index)
-			}
-			return nil
-		},
-		want: func(r *record) bool { return t.mayMatch(c, r) },
-	})
+	return t.matching(ctx, c, func(e *Cursor) error { visit(e.Index); return nil })
 }
 
 // mayMatch reports whether a line can hold an entry that meets the criteria, by the index.

@@ -47,8 +47,8 @@ type TurnPopulations struct {
 
 // Overview summarises the trace.
 func (t *Trace) Overview(ctx context.Context) (*Overview, *Info, error) {
-	tools := newCounter()
-	info, err := t.countTools(ctx, tools, true)
+	var tools counter
+	info, err := t.countTools(ctx, &tools, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,12 +191,16 @@ func (c Criteria) match(e *Cursor) bool {
 
 // Filter shows the entries that meet the criteria.
 func (t *Trace) Filter(ctx context.Context, c Criteria, visit func(*Entry) error) (*Info, error) {
+	return t.matching(ctx, c, func(e *Cursor) error { return visit(e.Entry()) })
+}
+
+func (t *Trace) matching(ctx context.Context, c Criteria, visit func(*Cursor) error) (*Info, error) {
 	return t.walk(ctx, plan{
 		visit: func(e *Cursor) error {
 			if !c.match(e) {
 				return nil
 			}
-			return visit(e.Entry())
+			return visit(e)
 		},
 		want: func(r *record) bool { return t.mayMatch(c, r) },
 	})
@@ -207,11 +211,6 @@ var roleKinds = map[Role]scan.Kind{
 	RoleAssistant:  scan.Assistant,
 	RoleUser:       scan.User,
 	RoleToolResult: scan.User,
-}
-
-// Errors shows the tool results that failed.
-func (t *Trace) Errors(ctx context.Context, visit func(*Entry) error) (*Info, error) {
-	return t.Filter(ctx, Criteria{Error: true}, visit)
 }
 
 // Reasoning is what an agent said in one entry.

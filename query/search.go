@@ -78,34 +78,13 @@ type searcher struct {
 // matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow,
 // is matched by all of them.
 func (s *searcher) matchesEvent(ev *scan.Event) bool {
-	found := false
-	eachEntry(ev, func(e *Cursor) { found = found || len(s.matches(e.decode())) > 0 })
-	return found
-}
-
-// eachEntry calls visit with the entries of an event, not numbered.
-func eachEntry(ev *scan.Event, visit func(*Cursor)) {
-	e := Cursor{ev: ev}
-	switch ev.Kind {
-	case scan.System:
-		e.Role = RoleSystem
-		visit(&e)
-	case scan.Assistant:
-		e.Role = RoleAssistant
-		visit(&e)
-	case scan.User:
-		if ev.HasText() {
-			e.Role = RoleUser
-			visit(&e)
+	for role, part := range entriesOf(ev) {
+		e := Cursor{ev: ev, Role: role, part: part}
+		if len(s.matches(e.decode())) > 0 {
+			return true
 		}
-		e.Role = RoleToolResult
-		for i := range ev.Parts {
-			if e.part = i; ev.Parts[i].Type == scan.ToolResult {
-				visit(&e)
-			}
-		}
-	case scan.Other, scan.Result, scan.Lifecycle:
 	}
+	return false
 }
 
 func (s *searcher) look(e *Cursor) error {

@@ -47,19 +47,13 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	in, limit, done, err := t.stream()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	out := &splitter{
 		split:    s,
 		wants:    t.opts.wants,
-		redactor: t.opts.redactor(),
+		redactor: t.opts.Redactor,
 		files:    map[string]*splitFile{},
 	}
-	err = scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, out.batch)
-	err = errors.Join(err, out.close())
+	err := errors.Join(t.batches(ctx, nil, out.batch), out.close())
 	if err == nil && len(out.order) == 0 {
 		err = fmt.Errorf("%s: %w", t.Name(), ErrNothingToSplit)
 	}

@@ -111,36 +111,33 @@ type Divergence struct {
 	ResultEventSum int64  `json:"resultEventSum"`
 }
 
-// usageBook groups the usage of assistant entries by message.
+// usageBook groups the usage of assistant entries by message; for old documents, by entry.
 type usageBook struct {
-	places map[string]int
-	rows   []UsageRow
-	turns  []UsageRow // by entry, for old documents
+	ordered[UsageRow]
+	old bool
 }
 
-func (b *usageBook) add(e *Cursor, old bool) {
+func (b *usageBook) add(e *Cursor) {
 	id, usage, ok := e.Usage()
 	if !ok {
 		return
 	}
-	if old {
-		b.turns = append(b.turns, UsageRow{Index: e.Index, Tokens: usage, Population: populationTurn})
+	if b.old {
+		b.rows = append(b.rows, UsageRow{Index: e.Index, Tokens: usage, Population: populationTurn})
 		return
 	}
-	if id != nil {
-		if place, again := b.places[*id]; again {
-			b.rows[place].Tokens = b.rows[place].Max(usage)
-			return
-		}
-		b.places[*id] = len(b.rows)
+	row, isNew := b.row(id)
+	if !isNew {
+		row.Tokens = row.Max(usage)
+		return
 	}
-	b.rows = append(b.rows, UsageRow{
+	*row = UsageRow{
 		MessageID:  id,
 		Index:      e.Index,
 		Tokens:     usage,
 		Population: populationMessage,
 		Source:     e.Lane(),
-	})
+	}
 }
 
 func (b *usageBook) sum() Tokens {
@@ -153,35 +150,36 @@ func (b *usageBook) sum() Tokens {
 
 // Stats adds up tokens, cost and time.
 func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
-	book := &usageBook{places: map[string]int{}, rows: []UsageRow{}}
-	old := t.oldDocument()
+	book := t.newUsageBook()
 	info, err := t.walk(ctx, plan{
 		accounts: true,
-		visit:    func(e *Cursor) error { book.add(e, old); return nil },
+		visit:    func(e *Cursor) error { book.add(e); return nil },
 		want:     func(r *record) bool { return r.kind == scan.Assistant || informative(r) },
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return newStats(info, book, old), info, nil
+	return newStats(info, book), info, nil
 }
 
-// oldDocument reports whether the trace is a document of the time before usage was counted by
-// message.
-func (t *Trace) oldDocument() bool { return t.doc != nil && preChange(t.doc.Version) }
+// newUsageBook is for the entries of the trace. An old document is one of the time before usage was
+// counted by message.
+func (t *Trace) newUsageBook() *usageBook {
+	return &usageBook{
+		ordered: ordered[UsageRow]{rows: []UsageRow{}},
+		old:     t.doc != nil && preChange(t.doc.Version),
+	}
+}
 
-func newStats(info *Info, book *usageBook, old bool) *Stats {
+func newStats(info *Info, book *usageBook) *Stats {
 	sum := info.Summary
 	s := &Stats{PerTurn: book.rows, ModelUsage: sum.ModelUsage}
 	switch {
-	case old:
-		s.PerTurn = book.turns
-		if s.PerTurn == nil {
-			s.PerTurn = []UsageRow{}
-		}
+	case book.old:
 		s.Totals = Totals{
-			TotalCostUSD: cmp.Or(sum.TotalCostUSD, new(float64)), DurationMs: &sum.DurationMs,
-			Population: fromDocument,
+			TotalCostUSD: cmp.Or(sum.TotalCostUSD, new(float64)),
+			DurationMs:   &sum.DurationMs,
+			Population:   fromDocument,
 		}
 		if sum.TokenUsage != nil {
 			s.Totals.Tokens = *sum.TokenUsage

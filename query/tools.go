@@ -16,38 +16,26 @@ type ToolCount struct {
 	Count int    `json:"count"`
 }
 
-// counter counts names in the order of their first appearance.
-type counter struct {
-	places map[string]int
-	counts []ToolCount
-}
-
-func newCounter() *counter { return &counter{places: map[string]int{}} }
+// counter counts names.
+type counter struct{ ordered[ToolCount] }
 
 func (c *counter) add(name string, n int) {
-	place, ok := c.places[name]
-	if !ok {
-		place = len(c.counts)
-		c.places[name] = place
-		c.counts = append(c.counts, ToolCount{Tool: name})
-	}
-	c.counts[place].Count += n
+	row, _ := c.row(&name)
+	row.Tool = name
+	row.Count += n
 }
 
 // sorted is by count, most first; equal counts stay in the order of first appearance.
 func (c *counter) sorted() []ToolCount {
-	sorted := slices.Clone(c.counts)
+	sorted := append([]ToolCount{}, c.rows...)
 	slices.SortStableFunc(sorted, func(a, b ToolCount) int { return cmp.Compare(b.Count, a.Count) })
-	if sorted == nil {
-		return []ToolCount{}
-	}
 	return sorted
 }
 
 // Tools counts the uses of every tool.
 func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
-	tools := newCounter()
-	info, err := t.countTools(ctx, tools, false)
+	var tools counter
+	info, err := t.countTools(ctx, &tools, false)
 	return tools.sorted(), info, err
 }
 
@@ -77,7 +65,7 @@ func informative(r *record) bool {
 
 // MergeTools adds up the counts of several files.
 func MergeTools(lists ...[]ToolCount) []ToolCount {
-	sum := newCounter()
+	var sum counter
 	for _, list := range lists {
 		for _, tool := range list {
 			sum.add(tool.Tool, tool.Count)
@@ -133,7 +121,7 @@ type PathCount struct {
 
 // Paths counts the files that were read, edited and written, with the given prefix.
 func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
-	paths := newCounter()
+	var paths counter
 	_, err := t.walk(ctx, plan{
 		visit: func(e *Cursor) error {
 			if !e.usesAny() {
@@ -150,7 +138,7 @@ func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
 		},
 		want: func(r *record) bool { return r.kind == scan.Assistant && r.tools != 0 },
 	})
-	return sortedPaths(paths), err
+	return paths.sortedPaths(), err
 }
 
 // input is the text of a member of a call's input, nil if there is none.
@@ -181,9 +169,10 @@ func (b *Block) paths() []string {
 	return nil
 }
 
-func sortedPaths(c *counter) []PathCount {
-	paths := make([]PathCount, 0, len(c.counts))
-	for _, path := range c.counts {
+// sortedPaths is by count, most first, then by name.
+func (c *counter) sortedPaths() []PathCount {
+	paths := make([]PathCount, 0, len(c.rows))
+	for _, path := range c.rows {
 		paths = append(paths, PathCount{path.Tool, path.Count})
 	}
 	slices.SortStableFunc(paths, func(a, b PathCount) int {
@@ -194,14 +183,11 @@ func sortedPaths(c *counter) []PathCount {
 
 // MergePaths adds up the counts of several files.
 func MergePaths(lists ...[]PathCount) []PathCount {
-	if len(lists) == 1 {
-		return lists[0]
-	}
-	sum := newCounter()
+	var sum counter
 	for _, list := range lists {
 		for _, path := range list {
 			sum.add(path.Path, path.Count)
 		}
 	}
-	return sortedPaths(sum)
+	return sum.sortedPaths()
 }

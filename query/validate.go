@@ -40,12 +40,7 @@ func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*Valid
 	if t.doc != nil {
 		return v.document(t.doc)
 	}
-	in, limit, done, err := t.stream()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if err := scan.Parallel(ctx, scan.NewBlocks(in, limit), nil, v.batch); err != nil {
+	if err := t.batches(ctx, nil, v.batch); err != nil {
 		return nil, err
 	}
 	v.end()
@@ -91,14 +86,15 @@ func (v *validator) batch(b *scan.Batch) error {
 	}
 	for i := range b.Events {
 		flush(b.Events[i].Line)
-		v.event(&b.Events[i], b.Events[i].Line)
+		v.event(&b.Events[i])
 	}
 	v.report.Lines += b.Lines
 	flush(v.report.Lines + 1)
 	return v.err
 }
 
-func (v *validator) event(ev *scan.Event, line int64) {
+func (v *validator) event(ev *scan.Event) {
+	line := ev.Line
 	v.last = line
 	if !v.known {
 		_, spoken := v.dialects.Of(ev.Native)
@@ -110,7 +106,7 @@ func (v *validator) event(ev *scan.Event, line int64) {
 	if ev.Bare {
 		v.bare++
 	} else {
-		v.envelope(ev, line)
+		v.envelope(ev)
 	}
 	if v.envelopes > 0 && v.bare == 1 && ev.Bare {
 		v.found(line, severityWarning, "a bare event in a trace of envelopes")
@@ -128,10 +124,11 @@ func (v *validator) event(ev *scan.Event, line int64) {
 		}
 		return
 	}
-	v.blocks(ev, line)
+	v.blocks(ev)
 }
 
-func (v *validator) envelope(ev *scan.Event, line int64) {
+func (v *validator) envelope(ev *scan.Event) {
+	line := ev.Line
 	v.envelopes++
 	if ev.Native == nil {
 		v.found(line, severityError, "the event of the envelope is not an object")
@@ -154,7 +151,8 @@ func (v *validator) envelope(ev *scan.Event, line int64) {
 }
 
 // blocks checks that content is made of objects and that results answer calls.
-func (v *validator) blocks(ev *scan.Event, line int64) {
+func (v *validator) blocks(ev *scan.Event) {
+	line := ev.Line
 	for i := range ev.Parts {
 		p := &ev.Parts[i]
 		switch p.Type {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/fit-eval/fit/query/internal/scan"
@@ -80,19 +81,24 @@ func (t *Trace) absent(info *Info) []string {
 
 // scan reads the whole file.
 func (t *Trace) scan(ctx context.Context, w *walker) error {
-	in, limit, done, err := t.stream()
-	if err != nil {
-		return err
-	}
-	defer done()
-	w.maker = t.newIndexMaker(limit)
-	if err := scan.Parallel(ctx, scan.NewBlocks(in, limit), w.plan.keep, w.batch); err != nil {
+	w.maker = t.newIndexMaker()
+	if err := t.batches(ctx, w.plan.keep, w.batch); err != nil {
 		return err
 	}
 	if w.maker != nil {
 		w.maker.write(w.info)
 	}
 	return nil
+}
+
+// batches hands the scanned lines of the whole file to consume.
+func (t *Trace) batches(ctx context.Context, keep scan.Filter, consume func(*scan.Batch) error) error {
+	in, limit, done, err := t.stream()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return scan.Parallel(ctx, scan.NewBlocks(in, limit), keep, consume)
 }
 
 // walker numbers the entries of a trace and collects what is to be known about the whole.
@@ -174,42 +180,39 @@ func (w *walker) entries(l *laneState, ev *scan.Event) error {
 			}
 		}
 	}
-	switch ev.Kind {
-	case scan.System:
-		return w.show(l, RoleSystem)
-	case scan.Assistant:
-		return w.show(l, RoleAssistant)
-	case scan.User:
-		return w.userEntries(l, ev)
-	case scan.Other, scan.Result, scan.Lifecycle:
-	}
-	return nil
-}
-
-func (w *walker) userEntries(l *laneState, ev *scan.Event) error {
-	if ev.HasText() {
-		if l.wanted && w.info.TaskPrompt == nil {
-			w.cursor.Role = RoleUser
-			w.info.prompted(w.cursor.decode().redact(w.cursor.redactor))
+	for role, part := range entriesOf(ev) {
+		w.cursor.Role, w.cursor.part = role, part
+		if role == RoleUser && l.wanted && w.info.TaskPrompt == nil {
+			w.info.TaskPrompt = new(w.cursor.decode().redact(w.cursor.redactor).Text("\n"))
 		}
-		if err := w.show(l, RoleUser); err != nil {
+		if err := w.show(l, role); err != nil {
 			return err
 		}
 	}
-	for i := range ev.Parts {
-		if ev.Parts[i].Type == scan.ToolResult {
-			w.cursor.part = i
-			if err := w.show(l, RoleToolResult); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 
-// prompted notes the text of the first user entry.
-func (in *Info) prompted(entry *Entry) {
-	in.TaskPrompt = new(entry.Text("\n"))
+// entriesOf are the roles of the entries that an event of the stream dialect makes, and for tool
+// results which content block they are.
+func entriesOf(ev *scan.Event) iter.Seq2[Role, int] {
+	return func(yield func(Role, int) bool) {
+		switch ev.Kind {
+		case scan.System:
+			yield(RoleSystem, 0)
+		case scan.Assistant:
+			yield(RoleAssistant, 0)
+		case scan.User:
+			if ev.HasText() && !yield(RoleUser, 0) {
+				return
+			}
+			for i := range ev.Parts {
+				if ev.Parts[i].Type == scan.ToolResult && !yield(RoleToolResult, i) {
+					return
+				}
+			}
+		case scan.Other, scan.Result, scan.Lifecycle:
+		}
+	}
 }
 
 // show numbers one entry and hands it to the visitor.
@@ -255,7 +258,7 @@ func (w *walker) other(l *laneState, ev *scan.Event) error {
 
 func (w *walker) showEntry(l *laneState, entry *Entry) error {
 	if l.wanted && entry.Role == RoleUser && w.info.TaskPrompt == nil {
-		w.info.prompted(entry)
+		w.info.TaskPrompt = new(entry.Text("\n"))
 	}
 	w.cursor = Cursor{
 		lane:  l,

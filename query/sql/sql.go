@@ -209,10 +209,7 @@ type tableLoader struct {
 func (l *tableLoader) insert(table string, values ...any) error {
 	statement := l.statements[table]
 	if statement == nil {
-		marks := "?"
-		for range len(values) - 1 {
-			marks += ",?"
-		}
+		marks := "?" + strings.Repeat(",?", len(values)-1)
 		var err error
 		if statement, err = l.tx.PrepareContext(l.ctx, "insert into "+table+" values ("+marks+")"); err != nil {
 			return err
@@ -270,8 +267,7 @@ func (l *tableLoader) entry(t *query.Trace, entry *query.Entry) error {
 		}
 	}
 	return l.insert("turns", t.Name(), entry.Index, string(entry.Role), entry.LaneName(), entry.Line, entry.TimestampMs,
-		entry.Parent,
-		entry.MessageID, text, thinking, entry.IsError)
+		entry.Parent, entry.MessageID, text, thinking, entry.IsError)
 }
 
 func (l *tableLoader) call(t *query.Trace, c *query.Call) error {

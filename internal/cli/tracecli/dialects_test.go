@@ -269,7 +269,7 @@ func TestTheIndexKnowsOtherDialects(t *testing.T) {
 		overview, _, err := trace.Overview(ctx)
 		stats, _, statsErr := trace.Stats(ctx)
 		count, _, countErr := trace.Count(ctx)
-		_, errorsErr := trace.Errors(ctx, show)
+		_, errorsErr := trace.Filter(ctx, query.Criteria{Error: true}, show)
 		entry, turnErr := trace.Entry(ctx, 17)
 		err = errors.Join(err, statsErr, countErr, errorsErr, turnErr, trace.Tail(ctx, 4, show),
 			trace.Tool(ctx, "bash", show), trace.Range(ctx, 5, 9, show))

@@ -195,7 +195,7 @@ func (a *app) filter() *cobra.Command {
 func (a *app) errors() *cobra.Command {
 	return a.eachVerb("errors", "Show the tool results that failed", `  fit trace errors run.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
-			_, err := t.Errors(ctx, out.entry(t))
+			_, err := t.Filter(ctx, query.Criteria{Error: true}, out.entry(t))
 			return err
 		})
 }
