@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -128,12 +129,11 @@ func (l *auditLog) next() (seq int64, err error) {
 		return 0, err
 	}
 	err = jsonlines.Tail(l.file, size, func(end []byte) bool {
-		lines := bytes.Split(end, []byte("\n"))
-		for i := len(lines) - 1; i >= 0; i-- {
+		for _, text := range slices.Backward(bytes.Split(end, []byte("\n"))) {
 			var line struct {
 				Seq *int64 `json:"seq"`
 			}
-			if json.Unmarshal(lines[i], &line) == nil && line.Seq != nil {
+			if json.Unmarshal(text, &line) == nil && line.Seq != nil {
 				seq = *line.Seq + 1
 				return true
 			}

@@ -48,11 +48,10 @@ func (p *plan) parentRel() string { return path.Dir(p.rel) }
 func makePlan(ctx context.Context, target string, home homeDirs) (*plan, error) {
 	made := &plan{}
 	repoErr, err := made.checkSettings(ctx, target, home)
-	if err != nil {
-		made.close()
-		return nil, err
+	if err == nil {
+		err = made.checkScope(ctx, repoErr)
 	}
-	if err := made.checkScope(ctx, repoErr); err != nil {
+	if err != nil {
 		made.close()
 		return nil, err
 	}
@@ -77,15 +76,14 @@ func (p *plan) checkSettings(ctx context.Context, target string, home homeDirs) 
 	if p.repo, repoErr = findRepository(ctx, filepath.Dir(p.target)); repoErr == nil {
 		p.config, repoErr = p.repo.config(ctx, home)
 	}
-	if err := p.checkDenials(repoErr == nil, home); err != nil {
-		return repoErr, err
+	err = p.checkDenials(repoErr == nil, home)
+	if err == nil && repoErr == nil {
+		err = p.checkGitOwned(home)
 	}
-	if repoErr == nil {
-		if err := p.checkGitOwned(home); err != nil {
-			return repoErr, err
-		}
+	if err == nil {
+		err = p.openParent()
 	}
-	return repoErr, p.openParent()
+	return repoErr, err
 }
 
 // openRoot finds the settings nearest to the target and opens the directory their rules are
@@ -299,10 +297,10 @@ func (p *plan) stillHolds(ctx context.Context, home homeDirs) error {
 		return notAllowed("the directory of '%s' was moved or replaced during the write", display.Name(p.rel))
 	}
 	repo, err := findRepository(ctx, filepath.Dir(p.target))
-	if err != nil {
-		return outOfScope("failed to read the current git branch after the write: %v", err)
+	var config []configEntry
+	if err == nil {
+		config, err = repo.config(ctx, home)
 	}
-	config, err := repo.config(ctx, home)
 	if err != nil {
 		return outOfScope("failed to read the current git branch after the write: %v", err)
 	}

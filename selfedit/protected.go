@@ -94,7 +94,7 @@ func commandNames(command, target string) bool {
 	return false
 }
 
-// isDocument tells the names that are mentioned in messages more often than they are run.
+// isDocument reports whether a name is more often mentioned in a message than run.
 func isDocument(name string) bool {
 	return strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".txt")
 }

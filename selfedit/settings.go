@@ -19,7 +19,7 @@ type settings struct {
 	// root is the grandparent directory of the file; the file's rules are relative to it.
 	root  string
 	allow []string
-	// hasAllow is false if permissions.allow is missing or no array.
+	// hasAllow is false if permissions.allow is missing or is not an array.
 	hasAllow bool
 	deny     []string
 	// commands are all texts in those parts of the file that make the agent run programs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -94,15 +95,15 @@ type createdDirectories struct {
 // undo removes the directories again; one that somebody else has put something into meanwhile
 // stays.
 func (c *createdDirectories) undo() error {
-	for i := len(c.paths) - 1; i >= 0; i-- {
-		parent, err := openBeneath(c.root, path.Dir(c.paths[i]))
+	for _, made := range slices.Backward(c.paths) {
+		parent, err := openBeneath(c.root, path.Dir(made))
 		if err != nil {
 			return err
 		}
-		err = unix.Unlinkat(parent.fd(), path.Base(c.paths[i]), unix.AT_REMOVEDIR)
+		err = unix.Unlinkat(parent.fd(), path.Base(made), unix.AT_REMOVEDIR)
 		parent.file.Close()
 		if err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("removing %s: %w", display.Name(c.paths[i]), err)
+			return fmt.Errorf("removing %s: %w", display.Name(made), err)
 		}
 	}
 	return nil
