@@ -78,58 +78,40 @@ func (c Client) post(ctx context.Context, callback Callback, flush <-chan struct
 		Longest: maxBackoff,
 		Sleep:   func(ctx context.Context, pause time.Duration) error { return sleep(ctx, pause, flush) },
 	}
-	var last error // says more than the end of the context
+	var last error
 	err = policy.Do(ctx, func(int) error {
-		var asked time.Duration
-		if asked, last = c.attempt(ctx, body); last == nil || !worthRetrying(ctx, last) {
-			return last
-		}
-		return retry.Later(last, min(asked, maxBackoff))
-	})
-	if err != nil {
+		last = c.attempt(ctx, body)
 		return last
+	})
+	if err != nil && ctx.Err() != nil {
+		return last // it says more than the end of the context
 	}
-	return nil
+	return err
 }
 
-// attempt posts once. The duration is how long the bridge wants us to wait.
-func (c Client) attempt(ctx context.Context, body []byte) (time.Duration, error) {
+// attempt posts once. An error that another attempt may cure is marked by retry.Later.
+func (c Client) attempt(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, defaultTimeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return retry.Unasked, &permanentError{withoutURL(err)}
+		return withoutURL(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := httpClient(c.HTTP).Do(request)
 	if err != nil {
-		return retry.Unasked, fmt.Errorf("the bridge cannot be reached: %w", withoutURL(err))
+		return retry.Later(fmt.Errorf("the bridge cannot be reached: %w", withoutURL(err)), retry.Unasked)
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<16)) // so that the connection can be used again
 	if response.StatusCode/100 == 2 {
-		return retry.Unasked, nil
+		return nil
 	}
-	return retry.Asked(response.Header, time.Now()), &StatusError{response.StatusCode}
-}
-
-// permanentError is one that another attempt would not cure.
-type permanentError struct{ err error }
-
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
-
-func worthRetrying(ctx context.Context, err error) bool {
-	var status *StatusError
-	var permanent *permanentError
-	switch {
-	case ctx.Err() != nil, errors.As(err, &permanent):
-		return false
-	case errors.As(err, &status):
-		return transient(status.Status)
-	default:
-		return true
+	refused := &StatusError{response.StatusCode}
+	if !transient(response.StatusCode) {
+		return refused
 	}
+	return retry.Later(refused, min(retry.Asked(response.Header, time.Now()), maxBackoff))
 }
 
 // withoutURL takes the address, which holds a token, out of an error.

@@ -126,7 +126,7 @@ func (t *Timestamp) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// transient tells answers that may be different next time.
+// transient reports whether a status may be another one next time.
 func transient(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
