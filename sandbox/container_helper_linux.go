@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
 // calledContainer reports whether this process is ours in a container.
@@ -52,24 +54,10 @@ func (a account) become() error {
 			return err
 		}
 	}
-	if err := setUser(a.uid, a.gid, a.groups); err != nil {
+	if err := first.SetUser(a.uid, a.gid, a.groups); err != nil {
 		return err
 	}
 	return finish()
-}
-
-// setUser makes this thread another user, with these groups and no other. The calls of the standard
-// library would stop every other thread for it.
-func setUser(uid, gid int, groups []int) error {
-	if err := unix.Setgroups(groups); err != nil {
-		return err
-	}
-	for _, call := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
-		if _, _, errno := unix.RawSyscall(call[0], call[1], call[1], call[1]); errno != 0 {
-			return errno
-		}
-	}
-	return nil
 }
 
 // maxOwned bounds the files of a home that are looked at.

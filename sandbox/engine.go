@@ -268,18 +268,7 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	if err := e.sweepOnce(ctx); err != nil {
 		return Image{}, err
 	}
-	file, err := os.CreateTemp("", "fit-dockerfile-")
-	if err != nil {
-		return Image{}, err
-	}
-	defer os.Remove(file.Name())
-	if _, err := file.WriteString(b.Text); err != nil {
-		return Image{}, errors.Join(err, file.Close())
-	}
-	if err := file.Close(); err != nil {
-		return Image{}, err
-	}
-	args := []string{"build", "--tag", name, "--label", labelBuild + "=" + b.Content, "--file", file.Name()}
+	args := []string{"build", "--tag", name, "--label", labelBuild + "=" + b.Content, "--file", "-"}
 	env := os.Environ()
 	if e.Kind == IsolationPodman {
 		// With its processes below it, a build that is killed leaves none running.
@@ -304,6 +293,7 @@ func (e *Engine) runTree(ctx context.Context, args, env []string, b Build) error
 		Argv:    append([]string{e.program}, cmd.Args[1:]...),
 		Dir:     b.Context,
 		Env:     env,
+		Stdin:   strings.NewReader(b.Text),
 		Timeout: limit,
 		Grace:   -1,
 	}

@@ -8,140 +8,87 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
-// firstName is the name under which our binary sets the last bounds and becomes the program; it
-// appears in ps.
-const firstName = "fit-sandbox-first"
+// insideName is the name under which our binary becomes a program in a container; it appears in ps.
+const insideName = "fit-sandbox-inside"
 
-// first is what is left to do between the start of a process and the program: limits, which the
-// supervisor would suffer under; and in a sandbox the user, whom bubblewrap cannot change, and the
-// working directory, which only that user may enter.
-type first struct {
-	Limits Limits `json:"limits"`
-	UID    int    `json:"uid,omitempty"`
-	// Inside is set in a container: there the program is looked for, and User is one of its own.
-	Inside bool   `json:"inside,omitempty"`
-	User   string `json:"user,omitempty"`
-	Home   string `json:"home,omitempty"` // in place of that of the environment
-	Dir    string `json:"dir,omitempty"`
-	Nice   int    `json:"nice,omitempty"` // its niceness, see room.prefer
-	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
-	StartFD int `json:"startFd,omitempty"`
-	SelfFD  int `json:"selfFd,omitempty"`
+// inside is what is left to do before our binary is a program in a container, where the program is
+// looked for, and User is one of its own.
+type inside struct {
+	first.Settings
+	User string
+	Home string // in place of that of the environment
+	Nice int    // its niceness, see room.prefer
 }
 
-// startedProgram is what first reports when only the program is left to be started. An error
-// follows if that fails.
-const startedProgram = "started\n"
-
 // argv is the command line of our binary that does it and becomes the program.
-func (f first) argv(ord order) ([]string, error) {
-	settings, err := json.Marshal(f)
+func (i inside) argv(argv []string) ([]string, error) {
+	settings, err := json.Marshal(i)
 	if err != nil {
 		return nil, err
 	}
-	return append([]string{firstName, string(settings), ord.Program}, ord.Argv...), nil
+	return append([]string{insideName, string(settings)}, argv...), nil
 }
 
-// calledFirst reports whether this process is to become a program. In a sandbox our binary has no
-// name but that of a descriptor.
-func calledFirst() bool {
-	if len(os.Args) > 1 && strings.HasPrefix(os.Args[0], "/proc/self/fd/") && os.Args[1] == firstName {
-		os.Args = os.Args[1:]
-	}
-	return os.Args[0] == firstName
-}
-
-// becomeProgram is the other side of first.argv. It returns only if that failed.
+// becomeProgram is the other side of inside.argv. It returns only if that failed.
 func becomeProgram() {
-	if len(os.Args) < 4 {
+	if len(os.Args) < 3 {
 		return
 	}
-	var f first
-	err := json.Unmarshal([]byte(os.Args[1]), &f)
+	var i inside
+	err := json.Unmarshal([]byte(os.Args[1]), &i)
 	if err == nil {
-		err = f.become(os.Args[2], os.Args[3:])
+		err = i.become(os.Args[2:])
 	}
-	if f.StartFD == 0 {
-		fmt.Fprintln(os.Stderr, "fit:", err)
-	} else {
-		_, _ = unix.Write(f.StartFD, []byte(err.Error()))
-	}
+	i.Fail(err)
 }
 
-func (f first) become(program string, argv []string) error {
-	env := os.Environ()
-	if f.StartFD != 0 {
-		unix.CloseOnExec(f.StartFD)
-		if f.SelfFD != 0 {
-			unix.CloseOnExec(f.SelfFD)
-		}
-		_ = os.Setenv("PWD", f.Dir)
-		env = os.Environ()
+func (i inside) become(argv []string) error {
+	if err := i.enter(); err != nil {
+		return err
 	}
-	if f.Inside {
-		if err := f.enter(); err != nil {
-			return err
-		}
-		env = os.Environ()
+	if err := i.Enter(); err != nil {
+		return err
 	}
-	if f.UID != 0 {
-		if err := dropTo(f.UID); err != nil {
-			return fmt.Errorf("become user %d: %w", f.UID, err)
-		}
+	program, err := lookProgram(argv[0], os.Environ())
+	if err != nil {
+		return err
 	}
-	if f.Dir != "" {
-		if err := unix.Chdir(f.Dir); err != nil {
-			return fmt.Errorf("enter %s: %w", f.Dir, err)
-		}
-	}
-	if f.Inside {
-		found, err := lookProgram(argv[0], env)
-		if err != nil {
-			return err
-		}
-		program = found
-	}
-	if err := f.Limits.apply(); err != nil {
-		return fmt.Errorf("set resource limits: %w", err)
-	}
-	if f.StartFD != 0 {
-		_, _ = unix.Write(f.StartFD, []byte(startedProgram))
-	}
-	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, env))
+	return i.Start(program, argv)
 }
 
 // enter becomes the user that a program in a container is to be. When memory is short the kernel is
 // to end programs, and not whoever holds the container.
-func (f first) enter() error {
+func (i inside) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, f.Nice)             // which is refused only where it would be more
-	who, err := findAccount(cmp.Or(f.User, "0"))
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, i.Nice)             // which is refused only where it would be more
+	who, err := findAccount(cmp.Or(i.User, "0"))
 	if err != nil {
 		return err
 	}
 	given := os.Getenv("HOME")
-	f.goHome(who)
-	if f.User == "" || who.uid == 0 && who.gid == 0 {
+	i.goHome(who)
+	if i.User == "" || who.uid == 0 && who.gid == 0 {
 		return nil
 	}
 	if err := who.own(given); err != nil {
-		return fmt.Errorf("give its home to user %s: %w", f.User, err)
+		return fmt.Errorf("give its home to user %s: %w", i.User, err)
 	}
 	if err := who.become(); err != nil {
-		return fmt.Errorf("become user %s: %w", f.User, err)
+		return fmt.Errorf("become user %s: %w", i.User, err)
 	}
 	return nil
 }
 
 // goHome sets the home directory that the image has for a user, if there is such a directory.
-func (f first) goHome(who account) {
-	home := f.Home
+func (i inside) goHome(who account) {
+	home := i.Home
 	if home == usersHome {
 		home = who.home
 	}
@@ -150,18 +97,7 @@ func (f first) goHome(who account) {
 	}
 }
 
-// dropTo makes this thread, which becomes the program, another user, with no group and no privilege
-// but that user's.
-func dropTo(uid int) error {
-	if err := setUser(uid, uid, nil); err != nil {
-		return err
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	return unix.Capset(&header, &none[0])
-}
-
-// startReport reads what first reports in a sandbox.
+// startReport reads what package first reports in a sandbox.
 type startReport struct {
 	done chan struct{}
 	text []byte
@@ -181,7 +117,7 @@ func (s *startReport) outcome() (made bool, err error) {
 	case <-time.After(time.Second):
 		return true, nil
 	}
-	text, made := strings.CutPrefix(string(s.text), startedProgram)
+	text, made := strings.CutPrefix(string(s.text), first.Started)
 	if text == "" {
 		return made, nil
 	}

@@ -2,39 +2,26 @@ package sandbox
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
-// apply sets the limits of this process. They can only be lowered, never raised.
-func (l Limits) apply() error {
-	for _, limit := range []struct {
-		resource int
-		value    uint64
-	}{
-		{unix.RLIMIT_CPU, l.CPUSeconds},
-		{unix.RLIMIT_FSIZE, l.FileBytes},
-		{unix.RLIMIT_NOFILE, l.OpenFiles},
-		{unix.RLIMIT_NPROC, l.Processes},
+// ofKernel are the limits that are set, as the kernel knows them.
+func (l Limits) ofKernel() []first.Limit {
+	limits := []first.Limit{
+		{Resource: unix.RLIMIT_CPU, Value: l.CPUSeconds},
+		{Resource: unix.RLIMIT_FSIZE, Value: l.FileBytes},
+		{Resource: unix.RLIMIT_NOFILE, Value: l.OpenFiles},
+		{Resource: unix.RLIMIT_NPROC, Value: l.Processes},
 		// Last: from here on our own runtime may not get memory.
-		{unix.RLIMIT_DATA, l.MemoryBytes},
-	} {
-		if limit.value == 0 {
-			continue
-		}
-		var now syscall.Rlimit
-		if err := syscall.Getrlimit(limit.resource, &now); err != nil {
-			return err
-		}
-		value := min(limit.value, now.Max)
-		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
-			return err
-		}
+		{Resource: unix.RLIMIT_DATA, Value: l.MemoryBytes},
 	}
-	return nil
+	return slices.DeleteFunc(limits, func(limit first.Limit) bool { return limit.Value == 0 })
 }
 
 // DefaultLimits are the bounds of a program for which nobody sets any, with a kind of isolation:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
 // The names our own binary is started under; they appear in ps.
@@ -44,17 +46,16 @@ func MaybeReaper() bool {
 	if calledUntrusted() {
 		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second
 	}
-	if calledFirst() {
-		runtime.LockOSThread() // users belong to threads
-		becomeProgram()
-		os.Exit(statusNotFound)
-	}
 	if calledContainer() {
 		os.Exit(holdContainer())
 	}
 	switch os.Args[0] {
 	case untrustedInitName, untrustedRefusedName:
 		syscall.Exit(becomeUntrusted())
+	case insideName:
+		runtime.LockOSThread() // users belong to threads
+		becomeProgram()
+		os.Exit(statusNotFound)
 	case reaperName:
 		os.Exit(reap())
 	case networkName:
@@ -204,9 +205,7 @@ func (r *reaper) start() error {
 		for _, file := range made {
 			files = append(files, file.Fd())
 		}
-		if argv, err = r.isolatedArgv(); err != nil {
-			return err
-		}
+		argv = r.isolatedArgv()
 		program = argv[0]
 	case r.order.Inside != nil:
 		report, err := r.reportStart()
@@ -215,23 +214,22 @@ func (r *reaper) start() error {
 		}
 		defer report.Close()
 		program, files = "/proc/self/exe", append(files, report.Fd())
-		last := first{
-			Limits:  r.order.Limits,
-			Inside:  true,
-			User:    r.order.Inside.User,
-			Home:    r.order.Inside.Home,
-			Dir:     r.order.Inside.Dir,
-			Nice:    r.order.Inside.Nice,
-			StartFD: len(files) - 1,
+		last := inside{
+			Settings: first.Settings{
+				Dir:     r.order.Inside.Dir,
+				StartFD: len(files) - 1,
+				Limits:  r.order.Limits.ofKernel(),
+			},
+			User: r.order.Inside.User,
+			Home: r.order.Inside.Home,
+			Nice: r.order.Inside.Nice,
 		}
-		if argv, err = last.argv(r.order); err != nil {
+		if argv, err = last.argv(r.order.Argv); err != nil {
 			return err
 		}
 	case r.order.Limits != (Limits{}):
 		program = "/proc/self/exe"
-		if argv, err = (first{Limits: r.order.Limits}).argv(r.order); err != nil {
-			return err
-		}
+		argv = first.Settings{Limits: r.order.Limits.ofKernel()}.Argv(r.order.Program, r.order.Argv)
 	}
 	attributes := &syscall.ProcAttr{
 		Dir:   r.order.Dir,
@@ -326,21 +324,17 @@ func (r *reaper) reportStart() (*os.File, error) {
 
 // isolatedArgv is the command line of bubblewrap, which starts our binary, which becomes the
 // program.
-func (r *reaper) isolatedArgv() ([]string, error) {
+func (r *reaper) isolatedArgv() []string {
 	ord := r.order.Bwrap
-	last := first{
-		Limits:  r.order.Limits,
+	last := first.Settings{
 		UID:     ord.UID,
 		Dir:     ord.Dir,
 		StartFD: ord.FirstFD + fdStart,
 		SelfFD:  ord.FirstFD + fdSelf,
-	}
-	inner, err := last.argv(r.order)
-	if err != nil {
-		return nil, err
+		Limits:  r.order.Limits.ofKernel(),
 	}
 	argv := []string{ord.Bwrap, "--args", ord.descriptor(fdArguments), "--", "/proc/self/fd/" + ord.descriptor(fdSelf)}
-	return append(argv, inner...), nil
+	return append(argv, last.Argv(r.order.Program, r.order.Argv)...)
 }
 
 // fileOf returns a file in memory with this content, to be read from its beginning.

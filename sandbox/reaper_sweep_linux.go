@@ -99,7 +99,7 @@ func (r *reaper) sweep() {
 		// kernel does it in one go: nobody can fork away meanwhile.
 		_ = unix.Kill(-1, unix.SIGKILL)
 	} else {
-		for _, pid := range descendants(os.Getpid()) {
+		for _, pid := range adopted() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}

@@ -270,7 +270,12 @@ func writeImage(to io.Writer) error {
 			return err
 		}
 	}
-	link := &tar.Header{Name: "usr/bin/env", Typeflag: tar.TypeSymlink, Linkname: "/bin/env", Mode: 0o777}
+	link := &tar.Header{
+		Name:     "usr/bin/env",
+		Typeflag: tar.TypeSymlink,
+		Linkname: "/bin/env",
+		Mode:     0o777,
+	}
 	if err := archive.WriteHeader(link); err != nil {
 		return err
 	}

@@ -288,6 +288,28 @@ func TestDependenciesAreTheCommittedOnes(t *testing.T) {
 	}
 }
 
+// TestSupervisorsStartEarly: a supervisor is the whole binary, which does the work while
+// its packages are initialised, after those that sandbox imports. Each attempt starts several.
+func TestSupervisorsStartEarly(t *testing.T) {
+	t.Parallel()
+	for pkg, late := range map[string][]string{
+		"./sandbox":                {"net/http", "crypto/tls", "html/template"},
+		"./sandbox/internal/first": {"fmt", "strings"},
+	} {
+		list := exec.Command("go", "list", "-deps", pkg)
+		list.Dir, list.Env = repository(t), append(os.Environ(), "GOOS=linux")
+		got, err := list.Output()
+		if err != nil {
+			t.Fatalf("list the dependencies of %s: %v", pkg, err)
+		}
+		for name := range strings.FieldsSeq(string(got)) {
+			if slices.Contains(late, name) {
+				t.Errorf("%s imports %s, directly or not: its processes start later", pkg, name)
+			}
+		}
+	}
+}
+
 func TestEveryDirectDependencyEarnsItsLine(t *testing.T) {
 	root := repository(t)
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))

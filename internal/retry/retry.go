@@ -18,7 +18,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -116,7 +115,10 @@ func (p Policy) sleep(ctx context.Context, pause time.Duration) error {
 
 // Asked reads the pause that a server asks for: milliseconds in retry-after-ms, seconds or a date
 // in Retry-After. It is Unasked where there is none, and never more than a day.
-func Asked(header http.Header, now time.Time) time.Duration {
+//
+// The header is an http.Header. The package must not import net/http: sandbox imports it, whose
+// supervisors would then start with everything that HTTP needs.
+func Asked(header interface{ Get(name string) string }, now time.Time) time.Duration {
 	if pause, ok := number(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return pause
 	}
@@ -124,8 +126,10 @@ func Asked(header http.Header, now time.Time) time.Duration {
 	if pause, ok := number(value, time.Second); ok {
 		return pause
 	}
-	if date, err := http.ParseTime(strings.TrimSpace(value)); err == nil {
-		return min(max(0, date.Sub(now)), longestPause)
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} { // those of HTTP
+		if date, err := time.Parse(layout, strings.TrimSpace(value)); err == nil {
+			return min(max(0, date.Sub(now)), longestPause)
+		}
 	}
 	return Unasked
 }

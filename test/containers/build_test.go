@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -115,13 +116,15 @@ func workingContainers(t *testing.T) string {
 	return list
 }
 
-// A build that is killed with fit leaves no process, and the container that it worked in is removed
-// by what the next start and clean do.
+// A build that is killed with fit leaves no process and no file of ours, and the container that it
+// worked in is removed by what the next start and clean do.
 func TestAKilledBuildLeavesNothing(t *testing.T) {
 	b := newBench(t)
 	b.put("family.yaml", "dockerfile: image/Dockerfile\n")
 	program := fmt.Sprintf("sleep 8765432.%d", os.Getpid())
 	b.put("image/Dockerfile", "FROM "+containertest.Image(t)+"\nRUN "+program+"\n")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	args := append(b.arguments("--runs", "1"), b.arm("builtin")...)
 	cmd := b.start(args)
 	builds := func() bool { return exec.Command("pgrep", "-f", "^"+program).Run() == nil }
@@ -135,6 +138,10 @@ func TestAKilledBuildLeavesNothing(t *testing.T) {
 	}
 	t.Logf("clean: %s", out) // any fit of another test may have removed the container before
 	if left := workingContainers(t); left != "" {
+		t.Errorf("left: %s", left)
+	}
+	// The directory for workspaces is named after the run, whose next process removes it.
+	if left := glob.Below(temporary, "fit-[^w]*"); len(left) > 0 {
 		t.Errorf("left: %s", left)
 	}
 }
