@@ -42,13 +42,7 @@ func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) 
 	if name == "" {
 		return nil, nil
 	}
-	root, err := os.OpenRoot(d.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	// opening a pipe must not wait for its writer
-	file, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := openBeneath(d.Root, filepath.FromSlash(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is missing: put it back as it was recorded", name)
 	}
@@ -67,6 +61,16 @@ func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) 
 		name:    name,
 		vouched: vouched(record, name),
 	}, nil
+}
+
+// openInRoot opens a file of a directory. Opening a pipe does not wait for its writer.
+func openInRoot(dir, name string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // digest reads the rest of the file and returns the digest of the whole. A file that is not what

@@ -1,7 +1,6 @@
 package evidence_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -31,9 +30,6 @@ func TestMilestonesAreAligned(t *testing.T) {
 		Files: []evidence.FileChange{{Path: "a.go"}},
 	}
 	c := evidence.Compare(a, b)
-	if c.OrderA != "read<search<edit=test" || c.OrderB != "search<read<test" {
-		t.Errorf("orders %q and %q", c.OrderA, c.OrderB)
-	}
 	if c.Discordant != 1 || c.Pairs != 3 {
 		t.Errorf("%d of %d pairs are discordant", c.Discordant, c.Pairs)
 	}
@@ -69,42 +65,17 @@ func TestMilestonesAreAligned(t *testing.T) {
 	}
 }
 
-func TestEfficiencyIsComparedByRatio(t *testing.T) {
-	cost := func(usd float64) session.TokenUsage { return session.TokenUsage{CostUSD: &usd, InputTokens: 10} }
-	a := &evidence.Run{Efficiency: evidence.Efficiency{WallClockMs: 1000, Usage: cost(1), Turns: 4}}
-	b := &evidence.Run{Efficiency: evidence.Efficiency{WallClockMs: 2000, Usage: session.TokenUsage{}, Turns: 4}}
-	figures := map[string]evidence.EfficiencyPair{}
-	for _, pair := range evidence.Compare(a, b).Efficiency {
-		figures[pair.Name] = pair
-	}
-	if r := figures["wallClockMs"].LogRatio; r == nil || math.Abs(*r-math.Ln2) > 1e-12 {
-		t.Errorf("wall clock: %v", r)
-	}
-	if r := figures["turns"].LogRatio; r == nil || *r != 0 {
-		t.Errorf("turns: %v", r)
-	}
-	if p := figures["costUsd"]; p.B != nil || p.LogRatio != nil {
-		t.Errorf("an unknown cost: %+v", p)
-	}
-	if p := figures["inputTokens"]; p.LogRatio != nil {
-		t.Errorf("a ratio with zero: %+v", p)
-	}
-	if p := figures["greenMs"]; p.A != nil || p.B != nil {
-		t.Errorf("never green: %+v", p)
-	}
-}
-
 func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 	prompt := func(label, content string) evidence.PromptText {
 		return evidence.PromptText{Label: label, Content: content, SHA256: content, Bytes: len(content)}
 	}
-	a := &evidence.Run{Prompts: []evidence.PromptText{
+	a := []evidence.PromptText{
 		prompt("profile", "one\ntwo\nthree\nfour"), prompt("same", "x"), prompt("gone", "y"),
-	}}
-	b := &evidence.Run{Prompts: []evidence.PromptText{
+	}
+	b := []evidence.PromptText{
 		prompt("same", "x"), prompt("profile", "one\n2\nthree\nfour\nfive"), prompt("new", "p\nq"),
-	}}
-	c := evidence.Compare(a, b).Prompts
+	}
+	c := evidence.ComparePrompts(a, b)
 	want := []evidence.PromptDiff{
 		{Label: "profile", Status: "different", BytesA: 18, BytesB: 21, Added: 2, Removed: 1, Lines: []string{
 			"-two",
@@ -120,7 +91,7 @@ func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 	if c.A != evidence.PromptsCaptured || c.PrefixA == c.PrefixB || c.PrefixA == "" {
 		t.Errorf("%+v", c)
 	}
-	nothing := evidence.Compare(a, &evidence.Run{}).Prompts
+	nothing := evidence.ComparePrompts(a, nil)
 	if nothing.B != "not captured" || nothing.PrefixB != "" {
 		t.Errorf("nothing captured: %+v", nothing)
 	}
@@ -128,10 +99,10 @@ func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 
 // TestLongPromptsAreComparedQuickly: two texts without anything in common take no quadratic time.
 func TestLongPromptsAreComparedQuickly(t *testing.T) {
-	long := func(word string) *evidence.Run {
-		return &evidence.Run{Prompts: []evidence.PromptText{{Label: "l", Content: strings.Repeat(word+"\n", 50_000)}}}
+	long := func(word string) []evidence.PromptText {
+		return []evidence.PromptText{{Label: "l", Content: strings.Repeat(word+"\n", 50_000)}}
 	}
-	c := evidence.Compare(long("a"), long("b")).Prompts.Labels[0]
+	c := evidence.ComparePrompts(long("a"), long("b")).Labels[0]
 	if c.Added != 50_000 || c.Removed != 50_000 || len(c.Lines) != 200 {
 		t.Errorf("%d added, %d removed, %d shown", c.Added, c.Removed, len(c.Lines))
 	}

@@ -9,7 +9,7 @@
 //  2. Collect takes the task, the ledger's record, the trace and the diff of one attempt and
 //     returns a Run. Directory.Run does the same from a run directory and keeps the result in its
 //     cache.
-//  3. Compare sets two Runs side by side.
+//  3. Compare sets the milestones of two Runs side by side, ComparePrompts their system prompts.
 //
 // A trace of any length is read once, in flat memory. Agents are hostile: nothing that a trace or a
 // diff says is trusted further than that the agent printed it.

@@ -12,7 +12,7 @@ import (
 // shortestQuote is how many characters of a line a quote needs, unless it is the whole line.
 const shortestQuote = 8
 
-// numbered is a line of a file that can be cited.
+// numbered is a line of a file that can be cited, with its blanks collapsed.
 type numbered struct {
 	number int
 	text   string
@@ -23,7 +23,9 @@ type section struct {
 	text           string
 	sum            [sha256.Size]byte     // of the text
 	added, removed map[string][]numbered // by path, ascending
-	other          map[string][]string   // by address: verify, trace:LINE, req:ID
+	// other are the other lines, with their blanks collapsed, by address: verify, trace:LINE,
+	// req:ID.
+	other map[string][]string
 }
 
 // shown is everything that a judge was shown.
@@ -33,12 +35,14 @@ type shown []*section
 // stands there. Some models escape the quotation marks in a quote once more than JSON asks for.
 func (s shown) holds(item string) bool {
 	address, quote, ok := parseItem(item)
-	return ok && (s.hold(address, quote) || s.hold(address, strings.ReplaceAll(quote, `\"`, `"`)))
+	return ok && (s.hold(address, quote) ||
+		strings.Contains(quote, `\"`) && s.hold(address, strings.ReplaceAll(quote, `\"`, `"`)))
 }
 
 func (s shown) hold(address, quote string) bool {
+	at, isPlace := placeOf(address)
 	return slices.ContainsFunc(s, func(part *section) bool {
-		return quoted(part.other[address], quote) || quoted(part.fileLines(address), quote)
+		return quoted(part.other[address], quote) || isPlace && quoted(part.lines(at), quote)
 	})
 }
 
@@ -52,30 +56,33 @@ func parseItem(item string) (address, quote string, ok bool) {
 	return strings.TrimSpace(address), collapse(strings.TrimSuffix(rest, `"`)), true
 }
 
-// fileLines resolves file:12, file:12-14 and file:-11.
-func (s *section) fileLines(address string) []string {
+// place is where lines of a file stand: file:12, file:12-14, or file:-11 for a removed one.
+type place struct {
+	path     string
+	from, to int
+	removed  bool
+}
+
+func placeOf(address string) (place, bool) {
 	colon := strings.LastIndexByte(address, ':')
 	if colon < 0 {
-		return nil
+		return place{}, false
 	}
-	path, place := address[:colon], address[colon+1:]
-	if number, removed := strings.CutPrefix(place, "-"); removed {
-		at, ok := lineNumber(number)
-		if !ok {
-			return nil
-		}
-		return between(s.removed[path], at, at)
-	}
-	first, last, isRange := strings.Cut(place, "-")
-	if !isRange {
-		last = first
+	first, removed := strings.CutPrefix(address[colon+1:], "-")
+	last := first
+	if from, to, isRange := strings.Cut(first, "-"); isRange && !removed {
+		first, last = from, to
 	}
 	from, okFrom := lineNumber(first)
 	to, okTo := lineNumber(last)
-	if !okFrom || !okTo {
-		return nil
+	return place{address[:colon], from, to, removed}, okFrom && okTo
+}
+
+func (s *section) lines(at place) []string {
+	if at.removed {
+		return between(s.removed[at.path], at.from, at.to)
 	}
-	return between(s.added[path], from, to)
+	return between(s.added[at.path], at.from, at.to)
 }
 
 func lineNumber(text string) (int, bool) {
@@ -98,17 +105,14 @@ func between(lines []numbered, from, to int) []string {
 	return found
 }
 
-// quoted reports whether a quote, whose blanks are collapsed, stands in lines: the whole of one, or
-// at least shortestQuote characters of them.
+// quoted reports whether a quote stands in lines, the blanks of both being collapsed: the whole of
+// one, or at least shortestQuote characters of them.
 func quoted(lines []string, quote string) bool {
 	if len(lines) == 0 || quote == "" {
 		return false
 	}
-	if slices.ContainsFunc(lines, func(line string) bool { return collapse(line) == quote }) {
-		return true
-	}
-	return utf8.RuneCountInString(quote) >= shortestQuote &&
-		strings.Contains(collapse(strings.Join(lines, "\n")), quote)
+	return slices.Contains(lines, quote) || utf8.RuneCountInString(quote) >= shortestQuote &&
+		strings.Contains(collapse(strings.Join(lines, " ")), quote)
 }
 
 // collapse makes every run of blanks one space. Most texts are so already.

@@ -48,9 +48,11 @@ func clone(h hash.Cloner) hash.Cloner {
 
 // hashParts hashes texts so that none can pass for two.
 func hashParts(h hash.Hash, parts ...string) {
+	var text []byte
 	for _, part := range parts {
-		_, _ = io.WriteString(h, strconv.Itoa(len(part))+":"+part)
+		text = append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...)
 	}
+	_, _ = h.Write(text)
 }
 
 // evidence are the parts of a run that a dimension is judged by.
@@ -157,7 +159,8 @@ func (q *question) answer(member Member, find func(key string) (*Reply, bool)) (
 	for try := 0; ; try++ {
 		reply, ok := find(ask.key())
 		if !ok {
-			return answer{}, &ask
+			missing := ask // the others stay on the stack
+			return answer{}, &missing
 		}
 		if reply.Failure != "" {
 			return abstain(reply.Failure), nil

@@ -84,7 +84,7 @@ func (b *builder) cite(address, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		b.WriteString(address + " | " + line + "\n")
-		b.section.other[address] = append(b.section.other[address], line)
+		b.section.other[address] = append(b.section.other[address], collapse(line))
 	}
 }
 
@@ -161,10 +161,10 @@ func (v *view) hunk(b *builder, path string, hunk *patch.Hunk) {
 		switch line.Op {
 		case patch.Plus:
 			fmt.Fprintf(b, "%s:%d + | %s\n", path, line.New, text)
-			b.section.added[path] = append(b.section.added[path], numbered{line.New, text})
+			b.section.added[path] = append(b.section.added[path], numbered{line.New, collapse(text)})
 		case patch.Minus:
 			fmt.Fprintf(b, "%s:-%d - | %s\n", path, line.Old, text)
-			b.section.removed[path] = append(b.section.removed[path], numbered{line.Old, text})
+			b.section.removed[path] = append(b.section.removed[path], numbered{line.Old, collapse(text)})
 		default:
 			fmt.Fprintf(b, "  | %s\n", text)
 		}

@@ -71,6 +71,7 @@ func (b *builder) addVerdicts(i int, cell *Cell) {
 		return
 	}
 	verdicts := b.judgement.Result.Cells[i].Dimensions
+	cell.Verdicts = make([]judge.PanelVerdict, 0, len(verdicts))
 	for _, dimension := range evidence.Dimensions() {
 		verdict, asked := verdicts[dimension]
 		if !asked {

@@ -31,7 +31,7 @@ func (b *builder) sideBySide(pair *Pair, i, j int) {
 			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
 		}
 		// B is the other way round there: its deltas are the second's value minus the first's
-		compared := evidence.Compare(withoutPrompts(other.Run), withoutPrompts(own.Run))
+		compared := evidence.Compare(other.Run, own.Run)
 		gaps.add(compared.Milestones)
 		pair.Order.Discordant += compared.Discordant
 		pair.Order.Pairs += compared.Pairs
@@ -73,13 +73,6 @@ func (b *builder) prompts(of *attempt) []evidence.PromptText {
 	}
 	b.prompted[of.Run] = list
 	return list
-}
-
-// withoutPrompts spares the comparison of texts, which is long.
-func withoutPrompts(run *evidence.Run) *evidence.Run {
-	bare := *run
-	bare.Prompts = nil
-	return &bare
 }
 
 // gaps collects how two arms reached each milestone.

@@ -48,10 +48,10 @@ func (d *reader) open(ctx context.Context, dir string, options versus.Options) (
 
 // report reads a run directory and builds its report.
 func (d *reader) report(ctx context.Context, dir string, options versus.Options) (*versus.EvalReport, error) {
-	// a report is made within a second and the process ends: collecting garbage as often as a
-	// server does would take a seventh of it
-	defer debug.SetGCPercent(debug.SetGCPercent(1600))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30)) // beyond, it is collected more often
+	// a report is made and printed within a second and the process ends: collecting garbage as
+	// often as a server does would take a fifth of it
+	debug.SetGCPercent(1600)
+	debug.SetMemoryLimit(1 << 30) // beyond, it is collected more often
 	source, err := d.open(ctx, dir, options)
 	if err != nil {
 		return nil, err
