@@ -78,7 +78,7 @@ func (s *search) doubtAt(i int, decode, wrap bool) {
 
 func (s *search) run() {
 	for number := range shapes {
-		if shapes[number].inWords { // it is noticed by the character before it
+		if shapes[number].commonInWords { // it is noticed by the character before it
 			s.match(number, 0)
 		}
 	}

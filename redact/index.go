@@ -174,9 +174,9 @@ func (s *shape) anchors() []shapeAnchor {
 		for c := range 256 {
 			letter := string([]byte{byte(c)})
 			switch {
-			case s.inWords && mayEndWord(byte(c)):
+			case s.commonInWords && mayEndWord(byte(c)):
 				list = append(list, shapeAnchor{letter + prefix, -1})
-			case !s.inWords && s.body[c]:
+			case !s.commonInWords && s.body[c]:
 				list = append(list, shapeAnchor{prefix + letter, 0})
 			}
 		}

@@ -14,8 +14,8 @@ type shape struct {
 	min, max int
 	// bounded demands that no word continues before it; exact, that none continues after it.
 	bounded, exact bool
-	// inWords is set if the prefix is frequent inside ordinary words.
-	inWords bool
+	// commonInWords is set if the prefix is frequent inside ordinary words.
+	commonInWords bool
 	// match replaces the comparison above for shapes of several parts: it gets
 	// the place of the anchor and returns what it found.
 	match func(text []byte, at int) (start, end int, ok bool)
@@ -110,13 +110,13 @@ var shapes = append([]shape{
 		bounded:  true,
 	},
 	{
-		kind:     "openai",
-		prefixes: []string{"sk-"},
-		body:     alnum,
-		min:      32,
-		max:      endless,
-		bounded:  true,
-		inWords:  true,
+		kind:          "openai",
+		prefixes:      []string{"sk-"},
+		body:          alnum,
+		min:           32,
+		max:           endless,
+		bounded:       true,
+		commonInWords: true,
 	},
 	{
 		kind:     "google",

@@ -13,7 +13,7 @@ import (
 // maxUnpackMemory bounds what a packed file may make its reader allocate.
 const maxUnpackMemory = 256 << 20
 
-// Packed tells by the first bytes of a file whether it is packed with gzip or zstd; its name does
+// Packed reports whether a file with these first bytes is packed with gzip or zstd; its name does
 // not matter.
 func Packed(head []byte) bool { return isGzip(head) || isZstd(head) }
 

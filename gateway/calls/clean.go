@@ -71,19 +71,14 @@ func (c *Cleaner) chunk(body []byte, p piece) (Chunk, bool) {
 	if chunk, ok := c.known[sum]; ok && chunk.Member == p.member {
 		return chunk, true
 	}
-	var chunk Chunk
-	if p.member == "" {
-		if clean := c.redactor.Bytes(raw); !bytes.Equal(clean, raw) {
-			return Chunk{}, false
-		}
-		chunk = Chunk{text: bytes.Clone(raw)}
-	} else {
-		clean := c.redactor.JSON(body[p.value:p.end])
-		separator := p.value - p.start
-		chunk = Chunk{Member: p.member, text: append(bytes.Clone(raw[:separator]), clean...)}
-		chunk.Value = chunk.text[separator:]
+	separator := p.value - p.start
+	text := bytes.Clone(raw)
+	if p.member != "" {
+		text = append(text[:separator], c.redactor.JSON(body[p.value:p.end])...)
+	} else if !bytes.Equal(c.redactor.Bytes(raw), raw) {
+		return Chunk{}, false
 	}
-	chunk.sum = sha256.Sum256(chunk.text)
+	chunk := newChunk(p.member, text, separator)
 	if c.size += len(chunk.text); c.size > maxKnown {
 		clear(c.known)
 		c.size = len(chunk.text)
