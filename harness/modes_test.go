@@ -201,6 +201,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 func TestTraceThatCannotBeWrittenEndsTheSession(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // such a session keeps the homes of its agents
 	for room := range 12 {
 		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
 			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, Output: &fullDisk{room},
@@ -219,6 +220,7 @@ func TestTraceThatCannotBeWrittenEndsTheSession(t *testing.T) {
 }
 
 func TestInterruptionEndsEverythingInOrder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // whoever resumes it needs the homes of its agents
 	synctest.Test(t, func(t *testing.T) {
 		var out buffer
 		ctx, cancel := context.WithCancel(t.Context())

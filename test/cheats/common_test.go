@@ -1,6 +1,7 @@
 package cheats
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func everywhere(t *testing.T, at target) []cheat {
 // into a directory.
 func staging(t *testing.T, at target) []cheat {
 	t.Helper()
-	return []cheat{emptyTests(at), linkedWork(at), daemon(t, at), nothingLeft()}
+	return []cheat{emptyTests(at), linkedWork(at), daemon(at), nothingLeft()}
 }
 
 // whole are those who meet every check of a suite in another way.
@@ -123,9 +124,8 @@ ls -lA`, dir, at.solved)))
 
 // daemon leaves a process that solves the task as soon as nobody watches, wherever it finds copies
 // of it.
-func daemon(t *testing.T, at target) cheat {
-	// A name that is unique on the machine marks the process.
-	mark := fmt.Sprintf("fit-cheat-daemon-%d-%s", os.Getpid(), filepath.Base(t.TempDir()))
+func daemon(at target) cheat {
+	mark := "fit-cheat-daemon-" + rand.Text() // other tests have theirs
 	loop := fmt.Sprintf(`: %s; sleep 0.3; while :; do for f in "$0" /*/fit-work-*/*/copies/*/work/%[2]s /*/*/fit-work-*/*/copies/*/work/%[2]s; do [ -f "$f" ] && cp "$1" "$f"; done; sleep 0.02; done`, mark, at.file)
 	c := does("daemon", bash(fmt.Sprintf(`cat >"$HOME/solved" <<'END'
 %s

@@ -34,8 +34,12 @@ func elapsed(ms float64) string {
 	switch {
 	case ms < 1000:
 		return fmt.Sprintf("%d ms", int(ms+0.5))
-	case ms < 60_000: // the page rounds 1.25 up, fmt to the even digit
-		return fmt.Sprintf("%.1f s", math.Nextafter(ms/1000, 60))
+	case ms < 60_000:
+		seconds := ms / 1000
+		if math.Mod(ms, 500) == 250 { // a quarter: the page rounds it up, fmt to the even digit
+			seconds = math.Nextafter(seconds, 60)
+		}
+		return fmt.Sprintf("%.1f s", seconds)
 	case ms < 3_600_000:
 		return fmt.Sprintf("%d m %02d s", int(ms/1000+0.5)/60, int(ms/1000+0.5)%60)
 	}

@@ -79,6 +79,7 @@ func askGitHub(t *testing.T, environ []string, args ...string) (stdout, stderr s
 }
 
 func TestGitHubVerbs(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // find keeps what it downloads
 	environ := []string{"GITHUB_API_URL=" + githubStandIn(t), "GH_TOKEN=tok", "GITHUB_REPOSITORY=o/r"}
 	dir := t.TempDir()
 	for _, test := range []struct {

@@ -24,6 +24,13 @@ export async function reads(page, text) {
   await page.waitForFunction((wanted) => document.body.innerText.includes(wanted), text);
 }
 
+/** Clicks when nothing moves any more: what comes between pressing and releasing the button must not shift the target. */
+export async function click(page, target) {
+  await target.waitFor();
+  await page.answered();
+  await target.click();
+}
+
 /** Presses keys that belong together: the second is on its way before the first has been answered. */
 export async function together(page, ...keys) {
   await Promise.all(keys.map((key) => page.keyboard.press(key)));

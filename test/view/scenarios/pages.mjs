@@ -1,5 +1,5 @@
 // Pages that show what has ended: lists, the experiment, the cell, damaged and empty directories.
-import { accessible, check, equal, firstExperiment, open, reads, texts, together } from "./common.mjs";
+import { accessible, check, click, equal, firstExperiment, open, reads, texts, together } from "./common.mjs";
 
 /** The list of experiments: claim, rates, cost, and a filter that is kept in the address. */
 export async function experiments(page, args) {
@@ -49,7 +49,7 @@ export async function gridOrder(page, args) {
   await open(page, args);
   await open(page, args, "#/x/" + (await firstExperiment(page)));
   await page.waitForSelector("table.grid tbody tr");
-  await page.getByRole("button", { name: "task" }).click();
+  await click(page, page.getByRole("button", { name: "task" }));
   await page.waitForFunction(() => location.hash.includes("sort=-task"));
   const names = () => page.locator("table.grid tbody tr td:first-child").allInnerTexts();
   const down = await names();
@@ -74,10 +74,10 @@ export async function cell(page, args) {
   await page.waitForSelector(".timeline li");
   await page.waitForSelector(".chart svg rect");
   await page.waitForSelector(".transcript .entry.assistant");
-  await page.getByText("what the graders printed").click();
-  await page.locator("details h2", { hasText: "Prompts" }).click();
+  await click(page, page.getByText("what the graders printed"));
+  await click(page, page.locator("details h2", { hasText: "Prompts" }));
   await page.waitForSelector(".printed pre");
-  await page.locator("details h2", { hasText: "Model calls" }).click();
+  await click(page, page.locator("details h2", { hasText: "Model calls" }));
   await page.waitForSelector("details[open] th");
   const text = await page.locator("main").innerText();
   const before = await page.evaluate(() => location.hash);
@@ -94,7 +94,7 @@ export async function sideBySide(page, args) {
   await open(page, args);
   const id = await firstExperiment(page);
   await page.evaluate((to) => (location.hash = to), `#/x/${id}/${args.task}/${args.arm}/0`);
-  await page.getByRole("button", { name: "side by side with " + args.other }).click();
+  await click(page, page.getByRole("button", { name: "side by side with " + args.other }));
   await page.waitForSelector("table.aligned tbody tr");
   await page.keyboard.press("j");
   await page.waitForSelector("tr.chosen");
@@ -106,7 +106,7 @@ export async function labels(page, args) {
   await open(page, args);
   const id = await firstExperiment(page);
   await page.evaluate((to) => (location.hash = to), "#/versus/" + id);
-  await page.getByRole("link", { name: "Label runs, blind" }).click();
+  await click(page, page.getByRole("link", { name: "Label runs, blind" }));
   const evidence = page.locator(".evidence-text");
   const option = page.locator("select option").first();
   const seen = [];
