@@ -20,7 +20,6 @@ const (
 	typeLimit        = "limit"
 	typeQuiescence   = "quiescence"
 	typeInterrupted  = "interrupted"
-	typeResumed      = "resumed"
 	typeInboxError   = "inbox_error"
 	typeWarning      = "warning"
 	typeToolCall     = "tool_call"

@@ -115,7 +115,7 @@ var eventTypes = map[string]func([]byte) event{
 	trace.TypeMessage:        decodeAs[messageEvent],
 	trace.TypeTurnStart:      decodeAs[turnStartEvent],
 	typeInterrupted:          decodeAs[interruptedEvent],
-	typeResumed:              decodeAs[resumedEvent],
+	trace.TypeResumed:        decodeAs[resumedEvent],
 	trace.TypeDelivery:       decodeAs[deliveryEvent],
 	trace.TypeTurnEnd:        decodeAs[turnEndEvent],
 	trace.TypeAgentEnd:       decodeAs[goneEvent],

@@ -104,7 +104,7 @@ func (l *loop) takeOver() {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := resumedEvent{Type: typeResumed, OpenAsks: len(h.state.asks)}
+	e := resumedEvent{Type: trace.TypeResumed, OpenAsks: len(h.state.asks)}
 	for _, m := range h.state.order {
 		if m.round != nil {
 			e.Interrupted = append(e.Interrupted, m.name)
@@ -139,7 +139,7 @@ func (h *hub) replyAgain() {
 // elapsedBetween is the time between two lines that the session was at work; it was not before a
 // line that says it was resumed.
 func elapsedBetween(before, after int64, kind string) time.Duration {
-	if before == 0 || kind == typeResumed || kind == trace.TypeRecovered {
+	if before == 0 || kind == trace.TypeResumed || kind == trace.TypeRecovered {
 		return 0
 	}
 	return time.Duration(max(0, after-before)) * time.Millisecond

@@ -21,6 +21,7 @@ const (
 	TypeTurnStart         = "turn_start"
 	TypeTurnEnd           = "turn_end"
 	TypeRecovered         = "recovered"
+	TypeResumed           = "resumed"      // a process took the session of another over
 	TypeCallRefused       = "call_refused" // a call in a participant's name that was not the participant's
 	TypeModelCall         = "model_call"   // a call of a participant's model, as the gateway saw it
 	TypeHostReached       = "host_reached" // a host that an agent without the machine's network was let through to

@@ -28,9 +28,8 @@ func (r *Renderer) footer() string {
 			headline = string(final.Outcome)
 		}
 		turns += l.fold.Turns()
-		if l.native {
-			duration += l.duration
-		} else {
+		duration += l.duration
+		if !l.native {
 			duration += l.lastTs - l.firstTs
 		}
 		usage := l.fold.TotalUsage()

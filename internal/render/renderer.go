@@ -32,6 +32,7 @@ type Renderer struct {
 	order []string
 	// labelled is true once it is clear that more than one lane speaks.
 	labelled bool
+	silent   bool // what comes was shown before
 	verdict  string
 	err      error
 }
@@ -43,7 +44,7 @@ type lane struct {
 	decoder  session.Decoder
 	fold     *session.Fold
 	native   bool  // speaks the stream dialect, whose system events and totals are shown as they are
-	duration int64 // as its results say
+	duration int64 // as its results say; of other lanes, what they took before the session was resumed
 	firstTs  int64
 	lastTs   int64
 }
@@ -71,6 +72,14 @@ func (r *Renderer) Line(env trace.Envelope) {
 		r.nativeEvent(l, env.Event)
 	}
 	l.decoder.Decode(env.Event, session.Stamp{Ts: env.Ts, Lane: env.Source}, l.fold)
+}
+
+// Past takes a line that was shown before: what the last session of such lines took and cost counts
+// as if this Renderer had shown it.
+func (r *Renderer) Past(env trace.Envelope) {
+	r.silent = true
+	r.Line(env)
+	r.silent = false
 }
 
 // Close prints the last line, if any agent came to an end, and returns the first error of the
@@ -185,18 +194,24 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 	}
 	switch event.Type {
 	case trace.TypeSessionStart:
+		if r.silent {
+			clear(r.lanes)
+			r.order = nil
+		}
 		r.labelled = r.labelled || event.Mode != "run"
 	case trace.TypeAgentStart:
 		if dialect, ok := r.cfg.Dialects.Named(event.Protocol); ok {
 			l := r.lane(event.Agent)
 			l.speaks(dialect)
-			l.firstTs = env.Ts // its first words may come a second later
+			l.firstTs, l.lastTs = env.Ts, env.Ts // its first words may come a second later
 		}
 	case trace.TypeModelCall:
 		var call calls.Call
 		if json.Unmarshal(env.Event, &call) == nil {
 			r.lane(event.Agent).fold.ModelCall(call)
 		}
+	case trace.TypeResumed:
+		r.resumed()
 	case trace.TypeSummary:
 		r.verdict = event.Verdict
 	case trace.TypeProtocolViolation:
@@ -209,6 +224,16 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 		r.notice("[call_refused] %s", event.Text)
 	case trace.TypeRecovered:
 		r.notice("[recovered] an earlier writer was cut off; %d bytes are torn", event.Torn)
+	}
+}
+
+// resumed begins the lanes' time anew: nobody worked between the end of a process and the next.
+func (r *Renderer) resumed() {
+	for _, l := range r.lanes {
+		if !l.native {
+			l.duration += l.lastTs - l.firstTs
+		}
+		l.firstTs, l.lastTs = 0, 0
 	}
 }
 
@@ -231,7 +256,7 @@ func (r *Renderer) say(l *lane, start, text string) {
 }
 
 func (r *Renderer) print(text string) {
-	if r.err == nil {
+	if r.err == nil && !r.silent {
 		_, r.err = io.WriteString(r.cfg.Out, text)
 	}
 }

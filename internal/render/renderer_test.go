@@ -2,8 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -16,27 +14,34 @@ import (
 // replay shows a trace given as lines.
 func replay(t *testing.T, cfg Config, input string) string {
 	t.Helper()
+	return resume(t, cfg, "", input)
+}
+
+// resume shows a trace of which a part was shown before.
+func resume(t *testing.T, cfg Config, past, input string) string {
+	t.Helper()
 	var out bytes.Buffer
 	cfg.Out = &out
 	cfg.Dialects = session.Dialects{session.StreamDialect("some-agent")}
 	renderer := New(cfg)
-	reader := trace.NewReader(strings.NewReader(input))
-	for {
-		line, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if line.Problem == nil {
-			renderer.Line(line.Envelope)
-		}
-	}
+	eachLine(t, past, renderer.Past)
+	eachLine(t, input, renderer.Line)
 	if err := renderer.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+func eachLine(t *testing.T, input string, show func(trace.Envelope)) {
+	t.Helper()
+	for line, err := range trace.NewReader(strings.NewReader(input)).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line.Problem == nil {
+			show(line.Envelope)
+		}
+	}
 }
 
 const soloTrace = `{"source":"orchestrator","seq":0,"ts":1000,"event":{"type":"session_start","mode":"run"}}
@@ -60,6 +65,22 @@ Ask: {"question":"why?"}
 --- Result: failure | Turns: 2 | Cost: $0.0123 | Duration: 1m 1s ---
 `
 	if diff := cmp.Diff(want, replay(t, Config{}, soloTrace)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheFooterOfAResumedSessionSumsUpAllOfIt(t *testing.T) {
+	const (
+		earlier = `{"source":"agent","seq":0,"ts":1,"event":{"type":"result","subtype":"success","num_turns":7,"duration_ms":9000,"total_cost_usd":7}}` + "\n"
+		resumed = `{"source":"orchestrator","seq":9,"ts":900000,"event":{"type":"resumed"}}
+{"source":"orchestrator","seq":10,"ts":900000,"event":{"type":"agent_start","agent":"agent","protocol":"stream-json"}}
+{"source":"agent","seq":11,"ts":900050,"event":{"type":"assistant","message":{"id":"m3","content":[{"type":"text","text":"Done."}]}}}
+`
+		last = `{"source":"agent","seq":12,"ts":900100,"event":{"type":"result","subtype":"success","num_turns":1,"duration_ms":2000,"total_cost_usd":0.01234}}` + "\n"
+	)
+	past, _, _ := strings.Cut(soloTrace, `{"source":"orchestrator","seq":8`)
+	want := "Done.\n--- Result: success | Turns: 3 | Cost: $0.0247 | Duration: 1m 3s ---\n"
+	if diff := cmp.Diff(want, resume(t, Config{}, earlier+past, resumed+last)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/render"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -50,11 +52,10 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	case err != nil:
 		return console.Usagef("%s: %w", path, err)
 	}
-	text := newRenderer(con, registry)
-	text.Line(trace.Envelope{
-		Source: trace.Orchestrator,
-		Event:  fmt.Appendf(nil, `{"type":%q,"mode":%q}`, trace.TypeSessionStart, past.Mode),
-	})
+	text, err := recall(con, registry, path)
+	if err != nil {
+		return console.Exit(console.ExitUsage, err)
+	}
 	wiring, _ := wire(con, registry, &opts.agent, path)
 	wiring.WorkTracker = opts.tracker.value
 	defer announceInterrupt(ctx, con, path)()
@@ -76,4 +77,24 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	}
 	reportGone(con, result)
 	return teamError(past.Mode, result, err)
+}
+
+// recall returns a renderer that knows what was shown of a session, so that its last line sums up
+// all of it.
+func recall(con *console.Console, registry *agent.Registry, path string) (*render.Renderer, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text := newRenderer(con, registry)
+	for line, err := range trace.NewReader(file).All() {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if line.Problem == nil {
+			text.Past(line.Envelope)
+		}
+	}
+	return text, nil
 }
