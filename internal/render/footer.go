@@ -20,9 +20,6 @@ func (r *Renderer) footer() string {
 	for _, name := range r.order {
 		l := r.lanes[name]
 		final, count := l.fold.Finals()
-		if count == 0 {
-			continue
-		}
 		finals += count
 		if final != nil { // it was not taken back
 			headline = string(final.Outcome)

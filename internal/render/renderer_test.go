@@ -95,6 +95,16 @@ func TestAParticipantThatUsedNothingLeavesTheCostKnown(t *testing.T) {
 	}
 }
 
+// Whoever is stopped in the middle of a turn has used what it used.
+func TestAParticipantWithoutAnEndCounts(t *testing.T) {
+	const stopped = `{"source":"bob","seq":9,"ts":1700,"event":{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"Well"}]}}}
+{"source":"orchestrator","seq":10,"ts":1700,"event":{"type":"model_call","agent":"bob","seq":1,"protocol":"anthropic","path":"/v1/messages","status":200,"outcome":"ok","usage":{"input":10,"output":5},"costUsd":0.5}}
+`
+	if got := replay(t, Config{}, soloTrace+stopped); !strings.Contains(got, "| Turns: 3 | Cost: $0.5123 |") {
+		t.Error(got)
+	}
+}
+
 func TestATeamIsShownWithLabelsAndItsTroubles(t *testing.T) {
 	team := strings.ReplaceAll(strings.Replace(soloTrace, `,"mode":"run"`, `,"mode":"facilitate"`, 1), `"agent"`,
 		`"bob"`)
