@@ -19,12 +19,16 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.ParseError()
 		return
 	}
-	o := session.Origin{Stamp: at, NativeMs: session.ParseTime(v.TextOf("timestamp"))}
-	switch v.TextOf("type") {
+	o := session.Origin{Stamp: at}
+	kind := v.TextOf("type")
+	if kind == "message" {
+		d.entry(v, o, to)
+		return
+	}
+	o.NativeMs = entered(v)
+	switch kind {
 	case "session":
 		to.Identify(session.Identity{SessionID: v.TextOf("id"), Cwd: v.TextOf("cwd")})
-	case "message":
-		d.entry(v.Get("message"), o, to)
 	case "model_change":
 		to.Identify(session.Identity{Model: v.TextOf("modelId")})
 	case "compaction", "branch_summary":
@@ -38,20 +42,21 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-// entry reports a message. What comes after a failed answer reports whether it was asked for again.
-func (d *diskDecoder) entry(message jsontape.Value, o session.Origin, to *session.Fold) {
-	role := message.TextOf("role")
-	if role == "assistant" && d.failed != nil {
+// entered is when an entry was written.
+func entered(entry jsontape.Value) int64 { return session.ParseTime(entry.TextOf("timestamp")) }
+
+// entry reports a message, which has a time of its own. What comes after a failed answer reports
+// whether it was asked for again.
+func (d *diskDecoder) entry(entry jsontape.Value, o session.Origin, to *session.Fold) {
+	message := entry.Get("message")
+	answered := message.TextOf("role") == "assistant"
+	if answered && d.failed != nil {
 		d.failed.info.Kind = session.ErrorRetry
 		to.Reopen()
 	}
-	native := o.NativeMs
 	d.message(message, o, to)
-	if role != "assistant" {
-		return
-	}
-	o.NativeMs = native
-	if d.last.stopReason != "toolUse" && d.last.stopReason != "" {
+	if answered && d.last.stopReason != "toolUse" && d.last.stopReason != "" {
+		o.NativeMs = entered(entry)
 		d.ended(message, o, to) // the nearest thing to a final event that the file has
 	}
 }
