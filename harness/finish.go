@@ -22,10 +22,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 	}
 	flushErr := l.hub.flush()
 	unsent := l.flushReplies(ctx)
-	var closeErr error
-	if l.connector != nil {
-		closeErr = l.connector.Close()
-	}
+	closeErr := l.disconnect()
 
 	l.hub.lanes.Lock()
 	l.hub.closed = true

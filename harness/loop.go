@@ -130,14 +130,6 @@ func joinTask(task, amend string) string {
 
 // prepare makes what the agents need before the first of them starts.
 func (l *loop) prepare() error {
-	settings := &l.hub.state.settings
-	if settings.HomeDir == "" {
-		dir, err := os.MkdirTemp("", "fit-harness-")
-		if err != nil {
-			return fmt.Errorf("directory for the agents: %w", err)
-		}
-		settings.HomeDir, settings.TempHome = dir, true
-	}
 	if l.cfg.options.Connect != nil {
 		connector, err := l.cfg.options.Connect(l.dispatcher)
 		if err != nil {
@@ -145,7 +137,23 @@ func (l *loop) prepare() error {
 		}
 		l.connector = connector
 	}
+	settings := &l.hub.state.settings
+	if settings.HomeDir == "" {
+		dir, err := os.MkdirTemp("", "fit-harness-")
+		if err != nil {
+			return errors.Join(fmt.Errorf("directory for the agents: %w", err), l.disconnect())
+		}
+		settings.HomeDir, settings.TempHome = dir, true
+	}
 	return nil
+}
+
+// disconnect ends the agents' way to the tools.
+func (l *loop) disconnect() error {
+	if l.connector == nil {
+		return nil
+	}
+	return l.connector.Close()
 }
 
 // drive runs the session from whatever state it is in to its end.

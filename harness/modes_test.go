@@ -3,6 +3,7 @@ package harness_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -216,6 +217,27 @@ func TestTraceThatCannotBeWrittenEndsTheSession(t *testing.T) {
 			}
 			t.Errorf("room for %d writes: %v", room, err)
 		}
+	}
+}
+
+func TestASessionWhoseToolsCannotBeConnectedLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "alice"}}, Output: io.Discard,
+		NewAgent: cast{}.query,
+		Options: harness.Options{Connect: func(*harness.Dispatcher) (harness.Connector, error) {
+			return nil, errors.New("no socket")
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Run(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Errorf("the session ended with %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
 	}
 }
 
