@@ -37,7 +37,7 @@ type thread struct {
 	sender                       *bridge.Sender
 }
 
-// threadOf is the thread that an environment names.
+// threadOf returns the thread that an environment names.
 func (w Wiring) threadOf(environ []string) *thread {
 	return &thread{
 		wiring:      w,
@@ -47,7 +47,7 @@ func (w Wiring) threadOf(environ []string) *thread {
 	}
 }
 
-// secrets are the addresses: anyone who has one can post to the thread.
+// secrets returns the addresses: anyone who has one can post to the thread.
 func (t *thread) secrets() map[string]string {
 	return map[string]string{"CALLBACK_URL": t.callback, "INBOX_URL": t.inbox}
 }
@@ -63,7 +63,7 @@ func (t *thread) connect(replies *harness.ReplySender, inbox *harness.Inbox, red
 	}
 }
 
-// close warns of what did not reach the thread.
+// close warns about replies that did not reach the thread.
 func (t *thread) close(result Result) {
 	if t.sender == nil {
 		return
@@ -75,7 +75,7 @@ func (t *thread) close(result Result) {
 	t.sender.Close()
 }
 
-// ResumeConfig is what a session that is resumed cannot know from its trace.
+// ResumeConfig holds what a resumed session cannot learn from its trace.
 type ResumeConfig = harness.ResumeConfig
 
 // Resume continues a session of a team whose process was killed or interrupted, from its trace.

@@ -139,5 +139,5 @@ func NewJudge(cfg JudgeConfig) (*Team, error) { return Wiring{}.NewJudge(cfg) }
 
 // NewRedactor returns the redactor that a config gets when it has none: it removes the values of
 // the environment variables that usually hold credentials, the keys and logins of all agents, and
-// whatever has the shape of a credential.
+// anything shaped like a credential.
 func NewRedactor() *redact.Redactor { return Wiring{}.NewRedactor() }

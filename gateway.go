@@ -45,7 +45,7 @@ func (w Wiring) decideGateway(base *agent.Config) error {
 }
 
 // openGateway sends the model calls of a session through a gateway, unless it was decided
-// otherwise. What it returns ends the gateway.
+// otherwise. Calling end stops the gateway.
 func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end func(), err error) {
 	if base.Gateway.Join != nil || base.Gateway.Off != "" {
 		return func() {}, nil
@@ -84,7 +84,8 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 	}, nil
 }
 
-// runAccount is what all agents of a session pay their calls from; nil where nothing bounds it.
+// runAccount returns the account that pays for the calls of all agents of a session; nil where
+// there is no limit.
 func runAccount(base *agent.Config) *gateway.Account {
 	budget := gateway.Budget{USD: base.MaxCostUSD, Tokens: base.MaxTokens}
 	if budget == (gateway.Budget{}) {

@@ -57,8 +57,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 	return note, nil
 }
 
-// repositories are the git repositories that directories belong to, where they lie outside of them:
-// the root of a working tree, and the place of its objects.
+// repositories returns the parts of the directories' git repositories that lie outside of them: the
+// root of the working tree, and the directory of its objects.
 func repositories(ctx context.Context, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {

@@ -15,12 +15,13 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// exhibitName is the copy of the work in the judge's neutral directory.
+// exhibitName names the copy of the work in the judge's neutral directory.
 const exhibitName = "work"
 
 // NewJudge is the function of the same name, with this wiring. The judge sees a copy of the work
 // below a neutral directory, read-only where there is a sandbox. Its profile comes from
-// Options.ProfilesDir and never from the work, because that would let the judged choose its judge.
+// Options.ProfilesDir and never from the work, because otherwise the judged agent could choose its
+// judge.
 func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 	team := Team{mode: harness.ModeJudge}
 	team.parts = parts{
@@ -40,7 +41,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 		cfg.ReadOnlySandbox = p.sealed
 		cfg.Judge.Cwd, cfg.JudgeCwd = p.room, filepath.Join(p.room, exhibitName)
 		if cfg.Options.ProfilesDir == "" {
-			cfg.Options.ProfilesDir = p.room // which has none, so that it is the one that ships with fit
+			cfg.Options.ProfilesDir = p.room // it has none, so the profile that ships with fit is used
 		}
 		return harness.NewJudge(cfg)
 	}
@@ -60,8 +61,8 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 	return w.newTeam("JudgeConfig", team)
 }
 
-// isolateJudge lets the judge's agent see the copy read-only, and otherwise only itself and its own
-// room.
+// isolateJudge lets the judge's agent see the copy read-only, and besides it only the agent's own
+// files and its room.
 func (w Wiring) isolateJudge(ctx context.Context, options *Options, id, room string) error {
 	played, err := w.Registry.Get(id)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var Networks = []string{sandbox.NetworkModel, sandbox.NetworkHost, sandbox.NetworkNone}
 
 // closeNetwork leaves the agents of a session the network that was asked for. It comes after
-// isolate. A network that cannot be had is an error: nobody who asked for it gets another.
+// isolate. A network that is not available is an error: fit never substitutes another.
 func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 	asked := cmp.Or(w.Network, sandbox.NetworkHost)
 	isolation := &base.Isolation

@@ -42,8 +42,8 @@ type RunConfig struct {
 	MaxCostUSD float64       // 0 is no limit
 	Timeout    time.Duration // 0 is no limit
 
-	// Output is where the trace goes; Trace is written instead, where the caller has a writer. One
-	// of them is required.
+	// Output receives the trace. A caller that has a trace writer sets Trace instead. One of them
+	// is required.
 	Output   io.Writer
 	Trace    *trace.Writer
 	Redactor *redact.Redactor // nil is NewRedactor

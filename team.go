@@ -16,17 +16,17 @@ type Team struct {
 	wiring Wiring
 	mode   harness.Mode
 	parts  parts
-	// ownAgents says that the caller makes the agents, in place of the registry.
+	// ownAgents says that the caller creates the agents, not the registry.
 	ownAgents bool
-	// build makes the session. It is called to check everything before anything is written, and
-	// then for good.
+	// build creates the session. It is called twice: to check everything before anything is
+	// written, and to start.
 	build func(parts) (*harness.Session, error)
-	// equip, if set, prepares what only a session that is about to start needs, and returns how to
-	// put it away.
+	// equip, if set, prepares what only a session that is about to start needs. The function it
+	// returns releases that.
 	equip func(context.Context, *parts) (release func(), err error)
 }
 
-// parts are what every mode needs to be built.
+// parts holds what the build function of every mode needs.
 type parts struct {
 	newAgent harness.AgentFunc
 	output   io.Writer
@@ -108,7 +108,7 @@ func (w Wiring) NewFacilitator(cfg FacilitatorConfig) (*Team, error) {
 }
 
 // Members returns the lead and the participants as they will take part, the lead first. A member
-// whose agent nobody names has none yet.
+// whose agent is not named has none yet.
 func (t *Team) Members() []AgentConfig {
 	planned, err := t.rehearse(t.parts)
 	if err != nil {
@@ -117,7 +117,7 @@ func (t *Team) Members() []AgentConfig {
 	return planned.Members()
 }
 
-// directories are where members work.
+// directories returns the directories that the members work in.
 func directories(members []AgentConfig) []string {
 	var dirs []string
 	for _, m := range members {
@@ -179,8 +179,8 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	return result, err
 }
 
-// check decides who plays the members whose agent nobody names, and makes sure that all agents are
-// there. Agents that the caller makes are the caller's business.
+// check chooses the agents of members that name none, and makes sure that all agents are installed.
+// It does not check agents that the caller creates.
 func (t *Team) check(ctx context.Context, p *parts) ([]AgentConfig, error) {
 	if !t.ownAgents {
 		chosen, _, err := t.wiring.choose(ctx, p.options.DefaultAgent, p.options.Base)

@@ -25,13 +25,14 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Wiring is what sessions take from the program that holds them. The zero value takes everything
+// Wiring holds what sessions take from the program that runs them. The zero value takes everything
 // from the process: all agents that fit knows, its environment, and the published prices.
 type Wiring struct {
 	Registry *agent.Registry // agents that can be named; nil is all of them
 	Environ  []string        // KEY=value; nil is the environment of the process
 	// Prices are what models cost; nil is the published prices. Only the commands read FIT_PRICES:
-	// a file that cannot be read must stop them before they spend, and a program has its own way.
+	// a file that cannot be read must stop them before they spend money. A program sets this field
+	// instead.
 	Prices   session.Prices
 	Warnings io.Writer // nil is standard error
 	// WorkTracker is where agents keep track of work: github or filesystem. Empty is what
@@ -53,8 +54,7 @@ type Wiring struct {
 	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
 	// agents' requests. It needs the gateway.
 	DenyServerTools bool
-	// Faults are what goes wrong with model calls on purpose; nil is nothing. They need the
-	// gateway.
+	// Faults are deliberate failures of model calls; nil is none. They need the gateway.
 	Faults *gateway.Faults
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
@@ -162,7 +162,7 @@ func (w Wiring) tracker(environ []string) (string, error) {
 	return value, nil
 }
 
-// choose finds the agent of an id, or the first that is installed.
+// choose returns the agent with the id or, if it is empty, the first that is installed.
 func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent.Agent, agent.Installation, error) {
 	host := hostOf(base)
 	if id == "" {
@@ -176,7 +176,7 @@ func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent
 	return chosen, installation, err
 }
 
-// hostOf is this machine as agents see it when they are looked for.
+// hostOf describes this machine for the search for installed agents.
 func hostOf(base agent.Config) agent.Host {
 	return agent.Host{Environ: base.Environ, Spawner: base.Spawner, CacheDir: base.CacheDir}
 }
@@ -189,8 +189,8 @@ func (w Wiring) NewRedactor() *redact.Redactor {
 	return redact.New(redact.Config{Environ: w.Environ, Extra: extra, Warn: w.Warnings})
 }
 
-// redactorOr is the given redactor, or the one that a config gets when it has none. Both learn the
-// secrets that were made for the session.
+// redactorOr returns the given redactor, or the default one if it is nil. Both learn the secrets
+// that were made for the session.
 func (w Wiring) redactorOr(given *redact.Redactor, secrets ...map[string]string) *redact.Redactor {
 	if given == nil {
 		given = w.NewRedactor()
@@ -221,17 +221,18 @@ func (w Wiring) checkTrace(config string, given *trace.Writer, output io.Writer)
 	return nil
 }
 
-// newAgent makes the agents of a session from the registry.
+// newAgent returns the agent of a member from the registry.
 func (w Wiring) newAgent(cfg AgentConfig) (agent.Agent, error) { return w.Registry.Get(cfg.Agent) }
 
-// toolServer returns how the agents of a session reach its tools, and the secrets that this takes.
+// toolServer returns a function that connects the agents of a session to its tools, and the secrets
+// that the connection uses.
 func (w Wiring) toolServer(members int) (func(*harness.Dispatcher) (harness.Connector, error), map[string]string) {
 	keys := mcpserve.NewKeyring(members)
 	return keys.Connect(w.ToolServer), keys.Secrets()
 }
 
-// connect gives a session the way to its tools and a redactor that knows all its secrets, and
-// returns the thread that the environment names.
+// connect gives a session the connection to its tools and a redactor that knows all its secrets,
+// and returns the thread that the environment names.
 func (w Wiring) connect(options *Options, redactor **redact.Redactor, members []AgentConfig) *thread {
 	connect, secrets := w.toolServer(len(members))
 	if options.Connect == nil {
@@ -250,7 +251,7 @@ func (w Wiring) transport() string {
 	return "stdio"
 }
 
-// transportHTTP is the transport that agents use who are given the address of the tool server.
+// transportHTTP is the transport of agents that are given the address of the tool server.
 const transportHTTP = "http"
 
 // checkMembers makes sure that the agents of all members are installed and can do what is asked of
@@ -285,9 +286,9 @@ func (w Wiring) checkMembers(ctx context.Context, mode harness.Mode, options Opt
 	return nil
 }
 
-// serverSecrets are the credentials of attached servers, under names for the reader of a trace. A
-// value counts by the name it has, because most settings of a server, such as a port, are no
-// secrets and would tear holes into the trace.
+// serverSecrets returns the credentials of attached servers, under names that a reader of the trace
+// understands. The name of a setting decides whether it is a secret: most settings, such as a port,
+// are not, and redacting them would make the trace unreadable.
 func serverSecrets(members ...AgentConfig) map[string]string {
 	secrets := map[string]string{}
 	for _, member := range members {
@@ -304,7 +305,7 @@ func serverSecrets(members ...AgentConfig) map[string]string {
 	return secrets
 }
 
-// withoutScheme is the credential of an Authorization header.
+// withoutScheme returns the credential of an Authorization header.
 func withoutScheme(value string) string {
 	scheme, token, found := strings.Cut(value, " ")
 	if found && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic")) {

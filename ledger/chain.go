@@ -19,7 +19,8 @@ const (
 	hashSize   = sha256.Size * 2
 )
 
-// Genesis is what the first line of an experiment's ledger names as the line before it.
+// Genesis returns the hash that the first line of an experiment's ledger names as the line before
+// it.
 func Genesis(experiment string) string { return digest([]byte("fit ledger\n" + experiment)) }
 
 func digest(parts ...[]byte) string {

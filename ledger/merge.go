@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Cell identifies one repetition of one task by one arm, whichever attempt it is.
+// Cell identifies one repetition of one task by one arm, over all its attempts.
 type Cell struct {
 	Arm      string
 	TaskID   string
@@ -21,7 +21,7 @@ func (r *Record) Cell() Cell { return Cell{Arm: r.Arm, TaskID: r.TaskID, RunInde
 
 // Merge unites the records of several ledgers of one experiment, usually its shards. The result
 // does not depend on the order of the ledgers: it is sorted by task, run, arm and attempt. An
-// attempt that is in two ledgers, or ledgers of different experiments, are an error.
+// attempt that is in two ledgers is an error, and so are ledgers of different experiments.
 func Merge(ledgers ...[]Record) ([]Record, error) {
 	var all []Record
 	for _, records := range ledgers {
@@ -49,8 +49,8 @@ func compareKeys(a, b Key) int {
 		strings.Compare(a.Arm, b.Arm), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// Write writes records as a ledger of their own, with a chain of its own. Each record keeps the
-// hash it had before in Origin.
+// Write writes records as a new ledger with a new chain. Each record keeps the hash it had before
+// in Origin.
 func Write(w io.Writer, records []Record) error {
 	head := ""
 	for i := range records {

@@ -43,7 +43,7 @@ func writeNote(path string, n note) error {
 }
 
 // readNote returns the note of a ledger; nil where there is none, such as beside a ledger that was
-// downloaded alone, and where a crash has spoilt it.
+// downloaded alone, and where a crash has damaged it.
 func readNote(path string) *note {
 	content, err := os.ReadFile(notePath(path))
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Contents) follow() {
 
 // checkNote compares what was read with the note. The ledger may have grown since, by a writer that
 // was killed; it cannot have shrunk, and the line that was the last must still be what it was. A
-// signature holds for the records that it knows of only.
+// signature holds only for the records that existed when it was made.
 func (c *Contents) checkNote() {
 	n := c.noted
 	if n == nil {

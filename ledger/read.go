@@ -21,7 +21,7 @@ const (
 	Changed  = "changed"  // the line's content does not fit its hash
 	Removed  = "removed"  // lines are missing before this one, or at the end
 	Inserted = "inserted" // the line does not belong between its neighbours
-	Garbage  = "garbage"  // no record, and nobody vouches for it
+	Garbage  = "garbage"  // not a record, and no recovery vouches for it
 	Invalid  = "invalid"  // sealed, but not what a record must be
 	Torn     = "torn"     // the last line was being written when its writer died; the next writer recovers it
 )
@@ -47,7 +47,7 @@ type Contents struct {
 	SignedBy string
 
 	first  string         // the hash of the first sealed line, which names the ledger
-	hashes map[string]int // line of each sealed hash: tells an insertion from a removal
+	hashes map[string]int // line of each sealed hash: distinguishes an insertion from a removal
 
 	noted        *note
 	headAtNote   string // the head where the note says that the ledger ended
@@ -84,8 +84,8 @@ func (c *Contents) Damage(path string) error {
 	return &Damage{Path: path, Problems: doubts}
 }
 
-// ReadFile reads and verifies a ledger together with the note of its head, if there is one beside
-// it. The error is for files that cannot be read; what is wrong with the content is in Problems.
+// ReadFile reads and verifies a ledger, and the note of its head if there is one beside it. The
+// error is for files that cannot be read; what is wrong with the content is in Problems.
 func ReadFile(path string) (*Contents, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -104,8 +104,8 @@ func ReadFile(path string) (*Contents, error) {
 	return contents, nil
 }
 
-// Scan reads and verifies a ledger, handing out each valid record without keeping it; the record is
-// valid during the call only.
+// Scan reads and verifies a ledger and passes each valid record to visit without keeping it; the
+// record is valid only during the call.
 func Scan(r io.Reader, visit func(*Record) error) (*Contents, error) {
 	contents := &Contents{}
 	err := contents.scan(r, visit)
@@ -166,7 +166,7 @@ func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	}
 }
 
-// line takes in one line. A line that is not a sealed record is garbage until a recovery vouches
+// line processes one line. A line that is not a sealed record is garbage until a recovery vouches
 // for it.
 func (s *scanner) line(line []byte, whole bool, visit func(*Record) error) error {
 	found, intact, err := unseal(line)

@@ -159,9 +159,9 @@ func (r *Record) Key() Key {
 	}
 }
 
-// Sequential marks the records of an experiment that stops as soon as it is decided. Whoever
-// compares its arms needs a method that allows for looking: it is in every record, so that a
-// ledger that travels alone still says so.
+// Sequential marks the records of an experiment that stops as soon as it is decided. Comparing its
+// arms needs a method that allows for interim looks. Every record says so, so that a ledger without
+// its run directory does too.
 type Sequential struct {
 	Alpha float64 `json:"alpha"`
 	// Position is the place of the task in the order that was fixed beforehand, and Tasks how many
@@ -169,7 +169,7 @@ type Sequential struct {
 	Position int `json:"position"`
 	Tasks    int `json:"tasks"`
 	Runs     int `json:"runs"`
-	// Baseline and Candidate are the arms that are looked at.
+	// Baseline and Candidate are the arms that are compared.
 	Baseline  string `json:"baseline"`
 	Candidate string `json:"candidate"`
 }
@@ -195,7 +195,7 @@ type Models struct {
 	Judge      string `json:"judge,omitempty"`
 }
 
-// Tokens are what the agent consumed.
+// Tokens counts the tokens that the agent consumed.
 type Tokens struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -203,7 +203,7 @@ type Tokens struct {
 	CacheWrite int64 `json:"cacheWrite"`
 }
 
-// Total is the sum of all tokens; nil has none.
+// Total returns the sum of all tokens; it is 0 for nil.
 func (t *Tokens) Total() int64 {
 	if t == nil {
 		return 0

@@ -46,7 +46,7 @@ func CreateKey(path string) (*SigningKey, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
 	}
-	// Of two processes that make a key at the same time one wins, and both use its key.
+	// If two processes make a key at the same time, one wins and both use its key.
 	temporary := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if err := os.WriteFile(temporary, []byte(hex.EncodeToString(private.Seed())+"\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("make a key that signs ledgers: %w", err)
@@ -66,8 +66,8 @@ func (k *SigningKey) ID() string {
 
 // remember keeps the last head of a ledger with the key, and which ledger lies at the path. A run
 // directory that is put back to an older state brings its older note along, with a valid signature,
-// and one that was rewritten may bring none; the key knows better. Where its directory cannot be
-// written it does not, and results are still worth keeping.
+// and one that was rewritten may bring none; the key knows better. If its directory cannot be
+// written, nothing is remembered; results are still worth keeping.
 func (k *SigningKey) remember(path, first, head string) {
 	if os.MkdirAll(k.heads, 0o700) == nil {
 		_ = wholefile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))
@@ -77,7 +77,8 @@ func (k *SigningKey) remember(path, first, head string) {
 	}
 }
 
-// placeOf names what is remembered about a path, whatever it is called by.
+// placeOf returns the name under which a path is remembered, the same for all spellings of the
+// path.
 func placeOf(path string) string {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -117,7 +118,7 @@ func (k *SigningKey) replaced(path string, c *Contents) bool {
 	return first != "" && c.first != "" && first != c.first
 }
 
-// Signer is who signed a ledger, and what speaks against taking it for the user's own.
+// Signer is who signed a ledger, and any reason to doubt that the user wrote it.
 type Signer struct {
 	Own bool
 	// Note says what a reader must know; empty if there is nothing. Doubt is set where the user's

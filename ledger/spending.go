@@ -1,6 +1,6 @@
 package ledger
 
-// Spending is what attempts cost together. Attempts that ended in errors count: they were paid for.
+// Spending is the total cost of attempts. Attempts that ended in errors count: they were paid for.
 type Spending struct {
 	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD adds up the known
 	// ones.

@@ -35,7 +35,7 @@ func (r *Record) Validate() error {
 	return r.validateVerdict()
 }
 
-// wrongNumber is a measurement that cannot be, and how to leave it out.
+// wrongNumber is an impossible measurement, and how to leave it out.
 type wrongNumber struct {
 	text  string
 	clear func()
@@ -61,8 +61,8 @@ func (r *Record) wrongNumbers() []wrongNumber {
 	return wrong
 }
 
-// Repair makes a record valid that identifies its attempt: measurements that cannot be are left
-// out, and a verdict that its grade does not support becomes an error. Invalid says what was wrong.
+// Repair makes a record valid, if it identifies its attempt: impossible measurements are left out,
+// and a verdict that its grade does not support becomes an error. Invalid says what was wrong.
 func (r *Record) Repair() {
 	for _, number := range r.wrongNumbers() {
 		number.clear()

@@ -25,9 +25,9 @@ type Config struct {
 	Redactor *redact.Redactor
 	// Now returns the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
-	// Key signs the head of the ledger with every record; nil leaves it unsigned. A ledger whose
-	// records it has not signed stays unsigned, as nobody knows who wrote them, and so does one
-	// that lacks records it has signed.
+	// Key signs the head of the ledger with every record; nil leaves it unsigned. A ledger with
+	// records that it has not signed stays unsigned, as their author is unknown, and so does a
+	// ledger that lacks records it has signed.
 	Key *SigningKey
 	// NoSync leaves out the sync after every record, for tests that write many.
 	NoSync bool
@@ -40,7 +40,7 @@ type Writer struct {
 	path string
 	cfg  Config
 	head string
-	// first is the hash of the first line, by which the key knows the ledger.
+	// first is the hash of the first line, which identifies the ledger to the key.
 	first string
 	size  int64
 	err   error
@@ -105,7 +105,7 @@ func (w *Writer) takeOver(visit func(*Record) error) error {
 		if err := w.recover(torn); err != nil {
 			return err
 		}
-		if contents, err = w.reread(); err != nil { // what the recovery vouches for is no problem any more
+		if contents, err = w.reread(); err != nil { // the recovery vouches for the torn bytes
 			return err
 		}
 	}
@@ -129,8 +129,8 @@ func (w *Writer) reread() (*Contents, error) {
 	return contents, contents.scan(io.NewSectionReader(w.file, 0, w.size), func(*Record) error { return nil })
 }
 
-// tornEnd returns the bytes after the last sealed line, a final line break left out. What stands
-// before an unfinished last line may be earlier torn bytes whose recovery was torn as well.
+// tornEnd returns the bytes after the last sealed line, a final line break left out. Before an
+// unfinished last line there may be earlier torn bytes whose recovery was torn as well.
 func (w *Writer) tornEnd() (torn []byte, err error) {
 	err = jsonlines.Tail(w.file, w.size, func(end []byte) bool {
 		sealed := lastSealed(end)
@@ -158,7 +158,7 @@ func lastSealed(buf []byte) int {
 }
 
 // recover ends the torn bytes with a line break and vouches for them. A record that only lacks its
-// line break is whole and needs no more than that.
+// line break is whole and needs only that.
 func (w *Writer) recover(torn []byte) error {
 	// The last line may also be the whole recovery of the bytes before it.
 	last := torn[bytes.LastIndexByte(torn, '\n')+1:]
@@ -184,7 +184,7 @@ func (w *Writer) recover(torn []byte) error {
 	return nil
 }
 
-// ErrInvalid is returned for a record that cannot be appended because of what it says.
+// ErrInvalid is returned for a record whose content is not valid.
 var ErrInvalid = errors.New("the record is not valid")
 
 // Append seals a record and makes it durable: it fills in Version, Experiment, Prev and Hash, and

@@ -1,6 +1,6 @@
 package redact
 
-// byteSet answers whether a byte belongs to a class of characters.
+// byteSet is a set of bytes, such as a class of characters.
 type byteSet [256]bool
 
 func setOf(chars ...string) *byteSet {
@@ -30,7 +30,7 @@ var (
 	hexDigit   = setOf(digits, "abcdefABCDEF")
 )
 
-// run returns the end of the characters of the set from i on, at most max.
+// run returns the end of the run of at most max characters of the set that begins at i.
 func (s *byteSet) run(text []byte, i, max int) int {
 	end := len(text)
 	if max < end-i {
@@ -42,7 +42,7 @@ func (s *byteSet) run(text []byte, i, max int) int {
 	return i
 }
 
-// runBefore returns the beginning of the characters of the set that end at i, at most max.
+// runBefore returns the beginning of the run of at most max characters of the set that ends at i.
 func (s *byteSet) runBefore(text []byte, i, max int) int {
 	first := i - min(i, max)
 	for i > first && s[text[i-1]] {

@@ -13,7 +13,7 @@ import (
 // at were made of fromSize bytes at from.
 type patch struct{ at, size, from, fromSize int }
 
-// layer is a text with some escapes decoded, and the way back.
+// layer is a text with some escapes decoded, and what it takes to translate positions back.
 type layer struct {
 	text    []byte
 	patches []patch

@@ -10,7 +10,7 @@ import (
 // dumpLine is a line of a hex dump: an offset, bytes, and the same bytes as text.
 var dumpLine = lazyregexp.New(`(?im)(?:^|[^0-9a-z])([0-9a-f]{6,16}:?)((?: {1,2}(?:[0-9a-f]{2}){1,4})+)(?: {2,}[^\r\n]*)?(?:\r?\n|$)`)
 
-// undumped leaves nothing of hex dumps but their digits.
+// undumped removes everything from hex dumps except their digits.
 func (l *layer) undumped() *layer {
 	d := decoder{from: l.text}
 	for _, line := range dumpLine.Get().FindAllSubmatchIndex(l.text, -1) {

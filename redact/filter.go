@@ -11,9 +11,9 @@ const (
 	gramHash = 0x9E3779B1
 )
 
-// gramFilter answers, for every position of a text, whether the four bytes
-// there may be an anchor. It may say yes wrongly, never no. Each entry is a set
-// of eight, so that a second part of the hash distinguishes what shares the entry.
+// gramFilter says, for every position of a text, whether the four bytes there may be an anchor. It
+// has false positives, but no false negatives. Each entry is a set of eight, so that a second part
+// of the hash distinguishes what shares the entry.
 type gramFilter [1 << filterBits]uint8
 
 func hashGram(gram uint32) uint32 { return gram * gramHash >> (32 - filterBits) }
@@ -72,8 +72,8 @@ type anchor struct {
 	offset int32
 }
 
-// anchorTable finds the meanings of four bytes: the filter says no quickly, the
-// slots, a hash table, say what it is.
+// anchorTable finds the meanings of four bytes: the filter rejects most positions quickly, and the
+// slots, a hash table, hold the meanings.
 type anchorTable struct {
 	filter gramFilter
 	grams  map[uint32][]anchor

@@ -28,7 +28,7 @@ type doubt struct {
 	decode, wrap bool
 }
 
-// find lists all finds in a text, in no order and overlapping.
+// find lists all finds in a text, unordered and possibly overlapping.
 func (x *index) find(text []byte) []span {
 	s := search{index: x, text: text}
 	if x.anyBackslash && bytes.IndexByte(text, '\\') >= 0 {
@@ -47,8 +47,8 @@ func (x *index) find(text []byte) []span {
 	return spans
 }
 
-// triggered reports whether a find contains what gave rise to decoding. What is
-// found besides would not be found in other surroundings.
+// triggered reports whether a find contains the place that triggered decoding. Other finds depend
+// on the surrounding text and would not be found elsewhere.
 func (s *search) triggered(found span) bool {
 	at, _ := slices.BinarySearch(s.triggers, found.start)
 	return at < len(s.triggers) && s.triggers[at] < found.end ||

@@ -8,14 +8,14 @@ import (
 )
 
 // union joins overlapping finds, so that none leaves a remainder of another.
-// The joined find is called after the longest of its parts, a variable before a
-// shape, and the first named if they are equal.
+// The joined find is named after the longest of its parts, a variable before a shape, and the first
+// named if they are equal.
 func (x *index) union(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.label, b.label))
 	})
 	var joined []span
-	var best span // the part the last joined find is called after
+	var best span // the part that the last joined find is named after
 	for _, s := range spans {
 		last := len(joined) - 1
 		if last < 0 || s.start >= joined[last].end {
@@ -42,9 +42,9 @@ func (x *index) betterName(a, b span) bool {
 
 const placeholderMark = "[REDACTED:"
 
-// spare takes finds out of placeholders that are already in the text. Of a
-// placeholder with a name that is not ours only the fixed part is safe from
-// being taken for a secret, or anything could hide behind a forged one.
+// spare takes finds out of placeholders that are already in the text. If the name in a placeholder
+// is not ours, only the fixed part is protected; otherwise anything could hide in a forged
+// placeholder.
 func (x *index) spare(text []byte, spans []span) []span {
 	held := x.placeholders(text)
 	if len(held) == 0 {
@@ -83,8 +83,8 @@ func (x *index) placeholders(text []byte) []span {
 	}
 }
 
-// placeholderEnd returns where the protected part of a placeholder ends, whose
-// mark ends at i, or -1.
+// placeholderEnd returns the end of the protected part of the placeholder whose mark ends at i, or
+// -1.
 func (x *index) placeholderEnd(text []byte, i int) int {
 	for _, layer := range []string{"env:", "pattern:"} {
 		if !bytes.HasPrefix(text[i:], []byte(layer)) {
@@ -103,8 +103,8 @@ func (x *index) placeholderEnd(text []byte, i int) int {
 	return -1
 }
 
-// fitPlain turns finds into edits of plain text. A backslash before a find goes
-// with it, or it would escape the placeholder if the text is part of JSON.
+// fitPlain turns finds into edits of plain text. A backslash before a find is removed with it;
+// otherwise it would escape the placeholder if the text is part of JSON.
 func (x *index) fitPlain(text []byte, spans []span) []edit {
 	edits := make([]edit, 0, len(spans))
 	for _, s := range spans {

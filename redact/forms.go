@@ -27,8 +27,7 @@ type form struct {
 	kind  formKind
 	label int
 	// text is what must be there in full: the value, the hex digits in lower
-	// case, or the part of the base64 that depends on nothing but the secret,
-	// in the standard alphabet.
+	// case, or the part of the base64 that depends only on the secret, in the standard alphabet.
 	text string
 	// before is the base64 character whose low bits are the secret's first
 	// bits; after are those that follow the text, the last of which may hold
@@ -79,7 +78,7 @@ func formsOf(s secret, label int) []form {
 	return forms
 }
 
-// encodingsOf are the forms of a value in hex and in base64.
+// encodingsOf returns the forms of a value in hex and in base64.
 func encodingsOf(value string, label int) []form {
 	forms := []form{{kind: hexForm, label: label, text: hex.EncodeToString([]byte(value))}}
 	for offset := range 3 {
@@ -88,13 +87,12 @@ func encodingsOf(value string, label int) []form {
 	return forms
 }
 
-// inUTF16 is what a value has in common in both byte orders.
+// inUTF16 returns what the encodings of a value in both byte orders have in common.
 func inUTF16(value string) string { return strings.Join(strings.Split(value, ""), "\x00") }
 
-// base64FormOf is the base64 of a value that begins at the given byte of a
-// group of three. The text it demands leaves off the last four characters, so
-// that a cut or differently ended encoding is found as well; what of them is
-// there is then taken too.
+// base64FormOf returns the base64 form of a value that begins at the given byte of a group of
+// three. Its required text lacks the last four characters, so that an encoding that was cut or ends
+// differently is found as well; those of the four that are present are then taken too.
 func base64FormOf(value string, label, offset int) form {
 	encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
 	lead := [3]int{0, 2, 3}[offset]
@@ -151,8 +149,8 @@ func (f *form) compare(text []byte, start, anchorAt int) (stop int, ok bool) {
 	return 0, true
 }
 
-// grow takes in the base64 characters around a find that hold bits of the
-// secret, and the padding.
+// grow extends a find to the base64 characters around it that hold bits of the secret, and the
+// padding.
 func (f *form) grow(text []byte, start, end int) (int, int) {
 	if f.kind != base64Form {
 		return start, end
@@ -251,7 +249,7 @@ func anchorWorth(kind formKind, c byte) int {
 }
 
 // plainInJSON reports whether encoders leave a character as it is, or write \u
-// and its number, which has an anchor of its own.
+// and its number, which has its own anchor.
 func plainInJSON(c byte) bool {
 	return c >= ' ' && c < 0x7f && c != '"' && c != '\\' && c != '/'
 }
@@ -311,7 +309,8 @@ func spellings(value string) []string {
 	return all
 }
 
-// grouped is hex in groups of two bytes; the value begins with the first or the second of a group.
+// grouped returns hex in groups of two bytes; the value begins with the first or the second of a
+// group.
 func grouped(value string, offset int) string {
 	var b strings.Builder
 	for i := range len(value) {

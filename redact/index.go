@@ -28,7 +28,7 @@ type index struct {
 	// broken are the secrets that contain a separator of the stream, and spelled the spelled forms
 	// that do, by the byte they begin with; see stream.go.
 	broken, spelled brokenForms
-	// longest is the length of the longest form, reach how far around an escape to decode.
+	// longest is the length of the longest form; reach is how far around an escape to decode.
 	longest, reach int
 }
 
@@ -36,7 +36,7 @@ const (
 	// escapeGrowth is how many times as long a text can become by escapes of
 	// the usual depth: \\\\u0061 for a.
 	escapeGrowth = 12
-	// minReach is enough for the shapes but long tokens.
+	// minReach is enough for all shapes except long tokens.
 	minReach = 4 << 10
 )
 
@@ -158,9 +158,9 @@ type shapeAnchor struct {
 	offset int
 }
 
-// anchors lists the four bytes by which a shape is noticed. A prefix of three is
-// continued by every character the body may have, or preceded by every one that
-// can end the word before: disk-cache has sk-c.
+// anchors lists the four bytes that give a shape away. A prefix of three is extended by every
+// character that the body may have, or preceded by every one that can end the word before:
+// disk-cache has sk-c.
 func (s *shape) anchors() []shapeAnchor {
 	if s.anchor != "" {
 		return []shapeAnchor{{s.anchor, 0}}
@@ -184,17 +184,16 @@ func (s *shape) anchors() []shapeAnchor {
 	return list
 }
 
-// mayEndWord reports whether a word may begin after c: after anything that is no
-// part of a word, also if it is escaped, a character of several bytes, or the
-// end of a colour sequence.
+// mayEndWord reports whether a word may begin after c: after anything that is not part of a word,
+// also if it is escaped, a character of several bytes, or the end of a colour sequence.
 func mayEndWord(c byte) bool {
 	continuation := c >= 0x80 && c < 0xc0
 	return continuation || c < 0x80 && !wordChar[c] || hexDigit[c] || c == colourEnd ||
 		strings.IndexByte(escapeLetters, c) >= 0
 }
 
-// addEscapes looks for characters that nobody escapes in good faith, so that
-// shapes in disguise are noticed too.
+// addEscapes looks for escapes of characters that nobody escapes without intent, so that shapes in
+// disguise are noticed too.
 func (x *index) addEscapes() {
 	for c := range 256 {
 		if tokenChar[c] {

@@ -9,8 +9,8 @@ import (
 
 // A Lane redacts the lines of one event source of a trace. On top of what
 // [Redactor.JSON] does it follows the pieces in which agents stream a message,
-// one event for each: a secret that is cut over several of them does not stand
-// in any, but in what one gets by joining them.
+// one event for each: a secret that is cut over several events is in none of them, but it is in the
+// joined text.
 //
 // Lines come out one for one, in order and whole; none waits for the next. When
 // a piece ends with what may be the beginning of a secret, from the fourth
@@ -25,8 +25,7 @@ import (
 // the shapes of Anthropic's content_block_delta, of OpenAI's responses and chat
 // completions, and of the agents' own protocols, whose events are called
 // assistantMessageEvent or item/…/delta. Other strings of such an event, which
-// may be the message so far, lose an end that is half a secret or eight
-// characters of it.
+// may be the message so far, lose their end if it is half a secret or eight characters of one.
 //
 // A Lane is for one goroutine.
 type Lane struct {
@@ -37,7 +36,7 @@ type Lane struct {
 	event    deltaEvent // the last one that was read
 }
 
-// Lane returns a Lane for a source of which nothing has been seen yet.
+// Lane returns a Lane for a new source.
 func (r *Redactor) Lane() *Lane { return &Lane{r: r, messages: map[string]*message{}} }
 
 // Line redacts one line of JSON, with or without its line break. It returns p
@@ -124,14 +123,14 @@ type deltaEvent struct {
 	owner    string
 }
 
-// deltaString is a string value with its quotes; piece is the path by which the
-// values of consecutive pieces belong together, or empty.
+// deltaString is a string value with its quotes; piece is the path that the values of consecutive
+// pieces have in common, or empty.
 type deltaString struct {
 	start, end int
 	piece      string
 }
 
-// read walks through a valid JSON document. What it returns holds until the next one is read.
+// read walks through a valid JSON document. The result is valid until the next call.
 func (l *Lane) read(p []byte) *deltaEvent {
 	e := &l.event
 	*e = deltaEvent{strings: e.strings[:0], identity: e.identity[:0]}

@@ -6,7 +6,7 @@ const (
 	// moveFrom is the length from which the beginning of a secret is moved into
 	// the next piece; shorter ones end too many ordinary pieces.
 	moveFrom = 4
-	// moveLimit is how much is moved at most.
+	// moveLimit is the most that is moved.
 	moveLimit = 64 << 10
 )
 
@@ -24,7 +24,7 @@ func (m *message) idle() bool {
 	return len(m.shown) == 0 && len(m.moved) == 0 && m.dropping == nil
 }
 
-// push takes in a piece and returns what to write in its place.
+// push adds a piece and returns what to write in its place.
 func (m *message) push(x *index, piece string) string {
 	if m.dropping != nil {
 		end := m.dropping.run([]byte(piece), 0, len(piece))

@@ -15,10 +15,10 @@ const (
 	keyRunWithin = 256
 )
 
-// matchPrivateKey finds a PEM block from the "-BEG" of its first line: to its
-// last line, or as far as key material goes if that line is missing. A first
-// line alone, as programs that handle keys contain it, is none; nor are a first
-// and a last line with something between them that no key has.
+// matchPrivateKey finds a PEM block from the "-BEG" of its first line: to its last line, or to the
+// end of the key material if that line is missing. A first line alone, which programs that handle
+// keys contain, is not a block; nor are a first and a last line with something between them that no
+// key has.
 func matchPrivateKey(text []byte, at int) (start, end int, ok bool) {
 	start = at - 4
 	body, ok := keyHeader(text, start)
@@ -70,7 +70,7 @@ func keyHeader(text []byte, start int) (end int, ok bool) {
 // keyRun returns where the first line of key material begins, or -1.
 func keyRun(block []byte) int {
 	for i := 0; i < min(len(block), keyRunWithin); {
-		// A backslash escapes the next character, which is then no key material.
+		// A backslash escapes the next character, which is then not key material.
 		if block[i] == '\\' {
 			i += 2
 			continue
@@ -84,8 +84,7 @@ func keyRun(block []byte) int {
 	return -1
 }
 
-// isKeyMaterial reports whether a text is nothing but lines of base64, however
-// short.
+// isKeyMaterial reports whether a text consists of lines of base64, however short.
 func isKeyMaterial(material []byte) bool {
 	end, stop := keyLines(material, 0)
 	return end > 0 && stop == len(material)

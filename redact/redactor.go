@@ -14,20 +14,19 @@ import (
 type Config struct {
 	// Environ holds KEY=value lines. The named secrets and the settings
 	// LIBHARNESS_REDACTION_ENV_VARS and LIBHARNESS_REDACTION_DISABLED (also
-	// spelled LIBEVAL_…) are read from here. Of several lines with one key the
-	// last counts.
+	// spelled LIBEVAL_…) are read from here. If a key has several lines, the last counts.
 	Environ []string
 	// Extra are more named secrets, from name to value: the environment of a
 	// task, a bearer token of this session.
 	Extra map[string]string
 	// Disable turns redaction off, with the same warning as the setting.
 	Disable bool
-	// Warn gets one line for each thing a user should know; nil is nowhere.
+	// Warn receives one line for each thing a user should know; nil discards them.
 	Warn io.Writer
 }
 
-// A Redactor replaces secrets by placeholders. It never changes after it was
-// made, so all its methods may be called from many goroutines.
+// A Redactor replaces secrets with placeholders. It is immutable, so its methods may be called from
+// many goroutines.
 type Redactor struct {
 	enabled bool
 	warn    io.Writer
@@ -35,7 +34,7 @@ type Redactor struct {
 	index   *index
 }
 
-// New makes a Redactor from the environment as it is now.
+// New returns a Redactor for the secrets in the environment as it is now.
 func New(c Config) *Redactor {
 	env := parseEnviron(c.Environ)
 	w := warner{c.Warn}
@@ -56,7 +55,7 @@ func New(c Config) *Redactor {
 // Enabled reports whether anything is redacted at all.
 func (r *Redactor) Enabled() bool { return r != nil && r.enabled }
 
-// With returns a Redactor of the same settings that knows more secrets.
+// With returns a Redactor with the same settings that knows more secrets.
 func (r *Redactor) With(extra map[string]string) *Redactor {
 	if !r.Enabled() || len(extra) == 0 {
 		return r

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The settings, in the order of their right of way.
+// The settings; the first spelling that is set wins.
 var (
 	envVarsSettings  = []string{"LIBHARNESS_REDACTION_ENV_VARS", "LIBEVAL_REDACTION_ENV_VARS"}
 	disabledSettings = []string{"LIBHARNESS_REDACTION_DISABLED", "LIBEVAL_REDACTION_DISABLED"}
@@ -58,7 +58,7 @@ func parseEnviron(lines []string) environment {
 	return env
 }
 
-// setting returns the first spelling that is set to something.
+// setting returns the value of the first spelling that is not empty.
 func (env environment) setting(spellings []string) string {
 	for _, name := range spellings {
 		if env[name] != "" {
@@ -94,7 +94,7 @@ func splitNames(list string) []string {
 	return names
 }
 
-// secret is one value to look for, and the variable it is called after.
+// secret is one value to look for, and the variable it is named after.
 type secret struct {
 	name  string
 	value string
@@ -103,7 +103,7 @@ type secret struct {
 }
 
 // appendSecret adds a value and the lines of it that must not be seen alone.
-// White space around a value is no part of it: files and shells add and remove it.
+// White space around a value is not part of it: files and shells add and remove it.
 func appendSecret(list []secret, name, value string, w warner) []secret {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -130,8 +130,8 @@ func appendSecret(list []secret, name, value string, w warner) []secret {
 	return list
 }
 
-// looksLikeKeyMaterial tells a line of an encoded key from a line of, say, a
-// JSON document, which would be found in innocent text.
+// looksLikeKeyMaterial reports whether a line is part of an encoded key. Other lines, such as those
+// of a JSON document, would be found in innocent text.
 func looksLikeKeyMaterial(line string) bool {
 	const shortest = 24
 	if len(line) < shortest || strings.HasPrefix(line, "-----") {
@@ -156,7 +156,7 @@ func placeholderName(name string) string {
 	return cmp.Or(safe, "_")
 }
 
-// warner tells the user; a nil writer is nowhere.
+// warner warns the user; with a nil writer it does nothing.
 type warner struct{ w io.Writer }
 
 func (w warner) printf(format string, args ...any) {

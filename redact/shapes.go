@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// shape is one kind of credential that can be told by its looks.
+// shape is one kind of credential that is recognisable by its form.
 type shape struct {
 	kind string
 	// prefixes begin the credential; body follows, between min and max long.
 	prefixes []string
 	body     *byteSet
 	min, max int
-	// bounded demands that no word continues before it; exact, that none continues after it.
+	// bounded demands that the credential starts a word; exact, that it ends one.
 	bounded, exact bool
 	// commonInWords is set if the prefix is frequent inside ordinary words.
 	commonInWords bool
@@ -21,22 +21,22 @@ type shape struct {
 	match func(text []byte, at int) (start, end int, ok bool)
 	// anchor is what to look for if it is not the beginning of a prefix.
 	anchor string
-	// open tells, for a shape with match, whether text from its beginning to
-	// its end may yet become one.
+	// open reports, for a shape with match, whether a text that begins like one may still become
+	// one.
 	open func(text []byte) bool
 }
 
 const (
 	endless = 1 << 30
-	// githubMin is the shortest body of a GitHub token. Their lengths have changed before; what has
-	// the prefix and is as long as this is nothing else.
+	// githubMin is the shortest body of a GitHub token. Their lengths have changed before; text
+	// with the prefix and this length is a token.
 	githubMin = 30
 )
 
 // maxShapes is at least the number of shapes.
 const maxShapes = 32
 
-// shapes lists what is looked for; the first six are the ones that the earlier library knew.
+// shapes lists what is looked for; the earlier library knew the first six.
 var shapes = append([]shape{
 	{
 		kind:     "anthropic",
@@ -221,8 +221,8 @@ var shapes = append([]shape{
 // basicCredential is the base64 of "x-access-token:".
 const basicCredential = "eC1hY2Nlc3MtdG9rZW46"
 
-// find looks for the shape whose anchor is at i. If it is not there, end is
-// how far it went, or 0.
+// find looks for the shape whose anchor is at i. If it is not there, end is how far the comparison
+// got, or 0.
 func (s *shape) find(text []byte, i int) (start, end int, ok bool) {
 	if s.match != nil {
 		return s.match(text, i)
@@ -277,7 +277,7 @@ func wordBefore(text []byte, i int) bool {
 // colourEnd ends the escape sequences that set a terminal's colour.
 const colourEnd = 'm'
 
-// endsColour reports whether a text ends with such a sequence but for its end.
+// endsColour reports whether a text ends with such a sequence that lacks only its end.
 func endsColour(text []byte) bool {
 	text = bytes.TrimRight(text, digits+";")
 	return bytes.HasSuffix(text, []byte("\x1b[")) || bytes.HasSuffix(text, []byte(`\u001b[`)) ||

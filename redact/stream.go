@@ -7,9 +7,8 @@ import (
 )
 
 // separator are the bytes at which a stream may be cut. No escape sequence,
-// encoding or shape continues after one, and none depends on what stood before
-// it; secrets that contain one, private-key blocks and wrapped encodings are
-// looked after by stream.pending.
+// encoding or shape continues after one, and none depends on what stood before it. stream.pending
+// handles secrets that contain one, private-key blocks and wrapped encodings.
 var separator = func() *byteSet {
 	s := setOf(" \t\n\r\v\f\x00\"'`,;(){}<>|")
 	for c := 0x80; c < 0x100; c++ {
@@ -28,10 +27,10 @@ func containsSeparator[T string | []byte](s T) bool {
 }
 
 const (
-	// streamLimit is how much text without a separator is held at most.
+	// streamLimit is the most text without a separator that is held.
 	streamLimit = 256 << 10
-	// streamTail is what stays held when the limit is reached: more than a
-	// shape that is not endless.
+	// streamTail is how much stays held when the limit is reached: more than any shape of limited
+	// length.
 	streamTail = 3*jwtPartLimit + keyBlockLimit
 )
 
@@ -49,7 +48,7 @@ type stream struct {
 	dropping *byteSet
 }
 
-// push takes in the next piece and returns what is safe to give out, which holds until the next
+// push adds the next piece and returns what is safe to give out. The result is valid until the next
 // call.
 func (s *stream) push(p []byte) []byte {
 	if !s.r.Enabled() {
@@ -217,7 +216,7 @@ func (b *brokenForms) add(f *form, number int) {
 	b.longest = max(b.longest, len(f.text))
 }
 
-// open returns the first place from which the text is the beginning of one of the forms, or its
+// open returns the first place from which the text may be the beginning of one of the forms, or its
 // length.
 func (b *brokenForms) open(x *index, text []byte) int {
 	for at := b.chars.runBefore(text, len(text), b.longest); at < len(text); at++ {

@@ -11,7 +11,7 @@ const (
 	minParameter = 6
 )
 
-// urlShapes are the parts of URLs that give access: who asks, with a password or a token, and
+// urlShapes are the parts of URLs that give access: the user with a password or a token, and
 // parameters that are named like secrets.
 var urlShapes = []shape{
 	{
@@ -63,7 +63,7 @@ func matchUserInfo(text []byte, i int) (start, end int, ok bool) {
 	return start, end, bytes.IndexByte(info, ':') >= 0 && len(info) > 2 || len(info) >= minToken
 }
 
-// userInfoEnd is where the user's part of a URL ends if it has one.
+// userInfoEnd returns the end of the user's part of a URL, if it has one.
 func userInfoEnd(text []byte, i int) int {
 	return userInfoChar.run(text, min(len(text), i+len("://")), maxUserInfo)
 }

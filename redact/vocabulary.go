@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// vocabulary are the names of fields and the fixed values of events, envelopes and records: what
-// every trace says anyway. A secret that happens to be one of these words is not given away where
-// such a word belongs, and a trace in which they were replaced could not be read any more. Words
-// shorter than a secret may be are left out.
+// vocabulary lists the names of fields and the fixed values of events, envelopes and records, which
+// are in every trace. A secret that happens to be one of these words is not given away where such a
+// word belongs, and a trace in which they were replaced could not be read any more. Words shorter
+// than a secret may be are left out.
 const vocabulary = `
 AgentMessage Bash CommandExecution Edit FileChange Glob Grep Read Task UserMessage Write _meta aborted
 aborted_tools active additionalProperties agent agentId agentMessage agent_end agent_message agent_start agents

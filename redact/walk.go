@@ -11,17 +11,17 @@ type scalar struct {
 	inDelta    bool   // in an object that is the value of a member "delta"
 }
 
-// level is an object or an array that walk is inside of.
+// level is an object or an array that walk is inside.
 type level struct {
 	object, wantsKey bool
 	inArray, inDelta bool
 	key              []byte
 }
 
-// walk calls visit for every scalar of valid JSON, in order. It is the package's own because of
-// what the package promises: the scanner of lines bounds the depth, and text that it refused would
-// be treated as plain text, which may break JSON that was valid; and it knows where values are, but
-// not where the names of members are, which can be secrets too.
+// walk calls visit for every scalar of valid JSON, in order. The package has its own walker because
+// of its guarantees: internal/jsontape limits the depth, and text that it refuses would be treated
+// as plain text, which may break valid JSON; and it reports the positions of values, but not of
+// member names, which can be secrets too.
 func walk(text []byte, visit func(scalar)) {
 	var shallow [16]level // most texts need no more
 	levels := shallow[:1]

@@ -16,8 +16,8 @@ func (r *Redactor) Writer(w io.Writer) *Writer {
 	return &Writer{w: w, stream: stream{r: r}}
 }
 
-// Write takes in p and writes what is decided by now. It reports all of p as
-// written unless the writer below fails; after that it fails always.
+// Write buffers p and writes what is decided so far. It reports all of p as written unless the
+// writer below fails; after that it always fails.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -51,8 +51,7 @@ type Deltas struct{ stream stream }
 // Deltas returns a Deltas at the beginning of a message.
 func (r *Redactor) Deltas() *Deltas { return &Deltas{stream{r: r}} }
 
-// Push takes in the next piece and returns what is safe to show now: all but
-// the last word, usually.
+// Push adds the next piece and returns what is safe to show now: all but the last word, usually.
 func (d *Deltas) Push(text string) string { return string(d.stream.push([]byte(text))) }
 
 // Flush returns the rest of the message.

@@ -13,7 +13,7 @@
 // that a reader can skip an event without parsing it. Traces without "ts" and files of bare events
 // (no envelope at all) are read too.
 //
-// What an agent prints and is not a JSON object becomes {"type":"raw","text":…}; its standard error
+// A line of an agent that is not a JSON object becomes {"type":"raw","text":…}; its standard error
 // becomes {"type":"stderr","text":…}.
 //
 // # The promise

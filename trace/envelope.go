@@ -21,7 +21,7 @@ type Envelope struct {
 	Bare bool
 }
 
-// errNotObject is what is wrong with a line that is JSON of the wrong kind, or no JSON at all.
+// errNotObject is the error for a line that is not a JSON object, or not JSON at all.
 var errNotObject = errors.New("not a JSON object")
 
 // appendEnvelopeHead writes a line up to its event, which must be a JSON object on a single line
@@ -37,9 +37,9 @@ func appendEnvelopeHead(line []byte, source string, seq, ts int64) []byte {
 }
 
 // ParseLine takes one line apart without decoding its event. A line in the order that Writer uses
-// is split by position; any other goes through a JSON decoder. It fails only on lines that are no
-// JSON object; the event of a line in Writer's order is not validated here: the code that decodes
-// it does that.
+// is split by position; any other goes through a JSON decoder. It fails only on lines that are not
+// a JSON object. It does not validate the event of a line in Writer's order; the code that decodes
+// the event does.
 func ParseLine(line []byte) (Envelope, error) { return ParseNext(line, "") }
 
 // ParseNext is ParseLine for readers of many lines: where the source is the one of the line before,

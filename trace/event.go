@@ -21,16 +21,15 @@ const (
 	TypeTurnStart         = "turn_start"
 	TypeTurnEnd           = "turn_end"
 	TypeRecovered         = "recovered"
-	TypeResumed           = "resumed"      // a process took the session of another over
-	TypeCallRefused       = "call_refused" // a call in a participant's name that was not the participant's
+	TypeResumed           = "resumed"      // a process continues a session that another began
+	TypeCallRefused       = "call_refused" // a call in a participant's name that another process made
 	TypeModelCall         = "model_call"   // a call of a participant's model, as the gateway saw it
-	TypeHostReached       = "host_reached" // a host that an agent without the machine's network was let through to
-	TypeHostRefused       = "host_refused" // and one that it was not
+	TypeHostReached       = "host_reached" // an agent without the machine's network reached a host
+	TypeHostRefused       = "host_refused" // and was refused one
 	TypeSummary           = "summary"
 )
 
-// The types of the events that stand for what an agent printed and that was not an event of its
-// own.
+// The types of events that stand for output of an agent that was not an event.
 const (
 	TypeRaw     = "raw"     // a line that is not a JSON object: {"type":"raw","text":…}
 	TypeStderr  = "stderr"  // a line of standard error: {"type":"stderr","text":…}
@@ -47,20 +46,20 @@ type SessionStart struct {
 	Type   string `json:"type"`
 	Mode   string `json:"mode,omitempty"` // run, supervise, facilitate, discuss, judge
 	Format int    `json:"format,omitempty"`
-	// Isolation is what kept the agents from the rest of the machine: bwrap or none, and what that
-	// left open there.
+	// Isolation says what separated the agents from the rest of the machine: bwrap or none, and
+	// what it left open.
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reached: host, model or none.
 	Network string `json:"network,omitempty"`
 }
 
-// HostEvent says that an agent asked for a host; the first time that it does counts.
+// HostEvent says that an agent asked for a host. Only the first request for each host is recorded.
 type HostEvent struct {
 	Type string `json:"type"` // TypeHostReached or TypeHostRefused
 	Host string `json:"host"` // with its port
 }
 
-// AgentStart opens the lane of one agent: who it is in the session, and what runs it.
+// AgentStart opens the lane of one agent: its name in the session, and what runs it.
 type AgentStart struct {
 	Type     string `json:"type"`
 	Agent    string `json:"agent"`             // the participant's name, which is also its lane
@@ -79,7 +78,7 @@ type AgentStart struct {
 }
 
 // AgentEnd says how the process of an agent was started and how it ended. Teams write the same type
-// with a reason instead, when a participant is out of the session.
+// with a reason instead, when a participant has left the session.
 type AgentEnd struct {
 	Type     string   `json:"type"`
 	Agent    string   `json:"agent"`

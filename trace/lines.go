@@ -13,7 +13,7 @@ var ErrLongLine = errors.New("line too long")
 const (
 	// usualBuffer is the memory that all but the longest lines are read in.
 	usualBuffer = 256 << 10
-	// maxBuffer is the memory of a long line that is held on to for the next one.
+	// maxBuffer is how much of a long line's memory is kept for the next one.
 	maxBuffer = 1 << 20
 )
 
@@ -52,7 +52,7 @@ func (l *Lines) Next() (line []byte, terminated bool, err error) {
 	return bytes.TrimRight(line, "\r\n"), err == nil, nil
 }
 
-// assemble reads until a line is complete. Of one that is too long only the length is right.
+// assemble reads until a line is complete. If it is too long, only its length is right.
 func (l *Lines) assemble() (line []byte, length int64, err error) {
 	if l.long = l.long[:0]; cap(l.long) > maxBuffer {
 		l.long = nil

@@ -29,7 +29,7 @@ func (w *Writer) Stage(source string, event []byte) (int64, error) {
 	return w.append(source, event), nil
 }
 
-// stageRedacted stages an event of which nothing is known.
+// stageRedacted redacts an event of unknown content and stages it.
 func (w *Writer) stageRedacted(source string, event []byte) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *Writer) stageRedacted(source string, event []byte) (int64, error) {
 	return w.append(source, event), nil
 }
 
-// unusable says why nothing can be staged any more, if that is so.
+// unusable returns the reason why nothing can be staged any more, if there is one.
 func (w *Writer) unusable() error {
 	if w.err == nil && w.closed {
 		return ErrClosed
@@ -80,8 +80,8 @@ func (w *Writer) now() int64 {
 }
 
 // Flush writes what is staged. When it returns without error, everything that was staged before the
-// call is in the file. Callers that flush at the same time share writes: what is staged while one
-// of them writes, the next one writes for all.
+// call is in the file. Callers that flush at the same time share writes: while one of them writes,
+// the lines staged meanwhile wait, and the next caller writes them for all.
 func (w *Writer) Flush() error {
 	seq := w.NextSeq()
 	if w.written.Load() >= seq {

@@ -21,9 +21,9 @@ func isGzip(head []byte) bool { return bytes.HasPrefix(head, []byte{0x1f, 0x8b})
 
 func isZstd(head []byte) bool { return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
-// Unpack reads a stream that may be packed with gzip or zstd as if it were not. The function that
-// is returned gives up what the reader holds. A packed stream that was cut off ends as a plain one
-// would, so that what is there can be read; the torn last line tells.
+// Unpack reads a stream that may be packed with gzip or zstd as if it were not. The function it
+// returns releases the reader's resources. A packed stream that was cut off ends as a plain one
+// would, so that the rest can be read; its torn last line shows the cut.
 func Unpack(in *bufio.Reader) (io.Reader, func(), error) {
 	head, _ := in.Peek(4) // a shorter stream is not packed
 	switch {

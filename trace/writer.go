@@ -41,7 +41,7 @@ type Writer struct {
 	spare       []byte
 	spareStaged []stagedLine
 	// written is the seq up to which lines are in the file, and next that of the next line; failed
-	// says that err is set. They are what a flush looks at without a lock.
+	// says that err is set. Flush reads them without a lock.
 	written atomic.Int64
 	next    atomic.Int64
 	failed  atomic.Bool
@@ -66,7 +66,8 @@ func (w *Writer) Emit(source string, event []byte) (int64, error) {
 	return w.emit(source, asEvent(event))
 }
 
-// EmitValue appends an event of the harness's own, given as a value that marshals to a JSON object.
+// EmitValue appends an event of the harness itself, given as a value that marshals to a JSON
+// object.
 func (w *Writer) EmitValue(source string, value any) (int64, error) {
 	event, err := jsonenc.Marshal(value)
 	if err != nil {
@@ -86,8 +87,8 @@ func (w *Writer) emit(source string, event []byte) (int64, error) {
 	return seq, nil
 }
 
-// lane keeps the redactor's memory of one source, so that a secret cut over two consecutive deltas
-// is still found.
+// lane returns the redactor's state for one source, so that a secret cut over two consecutive
+// deltas is still found.
 func (w *Writer) lane(source string) *redact.Lane {
 	lane := w.lanes[source]
 	if lane == nil {
@@ -110,8 +111,8 @@ func (w *Writer) Err() error {
 // NextSeq returns the seq of the next event.
 func (w *Writer) NextSeq() int64 { return w.next.Load() }
 
-// Close writes what is staged, ends the trace and returns the first error there was. Further calls
-// do nothing.
+// Close writes what is staged, ends the trace and returns the first error. Further calls do
+// nothing.
 func (w *Writer) Close() error {
 	flushed := w.Flush()
 	w.mu.Lock()
@@ -130,7 +131,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// asEvent returns the bytes of a JSON object on one line, wrapping whatever is not one.
+// asEvent returns the bytes of a JSON object on one line, wrapping anything else.
 func asEvent(event []byte) []byte {
 	event = bytes.TrimSpace(event)
 	if len(event) == 0 || event[0] != '{' || !json.Valid(event) {
@@ -145,8 +146,8 @@ func asEvent(event []byte) []byte {
 	return event
 }
 
-// RawEvent returns the event that stands for text an agent printed and that is not an event of its
-// own; kind is TypeRaw or TypeStderr.
+// RawEvent returns the event for text that an agent printed and that is not an event; kind is
+// TypeRaw or TypeStderr.
 func RawEvent(kind string, text []byte) []byte {
 	event, _ := jsonenc.Marshal(struct { // strings always marshal
 		Type string `json:"type"`
