@@ -37,9 +37,6 @@ func TestMain(m *testing.M) {
 // longer than most cheats.
 var buildCaches string
 
-// sharedCache is the user's cache of tests that agents cannot harm.
-const sharedCache = "../agents/node_modules/.cache/fit"
-
 func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "fit-cheats-")
 	if err != nil {
@@ -47,15 +44,17 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = local.RemoveAll(dir) }()
-	// What other tests have compiled of the standard library need not be compiled again. It is
-	// copied, so that no cheat gets at it; the go command itself knows a file that is half written.
-	warm := filepath.Join("build", "go", "build")
-	if err := os.CopyFS(filepath.Join(dir, warm), os.DirFS(filepath.Join(sharedCache, warm))); err != nil &&
-		!errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	buildCaches = dir
+	// What fit has compiled of the standard library for this user need not be compiled again. It is
+	// copied, so that no cheat gets at it; the go command itself knows a file that is half written.
+	if user, err := os.UserCacheDir(); err == nil {
+		warm := filepath.Join("build", "go", "build")
+		err = os.CopyFS(filepath.Join(dir, warm), os.DirFS(filepath.Join(user, "fit", warm)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return m.Run()
 }
 

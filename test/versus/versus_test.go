@@ -50,7 +50,6 @@ func newStage(t *testing.T) *stage {
 			testenv.Missing(t, "%s is not installed: run make setup", program)
 		}
 	}
-	t.Setenv("XDG_CACHE_HOME", filepath.Join(filepath.Dir(bin), ".cache")) // the standard library is compiled once
 	home := t.TempDir()
 	s.environ = []string{
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home,
