@@ -308,7 +308,8 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 	tpr, tnr := c.Pooled.TPR(), c.Pooled.TNR()
 	c.TPR, c.TNR, c.Status = &tpr, &tnr, stats.StatusOK
 	if !c.Pooled.Informative(stats.DefaultLevel) {
-		c.Status, c.Reason = stats.StatusUninformative, "the labels do not show that the panel is better than a coin"
+		c.Status, c.Reason = stats.StatusUninformative, "the labels do not show that the panel is better than a "+
+			"coin flip"
 	}
 	var err error
 	if c.Homogeneity, err = stats.LabelledHomogeneity(c.PerArm); err != nil {

@@ -231,7 +231,8 @@ func (c *Corrected) text() string {
 	case statusStale:
 		return "the labels are about another judge than the one that judged here; nothing is corrected"
 	case stats.StatusUninformative:
-		return "nothing is corrected: the labels do not show that the judge is better than a coin (" + calibration + ")"
+		return "nothing is corrected: the labels do not show that the judge is better than a coin flip " +
+			"(" + calibration + ")"
 	default:
 		return "nothing is corrected: labels of good and of bad runs are needed (" + calibration + ")"
 	}

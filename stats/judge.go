@@ -176,7 +176,7 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 }
 
 // noBetterThanACoin explains an interval over everything that is possible.
-const noBetterThanACoin = "after smoothing the judge is no better than a coin: nothing is known"
+const noBetterThanACoin = "after smoothing the judge is no better than a coin flip: nothing is known"
 
 // smoothedCorrection also reports whether the judge is still informative after smoothing; with J' ≤
 // 0 the formula has no meaning.

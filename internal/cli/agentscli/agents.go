@@ -28,7 +28,7 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "List the agents that can be run, and try what they can do",
 		Long: `List the agents that can be run, and try what they can do.
 
-Agents are known by name, added by agents.yaml in the current directory or in ~/.config/fit, or named where they are used: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,
+fit knows some agents by name. Add others in agents.yaml, in the current directory or in ~/.config/fit, or name them directly: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,
 	}
 	command.AddCommand(newList(con, registry), newShow(con, registry), newTry(con, registry))
 	return command
@@ -64,7 +64,7 @@ func newList(con *console.Console, registry *agent.Registry) *cobra.Command {
 			return printList(con, rows)
 		},
 	}
-	command.Flags().Var(&format, "format", "how to print the list")
+	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 
@@ -131,7 +131,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().Var(&format, "format", "how to print it")
+	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 

@@ -42,10 +42,10 @@ func newTry(con *console.Console, registry *agent.Registry) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "try AGENT",
-		Short: "Run one small task with an agent and show what was seen of its abilities",
-		Long: `Run one small task with an agent and show what was seen of its abilities, whatever it says about them: it reads a file, edits one, runs a command and calls a tool.
+		Short: "Run one small task with an agent and show which abilities were seen",
+		Long: `Run one small task with an agent and show which abilities were seen, whatever it claims: it reads a file, edits one, runs a command and calls a tool.
 
-The model is a scripted one on this machine, so that no key is needed and nothing is spent; --live uses the agent's own model, --model-url another endpoint. It exits with 0 when everything was seen that the agent says it can do, and with 1 otherwise.`,
+The model is scripted and runs on this machine, so this needs no key and costs nothing; --live uses the agent's own model, --model-url another endpoint. The exit code is 0 if every ability that the agent claims was seen, and 1 otherwise.`,
 		Example: `  fit agents try builtin
   fit agents try 'cmd:./my-agent --prompt-file {prompt}' --live`,
 		Args: cobra.ExactArgs(1),
@@ -58,7 +58,7 @@ The model is a scripted one on this machine, so that no key is needed and nothin
 	flags.StringVar(&opts.modelURL, "model-url", "", "model endpoint, without /v1, in place of the scripted model")
 	flags.BoolVar(&opts.live, "live", false, "use the agent's own model, which costs money")
 	flags.Var(&opts.timeout, "timeout", "end the task after this time, such as 5m")
-	flags.Var(&opts.format, "format", "how to print what was seen")
+	flags.Var(&opts.format, "format", "output format")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file")
 	return command
 }

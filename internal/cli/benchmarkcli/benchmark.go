@@ -19,7 +19,7 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 A family is a directory of tasks. An arm is a complete agent configuration. "run" runs every task with every arm N times, grades each result with checks that the
 agent cannot touch, and records it; "report" and "compare" turn the records into answers. Rerun the same command to resume.
 
-Exit codes: 0 the measurement is complete, whatever it says · 1 a gate that was asked for is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
+Exit codes: 0 the measurement is complete, whatever the result · 1 a requested gate is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
 4 stopped by a budget · 130 interrupted.`,
 		Example: `  fit-benchmark init my-family
   fit-benchmark lint --family my-family

@@ -106,10 +106,10 @@ difference costs, and the smallest difference that an experiment of this size wo
 	flags.Float64Var(&opts.nonInferior, "non-inferior", 0,
 		"gate: exit 1 unless B is at most this much worse than A, such as 0.05")
 	flags.Float64Var(&opts.margin, "margin", 0,
-		"largest difference that does not matter; makes the claim equivalent possible")
+		"largest difference that does not matter; allows the claim \"equivalent\"")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
-	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "compare the valid lines of ledgers that fail verification")
 	return command

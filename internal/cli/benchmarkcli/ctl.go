@@ -22,16 +22,17 @@ func newCtl(con *console.Console) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "ctl DIR [status|pause|resume|cancel CELL|requeue CELL|concurrency N|budget USD]",
-		Short: "Ask or steer the experiment that runs in a directory",
-		Long: `Ask or steer the experiment that runs in a directory. A CELL is TASK/ARM/RUN; runs count from 0.
+		Short: "Show or steer the experiment that runs in a directory",
+		Long: `Show or steer the experiment that runs in a directory. A CELL is TASK/ARM/RUN; runs count from 0.
 
-status       show how it is doing (the default)
-pause        start no further cells; those under way run on to their end
-resume       start cells again
-cancel       stop a cell, or take it off the queue; it is run by the next process, or when it is requeued
-requeue      put a cell that was cancelled or ended in an error at the front of the queue; verdicts are never repeated
-concurrency  run this many cells at a time
-budget       bound what the experiment may spend, in dollars; 0 is no bound`,
+  status       show its progress (the default)
+  pause        start no more cells; running cells finish
+  resume       start cells again
+  cancel       stop a cell, or take it off the queue, until requeue or the next process runs it
+  requeue      put a cell that was cancelled or ended in an error at the front of the queue;
+               verdicts are never repeated
+  concurrency  run this many cells at once
+  budget       limit what the experiment may spend, in dollars; 0 is unlimited`,
 		Example: `  fit-benchmark ctl results
   fit-benchmark ctl results pause
   fit-benchmark ctl results cancel even/after/1

@@ -27,12 +27,12 @@ func newExport(con *console.Console) *cobra.Command {
 	opts := exportOptions{format: console.Choice{Value: "swebench", Choices: []string{"swebench"}}}
 	command := &cobra.Command{
 		Use:   "export DIR",
-		Short: "Write what the agents of a run directory made as predictions of SWE-bench",
-		Long: `Write what the agents of a run directory made, for other programs. swebench: one line of JSON for each task, with instance_id, model_name_or_path (the arm) and
-model_patch (what the agent changed). Text files and links are in the patch; binary files are not, and are named on standard error.
+		Short: "Write the agents' changes in a run directory as SWE-bench predictions",
+		Long: `Write the agents' changes in a run directory for other programs. swebench is one line of JSON per task, with instance_id, model_name_or_path (the arm) and
+model_patch (the agent's changes). The patch holds text files and links; binary files are left out and named on standard error.
 
-A file of predictions has one for each task, so a run directory with several arms needs --arm, and --run chooses one of the runs. An agent that changed nothing has
-an empty patch. Exit code 3 if a run has no result yet, or none that can be exported.`,
+A file of predictions has one per task, so a run directory with several arms needs --arm, and --run chooses one of the runs. An agent that changed nothing has
+an empty patch. The exit code is 3 if a run has no result yet, or none that can be exported.`,
 		Example: `  fit-benchmark export benchmark-runs --format swebench > predictions.jsonl
   fit-benchmark export benchmark-runs --arm after --run 2 --output predictions.jsonl`,
 		Args: cobra.ExactArgs(1),
@@ -43,7 +43,7 @@ an empty patch. Exit code 3 if a run has no result yet, or none that can be expo
 	flags := command.Flags()
 	flags.Var(&opts.format, "format", "what to write")
 	flags.StringVar(&opts.arm, "arm", "", "arm to export (default: the only one)")
-	flags.IntVar(&opts.run, "run", 0, "which of the runs to export, counted from 0")
+	flags.IntVar(&opts.run, "run", 0, "run to export, counted from 0")
 	flags.StringVar(&opts.output, "output", "", "file to write instead of standard output")
 	return command
 }

@@ -51,15 +51,15 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var opts gradeOptions
 	command := &cobra.Command{
 		Use:   "grade",
-		Short: "Grade stored runs again, with their services, or predictions of SWE-bench",
+		Short: "Grade stored runs again, with their services, or grade SWE-bench predictions",
 		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
 the preflight hook starts are started again on a copy. Stored files do not change, and the judge is not asked again.
 
-With --predictions, patches that somebody else's agents made for the tasks of a SWE-bench family are graded (.jsonl, or .json with a list or an object), and the
-report is SWE-bench's. Empty patches are counted and not run; a patch that does not apply, or whose tests do not come to their end, is an error.
+With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a list or an object); the report is
+SWE-bench's. Empty patches are counted but not run; a patch that does not apply, or whose tests do not finish, is an error.
 
-Exit code 0 if the run passes, or if all verdicts of a run directory are confirmed, or if all predictions were graded, whatever they are worth; otherwise 1. It is 3 if
-the tests of a prediction do not run without its patch either.`,
+The exit code is 0 if the run passes, if all verdicts of a run directory are confirmed, or if all predictions were graded, whatever the result; otherwise it is 1,
+or 3 if the tests of a prediction do not run without its patch either.`,
 		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
   fit-benchmark grade --family my-family --input benchmark-runs
   fit-benchmark grade --family rows.jsonl --predictions predictions.jsonl --output report.json`,
@@ -72,7 +72,7 @@ the tests of a prediction do not run without its patch either.`,
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	flags.StringVar(&opts.task, "task", "", "task of the attempt")
 	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
-	flags.StringVar(&opts.input, "input", "", "run directory whose verdicts are all graded again")
+	flags.StringVar(&opts.input, "input", "", "run directory in which to grade all verdicts again")
 	flags.StringVar(&opts.predictions, "predictions", "", "file of SWE-bench predictions to grade")
 	flags.StringVar(&opts.logs, "logs", "",
 		"with --predictions: directory for the patch, the log and the report of each task")

@@ -47,9 +47,9 @@ func newLint(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lint",
 		Short: "Check that graders fail on the untouched scaffold and pass on the reference solution",
-		Long: `Check a family before you spend money on it. The graders of every task are run without an agent: on the untouched scaffold, where they must fail, and on the reference
-solution (tasks/<id>/solution), where they must pass, several times, to find checks that do not always say the same. Hooks that are not executable, placeholders
-that nobody fills in, and checks that pass without any work are errors. Exit code 1 if there is an error.`,
+		Long: `Check a family before you spend money on it. The graders of every task run without an agent: on the untouched scaffold, where they must fail, and several times on
+the reference solution (tasks/<id>/solution), where they must pass every time: this finds flaky checks. Hooks that are not executable, unknown placeholders, and
+checks that pass without any work are errors. The exit code is 1 if there is an error.`,
 		Example: `  fit-benchmark lint --family my-family
   fit-benchmark lint --family my-family --task 'fix-*' --repeat 5
   fit-benchmark lint --faults plan.yaml`,
@@ -67,7 +67,7 @@ that nobody fills in, and checks that pass without any work are errors. Exit cod
 	flags.StringVar(&opts.faults, "faults", "", "check this plan of faults too (YAML); alone, check only it")
 	opts.isolation.Register(flags)
 	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
-	flags.Var(&opts.format, "format", "how to print it")
+	flags.Var(&opts.format, "format", "output format")
 	return command
 }
 

@@ -71,12 +71,12 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 		"run directory, or a directory of shards; may be repeated")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
 	flags.Var(&opts.format, "format",
-		"output format; metrics is one line of JSON per arm, for charts over time; harbor is its result.json "+
+		"output format; metrics is one line of JSON per arm, for charts over time; harbor is Harbor's result.json "+
 			"with all trials; html is a page that opens from disk")
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
-	flags.BoolVar(&opts.summary, "summary", false, "also append it as Markdown to $GITHUB_STEP_SUMMARY")
+	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)

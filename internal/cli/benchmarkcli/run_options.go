@@ -113,8 +113,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.skillsFrom, "skills-from", "",
 		"directory that contains .claude, in place of the family's skills")
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
-	flags.Var(&o.lead, "lead", "agent that leads the measured one; without it the measured agent gets the task "+
-		"word for word")
+	flags.Var(&o.lead, "lead", "agent that leads the measured one; without a lead, the measured agent gets the "+
+		"task word for word")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead")
 	flags.Var(&o.judgeAgent, "judge-agent",
 		"agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
@@ -123,8 +123,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.judgeProfile, "judge-profile", "",
 		"profile of the judge: \"judge\" is the family's judge.md, which is the default where it exists")
 	flags.Var(&o.judgeVotes, "judge-votes",
-		"number of independent judge votes on every attempt, of which the majority decides; must be odd (default: "+
-			"what the task says, else 1)")
+		"independent judge votes on every attempt; the majority decides; must be odd (default: the task's setting, "+
+			"else 1)")
 	flags.Var(&o.workTracker, "work-tracker", "where agents track work (also LIBHARNESS_WORK_TRACKER)")
 	o.isolation.Register(flags)
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
@@ -134,7 +134,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.fleet, "fleet", "", experimentcli.FleetUsage)
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
-	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even where the task gives it more")
+	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even if the task allows more")
 	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors (default 3)")
 	flags.Var(&o.breakAfter, "break-after",

@@ -67,23 +67,24 @@ func (g *Gateway) Calls(con *Console) gateway.RecordConfig {
 func (g *Gateway) Register(flags *pflag.FlagSet) {
 	g.Choice = Choice{Value: agent.GatewayOn, Choices: []string{agent.GatewayOn, agent.GatewayOff}}
 	flags.Var(&g.Choice, "gateway",
-		"whether model calls go through fit's own proxy, so that agents get a token and never the key; on is for all "+
+		"send model calls through fit's own proxy, so that agents get a token and never the key; on covers all "+
 			"agents that can be pointed at it")
 	g.record = Choice{
 		Value:   calls.RecordBodies,
 		Choices: []string{calls.RecordBodies, calls.RecordMeta, calls.RecordOff},
 	}
 	flags.Var(&g.record, "record",
-		"what is kept of model calls in a .calls file beside the trace: everything, everything but the bodies, or nothing")
+		"what to keep of model calls in a .calls file beside the trace: everything, everything but the bodies, or "+
+			"nothing")
 	flags.StringVar(&g.replay, "replay", "",
-		"answer model calls from the record of this run or file instead of a model: offline, for nothing")
+		"answer model calls from the record of this run or file instead of a model: offline and free")
 	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
 	flags.Var(&g.replayMode, "replay-mode",
-		"which recorded call answers: the one that fits best, only one that is the same byte for byte, or the model "+
-			"itself where none is the same (live)")
+		"which recorded call answers: the best match, only one that is identical byte for byte, or the model "+
+			"itself if none is identical (live)")
 	flags.BoolVar(&g.DenyServerTools, "deny-server-tools", false,
-		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
+		"remove tools that run at the model's vendor, such as web search, from every request")
 	flags.StringVar(&g.faults, "faults", "",
-		"make model calls fail on purpose, as this plan (YAML) says: 429, 5xx, cut streams, slow tokens, truncated JSON, "+
-			"wrong usage; the same for every arm")
+		"make model calls fail on purpose, by this plan (YAML): 429, 5xx, cut streams, slow tokens, truncated "+
+			"JSON, wrong usage; the same for every arm")
 }

@@ -235,8 +235,8 @@ func (r *Run) warnOfIsolation(ctx context.Context) {
 }
 
 // NetworkUsage is the help of the flag --network.
-const NetworkUsage = "what agents reach: model is their model and the services of their task, and nothing else; none " +
-	"is for fit's own agent (default: what the task says, else host, the machine's network)"
+const NetworkUsage = "what agents can reach: model is their model and the services of their task, and nothing " +
+	"else; none is for fit's own agent (default: the task's setting, else host, the machine's network)"
 
 // warnOfNetwork says before anything is spent that agents will have the machine's network where
 // their task prefers another.

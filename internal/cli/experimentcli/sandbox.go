@@ -24,11 +24,10 @@ func (i *Isolation) Register(flags *pflag.FlagSet) {
 	i.choice.Choices = []string{
 		auto, sandbox.IsolationBwrap, sandbox.IsolationPodman, sandbox.IsolationDocker, sandbox.IsolationNone,
 	}
-	flags.Var(&i.choice, "sandbox", "what holds the processes of an attempt (default: what the task says, else auto: "+
-		"a container for a task with an image, the best that works here for others)")
+	flags.Var(&i.choice, "sandbox", "sandbox for the processes of an attempt (default: the task's setting, else "+
+		"auto: a container for a task with an image, otherwise the best that works here)")
 	flags.Var(&i.choice, "isolation", "older name of --sandbox")
-	flags.BoolVar(&i.pull, "pull", false, "get images that are not on this machine, or on a worker of the fleet, "+
-		"from their registries")
+	flags.BoolVar(&i.pull, "pull", false, "pull images that this machine, or a worker of the fleet, does not have")
 }
 
 // Kind is the isolation that was asked for; empty: what the task says, or the best that works here.

@@ -65,8 +65,8 @@ func newServe(con *console.Console) *cobra.Command {
 		Short: "Serve the hub of a fleet and print how to join it",
 		Long: `Start the hub of a fleet, print the URL with which workers and coordinators join it, and serve until interrupted.
 
-The URL holds a token: whoever has it can run programs on all workers. The hub listens on the loopback interface. On any other address it uses TLS with a
-certificate of its own, whose fingerprint is part of the URL. Token, certificate and queue are kept in --dir, so that a hub that is started again is the same hub.`,
+The URL holds a token: anyone who has it can run programs on all workers. The hub listens on the loopback interface. On any other address it uses TLS with a
+certificate of its own, whose fingerprint is part of the URL. --dir keeps the token, the certificate and the queue, so a restarted hub is the same hub.`,
 		Example: `  fit fleet serve
   fit fleet serve --listen 0.0.0.0:4222 --public hub.example.com:4222
   fit fleet serve --nats nats://nats.example.com:4222`,
@@ -92,11 +92,11 @@ certificate of its own, whose fingerprint is part of the URL. Token, certificate
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:4222", "`ADDRESS` to listen on; port 0 finds a free one")
-	flags.StringVar(&public, "public", "", "`ADDRESS` that the URL names, where others reach the hub by another one")
+	flags.StringVar(&public, "public", "", "`ADDRESS` to put into the URL, if others reach the hub at another one")
 	flags.StringVar(&dir, "dir", "",
 		"directory of the token, the certificate and the queue (default: in the user's cache)")
-	flags.DurationVar(&lease, "lease", 0, "how long a cell stays with a worker that does not report; another one "+
-		"then takes it over (default: what was set before, else 30s)")
+	flags.DurationVar(&lease, "lease", 0, "how long a cell stays with a worker that does not report, before "+
+		"another takes it over (default: the earlier setting, else 30s)")
 	flags.StringVar(&cluster, "nats", "",
 		"`URL` of an existing NATS cluster with JetStream to prepare; no hub is started")
 	return cmd
@@ -156,7 +156,7 @@ func newWork(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Run cells of a fleet on this machine",
 		Long: `Run cells of a fleet on this machine until interrupted or drained.
 
-The worker announces its agents with their versions, how it can isolate them, and its labels, and gets only cells that it can run. Keys of models come from this
+The worker announces its agents with their versions, how it can isolate them, and its labels, and gets only cells that it can run. Model keys come from this
 machine's environment. A worker that loses the hub for longer than the lease of its cells stops them; others take them over.`,
 		Example: `  fit fleet work fit://TOKEN@127.0.0.1:4222 --slots 4
   FIT_FLEET=fit://TOKEN@hub:4222?cert=FINGERPRINT fit fleet work --label gpu,eu`,
@@ -183,7 +183,8 @@ machine's environment. A worker that loses the hub for longer than the lease of 
 	}
 	flags := cmd.Flags()
 	flags.Var(&slots, "slots", "cells to run at once")
-	flags.StringVar(&labels, "label", "", "labels of this machine, separated by commas; arms and tasks may need them")
+	flags.StringVar(&labels, "label", "", "labels of this machine, separated by commas; arms and tasks may require "+
+		"them")
 	flags.StringVar(&opts.Name, "name", "", "name of the worker (default: the host's)")
 	flags.StringVar(&opts.Dir, "dir", "", "directory of the worker's files (default: in the user's cache)")
 	return cmd
@@ -198,7 +199,7 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		return own.start(ctx, con.Path(dir), workers.Value, slots.Value)
 	})
 	cmd.Short = "Run a benchmark with a hub and workers on this machine, for a first look"
-	cmd.Long = `Start a hub and some workers on this machine, run a benchmark on them, and end them. All other flags are those of fit-benchmark run.`
+	cmd.Long = `Start a hub and some workers on this machine, run a benchmark on them, and stop them. All other flags are those of fit-benchmark run.`
 	cmd.Example = `  fit fleet run --workers 3 --slots 2 --family benchmarks/todo --runs 10`
 	flags := cmd.Flags()
 	flags.Var(&workers, "workers", "workers to start")

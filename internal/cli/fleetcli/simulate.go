@@ -47,12 +47,12 @@ func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command 
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN",
-		Short: "Show how long a fleet would take for an experiment, and what that would cost",
-		Long: `Forecast makespan, cost and use of caps before anything is bought. PLAN is a run directory: its plan is simulated from the beginning.
+		Short: "Show how long an experiment would take on a fleet, and what it would cost",
+		Long: `Forecast makespan, cost and use of caps before you spend anything. PLAN is a run directory: its plan is simulated from the beginning.
 
-What cells take and cost is drawn from the records that the directory has, of the same arm and task where there are some: run a few cells first, then simulate
-more with --runs. --duration and --cost-usd replace what was measured. Ranges hold nine of ten repeats. Every worker can run every cell: needs, budgets and
-what a fleet itself adds to a cell are not simulated.`,
+Durations and costs of cells are drawn from the directory's records, of the same arm and task if there are any: run a few cells first, then simulate more with
+--runs. --duration and --cost-usd replace the measured values. Ranges hold nine of ten repeats. Every worker can run every cell; needs, budgets and the fleet's
+own overhead are not simulated.`,
 		Example: `  fit fleet simulate runs/pilot --runs 20 --workers 50 --slots 4 --cap anthropic=40 --fail-rate 0.02
   fit fleet simulate runs/plan --workers 10 --duration 5m-40m --cost-usd 0.60 --format json`,
 		Args: cobra.ExactArgs(1),
@@ -84,11 +84,11 @@ what a fleet itself adds to a cell are not simulated.`,
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors")
 	flags.Var(&o.runs, "runs", "runs of every task with every arm (default: the plan's)")
 	flags.StringVar(&o.duration, "duration", "",
-		"what a cell takes: `TIME` such as 12m, or a range such as 5m-40m (default: as measured)")
-	flags.Var(&o.cost, "cost-usd", "what a cell costs (default: as measured)")
+		"duration of a cell: `TIME` such as 12m, or a range such as 5m-40m (default: as measured)")
+	flags.Var(&o.cost, "cost-usd", "cost of a cell (default: as measured)")
 	flags.Var(&o.repeats, "repeats", "simulations, from which means and ranges are computed")
-	flags.Uint64Var(&o.seed, "seed", 1, "seed of everything that is drawn")
-	flags.Var(&o.format, "format", "how to print it")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random numbers")
+	flags.Var(&o.format, "format", "output format")
 	return cmd
 }
 

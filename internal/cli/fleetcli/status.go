@@ -61,7 +61,7 @@ func newStatus(con *console.Console) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
-	cmd.Flags().Var(&format, "format", "how to print it")
+	cmd.Flags().Var(&format, "format", "output format")
 	return cmd
 }
 
@@ -136,8 +136,8 @@ func newCap(con *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cap PROVIDER N",
 		Short: "Limit the cells of a provider that run at once, over the whole fleet",
-		Long: `Limit the cells of a provider that run at once, over the whole fleet; off takes the limit away. It holds within 2 seconds, also for experiments that run;
-cells under way finish. Providers are listed by fit fleet status.`,
+		Long: `Limit the cells of a provider that run at once, over the whole fleet; off removes the limit. A change takes effect within 2 seconds, for running
+experiments too; running cells finish. fit fleet status lists the providers.`,
 		Example: "  fit fleet cap anthropic 40\n  fit fleet cap anthropic off",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

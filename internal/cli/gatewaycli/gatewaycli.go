@@ -46,10 +46,10 @@ func newServe(con *console.Console, secrets func([]string) map[string]string) *c
 		Short: "Serve the gateway on the loopback interface",
 		Long: `Serve the gateway on the loopback interface until interrupted.
 
-The other commands start it by themselves. By hand it is for agents that fit does not start: they get its address and a token in place of the key, and every
-call that they make is shown on standard error. The variables to give them are printed on standard output.
+The other commands start a gateway by themselves. Start one by hand for agents that fit does not start: give them its address, and a token in place of the key.
+Every call that they make is shown on standard error. The variables to set for them are printed on standard output.
 
-Calls go to --model-url, or to what ANTHROPIC_BASE_URL and OPENAI_BASE_URL name, or to the vendors, with the keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and
+Calls go to --model-url, or to the addresses in ANTHROPIC_BASE_URL and OPENAI_BASE_URL, or to the vendors, with the keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and
 OPENAI_API_KEY.`,
 		Example: `  fit gateway serve >gateway.env
   fit gateway serve --model-url http://127.0.0.1:8080 --format json`,
@@ -68,7 +68,7 @@ OPENAI_API_KEY.`,
 		"model endpoint that calls go to, without /v1 (also FIT_MODEL_URL; default: the vendors')")
 	flags.Var(&opts.format, "format", "how to print the address and the token")
 	flags.BoolVar(&opts.denyServerTools, "deny-server-tools", false,
-		"take the tools that run at the model's vendor, such as a search of the web, out of every request")
+		"remove tools that run at the model's vendor, such as web search, from every request")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 		"where to post (also CALLBACK_URL, which keeps its token off the command line)")
 	flags.StringVar(&opts.correlationID, "correlation-id", "", "the run, as the bridge knows it (also CORRELATION_ID)")
 	flags.StringVar(&opts.runURL, "run-url", "", "where people can look at the run")
-	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread, where the trace does not name it")
+	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread, if the trace does not name it")
 	flags.Var(&opts.timeout, "timeout", "how long one attempt may take (default 15s)")
 	flags.Var(&opts.attempts, "attempts", "number of attempts (default 8)")
 	return command

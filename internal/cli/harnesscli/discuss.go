@@ -34,8 +34,8 @@ func newDiscuss(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "discuss",
 		Short: "Let a lead drive a discussion that people follow in a thread",
-		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to CALLBACK_URL as they come, what people write is fetched from
-INBOX_URL, and CORRELATION_ID names the run; without them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a
+		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to CALLBACK_URL as they come, people's messages are fetched
+from INBOX_URL, and CORRELATION_ID names the run; without them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a
 later run with --resume-context continues with the history, the replies and, on the same machine, the agents' own conversations.
 
 Exit codes: 0 adjourned or recessed · 1 failed or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure · 4 stopped by a
@@ -56,7 +56,7 @@ budget · 130 interrupted.`,
 		"directory that the participants share (default: that of the profile, or this one)")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread that the discussion belongs to")
 	flags.StringVar(&opts.resume, "resume-context", "",
-		"JSON from an earlier run of the discussion, with what was said since; @FILE reads a file, - standard input")
+		"JSON from an earlier run of the discussion, with the replies since; @FILE reads a file, - standard input")
 	return command
 }
 

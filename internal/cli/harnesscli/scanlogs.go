@@ -44,7 +44,7 @@ Exit codes: 0 nothing found · 1 a secret was found, or a file could not be read
 	flags.StringVar(&opts.runID, "run-id", "", "fetch the logs of this run")
 	flags.StringVar(&opts.repo, "repo", "", "repository of the run: owner/name (also GITHUB_REPOSITORY)")
 	flags.StringArrayVar(&opts.secrets, "secret", nil,
-		"label=literal; others on the machine can read a command line, so better use --secret-env")
+		"label=literal; other users can read command lines, so prefer --secret-env")
 	flags.StringArrayVar(&opts.secretEnvs, "secret-env", nil, "environment variable that holds a secret")
 	return command
 }

@@ -54,8 +54,8 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	o.gateway.Register(flags)
 }
 
-const networkUsage = "what agents reach: model is their model and the session's tools, and nothing else; none is for " +
-	"fit's own agent (default: host, the machine's network)"
+const networkUsage = "what agents can reach: model is their model and the session's tools, and nothing else; none " +
+	"is for fit's own agent (default: host, the machine's network)"
 
 const agentUsage = "agent to run, as fit agents list names it, or any other: cmd:PROGRAM, acp:PROGRAM, http://HOST " +
 	"(default: the first that is installed)"

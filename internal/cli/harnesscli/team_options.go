@@ -39,7 +39,8 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
 	flags.Var(&o.maxTurns, "max-turns", "model turns in one round of any participant; 0 is unlimited")
 	flags.StringVar(&o.output, "output", "",
-		"write the trace to this file and readable text to standard output; such a session can be resumed after a crash")
+		"write the trace to this file and readable text to standard output; with it a session can be resumed after "+
+			"a crash")
 	flags.StringVar(&o.home, "session-home", "",
 		"directory where the agents keep their conversations (default: a temporary one)")
 	flags.Var(&o.transport, "tool-transport",
@@ -128,7 +129,7 @@ type advisorOptions struct {
 func (o *advisorOptions) register(flags *pflag.FlagSet) {
 	o.maxUses.Min = 1
 	flags.StringVar(&o.model, "advisor-model", "", "give participants the tool Advisor, which asks this model")
-	flags.Var(&o.maxUses, "advisor-max-uses", "how often they may use it in total (default 3)")
+	flags.Var(&o.maxUses, "advisor-max-uses", "how often participants may use Advisor in total (default 3)")
 }
 
 func (o *advisorOptions) config() (harness.AdvisorConfig, error) {

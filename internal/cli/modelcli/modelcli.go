@@ -66,7 +66,7 @@ documentation of the package model/scripted has the whole format.`,
 	flags.StringVar(&opts.Addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
 	flags.StringVar(&opts.Log, "log", "", "append one line of JSON per request to `FILE`")
 	flags.BoolVar(&opts.LogBodies, "log-bodies", false,
-		"put the requests' bodies into the log; they hold everything the agent knows")
+		"log the requests' bodies too; they hold everything the agent knows")
 	flags.StringVar(&opts.Format, "format", "text", "how to print the address: `text|json`")
 	return cmd
 }

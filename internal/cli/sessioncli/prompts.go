@@ -20,9 +20,9 @@ func newPrompts(out *output) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
-		Long: "Show what the model got beside the conversation: system prompts and tool definitions, and how " +
-			"they change over the turns.\nWith two files, show the difference by label and line.\n\n" +
-			"Prompts come from the trace, and from the record of model calls (.calls) beside it.",
+		Long: "Show what the model got besides the conversation: system prompts and tool definitions, and how they " +
+			"change over the turns.\nWith two files, show the difference by label and line.\n\nPrompts come from " +
+			"the trace, and from the record of model calls (.calls) beside it.",
 		Example: `  fit session prompts results/runs/fix/before/0/agent.ndjson.zst
   fit session prompts before.ndjson after.ndjson`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -33,7 +33,7 @@ func newPrompts(out *output) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return runPrompts(out, args, lane, format) },
 	}
-	command.Flags().StringVar(&lane, "lane", "", "the participant, where a trace has several (default: the first)")
+	command.Flags().StringVar(&lane, "lane", "", "participant to show, if the trace has several (default: the first)")
 	command.Flags().StringVar(&format, "format", "text", "text or json")
 	return command
 }

@@ -53,7 +53,7 @@ are missing. With --counts the columns are categories and the cells say how many
 raters chose each.
 
 A first row of names and a first column of item names are recognised where they
-cannot be ratings; --header and --names say it explicitly.
+cannot be ratings; --header and --names set it explicitly.
 
   kappa   Cohen: agreement of two raters beyond chance; low when one answer dominates
   ac1     Gwet: the same, steady when one answer dominates

@@ -47,12 +47,12 @@ func newJudge(con *console.Console, options *statsOptions) *cobra.Command {
 		Use:   "judge --k K --n N --tp TP --m1 M1 --tn TN --m0 M0",
 		Short: "Correct a pass rate for the errors of the judge",
 		Long: `Corrects a judge's pass rate for its errors (Rogan-Gladen) with an interval that
-knows both the judged runs and the human labels are samples (Lang-Reiczigel).
+accounts for both the judged runs and the human labels being samples (Lang-Reiczigel).
 
 The judge passed K of N runs. Of M1 runs that a human passed it passed TP; of M0
 that a human failed it failed TN. status is "ok", "uncalibrated" without labels of
 both kinds, or "judge-uninformative" when the labels do not show that the judge is
-better than a coin; then there is no corrected rate.`,
+better than a coin flip; then there is no corrected rate.`,
 		Example: `  fit stats judge --k 39 --n 60 --tp 36 --m1 40 --tn 34 --m0 40
   fit stats judge --k 21 --n 30 --n-eff 14.5 --tp 18 --m1 20 --tn 17 --m0 20 --format json`,
 		Args: noArguments,
@@ -118,7 +118,7 @@ func writeJudge(w io.Writer, counts judgeOptions, result judgeResult) {
 		fmt.Fprintf(w, "corrected  %s, %s %s to %s (%s)\n", percent(*result.Est), levelName(result.Level),
 			percent(*result.Lo), percent(*result.Hi), result.Method)
 	case stats.StatusUninformative:
-		fmt.Fprintln(w, "corrected  none: the labels do not show that the judge is better than a coin "+
+		fmt.Fprintln(w, "corrected  none: the labels do not show that the judge is better than a coin flip "+
 			"(judge-uninformative)")
 	default:
 		fmt.Fprintln(w, "corrected  none: human labels of one kind are missing (uncalibrated)")

@@ -83,7 +83,7 @@ the header calls the first column baseline, base, before, old or control, or
 The method follows from the data: the exact McNemar test with the Bonett-Price
 interval for one pass/fail run per task, else a sign-flip permutation test with
 Student's interval over tasks, robust to clusters. --sequential uses an e-process
-instead, which may be looked at after every task. The claim needs 10 tasks, p below
+instead, which stays valid if you look after every task. The claim needs 10 tasks, p below
 alpha and an interval that excludes zero.`,
 		Example: `  fit stats paired results.csv
   fit stats paired --kind ratio --lower-is-better costs.tsv

@@ -77,7 +77,7 @@ sharpest experiment that money buys.`,
 	cmd.Flags().IntVar(&flags.MaxTasks, "max-tasks", 0, "the most tasks that are available (0: no limit)")
 	cmd.Flags().Float64Var(&flags.Budget, "budget", 0, "money for the experiment")
 	cmd.Flags().Float64Var(&flags.Prices.PerRun, "cost-per-run", 0, "price of one run")
-	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "price of one more task, whatever its runs")
+	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "price of one more task, without its runs")
 	return cmd
 }
 

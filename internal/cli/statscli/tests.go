@@ -29,9 +29,9 @@ func newMcNemar(con *console.Console, options *statsOptions) *cobra.Command {
 		Short: "Test two arms, from the tasks only one of them passed",
 		Long: `The exact McNemar test for one run per arm and task: B tasks were passed by the
 first arm only, C by the second only. p never exceeds its level and decides; pMid
-is closer to the nominal level and is for reading. With --n, the number of tasks,
+is closer to the nominal level and is only informative. With --n, the number of tasks,
 the Bonett-Price interval for the difference of the pass rates is added. The
-e-value is the evidence that may be looked at after every task (stop at 20).`,
+e-value stays valid if you look at it after every task (stop at 20).`,
 		Example: `  fit stats mcnemar --b 9 --c 2
   fit stats mcnemar --b 9 --c 2 --n 50 --format json`,
 		Args: noArguments,

@@ -65,7 +65,7 @@ func (a *app) assert() *cobra.Command {
 		Short: "Check a file for a grader: print one row and exit 0 or 1",
 		Long: `Check a file for a grader. It always prints exactly one JSON row, and exits 0 if the check passes and 1 if it fails or cannot run.
 
---grep matches line by line and ignores case. --query passes unless it gives null, false or an empty array; NDJSON is queried as an array of its lines,
+--grep matches line by line and ignores case. --query passes unless it returns null, false or an empty array; NDJSON is queried as an array of its lines,
 and --unwrap looks at the events inside the envelopes of a trace. A check that cannot run (a missing file, a bad pattern) fails with and without --not.`,
 		Example: `  fit trace assert tests-ran trace.ndjson --grep 'go test'
   fit trace assert used-edit trace.ndjson --unwrap --query "[?type=='assistant'].message.content[] | [?name=='Edit']" --gate
@@ -81,7 +81,7 @@ and --unwrap looks at the events inside the envelopes of a trace. A check that c
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.Grep, "grep", "", "pass if the `REGEX` matches")
-	flags.StringVar(&opts.Query, "query", "", "pass if the `JMESPATH` gives something")
+	flags.StringVar(&opts.Query, "query", "", "pass if the `JMESPATH` finds something")
 	flags.BoolVar(&opts.Exists, "exists", false, "pass if the file exists")
 	flags.StringVar(&opts.CitesJob, "cites-job", "", "pass if the file cites the job described in `FILE`")
 	flags.BoolVar(&opts.Not, "not", false, "pass if the check fails")

@@ -120,7 +120,7 @@ func (a *app) commands() *cobra.Command {
 				})
 			})
 		})
-	command.Flags().StringVar(&match, "match", "", "only commands in which the `REGEX` finds something; case matters")
+	command.Flags().StringVar(&match, "match", "", "only commands that match the `REGEX`; case matters")
 	return command
 }
 

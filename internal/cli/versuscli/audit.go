@@ -34,10 +34,10 @@ func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "audit DIRECTORY",
 		Short: "Show signs of cheating in the runs of a run directory, with file and line",
 		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or weakened tests, a changed check, mined history, and others, each
-with its place. It looks at traces and changes, and not at whether the runs passed. A critical flag disqualifies a run until a person has looked at it.
---clear notes that they did: the flags of that kind stay in every report, with who and why, and decide nothing any more.
+with file and line. It looks at traces and changes, not at whether the runs passed. A critical flag disqualifies a run until a person has reviewed it.
+--clear records the review: flags of that kind stay in every report, with the reviewer and the reason, but no longer decide anything.
 
-It exits with 3 when the files of a run are missing or not what was recorded; the flags of the others are shown.`,
+The exit code is 3 if the files of a run are missing or differ from the record; the flags of the other runs are shown.`,
 		Example: `  fit versus audit eval/run-001
   fit versus audit eval/run-001 --strict --format sarif > findings.sarif
   fit versus audit eval/run-001 --clear fix-auth-race/ARM/0 --flag reference_access --by Ann --reason "the file is the task's own"`,
@@ -50,11 +50,11 @@ It exits with 3 when the files of a run are missing or not what was recorded; th
 	flags.BoolVar(&opts.strict, "strict", false, "exit 1 when there is a critical flag")
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
 	flags.Var(&opts.format, "format", "output format")
-	flags.StringVar(&opts.clear, "clear", "", "note that a person looked at this run, TASK/ARM/RUN, and clears its "+
-		"flags of the kind --flag")
-	flags.StringVar(&opts.flag, "flag", "", "kind of the flags that --clear is about")
-	flags.StringVar(&opts.by, "by", "", "who has looked at them")
-	flags.StringVar(&opts.reason, "reason", "", "why they are no cheating")
+	flags.StringVar(&opts.clear, "clear", "", "record that a person reviewed this run, TASK/ARM/RUN, and clears "+
+		"its flags of the kind --flag")
+	flags.StringVar(&opts.flag, "flag", "", "kind of the flags to clear")
+	flags.StringVar(&opts.by, "by", "", "who reviewed them")
+	flags.StringVar(&opts.reason, "reason", "", "why they are not cheating")
 	return command
 }
 

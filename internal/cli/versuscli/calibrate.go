@@ -26,13 +26,13 @@ func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command
 	d := &reader{con: con, registry: registry}
 	command := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure the judges by labels of people, so that their rates can be corrected",
-		Long: `Measure the judges by labels of people, so that their rates can be corrected.
+		Short: "Measure the judges against human labels, so that their rates can be corrected",
+		Long: `Measure the judges against human labels, so that their rates can be corrected.
 
-1. "label" shows runs without saying who did the work or what the judges say, and keeps your verdicts in labels.yaml of the run directory.
-2. "split" divides the labels: train for examples in prompts, dev for choosing members, test for measuring once.
-3. "measure" compares the panel with the labels. The test split is sealed: a second look needs --again, and then nothing is corrected by it any more.
-4. "status" shows what is known.`,
+  1. "label" shows runs without saying who did the work or what the judges say, and keeps your verdicts in labels.yaml of the run directory.
+  2. "split" divides the labels: train for examples in prompts, dev for choosing members, test for measuring once.
+  3. "measure" compares the panel with the labels. The test split is sealed: a second look needs --again, and then the split no longer corrects anything.
+  4. "status" shows the labels and measurements so far.`,
 		Example: `  fit versus calibrate label eval/run-001 --dim correctness
   fit versus calibrate split eval/run-001
   fit versus calibrate measure eval/run-001 --dim correctness`,
@@ -68,7 +68,7 @@ func (d *reader) judged(dimension *console.Choice, run func(context.Context, *ve
 // dimensionFlag is a flag for one dimension.
 func dimensionFlag() console.Choice { return console.Choice{Choices: evidence.Dimensions()} }
 
-const seedUsage = "decides the order; the same seed gives the same"
+const seedUsage = "seed of the order"
 
 func newLabel(d *reader) *cobra.Command {
 	dimension := dimensionFlag()
@@ -183,7 +183,7 @@ func newSplit(d *reader) *cobra.Command {
 	var seed uint64
 	command := &cobra.Command{
 		Use:     "split DIRECTORY",
-		Short:   "Split the labels into train, dev and test, all of a cluster together",
+		Short:   "Split the labels into train, dev and test, keeping clusters together",
 		Example: "  fit versus calibrate split eval/run-001",
 		Args:    cobra.ExactArgs(1),
 		RunE: d.judged(nil, func(_ context.Context, judgement *versus.Judgement) error {
@@ -224,7 +224,7 @@ func newMeasure(d *reader) *cobra.Command {
 	command.Flags().Var(&dimension, "dim", "dimension to measure")
 	command.Flags().Var(&split, "split", "labels to measure with")
 	command.Flags().BoolVar(&again, "again", false,
-		"look at the test split once more; nothing is corrected by it any more")
+		"look at the test split again; it then no longer corrects anything")
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
 	return command
 }
@@ -243,7 +243,7 @@ func printMeasurement(w io.Writer, m *judge.Measurement) error {
 		fmt.Fprintf(w, "%s left out: the panel has no verdict on the run\n", report.Count(m.Unjudged, "label"))
 	}
 	if m.Again {
-		fmt.Fprintln(w, "this was a second look: nothing is corrected by this calibration any more")
+		fmt.Fprintln(w, "this was a second look: this calibration no longer corrects anything")
 	}
 	return nil
 }

@@ -44,20 +44,20 @@ func newJudgeOptions() judgeOptions {
 
 // register declares the flags. What is not given is as in the judging before, or the default.
 func (o *judgeOptions) register(flags *pflag.FlagSet) {
-	flags.Var(&o.mode, "judge", "what judges are asked about: nothing, all runs, or (auto, the default) those about "+
-		"which code alone is not certain")
+	flags.Var(&o.mode, "judge", "which runs judges are asked about: none, all, or (auto, the default) those that "+
+		"code alone cannot decide")
 	flags.StringVar(&o.panel, "panel", "", "file with the members of the panel (YAML)")
 	flags.Var(&o.pairwise, "pairwise",
-		"compare runs in both orders: not at all (default), where the panel says the same of both, or all")
+		"compare pairs of runs in both orders: none (default), those that the panel judges alike, or all")
 	flags.Var(&o.selfTest, "self-test",
 		"test members with injections and controls first, and leave out those that fail (default on)")
 	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
 	flags.Var(&o.budget, "judge-budget-usd",
-		"what judging the directory may cost in all; needs a price for every member")
-	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions under way at once (default %d)",
+		"limit for the cost of judging the directory; needs a price for every member")
+	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions to ask at once (default %d)",
 		judge.DefaultParallel))
-	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the family of a model under test")
+	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the same family as a model under test")
 }
 
 // asksNobody reports whether judging was switched off.

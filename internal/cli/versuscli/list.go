@@ -39,7 +39,7 @@ func newList(con *console.Console) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
-	flags.BoolVar(&opts.tasks, "tasks", false, "list the tasks of each run directory, one in a line")
+	flags.BoolVar(&opts.tasks, "tasks", false, "list the tasks of each run directory, one per line")
 	flags.StringVar(&opts.since, "since", "", "only runs with results from this day on, YYYY-MM-DD")
 	return command
 }

@@ -12,9 +12,9 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := newReportOptions()
 	command := &cobra.Command{
 		Use:   "report DIRECTORY",
-		Short: "Show the report of a run directory; it asks nobody and starts nothing",
-		Long: `Show the report of a run directory, of fit versus or fit-benchmark: who did how well, what may be claimed, why runs failed, when what was reached, who judged, and
-what it cost. It is made from what lies in the directory alone: no agent, no model and no clock.`,
+		Short: "Show the report of a run directory; nothing is asked or started",
+		Long: `Show the report of a run directory, of fit versus or fit-benchmark: scores, claims, causes of failure, milestones, judges and
+cost. It uses only the files in the directory: no agent, no model and no clock.`,
 		Example: `  fit versus report eval/run-001
   fit versus report eval/run-001 --robot > report.json
   fit versus report eval/run-001 --format sarif > findings.sarif`,
@@ -35,7 +35,7 @@ what it cost. It is made from what lies in the directory alone: no agent, no mod
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document, an EvalReport")
 	flags.Var(&opts.format, "format", "output format")
 	flags.StringVar(&opts.weights, "weights", "",
-		"weights of the blended score, such as correctness=0.35/0.7: weight, and the heuristic's part of it")
+		"weights of the blended score, such as correctness=0.35/0.7: weight, and the heuristic's share of it")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	return command
 }

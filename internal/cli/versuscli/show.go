@@ -23,7 +23,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var robot bool
 	command := &cobra.Command{
 		Use:   "show DIRECTORY TASK/ARM/RUN",
-		Short: "Show one run with all that is known about it: evidence, flags, and what judges said",
+		Short: "Show everything that is known about one run: evidence, flags, and the judges' verdicts",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),

@@ -37,7 +37,7 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default: the current directory), and the given traces.
 Pages update during a run. The app is part of this program: nothing is loaded from the network.
 
-The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges for a cookie: whoever has neither sees nothing.`,
+The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges for a cookie: without either, nothing is shown.`,
 		Example: `  fit view                         every run directory below this one
   fit view results trace.ndjson    a run directory and a trace
   fit view --no-open runs          print the address only`,
@@ -46,7 +46,8 @@ The server listens on the loopback interface. The address that it prints carries
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.listen, "listen", DefaultListen, "address to listen on; other than loopback, others reach it")
+	flags.StringVar(&opts.listen, "listen", DefaultListen, "address to listen on; unless it is loopback, other "+
+		"machines can reach it")
 	flags.BoolVar(&opts.noOpen, "no-open", false, "print the address and do not open a browser")
 	return command
 }
@@ -133,7 +134,8 @@ func Export(ctx context.Context, w io.Writer, cfg view.Config, maxBytes int, com
 }
 
 // MaxBytesUsage describes the flag that bounds a page in one file.
-const MaxBytesUsage = "with --format html: largest size of the file in bytes; transcripts are left out to keep it"
+const MaxBytesUsage = "with --format html: largest size of the file in bytes; transcripts are left out to stay " +
+	"below it"
 
 func plain(err error) error {
 	var path *fs.PathError
