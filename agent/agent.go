@@ -30,11 +30,11 @@ type Agent interface {
 // Session is one conversation with an agent.
 type Session interface {
 	// Prompt gives the agent something to do and waits until it has finished the turn. Cancelling
-	// the context interrupts the agent; the result then says so. An error is returned only where
-	// nothing was run at all; whatever happened in the run is in the result.
+	// the context interrupts the agent; the result then says so. An error is returned only if
+	// nothing was run at all; everything that happened in the run is in the result.
 	Prompt(ctx context.Context, text string) (Result, error)
-	// ID is the agent's own id of the conversation, with which it can be resumed; empty until the
-	// agent has told it.
+	// ID returns the agent's own id of the conversation, with which it can be resumed; empty until
+	// it is known.
 	ID() string
 	// Close ends the session and everything that the agent started. It is safe to call it more than
 	// once.
@@ -71,7 +71,7 @@ const (
 	Enforced    Support = "enforced" // we count and interrupt
 )
 
-// Capabilities says truthfully what an agent can do.
+// Capabilities says what an agent can do.
 type Capabilities struct {
 	Resume              Support // continue a conversation in a new process
 	LongLived           Support // several prompts in one process
@@ -88,7 +88,7 @@ type Capabilities struct {
 	ShowsFailedCalls    Support // a tool call that the agent itself rejects is shown in the stream
 }
 
-// Host is the machine as an agent sees it when it is looked for.
+// Host describes the machine on which agents are looked for.
 type Host struct {
 	Environ  []string // KEY=value
 	Spawner  sandbox.ProcessSpawner
@@ -99,7 +99,7 @@ type Host struct {
 type Installation struct {
 	Path    string `json:"path"` // empty for an agent that is part of this binary
 	Version string `json:"version"`
-	// SHA256 is that of the program, where somebody asked for it (Digest).
+	// SHA256 is the program's, if it was asked for (Digest).
 	SHA256 string `json:"sha256,omitempty"`
 	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
 	ReadPaths []string `json:"readPaths,omitempty"`
@@ -113,12 +113,11 @@ type Config struct {
 	// Name is the participant's name: the lane its events are written under.
 	Name string
 	Dir  string // working directory, required
-	// Home is a directory of this session's own, for everything that the agent keeps
-	// (configuration, session files, temporary files). Required; a resumed session needs the home
-	// it was started with.
+	// Home is this session's own directory, for everything that the agent keeps (configuration,
+	// session files, temporary files). Required; a resumed session needs the home it was started
+	// with.
 	Home string
-	// Environ is the caller's environment, from which an agent takes what it is allowed to see and
-	// nothing else.
+	// Environ is the caller's environment. An agent takes from it only what it is allowed to see.
 	Environ []string
 	// ExtraEnv is added to the child's environment as it is.
 	ExtraEnv []string
@@ -127,15 +126,14 @@ type Config struct {
 	ModelURL string // another endpoint of the agent's protocol, given without /v1, possibly with a path
 	Auth     string // "", "subscription" or "apikey"
 
-	// Gateway is the way to the model, where there is one. Start in this package makes use of it
-	// and fills in Seat.
+	// Gateway leads to the model, if there is one. Start in this package uses it and fills in Seat.
 	Gateway Gateway
 	// Account pays the model calls that go through the gateway; nil is the gateway's own.
 	Account *gateway.Account
 	// Seat is the session's place at the gateway, with the endpoint and the key that the agent
 	// gets; nil: its own.
 	Seat *gateway.Seat
-	// Called, if set, gets every model call that went through the gateway, also while the agent
+	// Called, if set, receives every model call that went through the gateway, even while the agent
 	// prints.
 	Called func(calls.Call)
 
@@ -153,8 +151,8 @@ type Config struct {
 	// enforce needs it.
 	Prices session.Prices
 
-	// Retries is how often a model call that failed is tried again; nil means a number that rides
-	// out a hiccup and does not take minutes.
+	// Retries is how often a model call that failed is tried again; nil means a number that
+	// survives a short outage and does not take minutes.
 	Retries *int
 
 	SystemPrompt        string
@@ -181,16 +179,16 @@ type Config struct {
 	// during the call only. Required.
 	Events func(event []byte)
 	// Consumed, if set, is called while a prompt runs, whenever the stream says something new about
-	// tokens, with what the prompt has consumed so far. A caller that holds a budget of its own
-	// cancels the prompt from here.
+	// tokens, with what the prompt has consumed so far. A caller with its own budget can cancel the
+	// prompt from here.
 	Consumed func(session.TokenUsage)
 	// Started, if set, is called once when the process runs and its version is known, before the
 	// first event.
 	Started func(Started)
 }
 
-// Isolated is the isolation of the agent's programs: they may write to the working directory,
-// unless it is said to be read-only, and to some directories of the agent's own.
+// Isolated returns the isolation of the agent's programs: they may write to the working directory,
+// unless it is declared read-only, and to the given directories of the agent.
 func (c Config) Isolated(own ...string) sandbox.Isolation {
 	isolation := c.Isolation
 	if !isolation.Isolates() {
@@ -210,7 +208,7 @@ type Started struct {
 	Model      string
 	Auth       string
 	KeyVisible bool // the agent and its shell can read the credential
-	// Gateway is GatewayOn or GatewayOff, and GatewayReason why it is off; empty where nobody
+	// Gateway is GatewayOn or GatewayOff, and GatewayReason why it is off; empty if it was not
 	// decided.
 	Gateway       string
 	GatewayReason string

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// BlobRef refers to what an agent printed. The bytes are not kept twice: they stand in the agent's
+// BlobRef refers to what an agent printed. The bytes are not stored twice: they are in the agent's
 // lane of the trace.
 type BlobRef struct {
 	Path   string `json:"path"`             // the trace

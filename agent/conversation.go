@@ -22,8 +22,8 @@ import (
 
 // Conversation is what all adapters of agent programs share: it starts the program, passes on every
 // line it prints, follows the stream with the dialect's decoder to see turns, usage and the final
-// event, holds the limits that the agent does not have itself, and says in the end how the prompt
-// went.
+// event, enforces the limits that the agent does not have itself, and reports in the end how the
+// prompt went.
 //
 // An adapter uses it in one of two ways:
 //
@@ -46,8 +46,7 @@ type Conversation struct {
 	stderr  tally
 	dropped int
 	of      string
-	// complaint is the last line on standard error, which is where programs say why they could not
-	// begin.
+	// complaint is the last line on standard error, where programs say why they could not start.
 	complaint string
 	printed   bool          // the prompt's program has printed text, where that is all it prints
 	changed   chan struct{} // closed and replaced whenever an event was taken in
@@ -62,9 +61,9 @@ type ConversationConfig struct {
 	Agent   session.AgentID
 	Config  Config
 	Dialect session.Dialect
-	// Started is what Config.Started will be told. Version, Protocol, Model and Argv are filled in.
+	// Started is what Config.Started will receive. Version, Protocol, Model and Argv are filled in.
 	Started Started
-	// EnforceTurns and EnforceBudget make the conversation hold Config.MaxTurns and
+	// EnforceTurns and EnforceBudget make the conversation enforce Config.MaxTurns and
 	// Config.MaxCostUSD, for agents that do not do it themselves.
 	EnforceTurns  bool
 	EnforceBudget bool
@@ -73,15 +72,15 @@ type ConversationConfig struct {
 	// output and must not block; Send does not. An error ends the process; the result carries it.
 	Observe func(event []byte) error
 	// Settle, if set, says how long to wait after a final event for signs that the agent continues,
-	// because it will try again, for example.
+	// for example because it retries.
 	Settle func(session.Final) time.Duration
 	// Plain, if set, says that standard output is text, and sees every line of it: no line is a
-	// native event, whatever it looks like. What such a program does counts as one turn, because
-	// nothing shows how often it asked a model; as none if it ends without having printed anything.
+	// native event, whatever it looks like. A run of such a program counts as one turn, because
+	// nothing shows how often it asked a model, or as none if it ends without printing anything.
 	Plain func(line []byte)
 	// Closing, if set, returns the final event of a process that has ended by itself without one,
-	// for programs that say by their exit code how they did. The complaint is the last line on
-	// standard error.
+	// for programs whose exit code says how they did. The complaint is the last line on standard
+	// error.
 	Closing func(exitCode int, complaint string) []byte
 }
 
@@ -108,15 +107,15 @@ func (t *tally) sum() string { return hex.EncodeToString(t.hash.Sum(nil)) }
 // DefaultGrace is how long an agent may take between being asked to stop and being killed, in all.
 const DefaultGrace = 5 * time.Second
 
-// askGrace is the part of the grace period in which an agent that is asked in its own protocol may
-// stop; the rest is for the signal that comes then.
+// askGrace returns the part of the grace period in which an agent that is asked in its own protocol
+// may stop; the rest is for the signal that comes then.
 func (c *Conversation) askGrace() time.Duration { return c.cfg.Config.Grace * 2 / 3 }
 
 // StartTimeout is how long an agent's program may take to answer a request before the first prompt:
 // some attach their tool servers before, and take more than a minute on a busy machine.
 const StartTimeout = 3 * time.Minute
 
-// linger is how long a process may live on after its final event.
+// linger is how long a process may keep running after its final event.
 const linger = 30 * time.Second
 
 // NewConversation prepares a conversation; nothing is started.
@@ -136,7 +135,7 @@ func NewConversation(cfg ConversationConfig) *Conversation {
 	}
 }
 
-// ID is the agent's id of the conversation, empty until it has told it.
+// ID returns the agent's id of the conversation; empty until it is known.
 func (c *Conversation) ID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,8 +196,8 @@ func (c *Conversation) Open(ctx context.Context, cmd Command) error {
 	return nil
 }
 
-// Send queues one line for the program's standard input. It does not block; a program that asks and
-// asks and does not read the answers is reported by an error.
+// Send queues one line for the program's standard input. It does not block; it returns an error if
+// the program keeps asking and does not read the answers.
 func (c *Conversation) Send(message any) error {
 	line, err := json.Marshal(message)
 	if err != nil {
@@ -212,7 +211,7 @@ func (c *Conversation) Send(message any) error {
 }
 
 // Note records something about the conversation that the program did not print, such as what it was
-// sent, as an event of the program's: the caller sees it, and the dialect's decoder does.
+// sent, as an event of the program: the caller and the dialect's decoder see it.
 func (c *Conversation) Note(event []byte) {
 	c.pass(event)
 	c.mu.Lock()
@@ -248,8 +247,8 @@ func (c *Conversation) Turn(ctx context.Context, begin, interrupt func() error) 
 	return c.result(ctx, proc, before, reason), nil
 }
 
-// Until waits until check is true, asking it after every event; for the greeting of a protocol. It
-// fails when the process or the context ends first.
+// Until waits until check returns true, calling it after every event; it is for the handshake of a
+// protocol. It fails when the process or the context ends first.
 func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 	proc := c.current()
 	for {
@@ -293,7 +292,7 @@ func (c *Conversation) Close() error {
 	if proc.input != nil {
 		proc.input.wait()
 	}
-	return nil // how it ended was said to the caller that prompted
+	return nil // the caller of the last prompt knows how it ended
 }
 
 var errClosed = errors.New("session closed")
@@ -336,8 +335,8 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader, longLived bool) sandbo
 	return spec
 }
 
-// isolate lets the program see what it cannot do without: itself, its working directory, in which
-// it may write unless that is said to be read-only, and its home.
+// isolate lets the program see what it needs: itself, its working directory, in which it may write
+// unless it is declared read-only, and its home.
 func (c *Conversation) isolate(spec *sandbox.SpawnSpec) {
 	cfg := c.cfg.Config
 	spec.Isolation = cfg.Isolated(cfg.Home)

@@ -1,5 +1,5 @@
-// Package agent is the one interface behind which every agent stands: a prompt goes in, raw events
-// come out as they happen, a result is at the end.
+// Package agent defines the one interface of all agents: a prompt goes in, raw events come out as
+// they happen, and a result ends it.
 //
 // An agent has two halves that never meet. The process half starts it, hands over the prompt,
 // passes on every line it prints, and interprets no more than it must: the session id, and how it

@@ -25,7 +25,7 @@ type Gateway struct {
 	Off string
 }
 
-// OwnDirs are the directories of a session that differ from run to run, by what they are.
+// OwnDirs returns the directories of a session that differ from run to run, by purpose.
 func (c Config) OwnDirs() map[string]string { return map[string]string{"cwd": c.Dir, "home": c.Home} }
 
 // The values of Started.Gateway.
@@ -76,12 +76,12 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	if a.Info().Capabilities.MaxTurns == Enforced {
 		held.maxTurns = cfg.MaxTurns
 	}
-	if seat.Paid() { // its account holds the limits, and nobody else does
+	if seat.Paid() { // its account alone enforces the limits
 		cfg.MaxCostUSD, cfg.MaxTokens = 0, 0
 	}
 	started, err := cfg.announcing(GatewayOn, "").start(ctx, a)
 	if err != nil {
-		_ = seat.Leave() // the first error is the one to tell
+		_ = seat.Leave() // the first error is the one to report
 		return nil, err
 	}
 	held.Session = started
@@ -117,7 +117,7 @@ func (s seated) Prompt(ctx context.Context, text string) (Result, error) {
 
 func (s seated) Close() error { return errors.Join(s.Session.Close(), s.seat.Leave()) }
 
-// promptOnce is what a session offers beyond Session whose conversation survives a crash.
+// promptOnce is implemented by sessions whose conversation survives a crash.
 type promptOnce interface {
 	PromptOnce(ctx context.Context, id, prompt string) (Result, error)
 }

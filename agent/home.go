@@ -26,7 +26,7 @@ var plainID = lazyregexp.New(`^[0-9A-Za-z-]+$`)
 // %s stands for the conversation's id; empty if there is none.
 func FindRecord(dir, pattern, id string) string {
 	if !plainID.MatchString(id) {
-		return "" // the id comes from the program, and goes into a path
+		return "" // the id comes from the program and is used in a path
 	}
 	found := glob.Below(dir, fmt.Sprintf(pattern, id))
 	if len(found) == 0 {
@@ -36,7 +36,7 @@ func FindRecord(dir, pattern, id string) string {
 }
 
 // WriteHome writes a file at a path below the home of a session. The agent may have left a link or
-// a pipe there, or on the way: no link is followed out of the home, and what is in the place of the
+// a pipe there, or on the way: no link is followed out of the home, and anything in place of the
 // file is replaced.
 func WriteHome(home, path string, content []byte) error {
 	if err := writeBelow(home, path, content); err != nil {

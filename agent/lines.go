@@ -69,8 +69,8 @@ func (s *lineSplitter) close() {
 	}
 }
 
-// asNative returns the event that a line of standard output is, and whether it is one of the
-// agent's own. Blank lines are no event at all.
+// asNative returns the event for a line of standard output, and whether the agent made it. Blank
+// lines give no event.
 func asNative(line []byte) (event []byte, native bool) {
 	line = bytes.TrimSpace(line)
 	switch {

@@ -16,12 +16,13 @@ import (
 // get a copy. The program can print that copy, so what is secret in it is redacted like the
 // variables among Info.Credentials.
 type LoginKeeper interface {
-	// LoginFile is the file, in JSON, whether it exists or not; empty where it cannot be told.
+	// LoginFile returns the path of the JSON file, whether it exists or not; empty if it is
+	// unknown.
 	LoginFile(environ []string) string
 }
 
-// UserFile is a file that a program keeps for its user: in the directory that a variable names,
-// else in its usual one below the user's home; empty where there is neither.
+// UserFile returns a file that a program keeps for its user: in the directory that a variable
+// names, else in its usual one below the user's home; empty where there is neither.
 func UserFile(environ []string, variable, usual, name string) string {
 	if dir := Getenv(environ, variable); dir != "" {
 		return filepath.Join(dir, name)
@@ -32,8 +33,8 @@ func UserFile(environ []string, variable, usual, name string) string {
 	return ""
 }
 
-// CopyLogin copies a login into the home of a session. One that is there already was refreshed by
-// an earlier process of the same session and stays. If this process is killed, the next start
+// CopyLogin copies a login into the home of a session. A copy that is there already was refreshed
+// by an earlier process of the same session and stays. If this process is killed, the next start
 // removes the copy.
 func CopyLogin(cfg Config, from, to string) error {
 	if info, err := os.Lstat(to); err == nil && info.Mode().IsRegular() {
@@ -59,14 +60,14 @@ func WriteLogin(cfg Config, to string, login []byte) error {
 }
 
 // minSecret is the length from which the value of a field that is named like a secret counts as
-// one: shorter ones would tear holes into everything.
+// one: redacting shorter ones would damage everything that is written.
 const minSecret = 8
 
-// maxLoginFile is more than a file of logins ever has.
+// maxLoginFile is more than any file of logins has.
 const maxLoginFile = 1 << 20
 
-// loginSecrets adds what is secret in a file of logins, under names for the reader of a trace. A
-// file that is missing or no JSON has no secrets that we could know.
+// loginSecrets adds the secrets in a file of logins, under names that a reader of the trace
+// understands. A file that is missing or not JSON has no known secrets.
 func loginSecrets(into map[string]string, prefix, path string) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLoginFile {

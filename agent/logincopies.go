@@ -25,7 +25,7 @@ type loginCopy struct {
 	Started string `json:"started"` // when the process started, as the system says it; distinguishes a reused number
 }
 
-// copiesDir is where the notes are; empty where the environment has no place for them.
+// copiesDir returns the directory of the notes; empty if the environment has none.
 func copiesDir(environ []string) string {
 	if dir := Getenv(environ, "XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "fit", "logins")
@@ -56,7 +56,7 @@ func noteCopy(environ []string, path string) error {
 	return os.WriteFile(filepath.Join(dir, rand.Text()+".json"), note, 0o600)
 }
 
-// RemoveLoginCopies removes the copies of logins that were left by processes which were killed.
+// RemoveLoginCopies removes the copies of logins that were left by processes that were killed.
 func RemoveLoginCopies(environ []string) error {
 	return eachCopy(environ, func(note string, c loginCopy) error {
 		if sandbox.StartTime(c.PID) == c.Started && alive(c.PID) {
@@ -69,7 +69,7 @@ func RemoveLoginCopies(environ []string) error {
 	})
 }
 
-// KeepLoginCopies says that this process ends in good order: its sessions may be resumed with the
+// KeepLoginCopies records that this process ends normally: its sessions may be resumed with the
 // copies that they still have.
 func KeepLoginCopies(environ []string) error {
 	return eachCopy(environ, func(note string, c loginCopy) error {

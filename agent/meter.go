@@ -7,7 +7,7 @@ import (
 )
 
 // meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at
-// which a limit is reached. It is the one place where the limits of agents are measured whose model
+// which a limit is reached. It is the only place that measures the limits of agents whose model
 // calls do not go through the gateway; a caller with a budget over several agents learns the counts
 // through Config.Consumed. The conversation's lock guards it.
 type meter struct {
@@ -94,8 +94,8 @@ func (m *meter) final() *session.Final {
 // reached returns the limit that is reached, or reasonExit.
 func (m *meter) reached(total session.TokenUsage) reason {
 	switch turns := m.fold.Turns() - m.began.turns; {
-	// The last turn may be finished, its tool calls too; what the limit forbids is to ask the model
-	// again.
+	// The last turn and its tool calls may finish; the limit forbids only another call of the
+	// model.
 	case m.maxTurns > 0 && (turns > m.maxTurns ||
 		turns == m.maxTurns && m.fold.OpenCalls() == 0 && m.fold.AwaitsModel()):
 		return reasonTurns

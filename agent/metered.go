@@ -14,9 +14,9 @@ import (
 // afterLimit is how long an agent may take to end by itself when the gateway has refused it a call.
 const afterLimit = 10 * time.Second
 
-// metered runs a prompt of a session whose model calls the gateway meters. What it consumed is what
-// the wire says, where the wire says it. A limit that was reached is how the prompt ended, whatever
-// the agent makes of the call that it was refused.
+// metered runs a prompt of a session whose model calls the gateway meters. Consumption is what the
+// gateway saw, if it saw it. If a limit was reached, that is how the prompt ended, whatever the
+// agent makes of the refused call.
 func (s seated) metered(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error) {
 	first := s.meter.begin(s.seat)
 	reached := s.seat.Begin(s.maxTurns)
@@ -57,10 +57,10 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 	return result, err
 }
 
-// wireMeter says while a prompt runs what it has consumed: by the wire, where that says it, and
-// else by the agent's word.
+// wireMeter reports what a running prompt has consumed: as the gateway saw it, or else as the agent
+// reports it.
 type wireMeter struct {
-	tell func(session.TokenUsage) // nil: nobody asks
+	tell func(session.TokenUsage) // nil if Config.Consumed is
 
 	mu    sync.Mutex
 	seat  *gateway.Seat // nil: no prompt is running
@@ -68,7 +68,7 @@ type wireMeter struct {
 	word  session.TokenUsage
 }
 
-// meterOnWire lets Config.Consumed hear of every call that the gateway sees.
+// meterOnWire reports every call that the gateway sees to Config.Consumed.
 func meterOnWire(cfg *Config) *wireMeter {
 	m := &wireMeter{tell: cfg.Consumed}
 	if m.tell == nil {
@@ -100,7 +100,7 @@ func (m *wireMeter) end() {
 	m.seat = nil
 }
 
-// report says what the prompt has consumed, after the agent's word or without a new one.
+// report passes on what the prompt has consumed; word is the agent's new figure, if there is one.
 func (m *wireMeter) report(word *session.TokenUsage) {
 	m.mu.Lock()
 	if word != nil {

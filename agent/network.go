@@ -10,13 +10,13 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Door is something that answers an agent on a port of its own loopback.
+// Door is a service that an agent reaches on a port of its own loopback.
 type Door struct {
 	Port  int
 	Serve func(net.Listener) error // returns when the listener has been closed
 }
 
-// NetworkKind is what an agent with this config reaches: sandbox.NetworkHost, NetworkModel or
+// NetworkKind returns what an agent with this config reaches: sandbox.NetworkHost, NetworkModel or
 // NetworkNone.
 func (c Config) NetworkKind() string {
 	switch {
@@ -28,8 +28,8 @@ func (c Config) NetworkKind() string {
 	return sandbox.NetworkNone
 }
 
-// enclose puts the programs of an agent into a network of their own, in which the doors answer and
-// nobody else. Whoever starts the agent calls release when it has ended.
+// enclose puts the programs of an agent into their own network, in which only the doors answer. The
+// caller calls release when the agent has ended.
 func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 	if c.Isolation.Container != nil {
 		return c.encloseInside(ctx)
@@ -54,13 +54,13 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 			return nil, fmt.Errorf("port %d of the agent's network: %w", door.Port, err)
 		}
 		listeners = append(listeners, listener)
-		serving.Go(func() { _ = door.Serve(listener) }) // it ends by release, and says so
+		serving.Go(func() { _ = door.Serve(listener) }) // it always returns an error after release
 	}
 	c.Isolation.Network, c.Isolation.Join = false, network
 	return release, nil
 }
 
-// doors are everything that answers the agent: its model, and what the caller names.
+// doors returns all services of the agent: its model, and those that the caller names.
 func (c *Config) doors() []Door {
 	doors := slices.Clone(c.Doors)
 	if c.Seat != nil {
@@ -93,7 +93,7 @@ func (c *Config) encloseInside(ctx context.Context) (release func(), err error) 
 	return release, nil
 }
 
-// NetworkError is why an agent cannot work in the network that somebody asked for.
+// NetworkError says why an agent cannot work in the requested network.
 type NetworkError struct {
 	Network string
 	Reason  string

@@ -33,7 +33,7 @@ type Program struct {
 	Login func(environ []string) string
 }
 
-// versionTimeout is generous: some agents take five seconds to tell their version, and more than
+// versionTimeout is generous: some agents take five seconds to print their version, and more than
 // half a minute on a busy machine.
 const versionTimeout = 5 * time.Minute
 
@@ -114,7 +114,7 @@ func (p Program) askVersion(ctx context.Context, path string, host Host) (string
 		version = versionPattern.Get().FindString(stderr.String())
 	}
 	switch {
-	case version != "": // some say it and then do not end
+	case version != "": // some print it and then do not exit
 	case result.TimedOut:
 		return "", fmt.Errorf("agent %s at %s does not report its version within %v: is the installation broken? "+
 			"Get it again with: %s", p.Agent, path, versionTimeout, p.Hint)
@@ -165,7 +165,7 @@ func Getenv(environ []string, name string) string {
 	return value
 }
 
-// CheckVariable says what is wrong with the name of an environment variable.
+// CheckVariable returns an error if the name of an environment variable is not valid.
 func CheckVariable(name string) error {
 	if name == "" || strings.ContainsAny(name, "= \t\n\x00") {
 		return fmt.Errorf("env: %q is not allowed as the name of a variable; write one word, as in MY_KEY", name)
@@ -215,7 +215,7 @@ func remember(dir, key, version string) {
 }
 
 // Supports refuses a version that is older than the oldest one we know. A version that cannot be
-// read as numbers is an unusual build, and may try.
+// read as numbers is an unusual build, and is accepted.
 func (p Program) Supports(version string) error {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 {
@@ -230,8 +230,8 @@ func (p Program) Supports(version string) error {
 		p.Oldest[0], p.Oldest[1], p.Hint)
 }
 
-// PackagePaths are the packages that a program of npm consists of, which lie beside it or below it;
-// otherwise the program itself.
+// PackagePaths returns the packages that a program of npm consists of, which lie beside it or below
+// it; otherwise the program itself.
 func PackagePaths(real string) []string {
 	if at := strings.LastIndex(real, "/node_modules/"); at >= 0 {
 		return []string{real[:at+len("/node_modules")]}
@@ -239,7 +239,7 @@ func PackagePaths(real string) []string {
 	return []string{real}
 }
 
-// InterpreterPaths are where the interpreter of npm's programs lies.
+// InterpreterPaths returns the paths of the interpreter of npm's programs.
 func InterpreterPaths(environ []string) []string {
 	node := LookPath(environ, "node")
 	if node == "" {

@@ -54,14 +54,14 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 		if proc.input != nil {
 			proc.input.close()
 		}
-		if unread, ok := stdin.(io.Closer); ok { // whoever still writes to a program that never ran must notice
+		if unread, ok := stdin.(io.Closer); ok { // a writer to a program that never ran must notice
 			_ = unread.Close()
 		}
 	}()
 	return proc
 }
 
-// counted is a stream that is tallied on its way.
+// counted is a writer that tallies a stream.
 type counted struct {
 	to    io.Writer
 	tally *tally
@@ -79,7 +79,7 @@ func (c *Conversation) skipOutput(length int64) {
 	}
 }
 
-// plain takes in a line of text, and reports whether there is something on it.
+// plain handles a line of text, and reports whether it is not blank.
 func (c *Conversation) plain(line []byte) bool {
 	c.cfg.Plain(line)
 	if len(bytes.TrimSpace(line)) == 0 {
@@ -91,8 +91,8 @@ func (c *Conversation) plain(line []byte) bool {
 	return true
 }
 
-// countPlain counts the turn of a program that prints text. One that ended by itself and printed
-// nothing has shown no work; one that was stopped may have been in the middle of it.
+// countPlain counts the turn of a program that prints text. A program that ended by itself and
+// printed nothing has shown no work; one that was stopped may have been working.
 func (c *Conversation) countPlain(why reason) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,13 +125,13 @@ func (p *process) started() bool {
 	return p.err == nil || p.spawned.StdoutBytes > 0 || p.spawned.StderrBytes > 0
 }
 
-// endedByItself reports, after done, whether the program has exited without anybody's doing.
+// endedByItself reports, after done, whether the program exited without being stopped.
 func (p *process) endedByItself() bool {
 	return p.err == nil && p.cause == nil && p.spawned.Signal == "" && p.spawned.Exceeded == "" &&
 		!p.spawned.OutputLimit && !p.spawned.TimedOut && !p.spawned.Cancelled
 }
 
-// failure says, after done, what became of the process.
+// failure returns, after done, why the process failed.
 func (p *process) failure() error {
 	switch {
 	case p.err != nil:
@@ -147,7 +147,7 @@ func (p *process) failure() error {
 	}
 }
 
-// reason is why the wait for a prompt's end was over.
+// reason says why the wait for a prompt's end was over.
 type reason int
 
 const (
@@ -213,8 +213,7 @@ func (c *Conversation) await(ctx context.Context, proc *process, limits bool) re
 	var final *session.Final
 	for {
 		changed := c.watch()
-		// asked before looking, so that what the agent says after the abort is not taken for what
-		// came first
+		// checked first, so that an event after the abort is not taken for an earlier one
 		earlier, aborted := final, ctx.Err() != nil
 		var over reason
 		final, over = c.progress()

@@ -10,18 +10,18 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Registry is the one list of agents. Its order decides which agent is used when nobody says.
+// Registry is the one list of agents. Its order decides which agent is the default.
 type Registry struct {
 	agents  []Agent
 	schemes []Scheme
 }
 
-// Scheme makes an agent of the text behind a prefix, as in "acp:my-agent --stdio". The agent's id
+// Scheme makes an agent from the text after a prefix, as in "acp:my-agent --stdio". The agent's id
 // is the whole text, so that a record that names it is enough to find it again.
 type Scheme struct {
 	Prefix string // without the colon
 	Usage  string // what may be written, for help and messages: "acp:COMMAND [ARGUMENT...]"
-	// New starts nothing and looks at nothing; its errors are about the text.
+	// New starts nothing and does not look at the machine; its errors are about the text.
 	New func(rest string) (Agent, error)
 	// Dialects are what such agents speak, where no agent of the list speaks it.
 	Dialects []session.Dialect
@@ -53,8 +53,8 @@ func (r *Registry) IDs() []string {
 	return ids
 }
 
-// Examples returns a number of ids for the examples in help: the first agents in order, over again
-// where there are fewer.
+// Examples returns a number of ids for the examples in help: the first agents in order, repeated if
+// there are fewer.
 func (r *Registry) Examples(n int) []any {
 	ids := make([]any, n)
 	for i := range ids {
@@ -66,7 +66,7 @@ func (r *Registry) Examples(n int) []any {
 	return ids
 }
 
-// Get returns the agent of an id: one of the list, or one that a scheme makes of it.
+// Get returns the agent with an id: one of the list, or one that a scheme makes from it.
 func (r *Registry) Get(id string) (Agent, error) {
 	for _, a := range r.agents {
 		if string(a.Info().ID) == id {
@@ -138,8 +138,8 @@ func (r *Registry) Credentials(environ []string) map[string]string {
 	return credentials
 }
 
-// Secrets returns the credentials of an environment, and what is secret in the logins that the
-// agents' programs keep, by name.
+// Secrets returns the credentials of an environment, and the secrets in the logins that the agents'
+// programs keep, by name.
 func (r *Registry) Secrets(environ []string) map[string]string {
 	secrets := r.Credentials(environ)
 	for _, a := range r.agents {

@@ -2,8 +2,8 @@ package agent
 
 import "sync"
 
-// Requests numbers the requests of a long-lived protocol, and keeps the answers that somebody waits
-// for until they are fetched. The zero value is ready.
+// Requests numbers the requests of a long-lived protocol, and keeps awaited answers until they are
+// fetched. The zero value is ready.
 type Requests[Answer any] struct {
 	mu      sync.Mutex
 	last    int64
@@ -24,7 +24,7 @@ func (r *Requests[Answer]) Begin(wait bool) int64 {
 	return r.last
 }
 
-// Answered keeps an answer. It reports false if nobody waits for it.
+// Answered keeps an answer. It reports false if the answer is not awaited.
 func (r *Requests[Answer]) Answered(number int64, answer Answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

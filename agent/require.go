@@ -9,11 +9,11 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Checker is an agent that knows, without starting anything, what it cannot do of what a config
-// asks for, or what it lacks to do it.
+// Checker is an agent that knows, without starting anything, whether it can do what a config asks
+// for, and what it lacks to do it.
 type Checker interface {
-	// Check is for a config that Require has found nothing wrong with. A CapabilityError is a
-	// request that cannot be fulfilled; other errors are what is missing on this machine, such as
+	// Check is called with a config that has passed Require. A CapabilityError means that the agent
+	// cannot do what is asked; other errors mean that something is missing on this machine, such as
 	// credentials.
 	Check(cfg Config) error
 }
@@ -77,8 +77,8 @@ func RequirePrice(id session.AgentID, cfg Config, model string) error {
 		"drop the budget", model)
 }
 
-// RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: one
-// with a name that nobody knows, or one that leaves it no tool at all. Lists are written for
+// RequireTools refuses a list of allowed tools that means nothing to an agent with these tools: a
+// list with an unknown name, or one that leaves the agent no tool at all. Lists are written for
 // several agents, so a list may name the usual tools of others beside the agent's own.
 func RequireTools(id session.AgentID, own, allowed []string) error {
 	left := len(allowed) == 0

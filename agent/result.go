@@ -9,14 +9,14 @@ import (
 
 // Result is how one prompt ended.
 type Result struct {
-	// Success needs the agent's final event, that it says so, and evidence of model work.
+	// Success requires a final event that reports success, and evidence of model work.
 	Success bool
 	Outcome session.Outcome
 	Text    string // the agent's final answer
 	// SessionID is the id with which the conversation can be resumed.
 	SessionID string
-	// Err is what went wrong, in words for the user; nil on success and where the outcome says it
-	// all. A failure after a successful final event leaves Success true.
+	// Err says what went wrong, for the user; nil on success and if the outcome says it all. A
+	// failure after a successful final event leaves Success true.
 	Err     error
 	Aborted bool // our own cancellation ended it
 	Turns   int
@@ -28,8 +28,8 @@ type Result struct {
 // worked.
 var ErrNoModelWork = errors.New("the agent reported success but no model work was done; check the credentials")
 
-// ErrNoConversation is the error of a session that was to be resumed and of which the agent has no
-// usable record.
+// ErrNoConversation is the error of a session that cannot be resumed because the agent has no
+// usable record of it.
 var ErrNoConversation = errors.New("the conversation cannot be resumed")
 
 // RawAgentOutput is the process half's whole contract; enrichment happens elsewhere.
@@ -67,11 +67,11 @@ func (e *AuthError) Error() string { return e.Reason }
 type CapabilityError struct {
 	Agent   session.AgentID
 	Missing string
-	// Reason says it in a sentence where "does not support" is not all there is to say.
+	// Reason is a full sentence, for when "does not support" is not enough.
 	Reason string
 }
 
-// Refuse is the answer to a request that an agent cannot fulfil, in a sentence.
+// Refuse returns a CapabilityError with a full sentence.
 func Refuse(id session.AgentID, format string, args ...any) error {
 	return &CapabilityError{Agent: id, Reason: fmt.Sprintf(format, args...)}
 }

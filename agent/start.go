@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// start starts a session in a network of its own, where the config asks for one. The network ends
-// with the session.
+// start starts a session in its own network, if the config asks for one. The network ends with the
+// session.
 func (c Config) start(ctx context.Context, a Agent) (Session, error) {
 	if c.NetworkKind() != sandbox.NetworkModel {
 		return begun(a.Start(ctx, c))

@@ -38,7 +38,7 @@ func (c *Conversation) take(line []byte) {
 	c.event(event)
 }
 
-// event passes a native event on and takes in what it says.
+// event passes a native event on and updates the state from it.
 func (c *Conversation) event(event []byte) {
 	c.pass(event)
 	c.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// result says how a prompt went. A run is finished only on the agent's final event, and good only
-// on its content, whatever the exit code says.
+// result returns how a prompt went. A run is finished only with the agent's final event, and
+// successful only by its content, whatever the exit code says.
 func (c *Conversation) result(ctx context.Context, proc *process, before mark, why reason) Result {
 	c.flushDropped()
 	c.mu.Lock()
@@ -36,8 +36,8 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	switch why {
 	case reasonContext:
-		// What the agent still reports on its way out counts no longer: its commands were killed
-		// under it, and it may call that a success.
+		// What the agent reports while it stops does not count: its commands were killed under it,
+		// and it may call that a success.
 		result.Aborted = true
 		result.Success, result.Outcome, result.Err = false, session.OutcomeCancelled, nil
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -54,7 +54,7 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	return result
 }
 
-// judge reads the final event. Success without any sign of a model having worked is none; in a
+// judge reads the final event. Success without any sign that a model worked is not success; in a
 // stream that says nothing about tokens, a turn is such a sign.
 func judge(result *Result, final *session.Final, usageTold bool) {
 	if final == nil {
@@ -85,7 +85,7 @@ func withComplaint(err error, complaint string) error {
 	return fmt.Errorf("%w; it said: %s", err, display.Line(complaint))
 }
 
-// explainEnd adds what the end of the process tells beside the stream.
+// explainEnd adds what the end of the process says beyond the stream.
 func explainEnd(result *Result, proc *process, complaint string) {
 	switch {
 	case proc.spawned.OutputLimit && !result.Success:

@@ -46,8 +46,8 @@ func Words(text string) ([]string, error) {
 	return words, nil
 }
 
-// quotedWord reads up to the closing quote. Within double quotes a backslash takes the meaning from
-// a quote or a backslash.
+// quotedWord reads up to the closing quote. Within double quotes a backslash escapes a quote or a
+// backslash.
 func quotedWord(text string, quote byte) (word, rest string, err error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

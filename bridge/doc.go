@@ -4,11 +4,11 @@
 //
 // # From the session to the bridge
 //
-// POST CALLBACK_URL with a Callback, as JSON. The kinds "reply" and "ack" come while the session
-// runs, one for each reply line of its trace; "terminal" comes once, after the session. A reply is
-// known by the pair of correlation id and seq, and seq is that of its line in the trace: whoever
-// gets the same pair a second time answers 200 with {"ok":true,"dedupe":true} and posts nothing.
-// Replies of one session come in order. Statuses mean:
+// POST CALLBACK_URL with a Callback, as JSON. The kinds "reply" and "ack" are sent while the
+// session runs, one for each reply line of its trace; "terminal" comes once, after the session. A
+// reply is known by the pair of correlation id and seq, and seq is that of its line in the trace: a
+// bridge that gets the same pair a second time answers 200 with {"ok":true,"dedupe":true} and posts
+// nothing. Replies of one session come in order. Statuses mean:
 //
 //   - 2xx: done. 408, 425, 429 and 5xx: try again. Everything else: never mind; 404 is a token
 //     that is not known, 410 a thread that is gone.
@@ -24,6 +24,6 @@
 //
 // # Use
 //
-// Sender is the harness's ReplySender, Poller its Inbox; PostTerminal sends the last word.
-// ParseCallback is for the server's side.
+// Sender is the harness's ReplySender, Poller its Inbox; PostTerminal sends the terminal callback.
+// ParseCallback is for the server.
 package bridge

@@ -31,8 +31,8 @@ type Poller struct {
 
 var _ harness.Inbox = (*Poller)(nil)
 
-// Receive implements harness.Inbox. A failure is reported only after a pause, the longer the more
-// there were, so that a bridge that is down is not asked all the time.
+// Receive implements harness.Inbox. A failure is reported only after a pause, which grows with
+// every failure, so that a bridge that is down is not polled constantly.
 func (p *Poller) Receive(ctx context.Context, after int64) ([]harness.HumanMessage, error) {
 	page, err := p.ask(ctx, after)
 	if err != nil {

@@ -23,7 +23,7 @@ type Client struct {
 	CorrelationID string
 	// Redactor takes secrets out of everything that is posted.
 	Redactor *redact.Redactor
-	// HTTP sends the requests; nil is a client of its own.
+	// HTTP sends the requests; nil is a default client.
 	HTTP *http.Client
 	// Timeout is that of one attempt; 0 is 15 seconds.
 	Timeout time.Duration
@@ -57,13 +57,13 @@ func (e *StatusError) Error() string {
 	}
 }
 
-// PostTerminal tells the bridge how the session ended.
+// PostTerminal reports the end of the session to the bridge.
 func (c Client) PostTerminal(ctx context.Context, t Terminal) error {
 	return c.post(ctx, Callback{CorrelationID: c.CorrelationID, Kind: KindTerminal, Terminal: &t}, nil)
 }
 
-// post sends a callback, again if it is worth it. When flush is closed, or nil, pauses between two
-// attempts are short.
+// post sends a callback, with retries after transient errors. When flush is closed, or nil, pauses
+// between two attempts are short.
 func (c Client) post(ctx context.Context, callback Callback, flush <-chan struct{}) error {
 	body, err := jsonenc.Marshal(callback)
 	if err != nil {
@@ -145,9 +145,9 @@ func sleep(ctx context.Context, pause time.Duration, flush <-chan struct{}) erro
 	}
 }
 
-// httpClient is the given client, or the default one, without redirects: the address holds a token,
-// which a redirect would send on in the Referer header, and a page that answers the redirect has
-// not taken the callback.
+// httpClient returns the given client, or the default one, without redirects: the address holds a
+// token, which a redirect would send on in the Referer header, and a page that answers the redirect
+// has not taken the callback.
 func httpClient(given *http.Client) *http.Client {
 	client := *cmp.Or(given, http.DefaultClient)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// Sender posts the replies of a discussion to its thread: in order, one at a time, from a goroutine
-// of its own, with retries. A reply that the bridge refuses for good is given up and reported; the
+// Sender posts the replies of a discussion to its thread: in order, one at a time, from its own
+// goroutine, with retries. A reply that the bridge refuses for good is given up and reported; the
 // next ones are still posted.
 type Sender struct {
 	client Client

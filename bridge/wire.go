@@ -22,12 +22,12 @@ const (
 	MaxBody = 8 << 20
 	// MaxPage is how much of an inbox a run reads at a time.
 	MaxPage = 64 << 20
-	// LongPoll is how long a bridge holds a question for messages open when there are none.
+	// LongPoll is how long a bridge holds a request for messages open when there are none.
 	LongPoll = 30 * time.Second
 )
 
-// Callback is what a session tells its bridge. Of a reply or ack only the first five fields are
-// set, of a terminal callback all but Seq, Body and Agent.
+// Callback is a message from a session to its bridge. A reply or ack sets only the first five
+// fields, a terminal callback all but Seq, Body and Agent.
 type Callback struct {
 	CorrelationID string `json:"correlation_id"`
 	Kind          string `json:"kind"`
@@ -94,18 +94,18 @@ func ParseCallback(data []byte) (Callback, error) {
 	return c, nil
 }
 
-// Receipt is what a bridge answers to a callback.
+// Receipt is a bridge's response to a callback.
 type Receipt struct {
 	OK     bool `json:"ok"`
 	Dedupe bool `json:"dedupe,omitempty"` // it had that reply already
 }
 
-// InboxPage is what a bridge answers to the question for messages.
+// InboxPage is a bridge's response to a request for messages.
 type InboxPage struct {
 	Messages []InboxMessage `json:"messages"`
 }
 
-// InboxMessage is what a person wrote in the thread while a session was running.
+// InboxMessage is a message that a person wrote in the thread while a session was running.
 type InboxMessage struct {
 	CorrelationID string    `json:"correlation_id,omitempty"`
 	Seq           int64     `json:"seq"`
@@ -114,8 +114,7 @@ type InboxMessage struct {
 	EnqueuedAt    Timestamp `json:"enqueued_at,omitzero"`
 }
 
-// Timestamp is written as epoch milliseconds and read in whatever form a bridge has: nobody here
-// needs it.
+// Timestamp is written as epoch milliseconds and read in any form, because nothing here uses it.
 type Timestamp int64
 
 // UnmarshalJSON never fails.
@@ -126,7 +125,7 @@ func (t *Timestamp) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// transient reports whether a status may be another one next time.
+// transient reports whether a request with this status is worth retrying.
 func transient(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -25,7 +25,7 @@ type artefact struct {
 	vouched string // empty: nobody vouches for it
 }
 
-// vouched is the digest that a record has of one of its files; empty if it has none.
+// vouched returns the digest that a record has of one of its files; empty if it has none.
 func vouched(record *ledger.Record, name string) string {
 	for _, artifact := range record.Artifacts {
 		if artifact.Path == name {

@@ -159,7 +159,7 @@ func isComment(text string) bool {
 		func(mark string) bool { return strings.HasPrefix(strings.TrimSpace(text), mark) })
 }
 
-// shape is an assertion without the values in it.
+// shape returns an assertion without the values in it.
 func shape(text string) string {
 	return strings.Join(strings.Fields(values.Get().ReplaceAllString(text, "?")), " ")
 }
@@ -317,7 +317,7 @@ var (
 		`fn (test_\w+)\(|(?:public )?void (test\w+)\()`)
 )
 
-// testDefined is the name of the test that a line defines; empty if it defines none.
+// testDefined returns the name of the test that a line defines; empty if it defines none.
 func testDefined(text string) string {
 	found := definesTest.FindStringSubmatch(text)
 	if found == nil {

@@ -115,8 +115,8 @@ func (a *traceAudit) simple(c *session.SimpleCommand, event *session.EnrichedEve
 	}
 }
 
-// operandsOf are the files that a program is pointed at. Programs whose words mean something else
-// are left out: a pattern may look like a path.
+// operandsOf returns the files that a program is pointed at. Programs whose words mean something
+// else are left out: a pattern may look like a path.
 func operandsOf(c *session.SimpleCommand) []string {
 	var files []string
 	skip := 0

@@ -94,7 +94,7 @@ func (c *classifier) isProtected(name string) bool {
 	return len(c.protected) == 0 || matches(c.protected, name)
 }
 
-// class is what a file counts as.
+// class returns what a file counts as.
 func (c *classifier) class(name string) string {
 	switch {
 	case c.isTest(name):

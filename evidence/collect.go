@@ -178,7 +178,7 @@ func (f *facts) run(found []session.IntegrityFlag) *Run {
 	return r
 }
 
-// resolved is what the ledger says, which a critical flag overrules.
+// resolved returns what the ledger says, which a critical flag overrules.
 func (f *facts) resolved() *bool {
 	resolved := f.record.Verdict == ledger.Pass && !f.critical
 	if f.record.Verdict == ledger.Error && !f.critical {
@@ -246,7 +246,7 @@ func (f *facts) efficiency() Efficiency {
 	return e
 }
 
-// explorationShare is the share of calls that only look.
+// explorationShare returns the share of calls that only look.
 func explorationShare(o *observer) *float64 {
 	if o.total == 0 {
 		return nil

@@ -119,8 +119,8 @@ func (c cancellable) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// key is the digest of everything that the evidence is made from. What the sealed record vouches
-// for is not read here: the files are compared with it when the evidence is made from them.
+// key returns the digest of everything that the evidence is made from. What the sealed record
+// vouches for is not read here: the files are compared with it when the evidence is made from them.
 func (d *Directory) key(task *Task, record *ledger.Record, reviews Reviews) (string, error) {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
@@ -191,7 +191,7 @@ type cacheEntry struct {
 	Run *Run   `json:"run"`
 }
 
-// sumOf is a digest as a line of JSON.
+// sumOf returns a digest as a line of JSON.
 func sumOf(body []byte) string { return `"` + digestOf(body) + `"` }
 
 func (d *Directory) cacheFile(key string) string {

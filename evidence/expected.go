@@ -40,7 +40,7 @@ func ExpectedValues(content []byte) []string {
 	return found[:min(len(found), maxExpected)]
 }
 
-// literals are the long literals of a line.
+// literals returns the long literals of a line.
 func literals(line string) []string {
 	if len(line) > 4<<10 {
 		return nil

@@ -15,8 +15,8 @@ type row struct {
 	Weight *float64 `json:"weight"`
 }
 
-// rowsOf are the checks of a record by name. Those that count nothing are left out, and one that
-// was reported twice passed only if it did so twice.
+// rowsOf returns the checks of a record by name. Those that count nothing are left out, and one
+// that was reported twice passed only if it did so twice.
 func rowsOf(record *ledger.Record) map[string]bool {
 	var raw []json.RawMessage
 	if record.Invariants != nil {
@@ -37,8 +37,8 @@ func rowsOf(record *ledger.Record) map[string]bool {
 	return rows
 }
 
-// verifyOf is what the harness's own check said: the task's command or, without one, the mechanical
-// grade; nil if nothing was measured.
+// verifyOf returns what the harness's own check said: the task's command or, without one, the
+// mechanical grade; nil if nothing was measured.
 func verifyOf(record *ledger.Record) *session.VerifyResult {
 	if v := record.Verify; v != nil {
 		if v.Error != "" {

@@ -160,7 +160,7 @@ func debrisOf(name string) *lazyregexp.Regexp {
 	return nil
 }
 
-// completeness is the mean of the parts that can be measured.
+// completeness returns the mean of the parts that can be measured.
 func (f *facts) completeness() *float64 {
 	var parts []float64
 	if asksForTests(f.task) {

@@ -82,7 +82,7 @@ func (l *stepLog) call(event *session.EnrichedEvent, effective string) {
 	}
 }
 
-// callText is what a call asks for.
+// callText returns what a call asks for.
 func callText(tool *session.ToolCall) string {
 	if tool.Command != "" {
 		return tool.Command
@@ -138,7 +138,7 @@ func (l *promptLog) add(label, text string, turn int) {
 	})
 }
 
-// Prompts are the system prompts of a session in the form in which they are compared.
+// Prompts returns the system prompts of a session in the form in which they are compared.
 func Prompts(of []session.SystemPromptInjection) []PromptText {
 	var log promptLog
 	for _, p := range of {

@@ -89,8 +89,7 @@ func (a *Arm) Seal() error {
 	return nil
 }
 
-// withoutSecrets is the arm as the plan keeps it: values of variables are replaced by a
-// hash.
+// withoutSecrets returns the arm as the plan keeps it: values of variables are replaced by a hash.
 func (a Arm) withoutSecrets() Arm {
 	if len(a.Env) > 0 {
 		hidden := make(map[string]string, len(a.Env))

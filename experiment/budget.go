@@ -108,8 +108,8 @@ func (d *Directory) Spent() map[string]Spent {
 	return spent
 }
 
-// held is what the attempts under way may still need. Those that were started before anything was
-// known are valued at what is known now.
+// held returns what the attempts under way may still need. Those that were started before anything
+// was known are valued at what is known now.
 func (s spending) held(cell Budget) reservation {
 	var sum reservation
 	for _, a := range s {
@@ -125,7 +125,7 @@ func (s spending) heldBy(a *armSpending, cell Budget) reservation {
 	return reservation{usd: max(a.reserved.usd, n*expected.usd), tokens: max(a.reserved.tokens, n*expected.tokens)}
 }
 
-// p90 is the value that nine of ten did not exceed.
+// p90 returns the value that nine of ten did not exceed.
 func p90(sorted []float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -133,8 +133,8 @@ func p90(sorted []float64) float64 {
 	return sorted[min(len(sorted)-1, len(sorted)*9/10)]
 }
 
-// expect is what the next cell of an arm may need: what nine of ten of the arm needed, else what a
-// cell is allowed, else what cells of other arms needed, which is a guess, and else unknown.
+// expect returns what the next cell of an arm may need: what nine of ten of the arm needed, else
+// what a cell is allowed, else what cells of other arms needed, which is a guess, and else unknown.
 func (s spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
 	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
 	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0

@@ -344,7 +344,8 @@ func (d *Directory) AttemptDir(runDir string) string {
 // Keep implements Sink: what is in the run directory is kept.
 func (d *Directory) Keep(string) error { return nil }
 
-// RunDir is where the artefacts of an attempt lie, relative to the run directory, with slashes.
+// RunDir returns where the artefacts of an attempt lie, relative to the run directory, with
+// slashes.
 func (c Cell) RunDir(attempt int) string {
 	return path.Join(RunsDir, fileName(c.TaskID), fileName(c.Arm), strconv.Itoa(c.RunIndex), strconv.Itoa(attempt))
 }

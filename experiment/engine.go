@@ -324,7 +324,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	return nil, nil
 }
 
-// places is how many attempts may be under way.
+// places returns how many attempts may be under way.
 func (e *engine) places() int {
 	switch {
 	case e.cfg.Places == nil:

@@ -41,8 +41,8 @@ func (e *engine) takeUp(ctx context.Context) error {
 	return e.decide()
 }
 
-// adopted is the attempt at a cell that continues although the process that began it has died; 0:
-// there is none.
+// adopted returns the attempt at a cell that continues although the process that began it has died;
+// 0: there is none.
 func (e *engine) adopted(cell Cell, state *cellState) int {
 	executor, ok := e.cfg.Executor.(adopter)
 	if !ok || state.done || len(state.open) != 1 {

@@ -121,7 +121,7 @@ func (p *Plan) cellOf(slot Slot, arm string) Cell {
 	}
 }
 
-// draw is a number that depends on nothing but its arguments.
+// draw returns a number that depends on nothing but its arguments.
 func draw(seed uint64, purpose, task, arm string, run int) uint64 {
 	h := fnv.New64a()
 	var number [16]byte

@@ -306,7 +306,7 @@ func (e *engine) forget(now time.Time) {
 	e.payments = slices.Delete(e.payments, 0, old)
 }
 
-// statusNow is the state of the experiment for other processes.
+// statusNow returns the state of the experiment for other processes.
 func (e *engine) statusNow() control.Status {
 	now := e.cfg.Now()
 	p := e.progress(nil)
@@ -378,8 +378,8 @@ func (e *engine) statusNow() control.Status {
 	return status
 }
 
-// left is the time that the remaining cells take at the pace of those that are over: their sum has
-// the spread of each, and that of the mean that is not known exactly. Nil with fewer than two.
+// left returns the time that the remaining cells take at the pace of those that are over: their sum
+// has the spread of each, and that of the mean that is not known exactly. Nil with fewer than two.
 func (e *engine) left() *control.Left {
 	cells := float64(len(e.queue) + e.inFlight)
 	if e.times.n < 2 || cells == 0 {

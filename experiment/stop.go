@@ -53,7 +53,7 @@ func (p *Plan) checkStop() error {
 	return nil
 }
 
-// taskOrder is the order in which tasks count, fixed beforehand by the seed.
+// taskOrder returns the order in which tasks count, fixed beforehand by the seed.
 func (p *Plan) taskOrder() []string {
 	ids := make([]string, len(p.Tasks))
 	for i := range p.Tasks {
@@ -114,7 +114,7 @@ func newWatch(p *Plan) *watch {
 	return w
 }
 
-// mark is what the records of a cell say about the watch.
+// mark returns what the records of a cell say about the watch.
 func (w *watch) mark(cell Cell) *ledger.Sequential {
 	if w == nil {
 		return nil

@@ -125,7 +125,7 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string { return e.Reason }
 
-// Budget is what the account may spend.
+// Budget returns what the account may spend.
 func (e *BudgetError) Budget() Budget {
 	e.Account.tree.mu.Lock()
 	defer e.Account.tree.mu.Unlock()
@@ -228,7 +228,7 @@ func (a *Account) take(r *Reservation) (settled <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// left is what an account has not spent yet.
+// left returns what an account has not spent yet.
 func (a *Account) left() amount {
 	left := amount{unbounded, unbounded}
 	if a.budget.USD > 0 {
@@ -240,7 +240,7 @@ func (a *Account) left() amount {
 	return left
 }
 
-// room is what an account has left that nobody holds.
+// room returns what an account has left that nobody holds.
 func (a *Account) room() amount {
 	return greater(a.left().minus(a.held), amount{})
 }

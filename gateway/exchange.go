@@ -302,7 +302,7 @@ func (x *exchange) finish() {
 // maxError bounds what is kept of an error.
 const maxError = 2000
 
-// cost is what the call costs by the list; nil is unknown.
+// cost returns what the call costs by the list; nil is unknown.
 func (x *exchange) cost() *float64 {
 	used := x.call.Usage
 	if used == nil || x.config().Prices == nil {

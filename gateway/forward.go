@@ -81,8 +81,8 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	}
 }
 
-// upstream is where the call goes. A list of models is the same for the protocols of one endpoint,
-// so whichever the member has answers.
+// upstream returns where the call goes. A list of models is the same for the protocols of one
+// endpoint, so whichever the member has answers.
 func (x *exchange) upstream() (upstream, bool) {
 	if to, ok := x.seat.upstreams[x.route.protocol]; ok || x.route.protocol != "" {
 		return to, ok
@@ -165,7 +165,7 @@ func redirected(to upstream, resp *http.Response) string {
 		"address as the model URL", to.provider(), resp.StatusCode, where)
 }
 
-// decoded is the body of a reply without its compression, which nobody has asked for.
+// decoded returns the body of a reply without its compression, which nobody has asked for.
 func decoded(resp *http.Response) (io.Reader, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":

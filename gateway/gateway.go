@@ -120,7 +120,7 @@ func (g *Gateway) listenUnix() (net.Listener, error) {
 	return listener, err
 }
 
-// scratch is a private directory for what calls keep on disk.
+// scratch returns a private directory for what calls keep on disk.
 func (g *Gateway) scratch() string {
 	if g.dir != nil {
 		return g.dir.Path
@@ -170,7 +170,7 @@ func (g *Gateway) newServer(owner *Seat, admits func(*Seat) bool) *http.Server {
 	return server
 }
 
-// URL is the gateway's address on the loopback interface.
+// URL returns the gateway's address on the loopback interface.
 func (g *Gateway) URL() string { return g.url }
 
 // Close ends the gateway and every call that is under way, and waits for them. All tokens are void.

@@ -66,7 +66,7 @@ func (h *hiding) clean(piece []byte) bool {
 	return h.begun(piece) == 0
 }
 
-// begun is how much of the end of a piece may be the beginning of the key.
+// begun returns how much of the end of a piece may be the beginning of the key.
 func (h *hiding) begun(piece []byte) int {
 	longest := 0
 	for _, secret := range h.secrets {

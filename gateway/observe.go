@@ -124,7 +124,8 @@ func (o *observer) count(data []byte) {
 	}
 }
 
-// seen is how many tokens the reply had so far, by what came of it: every piece has one or more.
+// seen returns how many tokens the reply had so far, by what came of it: every piece has one or
+// more.
 func (o *observer) seen() int64 { return max(o.deltas, o.text/bytesPerToken) }
 
 // end takes notice that the reply is over.

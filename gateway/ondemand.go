@@ -32,7 +32,7 @@ func (o *OnDemand) Join(m Member) (*Seat, error) {
 	return o.gateway.Join(m)
 }
 
-// URL is the gateway's address on the loopback interface; empty before its first member.
+// URL returns the gateway's address on the loopback interface; empty before its first member.
 func (o *OnDemand) URL() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -113,8 +113,8 @@ func (r *Record) took(call calls.Call) {
 	r.original += *call.OriginalUSD
 }
 
-// OriginalUSD is what the calls that were answered cost when they were recorded; nil if this is not
-// a replay.
+// OriginalUSD returns what the calls that were answered cost when they were recorded; nil if this
+// is not a replay.
 func (r *Record) OriginalUSD() *float64 {
 	if r.replay == nil {
 		return nil

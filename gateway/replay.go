@@ -27,7 +27,7 @@ const (
 	ReplayLive = "live"
 )
 
-// ReplayModes are the modes, the default first.
+// ReplayModes returns the modes, the default first.
 func ReplayModes() []string { return []string{ReplayNearest, ReplayStrict, ReplayLive} }
 
 // Request is a call as a record is asked for it.
@@ -151,7 +151,7 @@ func (r *Recording) Participants() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// OriginalUSD is what all recorded calls cost; nil if any price is unknown.
+// OriginalUSD returns what all recorded calls cost; nil if any price is unknown.
 func (r *Recording) OriginalUSD() *float64 {
 	sum := 0.0
 	for _, c := range r.calls {
@@ -343,7 +343,7 @@ func difference(recorded, now []calls.Chunk) string {
 	return fmt.Sprintf("%d parts were recorded, and there are %d now", len(recorded), len(now))
 }
 
-// excerpts are the parts of two texts around their first difference.
+// excerpts returns the parts of two texts around their first difference.
 func excerpts(a, b string) (string, string) {
 	const before, after = 24, 40
 	at := 0

@@ -32,7 +32,7 @@ func newNormaliser(dirs map[string]string) *normaliser {
 	return n
 }
 
-// dashed is a directory as clients name other directories after it.
+// dashed returns a directory as clients name other directories after it.
 func dashed(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -80,7 +80,7 @@ var varying = []struct {
 	{lazyregexp.New(`\bChunk ID: [0-9a-f]+\b`), "{chunk}"}, // of a command's output
 }
 
-// text is a text without what differs from run to run.
+// text returns a text without what differs from run to run.
 func (n *normaliser) text(text []byte) []byte {
 	for _, dir := range n.dirs {
 		text = replacePath(text, dir.path, "{"+dir.name+"}")

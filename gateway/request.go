@@ -30,7 +30,7 @@ type asked struct {
 	Speed       string `json:"speed"`
 }
 
-// pricedAs is the name under which a model has its price. A service that is faster than the
+// pricedAs returns the name under which a model has its price. A service that is faster than the
 // ordinary one costs more; it needs a name of its own in a price file.
 func (a *asked) pricedAs(model string) string {
 	for _, fast := range []string{"priority", "fast"} {
@@ -41,7 +41,7 @@ func (a *asked) pricedAs(model string) string {
 	return model
 }
 
-// length is how long the conversation is.
+// length returns how long the conversation is.
 func (a *asked) length() int {
 	n := len(a.Messages) + len(a.Contents)
 	input, _ := jsontape.Parse(a.Input)

@@ -110,7 +110,7 @@ func (g *Gateway) Join(m Member) (*Seat, error) {
 	return seat, nil
 }
 
-// Port is the port of the gateway on the loopback interface.
+// Port returns the port of the gateway on the loopback interface.
 func (s *Seat) Port() int { return s.gateway.port }
 
 // Serve answers on another listener, on which only the token of this seat is valid, until the
@@ -182,7 +182,7 @@ func (g *Gateway) seatOf(r *http.Request) *Seat {
 // keyInQuery is where clients of Gemini's protocol may put a key.
 const keyInQuery = "key"
 
-// tokenIn is the token of a request, wherever its protocol puts keys.
+// tokenIn returns the token of a request, wherever its protocol puts keys.
 func tokenIn(r *http.Request) string {
 	for _, name := range []string{TokenHeader, "X-Api-Key", keyOfGemini} {
 		if token := r.Header.Get(name); token != "" {

@@ -37,7 +37,7 @@ func (s *spool) Write(p []byte) {
 	s.memory.Write(p)
 }
 
-// length is that of the reply.
+// length returns that of the reply.
 func (s *spool) length() int64 { return int64(s.memory.Len()) + s.size }
 
 // bytes returns the whole reply.

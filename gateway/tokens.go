@@ -94,7 +94,8 @@ func openAIReport(input, output int64, in wire.ResponsesInputDetail, out wire.Re
 	}
 }
 
-// usage is what the reply has said so far about tokens; nil: nothing, or something that cannot be.
+// usage returns what the reply has said so far about tokens; nil: nothing, or something that cannot
+// be.
 func (o *observer) usage() *calls.Usage {
 	t := &o.tokens
 	if !t.input || !t.output || t.wrong {
@@ -114,8 +115,8 @@ func (o *observer) usage() *calls.Usage {
 	return said
 }
 
-// soFar is the usage of a reply that may not have come to its end. What it said at its beginning
-// about its output is not what it was then.
+// soFar returns the usage of a reply that may not have come to its end. What it said at its
+// beginning about its output is not what it was then.
 func (o *observer) soFar() *calls.Usage {
 	said := o.usage()
 	if said == nil || o.complete {

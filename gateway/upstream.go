@@ -28,19 +28,19 @@ type Upstream struct {
 	Login bool
 }
 
-// Versioned is the URL of an Upstream for an endpoint that is given without its version. People
-// paste it with the version too; no path ends in /v1/v1.
+// Versioned returns the URL of an Upstream for an endpoint that is given without its version.
+// People paste it with the version too; no path ends in /v1/v1.
 func Versioned(url string) string {
 	return strings.TrimSuffix(strings.TrimRight(url, "/"), "/v1") + "/v1"
 }
 
-// Bearer is the header of a key that is sent as a bearer token.
+// Bearer returns the header of a key that is sent as a bearer token.
 func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bearer " + key}} }
 
-// APIKey is the header of a key as the Messages protocol sends it.
+// APIKey returns the header of a key as the Messages protocol sends it.
 func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
 
-// googleKey is the header of a key as Gemini's protocol sends it.
+// googleKey returns the header of a key as Gemini's protocol sends it.
 func googleKey(key string) http.Header { return http.Header{keyOfGemini: {key}} }
 
 // keyOfGemini is the name of that header.
@@ -73,7 +73,7 @@ func Everywhere(url string, keys Keys) []Upstream {
 	}
 }
 
-// UpstreamOf is where a client of package model with this config would send its calls.
+// UpstreamOf returns where a client of package model with this config would send its calls.
 func UpstreamOf(cfg model.Config) (Upstream, error) {
 	base, err := cfg.Base()
 	to := Upstream{Protocol: string(cfg.Protocol), URL: base}
@@ -123,7 +123,7 @@ func (u Upstream) resolve() (upstream, error) {
 // provider names the endpoint, for rate control and messages.
 func (u upstream) provider() string { return u.base.Host }
 
-// key is what calls with the same key have in common, for rate control.
+// key returns what calls with the same key have in common, for rate control.
 func (u upstream) key() string {
 	key := ""
 	for _, name := range keyHeaders {
@@ -136,7 +136,7 @@ func (u upstream) key() string {
 // word, which models say too.
 const leastKey = 8
 
-// secrets are the key as it is sent, if it is one.
+// secrets returns the key as it is sent, if it is one.
 func (u upstream) secrets() []string {
 	var all []string
 	for _, name := range keyHeaders {

@@ -61,7 +61,7 @@ func (f *finder) ambiguous(object jsontape.Value) string {
 	return ""
 }
 
-// fold is what the names of a member have in common. Gemini's servers know two of each.
+// fold returns what the names of a member have in common. Gemini's servers know two of each.
 func (f *finder) fold(name string) string {
 	if f.protocol == Gemini {
 		name = strings.ReplaceAll(name, "_", "")
@@ -288,7 +288,7 @@ func namesAddress(v jsontape.Value) bool {
 	return slices.ContainsFunc(slices.Collect(v.Elements()), namesAddress)
 }
 
-// edited is the text of a value with its edits, which are in order and do not overlap.
+// edited returns the text of a value with its edits, which are in order and do not overlap.
 func (f *finder) edited(value jsontape.Value, edits []edit) []byte {
 	at, end := value.Span()
 	var out []byte

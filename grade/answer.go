@@ -101,7 +101,7 @@ func answerTestRow(check task.AnswerCheck, pass bool, why string) Row {
 	return row
 }
 
-// answerText is the answer: the agent's last message, or what is in the file that the dataset
+// answerText returns the answer: the agent's last message, or what is in the file that the dataset
 // names. The second result says why there is none.
 func (g *grading) answerText(ctx context.Context, answer *Answer) (text, why string, err error) {
 	name := g.Task.Sample.AnswerFile

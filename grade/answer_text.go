@@ -81,7 +81,7 @@ func same(check task.AnswerCheck, got, want string) bool {
 	return strings.TrimSpace(got) == strings.TrimSpace(want)
 }
 
-// normalised is a text without case, with single blanks, and without punctuation around it.
+// normalised returns a text without case, with single blanks, and without punctuation around it.
 func normalised(text string) string {
 	text = strings.ToLower(norm.NFKC.String(text))
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
@@ -90,7 +90,7 @@ func normalised(text string) string {
 
 var numberPattern = lazyregexp.New(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
 
-// number is the last number in a text: people write what they were asked for at the end.
+// number returns the last number in a text: people write what they were asked for at the end.
 func number(text string) (float64, bool) {
 	text = strings.ReplaceAll(text, "\u2212", "-") // the minus of typesetters
 	found := numberPattern.Get().FindAllStringIndex(text, -1)

@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// ownPlace is the container of a verifier that has one of its own. Only artifacts get there.
+// ownPlace returns the container of a verifier that has one of its own. Only artifacts get there.
 func (v *verification) ownPlace(ctx context.Context, space *workspace.Workspace) (workspace.Place, error) {
 	place, err := space.Fresh(ctx, v.Environment, "verifier "+v.dir, v.Network)
 	if err != nil {
@@ -42,7 +42,7 @@ func (v *verification) ownPlace(ctx context.Context, space *workspace.Workspace)
 	return place, nil
 }
 
-// allArtifacts are those that every task has, and those that it names.
+// allArtifacts returns those that every task has, and those that it names.
 func (v *verification) allArtifacts() []task.Artifact {
 	return append([]task.Artifact{{Source: workspace.HarborArtifacts, Destination: "."}}, v.Artifacts...)
 }

@@ -71,8 +71,8 @@ func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// moduleFile is the whole go.mod of a copy, through links as the go command reads it; empty where
-// there is none.
+// moduleFile returns the whole go.mod of a copy, through links as the go command reads it; empty
+// where there is none.
 func moduleFile(root *os.Root) (string, error) {
 	info, err := root.Stat("go.mod")
 	switch {

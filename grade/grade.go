@@ -231,8 +231,8 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-// declaredScore is the score as the task declares it, so that attempts at one task never mix: a
-// binary task has none, and a scored one always has one, also where its graders did not come to a
+// declaredScore returns the score as the task declares it, so that attempts at one task never mix:
+// a binary task has none, and a scored one always has one, also where its graders did not come to a
 // scored row.
 func declaredScore(scored *bool, g Grade) *float64 {
 	switch {
@@ -347,7 +347,7 @@ func (g *grading) keep(name string, content []byte) {
 	}
 }
 
-// kept is the name of an artefact; empty if there is none of that name.
+// kept returns the name of an artefact; empty if there is none of that name.
 func (g *grading) kept(name string) string {
 	if slices.Contains(g.artifacts, name) {
 		return name

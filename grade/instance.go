@@ -86,7 +86,7 @@ func (g *grading) judgeInstance(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// unresolved is the grade of an attempt whose tests were not run.
+// unresolved returns the grade of an attempt whose tests were not run.
 func (g *grading) unresolved(reason string) graded {
 	return graded{rows: []Row{
 		testRow(failToPass, true, 0, false, reason),
@@ -137,7 +137,7 @@ const (
 	logTail = 3 << 20
 )
 
-// excerpt is the beginning and the end of what was printed.
+// excerpt returns the beginning and the end of what was printed.
 func (r *instanceRun) excerpt() []byte {
 	skipped := len(r.log) - logHead - logTail
 	if skipped <= 0 {
@@ -162,7 +162,7 @@ func (g *grading) tryInstance(ctx context.Context) (instanceRun, error) {
 	return shown, g.evaluate(ctx, copied, &shown)
 }
 
-// instanceCopy is a copy of what the agent left, or of the base with a patch.
+// instanceCopy returns a copy of what the agent left, or of the base with a patch.
 func (g *grading) instanceCopy(ctx context.Context) (copied *workspace.Copy, broken string, err error) {
 	if g.Patch != nil {
 		return g.patchedCopy(ctx)
@@ -183,8 +183,8 @@ var applyCommands = [][]string{
 	{"patch", "--batch", "--fuzz=5", "-p1"},
 }
 
-// patchedCopy is a copy of the base with the patch applied. The patch is hostile, so it is applied
-// where the tests run.
+// patchedCopy returns a copy of the base with the patch applied. The patch is hostile, so it is
+// applied where the tests run.
 func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, broken string, err error) {
 	text := *g.Patch
 	if !strings.HasSuffix(text, "\n") {
@@ -260,7 +260,7 @@ func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken 
 	return broken, err
 }
 
-// testbed is where the tests of a copy run, and where its patch is applied.
+// testbed returns where the tests of a copy run, and where its patch is applied.
 func (g *grading) testbed(copied *workspace.Copy) (workspace.Place, error) {
 	place := g.Source.Grader(copied)
 	if place.Isolation.Container == nil && !place.Isolation.Isolates() {
@@ -323,9 +323,9 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 	return nil
 }
 
-// between is what was printed between the markers of a run, whose status it takes over. Markers
-// with the nonce of the run win: the tested code could print the others. Where the script gave no
-// chance to print those, the last end is the true one.
+// between returns what was printed between the markers of a run, whose status it takes over.
+// Markers with the nonce of the run win: the tested code could print the others. Where the script
+// gave no chance to print those, the last end is the true one.
 func between(log []byte, nonce string, status *int) (tests []byte, ended bool) {
 	_, rest, started := bytes.Cut(log, []byte(nonce+" start\n"))
 	if !started {

@@ -22,8 +22,8 @@ func parseNonce(data []byte, nonce string) testReport {
 	return report
 }
 
-// parseExit is the report of a command that has none: it came to its end, and its exit code, which
-// is looked at first, says how.
+// parseExit returns the report of a command that has none: it came to its end, and its exit code,
+// which is looked at first, says how.
 func parseExit() testReport {
 	report := testReport{Complete: true}
 	report.add("command", testPassed, "")

@@ -130,7 +130,7 @@ func (e ended) killed() bool {
 	return e.Signal != "" || e.ExitCode > 128 && e.ExitCode < 128+lastSignal
 }
 
-// status is the exit code as a shell would see it, never 0 for a program that was killed.
+// status returns the exit code as a shell would see it, never 0 for a program that was killed.
 func (e ended) status() int {
 	switch {
 	case e.failure != nil:
@@ -175,7 +175,7 @@ func (e *excerpt) cut() {
 	e.tail = append(e.tail[:0], e.tail[over:]...)
 }
 
-// Bytes is what was kept, with a note about what was not.
+// Bytes returns what was kept, with a note about what was not.
 func (e *excerpt) Bytes() []byte {
 	e.cut()
 	if e.skipped == 0 {

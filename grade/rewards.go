@@ -121,8 +121,8 @@ func rewardRows(rewards map[string]float64, said string) []Row {
 	return rows
 }
 
-// rewardRow is a row that passes with a reward of 1 and gives the share of its weight before. One
-// that does not pass has what the verifier said.
+// rewardRow returns a row that passes with a reward of 1 and gives the share of its weight before.
+// One that does not pass has what the verifier said.
 func rewardRow(fields map[string]any, value float64, said string) Row {
 	fields["pass"], fields["reward"] = value >= 1, value
 	if value < 1 && said != "" {

@@ -62,7 +62,7 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 	return nil
 }
 
-// outputFile is the artefact with all that a command to verify printed.
+// outputFile returns the artefact with all that a command to verify printed.
 func outputFile(name string) string { return "tests." + fileName(name) + ".log" }
 
 func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, error) {
@@ -185,7 +185,7 @@ func substitute(argv []string, words map[string]string) []string {
 	return argv
 }
 
-// goPattern is the -run pattern of exactly these tests.
+// goPattern returns the -run pattern of exactly these tests.
 func goPattern(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

@@ -163,8 +163,8 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// unstaged is the grade of a suite that could not be put into the copy: the agent's doing, if it
-// can be put into the base.
+// unstaged returns the grade of a suite that could not be put into the copy: the agent's doing, if
+// it can be put into the base.
 func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason error) (graded, error) {
 	found := graded{reasons: []string{reason.Error()}}
 	for _, check := range checks {

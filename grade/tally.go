@@ -76,8 +76,8 @@ func (w weights) over(total weights) float64 {
 	return min(max(share, 0), 1)
 }
 
-// Effective is the score that counts: the raw one, or 0 when the grader was not healthy, a gate
-// failed or the judge said no. A task without a score has none.
+// Effective returns the score that counts: the raw one, or 0 when the grader was not healthy, a
+// gate failed or the judge said no. A task without a score has none.
 func Effective(raw *float64, healthy, gatesPass, judgePass bool) *float64 {
 	if raw == nil {
 		return nil

@@ -109,7 +109,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	return found, nil
 }
 
-// lastLine is the last line of what was printed.
+// lastLine returns the last line of what was printed.
 func lastLine(printed []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(printed)), "\n")
 	return display.CutBytes(strings.TrimSpace(lines[len(lines)-1]), 300)

@@ -6,9 +6,9 @@ import (
 	"github.com/fit-eval/fit/gateway"
 )
 
-// openAccounts opens what the model calls of the members are paid from, where they go through the
-// gateway: an account of the session, below that of the caller if there is one, and below it one of
-// each member. What was spent before a crash is spent.
+// openAccounts opens the accounts that pay for the members' model calls, where these go through the
+// gateway: one for the session, below the caller's if there is one, and below it one for each
+// member. Money spent before a crash counts.
 func (l *loop) openAccounts() {
 	base, state := l.cfg.options.Base, l.hub.state
 	whole := budgetOf(state.settings.Limits)
@@ -35,7 +35,7 @@ func budgetOf(limits Limits) gateway.Budget {
 	return gateway.Budget{USD: limits.CostUSD, Tokens: limits.Tokens}
 }
 
-// accountOf is the account of a member; nil where nothing bounds what it spends.
+// accountOf returns the account of a member; nil if its spending has no limit.
 func (l *loop) accountOf(member string) *gateway.Account {
 	for _, r := range l.runners {
 		if r.member.name == member {
@@ -45,8 +45,9 @@ func (l *loop) accountOf(member string) *gateway.Account {
 	return l.account
 }
 
-// outOfMoney ends what an account is for that had too little left for a call of the round: the
-// member's part in the session, or the session. The lock must be held.
+// outOfMoney handles an account that had too little left for a call of the round: it ends the
+// member's part in the session, or the session, whichever the account pays for. The lock must be
+// held.
 func (r *runner) outOfMoney(out outcome) bool {
 	empty, ok := errors.AsType[*gateway.BudgetError](out.result.Err)
 	if !ok {

@@ -171,8 +171,8 @@ func (a *advisor) converse(ctx context.Context, caller, question string) (agent.
 	return conversation.Prompt(ctx, record+"<consult_question>\n"+question+"\n</consult_question>")
 }
 
-// config is the advisor as an agent: the caller's vendor and directory, another model, and tools
-// that only read.
+// config returns the advisor as an agent: the caller's vendor and directory, another model, and
+// tools that only read.
 func (a *advisor) config(caller string) AgentConfig {
 	of := a.configs[caller]
 	return AgentConfig{
@@ -201,7 +201,7 @@ func (a *advisor) stop(grace time.Duration) {
 	within(done, grace)
 }
 
-// advisorGuidance is the fragment of a participant's prompt that tells of the advisor.
+// advisorGuidance returns the part of a participant's prompt that describes the advisor.
 func advisorGuidance(cfg AdvisorConfig) string {
 	uses := "once"
 	if cfg.MaxUses != 1 {

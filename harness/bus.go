@@ -1,10 +1,10 @@
 package harness
 
 // The bus is one queue per member, in the order in which messages were accepted. It is part of the
-// state: appending never blocks, and the hub wakes whoever has got something.
+// state: appending never blocks, and the hub wakes members that have messages.
 
-// receivers are the members that a message goes to: the one it names, or everybody but its sender.
-// Whoever has left the session gets nothing any more.
+// receivers returns the members that receive a message: the one it names, or everybody but its
+// sender. Members that have left the session receive nothing.
 func (s *state) receivers(m *Message) []*member {
 	if m.To != "" {
 		if to := s.members[m.To]; to != nil && to.gone == "" {

@@ -16,8 +16,8 @@ import (
 // Mode is the way a team works together.
 type Mode string
 
-// The modes that share this package's loop. A run, the one-shot mode of a single agent, stands
-// apart.
+// The modes that share this package's loop. A run, the one-shot mode of a single agent, does not
+// use it.
 const (
 	ModeSupervise  Mode = "supervise"
 	ModeFacilitate Mode = "facilitate"
@@ -25,7 +25,7 @@ const (
 	ModeJudge      Mode = "judge"
 )
 
-// traits are what the loop must know of a mode.
+// traits holds what the loop must know about a mode.
 type traits struct {
 	lead           string // the name of its lead, which is reserved
 	violationTag   string // how protocol violations name the mode
@@ -50,8 +50,8 @@ func (m Mode) traits() traits {
 // supervisedName is the name of the one participant of supervise.
 const supervisedName = "agent"
 
-// AgentConfig is one member of a session: a participant, or the lead. What a profile says fills the
-// fields that are empty.
+// AgentConfig is one member of a session: a participant, or the lead. The profile fills the fields
+// that are empty.
 type AgentConfig struct {
 	Name         string `json:"name"`
 	Role         string `json:"role,omitempty"`
@@ -83,8 +83,8 @@ type AgentConfig struct {
 	consultedBy string // of an advisor
 }
 
-// AgentFunc makes the agent that plays a member. It is called when the member gets its first
-// message, when a round of it that a crash has cut off is accounted for, and never twice at once.
+// AgentFunc returns the agent that plays a member. It is called when the member gets its first
+// message and when a round that a crash interrupted is accounted for. Calls never overlap.
 type AgentFunc func(AgentConfig) (agent.Agent, error)
 
 // Limits bound a session or a member of it. Zero fields do not limit a member; those of a session
@@ -103,28 +103,28 @@ type ErrorPolicy struct {
 	Retries int `json:"retries,omitempty"`
 	// Backoff is the pause before a retry; 0 means one second.
 	Backoff time.Duration `json:"backoffNs,omitempty"`
-	// FailSession ends the session when a participant has failed for good. Otherwise the others go
-	// on without it, and whoever asked it something is informed. A lead that fails always ends the
-	// session, and so does an agent that could not be run at all.
+	// FailSession ends the session when a participant has failed for good. Otherwise the others
+	// continue without it, and members that asked it something are informed. A lead that fails
+	// always ends the session, and so does an agent that could not be run at all.
 	FailSession bool `json:"failSession,omitempty"`
 }
 
-// Connector gives agents in processes of their own a way to the dispatcher.
+// Connector connects agents that run in other processes to the dispatcher.
 type Connector interface {
 	// Servers returns the tool servers of one member, for the agent that is about to play it.
 	Servers(participant string, played agent.Info) ([]agent.MCPServer, error)
-	// Spawner returns what the member's agent must be started with, so that its calls are known to
-	// be its own.
+	// Spawner returns the spawner that must start the member's agent, so that its calls can be
+	// recognised.
 	Spawner(participant string, inner sandbox.ProcessSpawner) sandbox.ProcessSpawner
 	// Close ends the connections after the last agent has ended.
 	Close() error
 }
 
-// Options are what all modes have in common. The zero value is useful.
+// Options holds the settings that all modes have in common. The zero value is useful.
 type Options struct {
 	TaskAmend string // appended to the task after a blank line
-	// Trace is written instead of Output, where the caller has a writer: for a file, which is
-	// locked and can be resumed.
+	// Trace is written instead of Output if it is set. A Writer on a file locks it, and the session
+	// can be resumed.
 	Trace *trace.Writer
 	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
 	ProfilesDir string
@@ -134,9 +134,8 @@ type Options struct {
 	// Base is the agent configuration that every member starts from: environment, spawner,
 	// isolation, endpoint, prices.
 	Base agent.Config
-	// DefaultAgent and DefaultModel are those of participants whose config and profile name none;
-	// DefaultAgent is that of the lead too. They are recorded, so that a resumed session has the
-	// same.
+	// DefaultAgent and DefaultModel are for participants whose config and profile name none;
+	// DefaultAgent is for the lead too. They are recorded, so that a resumed session uses the same.
 	DefaultAgent string
 	DefaultModel string
 	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
@@ -149,8 +148,7 @@ type Options struct {
 	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
 
-	// ToolTransport says how Connect connects agents. It is recorded for whoever resumes the
-	// session.
+	// ToolTransport says how Connect connects agents. It is recorded for resuming the session.
 	ToolTransport string
 
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
@@ -179,14 +177,14 @@ type Options struct {
 	StopGrace time.Duration
 }
 
-// The limits of a session where nobody sets others: nothing waits or costs without end.
+// The default limits of a session: without them it could wait or spend forever.
 const (
 	defaultSessionTimeout = 4 * time.Hour
 	defaultSessionTurns   = 500
 	defaultIdleTimeout    = 30 * time.Minute
 )
 
-// settings are the options that a resumed session must know.
+// settings holds the options that a resumed session must know.
 type settings struct {
 	Limits            Limits        `json:"limits,omitzero"`
 	ParticipantLimits Limits        `json:"participantLimits,omitzero"`

@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// cutRound is what a round that a crash has cut off had consumed by then, as far as the trace shows
-// it. No end of a round has counted it.
+// cutRound holds what an interrupted round had consumed before the crash, according to the trace.
+// No turn_end line has counted it.
 type cutRound struct {
 	tookMs  int64
 	tokens  int64
@@ -48,9 +48,9 @@ func (c *cutRound) charge(account *gateway.Account) {
 	account.Charge(cost, c.tokens)
 }
 
-// cutRounds reads in the lanes of a trace what those who were in a round have consumed beyond what
-// is counted already, and what everybody did last. What they did not print before the crash nobody
-// knows.
+// cutRounds reads from the lanes of a trace what members in a round have consumed beyond what is
+// counted already, and what every member did last. What an agent did not print before the crash is
+// unknown.
 func cutRounds(path string, s *state, cfg ResumeConfig) (map[*member]cutRound, error) {
 	var dialects session.Dialects
 	members := map[string]*member{}
@@ -59,7 +59,7 @@ func cutRounds(path string, s *state, cfg ResumeConfig) (map[*member]cutRound, e
 			continue
 		}
 		members[m.name] = m
-		// otherwise it cannot be started either, which is reported there
+		// otherwise it cannot be started either, and that is reported then
 		if played, err := cfg.NewAgent(m.config); err == nil {
 			dialects = append(dialects, played.Dialects()...)
 		}
@@ -96,7 +96,7 @@ func readLanes(path string, members map[string]*member, dialects session.Dialect
 	return read.cutRounds(opts.Prices), nil
 }
 
-// laneReading is what the lines of a trace tell about the members.
+// laneReading collects what the lines of a trace say about the members.
 type laneReading struct {
 	members map[string]*member
 	lanes   map[string]*session.Enricher // nil before the session has started
@@ -127,9 +127,9 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 		}
 	}
 	about := line.Source
-	if kind == trace.TypeModelCall { // what the wire says goes before the agent's word
+	if kind == trace.TypeModelCall { // takes precedence over the agent's own figures
 		var call gateway.CallEvent
-		_ = json.Unmarshal(line.Event, &call) // one that cannot be read is about nobody
+		_ = json.Unmarshal(line.Event, &call) // one that cannot be read names no member
 		about = call.Agent
 	}
 	if r.members[about] != nil && r.lanes != nil {
@@ -147,7 +147,7 @@ func (r *laneReading) line(line *trace.Line, dialects session.Dialects, opts ses
 	r.lastMs = line.Ts
 }
 
-// cutRounds is what the rounds have used up that nobody has accounted for yet.
+// cutRounds returns what the rounds have consumed that is not accounted for yet.
 func (r *laneReading) cutRounds(prices session.Prices) map[*member]cutRound {
 	cut := map[*member]cutRound{}
 	for name, m := range r.members {
@@ -172,8 +172,8 @@ func (r *laneReading) cutRounds(prices session.Prices) map[*member]cutRound {
 	return cut
 }
 
-// costOf is what a lane has cost: as the agent says, or by the prices, because what an agent says
-// of a round before its end has no cost yet.
+// costOf returns the cost of a lane: as the agent reports it, or by the prices, because an agent
+// reports no cost before the end of a round.
 func costOf(folded *session.EnrichedSession, model string, prices session.Prices, atMs int64) (float64, bool) {
 	switch {
 	case folded.Usage.CostUSD != nil:

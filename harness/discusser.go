@@ -31,7 +31,7 @@ type DiscusserConfig struct {
 	DiscussionID string
 	// Replies posts to the thread; nil keeps replies in the result only.
 	Replies ReplySender
-	// Inbox brings what people write meanwhile; nil is nobody.
+	// Inbox brings what people write meanwhile; nil brings nothing.
 	Inbox Inbox
 	// Resume continues an earlier session of the same discussion.
 	Resume *ResumeContext
@@ -65,7 +65,7 @@ type HumanMessage struct {
 
 // Inbox brings the messages of people into a running discussion. Receive waits until there are
 // messages after the given seq, or the context ends; it may also return none, to be called again.
-// It retries by itself what is worth retrying.
+// It retries transient failures itself.
 type Inbox interface {
 	Receive(ctx context.Context, after int64) ([]HumanMessage, error)
 }
@@ -86,7 +86,7 @@ func (l *loop) receive() {
 		after := l.hub.state.lastInbox
 		l.hub.mu.Unlock()
 		messages, err := l.cfg.discuss.inbox.Receive(ctx, after)
-		// also when the session has ended while a failure was kept back
+		// even if the session ended while the failure was held back
 		if err != nil && !errors.Is(err, context.Canceled) {
 			l.note(noteEvent{Type: typeInboxError, Text: l.hub.clean(err.Error())})
 			within(l.stopped, inboxPause)
@@ -102,11 +102,11 @@ func (l *loop) note(e noteEvent) {
 	l.hub.mu.Lock()
 	l.hub.commit(e)
 	l.hub.mu.Unlock()
-	_ = l.hub.flush() // a broken trace shows wherever it matters
+	_ = l.hub.flush() // a broken trace is reported where it matters
 }
 
-// inject gives messages of people to the lead, in the order in which they were written. What comes
-// after the end, or a second time, is left to the bridge.
+// inject gives messages of people to the lead, in the order in which they were written. Messages
+// after the end, and repeated ones, are left to the bridge.
 func (h *hub) inject(messages []HumanMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,8 +136,8 @@ func (h *hub) bounded(text string) string {
 		strings.ToValidUTF8(text[:limit], ""), len(text))
 }
 
-// ResumeContext is what one session of a discussion hands to the next. A bridge keeps it and adds
-// what people wrote during the recess.
+// ResumeContext carries the state of a discussion from one session to the next. A bridge keeps it
+// and adds what people wrote during the recess.
 type ResumeContext struct {
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// HistorySince is what was said in the thread since the recess.
@@ -170,7 +170,7 @@ type HistoryEntry struct {
 	Author string `json:"author,omitempty"`
 }
 
-// ParseResumeContext reads a resume context. An empty text is none.
+// ParseResumeContext reads a resume context. An empty text has none.
 func ParseResumeContext(text string) (*ResumeContext, error) {
 	if text == "" {
 		return nil, nil
@@ -204,7 +204,7 @@ func (r *ResumeContext) check() error {
 // maxResumedAsks bounds what a forged counter can make us allocate.
 const maxResumedAsks = 1 << 20
 
-// cleaned is a copy that is fit for the trace and the bus.
+// cleaned returns a redacted copy for the trace and the bus.
 func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	if r == nil {
 		return nil
@@ -230,7 +230,7 @@ func (r *ResumeContext) cleaned(clean func(string) string) *ResumeContext {
 	return &c
 }
 
-// injectHistory tells the lead where the discussion stands and what was said while it was in
+// injectHistory informs the lead of the state of the discussion and of what was said during the
 // recess. The lock must be held.
 func (h *hub) injectHistory(r *ResumeContext) {
 	if r == nil {
@@ -256,7 +256,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 	}
 }
 
-// resumeContext is what the next session of this discussion needs to know.
+// resumeContext returns what the next session of this discussion needs to know.
 func (s *state) resumeContext() *ResumeContext {
 	r := &ResumeContext{
 		Pending:      s.unsettled,

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enoughSpace is how many bytes must be free where agents have their homes.
+// enoughSpace is the number of bytes that must be free on the disk of the agents' homes.
 const enoughSpace = 1 << 20
 
-// diskFull says that a round failed on a full disk, if that is so: an agent that cannot write its
-// own files is not at fault.
+// diskFull returns an error if a round failed because the disk is full: an agent that cannot write
+// its own files is not at fault.
 func (r *runner) diskFull(out outcome) error {
 	if out.kind != roundFailed {
 		return nil
@@ -26,7 +26,7 @@ func (r *runner) diskFull(out outcome) error {
 	return nil
 }
 
-// spaceIn is how much can be written to the disk of a directory; a disk that does not say has
+// spaceIn returns the free space on the disk of a directory; a disk that does not report it has
 // enough.
 func spaceIn(dir string) uint64 {
 	var disk unix.Statfs_t

@@ -16,21 +16,21 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ToolResult is what a tool call gives back to the model.
+// ToolResult is the result of a tool call for the model.
 type ToolResult struct {
 	Text    string
 	IsError bool
 }
 
-// Dispatcher carries out tool calls. It knows no transport: one call is a participant, a tool and
-// its arguments. It is safe for use from many goroutines.
+// Dispatcher carries out tool calls. It is independent of the transport: a call is a participant, a
+// tool and its arguments. It is safe for use from many goroutines.
 type Dispatcher struct {
 	hub *hub
 	// surfaces are the tools that each role has, worked out once.
 	leadTools, participantTools []string
 }
 
-// DispatcherConfig is a session without a loop, for whoever drives the tools directly.
+// DispatcherConfig describes a session without a loop, for callers that drive the tools directly.
 type DispatcherConfig struct {
 	Mode Mode
 	// Participants are the members other than the lead, whose name follows from the mode.
@@ -40,7 +40,7 @@ type DispatcherConfig struct {
 	Options      Options
 }
 
-// NewDispatcher returns a dispatcher for a session whose rounds somebody else takes care of.
+// NewDispatcher returns a dispatcher for a session whose rounds the caller manages.
 func NewDispatcher(cfg DispatcherConfig) (*Dispatcher, error) {
 	if err := checkNames(cfg.Participants); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ type call struct {
 	tool    string
 	args    json.RawMessage
 	id      string
-	// changed says that the call has lines of its own in the trace.
+	// changed says that the call has written lines to the trace.
 	changed bool
 	// refused is the refusal that the lead had seen when it made this call.
 	refused *refusalEvent
@@ -159,7 +159,7 @@ func (d *Dispatcher) Refused(participant, text string) {
 	d.hub.mu.Lock()
 	d.hub.commit(noteEvent{Type: trace.TypeCallRefused, Agent: participant, Text: d.hub.clean(text)})
 	d.hub.mu.Unlock()
-	_ = d.hub.flush() // a broken trace shows wherever it matters
+	_ = d.hub.flush() // a broken trace is reported where it matters
 }
 
 // recordIdle writes the line of a call that changed nothing: it was refused, or it only asked for
@@ -229,7 +229,7 @@ func (c *call) locked(run func(s *state) ToolResult) ToolResult {
 	return result
 }
 
-// closed says why nothing is accepted any more, if that is so.
+// closed returns the reason why nothing is accepted any more, if there is one.
 func (c *call) closed(s *state) string {
 	switch {
 	case s.conclusion != nil:
@@ -245,7 +245,7 @@ func (c *call) closed(s *state) string {
 	}
 }
 
-// before is what was recorded of the call when it was made the first time, or nil.
+// before returns the record of the first time that the call was made, or nil.
 func (c *call) before() *callRecord {
 	if c.id == "" || c.member.round == nil {
 		return nil
@@ -262,7 +262,7 @@ func (c *call) repeated() (bool, ToolResult) {
 	switch {
 	case r.refusal != nil:
 		return true, c.refuse(c.hub.state, *r.refusal)
-	case r.tool == toolAsk: // ask itself sees to what is missing
+	case r.tool == toolAsk: // ask itself handles what is missing
 		return c.closed(c.hub.state) != "", asked(r.askIDs, nil)
 	case r.tool == toolAnswer:
 		return true, answered(r.message)
@@ -294,7 +294,7 @@ func (c *call) decode(into any) error {
 	}
 }
 
-// text checks and cleans a text that somebody wants to say.
+// text checks and cleans a text that a member wants to send.
 func (c *call) text(field, value string) (string, error) {
 	if strings.TrimSpace(value) == "" {
 		return "", fmt.Errorf("%s: %q is empty", c.tool, field)

@@ -3,8 +3,8 @@ package harness
 import "github.com/fit-eval/fit/internal/jsonenc"
 
 // event is one change of a session's state. Live code commits it, which stages its line and applies
-// it; replay decodes the line and applies it. The two ways meet in apply, so that what is rebuilt
-// from a trace is what was there.
+// it; replay decodes the line and applies it. Both use apply, so that the state rebuilt from a
+// trace equals the original.
 type event interface{ apply(s *state) }
 
 // The types of events beyond those that package trace names.
@@ -90,7 +90,7 @@ type cancelEvent struct {
 const (
 	cancelSilent    = "silent"    // reminded, and still no answer
 	cancelDeadline  = "deadline"  // its time was up
-	cancelGone      = "gone"      // one of the two is out of the session
+	cancelGone      = "gone"      // one of the two has left the session
 	cancelConcluded = "concluded" // a terminal call ended the session
 	cancelStopped   = "stopped"   // the session was ended by something else
 )
@@ -119,7 +119,7 @@ type violationEvent struct {
 func (e violationEvent) apply(*state) {}
 
 // undeliveredEvent lists messages that will never reach a queue's owner, so that none is lost
-// without a word.
+// silently.
 type undeliveredEvent struct {
 	Type   string  `json:"type"`
 	To     string  `json:"to"`

@@ -8,8 +8,8 @@ type startedEvent struct {
 	Format  int    `json:"format"`
 	Lead    string `json:"lead"`
 	Started int64  `json:"startedMs"`
-	// Isolation is what keeps the agents from the rest of the machine: bwrap or none, and what that
-	// leaves open here.
+	// Isolation says what separates the agents from the rest of the machine: bwrap or none, and
+	// what it leaves open.
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reach: host, model or none.
 	Network string `json:"network,omitempty"`
@@ -29,15 +29,14 @@ type metaEvent struct {
 	DiscussionID string `json:"discussion_id"`
 }
 
-// conversationEvent records the id by which a member's conversation can be resumed.
+// conversationEvent records the id with which a member's conversation can be resumed.
 type conversationEvent struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent"`
 	SessionID string `json:"sessionId"`
 }
 
-// goneEvent says that a participant is out of the session: it failed for good or used up its
-// budget.
+// goneEvent says that a participant has left the session: it failed for good or used up its budget.
 type goneEvent struct {
 	Type   string `json:"type"`
 	Agent  string `json:"agent"`
@@ -66,7 +65,7 @@ type conclusionEvent struct {
 	Call    string   `json:"call,omitempty"`
 }
 
-// replyEvent is something for the discussion thread. The text of a reply is that of the message it
+// replyEvent is a post to the discussion thread. The text of a reply is that of the message it
 // refers to; an acknowledgement has its own.
 type replyEvent struct {
 	Type    string `json:"type"`
@@ -108,7 +107,7 @@ type advisorConsultEvent struct {
 	Remaining  int    `json:"remaining"`
 	OK         bool   `json:"ok"`
 	Reason     string `json:"reason,omitempty"` // why there was no advice
-	// Tokens and CostUSD are what it consumed, which counts as the caller's.
+	// Tokens and CostUSD are what it consumed, which is charged to the caller.
 	Tokens  int64    `json:"tokens,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`
 }
@@ -121,7 +120,7 @@ func (e advisorConsultEvent) apply(s *state) {
 	}
 }
 
-// runnerErrorEvent is a round that went wrong, and what is done about it.
+// runnerErrorEvent records a round that failed, and what is done about it.
 type runnerErrorEvent struct {
 	Type    string `json:"type"`
 	Agent   string `json:"agent"`
@@ -133,7 +132,7 @@ type runnerErrorEvent struct {
 
 func (e runnerErrorEvent) apply(*state) {}
 
-// limitEvent is a limit that was reached, of the session or of one member. The old lead_turn_limit
+// limitEvent says that a limit of the session or of one member was reached. The old lead_turn_limit
 // is one of them.
 type limitEvent struct {
 	Type  string  `json:"type"`
@@ -159,8 +158,8 @@ type resumedEvent struct {
 	OpenAsks    int      `json:"openAsks"`
 }
 
-// apply trusts no agent's own record of its last round: an agent that is killed loses what it has
-// not written yet.
+// apply does not rely on the agents' own records of their last rounds: an agent that is killed
+// loses what it has not written yet.
 func (e resumedEvent) apply(s *state) {
 	for _, m := range s.order {
 		m.settled = false
@@ -168,7 +167,7 @@ func (e resumedEvent) apply(s *state) {
 }
 
 // interruptedEvent says that the caller has ended the session. A session that is resumed continues
-// from here: what comes after it only records how the agents were stopped.
+// from here: the lines after it only record how the agents were stopped.
 type interruptedEvent struct {
 	Type string `json:"type"`
 }

@@ -39,7 +39,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 	case flushErr == nil && !resumable(l.reason):
 		l.removeTempHome()
 	case l.reason == ReasonTrace:
-		flushErr = nil // it is why the session ended
+		flushErr = nil // it is the reason why the session ended
 	}
 	return result, errors.Join(l.err, flushErr, closeErr)
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// garbageLimit is how much of what an agent prints in one round, and what is not an event, goes to
-// the trace.
+// garbageLimit is how much output of one round that is not an event is written to the trace.
 const garbageLimit = 4 << 20
 
-// garbage bounds what an agent prints that is not an event: a program that prints rubbish must not
-// fill the disk.
+// garbage limits the output of an agent that is not an event: a program that prints rubbish must
+// not fill the disk.
 type garbage struct {
 	mu      sync.Mutex
 	kept    int
 	skipped int
 }
 
-// keep reports whether a line goes to the trace.
+// keep reports whether a line is written to the trace.
 func (g *garbage) keep(event []byte) bool {
 	event = bytes.TrimSpace(event)
 	isEvent := bytes.HasPrefix(event, []byte("{")) && !bytes.HasPrefix(event, rawPrefix) &&
@@ -38,13 +37,13 @@ func (g *garbage) keep(event []byte) bool {
 	return true
 }
 
-// How lines begin that stand for what an agent printed and that was not an event.
+// The beginnings of lines that stand for output that was not an event.
 var (
 	rawPrefix    = []byte(`{"type":"` + trace.TypeRaw + `"`)
 	stderrPrefix = []byte(`{"type":"` + trace.TypeStderr + `"`)
 )
 
-// endRound begins to count again. It returns what to say about the round that ended, or nothing.
+// endRound resets the count. It returns a note about the round that ended, or nothing.
 func (g *garbage) endRound() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 )
 
-// brokenAgent is the end of an agent whose code panicked or left its goroutine.
+// brokenAgent is the error for an agent whose code panicked or left its goroutine.
 type brokenAgent struct {
 	text, stack string
 	exited      bool // by runtime.Goexit
@@ -15,8 +15,8 @@ type brokenAgent struct {
 
 func (b *brokenAgent) Error() string { return b.text }
 
-// brokenBy is how an agent's code broke that did not return: by a panic with the recovered value,
-// or by runtime.Goexit where there is none.
+// brokenBy returns the error for agent code that did not return: a panic with the recovered value,
+// or runtime.Goexit if there is none.
 func brokenBy(recovered any) *brokenAgent {
 	broken := &brokenAgent{
 		text:   "the agent ended its goroutine (runtime.Goexit)",
@@ -30,8 +30,8 @@ func brokenBy(recovered any) *brokenAgent {
 }
 
 // guard calls an agent and returns how its code broke, if it did. An agent can be any code of the
-// caller's program: one that panics must not end the process, and one that calls runtime.Goexit, as
-// the Fatal of a test does, must not end the caller's goroutine, so it has one of its own.
+// caller's program. If it panics, it must not end the process; if it calls runtime.Goexit, as Fatal
+// in a test does, it must not end the caller's goroutine. So it runs in its own.
 func guard(call func()) (broken *brokenAgent) {
 	done := make(chan struct{})
 	go func() {

@@ -26,10 +26,10 @@ type hub struct {
 	// stopped says that the session is coming to its end, whatever the reason; concluded, by a
 	// terminal call, is part of the state.
 	stopped bool
-	// onConclude tells the loop of a terminal call, with the last message that was on the bus
+	// onConclude informs the loop of a terminal call, with the last message that was on the bus
 	// before it. It is called with the lock held.
 	onConclude func(lastMessage int64)
-	// onTraceError tells the loop that the trace cannot be written.
+	// onTraceError informs the loop that the trace cannot be written.
 	onTraceError func(error)
 	ended        bool // the summary is committed; nothing comes after it
 
@@ -84,7 +84,7 @@ func (h *hub) checkTrace(err error) {
 	}
 }
 
-// emitLane writes a line of a member's own; after the summary there are none.
+// emitLane writes a line of a member's lane; it writes none after the summary.
 func (h *hub) emitLane(lane string, line []byte) {
 	h.lanes.RLock()
 	defer h.lanes.RUnlock()
@@ -104,7 +104,7 @@ func (h *hub) emitRedacted(value any) {
 	}
 }
 
-// clean is what text goes through when it enters the bus.
+// clean redacts text that enters the bus.
 func (h *hub) clean(text string) string {
 	return h.redactor.String(strings.ToValidUTF8(text, "\uFFFD"))
 }
@@ -207,7 +207,7 @@ func (h *hub) cancelAll(reason, why string) {
 	}
 }
 
-// dismiss takes a participant out of the session. Whoever waits for it is informed.
+// dismiss removes a participant from the session. Members that wait for it are informed.
 func (h *hub) dismiss(m *member, why string) {
 	for _, id := range h.state.openAsks() {
 		a := h.state.asks[id]

@@ -13,8 +13,8 @@ import (
 
 // JudgeConfig is one judgement of finished work.
 type JudgeConfig struct {
-	// JudgeCwd is where the work lies. The judge knows the path but does not run there, so that
-	// it never loads the settings of the agent it judges.
+	// JudgeCwd is the directory of the work. The judge knows the path but does not run there, so
+	// that it never loads the settings of the agent it judges.
 	JudgeCwd string
 	// read from Options.ProfilesDir, never from JudgeCwd; empty is the one that ships with the
 	// binary
@@ -22,7 +22,7 @@ type JudgeConfig struct {
 	// Judge has further settings; its name and role are given by the mode.
 	Judge AgentConfig
 	// ReadOnlySandbox says that Options.Base isolates the judge so that it cannot write. Only then
-	// it may run commands.
+	// may it run commands.
 	ReadOnlySandbox bool
 	NewAgent        AgentFunc
 	Output          io.Writer        // of the trace

@@ -12,13 +12,13 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// errMemberTimeout is the cause with which a round ends when its member has used up its time.
+// errMemberTimeout cancels a round whose member has used up its time.
 var errMemberTimeout = errors.New("the participant's time is up")
 
-// errMemberSpent is the cause with which a round ends that uses up the budget of its member.
+// errMemberSpent cancels a round that uses up the budget of its member.
 var errMemberSpent = errors.New("the participant's budget is used up")
 
-// errIdle is the cause with which a round ends in which nothing happened for too long.
+// errIdle cancels a round in which nothing happened for too long.
 var errIdle = errors.New("nothing happened in the turn")
 
 // The flags of fit-harness that set limits, by the name of the limit.
@@ -43,12 +43,12 @@ const (
 	callTurnsFlag = "--max-turns"
 )
 
-// String says which limit was reached, and what sets it.
+// String returns which limit was reached, and the flag that sets it.
 func (e limitEvent) String() string {
 	return cmp.Or(e.Agent, "the session") + " " + e.predicate()
 }
 
-// predicate says it without saying whose limit it is.
+// predicate returns the same without naming whose limit it is.
 func (e limitEvent) predicate() string {
 	text := "reached its limit of " + amount(e.Name, e.Limit)
 	if e.Name == "idle" {
@@ -110,7 +110,7 @@ func (l *loop) limited(e limitEvent) {
 	l.limit = e.String()
 }
 
-// exhausted checks the limits that are looked at before a round. The lock must be held.
+// exhausted checks the limits that apply before a round. The lock must be held.
 func (r *runner) exhausted() bool {
 	l, m, s := r.loop, r.member, r.loop.hub.state
 	switch limit := s.settings.Limits.Turns; {
@@ -155,8 +155,8 @@ func (r *runner) overBudget() bool {
 	return false
 }
 
-// consumed is called during a round, with what it has consumed so far. A budget that is used
-// up ends it, and the whole session if the budget is the session's.
+// consumed is called during a round, with what it has consumed so far. A member's budget that is
+// used up ends the round; the session's budget ends the session.
 func (r *runner) consumed(used session.TokenUsage) {
 	l, h := r.loop, r.loop.hub
 	h.mu.Lock()
@@ -209,7 +209,8 @@ func (s spending) over(limits Limits) (name string, limit float64) {
 	}
 }
 
-// limits are the member's own, and for a participant those of all participants where it has none.
+// limits returns the member's own limits; a participant without its own gets those of all
+// participants.
 func (r *runner) limits() Limits {
 	limits := r.member.config.Limits
 	if r.member == r.loop.hub.state.lead {
@@ -224,7 +225,7 @@ func (r *runner) limits() Limits {
 	}
 }
 
-// spent takes a member that has used up its budget out of the session; without its lead a session
+// spent removes a member that has used up its budget from the session; without its lead a session
 // ends.
 func (r *runner) spent(name string, limit float64, reason string) {
 	l, m := r.loop, r.member
@@ -246,8 +247,8 @@ func (r *runner) spent(name string, limit float64, reason string) {
 	l.working.Go(r.closeSession) // its agent is not needed any more
 }
 
-// startWatch starts what ends a round that takes too long, or in which nothing happens. The lock
-// must be held.
+// startWatch starts the timers that end a round that takes too long, or in which nothing happens.
+// The lock must be held.
 func (r *runner) startWatch() {
 	interrupt := r.interrupt
 	if limit := r.limits().Timeout; limit > 0 {
@@ -266,7 +267,7 @@ func (r *runner) active() {
 	}
 }
 
-// idleError says how long nothing happened.
+// idleError returns an error that says how long nothing happened.
 func (r *runner) idleError() error {
 	limit := amount("idle", r.loop.hub.state.settings.IdleTimeout.Seconds())
 	return fmt.Errorf("%w for %s (%s)", errIdle, limit, idleFlag)

@@ -23,7 +23,7 @@ type loop struct {
 	runners    []*runner
 	connector  Connector
 	skills     skillNotes
-	account    *gateway.Account // what pays the model calls of the members; nil: nothing bounds them
+	account    *gateway.Account // pays for the model calls of the members; nil is no limit
 
 	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped
 	// in order.
@@ -32,7 +32,7 @@ type loop struct {
 
 	// working are the members' goroutines.
 	working sync.WaitGroup
-	// making keeps the promise that the caller's NewAgent is never called twice at once.
+	// making guarantees that calls of the caller's NewAgent never overlap.
 	making sync.Mutex
 
 	// Guarded by the hub's lock.
@@ -113,7 +113,7 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 	return l.drive(ctx)
 }
 
-// errRanBefore is what a second Run of one value ends with.
+// errRanBefore is returned by a second Run of the same value.
 var errRanBefore = errors.New("this session has been run; make a new one for every Run")
 
 // joinTask appends an amendment to a task.
@@ -128,7 +128,7 @@ func joinTask(task, amend string) string {
 	}
 }
 
-// prepare makes what the agents need before the first of them starts.
+// prepare creates what the agents need before the first of them starts.
 func (l *loop) prepare() error {
 	if l.cfg.options.Connect != nil {
 		connector, err := l.cfg.options.Connect(l.dispatcher)
@@ -148,7 +148,7 @@ func (l *loop) prepare() error {
 	return nil
 }
 
-// disconnect ends the agents' way to the tools.
+// disconnect closes the agents' connection to the tools.
 func (l *loop) disconnect() error {
 	if l.connector == nil {
 		return nil
@@ -206,7 +206,7 @@ func (l *loop) wakeLead() {
 	}
 }
 
-// startClock starts the session's time limit and returns how to end it.
+// startClock starts the session's time limit and returns a function that stops it.
 func (l *loop) startClock() func() bool {
 	limit := l.hub.state.settings.Limits.Timeout
 	if limit <= 0 {
@@ -221,7 +221,7 @@ func (l *loop) startClock() func() bool {
 	}).Stop
 }
 
-// The causes with which the contexts of rounds end.
+// The causes that the contexts of rounds are cancelled with.
 var (
 	errSessionConcluded = errors.New("the session was concluded")
 	errSessionStopped   = errors.New("the session was stopped")
@@ -233,7 +233,7 @@ func (l *loop) stop(reason string, err error) {
 	l.stopLocked(reason, err)
 }
 
-// stopLocked ends the session: nothing is accepted and no new round begins; whoever is in one is
+// stopLocked ends the session: nothing is accepted, no new round begins, and running rounds are
 // interrupted.
 func (l *loop) stopLocked(reason string, err error) {
 	if l.hub.stopped {
@@ -253,7 +253,7 @@ func (l *loop) stopLocked(reason string, err error) {
 		case r.interrupt == nil:
 		case reason == ReasonConcluded && r.member == l.hub.state.lead: // it may finish what it is saying
 			r.interruptAfter(settings.LeadGrace)
-		case reason == ReasonConcluded && !r.prompted.Load(): // it is just about to get something said before
+		case reason == ReasonConcluded && !r.prompted.Load(): // an earlier message is on its way
 			r.interruptAfter(settings.FinalTurnGrace)
 		default:
 			r.interrupt(errSessionStopped)
@@ -273,8 +273,8 @@ func (l *loop) interruptAll(cause error) {
 	}
 }
 
-// concluded is called when a terminal call was accepted. A participant that was about to get
-// something said before it still gets it.
+// concluded is called when a terminal call was accepted. A participant that was about to receive an
+// earlier message still receives it.
 func (l *loop) concluded(lastMessage int64) {
 	for _, r := range l.runners {
 		if r.member == l.hub.state.lead || r.interrupt != nil || r.busy {
@@ -285,8 +285,8 @@ func (l *loop) concluded(lastMessage int64) {
 	l.stopLocked(ReasonConcluded, nil)
 }
 
-// awaitMembers waits until every member's agent has stopped. One that does not is closed, and in
-// the end left behind.
+// awaitMembers waits until every member's agent has stopped. An agent that does not stop is closed
+// and finally abandoned.
 func (l *loop) awaitMembers() {
 	done := make(chan struct{})
 	go func() {
@@ -312,7 +312,7 @@ func (l *loop) awaitMembers() {
 	within(done, s.StopGrace)
 }
 
-// within waits until done is closed, at most for a while, and reports whether it was.
+// within waits until done is closed, but no longer than limit, and reports whether it was.
 func within(done <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -25,8 +25,8 @@ func (s *Session) Members() []AgentConfig {
 	return list
 }
 
-// Run holds the session until the lead has ended it, or something else has. The verdict is empty if
-// a judge did not conclude.
+// Run runs the session until the lead or something else ends it. The verdict is empty if a judge
+// did not conclude.
 func (s *Session) Run(ctx context.Context, task string) (Result, error) {
 	defer s.clear()
 	return s.loop.run(ctx, joinTask(task, s.amend))
@@ -38,12 +38,12 @@ func (s *Session) clear() {
 	}
 }
 
-// Interrupted is what a trace says of a session that can be resumed.
+// Interrupted describes a session that can be resumed, as its trace records it.
 type Interrupted struct {
 	Mode    Mode
 	Members []AgentConfig // the lead first
-	// Isolation is what kept the agents from the rest of the machine: bwrap or none; empty if the
-	// trace does not say.
+	// Isolation says what separated the agents from the rest of the machine: bwrap or none; empty
+	// if the trace does not say.
 	Isolation string
 	// Network is what the agents reached: host, model or none; empty if the trace does not say.
 	Network string

@@ -42,8 +42,8 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// inboxLine is the line under which a participant sees a message. Whatever is in the text, only its
-// first line can begin with a tag: the lines after it are quoted.
+// inboxLine returns a message as a participant sees it. Only the first line of the text can begin
+// with a tag: the lines after it are quoted.
 func inboxLine(m *Message) string {
 	tag := "[system]"
 	switch m.Kind {
@@ -64,11 +64,11 @@ func inboxLine(m *Message) string {
 // quoteMark begins every line of a message but its first.
 const quoteMark = "| "
 
-// Quote marks every line of a text that somebody else wrote, as the lines of messages after their
-// first are marked, so that none of them can be taken for a tag.
+// Quote marks every line of a text that somebody else wrote, like the lines of a message after its
+// first, so that none of them can be taken for a tag.
 func Quote(text string) string { return quoteMark + quotes.Replace(text) }
 
-// quotes makes every kind of line break into a newline and a quote mark: the ASCII ones, and those
+// quotes turns every kind of line break into a newline and a quote mark: the ASCII ones, and those
 // of Unicode, which some models take for new lines.
 var quotes = func() *strings.Replacer {
 	var pairs []string
@@ -80,7 +80,7 @@ var quotes = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// inboxText is what a batch of messages looks like to the participant.
+// inboxText returns a batch of messages as the participant sees it.
 func inboxText(batch []*Message) string {
 	lines := make([]string, len(batch))
 	for i, m := range batch {

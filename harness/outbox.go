@@ -6,7 +6,7 @@ import (
 )
 
 // ReplySender posts replies to the thread of a discussion. Send must not block: it queues the
-// reply, and a goroutine of the sender's own posts it, in order and with retries. Flush waits until
+// reply, and a goroutine of the sender posts it, in order and with retries. Flush waits until
 // everything is posted or the context ends, and returns the seqs of the replies that were not.
 type ReplySender interface {
 	Send(Reply)

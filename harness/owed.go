@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// rested is called when a member has ended a round, or found that there is none to take. The lock
-// must be held.
+// rested is called when a member has ended a round, or has found nothing to do. The lock must be
+// held.
 func (l *loop) rested(r *runner) {
 	l.checkOwed(r.member, false)
 	if l.hub.running == 0 {
@@ -20,9 +20,9 @@ func (l *loop) rested(r *runner) {
 // checkOwed deals with the asks that a member has been given and not answered. Those not reminded
 // of yet are reminded of, all in one message; those that it left open after the reminder end
 // without an answer, unless it answered something in its last round: then it is reminded again. A
-// member that has something to read has not finished its part, and gets that first. One that waits
-// for answers of its own is left alone, because it was asked to wait, unless force says that nobody
-// else will ever move. The lock must be held.
+// member that has something to read has not finished its part, and gets that first. A member that
+// waits for answers itself is left alone, because it was asked to wait, unless force says that
+// nobody else will ever act. The lock must be held.
 func (l *loop) checkOwed(m *member, force bool) {
 	if m.gone != "" || l.hub.stopped || len(m.queue) > 0 || m.asking > 0 && !force {
 		return

@@ -95,7 +95,7 @@ func (p *passage) give(batch []*Message) {
 	}
 }
 
-// settles reports whether an agent is alive and well after a round that ended so.
+// settles reports whether a round that ended this way leaves the agent in a good state.
 func settles(outcome string) bool { return outcome != roundInterrupted && outcome != roundFailed }
 
 // The first sentences of what an agent learns about an interruption.
@@ -107,8 +107,8 @@ const (
 	interruptedAfter = "The session was interrupted after your last turn; do not redo what is done."
 )
 
-// recall tells an agent that was interrupted what had happened by then: its own record may be
-// behind its stream, or gone. What it is being given now is left out.
+// recall returns a text that reminds an interrupted agent of what happened before: its own record
+// may be incomplete or lost. Messages that it is being given now are left out.
 func (p passage) recall(first string, now []*Message, calls []roundCall) string {
 	var got, done []string
 	for _, m := range p.got {

@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// past is what the trace of a session says about it.
+// past is a session as its trace records it.
 type past struct {
 	start   startedEvent
 	events  []event
@@ -18,8 +18,8 @@ type past struct {
 	ended   bool // the caller has ended it, and nobody has resumed it
 }
 
-// readPast reads the orchestrator's lines of a trace. Damaged lines are passed over, as are those
-// of agents: what they did to the session is in the orchestrator's.
+// readPast reads the orchestrator's lines of a trace. It skips damaged lines and those of agents,
+// whose effects on the session are in the orchestrator's lines.
 func readPast(path string) (*past, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func readPast(path string) (*past, error) {
 	return p, p.start.check()
 }
 
-// check refuses what no session begins with.
+// check refuses a start that no session has.
 func (e startedEvent) check() error {
 	if e.Members[0].Name != e.Lead {
 		return fmt.Errorf("its session_start is damaged: the first member is %q and the lead %q", e.Members[0].Name,
@@ -60,8 +60,8 @@ func (e startedEvent) check() error {
 	return e.Resumed.check()
 }
 
-// add takes an event that is part of the state. What an interrupted session wrote while its agents
-// were stopped is not.
+// add adds an event that is part of the state. Events written while the agents of an interrupted
+// session were stopped are not.
 func (p *past) add(e event) {
 	switch e.(type) {
 	case nil:
@@ -76,8 +76,8 @@ func (p *past) add(e event) {
 	}
 }
 
-// begin forgets what was before: a file may hold several sessions, and it is the last that can be
-// resumed. A discussion's first line is before its start.
+// begin forgets earlier sessions: a file may hold several, and only the last can be resumed. A
+// discussion's first line is before its start.
 func (p *past) begin(start startedEvent) {
 	var meta []event
 	if n := len(p.events); n > 0 {

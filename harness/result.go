@@ -35,9 +35,9 @@ type Result struct {
 	Turns   int
 	Verdict string
 	Summary string
-	// Reason tells a conclusion from the other ways to end.
+	// Reason distinguishes a conclusion from other ways to end.
 	Reason string
-	// Outcome is what the lead said of a discussion beyond its verdict.
+	// Outcome is what the lead said about a discussion beyond its verdict.
 	Outcome string
 	// CostUSD is nil where some of the cost is not known.
 	CostUSD      *float64
@@ -55,7 +55,7 @@ type Result struct {
 	// LastActedSeq is the last message of the bridge's inbox that the lead has dealt with; -1 is
 	// none.
 	LastActedSeq int64
-	// Resume is what a later session needs to take a recessed discussion up again.
+	// Resume is what a later session needs to continue a recessed discussion.
 	Resume *ResumeContext
 }
 
@@ -67,7 +67,7 @@ type ParticipantResult struct {
 	CostUSD   *float64 `json:"costUsd,omitempty"`
 	SessionID string   `json:"sessionId,omitempty"`
 	Gone      string   `json:"gone,omitempty"` // why it left the session early
-	// Abandoned says that its agent did not stop when asked to.
+	// Abandoned says that its agent did not stop when it was asked to.
 	Abandoned bool `json:"abandoned,omitempty"`
 }
 

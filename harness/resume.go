@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ResumeConfig is what a resumed session cannot know from its trace.
+// ResumeConfig holds what a resumed session cannot learn from its trace.
 type ResumeConfig struct {
 	NewAgent AgentFunc
 	Redactor *redact.Redactor // nil is the one the environment asks for
@@ -21,13 +21,13 @@ type ResumeConfig struct {
 	// OnLine, if set, sees every line that is added to the trace.
 	OnLine func(trace.Envelope)
 	// Replies and Inbox are those of a discussion. Replies that were sent before are sent again:
-	// their receiver knows them by their seq.
+	// the receiver recognises them by their seq.
 	Replies ReplySender
 	Inbox   Inbox
 }
 
 // Resume continues a session whose process was killed. Its state is rebuilt from the trace:
-// conversations, open asks, budgets. Whoever was in the middle of a round continues it
+// conversations, open asks, budgets. A member that was in the middle of a round continues it
 // (continuer), or gets the messages of that round again, marked as such. A trace that is still
 // being written is refused with trace.ErrLocked.
 func Resume(ctx context.Context, tracePath string, cfg ResumeConfig) (Result, error) {
@@ -62,7 +62,7 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 	return l.drive(ctx)
 }
 
-// rebuild makes a loop in the state in which the past one was.
+// rebuild returns a loop in the state of the past one.
 func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*loop, error) {
 	options := cfg.Options
 	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
@@ -136,8 +136,8 @@ func (h *hub) replyAgain() {
 	}
 }
 
-// elapsedBetween is the time between two lines that the session was at work; it was not before a
-// line that says it was resumed.
+// elapsedBetween returns the time that the session was at work between two lines; it was not at
+// work before a line that says it was resumed.
 func elapsedBetween(before, after int64, kind string) time.Duration {
 	if before == 0 || kind == trace.TypeResumed || kind == trace.TypeRecovered {
 		return 0

@@ -44,8 +44,8 @@ func (r *runner) ready() bool {
 }
 
 // gathering reports whether the lead should wait a moment for more to read. It is woken when the
-// window closes, or when nobody is left who could add something: nobody is in a round, and nobody
-// has something to read. The lock must be held.
+// window closes, or when nobody is left who could send more: nobody is in a round, and nobody has
+// messages to read. The lock must be held.
 func (r *runner) gathering() bool {
 	h := r.loop.hub
 	window := h.state.settings.BatchWindow
@@ -53,7 +53,7 @@ func (r *runner) gathering() bool {
 	case r.member != h.state.lead || window <= 0:
 		return false
 	case h.running == 0 && h.state.queued == len(r.member.queue) || r.gathered:
-		r.gathered = true // until the round begins, whoever asks again
+		r.gathered = true // until the round begins, however often this is called
 		if r.window != nil {
 			r.window.Stop()
 			r.window = nil
@@ -94,8 +94,8 @@ func (r *runner) begin(batch []*Message, again bool) context.Context {
 	return ctx
 }
 
-// roundContext makes the context of a round. It has no parent: whatever ends the session interrupts
-// every round by itself. The lock must be held.
+// roundContext makes the context of a round. It has no parent: the code that ends the session
+// interrupts every round itself. The lock must be held.
 func (r *runner) roundContext(round int64) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.interrupt = cancel
@@ -173,7 +173,7 @@ func (r *runner) abandonAfterGrace(round int64) {
 	})
 }
 
-// release lets go of the round's context.
+// release releases the round's context.
 func (r *runner) release() {
 	if r.stopAbandon != nil {
 		r.stopAbandon()
@@ -273,8 +273,8 @@ func (r *runner) failed(out outcome, round int64, attempt int) (again bool) {
 	return false
 }
 
-// retry waits a moment and begins the round again with what is still to be said. The context is nil
-// if there is nothing, or no time.
+// retry waits a moment and begins the round again with the messages that are still relevant. The
+// context is nil if there is nothing, or no time.
 func (r *runner) retry() (context.Context, string) {
 	h := r.loop.hub
 	within(r.loop.stopped, h.state.settings.Errors.Backoff)
@@ -287,8 +287,9 @@ func (r *runner) retry() (context.Context, string) {
 	return r.again(failedDuring)
 }
 
-// again begins a round with the messages of the one before, but for asks that have ended meanwhile.
-// With a first sentence the agent learns what it had done. The lock must be held.
+// again begins a round with the messages of the one before, except asks that have ended meanwhile.
+// If first is set, the prompt begins with it and says what the agent had done. The lock must be
+// held.
 func (r *runner) again(first string) (context.Context, string) {
 	var batch []*Message
 	for _, m := range r.member.lastBatch {
@@ -307,7 +308,7 @@ func (r *runner) again(first string) (context.Context, string) {
 	return ctx, prompt
 }
 
-// recalled adds to a prompt what had happened before an interruption. The lock must be held.
+// recalled adds to a prompt what happened before an interruption. The lock must be held.
 func (r *runner) recalled(first, prompt string) string {
 	var now []*Message
 	if r.member.round != nil {
@@ -317,8 +318,8 @@ func (r *runner) recalled(first, prompt string) string {
 	return inboxText([]*Message{{Kind: KindSynthetic, From: OrchestratorName, Text: note}}) + "\n" + prompt
 }
 
-// remember adds to the first prompt after a crash what had happened before it, unless the agent's
-// own record is as good as ours.
+// remember adds to the first prompt after a crash what happened before it, unless the agent's own
+// record is as good as ours.
 func (r *runner) remember(conversation agent.Session, prompt string) string {
 	if _, can := conversation.(continuer); can || !r.recall {
 		return prompt
@@ -354,7 +355,7 @@ func (r *runner) continueRound() {
 	h.mu.Unlock()
 
 	conversation, err := r.conversation(ctx)
-	// one that cannot be started fails the same way there, where it is dealt with
+	// an agent that cannot be started fails the same way there, where it is handled
 	if _, can := conversation.(continuer); can || err != nil {
 		r.round(ctx, inboxText(interrupted.batch))
 		return
@@ -362,7 +363,7 @@ func (r *runner) continueRound() {
 	h.mu.Lock()
 	h.commit(r.roundEnd(interrupted.id, outcome{kind: roundInterrupted}))
 	r.release()
-	if r.overBudget() { // what was cut off may have been the last of it
+	if r.overBudget() { // the interrupted round may have used up the rest
 		r.idle()
 		h.mu.Unlock()
 		return

@@ -19,7 +19,7 @@ import (
 // runLane is the lane of the one agent of a run.
 const runLane = "agent"
 
-// modeRun is what session_start says of a run.
+// modeRun is the mode of a run in session_start.
 const modeRun = "run"
 
 // RunConfig is one agent with one task.
@@ -29,7 +29,7 @@ type RunConfig struct {
 	Session agent.Config
 	// Task is the whole prompt.
 	Task string
-	// Injections are recorded in the trace as what was added to the agent's system prompt;
+	// Injections are the texts added to the agent's system prompt, for the trace;
 	// Session.SystemPrompt holds their text.
 	Injections []session.SystemPromptInjection
 	// Timeout ends the run; 0 means never.
@@ -48,12 +48,12 @@ type RunConfig struct {
 // RunResult is how a run ended.
 type RunResult struct {
 	agent.Result
-	// Reason is the outcome as the summary tells it: it knows our own reasons for stopping an agent
-	// from the agent's.
+	// Reason is the outcome in the summary: it distinguishes our reasons for stopping an agent from
+	// the agent's own.
 	Reason session.Outcome
 }
 
-// errRunTimeout is the cause with which the context of a run ends when its time is up.
+// errRunTimeout cancels a run whose time is up.
 var errRunTimeout = errors.New("the run took too long")
 
 // Run gives one agent one task and writes the trace of it: session_start, agent_start, everything

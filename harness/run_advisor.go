@@ -60,7 +60,7 @@ func (a *runAdvisor) line(event []byte) {
 func (a *runAdvisor) close() {
 	l := a.loop
 	l.hub.advisor.stop(l.hub.state.settings.StopGrace)
-	_ = l.connector.Close() // whoever was connected has ended
+	_ = l.connector.Close() // every client has ended
 	l.cancel()
 	l.hub.lanes.Lock()
 	l.hub.closed = true

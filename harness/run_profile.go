@@ -5,7 +5,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// RunProfile is what a profile, and the presence of an advisor, mean for the agent of a run.
+// RunProfile holds the settings that a profile and an advisor give the agent of a run.
 type RunProfile struct {
 	// Agent, Model, Tools, MaxTurns and Cwd are what the profile's front matter says; zero where it
 	// says nothing.
@@ -14,7 +14,7 @@ type RunProfile struct {
 	Tools    []string
 	MaxTurns int
 	Cwd      string
-	// SystemPrompt is added to the agent's own, and Injections tells the trace what it is made of.
+	// SystemPrompt is added to the agent's own, and Injections are its parts, for the trace.
 	SystemPrompt string
 	Injections   []session.SystemPromptInjection
 }

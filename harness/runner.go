@@ -31,7 +31,7 @@ type runner struct {
 	record      *recorder // nil without advisor
 	interrupted bool      // by a crash, in the middle of a round
 	cut         cutRound  // what had been consumed by then
-	recall      bool      // the agent has not been told of the crash yet; for the goroutine of its rounds
+	recall      bool      // the agent does not know of the crash yet; for the goroutine of its rounds
 
 	// Guarded by the hub's lock.
 	awake     bool                    // it has a goroutine
@@ -46,11 +46,11 @@ type runner struct {
 	final     bool        // it may take one more round after the conclusion
 	ahead     spending    // what the round has consumed so far
 
-	account *gateway.Account // what pays the member's model calls; nil: nothing bounds them
+	account *gateway.Account // pays for the member's model calls; nil is no limit
 
 	garbage garbage // what the agent prints that is not an event; for the goroutine that reads it
 
-	stopAbandon func() bool // what keeps the member when its agent stops
+	stopAbandon func() bool // cancels giving up the member, once its agent stops
 
 	// current is the session that runs, for the goroutine that reads its events, and knownID the id
 	// of its conversation.
@@ -117,7 +117,8 @@ func (r *runner) attempts(ctx context.Context, prompt string, attempt int) {
 	}
 }
 
-// settle ends an attempt at a round. It returns what the next one begins with; nil: there is none.
+// settle ends an attempt at a round. It returns the context and prompt of the next one; the context
+// is nil if there is none.
 func (r *runner) settle(out outcome, attempt int) (context.Context, string) {
 	again := r.end(out, attempt)
 	_ = r.loop.hub.flush() // an error stays with the writer, and the next prompt meets it
@@ -129,8 +130,7 @@ func (r *runner) settle(out outcome, attempt int) (context.Context, string) {
 }
 
 // prompt hands the agent what is in its inbox. An agent that panics has failed, and so has one that
-// calls runtime.Goexit: no call returns then, and what this goroutine was to do after it is done
-// here.
+// calls runtime.Goexit: in that case no call returns, so the deferred function ends the round.
 func (r *runner) prompt(ctx context.Context, prompt string, attempt int) (out outcome) {
 	returned := false
 	defer func() {
@@ -150,7 +150,7 @@ func (r *runner) prompt(ctx context.Context, prompt string, attempt int) (out ou
 	return out
 }
 
-// broke is the outcome of an agent whose code broke. Where it did is for whoever reads the trace,
+// broke returns the outcome of an agent whose code broke. The stack is for readers of the trace,
 // not for the other members.
 func (r *runner) broke(ctx context.Context, broken *brokenAgent) outcome {
 	warning := r.loop.hub.clean(broken.Error() + "\n" + broken.stack)
@@ -195,7 +195,8 @@ func (r *runner) ask(ctx context.Context, conversation agent.Session, prompt str
 }
 
 // forgotten reports whether the agent has no record of the conversation that it was to resume: an
-// agent may show the id of a conversation before it writes anything down. A new one is begun then.
+// agent may show the id of a conversation before it saves anything. A new conversation is begun
+// then.
 func (r *runner) forgotten(errs ...error) bool {
 	cause := errors.Join(errs...)
 	if !errors.Is(cause, agent.ErrNoConversation) || !r.resumes() {
@@ -214,7 +215,7 @@ func (r *runner) resumes() bool {
 	return r.member.sessionID != ""
 }
 
-// beginAnew says why a conversation cannot be resumed, and forgets its id.
+// beginAnew notes why a conversation cannot be resumed, and forgets its id.
 func (r *runner) beginAnew(cause error) {
 	r.loop.note(noteEvent{
 		Type:  typeWarning,
@@ -246,7 +247,7 @@ func (r *runner) classify(ctx context.Context, result agent.Result, err error) o
 	return out
 }
 
-// reason is what went wrong, in words.
+// reason returns what went wrong, in words.
 func (o outcome) reason() error {
 	switch {
 	case o.err != nil:
@@ -278,7 +279,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	}
 	r.id = played.Info().ID
 	started, err := r.start(played, config, r.member.sessionID)
-	// a conversation of which nothing was kept cannot be resumed, but a new one can begin
+	// a conversation that was not saved cannot be resumed, but a new one can begin
 	if err != nil && r.member.sessionID != "" {
 		if anew, failed := r.start(played, config, ""); failed == nil {
 			r.beginAnew(err)
@@ -314,7 +315,7 @@ func (r *runner) closeSession() {
 	r.closing = r.closing || r.loop.ctx.Err() != nil
 	r.mu.Unlock()
 	if old != nil {
-		_ = guard(func() { _ = old.Close() }) // what matters of its end is in its lane
+		_ = guard(func() { _ = old.Close() }) // its lane has what matters about its end
 	}
 }
 

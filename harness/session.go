@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// sessionConfig is what the modes make of their configs: one description that the loop understands.
+// sessionConfig is the common form of the modes' configs, which the loop understands.
 type sessionConfig struct {
 	mode         Mode
 	lead         AgentConfig
@@ -78,8 +78,8 @@ func (cfg sessionConfig) loop() (*loop, error) {
 	return newLoop(cfg, s, writer), nil
 }
 
-// redactorOr is the given redactor, or the one that the environment asks for: redaction is on
-// unless somebody turns it off.
+// redactorOr returns the given redactor, or the one that the environment asks for: redaction is on
+// unless it is turned off.
 func redactorOr(given *redact.Redactor, options Options) *redact.Redactor {
 	if given != nil {
 		return given
@@ -122,7 +122,7 @@ func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfi
 	return lead, participants, checkNames(participants)
 }
 
-// directories are where the members of a session work, each once.
+// directories returns the directories that the members of a session work in, each once.
 func directories(lead AgentConfig, participants []AgentConfig) ([]string, error) {
 	var dirs []string
 	for _, member := range append([]AgentConfig{lead}, participants...) {
@@ -192,7 +192,7 @@ func (cfg AgentConfig) withProfile(p profile.Profile, leadCwd string) AgentConfi
 	return cfg
 }
 
-// roleText names the text that tells a member how its role works.
+// roleText returns the name of the text that explains a role to its member.
 func roleText(mode Mode, lead bool) string {
 	switch {
 	case mode == ModeSupervise && lead:
@@ -213,7 +213,7 @@ func roleText(mode Mode, lead bool) string {
 }
 
 // applyRole sets the tools and turn limits that a role has unless its config says otherwise. A
-// supervisor may run commands where they can change nothing.
+// supervisor may run commands in a sandbox where they can change nothing.
 func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 	var allowed, denied []string
 	switch {

@@ -9,7 +9,7 @@ import (
 // skillVariable names the skill that an agent is using, for programs that are started from then on.
 const skillVariable = "LIBHARNESS_SKILL="
 
-// skillNotes remembers the skill that each member has called for last.
+// skillNotes remembers the last skill that each member called.
 type skillNotes struct {
 	mu   sync.Mutex
 	last map[string]string // by member
@@ -36,7 +36,7 @@ func (n *skillNotes) of(member string) string {
 	return n.last[member]
 }
 
-// skillOf returns the skill that an event of the stream dialect calls for, or nothing.
+// skillOf returns the skill that an event of the stream dialect calls, or nothing.
 func skillOf(event []byte) string {
 	type content []struct {
 		Type  string `json:"type"`

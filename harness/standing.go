@@ -13,8 +13,8 @@ const (
 	shownReplyRunes = 2000
 )
 
-// standing says where a discussion stood when it was suspended. A lead whose conversation continues
-// knows the replies; a new one is given them.
+// standing describes the state of a discussion when it was suspended. A lead whose conversation
+// continues knows the replies; a new lead is given them.
 func (r *ResumeContext) standing(remembers bool) string {
 	var b strings.Builder
 	if r.Reason != "" {

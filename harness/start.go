@@ -27,7 +27,7 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Membe
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// agentOf makes the agent that plays a member, or the advisor.
+// agentOf returns the agent that plays a member, or the advisor.
 func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 	l.making.Lock()
 	defer l.making.Unlock()
@@ -41,7 +41,7 @@ func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 	return played, nil
 }
 
-// watching is what an agent is watched with while it runs.
+// watching holds the callbacks that observe a running agent.
 type watching struct {
 	events   func([]byte)
 	started  func(agent.Started)
@@ -79,8 +79,8 @@ func (l *loop) startAgent(
 	return conversation, nil
 }
 
-// agentStart is the line that opens the lane of an agent. The model is that of its config where the
-// agent does not name one.
+// agentStart returns the line that opens the lane of an agent. The model is that of its config
+// where the agent does not name one.
 func agentStart(name, runtime, model string, info agent.Started) trace.AgentStart {
 	return trace.AgentStart{
 		Type:          trace.TypeAgentStart,
@@ -125,7 +125,8 @@ func (l *loop) withOwnHome(isolation sandbox.Isolation, home string) sandbox.Iso
 	return isolation
 }
 
-// memberSettings is what a member's agent is asked for, but for what only a running session knows.
+// memberSettings returns the settings of a member's agent, except those that only a running session
+// knows.
 func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings := base
 	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, cmp.Or(config.Model,
@@ -141,8 +142,8 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	return settings
 }
 
-// sealed is a sandbox in which a member sees what it otherwise would, and what it is to see, but
-// can change nothing. Its home is its own.
+// sealed returns a sandbox in which a member sees the same as otherwise, and its ReadOnly
+// directories, but can change nothing except its home.
 func sealed(base sandbox.Isolation, config AgentConfig) sandbox.Isolation {
 	isolation := base
 	if base.Kind != sandbox.IsolationBwrap {
@@ -153,12 +154,13 @@ func sealed(base sandbox.Isolation, config AgentConfig) sandbox.Isolation {
 	return isolation
 }
 
-// profileVariable tells the programs that an agent starts which profile it plays.
+// profileVariable is the environment variable that names an agent's profile to the programs it
+// starts.
 const profileVariable = "LIBHARNESS_AGENT_PROFILE="
 
 // CheckMember finds out, before anything is started or written, whether an agent can play a member
-// of a session. An agent.CapabilityError is a request that cannot be fulfilled; other errors are
-// what is missing on this machine.
+// of a session. An agent.CapabilityError means that the agent cannot do what is asked; other errors
+// mean that something is missing on this machine.
 func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Options) error {
 	settings := memberSettings(options.Base, member)
 	settings.Home = cmp.Or(settings.Home, member.Cwd)
@@ -172,17 +174,17 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	return err
 }
 
-// adapt changes what a member is asked for only because of its role, where the agent cannot do it,
-// and says how. An agent that cannot do without its own system prompt is given that of its role in
-// addition. An agent that reads files by running commands, or whose tools nobody can deny it, works
-// in a sandbox where it can change nothing; without one it reads nothing, or is refused. Everything
-// else that is denied to the member stays so. A list that somebody asked for is honoured or
-// refused, and so is every list of a judge.
+// adapt relaxes demands that come only from a member's role, where the agent cannot meet them, and
+// returns a note about it. An agent that cannot do without its own system prompt gets that of its
+// role in addition. An agent that reads files by running commands, or whose tools nobody can deny
+// it, works in a sandbox where it can change nothing; without one it reads nothing, or is refused.
+// Everything else that is denied to the member stays so. A list that somebody asked for is honoured
+// or refused, and so is every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	info := played.Info()
 	can := info.Capabilities
 	if info.InstallHint == "" && can.MCP == agent.Unsupported {
-		return "", nil // a function of the caller's, which reaches the session without tools
+		return "", nil // a function of the caller, which reaches the session without tools
 	}
 	if can.LongLived == agent.Unsupported && can.Resume == agent.Unsupported {
 		return "", &agent.CapabilityError{Agent: info.ID, Missing: "several prompts in one session"}
@@ -236,7 +238,7 @@ func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentCo
 	return "", err
 }
 
-// deniedByRole reports whether nobody but the role denies tools to a member.
+// deniedByRole reports whether only the role denies tools to a member.
 func deniedByRole(member AgentConfig) bool {
 	return !slices.ContainsFunc(member.DisallowedTools, func(tool string) bool {
 		return !slices.Contains(facilitatorDenied, tool)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// state is what a session knows. It changes only by applying events, and is guarded by the lock of
-// its hub.
+// state is the state of a session. It changes only by applying events, and is guarded by the lock
+// of its hub.
 type state struct {
 	mode    Mode
 	lead    *member
@@ -53,7 +53,7 @@ type member struct {
 	// where nobody takes rounds.
 	wake, active func()
 
-	gone      string // why it is out of the session
+	gone      string // why it has left the session
 	sessionID string
 	turns     int
 	usage     spending
@@ -84,7 +84,7 @@ type round struct {
 	calls      map[string]*callRecord // of tool calls that carried an id
 }
 
-// callRecord is what is needed to answer a repeated tool call as it was answered the first time.
+// callRecord holds what is needed to answer a repeated tool call as the first time.
 type callRecord struct {
 	tool    string
 	askIDs  []int64
@@ -112,7 +112,7 @@ func (s *spending) add(tookMs, tokens int64, costUSD *float64) {
 	}
 }
 
-// plus is the sum of two.
+// plus returns the sum of two.
 func (s spending) plus(other spending) spending {
 	s.tookMs += other.tookMs
 	s.tokens += other.tokens

@@ -18,8 +18,8 @@ type SupervisorConfig struct {
 	// name is given by the mode.
 	AgentProfile string
 	Agent        AgentConfig
-	// ReadOnlySandbox has the supervisor run in a sandbox, from which it sees its own directory and
-	// the agent's but changes neither. Only then it may run commands without being given Bash by
+	// ReadOnlySandbox runs the supervisor in a sandbox in which it sees its own directory and the
+	// agent's but can change neither. Only then may it run commands without being given Bash by
 	// name: a supervisor leads, and does not do the work.
 	ReadOnlySandbox bool
 	NewAgent        AgentFunc

@@ -41,8 +41,8 @@ func (c *call) ask() ToolResult {
 		if before == nil {
 			return asked(c.openAll(addressees, question, deadline), absent)
 		}
-		// A crash may have come between the lines of an ask that goes to everybody: those it did
-		// not reach are asked now.
+		// A crash may have come between the lines of an ask to everybody: members it did not reach
+		// are asked now.
 		done, missing := before.askIDs, slices.DeleteFunc(addressees,
 			func(m *member) bool { return slices.Contains(before.asked, m.name) })
 		return asked(append(slices.Clone(done), c.openAll(missing, question, deadline)...), absent)
@@ -186,7 +186,8 @@ func owedText(m *member) string {
 	return "you owe answers to " + strings.Join(ids, ", ")
 }
 
-// answerOnly is an Answer without id: the one ask owed is meant; otherwise everybody hears it.
+// answerOnly handles an Answer without id: it answers the only ask owed; otherwise it is announced
+// to everybody.
 func (c *call) answerOnly(s *state, message string) ToolResult {
 	a, owed := owedOne(c.member)
 	if a != nil {
@@ -202,8 +203,8 @@ func (c *call) answerOnly(s *state, message string) ToolResult {
 		"owe %d answers. To answer one ask, give its askId.", owed)}
 }
 
-// owedOne returns the ask that an answer without id can only mean: of those that the member has
-// seen, or of all if it has seen none.
+// owedOne returns the only ask that an answer without id can mean: among those that the member has
+// seen, or among all if it has seen none.
 func owedOne(m *member) (*ask, int) {
 	candidates := slices.DeleteFunc(slices.Clone(m.owed), func(a *ask) bool { return !a.delivered })
 	if len(candidates) == 0 {

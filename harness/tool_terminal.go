@@ -51,7 +51,7 @@ func (c *call) recess() ToolResult {
 		VerdictRecessed)
 }
 
-// parseTrigger reads a trigger strictly: what it accepts, a bridge can wait for.
+// parseTrigger reads a trigger strictly: a bridge can wait for every trigger that it accepts.
 func parseTrigger(data json.RawMessage) (*Trigger, error) {
 	if len(data) == 0 || string(data) == "null" {
 		return nil, errors.New("\"trigger\" is missing; give kind missing_input, escalation_needed or elapsed")
@@ -172,7 +172,7 @@ func (c *call) begin() {
 	c.refused = c.hub.refused
 }
 
-// returned notes that the lead has its refusal: a call that it makes from now on is made knowingly.
+// returned notes that the lead has received its refusal: it makes further calls knowingly.
 func (c *call) returned(result ToolResult) {
 	if !result.IsError || !c.terminal() {
 		return

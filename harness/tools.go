@@ -16,17 +16,17 @@ const (
 	toolAdvisor           = "Advisor"
 )
 
-// ServerName is the name under which agents know the tools, so that a model sees
+// ServerName is the name of the tool server for agents, so that a model sees
 // mcp__orchestration__Ask.
 const ServerName = "orchestration"
 
-// Tool describes a tool to whoever offers it to an agent.
+// Tool describes a tool for a transport that offers it to an agent.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
-	// ReadOnlyHint is true for all tools: agents then run several calls of one turn at once. What a
-	// tool changes is the session, never the workspace.
+	// ReadOnlyHint is true for all tools: agents then run several calls of one turn at once. A tool
+	// changes the session, never the workspace.
 	ReadOnlyHint bool `json:"readOnlyHint"`
 	// Slow marks tools whose calls take long enough that a transport should report progress.
 	Slow bool `json:"-"`
@@ -202,8 +202,8 @@ func (d *Dispatcher) Participants() []string {
 	return names
 }
 
-// ServerName is the name under which the tools are offered. In a run there is no orchestration,
-// only an advisor.
+// ServerName returns the name under which the tools are offered. In a run there is no
+// orchestration, only an advisor.
 func (d *Dispatcher) ServerName() string {
 	if d.hub.state.mode == modeRun {
 		return advisorName
@@ -211,7 +211,7 @@ func (d *Dispatcher) ServerName() string {
 	return ServerName
 }
 
-// Tools lists what a participant can call, in order.
+// Tools lists the tools of a participant, in order.
 func (d *Dispatcher) Tools(participant string) []Tool {
 	m := d.hub.state.members[participant]
 	if m == nil {

@@ -122,7 +122,7 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	return a.outcome, err
 }
 
-// spent is what the directory's replies have cost so far, as far as it is known.
+// spent returns what the directory's replies have cost so far, as far as it is known.
 func (s *Store) spent() float64 {
 	sum := 0.0
 	for i := range s.replies.list {

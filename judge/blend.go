@@ -74,7 +74,7 @@ func parseWeight(text string) (float64, error) {
 	return value, err
 }
 
-// String is the weights as ParseWeights reads them.
+// String returns the weights as ParseWeights reads them.
 func (w Weights) String() string {
 	var parts []string
 	for _, d := range evidence.Dimensions() {

@@ -65,7 +65,7 @@ type Measurement struct {
 	Again bool `json:"again,omitempty"`
 }
 
-// Pooled is the calibration over all arms.
+// Pooled returns the calibration over all arms.
 func (m Measurement) Pooled() stats.Calibration {
 	var sum stats.Calibration
 	for _, c := range m.PerArm {
@@ -131,7 +131,7 @@ func (l *Labels) measure(result *Result, dimension, split string) Measurement {
 	return m
 }
 
-// verdicts are the panel's verdicts on a dimension, by run.
+// verdicts returns the panel's verdicts on a dimension, by run.
 func (r *Result) verdicts(dimension string) map[cell]PanelVerdict {
 	found := map[cell]PanelVerdict{}
 	for _, c := range r.Cells {
@@ -228,8 +228,8 @@ type Calibration struct {
 // Valid reports whether rates may be corrected by it.
 func (c *Calibration) Valid() bool { return c.Status == stats.StatusOK }
 
-// For is the calibration that corrects verdicts on an arm: its own where the panel errs differently
-// on the arms, else the common one. It reports false where there is none.
+// For returns the calibration that corrects verdicts on an arm: its own where the panel errs
+// differently on the arms, else the common one. It reports false where there is none.
 func (c *Calibration) For(arm string) (stats.Calibration, bool) {
 	if !c.Valid() {
 		return stats.Calibration{}, false

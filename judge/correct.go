@@ -48,7 +48,7 @@ func Correct(result *Result, calibrations []Calibration) ([]BiasCorrection, erro
 	return corrections, nil
 }
 
-// outcomes are the verdicts on a dimension, 1 for Pass, by arm and task.
+// outcomes returns the verdicts on a dimension, 1 for Pass, by arm and task.
 func (r *Result) outcomes(dimension string) map[string]map[string][]float64 {
 	found := map[string]map[string][]float64{}
 	for _, c := range r.Cells {

@@ -28,7 +28,7 @@ type PanelVerdict struct {
 	Votes      []JudgeVerdict `json:"votes"`
 }
 
-// Score is the fraction of Pass among the votes; nil where there is no result.
+// Score returns the fraction of Pass among the votes; nil where there is no result.
 func (v PanelVerdict) Score() *float64 {
 	if v.Result == nil {
 		return nil
@@ -232,7 +232,7 @@ func (d *deriver) selected(dimension, member string) bool {
 	return !given || slices.Contains(chosen, member)
 }
 
-// verdict is the answer to a single question as reports carry it.
+// verdict returns the answer to a single question as reports carry it.
 func (a answer) verdict(q *question, m Member) JudgeVerdict {
 	v := JudgeVerdict{
 		Confidence:    a.confidence,

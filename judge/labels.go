@@ -71,7 +71,7 @@ func parseLabels(path string, source []byte) (report.Labels, error) {
 	return *file, nil
 }
 
-// Count is the number of labels of a dimension.
+// Count returns the number of labels of a dimension.
 func (l *Labels) Count(dimension string) (pass, fail int) {
 	for _, one := range l.file.Labels {
 		switch {
@@ -171,7 +171,7 @@ func (l *Labels) write(source []byte, file report.Labels) error {
 	return nil
 }
 
-// lineOf is a label as a line of the file.
+// lineOf returns a label as a line of the file.
 func lineOf(l label) string {
 	fields := []string{"task: " + jsonenc.String(l.Task)}
 	if l.Arm != "" {
@@ -191,7 +191,7 @@ func lineOf(l label) string {
 	return "  - {" + strings.Join(fields, ", ") + "}\n"
 }
 
-// textOf is the whole file, with the comments that the old one began with.
+// textOf returns the whole file, with the comments that the old one began with.
 func textOf(f report.Labels, old []byte) []byte {
 	var b strings.Builder
 	for line := range strings.Lines(string(old)) {
@@ -286,7 +286,7 @@ func plus(count [2]float64, one label) [2]float64 {
 	return count
 }
 
-// bestSplit is the part that a cluster brings nearest to its share of passes and of fails.
+// bestSplit returns the part that a cluster brings nearest to its share of passes and of fails.
 func bestSplit(counts map[string][2]float64, cluster [2]float64) string {
 	best, least := "", 0.0
 	for _, part := range splits {
@@ -302,7 +302,7 @@ func bestSplit(counts map[string][2]float64, cluster [2]float64) string {
 	return best
 }
 
-// dimensionsLabelled are the dimensions that have labels.
+// dimensionsLabelled returns the dimensions that have labels.
 func (l *Labels) dimensionsLabelled() []string {
 	var found []string
 	for _, dimension := range evidence.Dimensions() {

@@ -33,7 +33,7 @@ func (l *Labels) Check(subjects []Subject) error {
 	return nil
 }
 
-// errorAt is a mistake in a label, with its place.
+// errorAt returns a mistake in a label, with its place.
 func errorAt(path string, source []byte, at int, format string, args ...any) error {
 	doc, err := document.Parse(path, source)
 	if err != nil {

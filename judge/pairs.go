@@ -66,7 +66,7 @@ const (
 // couple is a pair of runs to compare, by their index.
 type couple struct{ a, b int }
 
-// couples are the pairs of runs of one task and number by two arms.
+// couples returns the pairs of runs of one task and number by two arms.
 func couples(subjects []Subject) []couple {
 	type repetition struct {
 		task string

@@ -97,7 +97,7 @@ func readBounded(path string) (string, error) {
 	return string(text), nil
 }
 
-// system is the system prompt of a question. Its first line tells questions apart in logs and
+// system returns the system prompt of a question. Its first line tells questions apart in logs and
 // scripts.
 func (p Prompts) system(kind, dimension string) string {
 	frame := promptSingle

@@ -55,7 +55,7 @@ func hashParts(h hash.Hash, parts ...string) {
 	_, _ = h.Write(text)
 }
 
-// evidence are the parts of a run that a dimension is judged by.
+// evidence returns the parts of a run that a dimension is judged by.
 func (v *view) evidence(prefix, dimension string) shown {
 	switch dimension {
 	case evidence.Verification:
@@ -66,7 +66,7 @@ func (v *view) evidence(prefix, dimension string) shown {
 	return shown{v.part(v.patch, "patch", prefix)}
 }
 
-// single is the question about one dimension of one run.
+// single returns the question about one dimension of one run.
 func (v *view) single(f *frames, kind, dimension string) *question {
 	parts := append(shown{v.part(v.task, "task", "")}, v.evidence("", dimension)...)
 	passed := v.subject.testsPassed()
@@ -81,7 +81,7 @@ func (v *view) single(f *frames, kind, dimension string) *question {
 	})
 }
 
-// pair is the question which of two runs is better in one dimension. x is shown first.
+// pair returns the question which of two runs is better in one dimension. x is shown first.
 func pair(f *frames, dimension string, x, y *view) *question {
 	parts := append(shown{x.part(x.sharedTask, "shared task", "")}, x.evidence("X/", dimension)...)
 	parts = append(parts, y.evidence("Y/", dimension)...)
@@ -114,8 +114,8 @@ type request struct {
 	turns []string
 }
 
-// key is the SHA-256 of everything that reaches the model: system prompt, conversation, protocol,
-// model, temperature and bound. Where the model is does not count, nor does its API key.
+// key returns the SHA-256 of everything that reaches the model: system prompt, conversation,
+// protocol, model, temperature and bound. Where the model is does not count, nor does its API key.
 func (r request) key() string {
 	cloned := clone(r.question.hashed)
 	hashParts(cloned, r.turns...)
@@ -123,7 +123,7 @@ func (r request) key() string {
 	return hex.EncodeToString(cloned.Sum(nil))
 }
 
-// message is the request as the model gets it.
+// message returns the request as the model gets it.
 func (r request) message() model.Request {
 	temperature := 0.0
 	out := model.Request{
@@ -143,7 +143,7 @@ func (r request) message() model.Request {
 	return out
 }
 
-// size is the length of the request in bytes.
+// size returns the length of the request in bytes.
 func (r request) size() int {
 	size := len(r.question.frame.system) + len(r.question.body)
 	for _, text := range r.turns {

@@ -33,7 +33,7 @@ type testRequirement struct {
 	Text string `yaml:"text" required:"true"`
 }
 
-// task is the built-in task.
+// task returns the built-in task.
 func (f selfTestFile) task() evidence.Task {
 	task := evidence.Task{ID: "built-in", Prompt: f.Prompt, Reference: &evidence.Reference{Patch: f.Reference}}
 	for _, r := range f.Requirements {
@@ -67,8 +67,8 @@ type trial struct {
 // maxControlTasks bounds how many of the judged tasks are controls; each has two questions.
 const maxControlTasks = 10
 
-// controlTasks are the tasks whose reference solution is known: the built-in one, and the first of
-// those that are judged.
+// controlTasks returns the tasks whose reference solution is known: the built-in one, and the first
+// of those that are judged.
 func controlTasks(subjects []Subject) []evidence.Task {
 	var tasks []evidence.Task
 	for i := range subjects {
@@ -82,7 +82,7 @@ func controlTasks(subjects []Subject) []evidence.Task {
 	return append([]evidence.Task{loadSelfTest().task()}, tasks[:min(len(tasks), maxControlTasks)]...)
 }
 
-// trials are the questions of the self-test. All of them are about correctness.
+// trials returns the questions of the self-test. All of them are about correctness.
 func trials(f *frames, subjects []Subject) []trial {
 	file := loadSelfTest()
 	var list []trial
@@ -102,14 +102,14 @@ func trials(f *frames, subjects []Subject) []trial {
 	return list
 }
 
-// testSubject is a run that nobody made.
+// testSubject returns a run that nobody made.
 func testSubject(task evidence.Task, name string, verify *session.VerifyResult) Subject {
 	run := &evidence.Run{}
 	run.Key.Arm, run.Key.TaskID, run.Session.Verify = name, task.ID, verify
 	return Subject{Task: task, Run: run}
 }
 
-// subject is the wrong patch with the injection in its place.
+// subject returns the wrong patch with the injection in its place.
 func (i injection) subject(file selfTestFile) Subject {
 	s := testSubject(file.task(), i.Name, &session.VerifyResult{ExitCode: 1})
 	s.Patch, s.VerifyOutput = []byte(file.Wrong), file.Output

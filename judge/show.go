@@ -112,7 +112,8 @@ func (v *view) task(string) *section {
 	return b.done()
 }
 
-// sharedTask is the task of two runs. It is shown once; its requirements can be cited of either.
+// sharedTask returns the task of two runs. It is shown once; its requirements can be cited of
+// either.
 func (v *view) sharedTask(string) *section {
 	part := v.task("")
 	for address, lines := range maps.Clone(part.other) {
@@ -235,8 +236,8 @@ func (v *view) trace(prefix string) *section {
 	return b.done()
 }
 
-// middle is the part of texts that must go so that the others have at most limit bytes, half of
-// them before it and half after it.
+// middle returns the part of texts that must go so that the others have at most limit bytes, half
+// of them before it and half after it.
 func middle(texts []string, limit int) (from, to int) {
 	from, to = 0, len(texts)
 	for size := 0; from < len(texts) && size+len(texts[from]) <= limit/2; from++ {
@@ -248,7 +249,7 @@ func middle(texts []string, limit int) (from, to int) {
 	return from, to
 }
 
-// stepText is a step as judges read it.
+// stepText returns a step as judges read it.
 func stepText(step *evidence.Step) string {
 	what := step.Kind
 	if step.Tool != "" {

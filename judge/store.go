@@ -214,7 +214,7 @@ func (r *Replies) Settings() (Settings, bool) {
 	return r.settings[len(r.settings)-1].Settings, true
 }
 
-// NewestMs is the time of the newest record; 0 if there is none.
+// NewestMs returns the time of the newest record; 0 if there is none.
 func (r *Replies) NewestMs() int64 { return r.newestMs }
 
 // Store is replies.jsonl opened for asking. It is locked until Close.

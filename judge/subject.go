@@ -40,7 +40,7 @@ type cell struct {
 	run       int
 }
 
-// cluster is the group of tasks that is not independent of the run's task.
+// cluster returns the group of tasks that is not independent of the run's task.
 func (s *Subject) cluster() string { return cmp.Or(s.Task.Cluster, s.Task.ID) }
 
 func (s *Subject) verify() *session.VerifyResult { return s.Run.Session.Verify }
@@ -50,7 +50,7 @@ func (s *Subject) testsPassed() bool {
 	return s.verify() != nil && s.verify().Passed && !s.Run.TestsTampered()
 }
 
-// names are the names and directories that give away who did the work.
+// names returns the names and directories that give away who did the work.
 func (s *Subject) names() []string {
 	run := &s.Run.Session
 	names := []string{s.Run.Agent, string(run.Agent), run.Model, run.Cwd}

@@ -28,7 +28,7 @@ func notePath(path string) string {
 	return filepath.Join(filepath.Dir(path), NoteFile(filepath.Base(path)))
 }
 
-// NoteFile is the name of the file beside a ledger that holds its head and the signature.
+// NoteFile returns the name of the file beside a ledger that holds its head and the signature.
 func NoteFile(name string) string { return "." + name + ".head" }
 
 func writeNote(path string, n note) error {

@@ -154,7 +154,7 @@ func endpointURL(cfg Config) (string, error) {
 	return base + path, err
 }
 
-// Base is the address that the paths of the protocol are below, its version included.
+// Base returns the address that the paths of the protocol are below, its version included.
 func (cfg Config) Base() (string, error) {
 	base, what, version := cfg.BaseURL, "base URL", "/v1"
 	if cfg.Protocol == Gemini {
@@ -230,7 +230,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 // errSilence is the cause of a request cancelled by the idle timer.
 var errSilence = errors.New("the endpoint fell silent")
 
-// address is where a request is sent to.
+// address returns where a request is sent to.
 func (c *client) address(model string, stream bool) string {
 	switch {
 	case c.cfg.Protocol != Gemini:

@@ -83,7 +83,7 @@ type Message struct {
 	Blocks []Block `json:"blocks"`
 }
 
-// UserText is a user message of plain text.
+// UserText returns a user message of plain text.
 func UserText(text string) Message {
 	return Message{Role: User, Blocks: []Block{{Type: BlockText, Text: text}}}
 }
@@ -208,7 +208,7 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Tokens is the usage as the price table takes it.
+// Tokens returns the usage as the price table takes it.
 func (u Usage) Tokens() price.Tokens {
 	return price.Tokens{
 		Input:          u.Input,

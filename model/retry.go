@@ -26,7 +26,7 @@ type RetryInfo struct {
 	Err        *Error
 }
 
-// policy is how often and when a request is repeated.
+// policy returns how often and when a request is repeated.
 func (c Config) policy() retry.Policy {
 	p := retry.Policy{
 		Retries:      c.MaxRetries,

@@ -115,7 +115,7 @@ func (e missingProfile) Error() string {
 
 func (missingProfile) Unwrap() error { return fs.ErrNotExist }
 
-// profilesIn are the names of the profiles in a directory.
+// profilesIn returns the names of the profiles in a directory.
 func profilesIn(dir string) []string {
 	files, _ := os.ReadDir(dir) // one that cannot be read has none
 	var names []string

@@ -56,7 +56,7 @@ const (
 	opOnlyB  = "only-b"
 )
 
-// Mark is the step in one character.
+// Mark returns the step in one character.
 func (s AlignedStep) Mark() string {
 	switch s.Op {
 	case OpMatch:
@@ -209,8 +209,8 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 	}
 }
 
-// target is what a call is aimed at: the files, also where a shell command reads them, else the
-// command without the shell around it, else the arguments.
+// target returns what a call is aimed at: the files, also where a shell command reads them, else
+// the command without the shell around it, else the arguments.
 func (c *actionCollector) target(call *session.ToolCall, cwd string) string {
 	redactor := c.trace.opts.Redactor
 	switch {

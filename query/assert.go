@@ -68,7 +68,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// FailedRow is the row of an assertion that could not be evaluated.
+// FailedRow returns the row of an assertion that could not be evaluated.
 func (a Assertion) FailedRow(err error) Row {
 	return Row{
 		Test:    a.Test,
@@ -217,7 +217,7 @@ func parseLoose(content []byte, unwrap bool) (any, error) {
 	return lines, nil
 }
 
-// unwrapped is the event of an envelope with the lane added to it as "source".
+// unwrapped returns the event of an envelope with the lane added to it as "source".
 func unwrapped(value any) any {
 	envelope, ok := value.(map[string]any)
 	if !ok {

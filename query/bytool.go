@@ -39,8 +39,8 @@ type laneTurn struct {
 	turn int
 }
 
-// modelTurn is the turn of the model that an assistant's entry belongs to. A document does not say,
-// so that each of its entries counts as one.
+// modelTurn returns the turn of the model that an assistant's entry belongs to. A document does not
+// say, so that each of its entries counts as one.
 func (e *Cursor) modelTurn() laneTurn {
 	switch l := e.lane; {
 	case l.foreign != nil:

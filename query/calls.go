@@ -262,7 +262,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 	return nil
 }
 
-// command is the shell command of a call.
+// command returns the shell command of a call.
 func (b *Block) command() (string, bool) {
 	switch {
 	case b.Type != BlockToolUse:

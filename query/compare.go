@@ -49,7 +49,7 @@ type Delta struct {
 	Diff int    `json:"diff"`
 }
 
-// Name is what differs.
+// Name returns what differs.
 func (d Delta) Name() string { return cmp.Or(d.Tool, d.Path) }
 
 // traceName is the convention for file names: trace--<case>--<participant>.<role>.ndjson.

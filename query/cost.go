@@ -83,8 +83,8 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	return append(dst, bytes.TrimPrefix(rest, []byte("{"))...), err
 }
 
-// Cost is what the agents cost: by the tokens that the gateway saw, else as they say, or by their
-// tokens and list prices.
+// Cost returns what the agents cost: by the tokens that the gateway saw, else as they say, or by
+// their tokens and list prices.
 func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
 	info, err := t.walk(ctx, plan{want: informative, accounts: true})
 	if err != nil {

@@ -22,7 +22,7 @@ type Cursor struct {
 	redactor Redactor
 }
 
-// Lane is the source of the envelope, nil for a bare event.
+// Lane returns the source of the envelope, nil for a bare event.
 func (e *Cursor) Lane() *string {
 	if e.entry != nil {
 		return e.entry.Lane
@@ -75,7 +75,7 @@ func (e *Cursor) usesAny() bool {
 	return found
 }
 
-// Usage is the usage of an assistant entry and the message it belongs to.
+// Usage returns the usage of an assistant entry and the message it belongs to.
 func (e *Cursor) Usage() (id *string, usage Tokens, ok bool) {
 	switch {
 	case e.Role != RoleAssistant:
@@ -111,7 +111,7 @@ func (e *Cursor) callIDs(visit func(id string)) {
 	}
 }
 
-// resultID is the id of the call that a tool result belongs to.
+// resultID returns the id of the call that a tool result belongs to.
 func (e *Cursor) resultID() string {
 	if e.entry != nil {
 		return textOf(e.entry.ToolUseID)
@@ -155,7 +155,7 @@ func (e *Cursor) decode() *Entry {
 	return t
 }
 
-// time is the event's own time, else that of its arrival.
+// time returns the event's own time, else that of its arrival.
 func (e *Cursor) time() int64 {
 	if own := session.ParseTime(string(e.ev.Stamp)); own != 0 {
 		return own
@@ -192,7 +192,8 @@ func block(p *scan.Part) Block {
 	return Block{Type: unescape(v.Get("type").Inner()), Raw: compact(p.Raw)}
 }
 
-// resultText is the content of a tool result: a string as it is, anything else as compact JSON.
+// resultText returns the content of a tool result: a string as it is, anything else as compact
+// JSON.
 func resultText(content []byte) *string {
 	if content == nil {
 		return nil

@@ -67,8 +67,8 @@ func appendOne(steps []AlignedStep, a *Action, b []Action) []AlignedStep {
 	return appendRest(append(steps, AlignedStep{op, a, &b[best]}), nil, b[best+1:])
 }
 
-// costs is what it costs to get from a to every beginning of b; from the ends backwards if reverse
-// is set.
+// costs returns what it costs to get from a to every beginning of b; from the ends backwards if
+// reverse is set.
 func costs(a, b []Action, reverse bool) []int {
 	at := func(list []Action, i int) *Action {
 		if reverse {

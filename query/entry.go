@@ -97,10 +97,10 @@ func (t *Entry) Has(blockType string) bool {
 	return slices.ContainsFunc(t.Content, func(b Block) bool { return b.Type == blockType })
 }
 
-// LaneName is the lane, "agent" for bare events.
+// LaneName returns the lane, "agent" for bare events.
 func (t *Entry) LaneName() string { return LaneName(t.Lane) }
 
-// LaneName is the name of the lane that a record says it came from, "agent" for none.
+// LaneName returns the name of the lane that a record says it came from, "agent" for none.
 func LaneName(source *string) string {
 	if source == nil {
 		return bareLane

@@ -84,8 +84,8 @@ func (r *record) decode(b []byte) {
 	}
 }
 
-// idHash is how ids are compared without reading them; equal hashes must be checked against the
-// line itself.
+// idHash returns how ids are compared without reading them; equal hashes must be checked against
+// the line itself.
 func idHash(id []byte) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write(id)
@@ -119,7 +119,7 @@ type index struct {
 	records int64
 }
 
-// indexPaths are where the index of a file may lie, best first.
+// indexPaths returns where the index of a file may lie, best first.
 func indexPaths(path string, opts Options) []string {
 	paths := []string{path + indexSuffix}
 	if opts.CacheDir != "" {
@@ -155,7 +155,7 @@ func loadIndex(path string, info os.FileInfo, opts Options) *index {
 	return nil
 }
 
-// indexHeader is the first part of the header that the index of a file must have: it changes
+// indexHeader returns the first part of the header that the index of a file must have: it changes
 // whenever the file does.
 func indexHeader(path string, info os.FileInfo) ([]byte, error) {
 	file, err := os.Open(path)
@@ -244,7 +244,7 @@ func (x *index) each(n int64, visit func(*record) error) error {
 	return nil
 }
 
-// seek is the number of the record that holds an entry.
+// seek returns the number of the record that holds an entry.
 func (x *index) seek(turn int) (int64, error) {
 	file, err := os.Open(x.path)
 	if err != nil {

@@ -132,7 +132,7 @@ type laneState struct {
 	byWire  bool
 }
 
-// source is the name of the lane in envelopes, nil for bare events.
+// source returns the name of the lane in envelopes, nil for bare events.
 func (l *laneState) source() *string {
 	if l == nil || l.bare {
 		return nil

@@ -15,7 +15,7 @@ import (
 // unescape returns the text of a string from what stands between its quotes.
 func unescape(inner []byte) string { return jsontape.Unescape(inner) }
 
-// optional is the text of a string, nil for one that is empty or missing.
+// optional returns the text of a string, nil for one that is empty or missing.
 func optional(inner []byte) *string {
 	if len(inner) == 0 {
 		return nil
@@ -23,7 +23,7 @@ func optional(inner []byte) *string {
 	return new(unescape(inner))
 }
 
-// textMember is the text of a string member, nil if there is none.
+// textMember returns the text of a string member, nil if there is none.
 func textMember(object jsontape.Value, name string) *string {
 	inner := object.Get(name).Inner()
 	if inner == nil {
@@ -137,7 +137,7 @@ type member struct {
 	value jsontape.Value
 }
 
-// members are those of an object in order; of two equal keys the last value counts.
+// members returns those of an object in order; of two equal keys the last value counts.
 func members(object jsontape.Value) []member {
 	all := make([]member, 0, 16)
 	var places map[string]int // of large objects
@@ -219,11 +219,11 @@ func (st Style) newline(dst []byte, level int) []byte {
 	return dst
 }
 
-// compact is the JSON text of a value on one line, everything kept. What an agent wrote may be
+// compact returns the JSON text of a value on one line, everything kept. What an agent wrote may be
 // lenient JSON; the result never is.
 func compact(raw []byte) json.RawMessage { return Style{Signatures: true}.AppendJSON(nil, raw) }
 
-// withoutType is the compact JSON text of an object without its type.
+// withoutType returns the compact JSON text of an object without its type.
 func withoutType(object []byte) json.RawMessage {
 	parser := parsers.Get().(*jsontape.Parser)
 	defer parsers.Put(parser)
@@ -252,7 +252,7 @@ func EachMember(object []byte, visit func(key string, value []byte)) {
 	}
 }
 
-// Text is what a JSON string says; ok is false for any other value.
+// Text returns what a JSON string says; ok is false for any other value.
 func Text(value []byte) (text string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false

@@ -107,7 +107,7 @@ func shortest(literals []string) int {
 	return len(slices.MinFunc(literals, func(a, b string) int { return len(a) - len(b) }))
 }
 
-// longestPlain is the longest run of characters that are in JSON as they are, in lower case.
+// longestPlain returns the longest run of characters that are in JSON as they are, in lower case.
 func longestPlain(runes []rune) string {
 	var longest, run []byte
 	for _, r := range append(slices.Clone(runes), 0) {
@@ -217,8 +217,8 @@ func foldsToASCII(line []byte) bool {
 	return bytes.Contains(line, []byte("\u212a")) || bytes.Contains(line, []byte("\u017f"))
 }
 
-// escapedByHabit are the characters that encoders escape for the sake of HTML; no literal contains
-// them.
+// escapedByHabit returns the characters that encoders escape for the sake of HTML; no literal
+// contains them.
 func escapedByHabit(hex []byte) bool {
 	switch strings.ToLower(string(hex)) {
 	case "22", "26", "27", "2f", "3c", "3e", "5c", "7f":

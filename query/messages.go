@@ -175,7 +175,7 @@ func (m *messageBook) used(entry *Entry, b *Block) {
 	m.messages = append(m.messages, message)
 }
 
-// teamTool is the bare name of a tool of the orchestration server.
+// teamTool returns the bare name of a tool of the orchestration server.
 func teamTool(name string) string {
 	if rest, ok := strings.CutPrefix(name, "mcp__orchestration__"); ok {
 		return rest

@@ -59,7 +59,7 @@ type Trace struct {
 	nothing  bool
 }
 
-// Name is how the trace is named in answers.
+// Name returns how the trace is named in answers.
 func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 
 // Problems says what the last question could not read. A question that stopped early knows only
@@ -146,7 +146,7 @@ func (t *Trace) openStdin() error {
 	return nil
 }
 
-// Stored is the structured document that the trace is; nil for any other trace.
+// Stored returns the structured document that the trace is; nil for any other trace.
 func (t *Trace) Stored() []byte {
 	if t.doc == nil {
 		return nil

@@ -7,8 +7,8 @@ type ordered[T any] struct {
 	rows   []T
 }
 
-// row is the row of a key. It also reports whether the row is new, and thus empty. Without a key
-// it always is. The row is valid until the next one is added.
+// row returns the row of a key. It also reports whether the row is new, and thus empty. Without a
+// key it always is. The row is valid until the next one is added.
 func (o *ordered[T]) row(key *string) (row *T, isNew bool) {
 	if key != nil {
 		if place, known := o.places[*key]; known {
@@ -23,7 +23,7 @@ func (o *ordered[T]) row(key *string) (row *T, isNew bool) {
 	return &o.rows[len(o.rows)-1], true
 }
 
-// find is the row of a key, nil if there is none.
+// find returns the row of a key, nil if there is none.
 func (o *ordered[T]) find(key string) *T {
 	if place, known := o.places[key]; known {
 		return &o.rows[place]

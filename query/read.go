@@ -6,7 +6,7 @@ import (
 	"github.com/fit-eval/fit/query/internal/scan"
 )
 
-// Count is the number of entries.
+// Count returns the number of entries.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
 	if t.index != nil { // the tables know, without a look at a single line
 		info := newInfo(&t.opts)
@@ -160,7 +160,7 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error
 	return nil
 }
 
-// Entry is the entry of an index, nil if there is none.
+// Entry returns the entry of an index, nil if there is none.
 func (t *Trace) Entry(ctx context.Context, n int) (*Entry, error) {
 	var found *Entry
 	_, err := t.walk(ctx, plan{
@@ -281,7 +281,7 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 	})
 }
 
-// Init is the init event without its type, nil if there was none.
+// Init returns the init event without its type, nil if there was none.
 func (t *Trace) Init(ctx context.Context) (*Info, error) {
 	return t.walk(ctx, plan{want: informative})
 }

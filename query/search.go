@@ -152,7 +152,7 @@ func (s *searcher) flush(n int) error {
 	return nil
 }
 
-// matches is one line for every block of the entry that contains a match.
+// matches returns one line for every block of the entry that contains a match.
 func (s *searcher) matches(entry *Entry) []string {
 	var matches []string
 	try := func(label, text string) {
@@ -193,7 +193,7 @@ func searchBlock(b *Block, try func(label, text string)) {
 	}
 }
 
-// excerpt is the first match with its surroundings, or the whole text.
+// excerpt returns the first match with its surroundings, or the whole text.
 func (s *searcher) excerpt(text string) (string, bool) {
 	at := s.expr.FindStringIndex(text)
 	if at == nil {

@@ -10,13 +10,13 @@ type Tokens struct {
 	CacheCreation int64 `json:"cacheCreationInputTokens"`
 }
 
-// Plus is the sum of two reports.
+// Plus returns the sum of two reports.
 func (t Tokens) Plus(u Tokens) Tokens {
 	return Tokens{t.Input + u.Input, t.Output + u.Output, t.CacheRead + u.CacheRead, t.CacheCreation + u.CacheCreation}
 }
 
-// Max is the larger of each counter: the pieces of a streamed message repeat its usage, and later
-// ones may know more.
+// Max returns the larger of each counter: the pieces of a streamed message repeat its usage, and
+// later ones may know more.
 func (t Tokens) Max(u Tokens) Tokens {
 	return Tokens{
 		max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead),
@@ -24,7 +24,7 @@ func (t Tokens) Max(u Tokens) Tokens {
 	}
 }
 
-// Total is the sum of the four counters.
+// Total returns the sum of the four counters.
 func (t Tokens) Total() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
 
 // appendCounters writes the four counters as members of an object.

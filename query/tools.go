@@ -141,7 +141,7 @@ func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
 	return paths.sortedPaths(), err
 }
 
-// input is the text of a member of a call's input, nil if there is none.
+// input returns the text of a member of a call's input, nil if there is none.
 func (b *Block) input(name string) *string {
 	parser := parsers.Get().(*jsontape.Parser)
 	defer parsers.Put(parser)

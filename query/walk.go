@@ -192,8 +192,8 @@ func (w *walker) entries(l *laneState, ev *scan.Event) error {
 	return nil
 }
 
-// entriesOf are the roles of the entries that an event of the stream dialect makes, and for tool
-// results which content block they are.
+// entriesOf returns the roles of the entries that an event of the stream dialect makes, and for
+// tool results which content block they are.
 func entriesOf(ev *scan.Event) iter.Seq2[Role, int] {
 	return func(yield func(Role, int) bool) {
 		switch ev.Kind {

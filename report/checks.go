@@ -77,7 +77,7 @@ func RowsOf(r *ledger.Record) []Row {
 	return rows
 }
 
-// checkRates is the pass matrix of a task: every check over its runs with a verdict.
+// checkRates returns the pass matrix of a task: every check over its runs with a verdict.
 func checkRates(records []ledger.Record) []CheckRate {
 	type key struct{ source, check string }
 	rates := map[key]*CheckRate{}

@@ -356,7 +356,8 @@ func NonInferior(decision *stats.Decision, bounds *Bounds, margin float64) bool 
 	return decision.Lo != nil && *decision.Lo > -margin && (bounds == nil || bounds.Lo > -margin)
 }
 
-// Pairs are the verdicts of two groups task by task, as a pilot for planning; A is the baseline.
+// Pairs returns the verdicts of two groups task by task, as a pilot for planning; A is the
+// baseline.
 func Pairs(a, b *Group) []stats.Pair {
 	return pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) })
 }

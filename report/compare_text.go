@@ -58,7 +58,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return m.end(w, c.Warnings)
 }
 
-// facts are the lines under the table.
+// facts returns the lines under the table.
 func (c *Comparison) facts() []string {
 	d := &c.Decision
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,

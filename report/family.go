@@ -107,7 +107,7 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 	return nil
 }
 
-// warningsOf are the warnings about groups, with their names. What holds for all is said once.
+// warningsOf returns the warnings about groups, with their names. What holds for all is said once.
 func warningsOf(groups ...*Group) []string {
 	var all []string
 	for _, g := range groups {
@@ -166,7 +166,7 @@ func (f *Family) indistinguishable() [][]string {
 	return sets
 }
 
-// facts are the lines under the tables.
+// facts returns the lines under the tables.
 func (f *Family) facts() []string {
 	var facts []string
 	for i, set := range f.Sets {

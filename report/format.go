@@ -90,7 +90,7 @@ func Money(usd *float64) string {
 	return fmt.Sprintf("$%.2f", *usd)
 }
 
-// spent is what is known about a group's cost, with a sign where it is not all.
+// spent returns what is known about a group's cost, with a sign where it is not all.
 func (t *Totals) spent() string {
 	text := Money(t.CostUSD)
 	if t.CostUSD == nil && t.KnownCostUSD > 0 {
@@ -105,7 +105,7 @@ func (t *Totals) spent() string {
 	return text
 }
 
-// perPass is what a solved run costs with its limits, or why there are none.
+// perPass returns what a solved run costs with its limits, or why there are none.
 func (t *Totals) perPass() string {
 	price := t.CostPerPass
 	switch {

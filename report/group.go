@@ -155,8 +155,8 @@ func (g *Group) measured() int {
 	return n
 }
 
-// passRate is the mean over tasks. Where tasks share a cluster, they are not independent, and the
-// limits are those of the clusters.
+// passRate returns the mean over tasks. Where tasks share a cluster, they are not independent, and
+// the limits are those of the clusters.
 func (g *Group) passRate(level float64, counts func(*Task) (passed, runs int)) (stats.Interval, error) {
 	byCluster := map[string]int{}
 	var rates []float64
@@ -205,10 +205,10 @@ func (g *Group) bound(level float64) error {
 	return nil
 }
 
-// Records are the attempts that count, sorted by task, run and arm.
+// Records returns the attempts that count, sorted by task, run and arm.
 func (g *Group) Records() []ledger.Record { return g.records }
 
-// LowerLimit is the least that the pass rate may be, every missing run taken as failed.
+// LowerLimit returns the least that the pass rate may be, every missing run taken as failed.
 func (g *Group) LowerLimit() float64 {
 	switch {
 	case g.Bounds != nil:
@@ -238,8 +238,8 @@ func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) er
 	return nil
 }
 
-// costPerPass is what a solved run costs, all runs paid. Its limits rest on the tasks that have a
-// verdict: the others do not say what a pass costs.
+// costPerPass computes the cost of a solved run, all runs paid. Its limits rest on the tasks that
+// have a verdict: the others do not say what a pass costs.
 func (g *Group) costPerPass(level float64) {
 	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
 		return

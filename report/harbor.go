@@ -204,8 +204,8 @@ var harborErrors = []struct{ class, text, name string }{
 	{"", "", "RuntimeError"},
 }
 
-// harborExceptionOf is what went wrong: why there is no verdict, or how the agent ended. An agent
-// that ran out of time has a reward beside it.
+// harborExceptionOf returns what went wrong: why there is no verdict, or how the agent ended. An
+// agent that ran out of time has a reward beside it.
 func harborExceptionOf(r *ledger.Record) *harborException {
 	found := &harborException{At: harborMoment(r.EndMs)}
 	switch {

@@ -149,7 +149,7 @@ func (m *markdown) meta(p Provenance) {
 	}
 }
 
-// passTable is the table of the reference, with a last line over all tasks and its intervals.
+// passTable writes the table of the reference, with a last line over all tasks and its intervals.
 func (m *markdown) passTable(g *Group) {
 	scored := g.MeanScore != nil
 	head := []string{"taskId", "n", "c"}

@@ -34,7 +34,7 @@ type metric struct {
 	Judge       *float64 `json:"judgePassRate,omitempty"`
 }
 
-// metrics are the groups in rows.
+// metrics returns the groups in rows.
 func (r *Report) metrics() []metric {
 	var rows []metric
 	for i := range r.Groups {
@@ -135,7 +135,7 @@ func readRegular(file *os.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 
-// newLines are those that a file does not have yet, as they are appended to it.
+// newLines returns those that a file does not have yet, as they are appended to it.
 func newLines(there []byte, lines [][]byte) []byte {
 	seen := map[string]bool{}
 	for line := range bytes.Lines(there) {

@@ -49,7 +49,7 @@ func (p *Planned) Grow(sizes ...Size) {
 	}
 }
 
-// grown is what readers must know about the size of the experiment.
+// grown returns what readers must know about the size of the experiment.
 func (p *Planned) grown() []string {
 	if p == nil {
 		return nil
@@ -73,7 +73,7 @@ func (p *Planned) grown() []string {
 	return warnings
 }
 
-// armsWithout are the planned arms that no record is about.
+// armsWithout returns the planned arms that no record is about.
 func (p *Planned) armsWithout(records []ledger.Record) []string {
 	if p == nil {
 		return nil

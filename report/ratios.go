@@ -63,7 +63,7 @@ func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
 	return cost, time, turns
 }
 
-// agentMs is the time that the agent took; graders and set-up are ours.
+// agentMs returns the time that the agent took; graders and set-up are ours.
 func agentMs(r *ledger.Record) int64 {
 	if ms := r.PhaseMs["agent"]; ms > 0 {
 		return ms

@@ -85,8 +85,8 @@ func (s *sequence) report() *SequentialReport {
 	}
 }
 
-// planned is how many runs of every task there should be. Tasks that the rule made
-// unnecessary are not missing.
+// planned returns how many runs of every task there should be. Tasks that the rule made unnecessary
+// are not missing.
 func (s *sequence) planned(runs map[string][]int, byTask map[string][]ledger.Record) map[string][]int {
 	if s == nil || !s.stopped {
 		return runs
@@ -143,7 +143,7 @@ func (p *Prepared) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (
 	return stats.CompareSequential(counting, settings)
 }
 
-// completeTasks are the tasks all of whose runs are over, by their place in the order that was
+// completeTasks returns the tasks all of whose runs are over, by their place in the order that was
 // fixed beforehand; nil if the experiment was not sequential.
 func (g *Group) completeTasks() map[int]string {
 	var complete map[int]string

@@ -202,8 +202,8 @@ func runOf(r *ledger.Record) Run {
 	return run
 }
 
-// median is that of the reference: the rounded mean of the middle two for an even count, and 0 of
-// nothing.
+// median returns that of the reference: the rounded mean of the middle two for an even count, and 0
+// of nothing.
 func median(values []int64) int64 {
 	if len(values) == 0 {
 		return 0

@@ -96,7 +96,7 @@ func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
 
 func (o *bwrapOrder) add(arguments ...string) { o.Arguments = append(o.Arguments, arguments...) }
 
-// descriptor is the number of one of bubblewrap's descriptors.
+// descriptor returns the number of one of bubblewrap's descriptors.
 func (o *bwrapOrder) descriptor(fd int) string { return strconv.Itoa(o.FirstFD + fd) }
 
 // addEtc shows a part of /etc.
@@ -111,7 +111,8 @@ func (o *bwrapOrder) addEtc() {
 	}
 }
 
-// mappedPaths are the requested paths, but for those of the system, which show their own owners.
+// mappedPaths returns the requested paths, but for those of the system, which show their own
+// owners.
 func mappedPaths(requested map[string]string) []mappedPath {
 	var mapped []mappedPath
 	for path, as := range requested {

@@ -83,12 +83,12 @@ func NewContainer(cfg ContainerConfig) *Container {
 	return &Container{cfg: cfg, doors: map[int]*containerDoor{}}
 }
 
-// Config is what the container was made from.
+// Config returns what the container was made from.
 func (c *Container) Config() ContainerConfig { return c.cfg }
 
 var errContainerClosed = errors.New("the container was removed")
 
-// environment is what a program in the container gets: the image's own variables, those of the
+// environment returns what a program in the container gets: the image's own variables, those of the
 // container, and then what the caller says, but for the search path, which is about the machine.
 func (c *Container) environment(given []string) []string {
 	env := Environment{"PATH": defaultPath}
@@ -103,7 +103,7 @@ func (c *Container) environment(given []string) []string {
 // usersHome stands for the home directory of whichever user a program is.
 const usersHome = "~"
 
-// homes is the home directory that a program finds in place of the one that it is given: the
+// homes returns the home directory that a program finds in place of the one that it is given: the
 // image's own variable, or its user's. Empty: it keeps what it is given.
 func (c *Container) homes(i Isolation) string {
 	if !i.ImageHome {
@@ -115,7 +115,7 @@ func (c *Container) homes(i Isolation) string {
 	return env["HOME"]
 }
 
-// inside is the path inside of a directory of the machine.
+// inside returns the path inside of a directory of the machine.
 func (c *Container) inside(dir string) string {
 	switch {
 	case dir == "" && c.cfg.Workdir == "":
@@ -134,7 +134,7 @@ type bind struct {
 	writable bool
 }
 
-// binds are the mounts of an isolation, by target.
+// binds returns the mounts of an isolation, by target.
 func (c *Container) binds(i Isolation) (map[string]bind, error) {
 	all := map[string]bind{}
 	for _, requested := range []struct {
@@ -207,7 +207,7 @@ func covers(has, wants map[string]bind) bool {
 	return true
 }
 
-// mountArguments are the mounts of a command line, outer ones first.
+// mountArguments returns the mounts of a command line, outer ones first.
 func mountArguments(binds map[string]bind) []string {
 	var args []string
 	for _, target := range slices.Sorted(maps.Keys(binds)) {

@@ -134,7 +134,7 @@ func (c *Container) moves(ctx context.Context, isolation Isolation, in io.Reader
 	return result.ExitCode, fmt.Errorf("%s %s in the container: %s", args[0], args[1], strings.TrimSpace(said.String()))
 }
 
-// moveFiles is the other side, in the container.
+// moveFiles is the other side of a transfer; it runs in the container.
 func moveFiles(verb string, args []string) int {
 	var err error
 	switch verb {

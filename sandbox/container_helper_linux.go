@@ -18,8 +18,8 @@ import (
 // calledContainer reports whether this process is ours in a container.
 func calledContainer() bool { return filepath.Base(os.Args[0]) == containerName }
 
-// holdContainer is the life of the first process of a container: it is the holder of its network
-// and the parent of all orphans. It ends with the line to whoever started it, and everything in the
+// holdContainer runs the first process of a container, which holds its network and is the parent of
+// all orphans. When its pipe to the process that started it closes, it ends, and everything in the
 // container with it.
 func holdContainer() int {
 	if len(os.Args) > 2 {

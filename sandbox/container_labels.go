@@ -109,7 +109,7 @@ func buildOwner() []string { return []string{"--cgroup-parent", buildMark + owne
 
 const buildMark = "/fit/"
 
-// leftBuilds are those containers that the builds of killed processes have left.
+// leftBuilds returns those containers that the builds of killed processes have left.
 func (e *Engine) leftBuilds(ctx context.Context, ids []string) ([]string, error) {
 	dir, err := e.output(ctx, "info", "--format", "{{.Store.GraphRoot}}/{{.Store.GraphDriverName}}-containers")
 	if err != nil {

@@ -130,7 +130,7 @@ func (h *holder) giveUp(request networkRequest) {
 // maxLeft bounds the names of processes that were left.
 const maxLeft = 20
 
-// namesOf are the names of processes, as far as they live.
+// namesOf returns the names of processes, as far as they live.
 func namesOf(processes []int) []string {
 	var names []string
 	for _, pid := range processes {

@@ -148,7 +148,7 @@ func (r *room) shut(port int) {
 	}
 }
 
-// running are the containers that were started and not removed.
+// running returns the containers that were started and not removed.
 func (c *Container) running() []*room {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,8 +266,8 @@ func (i insider) giveUpAfter(delay time.Duration) (stop func() bool) {
 	}).Stop
 }
 
-// written are the directories of the machine that programs write to outside of what their isolation
-// mounts, as far as they are known.
+// written returns the directories of the machine that programs write to outside of what their
+// isolation mounts, as far as they are known.
 func (r *room) written() []string {
 	var dirs []string
 	if layer := r.layer(); layer != "" {
@@ -279,7 +279,8 @@ func (r *room) written() []string {
 	return dirs
 }
 
-// layer is where the files lie that programs write outside of mounts; empty if that is not known.
+// layer returns where the files lie that programs write outside of mounts; empty if that is not
+// known.
 func (r *room) layer() string {
 	for _, m := range mounts("/proc/" + strconv.Itoa(r.pid)) {
 		for option := range strings.SplitSeq(m.options, ",") {

@@ -19,8 +19,8 @@ func (e *Engine) Layers() bool { return e.Kind == IsolationPodman }
 // not: so the kernel lets none of these look into their files or memory. It is of no use otherwise.
 const aboveCapability = "WAKE_ALARM"
 
-// below are the arguments of a container over another: its root directory, which is the other's,
-// comes last. They are nil for a container of its own.
+// below returns the arguments of a container over another: its root directory, which is the
+// other's, comes last. They are nil for a container of its own.
 func (c *Container) below(ctx context.Context, i Isolation) ([]string, error) {
 	if c.cfg.Over == nil {
 		return nil, nil

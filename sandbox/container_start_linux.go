@@ -189,7 +189,7 @@ func peerProcess(line *net.UnixConn) (int, error) {
 // threads, and a supervisor has about ten.
 const ownThreads = 48
 
-// arguments are the command line that starts a container.
+// arguments returns the command line that starts a container.
 func (c *Container) arguments(r *room, helper string, below []string) []string {
 	args := []string{
 		"run", "--detach", "--rm", "--pull", "never", "--name", r.name, "--user", "0:0", "--workdir", "/",

@@ -156,7 +156,7 @@ func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Wri
 	return nil
 }
 
-// installCommand is how to install a package on this system.
+// installCommand returns how to install a package on this system.
 func installCommand(name string) string {
 	release, _ := os.ReadFile("/etc/os-release") // without it there is a sentence
 	var systems []string

@@ -92,7 +92,7 @@ func findEngine(ctx context.Context, kind string) (*Engine, error) {
 	return e, nil
 }
 
-// command is a command of the engine.
+// command returns a command of the engine.
 func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// output is what a short command prints.
+// output returns what a short command prints.
 func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, engineWait)
 	defer cancel()
@@ -248,7 +248,7 @@ type Build struct {
 
 const defaultBuildTimeout = 10 * time.Minute
 
-// BuiltName is the name of the image of a content.
+// BuiltName returns the name of the image of a content.
 func BuiltName(content string) string {
 	_, hash, _ := strings.Cut(content, ":")
 	return "localhost/fit-build:" + hash[:min(32, len(hash))]

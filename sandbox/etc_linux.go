@@ -109,7 +109,7 @@ func (e *etcView) addTree(path, source string) error {
 	})
 }
 
-// accounts are the files /etc/passwd and /etc/group of a sandbox: those of the machine, and the
+// accounts returns the files /etc/passwd and /etc/group of a sandbox: those of the machine, and the
 // user of the program if they lack it.
 func accounts(uid, gid int, home string) (passwd, group []byte) {
 	home = cmp.Or(home, "/")

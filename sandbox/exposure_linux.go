@@ -57,7 +57,7 @@ func hideVariables(names []string) error {
 	return errors.Join(errs...)
 }
 
-// environmentStart is where the kernel has put the environment of this process.
+// environmentStart returns where the kernel has put the environment of this process.
 func environmentStart() (int64, error) {
 	const envStart = 50 - 3 // field 50 of all
 	fields := statOf("self")

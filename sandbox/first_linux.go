@@ -27,7 +27,7 @@ type inside struct {
 	Nice int    // its niceness, see room.prefer
 }
 
-// argv is the command line of our binary that does it and becomes the program.
+// argv returns the command line of our binary that does it and becomes the program.
 func (i inside) argv(argv []string) ([]string, error) {
 	settings, err := json.Marshal(i)
 	if err != nil {

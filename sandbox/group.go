@@ -98,7 +98,7 @@ func (t *groupTree) abandon() {
 	t.set(outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}})
 }
 
-// bytesOnDisk is the room that a file takes, which is less than its size where it has holes.
+// bytesOnDisk returns the room that a file takes, which is less than its size where it has holes.
 func bytesOnDisk(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * 512

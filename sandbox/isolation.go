@@ -62,7 +62,7 @@ type Isolation struct {
 	LeftOpen string
 }
 
-// String is the kind of isolation and what it leaves open.
+// String returns the kind of isolation and what it leaves open.
 func (i Isolation) String() string { return WithLeftOpen(cmp.Or(i.Kind, IsolationNone), i.LeftOpen) }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not

@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
-// ofKernel are the limits that are set, as the kernel knows them.
+// ofKernel returns the limits that are set, as the kernel knows them.
 func (l Limits) ofKernel() []first.Limit {
 	limits := []first.Limit{
 		{Resource: unix.RLIMIT_CPU, Value: l.CPUSeconds},
@@ -24,8 +24,8 @@ func (l Limits) ofKernel() []first.Limit {
 	return slices.DeleteFunc(limits, func(limit first.Limit) bool { return limit.Value == 0 })
 }
 
-// DefaultLimits are the bounds of a program for which nobody sets any, with a kind of isolation:
-// generous, and low enough that one program does not take the machine from the others.
+// DefaultLimits returns the bounds of a program for which nobody sets any, with a kind of
+// isolation: generous, and low enough that one program does not take the machine from the others.
 func DefaultLimits(kind string) Limits {
 	limits := Limits{
 		Processes:       4096,
@@ -106,7 +106,7 @@ func unnamedFiles(root int) (memory, disk uint64, ok bool) {
 	return memory, disk, ok
 }
 
-// openFiles are the descriptors of the processes below one. It is not ok if there are too many.
+// openFiles returns the descriptors of the processes below one. It is not ok if there are too many.
 func openFiles(root int) (paths []string, ok bool) {
 	for _, pid := range descendants(root) {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")

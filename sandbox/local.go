@@ -404,7 +404,7 @@ func (f *firstBytes) Write(p []byte) (int, error) {
 	return f.next.Write(p)
 }
 
-// line is the beginning in one printable line.
+// line returns the beginning in one printable line.
 func (f *firstBytes) line() string {
 	if f == nil || len(f.head) == 0 {
 		return "it printed nothing"

@@ -37,7 +37,7 @@ func newHolder(line *net.UnixConn) *holder {
 	return &holder{line: line, running: map[int]networkRequest{}}
 }
 
-// holdNetwork is the life of the holder: it ends with the line to whoever started it.
+// holdNetwork runs the holder, which ends when its pipe to the process that started it closes.
 func holdNetwork() int {
 	// Privileges belong to threads: what starts programs must be the one that gives
 	// them up.

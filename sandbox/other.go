@@ -43,8 +43,8 @@ func detectKernel(c *Capabilities) {
 
 func (c *Capabilities) detectBwrap(context.Context) { detectKernel(c) }
 
-// containment is all there is here: a process that starts a session of its own
-// escapes it.
+// containment returns the only kind that exists here: a process that starts its own session escapes
+// it.
 func (l Local) containment(launch) (Containment, error) {
 	if l.Containment != "" && l.Containment != ProcessGroup {
 		return "", errors.New("containment " + string(l.Containment) +
@@ -53,8 +53,8 @@ func (l Local) containment(launch) (Containment, error) {
 	return ProcessGroup, nil
 }
 
-// DefaultLimits are the bounds of a program for which nobody sets any. Here nothing enforces them
-// but what is looked at from outside.
+// DefaultLimits returns the bounds of a program for which nobody sets any. Here nothing enforces
+// them but what is looked at from outside.
 func DefaultLimits(string) Limits { return Limits{DiskBytes: 16 << 30} }
 
 func memoryExceeds(int, uint64, uint64) bool { return false }

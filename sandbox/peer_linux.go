@@ -52,8 +52,8 @@ func socketInode(local, remote *net.TCPAddr) (string, error) {
 	return "", errors.New("its connection has ended")
 }
 
-// kernelAddress is an IPv4 address as /proc/net/tcp has it: the bytes of a machine word, and the
-// port.
+// kernelAddress returns an IPv4 address as /proc/net/tcp has it: the bytes of a machine word, and
+// the port.
 func kernelAddress(address *net.TCPAddr) string {
 	ip := address.IP.To4()
 	if ip == nil {

@@ -100,8 +100,8 @@ type exit struct {
 // process then takes its place.
 const statusUnswept = 3
 
-// reap is the life of a supervisor. It ends with 0 once it has said how its program ended, or why
-// there was none.
+// reap runs a supervisor. It returns 0 once it has reported how its program ended, or why there was
+// none.
 func reap() int {
 	runtime.LockOSThread()
 	closeAllOnExec()
@@ -250,7 +250,7 @@ func (r *reaper) start() error {
 	return r.closeStreams()
 }
 
-// given are the descriptors here that the program gets.
+// given returns the descriptors here that the program gets.
 func (r *reaper) given() []uintptr {
 	files := []uintptr{0, 1, 2}
 	for i := range r.order.ExtraFiles {
@@ -322,7 +322,7 @@ func (r *reaper) reportStart() (*os.File, error) {
 	return write, nil
 }
 
-// isolatedArgv is the command line of bubblewrap, which starts our binary, which becomes the
+// isolatedArgv returns the command line of bubblewrap, which starts our binary, which becomes the
 // program.
 func (r *reaper) isolatedArgv() []string {
 	ord := r.order.Bwrap

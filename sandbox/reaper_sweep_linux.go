@@ -39,8 +39,8 @@ func (r *reaper) waitForChildren() {
 	}
 }
 
-// supervise is the life of the supervisor after the start: it follows commands, and
-// when the program has ended, or must end, it kills until nothing is left.
+// supervise runs the supervisor after the start: it follows commands, and when the program has
+// ended, or must end, it kills until nothing is left.
 func (r *reaper) supervise() {
 	r.result.ExitCode = -1
 	if r.sweeping {

@@ -73,9 +73,9 @@ const (
 // x32Calls is where the numbers of a second set of calls begin that amd64 kernels may have.
 const x32Calls = 0x4000_0000
 
-// seccompFilter is the program that bubblewrap loads: a list of comparisons. A program for another
-// instruction set, whose calls have other numbers, finds no call at all. Where we do not know our
-// own instruction set there is no filter.
+// seccompFilter returns the program that bubblewrap loads: a list of comparisons. A program for
+// another instruction set, whose calls have other numbers, finds no call at all. Where we do not
+// know our own instruction set there is no filter.
 func seccompFilter() []byte {
 	arch, known := map[string]uint32{
 		"amd64": unix.AUDIT_ARCH_X86_64,

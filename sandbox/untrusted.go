@@ -71,7 +71,7 @@ func runUntrusted() int {
 	return shellStatus(status)
 }
 
-// shellStatus is how shells report the end of a process.
+// shellStatus returns how shells report the end of a process.
 func shellStatus(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

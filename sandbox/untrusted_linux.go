@@ -44,7 +44,7 @@ func startUntrusted(program string, args []string) (cmd *exec.Cmd, err error) {
 	return cmd, err
 }
 
-// namespaces are the attributes of a process 1 that may mount the /proc of its namespace.
+// namespaces returns the attributes of a process 1 that may mount the /proc of its namespace.
 func namespaces(more uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Setsid:      true,

@@ -27,7 +27,7 @@ const (
 	ExceededFiles  = "open files"
 )
 
-// perProcess are the limits that the kernel holds.
+// perProcess returns the limits that the kernel holds.
 func (l Limits) perProcess() Limits {
 	l.TreeMemoryBytes, l.DiskBytes = 0, 0
 	return l
@@ -107,11 +107,11 @@ func (w *usageWatch) follow(pid int) {
 	}
 }
 
-// diskAllowance is how much a program may write where that much is free: a limit larger than the
-// disk would let it fill the disk, and what fails then is everybody else.
+// diskAllowance returns how much a program may write where that much is free: a limit larger than
+// the disk would let it fill the disk, and what fails then is everybody else.
 func diskAllowance(limit, free uint64) uint64 { return min(limit, max(free/4, 1<<30)) }
 
-// freeOnDisk is what is free on the fullest of the disks of some directories.
+// freeOnDisk returns what is free on the fullest of the disks of some directories.
 func freeOnDisk(dirs []string) uint64 {
 	var free uint64 = math.MaxUint64
 	for _, dir := range dirs {

@@ -54,7 +54,7 @@ func (w *Watchdog) Close() error {
 	return errors.Join(w.to.Close(), w.cmd.Wait())
 }
 
-// watch is the life of a watchdog. It ends when the process that it watches has ended.
+// watch runs a watchdog. It ends when the process that it watches has ended.
 func watch() {
 	watched := os.Getppid()
 	limits := make(chan time.Duration)

@@ -9,7 +9,8 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// checkBranch is the second safeguard: it returns the branch the repository is on, or refuses it.
+// checkBranch is part of the second safeguard: it returns the branch the repository is on, or
+// refuses it.
 func checkBranch(ctx context.Context, repo repository, config []configEntry) (head, error) {
 	current, err := repo.readHead(ctx)
 	switch {

@@ -80,7 +80,7 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 	return nil, fmt.Errorf("the git configuration includes more than %d files", maxIncludes)
 }
 
-// environments are the ways in which git can find a person's own configuration. The system's is
+// environments returns the ways in which git can find a person's own configuration. The system's is
 // read in each.
 func (h homeDirs) environments() [][]string {
 	var all [][]string

@@ -58,8 +58,8 @@ func makePlan(ctx context.Context, target string, home homeDirs) (*plan, error) 
 	return made, nil
 }
 
-// checkSettings is the first safeguard. It has to look for the repository to know which deny rules
-// count; that there is none is left to the second.
+// checkSettings is the first safeguard. It looks for the repository to know which deny rules count;
+// a missing repository is left to the second.
 func (p *plan) checkSettings(ctx context.Context, target string, home homeDirs) (repoErr, err error) {
 	if !utf8.ValidString(target) || strings.ContainsFunc(target, unicode.IsControl) {
 		return nil, notAllowed("the path %s is not valid text", display.Name(target))

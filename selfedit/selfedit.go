@@ -163,9 +163,9 @@ func homesOf(request Request) homeDirs {
 	return home
 }
 
-// accountHome is the home directory of the account that this process runs under; empty if it is not
-// known. Package os/user takes it from the environment in programs without C, and the environment
-// is the caller's to choose: the list of accounts is asked first.
+// accountHome returns the home directory of the account that this process runs under; empty if it
+// is not known. Package os/user takes it from the environment in programs without C, and the
+// environment is the caller's to choose: the list of accounts is asked first.
 func accountHome() string {
 	uid := strconv.Itoa(os.Getuid())
 	accounts, err := os.ReadFile("/etc/passwd")

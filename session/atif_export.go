@@ -134,7 +134,8 @@ func isObject(data json.RawMessage) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }
 
-// messagesOf is what a session's messages are when they say nothing that its events do not say.
+// messagesOf returns what a session's messages are when they say nothing that its events do not
+// say.
 func messagesOf(events []EnrichedEvent) []Message {
 	messages := []Message{}
 	for _, e := range events {

@@ -38,7 +38,7 @@ func (f *Fold) emit(o Origin, at place, made EnrichedEvent) {
 	}
 }
 
-// turnOf is the current turn, or for a sub-agent the turn that called it.
+// turnOf returns the current turn, or for a sub-agent the turn that called it.
 func (f *Fold) turnOf(o Origin) int {
 	if o.Parent != "" {
 		if turn, known := f.tasks[o.Parent]; known {

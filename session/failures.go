@@ -92,8 +92,8 @@ func statusIn(message string) int {
 	return 0
 }
 
-// LeadingStatus is the HTTP status of a failure that a message begins with; 0 if it begins with
-// none.
+// LeadingStatus returns the HTTP status of a failure that a message begins with; 0 if it begins
+// with none.
 func LeadingStatus(message string) int {
 	if len(message) < 3 || (message[0] != '4' && message[0] != '5') || !isDigit(message[1]) || !isDigit(message[2]) {
 		return 0

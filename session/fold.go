@@ -246,7 +246,7 @@ func (f *Fold) Error(o Origin, info ErrorInfo) {
 // begins a turn by itself.
 func (f *Fold) Turn() { f.turns.begin() }
 
-// Turns is the number of times the model was asked so far, sub-agents not counted.
+// Turns returns the number of times the model was asked so far, sub-agents not counted.
 func (f *Fold) Turns() int { return f.turns.index }
 
 // Final records the agent's final event of a prompt.
@@ -276,10 +276,10 @@ func (f *Fold) Finals() (*Final, int) {
 	return &Final{Outcome: f.outcome, Text: string(f.ending)}, f.finals
 }
 
-// LastText is the last message of the agent itself.
+// LastText returns the last message of the agent itself.
 func (f *Fold) LastText() string { return string(f.last.text) }
 
-// OpenCalls is the number of tool calls that have no result yet.
+// OpenCalls returns the number of tool calls that have no result yet.
 func (f *Fold) OpenCalls() int { return f.calls.len() }
 
 // Watched reports whether somebody sees the events or they are kept. If not, a decoder may spare

@@ -54,7 +54,7 @@ func RecordedPrompts(path string, participants ...string) ([][]SystemPromptInjec
 	return all, nil
 }
 
-// RecordOf is where the record of a trace's calls is: beside it.
+// RecordOf returns where the record of a trace's calls is: beside it.
 func RecordOf(trace string) string { return calls.Path(trace) }
 
 // WirePrompts returns what a participant's calls told the model beside the conversation: system
@@ -147,7 +147,7 @@ func (c *promptCollector) prompt(chunk *calls.Chunk, counts map[string]int) (lab
 	return fmt.Sprintf("%s[%d]", label, counts[label]-1), content, true
 }
 
-// toolPrompt is the description of a tool in a request: what it does, and what it takes.
+// toolPrompt returns the description of a tool in a request: what it does, and what it takes.
 func toolPrompt(v jsontape.Value) (label, content string, ok bool) {
 	definition := v
 	if function := v.Get("function"); function.Exists() { // of a chat completion
@@ -166,7 +166,7 @@ func toolPrompt(v jsontape.Value) (label, content string, ok bool) {
 	return ToolLabel + strings.Clone(name), content, true
 }
 
-// contentText is the text of a message's content: a string, a block, or a list of blocks.
+// contentText returns the text of a message's content: a string, a block, or a list of blocks.
 func contentText(v jsontape.Value) string {
 	switch v.Kind() {
 	case jsontape.String:

@@ -83,7 +83,7 @@ func isShell(name string) bool {
 	return false
 }
 
-// Script is the command that a shell was called for: what stands behind "bash -lc", else the
+// Script returns the command that a shell was called for: what stands behind "bash -lc", else the
 // command itself.
 func Script(command string) string { return unwrapShell(command) }
 
@@ -168,7 +168,7 @@ func words(list []string, command string) []string {
 	return list
 }
 
-// wordEnd is where the word that begins at i ends.
+// wordEnd returns where the word that begins at i ends.
 func wordEnd(command string, i int) (end int, quoted bool) {
 	var quote byte
 	for ; i < len(command); i++ {
@@ -203,7 +203,7 @@ func unquoted(word string) string {
 	return string(plain)
 }
 
-// head is the program of the first command that is not neutral, with its first word where that
+// head returns the program of the first command that is not neutral, with its first word where that
 // names a subcommand.
 func (s *shellReader) head() string {
 	for _, segment := range s.segments {

@@ -15,7 +15,7 @@ type SimpleCommand struct {
 	After string
 }
 
-// Name is the program's name without its directory.
+// Name returns the program's name without its directory.
 func (c *SimpleCommand) Name() string { return path.Base(c.Words[0]) }
 
 // maxCommands bounds the calls that one shell command is split into, and maxShellDepth how deep
@@ -119,7 +119,7 @@ func (s *commandSplitter) nested(script string, i, depth int) int {
 	return i
 }
 
-// hereEnd is where the here-document ends whose << is at i; 0 if that is none.
+// hereEnd returns where the here-document ends whose << is at i; 0 if that is none.
 func hereEnd(script string, i int) int {
 	line, _, _ := strings.Cut(script[i:], "\n")
 	word := strings.TrimLeft(strings.TrimPrefix(line[2:], "-"), " ")

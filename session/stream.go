@@ -11,9 +11,9 @@ import (
 // StreamDialectName is the name of the stream of system, assistant, user and result objects.
 const StreamDialectName = "stream-json"
 
-// StreamDialect is the stream of system, assistant, user and result objects that several agents
-// speak; agent is the one to assume when nothing else says: the trace, or the field "runtime" of
-// the stream's init event.
+// StreamDialect returns the stream of system, assistant, user and result objects that several
+// agents speak; agent is the one to assume when nothing else says: the trace, or the field
+// "runtime" of the stream's init event.
 func StreamDialect(agent AgentID) Dialect {
 	return Dialect{
 		Name:      StreamDialectName,
@@ -191,8 +191,8 @@ func (d *streamDecoder) failure(v jsontape.Value, message string, o Origin, to *
 	return OutcomeOf(info.Kind)
 }
 
-// OutcomeOf is the outcome of a run that an error ended: it distinguishes what the agent did and
-// what its model's service did to it.
+// OutcomeOf returns the outcome of a run that an error ended: it distinguishes what the agent did
+// and what its model's service did to it.
 func OutcomeOf(kind ErrorKind) Outcome {
 	switch kind {
 	case ErrorAuth:

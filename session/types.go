@@ -73,8 +73,8 @@ type ToolCall struct {
 	Command string          `json:"command,omitempty"`
 }
 
-// Effective is what the call counts as when agents are compared: what it was derived to be, else
-// its canonical name.
+// Effective returns what the call counts as when agents are compared: what it was derived to be,
+// else its canonical name.
 func (c *ToolCall) Effective() string {
 	return cmp.Or(c.Derived, c.Canonical)
 }
@@ -242,7 +242,7 @@ func (f *IntegrityFlag) Disqualifies() bool {
 	return f.Severity == SeverityCritical && !f.Suspected && f.Cleared == nil
 }
 
-// Address is where the flag points: file:12, file:-11 for a removed line, or trace:34.
+// Address returns where the flag points: file:12, file:-11 for a removed line, or trace:34.
 func (f *IntegrityFlag) Address() string {
 	switch {
 	case f.File != "" && f.Line != 0:

@@ -83,13 +83,14 @@ func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
 	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})
 }
 
-// TotalUsage is what was consumed so far, provisional figures included.
+// TotalUsage returns what was consumed so far, provisional figures included.
 func (f *Fold) TotalUsage() TokenUsage {
 	usage, _ := f.wire.prefer(f.usage.total())
 	return usage
 }
 
-// UsageReports is how many statements about tokens the stream has made, provisional ones aside.
+// UsageReports returns how many statements about tokens the stream has made, provisional ones
+// aside.
 func (f *Fold) UsageReports() int { return f.usage.reports }
 
 // add books a report and returns what it adds to the total.

@@ -106,7 +106,7 @@ func tokensOf(u *calls.Usage) TokenUsage {
 	}
 }
 
-// wireUsage is what one model consumed, by the wire.
+// wireUsage returns what one model consumed, by the wire.
 func (m *modelTotal) wireUsage() TokenUsage {
 	u := totalled(m.tokens)
 	u.CostUSD, u.CostSource = &m.cost, CostWire
@@ -183,15 +183,15 @@ func (w *Wire) Add(call calls.Call) {
 	w.calls = append(w.calls, call)
 }
 
-// Count is the number of calls so far.
+// Count returns the number of calls so far.
 func (w *Wire) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.calls)
 }
 
-// Usage is what the calls from number first on consumed, where the wire says it of each of them;
-// else it is the agent's word.
+// Usage returns what the calls from number first on consumed, where the wire says it of each of
+// them; else it is the agent's word.
 func (w *Wire) Usage(first int, word TokenUsage) TokenUsage {
 	w.mu.Lock()
 	defer w.mu.Unlock()

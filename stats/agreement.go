@@ -29,8 +29,8 @@ func kappaOf(observed, expected float64, items int) (Kappa, error) {
 	}, nil
 }
 
-// CohenKappa is the agreement of two raters beyond chance, from the square table of their ratings:
-// table[i][j] items were rated i by the first and j by the second.
+// CohenKappa returns the agreement of two raters beyond chance, from the square table of their
+// ratings: table[i][j] items were rated i by the first and j by the second.
 //
 // Formula: κ = (p_o − p_e)/(1 − p_e), p_e = Σ p_i·p_·i; SE ≈ √(p_o(1−p_o)/(N(1−p_e)²)).
 //
@@ -56,7 +56,7 @@ func CohenKappa(table [][]int) (Kappa, error) {
 	return kappa, nil
 }
 
-// GwetAC1 is the agreement of two raters beyond chance that stays steady when one category
+// GwetAC1 returns the agreement of two raters beyond chance that stays steady when one category
 // dominates.
 //
 // Formula: AC1 = (p_o − p_e)/(1 − p_e), p_e = Σ π_i(1−π_i)/(Q−1), π_i the mean share of category i
@@ -104,8 +104,8 @@ func margins(table [][]int) (total float64, rows, columns []float64, err error) 
 	return total, rows, columns, nil
 }
 
-// FleissKappa is the agreement of several raters beyond chance; counts[i][j] raters put item i into
-// category j, and every item has as many raters.
+// FleissKappa returns the agreement of several raters beyond chance; counts[i][j] raters put item i
+// into category j, and every item has as many raters.
 //
 // Formula: P_i = (Σ_j n_ij² − r)/(r(r−1)), κ = (P̄ − P̄_e)/(1 − P̄_e), P̄_e = Σ_j p_j².
 //
@@ -152,9 +152,9 @@ func FleissKappa(counts [][]int) (Kappa, error) {
 	return kappaOf(observed/float64(len(counts)), expected, len(counts))
 }
 
-// KrippendorffAlpha is the agreement of any number of raters with missing ratings, for categories
-// without order; counts[i][j] raters put item i into category j. Items with fewer than two ratings
-// are left out.
+// KrippendorffAlpha returns the agreement of any number of raters with missing ratings, for
+// categories without order; counts[i][j] raters put item i into category j. Items with fewer than
+// two ratings are left out.
 //
 // Formula: α = 1 − D_o/D_e over the coincidence matrix: D_o = Σ_i Σ_{j≠k} n_ij·n_ik/(m_i − 1)/n,
 // D_e = Σ_{j≠k} n_j·n_k/(n(n−1)), n the pairable ratings.

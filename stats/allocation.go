@@ -86,8 +86,8 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 	return best, err
 }
 
-// CostOfDecision is the cheapest experiment that finds a difference of effect with the power of the
-// design.
+// CostOfDecision returns the cheapest experiment that finds a difference of effect with the power
+// of the design.
 //
 // Formula: K = 1, 2, … within 5 % of the best price by the normal approximation; n =
 // [TasksNeeded], at least minTasks and at most maxTasks (0 is unlimited); the least n·(PerTask +

@@ -63,7 +63,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 	return c, checkOpenUnit("level", c.Level)
 }
 
-// BootstrapMean is the bootstrap interval for the mean of independent values.
+// BootstrapMean returns the bootstrap interval for the mean of independent values.
 //
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
@@ -83,8 +83,8 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 	return BootstrapClustered(slices.Collect(slices.Chunk(values, 1)), config)
 }
 
-// BootstrapClustered is the bootstrap interval for the mean over tasks of the mean over runs; each
-// element of tasks holds the runs of one task.
+// BootstrapClustered returns the bootstrap interval for the mean over tasks of the mean over runs;
+// each element of tasks holds the runs of one task.
 //
 // Formula: every replicate draws as many tasks as there are, with replacement, and averages their
 // means; with Hierarchical it also draws the runs within each task. Limits as in
@@ -122,7 +122,7 @@ func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, er
 	return bootstrapInterval(est, replicates, means, config)
 }
 
-// drawMean is the mean of as many values as there are, drawn with replacement.
+// drawMean returns the mean of as many values as there are, drawn with replacement.
 func drawMean(source *rand.PCG, values []float64) float64 {
 	n := uint64(len(values))
 	sum := 0.0

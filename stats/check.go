@@ -78,8 +78,8 @@ func checkCount(kName string, k int, nName string, n int) error {
 // normalQuantile is z such that a two-sided interval ±z has the level.
 func normalQuantile(level float64) float64 { return distuv.UnitNormal.Quantile(0.5 + level/2) }
 
-// studentQuantile is the two-sided quantile of Student's t. Beyond a million degrees of freedom it
-// is the normal one to more than six digits.
+// studentQuantile returns the two-sided quantile of Student's t. Beyond a million degrees of
+// freedom it is the normal one to more than six digits.
 func studentQuantile(level, df float64) float64 {
 	if df > 1e6 {
 		return normalQuantile(level)
@@ -87,14 +87,14 @@ func studentQuantile(level, df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(0.5 + level/2)
 }
 
-// studentTail is the two-sided p-value of a t statistic.
+// studentTail returns the two-sided p-value of a t statistic.
 func studentTail(t, df float64) float64 {
 	return math.Min(1, 2*distuv.StudentsT{Sigma: 1, Nu: df}.CDF(-math.Abs(t)))
 }
 
 func clamp(x, lo, hi float64) float64 { return math.Min(hi, math.Max(lo, x)) }
 
-// Mean is the mean of values, and 0 of none.
+// Mean returns the mean of values, and 0 of none.
 //
 // Formula: Σx/n.
 //

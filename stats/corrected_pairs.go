@@ -137,7 +137,7 @@ func (c *Comparison) correct(interval Interval, se, df float64, config CompareCo
 	})
 }
 
-// unknown is the comparison under a judge that smoothing leaves no better than a coin.
+// unknown returns the comparison under a judge that smoothing leaves no better than a coin.
 func (c Comparison) unknown(method string, level float64) Comparison {
 	nothing := nothingKnown(c.Est, level, method)
 	nothing.Est = c.Est
@@ -146,8 +146,8 @@ func (c Comparison) unknown(method string, level float64) Comparison {
 	return c
 }
 
-// spread is the standard error of the mean difference with its degrees of freedom. Differences that
-// are all equal are not certainty: theirs is that of the add-two interval.
+// spread returns the standard error of the mean difference with its degrees of freedom. Differences
+// that are all equal are not certainty: theirs is that of the add-two interval.
 func (s *pairedSample) spread(comparison Comparison, level float64) (se, df float64) {
 	se, df = s.standardError()
 	if se <= 1e-12*math.Max(1, math.Abs(comparison.Est)) || df < 1 {

@@ -37,7 +37,7 @@ type Exclusion struct {
 	Planned  int `json:"planned"`
 }
 
-// Rate is the share of planned runs left out.
+// Rate returns the share of planned runs left out.
 func (e Exclusion) Rate() float64 { return share(e.Excluded, e.Planned) }
 
 // Kind says in which unit the sentence of a decision speaks.
@@ -277,7 +277,7 @@ func withinMargin(interval *Interval, margin float64) bool {
 	return interval != nil && interval.Lo > -margin && interval.Hi < margin
 }
 
-// designFaults are the parts of the claim rule that do not depend on the result.
+// designFaults returns the parts of the claim rule that do not depend on the result.
 func designFaults(comparison Comparison, config DecideConfig) []string {
 	var faults []string
 	if comparison.Tasks < MinClaimTasks {

@@ -19,9 +19,9 @@ const (
 	unseenTasks = 0.25
 )
 
-// detectable is the smallest difference that an experiment like this one finds with DefaultPower.
-// The variance of the differences is only estimated, so that the power is averaged over values of
-// it that the sample allows.
+// detectable returns the smallest difference that an experiment like this one finds with
+// DefaultPower. The variance of the differences is only estimated, so that the power is averaged
+// over values of it that the sample allows.
 func (s *pairedSample) detectable(comparison Comparison, config CompareConfig) float64 {
 	if comparison.SE == 0 {
 		return 0
@@ -91,7 +91,7 @@ func leastSimulatedEffect(start float64, power func(effect float64, experiments 
 	return effect
 }
 
-// shape are the logarithms of how often the differences of the tasks take each value, in the
+// shape returns the logarithms of how often the differences of the tasks take each value, in the
 // direction of the estimate, or in both where it has none.
 func (s *pairedSample) shape(steps int, estimate float64) []float64 {
 	shape := make([]float64, 2*steps+1)
@@ -124,8 +124,8 @@ func average(values []float64, of func(float64) float64) float64 {
 	return sum / float64(len(values))
 }
 
-// varianceFactors are what true/estimated variance can be with df degrees of freedom: the middles
-// of parts that are equally likely.
+// varianceFactors returns what true/estimated variance can be with df degrees of freedom: the
+// middles of parts that are equally likely.
 func varianceFactors(df float64) []float64 {
 	chi := distuv.ChiSquared{K: df}
 	factors := make([]float64, likelyVariances)

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// DiscordantEValue is the evidence against "both arms win equally often" after w wins and l losses
-// among discordant tasks.
+// DiscordantEValue returns the evidence against "both arms win equally often" after w wins and l
+// losses among discordant tasks.
 //
 // Formula: E = 2^{w+l}·B(½+w, ½+l)/B(½, ½), the Beta(½, ½) mixture of likelihood ratios. Under the
 // null hypothesis E ≥ 1/α ever happens with probability at most α.
@@ -46,13 +46,14 @@ func (p *DiscordantProcess) Add(candidate, baseline bool) {
 	p.highest = math.Max(p.highest, p.E())
 }
 
-// E is the evidence now.
+// E returns the evidence now.
 func (p *DiscordantProcess) E() float64 {
 	value, _ := DiscordantEValue(p.wins, p.losses) // counts are never negative
 	return value
 }
 
-// Highest is the most evidence seen so far; 1/Highest is a p-value that may be read at any time.
+// Highest returns the most evidence seen so far; 1/Highest is a p-value that may be read at any
+// time.
 func (p *DiscordantProcess) Highest() float64 { return math.Max(1, p.highest) }
 
 // BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
@@ -101,12 +102,12 @@ func (p *BoundedProcess) Add(difference float64) error {
 	return nil
 }
 
-// E is the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on
+// E returns the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on
 // "worse".
 func (p *BoundedProcess) E() float64 { return p.bets.meanWealth() }
 
-// Highest is the most two-sided evidence seen so far; 1/Highest is a p-value that may be read at
-// any time.
+// Highest returns the most two-sided evidence seen so far; 1/Highest is a p-value that may be read
+// at any time.
 func (p *BoundedProcess) Highest() float64 { return math.Max(1, p.highest) }
 
 // MethodConfidenceSequence names intervals that hold at all times at once.
@@ -116,8 +117,8 @@ const MethodConfidenceSequence = "confidence-sequence"
 // one, before the limit is refined.
 const confidenceGrid = 100
 
-// BoundedConfidenceSequence is an interval for the mean of differences in [−1, 1] that may be read
-// after every task.
+// BoundedConfidenceSequence returns an interval for the mean of differences in [−1, 1] that may be
+// read after every task.
 //
 // Formula: all means m for which the average wealth of two bettors on (d_t − m)/(1 + |m|) and its
 // negative never reached 1/α (the bets of [BoundedProcess]); searched outwards from the observed
@@ -184,9 +185,9 @@ func survivesBets(differences []float64, mean, bound float64) bool {
 	return true
 }
 
-// DiscordantConfidenceSequence is an interval for the difference of two paired pass rates that may
-// be read after every task, from the wins and losses in their order (true is a win) among n tasks
-// in all.
+// DiscordantConfidenceSequence returns an interval for the difference of two paired pass rates that
+// may be read after every task, from the wins and losses in their order (true is a win) among n
+// tasks in all.
 //
 // Formula: all win shares θ for which the Beta(½, ½) mixture against θ, B(½+w, ½+l)/(B(½,
 // ½)·θ^w·(1−θ)^l), never reached 1/α; as a difference (b+c)/n·(2θ−1), that is, given the observed

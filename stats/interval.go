@@ -20,7 +20,7 @@ func (i Interval) Contains(x float64) bool { return i.Lo <= x && x <= i.Hi }
 // Excludes reports whether x lies strictly outside the limits.
 func (i Interval) Excludes(x float64) bool { return x < i.Lo || x > i.Hi }
 
-// Width is the distance between the limits.
+// Width returns the distance between the limits.
 func (i Interval) Width() float64 { return i.Hi - i.Lo }
 
 // symmetric builds est ± quantile·se.

@@ -31,10 +31,10 @@ func (c *Calibration) Count(human, judge bool) {
 	}
 }
 
-// TPR is the share of human passes that the judge passes.
+// TPR returns the share of human passes that the judge passes.
 func (c Calibration) TPR() float64 { return float64(c.TP) / float64(c.M1) }
 
-// TNR is the share of human fails that the judge fails.
+// TNR returns the share of human fails that the judge fails.
 func (c Calibration) TNR() float64 { return float64(c.TN) / float64(c.M0) }
 
 // Youden is TPR + TNR − 1: 1 for a perfect judge, 0 for a coin.
@@ -85,7 +85,7 @@ func checkInformative(tpr, tnr float64) error {
 	return nil
 }
 
-// DeltaVariance is the large-sample variance of a corrected rate.
+// DeltaVariance returns the large-sample variance of a corrected rate.
 //
 // Formula: [p(1−p)/n + (1−θ)²·TNR(1−TNR)/m0 + θ²·TPR(1−TPR)/m1]/J², J = TPR + TNR − 1.
 //
@@ -121,8 +121,8 @@ type LangReiczigelResult struct {
 // MethodLangReiczigel names the interval of LangReiczigel.
 const MethodLangReiczigel = "lang-reiczigel"
 
-// LangReiczigel is the interval for the true pass rate behind a judge with estimated errors. k and
-// n may be effective counts of clustered runs.
+// LangReiczigel returns the interval for the true pass rate behind a judge with estimated errors. k
+// and n may be effective counts of clustered runs.
 //
 // Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0',
 // J' = q0'+q1'−1, θ' = (p'+q0'−1)/J', d = 2z²[θ'q1'(1−q1')/m1' − (1−θ')q0'(1−q0')/m0'], se =

@@ -136,9 +136,9 @@ type PairedCorrection struct {
 	Observed float64
 }
 
-// PairedCorrectedDifference is the difference of two arms' true pass rates under a judge that errs
-// equally on both: b tasks judged passed for the first arm only, c for the second only, n tasks in
-// all.
+// PairedCorrectedDifference returns the difference of two arms' true pass rates under a judge that
+// errs equally on both: b tasks judged passed for the first arm only, c for the second only, n
+// tasks in all.
 //
 // Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²;
 // limits by z. Smoothed: b, c + 1, n + 2, and (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1,
@@ -179,7 +179,7 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	return PairedCorrection{Interval: interval, Observed: observed}, nil
 }
 
-// nothingKnown is the difference under a judge that smoothing leaves no better than a coin.
+// nothingKnown returns the difference under a judge that smoothing leaves no better than a coin.
 func nothingKnown(observed, level float64, method string) PairedCorrection {
 	return PairedCorrection{Interval: Interval{
 		Lo:       -1,
@@ -195,8 +195,8 @@ type PairedTable struct {
 	Both, FirstOnly, SecondOnly, Neither int
 }
 
-// PerAgentCorrectedDifference is the difference of two arms' true pass rates when the judge has
-// error rates of its own on each of them.
+// PerAgentCorrectedDifference returns the difference of two arms' true pass rates when the judge
+// has error rates of its own on each of them.
 //
 // Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²)
 // − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts

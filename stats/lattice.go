@@ -20,9 +20,9 @@ type lattice struct {
 // maxSteps bounds the lattice; differences with more steps are as good as continuous.
 const maxSteps = 60
 
-// newLattice is the least committed (maximum entropy) distribution with the mean and the variance,
-// or the one nearest to a shape: chance ∝ exp(shape + a·x + b·x²). A variance that no such
-// difference can have is raised to the least that is possible.
+// newLattice returns the least committed (maximum entropy) distribution with the mean and the
+// variance, or the one nearest to a shape: chance ∝ exp(shape + a·x + b·x²). A variance that no
+// such difference can have is raised to the least that is possible.
 func newLattice(steps int, shape []float64, mean, variance float64) *lattice {
 	l := &lattice{steps: steps, chance: make([]float64, 2*steps+1), shape: shape}
 	mean = clamp(mean, -0.999, 0.999)
@@ -194,8 +194,8 @@ func (r *latticeRule) finds(counts []int) bool {
 	return r.flipTail(counts, sum) < r.alpha
 }
 
-// flipTail is the two-sided p-value of the exact sign-flip test: the distribution of the sum under
-// random signs, built up by adding the tasks of each size.
+// flipTail returns the two-sided p-value of the exact sign-flip test: the distribution of the sum
+// under random signs, built up by adding the tasks of each size.
 func (r *latticeRule) flipTail(counts []int, observed int) float64 {
 	reach := 0
 	for i, count := range counts {

@@ -60,8 +60,8 @@ func binomialTail(wins, losses int) float64 {
 // MethodBonettPrice names the interval of BonettPrice.
 const MethodBonettPrice = "bonett-price"
 
-// BonettPrice is the interval for the difference of two paired pass rates, from b and c discordant
-// pairs among n.
+// BonettPrice returns the interval for the difference of two paired pass rates, from b and c
+// discordant pairs among n.
 //
 // Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ −
 // D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
@@ -109,8 +109,8 @@ func checkDiscordant(b, c, n int, level float64) error {
 	return checkOpenUnit("level", level)
 }
 
-// FisherExact is the two-sided exact test of k1 successes in n1 trials against k2 in n2, the trials
-// being unpaired.
+// FisherExact returns the two-sided exact test of k1 successes in n1 trials against k2 in n2, the
+// trials being unpaired.
 //
 // Formula: the sum of the hypergeometric probabilities, margins fixed, of all tables that are no
 // more probable than the observed one.

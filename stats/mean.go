@@ -14,8 +14,8 @@ const (
 	MethodNone          = "none"
 )
 
-// MeanClustered is the mean over all runs with a cluster-robust standard error; each element of
-// clusters holds the runs of one task.
+// MeanClustered returns the mean over all runs with a cluster-robust standard error; each element
+// of clusters holds the runs of one task.
 //
 // Formula: SE = (1/N)·√(Σ_g (Σ_{i∈g}(s_i − s̄))²)·√(G/(G−1)); s̄ ± t_{G−1}·SE, over G clusters and
 // N runs.
@@ -49,8 +49,8 @@ func clusterMean(clusters [][]float64) (mean, se float64) {
 	return mean, math.Sqrt(squares*g/(g-1)) / float64(count)
 }
 
-// EffectiveRuns is the number of independent runs that would carry as much information about the
-// pass rate as these clustered ones.
+// EffectiveRuns returns the number of independent runs that would carry as much information about
+// the pass rate as these clustered ones.
 //
 // Formula: n_eff = p(1−p)/Var_cl(p), clamped to [G, N]; G (the number of tasks) when all runs
 // agree.
@@ -87,8 +87,8 @@ func checkRates(tasks [][]float64) error {
 	return nil
 }
 
-// PassRate is the interval for the pass rate of one arm; each element of tasks holds the outcomes
-// (0 to 1) of the runs of one task.
+// PassRate returns the interval for the pass rate of one arm; each element of tasks holds the
+// outcomes (0 to 1) of the runs of one task.
 //
 // Formula: [Wilson] with the mean over runs and n = number of tasks, whatever the runs per task.
 // Runs of one task say nothing about other tasks, and equal rates are not certainty: tasks differ
@@ -110,7 +110,7 @@ func PassRate(tasks [][]float64, level float64) (Interval, error) {
 	return overTasks(mean, float64(len(tasks)), level), nil
 }
 
-// meanOfAll is the mean of the values of all groups, and how many there are.
+// meanOfAll returns the mean of the values of all groups, and how many there are.
 func meanOfAll(groups [][]float64) (mean float64, n int) {
 	for _, group := range groups {
 		for _, value := range group {
@@ -121,7 +121,7 @@ func meanOfAll(groups [][]float64) (mean float64, n int) {
 	return mean / float64(n), n
 }
 
-// overTasks is the Wilson interval around a mean of n values between 0 and 1.
+// overTasks returns the Wilson interval around a mean of n values between 0 and 1.
 func overTasks(mean, n, level float64) Interval {
 	return wilsonWith(clamp(mean, 0, 1), n, normalQuantile(level), level)
 }
@@ -137,7 +137,7 @@ func oneTask(mean, level float64) Interval {
 	}
 }
 
-// TaskMean is the mean over tasks of values between 0 and 1, one value per task: pass rates,
+// TaskMean returns the mean over tasks of values between 0 and 1, one value per task: pass rates,
 // pass@k, score@k, mean scores.
 //
 // Formula: [Wilson] at p = mean and n = number of tasks: no interval is shorter than that of a
@@ -158,8 +158,8 @@ func TaskMean(values []float64, level float64) (Interval, error) {
 	return overTasks(mean, float64(len(values)), level), nil
 }
 
-// ClusteredMean is the mean over tasks of values between 0 and 1 where tasks share clusters; each
-// element holds the values of the tasks of one cluster.
+// ClusteredMean returns the mean over tasks of values between 0 and 1 where tasks share clusters;
+// each element holds the values of the tasks of one cluster.
 //
 // Formula: [Wilson] at p = mean and n = n_eff·(z/t_{G−1})², named "cluster-wilson"; n_eff of
 // [EffectiveRuns] lies between the number of clusters G and the number of tasks.
@@ -191,8 +191,8 @@ func ClusteredMean(clusters [][]float64, level float64) (Interval, error) {
 // MethodRatio names the interval of RatioOfSums.
 const MethodRatio = "log-ratio-t"
 
-// RatioOfSums is the interval for a ratio of two totals over tasks, such as cost per pass; each
-// task has a part of both.
+// RatioOfSums returns the interval for a ratio of two totals over tasks, such as cost per pass;
+// each task has a part of both.
 //
 // Formula: R = Σx/Σy; SE = √(G/(G−1)·Σ(x_i − R·y_i)²)/Σy; R·exp(±t_{G−1}·SE/R) over G tasks.
 //

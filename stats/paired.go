@@ -285,7 +285,7 @@ func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 		"the differences show no spread: the interval is the one for bounded outcomes")
 }
 
-// intervalMethod is the part of the rule that picks the interval of a sign-flip comparison.
+// intervalMethod returns the part of the rule that picks the interval of a sign-flip comparison.
 func (s *pairedSample) intervalMethod() string {
 	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < SkewBootstrapTasks ||
 		math.Abs(skewness(s.differences)) <= 1 {

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// EffectiveVotes is the number of independent judges a panel of n correlated ones is worth.
+// EffectiveVotes returns the number of independent judges a panel of n correlated ones is worth.
 //
 // Formula: n_eff = n/(1 + (n−1)·ρ̄), ρ̄ the mean pairwise correlation of their errors
 // ([ErrorCorrelation]).
@@ -27,8 +27,8 @@ func EffectiveVotes(judges int, correlation float64) (float64, error) {
 	return float64(judges) / inflation, nil
 }
 
-// ErrorCorrelation is the mean pairwise correlation of judges' errors; wrong[j][i] is true when
-// judge j erred on item i.
+// ErrorCorrelation returns the mean pairwise correlation of judges' errors; wrong[j][i] is true
+// when judge j erred on item i.
 //
 // Formula: mean over pairs of φ = (n₁₁·n₀₀ − n₁₀·n₀₁)/√(n₁·n₀·n·₁·n·₀). Pairs in which a judge
 // never or always errs have no φ and are left out.

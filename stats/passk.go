@@ -12,8 +12,8 @@ import (
 // report format.
 var ErrKExceedsN = errors.New("k > n")
 
-// PassAtK is the unbiased estimate of the chance that at least one of k runs of a task passes, from
-// n runs of which c passed.
+// PassAtK returns the unbiased estimate of the chance that at least one of k runs of a task passes,
+// from n runs of which c passed.
 //
 // Formula: 1 − C(n−c, k)/C(n, k), which is 1 when n − c < k.
 //
@@ -56,7 +56,8 @@ func allDrawnFrom(n, m, k int) float64 {
 	return share
 }
 
-// ScoreAtK is the expected best score of k runs drawn without replacement from the scores given.
+// ScoreAtK returns the expected best score of k runs drawn without replacement from the scores
+// given.
 //
 // Formula: Σ_{i=k..n} s_(i)·C(i−1, k−1)/C(n, k) over the scores sorted ascending.
 //
@@ -103,7 +104,7 @@ type Tally struct {
 	C int `json:"c"`
 }
 
-// PassAtKInterval is the interval for the true pass@k of one single task.
+// PassAtKInterval returns the interval for the true pass@k of one single task.
 //
 // Formula: pass@k is 1 − (1 − p)^k in the task's true pass rate p and grows with it, so the limits
 // are those of [Wilson] for p put through it; the estimate is [PassAtK], and the limits are widened
@@ -120,7 +121,7 @@ func PassAtKInterval(n, c, k int, level float64) (Interval, error) {
 	return powerInterval(n, c, est, level, func(p float64) float64 { return 1 - math.Pow(1-p, float64(k)) })
 }
 
-// PassHatKInterval is the interval for the true pass^k of one single task.
+// PassHatKInterval returns the interval for the true pass^k of one single task.
 //
 // Formula: the limits of [Wilson] for the pass rate p, put through p^k; the estimate is [PassHatK],
 // and the limits are widened to include it.

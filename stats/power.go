@@ -50,13 +50,13 @@ func (d Design) withDefaults() (Design, error) {
 	return d, nil
 }
 
-// perTask is the variance of the difference observed on one task.
+// perTask returns the variance of the difference observed on one task.
 func (d Design) perTask() float64 {
 	return d.Between + d.WithinCandidate/float64(d.RunsCandidate) + d.WithinBaseline/float64(d.RunsBaseline)
 }
 
-// steps are those of the lattice on which the differences of pass rates lie; 0 where they are as
-// good as continuous.
+// steps returns those of the lattice on which the differences of pass rates lie; 0 where they are
+// as good as continuous.
 func (d Design) steps() int {
 	steps := leastCommonMultiple(d.RunsCandidate, d.RunsBaseline)
 	if steps > maxSteps || d.perTask() > 1 {
@@ -73,7 +73,7 @@ func leastCommonMultiple(a, b int) int {
 	return a / divisor * b
 }
 
-// power is the chance that the claim rule finds a difference of effect.
+// power returns the chance that the claim rule finds a difference of effect.
 func (d Design) power(effect float64, tasks int) float64 {
 	effect = math.Abs(effect)
 	if d.steps() > 0 && effect < 1 && tasks <= maxSimulatedTasks {
@@ -85,9 +85,9 @@ func (d Design) power(effect float64, tasks int) float64 {
 	return studentPower(effect/math.Sqrt(d.perTask()/float64(tasks)), float64(tasks-1), d.Alpha)
 }
 
-// lattice is the distribution of the difference of one task. How it is skewed depends on the true
-// rates: arms that agree on most tasks and differ much on some are distinguished more easily than
-// arms that differ a little on all. Where nothing is known of the runs within tasks, only the
+// lattice returns the distribution of the difference of one task. How it is skewed depends on the
+// true rates: arms that agree on most tasks and differ much on some are distinguished more easily
+// than arms that differ a little on all. Where nothing is known of the runs within tasks, only the
 // variance of the difference counts.
 func (d Design) lattice(effect float64) *lattice {
 	if d.WithinCandidate > 0 && d.WithinBaseline > 0 {
@@ -107,8 +107,9 @@ const (
 	outOfReach = 2
 )
 
-// studentPower is the power of Student's two-sided test with df degrees of freedom when the effect
-// is ratio standard errors (Johnson and Welch's approximation of the noncentral t distribution).
+// studentPower returns the power of Student's two-sided test with df degrees of freedom when the
+// effect is ratio standard errors (Johnson and Welch's approximation of the noncentral t
+// distribution).
 func studentPower(ratio, df, alpha float64) float64 {
 	t := studentQuantile(1-alpha, df)
 	spread := math.Sqrt(1 + t*t/(2*df))
@@ -141,7 +142,7 @@ func (d Design) approximateRuns(effect float64, tasks int) float64 {
 	return math.Max(1, (d.WithinCandidate+d.WithinBaseline)/room)
 }
 
-// TasksNeeded is the number of tasks that finds a difference of effect with the power of the
+// TasksNeeded returns the number of tasks that finds a difference of effect with the power of the
 // design.
 //
 // Formula: the least n whose [PowerOf] reaches the power; the search begins at n = (z_{α/2} +
@@ -174,8 +175,8 @@ func TasksNeeded(effect float64, design Design) (float64, error) {
 	return float64(high), nil
 }
 
-// RunsNeeded is the number of repetitions per arm and task that finds a difference of effect with
-// so many tasks.
+// RunsNeeded returns the number of repetitions per arm and task that finds a difference of effect
+// with so many tasks.
 //
 // Formula: the least K whose [PowerOf] reaches the power; +Inf when the tasks alone vary too much,
 // which is when n·δ²/(z_{α/2} + z_β)² ≤ ω².
@@ -211,8 +212,8 @@ func RunsNeeded(effect float64, tasks int, design Design) (float64, error) {
 	return float64(high), nil
 }
 
-// MinimumDetectableEffect is the smallest true difference that so many tasks find with the power of
-// the design; a number above 1 where no difference of pass rates is found that often.
+// MinimumDetectableEffect returns the smallest true difference that so many tasks find with the
+// power of the design; a number above 1 where no difference of pass rates is found that often.
 //
 // Formula: the least δ whose [PowerOf] reaches the power; the search begins at (z_{α/2} +
 // z_β)·√((ω² + σ_A²/K_A + σ_B²/K_B)/n).
@@ -233,8 +234,8 @@ func MinimumDetectableEffect(tasks int, design Design) (float64, error) {
 		func(effect float64) float64 { return design.power(effect, tasks) }), nil
 }
 
-// leastEffect is the smallest effect whose power reaches the target; outOfReach where none below
-// most does.
+// leastEffect returns the smallest effect whose power reaches the target; outOfReach where none
+// below most does.
 func leastEffect(start, most, target float64, power func(effect float64) float64) float64 {
 	low, high := 0.0, math.Min(start, 0.99*most)
 	for power(high) < target {
@@ -253,8 +254,8 @@ func leastEffect(start, most, target float64, power func(effect float64) float64
 	return high
 }
 
-// PowerOf is the chance that an experiment with so many tasks finds a true difference of effect,
-// which is that [Decide] claims it.
+// PowerOf returns the chance that an experiment with so many tasks finds a true difference of
+// effect, which is that [Decide] claims it.
 //
 // Formula: for up to 400 tasks the share of 4,000 simulated experiments in which the rule of
 // [Compare] and [Decide] claims the difference, the true rates of both arms on a task being drawn
@@ -275,7 +276,8 @@ func PowerOf(effect float64, tasks int, design Design) (float64, error) {
 	return design.power(effect, tasks), nil
 }
 
-// checked is the design with its defaults, where an effect can be asked about on so many tasks.
+// checked returns the design with its defaults, where an effect can be asked about on so many
+// tasks.
 func (d Design) checked(effect float64, tasks int) (Design, error) {
 	d, err := d.withDefaults()
 	if err == nil {

@@ -36,7 +36,7 @@ func Proportion(k, n int, level float64, method string) (Interval, error) {
 		MethodJeffreys)
 }
 
-// Wilson is the score interval for k successes in n independent trials.
+// Wilson returns the score interval for k successes in n independent trials.
 //
 // Formula: centre (p + z²/2n)/(1 + z²/n), half width z·√(p(1−p)/n + z²/4n²)/(1 + z²/n), with p =
 // k/n.
@@ -74,7 +74,7 @@ func wilsonWith(p, n, z, level float64) Interval {
 	return interval.cutTo(0)
 }
 
-// ClopperPearson is the exact interval for k successes in n independent trials.
+// ClopperPearson returns the exact interval for k successes in n independent trials.
 //
 // Formula: Lo = Beta⁻¹(α/2; k, n−k+1), Hi = Beta⁻¹(1−α/2; k+1, n−k); 0 and 1 at the ends.
 //
@@ -98,7 +98,7 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 	return interval.cutTo(0), nil
 }
 
-// Jeffreys is the equal-tailed Bayesian interval under the Beta(½, ½) prior.
+// Jeffreys returns the equal-tailed Bayesian interval under the Beta(½, ½) prior.
 //
 // Formula: Beta⁻¹(α/2; k+½, n−k+½) and Beta⁻¹(1−α/2; k+½, n−k+½), not moved to 0 or 1 at the ends.
 //

@@ -13,9 +13,9 @@ type rates struct {
 	known [][4]float64
 }
 
-// newRates is the least committed (maximum entropy) distribution in which the arms differ by the
-// effect and vary as the design says: chance ∝ exp(θ·known). It reports false where no rates can be
-// like that.
+// newRates returns the least committed (maximum entropy) distribution in which the arms differ by
+// the effect and vary as the design says: chance ∝ exp(θ·known). It reports false where no rates
+// can be like that.
 func newRates(effect float64, design Design) (*rates, bool) {
 	r := &rates{}
 	for b := range rateSteps + 1 {
@@ -140,7 +140,8 @@ func solve(matrix [4][4]float64, right [4]float64) (solution [4]float64) {
 	return solution
 }
 
-// lattice is the distribution of the difference that so many runs of each arm show on one task.
+// lattice returns the distribution of the difference that so many runs of each arm show on one
+// task.
 func (r *rates) lattice(runsCandidate, runsBaseline int) *lattice {
 	steps := leastCommonMultiple(runsCandidate, runsBaseline)
 	l := &lattice{steps: steps, chance: make([]float64, 2*steps+1)}
@@ -158,7 +159,7 @@ func (r *rates) lattice(runsCandidate, runsBaseline int) *lattice {
 	return l
 }
 
-// passes are the chances of each number of passes in so many runs, for every rate of the grid.
+// passes returns the chances of each number of passes in so many runs, for every rate of the grid.
 func passes(runs int) [][]float64 {
 	all := make([][]float64, rateSteps+1)
 	for i := range all {

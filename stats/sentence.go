@@ -77,7 +77,7 @@ func (w wording) change(effect float64) string {
 	return fmt.Sprintf("the %s of %s is %s %s that of %s", w.name, w.candidate, size, direction, w.baseline)
 }
 
-// size is how large a difference is, without its sign.
+// size returns how large a difference is, without its sign.
 func (w wording) size(effect float64) string {
 	effect = math.Abs(effect)
 	switch w.kind {

@@ -102,7 +102,7 @@ type checkTemplate struct {
 	at      []string
 }
 
-// kinds are the kinds that are written down; exactly one must be.
+// kinds returns the kinds that are written down; exactly one must be.
 func (f *checkFile) kinds() []string {
 	var kinds []string
 	for kind, written := range map[string]bool{

@@ -72,7 +72,7 @@ func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
 	return checks, nil
 }
 
-// withoutPlace is an error of a text inside of another file, whose own places would mislead.
+// withoutPlace returns an error of a text inside of another file, whose own places would mislead.
 func withoutPlace(err error) error {
 	if placed, ok := errors.AsType[*document.Error](err); ok {
 		return errors.New(placed.Msg)
@@ -141,7 +141,7 @@ func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
 	return nil
 }
 
-// rubricTemplate is what the judge of a rubric is asked.
+// rubricTemplate returns what the judge of a rubric is asked.
 func rubricTemplate(rubric string) string {
 	return `An agent was asked this:
 

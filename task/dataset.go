@@ -27,7 +27,7 @@ type Sample struct {
 	Files []SampleFile
 }
 
-// JSON are the columns as hooks get them.
+// JSON returns the columns as hooks get them.
 func (s *Sample) JSON() string { return textOf(s.Columns) }
 
 // maxHookSample bounds the columns of samples that hooks get, in a variable of their environment.
@@ -104,7 +104,7 @@ func (l *loader) dataset() {
 	}
 }
 
-// bounds are those of datasets; tests have smaller ones.
+// bounds returns those of datasets; tests have smaller ones.
 func (o Options) bounds() datasetBounds {
 	if o.datasetBounds != nil {
 		return *o.datasetBounds
@@ -290,7 +290,7 @@ func (d *datasetLoader) sample(row datasetRow) (Task, error) {
 	return t, d.sampleDigests(&t)
 }
 
-// name is the id of a sample's task.
+// name returns the id of a sample's task.
 func (d *datasetLoader) name(row datasetRow) (string, error) {
 	id := strconv.Itoa(len(d.family.Tasks) + 1)
 	if d.id != nil {

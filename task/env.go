@@ -46,8 +46,8 @@ func unquote(value string) string {
 	return value
 }
 
-// RenderEnv is the inverse for one file: NAME=value lines of the variables that belong to it, or ""
-// if there are none.
+// RenderEnv returns the inverse for one file: NAME=value lines of the variables that belong to it,
+// or "" if there are none.
 func RenderEnv(variables []Variable, file string) string {
 	var out strings.Builder
 	for _, v := range variables {
@@ -100,7 +100,7 @@ func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) (
 	return variables, emptyWarnings(variables), nil
 }
 
-// valuesOf are the variables of an environment as os.Environ gives it, by name.
+// valuesOf returns the variables of an environment as os.Environ gives it, by name.
 func valuesOf(environ []string) map[string]string {
 	values := map[string]string{}
 	for _, variable := range environ {

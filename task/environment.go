@@ -58,13 +58,13 @@ type Healthcheck struct {
 	Retries int
 }
 
-// Name is the image as records and messages name it.
+// Name returns the image as records and messages name it.
 func (e *Environment) Name() string {
 	return cmp.Or(e.Image, e.Dockerfile)
 }
 
-// environment is what a task says about its container, else what its family does; nil if nobody
-// says anything.
+// environment returns what a task says about its container, else what its family does; nil if
+// nobody says anything.
 func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environment {
 	family := l.file.TaskFile
 	e := &Environment{
@@ -104,7 +104,7 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 
 func isFile(name string) bool { return exists(name) && !isDir(name) }
 
-// replaced is the image that stands in place of another, or the image itself.
+// replaced returns the image that stands in place of another, or the image itself.
 func (e *Environment) replaced(image string) string { return cmp.Or(e.Images[image], image) }
 
 // buildFrom makes the image one that is built from a Dockerfile, in its directory. Content
@@ -127,7 +127,7 @@ func (e *Environment) buildFrom(dockerfile string) error {
 	return nil
 }
 
-// Bases are the images that the FROM lines of a Dockerfile name, as they are after replacement.
+// Bases returns the images that the FROM lines of a Dockerfile name, as they are after replacement.
 // Stages of its own, scratch and names that a build argument decides are left out.
 func (e *Environment) Bases(dockerfile string) []string {
 	var bases []string
@@ -144,7 +144,7 @@ func (e *Environment) Bases(dockerfile string) []string {
 	return bases
 }
 
-// Replaced is the text of a Dockerfile with the images that stand in place of others.
+// Replaced returns the text of a Dockerfile with the images that stand in place of others.
 func (e *Environment) Replaced(dockerfile string) string {
 	lines := strings.Split(dockerfile, "\n")
 	for _, from := range fromLines(dockerfile) {
@@ -158,7 +158,7 @@ type fromLine struct {
 	image, stage string
 }
 
-// fromLines are the FROM lines of a Dockerfile.
+// fromLines returns the FROM lines of a Dockerfile.
 func fromLines(dockerfile string) []fromLine {
 	var found []fromLine
 	for number, line := range strings.Split(dockerfile, "\n") {

@@ -180,7 +180,7 @@ func (h *harborLoader) open(mode string) bool {
 	return mode != noNetwork
 }
 
-// settings are what the task says about time, network and limits.
+// settings returns what the task says about time, network and limits.
 func (h *harborLoader) settings() (Settings, error) {
 	file := h.file
 	s := settings(TaskFile{}, h.loader.file.TaskFile, false)
@@ -217,8 +217,8 @@ const (
 	harborService         = "main"
 )
 
-// environment is the container of the agent. An image that is named wins over the Dockerfile beside
-// it.
+// environment returns the container of the agent. An image that is named wins over the Dockerfile
+// beside it.
 func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	file := &h.file.Environment
 	e := &Environment{
@@ -266,7 +266,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 
 var workdirLine = lazyregexp.New(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
 
-// lastWorkdir is the working directory that a Dockerfile sets last; empty: it sets none.
+// lastWorkdir returns the working directory that a Dockerfile sets last; empty: it sets none.
 func lastWorkdir(dockerfile string) string {
 	content, err := os.ReadFile(dockerfile)
 	if err != nil {

@@ -141,7 +141,7 @@ func (c *composeFile) expand(text string) string {
 	})
 }
 
-// text is a value as text.
+// text returns a value as text.
 func (c *composeFile) text(raw json.RawMessage) string {
 	var value string
 	if json.Unmarshal(raw, &value) != nil { // a number is written as it is

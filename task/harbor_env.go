@@ -58,7 +58,7 @@ func (h *harborLoader) give(t *Task, e *Environment, plain, secret map[string]st
 // harborServerName is what every agent accepts as the name of a tool server.
 var harborServerName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
-// toolServers are the MCP servers that the task gives its agent.
+// toolServers returns the MCP servers that the task gives its agent.
 func (h *harborLoader) toolServers() ([]ToolServer, error) {
 	var servers []ToolServer
 	seen := map[string]bool{}

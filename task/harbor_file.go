@@ -124,7 +124,7 @@ func (check *harborHealthcheck) settings() *Healthcheck {
 	return h
 }
 
-// lineOf is the first line of the file that a value stands in; 0 if there is none.
+// lineOf returns the first line of the file that a value stands in; 0 if there is none.
 func (f *harborFile) lineOf(text string) int {
 	for i, line := range strings.Split(string(f.source), "\n") {
 		if strings.Contains(line, text) {
@@ -134,7 +134,7 @@ func (f *harborFile) lineOf(text string) int {
 	return 0
 }
 
-// lastLineOf is the last line that sets a key; 0 if there is none.
+// lastLineOf returns the last line that sets a key; 0 if there is none.
 func (f *harborFile) lastLineOf(key string) int {
 	found := 0
 	for i, line := range strings.Split(string(f.source), "\n") {
@@ -187,7 +187,7 @@ func harborProblem(wrong *toml.DecodeError, source []byte, line int) string {
 	return fmt.Sprintf("%s: want %s, not this %s", strings.TrimSpace(key), want, match[1])
 }
 
-// harborSeconds is a time in seconds, or what holds where nobody says.
+// harborSeconds returns a time in seconds, or what holds where nobody says.
 func harborSeconds(seconds *float64, byDefault time.Duration) time.Duration {
 	if seconds == nil || *seconds <= 0 || math.IsNaN(*seconds) || *seconds > 1e8 {
 		return byDefault
@@ -195,7 +195,7 @@ func harborSeconds(seconds *float64, byDefault time.Duration) time.Duration {
 	return time.Duration(*seconds * float64(time.Second))
 }
 
-// harborUser is a user: a name or a number.
+// harborUser returns a user: a name or a number.
 func harborUser(user any) string {
 	if user == nil {
 		return ""
@@ -205,7 +205,7 @@ func harborUser(user any) string {
 
 var harborSize = lazyregexp.New(`(?i)^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$`)
 
-// harborMB is a size in megabytes, in the new or in the old spelling; both must agree.
+// harborMB returns a size in megabytes, in the new or in the old spelling; both must agree.
 func harborMB(key string, mb float64, old string) (int, error) {
 	if old == "" {
 		return int(mb), nil

@@ -89,7 +89,7 @@ func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err 
 	return step, h.tested(dir, v)
 }
 
-// minReward is a number for the reward of that name, or a table of numbers.
+// minReward returns a number for the reward of that name, or a table of numbers.
 func minReward(value any) (map[string]float64, error) {
 	number := func(value any) (float64, bool) {
 		switch value := value.(type) {

@@ -51,7 +51,7 @@ type Collect struct {
 	Timeout time.Duration
 }
 
-// Secrets are the values of a task that must not appear in anything that is written, by name.
+// Secrets returns the values of a task that must not appear in anything that is written, by name.
 func (t *Task) Secrets() map[string]string {
 	secrets := map[string]string{}
 	for _, variable := range t.Env {
@@ -96,7 +96,7 @@ func (h *harborLoader) tested(dir string, v *Verifier) error {
 	return mistake(path.Join(h.rel, dir, "tests/test.sh"), "missing: it verifies the task")
 }
 
-// verifier is how the task is graded.
+// verifier returns how the task is graded.
 func (h *harborLoader) verifier(dir string) (*Verifier, error) {
 	v, err := h.verifierOf(dir, &h.file.Verifier, h.file.Artifacts)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *harborLoader) verifier(dir string) (*Verifier, error) {
 	return v, nil
 }
 
-// verifierOf is a verifier of the task (dir is ".") or of a step.
+// verifierOf returns a verifier of the task (dir is ".") or of a step.
 func (h *harborLoader) verifierOf(dir string, file *harborVerifier, artifacts []any) (*Verifier, error) {
 	v := &Verifier{
 		User:    harborUser(file.User),
@@ -161,7 +161,7 @@ func (h *harborLoader) verifierOf(dir string, file *harborVerifier, artifacts []
 	return v, err
 }
 
-// ownEnvironment is the container of a separate verifier: its image has the tests.
+// ownEnvironment returns the container of a separate verifier: its image has the tests.
 func (h *harborLoader) ownEnvironment(dir string, file *harborVerifier) (*Environment, error) {
 	own := file.Environment
 	if own == nil {
@@ -244,7 +244,7 @@ func (h *harborLoader) service(table, name string) error {
 		harborService)
 }
 
-// wrong is a mistake in task.toml, in the first line that has a text.
+// wrong returns a mistake in task.toml, in the first line that has a text.
 func (h *harborLoader) wrong(text, format string, args ...any) error {
 	return &document.Error{
 		File: path.Join(h.rel, harborName),

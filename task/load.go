@@ -119,7 +119,7 @@ func (l *loader) add(err error) {
 	}
 }
 
-// mistake is an error about a file as a whole.
+// mistake returns an error about a file as a whole.
 func mistake(file, format string, args ...any) error {
 	return &document.Error{File: file, Msg: fmt.Sprintf(format, args...)}
 }
@@ -133,8 +133,8 @@ func (l *loader) fail(err error) {
 	}
 }
 
-// ownFile is the path of a file of the family. It reports false for a name that leads out of the
-// family or is not that of a regular file.
+// ownFile returns the path of a file of the family. It reports false for a name that leads out of
+// the family or is not that of a regular file.
 func (l *loader) ownFile(name string) (string, bool) {
 	file := filepath.Join(l.real, filepath.FromSlash(name))
 	info, err := os.Stat(file)

@@ -95,7 +95,7 @@ func otherNaming(globs []glob.Pattern) func(rel string) (string, bool, bool) {
 	}
 }
 
-// runnerOf is the language's own way to run a test file, as far as the settings do not say
+// runnerOf returns the language's own way to run a test file, as far as the settings do not say
 // otherwise.
 func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 	r := Runner{Language: language}

@@ -81,7 +81,7 @@ func (agentNetworkFile) JSONSchema() map[string]any {
 	return map[string]any{"enum": []any{networkHost, networkModel, networkNone, true, false}}
 }
 
-// agentNetwork is the network that a file asks for, where it says something.
+// agentNetwork returns the network that a file asks for, where it says something.
 func (n networkFile) agentNetwork() (network AgentNetwork, said bool) {
 	if n.Agent == nil {
 		return AgentNetwork{}, false
@@ -97,8 +97,8 @@ func (n networkFile) agentNetwork() (network AgentNetwork, said bool) {
 	return network, true
 }
 
-// agentNetwork is what the task asks for, else what the family does. A task may change only how
-// much the family insists.
+// agentNetwork returns what the task asks for, else what the family does. A task may change only
+// how much the family insists.
 func agentNetwork(own, family networkFile) AgentNetwork {
 	network, said := own.agentNetwork()
 	if !said {

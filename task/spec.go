@@ -261,8 +261,8 @@ func (l *specLoader) settings() Settings {
 	}
 }
 
-// agentNetwork is what agents reach. They are denied everything but their model, as far as that can
-// be enforced.
+// agentNetwork returns what agents reach. They are denied everything but their model, as far as
+// that can be enforced.
 func (l *specLoader) agentNetwork() AgentNetwork {
 	switch l.file.Network {
 	case "deny", networkRegistries:
@@ -286,7 +286,7 @@ var packageRegistries = []string{
 	"repo.packagist.org", // Composer
 }
 
-// registries are the hosts of package registries that agents reach.
+// registries returns the hosts of package registries that agents reach.
 func (l *specLoader) registries() []string {
 	switch {
 	case l.file.Network == networkRegistries && l.file.Reach == nil:

@@ -62,7 +62,7 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
-// besides is a path that a task file names, relative to its directory.
+// besides returns a path that a task file names, relative to its directory.
 func besides(t *Task, path string) string {
 	if filepath.IsAbs(path) {
 		return path

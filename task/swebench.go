@@ -269,7 +269,7 @@ func (i *instancesLoader) localRepository(n *Instance) (string, error) {
 	return found, nil
 }
 
-// instanceEnvironment is the container of an instance: the image of the row, or the Dockerfile
+// instanceEnvironment returns the container of an instance: the image of the row, or the Dockerfile
 // beside it, or the image that SWE-bench publishes for it. An instance whose repository is here
 // needs none.
 func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Environment, error) {

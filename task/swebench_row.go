@@ -30,7 +30,7 @@ func (r *instanceRow) wrong(format string, args ...any) {
 	}
 }
 
-// text is a column that may be missing.
+// text returns a column that may be missing.
 func (r *instanceRow) text(column string) string {
 	switch value := r.columns[column].(type) {
 	case nil:
@@ -50,7 +50,7 @@ func (r *instanceRow) required(column string) string {
 	return text
 }
 
-// choice is a column with one of some values, or without any.
+// choice returns a column with one of some values, or without any.
 func (r *instanceRow) choice(column string, values ...string) string {
 	text := r.text(column)
 	if text != "" && !slices.Contains(values, text) {
@@ -59,7 +59,7 @@ func (r *instanceRow) choice(column string, values ...string) string {
 	return text
 }
 
-// tests is a column of test names: a list, or a list that is written as JSON text.
+// tests returns a column of test names: a list, or a list that is written as JSON text.
 func (r *instanceRow) tests(column string) []string {
 	value, ok := r.columns[column]
 	if !ok {
@@ -87,7 +87,7 @@ func (r *instanceRow) tests(column string) []string {
 	return names
 }
 
-// lacks is what grading needs and the row does not have.
+// lacks returns what grading needs and the row does not have.
 func (r *instanceRow) lacks(n *Instance) []string {
 	var lacks []string
 	for _, column := range []string{"eval_script", "log_parser", "eval_type"} {

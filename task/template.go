@@ -148,7 +148,7 @@ func lookUp(columns map[string]any, path []string) (any, error) {
 	return value, nil
 }
 
-// textOf is a value as it stands in a prompt: text as it is, everything else as JSON.
+// textOf returns a value as it stands in a prompt: text as it is, everything else as JSON.
 func textOf(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -41,7 +41,7 @@ func (b *builder) agent(group int) Agent {
 	return agent
 }
 
-// summary is one arm over all its runs.
+// summary returns one arm over all its runs.
 func (b *builder) summary(group int) (AgentSummary, error) {
 	g := b.groups[group]
 	s := AgentSummary{

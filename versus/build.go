@@ -192,7 +192,7 @@ func verdictOf(cell *Cell) string {
 	return ledger.Fail
 }
 
-// ks are the k of pass@k for which there are enough runs.
+// ks returns the k of pass@k for which there are enough runs.
 func (b *builder) ks() []int {
 	runs := 1
 	for i := range b.source.cells {

@@ -114,7 +114,7 @@ func (c *Cell) rerank() {
 	}
 }
 
-// passed is the panel's result in a dimension as 1 or 0; false where there is none.
+// passed returns the panel's result in a dimension as 1 or 0; false where there is none.
 func (c *Cell) passed(dimension string) (float64, bool) {
 	for i := range c.Verdicts {
 		if v := &c.Verdicts[i]; v.Dimension == dimension && v.Result != nil {

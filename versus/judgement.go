@@ -49,7 +49,7 @@ func (s *Source) Judgement() (*Judgement, error) {
 	return j, err
 }
 
-// known is what comparisons need of the calibrations, by dimension.
+// known returns what comparisons need of the calibrations, by dimension.
 func (j *Judgement) known() map[string]calibration {
 	known := map[string]calibration{}
 	if j == nil {
@@ -75,7 +75,7 @@ func (j *Judgement) known() map[string]calibration {
 	return known
 }
 
-// corrections are the corrected rates of an arm.
+// corrections returns the corrected rates of an arm.
 func (b *builder) corrections(arm string) []judge.BiasCorrection {
 	own := []judge.BiasCorrection{}
 	if b.judgement == nil {

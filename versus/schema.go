@@ -36,7 +36,7 @@ var documented = map[string]reflect.Type{
 	"Comparison":            reflect.TypeFor[Comparison](),
 }
 
-// SchemaNames are the types that Schema knows, besides those that it is given.
+// SchemaNames returns the types that Schema knows, besides those that it is given.
 func SchemaNames(more map[string]reflect.Type) []string {
 	all := maps.Clone(documented)
 	maps.Copy(all, more)

@@ -185,10 +185,10 @@ func (s *Source) collect(ctx context.Context) error {
 	return group.Wait()
 }
 
-// LabelsPath is the file of people's verdicts.
+// LabelsPath returns the file of people's verdicts.
 func (s *Source) LabelsPath() string { return filepath.Join(s.dir, labelsFile) }
 
-// UnderTest are the models and agents whose work is judged.
+// UnderTest returns the models and agents whose work is judged.
 func (s *Source) UnderTest() []string {
 	names := map[string]bool{}
 	for i := range s.cells {
@@ -213,7 +213,7 @@ func (s *Source) unreadable() []string {
 	return problems
 }
 
-// Subjects are the attempts as judges are asked about them. One whose files cannot be read is
+// Subjects returns the attempts as judges are asked about them. One whose files cannot be read is
 // among them with its problem.
 func (s *Source) Subjects() []judge.Subject {
 	hide := s.identities()
@@ -246,8 +246,8 @@ func (s *Source) addFiles(subject *judge.Subject, record *ledger.Record) {
 	}
 }
 
-// identities is what would give away who did the work, the same for all so that nothing about one
-// run depends on another's name being hidden or not.
+// identities returns what would give away who did the work, the same for all so that nothing about
+// one run depends on another's name being hidden or not.
 func (s *Source) identities() []string {
 	names := map[string]bool{}
 	for _, name := range s.UnderTest() {
@@ -262,7 +262,7 @@ func (s *Source) identities() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// planned is the size of the experiment; nil is unknown.
+// planned returns the size of the experiment; nil is unknown.
 func (s *Source) planned() *report.Planned {
 	if s.plan == nil {
 		return nil

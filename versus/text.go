@@ -50,7 +50,7 @@ type section struct {
 	lines []string
 }
 
-// sections are the parts in the order in which people read them: who did how well, what may be
+// sections returns the parts in the order in which people read them: who did how well, what may be
 // claimed, why runs failed, when what was reached, and what it cost.
 func (r *EvalReport) sections() []section {
 	return append(commonSections(r.Statement, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),

@@ -35,7 +35,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.message }
 
-// notFound is the problem of something that is not there.
+// notFound returns the problem of something that is not there.
 func notFound(message, hint string) error {
 	return &problem{status: http.StatusNotFound, message: message, hint: hint}
 }
@@ -44,12 +44,12 @@ func badRequest(message string) error {
 	return &problem{status: http.StatusBadRequest, message: message}
 }
 
-// conflict is the problem of something that cannot be done now.
+// conflict returns the problem of something that cannot be done now.
 func conflict(message, hint string) error {
 	return &problem{status: http.StatusConflict, message: message, hint: hint}
 }
 
-// unreadable is the problem of a file that is there and cannot be read.
+// unreadable returns the problem of a file that is there and cannot be read.
 func unreadable(err error) error {
 	return &problem{status: http.StatusUnprocessableEntity, message: err.Error()}
 }

@@ -314,8 +314,8 @@ func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) 
 	answer.HasCalls = answer.HasCalls || len(run.Session.ModelCalls) > 0
 }
 
-// perTurn is what every message of the models consumed, as fit-trace stats has it, at the prices
-// that costs are computed by.
+// perTurn returns what every message of the models consumed, as fit-trace stats has it, at the
+// prices that costs are computed by.
 func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
 	turns := []turnUsage{}
 	t, _, err := s.openNamed(ctx, id)
@@ -344,7 +344,7 @@ func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
 	return turns
 }
 
-// answerMs is the time by which the tokens of a lane are priced.
+// answerMs returns the time by which the tokens of a lane are priced.
 func answerMs(info *query.Info, lane string) int64 {
 	for _, known := range info.Lanes {
 		if known.Lane == lane {
@@ -354,7 +354,7 @@ func answerMs(info *query.Info, lane string) int64 {
 	return 0
 }
 
-// priceOf is what tokens cost; nil where it is not known.
+// priceOf returns what tokens cost; nil where it is not known.
 func (s *Server) priceOf(model string, tokens query.Tokens, atMs int64) *float64 {
 	if s.cfg.Prices == nil {
 		return nil

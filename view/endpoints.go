@@ -6,7 +6,7 @@ import (
 	"github.com/fit-eval/fit/query"
 )
 
-// endpoints are the answers of the server, by the patterns of their addresses.
+// endpoints returns the answers of the server, by the patterns of their addresses.
 func (s *Server) endpoints() map[string]endpoint {
 	return map[string]endpoint{
 		"GET /api/experiments":                              s.experiments,

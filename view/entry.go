@@ -285,7 +285,7 @@ var titleKeys = []string{
 	"message",
 }
 
-// titleOf is one line for a folded call: its command, its file, or its first argument.
+// titleOf returns one line for a folded call: its command, its file, or its first argument.
 func titleOf(b *query.Block) string {
 	title := b.Command
 	if title == "" && len(b.Paths) > 0 {

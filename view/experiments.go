@@ -110,7 +110,7 @@ func (s *Server) experiments(*http.Request) (any, error) {
 	return answer, nil
 }
 
-// entry is a run directory in the list, as it is now.
+// entry returns a run directory in the list, as it is now.
 func (s *Server) entry(at place) listEntry {
 	stamp := stampOf(at.path)
 	running := s.isRunning(at)
@@ -179,7 +179,7 @@ func (s *snapshot) entry() listEntry {
 	return entry
 }
 
-// name is the last part of the directory.
+// name returns the last part of the directory.
 func (s *snapshot) name() string {
 	if s.at.path == "" {
 		return s.at.shown
@@ -357,7 +357,7 @@ func (s *snapshot) planned() *planAnswer {
 	return answer
 }
 
-// repeat is a command that repeats the experiment, as far as the plan tells it.
+// repeat returns a command that repeats the experiment, as far as the plan tells it.
 func (s *snapshot) repeat() string {
 	if s.plan == nil || s.plan.Family.Origin == "" {
 		return ""

@@ -44,7 +44,7 @@ type cell struct {
 	begun bool // an attempt was started that has no record
 }
 
-// runDir is where the files of an attempt lie in the run directory.
+// runDir returns where the files of an attempt lie in the run directory.
 func (c *cell) runDir(attempt int) string {
 	return experiment.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}.RunDir(attempt)
 }
@@ -154,7 +154,7 @@ func (c *cell) explain(run *report.Run) {
 
 func oneLine(text string) string { return display.CutRunes(display.Line(text), whyLength) }
 
-// arms are the arms in the order of the plan, then those that only the ledger knows.
+// arms returns the arms in the order of the plan, then those that only the ledger knows.
 func (s *snapshot) arms() []string {
 	var names []string
 	if s.plan != nil {

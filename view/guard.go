@@ -50,7 +50,7 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 // maxBody bounds what a page may send.
 const maxBody = 64 << 10
 
-// hostsOf are the names under which a server at an address is asked: its own, and those of the
+// hostsOf returns the names under which a server at an address is asked: its own, and those of the
 // loopback interface if it listens there.
 func hostsOf(address net.Addr) map[string]bool {
 	host, port, err := net.SplitHostPort(address.String())
@@ -72,8 +72,8 @@ func isUnspecified(address net.Addr) bool {
 	return ok && tcp.IP.IsUnspecified()
 }
 
-// arrivedAt is the address of this machine that a request was sent to. A server on all interfaces
-// answers to it: unlike a name, an address cannot be made to lead elsewhere.
+// arrivedAt returns the address of this machine that a request was sent to. A server on all
+// interfaces answers to it: unlike a name, an address cannot be made to lead elsewhere.
 func arrivedAt(r *http.Request) string {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

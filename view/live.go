@@ -89,7 +89,7 @@ func (s *Server) pulse(ctx context.Context, at place) *control.Status {
 // isRunning reports whether a process works in a run directory.
 func (s *Server) isRunning(at place) bool { return s.pulse(context.Background(), at) != nil }
 
-// status is how the experiment in a run directory is doing; nil if nobody runs it.
+// status returns how the experiment in a run directory is doing; nil if nobody runs it.
 func (s *Server) status(ctx context.Context, at place) *liveStatus {
 	now := s.pulse(ctx, at)
 	if now == nil {
@@ -117,7 +117,7 @@ func (s *Server) liven(ctx context.Context, at place, now *control.Status) *live
 	return status
 }
 
-// lastAction is what an agent did last: a call, else what it said.
+// lastAction returns what an agent did last: a call, else what it said.
 func lastAction(ctx context.Context, t *query.Trace) (action string, entries int) {
 	_ = t.Tail(ctx, 10, func(e *query.Entry) error {
 		entries = e.Index + 1

@@ -103,8 +103,8 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// URL is the address to open: it carries the token. A server on all interfaces is reached at the
-// loopback interface.
+// URL returns the address to open: it carries the token. A server on all interfaces is reached at
+// the loopback interface.
 func (s *Server) URL(address net.Addr) string {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}

@@ -144,7 +144,7 @@ func plain(at place, err error) string {
 // shown names a run directory in a text as people know it.
 func shown(at place, text string) string { return strings.ReplaceAll(text, at.path, at.shown) }
 
-// compact is the report without the single runs, as report --detail compact prints it.
+// compact returns the report without the single runs, as report --detail compact prints it.
 func (s *snapshot) compact() *report.Report {
 	if s.report == nil {
 		return nil

@@ -315,7 +315,7 @@ func (s *Server) tracePage(r *http.Request, t *query.Trace, page int) (any, erro
 	return pageAnswer{Version: version, Page: page, Items: items}, err
 }
 
-// number is a parameter that is a number from 0 on.
+// number returns a parameter that is a number from 0 on.
 func number(r *http.Request, name string, limit int) (int, error) {
 	text := r.URL.Query().Get(name)
 	n, err := strconv.Atoi(text)

@@ -73,7 +73,7 @@ func (s *Server) versusReport(r *http.Request, at place) (any, error) {
 	return map[string]any{"version": version, "report": content}, err
 }
 
-// contestReport is the report of a head to head as JSON.
+// contestReport returns the report of a head to head as JSON.
 func (s *Server) contestReport(ctx context.Context, at place) (json.RawMessage, error) {
 	c, err := s.contest(ctx, at)
 	if err != nil {

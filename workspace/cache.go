@@ -94,7 +94,7 @@ func withoutCaches(t *task.Task) *task.Task {
 	return &plain
 }
 
-// mark is the file that says that a cache is warm for a task.
+// mark returns the file that says that a cache is warm for a task.
 func (c *cacheDir) mark(cfg Config) string {
 	sum := sha256.Sum256([]byte(cfg.Task.Digest.Visible + "\x00" + cfg.Task.Digest.Hidden + "\x00" + cfg.NodeModules))
 	return filepath.Join(c.dir, "warmed", hex.EncodeToString(sum[:]))
@@ -124,7 +124,7 @@ func (c *Caches) named(cfg Config) ([]*cacheDir, error) {
 	return caches, nil
 }
 
-// environment is what shows the tools of a language where the cache is.
+// environment returns what shows the tools of a language where the cache is.
 func (c *cacheDir) environment(home string) map[string]string {
 	if c.kind == cacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
@@ -140,7 +140,7 @@ func (c *cacheDir) environment(home string) map[string]string {
 	}
 }
 
-// readable are the paths that processes must see to use the cache.
+// readable returns the paths that processes must see to use the cache.
 func (c *cacheDir) readable() []string {
 	if c.server == "" {
 		return []string{c.dir}

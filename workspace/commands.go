@@ -19,8 +19,8 @@ var ownProgram = sync.OnceValues(func() (string, error) {
 	return filepath.EvalSymlinks(path)
 })
 
-// hookDir is the directory of everything that hooks and graders need beside a copy. Most attempts
-// of a dataset need none of it, so it is made when the first program does.
+// hookDir returns the directory of everything that hooks and graders need beside a copy. Most
+// attempts of a dataset need none of it, so it is made when the first program does.
 func (w *Workspace) hookDir() (string, error) {
 	dir := filepath.Join(w.Root, "hooks")
 	w.hooksOnce.Do(func() {

@@ -54,7 +54,7 @@ func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
 	}, nil
 }
 
-// workdir is where the working directory is shown.
+// workdir returns where the working directory is shown.
 func (c *containers) workdir() string {
 	for _, dir := range []string{c.env.Workdir, c.image.Workdir} {
 		if dir = path.Clean("/" + dir); dir != "/" {
@@ -64,7 +64,7 @@ func (c *containers) workdir() string {
 	return defaultWorkdir
 }
 
-// variables are the environment's own.
+// variables returns the environment's own.
 func (c *containers) variables() []string { return sandbox.Environment(c.env.Env).List() }
 
 // container returns the container of a name, which shows dir as the working directory.
@@ -96,7 +96,7 @@ func (w *Workspace) container(name, dir string, change func(*sandbox.ContainerCo
 	return made
 }
 
-// agentContainer is where the agent works.
+// agentContainer returns where the agent works.
 func (w *Workspace) agentContainer() *sandbox.Container {
 	return w.container("agent", w.Dir, func(cfg *sandbox.ContainerConfig) {
 		cfg.User = w.containers.env.User
@@ -106,7 +106,7 @@ func (w *Workspace) agentContainer() *sandbox.Container {
 	})
 }
 
-// graderContainer is a fresh one for a copy. Its programs reach the services of the attempt.
+// graderContainer returns a fresh one for a copy. Its programs reach the services of the attempt.
 func (w *Workspace) graderContainer(name, dir string) *sandbox.Container {
 	fresh := false
 	c := w.container(name, dir, func(cfg *sandbox.ContainerConfig) {
@@ -209,7 +209,7 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 	}
 }
 
-// Verifier is the place of whoever looks at all that the agent left, in and out of the working
+// Verifier returns the place of whoever looks at all that the agent left, in and out of the working
 // directory, while what it left running runs on. Where the engine can, that is a container of its
 // own over the agent's, and nobody but its programs sees what is at the private paths. Else it is
 // the agent's own. It is removed by release.
@@ -227,8 +227,8 @@ func (w *Workspace) Verifier(user string, private ...string) (place Place, relea
 	return place, func() error { return w.closeContainers(name, w.Dir) }
 }
 
-// Fresh is the place of a container from another environment, which is removed with the workspace.
-// It shows nothing of the working directory.
+// Fresh returns the place of a container from another environment, which is removed with the
+// workspace. It shows nothing of the working directory.
 func (w *Workspace) Fresh(ctx context.Context, env *task.Environment, name string, host bool) (Place, error) {
 	engine, image, err := w.cfg.engines().image(ctx, w.containers.engine.Kind, env)
 	if err != nil {

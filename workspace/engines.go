@@ -81,7 +81,7 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 	return nil
 }
 
-// needsContainer is what of a task only containers have; empty: nothing is.
+// needsContainer returns what of a task only containers have; empty: nothing is.
 func needsContainer(t *task.Task) string {
 	switch {
 	case len(t.Steps) > 0:
@@ -94,7 +94,7 @@ func needsContainer(t *task.Task) string {
 	return ""
 }
 
-// environments are the containers of a task: the agent's, and those of its verifiers.
+// environments returns the containers of a task: the agent's, and those of its verifiers.
 func environments(t *task.Task) []*task.Environment {
 	all := []*task.Environment{t.Settings.Environment}
 	if t.Verifier != nil && t.Verifier.Environment != nil {

@@ -61,8 +61,8 @@ func commitAll(ctx context.Context, tree string) error {
 	return errors.Join(err, os.RemoveAll(filepath.Join(tree, ".git", "logs")))
 }
 
-// checkOut is what git makes of the commit of a repository, in a directory of its own. Attributes
-// may have it make other files than those that were committed.
+// checkOut checks out the commit of a repository into its own directory. Attributes may make git
+// write other files than those that were committed.
 func checkOut(ctx context.Context, tree, dir string) (*Base, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err

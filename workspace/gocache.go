@@ -23,7 +23,7 @@ import (
 // files; this costs the start of a process.
 const goCacheCommand = "fit-serve-go-cache"
 
-// GoCacheProgram is the GOCACHEPROG with which the go command reads the warmed cache of an
+// GoCacheProgram returns the GOCACHEPROG with which the go command reads the warmed cache of an
 // environment and writes to a directory of its own. It is empty without a warmed cache.
 func GoCacheProgram(environment map[string]string, own string) string {
 	server := environment["GOCACHEPROG"]

@@ -50,8 +50,9 @@ func layInstance(ctx context.Context, cfg Config, tree string) error {
 	return git.Run(ctx, git.Command{Dir: tree, Args: []string{"checkout-index", "--all", "--quiet"}})
 }
 
-// imageHead is the commit that the files of an image are those of: the base, or the one commit that
-// SWE-bench makes of what was installed. A repository that lacks the base has been sealed before.
+// imageHead returns the commit that the files of an image are those of: the base, or the one commit
+// that SWE-bench makes of what was installed. A repository that lacks the base has been sealed
+// before.
 func imageHead(ctx context.Context, tree, base string, hasBase bool) (string, error) {
 	head, err := git.Resolve(ctx, tree, "HEAD")
 	if err != nil || !hasBase || head == base {

@@ -103,9 +103,9 @@ func (w *Workspace) agentOnHost() bool {
 		w.cfg.AgentNetwork == sandbox.NetworkHost
 }
 
-// ServiceDoor is the way of an agent with a network of its own to the services of its attempt, once
-// Preflight has started them: serve answers the connections on a listener at the port, until the
-// listener is closed. A task without services has port 0.
+// ServiceDoor returns the way of an agent with a network of its own to the services of its attempt,
+// once Preflight has started them: serve answers the connections on a listener at the port, until
+// the listener is closed. A task without services has port 0.
 func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 	if !w.hasService() {
 		return 0, nil

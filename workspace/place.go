@@ -44,9 +44,9 @@ func LeftOpen(ctx context.Context, asked string, t *task.Task) string {
 	return machine().LeftOpen
 }
 
-// Agent is the place of the agent: only its own directories are writable, hidden material, siblings
-// and the real home are not visible. An agent without the host's network has none until somebody
-// opens one for it, with ServiceDoor.
+// Agent returns the place of the agent: only its own directories are writable, hidden material,
+// siblings and the real home are not visible. An agent without the host's network has none until
+// somebody opens one for it, with ServiceDoor.
 func (w *Workspace) Agent() Place {
 	env := w.environment(w.Home, w.TmpDir, w.RunID)
 	for _, v := range w.cfg.Task.Env {
@@ -82,8 +82,8 @@ func (w *Workspace) shownAt(dir string) map[string]string {
 	return map[string]string{workdir: dir}
 }
 
-// Hook is the place of a family's hook that works on dir (the workspace's Dir or a Copy's): the
-// hook variables are in its environment, and hidden material is readable, but for the reference
+// Hook returns the place of a family's hook that works on dir (the workspace's Dir or a Copy's):
+// the hook variables are in its environment, and hidden material is readable, but for the reference
 // solution: a program of the agent that the hook starts could give its answers. Its home is not the
 // agent's, who could have left settings there.
 func (w *Workspace) Hook(dir string) Place {
@@ -125,8 +125,8 @@ func (w *Workspace) Hook(dir string) Place {
 	return w.place(dir, home, tmp, env, isolation)
 }
 
-// Grader is the place of hidden tests and of agent code under test: no hook variables, no hidden
-// paths, no network unless the task allows it.
+// Grader returns the place of hidden tests and of agent code under test: no hook variables, no
+// hidden paths, no network unless the task allows it.
 func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
@@ -148,7 +148,7 @@ func (w *Workspace) Grader(c *Copy) Place {
 // hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
 func (w *Workspace) hookRunID() string { return w.RunID + ".hooks" }
 
-// environment is the common part: allow-listed variables of the harness, and the build caches.
+// environment returns the common part: allow-listed variables of the harness, and the build caches.
 func (w *Workspace) environment(home, tmp, runID string) sandbox.Environment {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{
 		Parent: w.cfg.Environ,
@@ -213,7 +213,7 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	}
 }
 
-// limits are the task's, and the defaults where it sets none.
+// limits returns the task's, and the defaults where it sets none.
 func (w *Workspace) limits() sandbox.Limits {
 	limits, set := sandbox.DefaultLimits(w.Isolation), w.cfg.Task.Settings.Limits
 	if w.containers == nil { // which bounds all of its processes together

@@ -200,7 +200,7 @@ func exitStatus(code int) PreflightResult {
 	return PreflightResult{ExitCode: code}
 }
 
-// preflightMessage is the end of what the hook printed, or a sentence.
+// preflightMessage returns the end of what the hook printed, or a sentence.
 func preflightMessage(stderr *os.File, r PreflightResult) string {
 	if r.Signal != "" {
 		return "preflight was killed by " + r.Signal

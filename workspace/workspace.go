@@ -93,7 +93,7 @@ type Workspace struct {
 	hooksErr    error
 }
 
-// Base is the snapshot that the agent started from.
+// Base returns the snapshot that the agent started from.
 func (w *Workspace) Base() *Base { return w.base }
 
 // Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's

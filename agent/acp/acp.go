@@ -154,8 +154,8 @@ func (a *Agent) login(environ []string) string {
 	return ""
 }
 
-// readPaths are the packages that a program of npm consists of and the interpreter; otherwise the
-// program itself.
+// readPaths returns the packages that a program of npm consists of and the interpreter; otherwise
+// the program itself.
 func readPaths(real string, environ []string) []string {
 	paths := agent.PackagePaths(real)
 	if paths[0] != real {

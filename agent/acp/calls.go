@@ -207,7 +207,7 @@ func (d *decoder) close(o session.Origin, to *session.Fold) {
 	}
 }
 
-// toolName is the tool's own name, as far as a message says it.
+// toolName returns the tool's own name, as far as a message says it.
 func toolName(rule string, update jsontape.Value) string {
 	if name := cmp.Or(update.TextOf("name"), update.Get("_meta").TextOf("toolName")); name != "" {
 		return name
@@ -250,8 +250,8 @@ func hasCommand(input jsontape.Value) bool {
 	return input.Get("command").Exists() || input.Get("commands").Exists()
 }
 
-// commandsOf is the command of an agent that runs several at once; empty if there is one or none,
-// which the session finds by itself.
+// commandsOf returns the command of an agent that runs several at once; empty if there is one or
+// none, which the session finds by itself.
 func (d *decoder) commandsOf(input []byte) string {
 	if !bytes.Contains(input, []byte(`"commands"`)) {
 		return ""
@@ -269,7 +269,7 @@ func (d *decoder) commandsOf(input []byte) string {
 	return strings.Join(commands, " && ")
 }
 
-// pathsOf are the files that a call is about.
+// pathsOf returns the files that a call is about.
 func pathsOf(update jsontape.Value) []string {
 	var paths []string
 	for place := range update.Get("locations").Elements() {
@@ -288,7 +288,7 @@ func pathsOf(update jsontape.Value) []string {
 	return paths
 }
 
-// contentText is the text among the content of a call.
+// contentText returns the text among the content of a call.
 func contentText(content jsontape.Value) string {
 	var texts []string
 	for part := range content.Elements() {
@@ -301,8 +301,8 @@ func contentText(content jsontape.Value) string {
 	return strings.Join(texts, "\n")
 }
 
-// outputText is the text of a tool's raw output, which is a text, an object of the agent's own, or
-// a list of such objects.
+// outputText returns the text of a tool's raw output, which is a text, an object of the agent's
+// own, or a list of such objects.
 func outputText(output jsontape.Value) string {
 	switch output.Kind() {
 	case jsontape.String:

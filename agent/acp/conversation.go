@@ -247,8 +247,8 @@ func (c *conversation) chooseModel(ctx context.Context, opened jsontape.Value) e
 	return err
 }
 
-// offered is how an agent lets its client choose a model. Several options may be about models; the
-// one that is meant has the id.
+// offered returns how an agent lets its client choose a model. Several options may be about models;
+// the one that is meant has the id.
 func offered(opened jsontape.Value) string {
 	for option := range opened.Get("configOptions").Elements() {
 		if option.TextOf("id") == "model" {

@@ -222,7 +222,7 @@ func (d *decoder) reply(msg jsontape.Value, o session.Origin, to *session.Fold) 
 	}
 }
 
-// methodOf is what an answer answers, by its content.
+// methodOf returns what an answer answers, by its content.
 func methodOf(msg jsontape.Value) string {
 	result := msg.Get("result")
 	switch {
@@ -363,7 +363,7 @@ func (d *decoder) flush(to *session.Fold) {
 	t.content = t.content[:0]
 }
 
-// view is a text that is valid until the bytes change.
+// view returns a text that is valid until the bytes change.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // raw returns a copy of a value that is an object or list with something in it; nil otherwise.

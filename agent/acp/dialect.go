@@ -54,7 +54,7 @@ func (r *rules) learn(name string) {
 	}
 }
 
-// dialect is the protocol as a format of traces and recordings.
+// dialect returns the protocol as a format of traces and recordings.
 func dialect(known rules) session.Dialect {
 	return session.Dialect{
 		Name:      dialectName,

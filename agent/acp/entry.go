@@ -83,8 +83,8 @@ const (
 
 const defaultSilence = 5 * time.Minute
 
-// adHoc is the entry of a command line of which nothing is known. It gets the model's endpoint and
-// key in the variables that most agents read.
+// adHoc returns the entry of a command line of which nothing is known. It gets the model's endpoint
+// and key in the variables that most agents read.
 func adHoc(id string, words []string) Entry {
 	return Entry{
 		ID:      id,

@@ -103,8 +103,8 @@ func writeFiles(e Entry, v values, home string) error {
 	return nil
 }
 
-// environment is everything the child sees. Without an endpoint of ours the program gets the keys
-// that it knows.
+// environment returns everything the child sees. Without an endpoint of ours the program gets the
+// keys that it knows.
 func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, error) {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: v.Home, TmpDir: tmp})
 	if v.URL == "" {
@@ -126,8 +126,8 @@ func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, err
 // toolServers are the tool servers for templates.
 type toolServers []agent.MCPServer
 
-// File is the servers in the form of most agents' settings files, in which the servers of HTTP have
-// a type that agents call differently; empty without servers.
+// File returns the servers in the form of most agents' settings files, in which the servers of HTTP
+// have a type that agents call differently; empty without servers.
 func (servers toolServers) File(httpType string) (string, error) {
 	if len(servers) == 0 {
 		return "", nil
@@ -156,8 +156,8 @@ func nonNil(m map[string]string) map[string]string {
 	return m
 }
 
-// mcpList is the tool servers in the protocol's form, in which variables and headers are lists that
-// must be there.
+// mcpList returns the tool servers in the protocol's form, in which variables and headers are lists
+// that must be there.
 func mcpList(servers []agent.MCPServer) []object {
 	list := []object{}
 	for _, server := range servers {

@@ -57,7 +57,7 @@ func (c *conversation) permit(reply message, params jsontape.Value) error {
 	return c.send(note{Permission: &p, Msg: reply})
 }
 
-// toolOf is the tool's own name as far as the agent says it.
+// toolOf returns the tool's own name as far as the agent says it.
 func (c *conversation) toolOf(call jsontape.Value) string {
 	c.toolsMu.Lock()
 	defer c.toolsMu.Unlock()

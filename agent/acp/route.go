@@ -18,7 +18,7 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{Anthropic: key, OpenAI: key, Gemini: key}), nil
 }
 
-// key is the key of the model, from the first variable that is set; empty where none is.
+// key returns the key of the model, from the first variable that is set; empty where none is.
 func (e Entry) key(environ []string) string {
 	for _, name := range e.Keys {
 		if value := agent.Getenv(environ, name); value != "" {

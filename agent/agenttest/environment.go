@@ -1,6 +1,6 @@
-// Package agenttest is what the tests of agents' adapters share: a program that stands for the
-// agent's own and writes down what it was given, and a Stage, which is the real program with a
-// scripted model and a workspace.
+// Package agenttest is what the tests of agents' adapters share: a program that stands in for the
+// agent's own and records what it was given, and a Stage, which is the real program with a scripted
+// model and a workspace.
 //
 //	func TestMain(m *testing.M) {
 //		sandbox.MaybeReaper()
@@ -25,12 +25,12 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// dumper is the name under which the test binary plays the agent's program and writes down its
+// dumper is the name under which the test binary acts as the agent's program and records its
 // environment.
 const dumper = "dump-environment"
 
-// MaybeDump plays the program of Dumper where the test binary was started under its name, and does
-// not return then.
+// MaybeDump acts as the program of Dumper if the test binary was started under its name; then it
+// does not return.
 func MaybeDump() {
 	if filepath.Base(os.Args[0]) != dumper {
 		return
@@ -42,7 +42,7 @@ func MaybeDump() {
 	os.Exit(0)
 }
 
-// Dumper returns a program that writes down its environment, for CheckVariables, and says nothing.
+// Dumper returns a program that records its environment, for CheckVariables, and prints nothing.
 func Dumper(t testing.TB) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), dumper)
@@ -50,7 +50,7 @@ func Dumper(t testing.TB) string {
 	return program
 }
 
-// Link lets a name stand for the test binary.
+// Link links a name to the test binary.
 func Link(t testing.TB, name string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -69,8 +69,8 @@ var common = []string{
 	"HOME", "LANG", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ",
 }
 
-// Config is that of somebody whose environment is full of what is none of an agent's business; more
-// variables can be given, and a program that stands for the agent's.
+// Config returns the config of a user whose environment is full of variables that an agent must not
+// see; more variables can be given, and a program that stands in for the agent's.
 func Config(t testing.TB, program, version string, environ ...string) agent.Config {
 	t.Helper()
 	return agent.Config{
@@ -121,8 +121,8 @@ func Script(t testing.TB, script string) string {
 	return program
 }
 
-// CheckRedaction runs a session whose program prints secrets, with a trace that knows what the
-// registry knows: it must have what is shown, and none of the secrets.
+// CheckRedaction runs a session whose program prints secrets, with a trace that knows the
+// registry's secrets: it must contain the text that is shown, and none of the secrets.
 func CheckRedaction(t testing.TB, a agent.Agent, cfg agent.Config, shown string, secrets ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "trace.ndjson")

@@ -26,18 +26,18 @@ import (
 // Turn is one turn of a script, in the words of package scripted.
 type Turn = map[string]any
 
-// Bash is a turn that calls the shell.
+// Bash returns a turn that calls the shell.
 func Bash(command string) Turn { return Turn{"calls": []Turn{{"bash": command}}} }
 
-// Says is a turn that says something and is the last of its prompt.
+// Says returns a turn that says something and is the last of its prompt.
 func Says(text string) Turn { return Turn{"text": text} }
 
 // Patience is the grace period of agents that stop when they are asked to, however slow the machine
 // is. A test whose agent does not stop has a shorter one.
 const Patience = 3 * time.Minute
 
-// Stage is an agent's real program with a scripted model and a workspace, for what is one agent's
-// own; what all agents share is tested in test/agents.
+// Stage is an agent's real program with a scripted model and a workspace, for tests specific to one
+// agent; test/agents tests what all agents share.
 type Stage struct {
 	// Config is what sessions are started with; tests change it before they start one.
 	Config agent.Config
@@ -98,8 +98,8 @@ func NewStageIn(t testing.TB, dir string, a agent.Agent, model string, script Tu
 	return s
 }
 
-// Overlap lets more tests run side by side than there are processors, unless somebody has said how
-// many: agents wait most of the time, for their model, for their commands and between attempts.
+// Overlap lets more tests run in parallel than there are processors, unless a number was given:
+// agents wait most of the time, for their model, for their commands and between attempts.
 func Overlap() {
 	flag.Parse()
 	const name, many = "test.parallel", "4"
@@ -229,7 +229,7 @@ func (s *Stage) Forget() {
 	s.events = nil
 }
 
-// Request is one that the model was sent.
+// Request is a request that the model received.
 type Request struct{ Path, Body string }
 
 // Requests returns what the model was asked.
@@ -239,7 +239,7 @@ func (s *Stage) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Told is the text of everything that the model was sent.
+// Told returns the text of everything that the model was sent.
 func (s *Stage) Told() string {
 	var b strings.Builder
 	for _, request := range s.Requests() {
@@ -248,7 +248,7 @@ func (s *Stage) Told() string {
 	return b.String()
 }
 
-// Session is the one session that the events tell of.
+// Session returns the one session in the events.
 func (s *Stage) Session() *session.EnrichedSession {
 	s.t.Helper()
 	sessions, err := session.Read(strings.NewReader(strings.Join(s.Events(), "\n")), s.agent.Dialects(),

@@ -175,8 +175,8 @@ func (c *conversation) open(ctx context.Context) error {
 	return nil
 }
 
-// retries is how often a failed model call is repeated, in the client's terms: 0 is its default,
-// negative is never.
+// retries returns how often a failed model call is repeated, in the client's terms: 0 is its
+// default, negative is never.
 func (c *conversation) retries() int {
 	switch {
 	case c.cfg.Retries == nil:

@@ -19,7 +19,7 @@ const (
 	protocolVariable = "FIT_MODEL_PROTOCOL"
 )
 
-// protocolNames are the protocols that a model can be asked by.
+// protocolNames returns the protocols that a model can be asked by.
 func protocolNames() []string {
 	return []string{string(model.Anthropic), string(model.Responses), string(model.Chat), string(model.Gemini)}
 }

@@ -109,7 +109,7 @@ func outcomeOf(kind model.Kind) session.Outcome {
 	}
 }
 
-// knownCost is what the prompt has cost; nil where that is not known.
+// knownCost returns what the prompt has cost; nil where that is not known.
 func (s *turnState) knownCost() *float64 {
 	if !s.priced {
 		return nil

@@ -89,8 +89,8 @@ func (c *conversation) shellHome() string { return filepath.Join(c.cfg.Home, "ho
 
 func (c *conversation) shellTmp() string { return filepath.Join(c.cfg.Home, "tmp") }
 
-// shellEnvironment is what a command sees: the common variables, a home and temporary directory of
-// the session's own, what the caller adds by name, and no credential.
+// shellEnvironment returns what a command sees: the common variables, a home and temporary
+// directory of the session's own, what the caller adds by name, and no credential.
 func (c *conversation) shellEnvironment() ([]string, error) {
 	home, tmp := c.shellHome(), c.shellTmp()
 	for _, dir := range []string{home, tmp} {

@@ -40,7 +40,7 @@ func toolNames(tools []tool) []string {
 	return names
 }
 
-// ownTools are the tools that every session has unless they are taken away.
+// ownTools returns the tools that every session has unless they are taken away.
 func ownTools(c *conversation) []tool {
 	return []tool{
 		{
@@ -129,7 +129,8 @@ func (c *conversation) inside(path string) (string, error) {
 	return path, nil
 }
 
-// workdirInside is the working directory as commands in a container see it; empty outside of one.
+// workdirInside returns the working directory as commands in a container see it; empty outside of
+// one.
 func (c *conversation) workdirInside() string {
 	if c.cfg.Isolation.Container == nil {
 		return ""

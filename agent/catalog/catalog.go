@@ -15,9 +15,9 @@ import (
 	"github.com/fit-eval/fit/agent/pi"
 )
 
-// Default returns the agents in order of preference: the first one that is installed is used when
-// nobody says which. The one that is part of the binary always is, so those after it are used only
-// when they are named.
+// Default returns the agents in order of preference: the first one that is installed is the
+// default. The one that is part of the binary always is, so those after it are used only when they
+// are named.
 func Default() *agent.Registry {
 	agents := []agent.Agent{
 		claudecode.New(),

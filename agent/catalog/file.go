@@ -17,7 +17,7 @@ import (
 )
 
 // filesVariable names the files of agents in place of those that are looked for; an empty list
-// is none.
+// means none.
 const filesVariable = "FIT_AGENTS"
 
 // Files returns the files of agents that a command started in a directory reads: agents.yaml and
@@ -40,7 +40,7 @@ func Files(dir string, environ []string) []string {
 }
 
 // Load returns the agents of Default and those that files add. A mistake in a file is reported with
-// its line; the agents without mistakes are returned all the same.
+// its line; the valid agents are returned anyway.
 func Load(files ...string) (*agent.Registry, error) {
 	registry := Default()
 	var problems []error
@@ -164,7 +164,7 @@ func readEntry(part *document.Document, dir string) (string, agent.Agent, error)
 		strings.Join(names, ", "))
 }
 
-// fieldOf is the field that a message about an entry begins with.
+// fieldOf returns the field that a message about an entry begins with.
 func fieldOf(err error) []string {
 	field, _, found := strings.Cut(err.Error(), ": ")
 	if !found || strings.ContainsAny(field, " \"") {
@@ -173,7 +173,7 @@ func fieldOf(err error) []string {
 	return strings.Split(field, ".")
 }
 
-// withoutField is the message without the field, which stands with the place.
+// withoutField returns the message without the field, which is part of the position.
 func withoutField(err error) string {
 	if field := fieldOf(err); field != nil {
 		return strings.TrimPrefix(err.Error(), strings.Join(field, ".")+": ")

@@ -75,8 +75,8 @@ func program() agent.Program {
 	}
 }
 
-// readPaths are the directories of the package and of the packages that npm puts beside it, which
-// hold the program's native half.
+// readPaths returns the directories of the package and of the packages that npm puts beside it,
+// which hold the program's native half.
 func readPaths(real string, _ []string) []string {
 	if scope := filepath.Dir(filepath.Dir(filepath.Dir(real))); filepath.Base(scope) == "@anthropic-ai" {
 		return []string{scope}

@@ -71,7 +71,7 @@ func writeMCP(cfg agent.Config, path string) error {
 	return agent.WriteHome(cfg.Home, path, data)
 }
 
-// environment is everything the child sees.
+// environment returns everything the child sees.
 func environment(cfg agent.Config, login login, p place, root bool) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CLAUDE_CONFIG_DIR"] = p.config

@@ -14,9 +14,9 @@ import (
 // configuration.
 const diskDialectName = "claude-projects"
 
-// diskDialect is the format of the program's own session files. Their messages are those of the
-// stream, but every line is linked to the one before it, has a time, and carries the final token
-// counts; there is no final event.
+// diskDialect returns the format of the program's own session files. Their messages are those of
+// the stream, but every line is linked to the one before it, has a time, and carries the final
+// token counts; there is no final event.
 func diskDialect() session.Dialect {
 	return session.Dialect{
 		Name:       diskDialectName,
@@ -42,7 +42,8 @@ func recogniseDisk(event []byte) bool {
 	return v.Get("parentUuid").Exists() && v.Get("isSidechain").Exists()
 }
 
-// subagentFiles are the files of the sub-agents of a session, which lie in a directory beside it.
+// subagentFiles returns the files of the sub-agents of a session, which lie in a directory beside
+// it.
 func subagentFiles(path string) []string {
 	return glob.Below(strings.TrimSuffix(path, ".jsonl"), "subagents/agent-*.jsonl")
 }
@@ -184,8 +185,8 @@ func (d *diskDecoder) system(v jsontape.Value, o session.Origin, to *session.Fol
 	}
 }
 
-// attachment is what the program puts beside the conversation on its own: lists of skills and
-// agents, reminders, files.
+// attachment decodes what the program adds to the conversation itself: lists of skills and agents,
+// reminders, files.
 func (d *diskDecoder) attachment(v jsontape.Value, o session.Origin, to *session.Fold) {
 	attached := v.Get("attachment")
 	if !attached.Exists() {

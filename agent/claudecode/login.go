@@ -49,8 +49,8 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	return chosen.through(cfg.Seat), nil
 }
 
-// through is the login by way of the gateway: a key stays there, and the login of a plan, which the
-// program sends to the base URL, is passed on.
+// through returns the login by way of the gateway: a key stays there, and the login of a plan,
+// which the program sends to the base URL, is passed on.
 func (l login) through(seat *gateway.Seat) login {
 	l.variables = maps.Clone(l.variables)
 	l.variables[urlVariable] = seat.URL

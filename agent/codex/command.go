@@ -124,12 +124,12 @@ func quotedList(list []string) string {
 	return strings.Join(words, ", ")
 }
 
-// quoted is a string of TOML. Strings of JSON are, but for one control character.
+// quoted returns a string of TOML. Strings of JSON are, but for one control character.
 func quoted(text string) string {
 	return strings.ReplaceAll(jsonenc.String(text), "\x7f", `\u007f`)
 }
 
-// environment is everything the child sees.
+// environment returns everything the child sees.
 func environment(cfg agent.Config, login login, p place) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CODEX_HOME"] = p.codexHome
@@ -147,7 +147,7 @@ type arguments struct {
 	resume string // for exec: the conversation to continue
 }
 
-// exec is one process for one prompt, which it reads from standard input.
+// exec returns one process for one prompt, which it reads from standard input.
 func (a arguments) exec() []string {
 	argv := []string{a.path, "exec"}
 	if a.resume != "" {
@@ -167,7 +167,7 @@ func (a arguments) exec() []string {
 	return argv
 }
 
-// server is the long-lived process.
+// server returns the long-lived process.
 func (a arguments) server() []string {
 	return append([]string{a.path, "app-server"}, a.settings()...)
 }
@@ -179,7 +179,7 @@ const defaultRetries = 6
 // provider is the name of our entry among the model providers.
 const provider = "fit"
 
-// settings are the flags that both ways share. On the command line they win over every file.
+// settings returns the flags that both ways share. On the command line they win over every file.
 func (a arguments) settings() []string {
 	var flags []string
 	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }

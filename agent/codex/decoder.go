@@ -191,7 +191,7 @@ func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
 	to.Final(o, session.Final{Outcome: session.OutcomeOf(info.Kind), Text: info.Message})
 }
 
-// view is a text that is valid until the bytes change: with the next event, as all views are.
+// view returns a text that is valid until the bytes change: with the next event, as all views are.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // tokens reads a usage object of any of the formats. What was read from the cache is part of the

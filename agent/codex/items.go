@@ -130,7 +130,7 @@ func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen 
 	return call
 }
 
-// mcpName is the name by which agents know a server's tool.
+// mcpName returns the name by which agents know a server's tool.
 func (r *callReader) mcpName(server, tool string) string {
 	if cap(r.name) > maxArgs {
 		r.name = nil
@@ -176,7 +176,7 @@ func (r *callReader) resultOf(kind itemKind, id string, item jsontape.Value, see
 	return result
 }
 
-// commandText is the shell command of an item: a line, or an argument vector.
+// commandText returns the shell command of an item: a line, or an argument vector.
 func commandText(command jsontape.Value) string {
 	if command.Kind() == jsontape.String {
 		return command.Text()
@@ -215,7 +215,7 @@ func changeKind(kind jsontape.Value) string {
 	return kind.TextOf("type")
 }
 
-// textOf is what an item says: a text, or the parts of one.
+// textOf returns what an item says: a text, or the parts of one.
 func textOf(item jsontape.Value) string {
 	if text := item.TextOf("text"); text != "" {
 		return text

@@ -51,7 +51,7 @@ func nativeProgram(script string) string {
 	return ""
 }
 
-// platformName is what npm calls this machine.
+// platformName returns what npm calls this machine.
 func platformName() string {
 	if runtime.GOARCH == "amd64" {
 		return runtime.GOOS + "-x64"
@@ -59,7 +59,7 @@ func platformName() string {
 	return runtime.GOOS + "-" + runtime.GOARCH
 }
 
-// architecture is what the directories of the native programs call this machine.
+// architecture returns what the directories of the native programs call this machine.
 func architecture() string {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -70,8 +70,8 @@ func architecture() string {
 	return runtime.GOARCH
 }
 
-// readPaths are the directories that hold the program and what it brings along: all of its packages
-// where npm has installed them.
+// readPaths returns the directories that hold the program and what it brings along: all of its
+// packages where npm has installed them.
 func readPaths(real string, _ []string) []string {
 	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "@openai" {

@@ -153,8 +153,8 @@ func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.C
 	}
 }
 
-// customCall is a call whose input is free text: a patch, or the script of a model that calls its
-// tools from code.
+// customCall returns a call whose input is free text: a patch, or the script of a model that calls
+// its tools from code.
 func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
 	call := session.Call{ID: id, Name: item.TextOf("name")}
 	if input := item.Get("input"); input.Exists() {

@@ -95,8 +95,8 @@ func (c *conversation) greet(ctx context.Context) error {
 	return priced(c.cfg, started.model)
 }
 
-// optOut are the notifications that we would only drop: deltas, and the whole diff of the work so
-// far after every change.
+// optOut returns the notifications that we would only drop: deltas, and the whole diff of the work
+// so far after every change.
 func optOut() []string { return append([]string{"turn/diff/updated"}, deltaMethods...) }
 
 // call sends a request and waits for its answer.

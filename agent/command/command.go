@@ -25,7 +25,7 @@ type Agent struct{ entry Entry }
 // New returns the agent of a valid entry.
 func New(entry Entry) *Agent { return &Agent{entry: entry} }
 
-// Schemes are the prefixes under which a command is an agent without further ado.
+// Schemes returns the prefixes that turn a command into an agent without configuration.
 func Schemes() []agent.Scheme {
 	scheme := func(prefix, output string) agent.Scheme {
 		return agent.Scheme{
@@ -55,8 +55,8 @@ func Schemes() []agent.Scheme {
 
 func (a *Agent) id() session.AgentID { return session.AgentID(a.entry.ID) }
 
-// Info implements agent.Agent. What the program can do is what its command has words for, and what
-// its events can say.
+// Info implements agent.Agent. Its capabilities follow from the words in its command and from its
+// events.
 func (a *Agent) Info() agent.Info {
 	e := a.entry
 	when := func(have bool, support agent.Support) agent.Support {
@@ -87,7 +87,7 @@ func (a *Agent) Info() agent.Info {
 // Dialects implements agent.Agent.
 func (*Agent) Dialects() []session.Dialect { return []session.Dialect{events.Dialect()} }
 
-// program is the first word of the command.
+// program returns the first word of the command.
 func (e Entry) program() string {
 	split := e.split(e.Command)
 	if len(split) == 0 {
@@ -106,7 +106,7 @@ func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, e
 	found := agent.Installation{Path: path}
 	hash := sha256.New()
 	shown := a.entry
-	shown.Dir = "" // where the files lie makes no difference to what they do
+	shown.Dir = "" // the location of the files does not matter
 	if err := json.NewEncoder(hash).Encode(shown); err != nil {
 		return agent.Installation{}, fmt.Errorf("describe agent %s: %w", a.id(), err)
 	}
@@ -159,7 +159,7 @@ func (a *Agent) find(environ []string) (string, error) {
 }
 
 // Upstreams implements agent.Routed. A program that is given an endpoint is given the gateway
-// instead; without one nobody knows whether it looks at an address at all.
+// instead; without one it is unknown whether the program uses an address at all.
 func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	if cfg.ModelURL == "" {
 		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", a.id())

@@ -25,8 +25,8 @@ const maxAnswer = 1 << 20
 // maxSession bounds the id of a session, which is an argument of the next process.
 const maxSession = 4 << 10
 
-// temporaryFailure is the exit code with which a program says that the model's service failed and
-// not the program: EX_TEMPFAIL of sysexits.h.
+// temporaryFailure is the exit code of a program that reports a failure of the model's service:
+// EX_TEMPFAIL of sysexits.h.
 const temporaryFailure = 75
 
 // conversation is one session with the program. Each prompt starts a process.
@@ -77,7 +77,7 @@ func (c *conversation) auth() string {
 	return ""
 }
 
-// keysSet are the variables with keys of the program that are set.
+// keysSet returns the variables with keys of the program that are set.
 func (c *conversation) keysSet() []string {
 	return slices.DeleteFunc(slices.Clone(c.entry.keys()), func(name string) bool {
 		return agent.Getenv(c.cfg.Environ, name) == ""
@@ -94,7 +94,7 @@ func (c *conversation) keyVisible() bool {
 	})
 }
 
-// modelURL is where the program finds its model.
+// modelURL returns where the program finds its model.
 func (c *conversation) modelURL() string {
 	if c.cfg.Seat != nil {
 		return c.cfg.Seat.URL
@@ -182,8 +182,8 @@ func (c *conversation) command(line, prompt string) (agent.Command, error) {
 	return made, nil
 }
 
-// environ is everything the program sees. The addresses of the model have the names under which the
-// vendors' SDKs look for them.
+// environ returns everything the program sees. The addresses of the model have the names under
+// which the vendors' SDKs look for them.
 func (c *conversation) environ(fill func(string) string) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{
 		Parent: c.cfg.Environ,
@@ -212,7 +212,7 @@ func (c *conversation) environ(fill func(string) string) []string {
 	return env.List()
 }
 
-// closing makes the result of a program that has told none.
+// closing makes the result event of a program that has printed none.
 func (c *conversation) closing(exitCode int, complaint string) []byte {
 	result := events.Result{
 		Type:     events.TypeResult,
@@ -236,7 +236,7 @@ func (c *conversation) closing(exitCode int, complaint string) []byte {
 	return events.Line(result)
 }
 
-// serversFile is the file of tool servers in the form that most clients read.
+// serversFile returns the file of tool servers in the form that most clients read.
 func serversFile(servers []agent.MCPServer) (string, error) {
 	all, err := agent.MCPEntries(servers)
 	if err != nil {

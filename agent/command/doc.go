@@ -1,5 +1,5 @@
-// Package command runs any program as an agent: the prompt goes in on standard input or in a file,
-// the answer comes out on standard output, and the exit code says how it went.
+// Package command runs any program as an agent: the prompt is passed on standard input or in a
+// file, the answer is read from standard output, and the exit code reports success.
 //
 //	fit-harness run --agent 'cmd:./my-agent --prompt-file {prompt}' --task-text "Fix it"
 //

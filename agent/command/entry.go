@@ -124,7 +124,7 @@ func (e Entry) local(word string) string {
 	return filepath.Join(e.Dir, word)
 }
 
-// files are the paths that the entry names: arguments that begin with ./ or ../, and Read.
+// files returns the paths that the entry names: arguments that begin with ./ or ../, and Read.
 func (e Entry) files() []string {
 	var files []string
 	named, _ := agent.Words(e.Command)
@@ -143,8 +143,7 @@ func (e Entry) files() []string {
 	return files
 }
 
-// commonKeys are the variables that programs find a model's key in, for those of which nothing else
-// is known.
+// commonKeys are the usual variables for a model's key, for programs that declare none.
 var commonKeys = []string{
 	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
 }

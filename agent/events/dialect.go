@@ -11,8 +11,7 @@ import (
 // DialectName is the name of the format in traces.
 const DialectName = "fit-events"
 
-// Dialect returns the format. Many agents speak it; command stands for one of which nothing else is
-// known.
+// Dialect returns the format. Many agents speak it; command stands for an unknown one.
 func Dialect() session.Dialect {
 	return session.Dialect{
 		Name:      DialectName,
@@ -22,7 +21,7 @@ func Dialect() session.Dialect {
 	}
 }
 
-// recognise says yes to objects whose type and fields nobody else uses together.
+// recognise reports whether an object has a type and fields that no other format uses together.
 func recognise(event []byte) bool {
 	v, ok := jsontape.Parse(event)
 	if !ok || v.Kind() != jsontape.Object {
@@ -51,8 +50,7 @@ func recognise(event []byte) bool {
 	return false
 }
 
-// decoder reads the format. It remembers the last error, which is why a result without success
-// failed.
+// decoder reads the format. It remembers the last error, which explains a result without success.
 type decoder struct {
 	parser jsontape.Parser
 	failed session.ErrorInfo
@@ -98,7 +96,7 @@ func (d *decoder) text(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.said = true
 }
 
-// object is the input of a call where it is an object, as all readers of calls expect.
+// object returns the input of a call if it is an object, as all readers of calls expect.
 func object(input jsontape.Value) []byte {
 	if input.Kind() != jsontape.Object {
 		return nil
@@ -125,8 +123,8 @@ const (
 	maxCostUSD = 1e9
 )
 
-// usage reads what was consumed. An event with something in it that cannot be a count says nothing:
-// a part of it would be taken for the whole.
+// usage reads what was consumed. An event with an invalid count is ignored: a part of it would be
+// taken for the whole.
 func usage(v jsontape.Value, o session.Origin, to *session.Fold) {
 	report := session.UsageReport{Rule: session.UsageDelta, Model: v.TextOf("model")}
 	sound := v.Get("input_tokens").Kind() == jsontape.Number && v.Get("output_tokens").Kind() == jsontape.Number
@@ -195,8 +193,9 @@ func named(v jsontape.Value) (session.ErrorKind, bool) {
 	return kinds[at], true
 }
 
-// final reads the result. An answer that no text has told is the agent's last message. A program
-// that ended without a result has failed where its last word is an error, whatever its exit code.
+// final reads the result. An answer that is not in a text event before becomes the agent's last
+// message. A program that ended without a result has failed if its last event is an error, whatever
+// its exit code.
 func (d *decoder) final(v jsontape.Value, o session.Origin, to *session.Fold) {
 	text := v.TextOf("text")
 	final := session.Final{Outcome: session.OutcomeSuccess, Text: text}

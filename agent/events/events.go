@@ -30,7 +30,7 @@ type Usage struct {
 	CostUSD          *float64 `json:"cost_usd,omitempty"`
 }
 
-// Error is something that went wrong. It ends nothing: the result does.
+// Error reports a failure. It does not end the prompt; the result does.
 type Error struct {
 	Type     string `json:"type"`
 	Kind     string `json:"kind,omitempty"` // one of kinds; empty: found out from status and message
@@ -49,7 +49,7 @@ type Result struct {
 	// Kind is why a prompt failed, as in Error; empty is what the last error said.
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
-	// ExitCode is there where the event was made for a program that has ended without one.
+	// ExitCode is set if fit wrote the event for a program that ended without one.
 	ExitCode *int `json:"exit_code,omitempty"`
 }
 

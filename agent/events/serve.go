@@ -41,8 +41,9 @@ type toolResult struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// Serve is all of an agent's main function: it reads the prompt from standard input, lets work do
-// it, and prints what happens as events. The answer that work returns is the result, or its error.
+// Serve is all that an agent's main function needs: it reads the prompt from standard input, calls
+// work, and prints what happens as events. The answer that work returns is the result, or its
+// error.
 func Serve(work func(*Run) (answer string, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	prompt, err := io.ReadAll(os.Stdin)
@@ -126,7 +127,7 @@ func (r *Run) Call(name string, input Input, tool func() ([]byte, error)) ([]byt
 	return output, errors.Join(err, r.print(result))
 }
 
-// kindOf says in the words of the format what went wrong with a model.
+// kindOf returns the format's kind for an error of a model.
 func kindOf(err error) string {
 	failure, ok := errors.AsType[*model.Error](err)
 	if !ok {

@@ -30,11 +30,11 @@ const (
 	maxHeader = 256 << 10
 	// maxSession bounds the id of a session, which goes into every request and record.
 	maxSession = 4 << 10
-	// maxSaid is how much of a reply that is no answer is repeated in a message.
+	// maxSaid is how much of a reply that is not an answer is repeated in a message.
 	maxSaid = 300
 	// defaultRetries ride out half a minute of trouble.
 	defaultRetries = 4
-	// silence is how long an agent may take for one answer where nobody sets a time.
+	// silence is the default time that an agent may take for one answer.
 	silence = 30 * time.Minute
 )
 
@@ -145,7 +145,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
-// ask sends the request until there is a reply to it, or trying again is no use.
+// ask sends the request until there is a reply, or a retry cannot help.
 func (c *conversation) ask(ctx context.Context, prompt string) ([]byte, error) {
 	policy := retry.Policy{
 		Retries:      defaultRetries,
@@ -250,7 +250,7 @@ func (c *conversation) request(ctx context.Context, prompt string) (*nethttp.Req
 	return request, nil
 }
 
-// judge returns why a reply is no answer.
+// judge returns why a reply is not an answer.
 func (c *conversation) judge(response *nethttp.Response, body []byte) error {
 	status := response.StatusCode
 	if status >= 200 && status < 300 {
@@ -266,18 +266,18 @@ func (c *conversation) judge(response *nethttp.Response, body []byte) error {
 		return failed
 	case status == nethttp.StatusTooManyRequests, status == nethttp.StatusRequestTimeout, status >= 500:
 		return retry.Later(failed, retry.Asked(response.Header, time.Now()))
-	case failed.kind == session.ErrorAPI: // a request that was refused is nobody's trouble but ours
+	case failed.kind == session.ErrorAPI: // a refused request is our own fault
 		failed.kind = session.ErrorOther
 	}
 	return failed
 }
 
-// shown is what is repeated of a text of others, without secrets.
+// shown returns the part of a foreign text that messages repeat, without secrets.
 func (c *conversation) shown(text string) string {
 	return display.Line(c.cfg.Redactor.Cut(text, maxSaid))
 }
 
-// finish writes down the reply and the result, and returns how it went.
+// finish records the reply and the result, and returns the outcome.
 func (c *conversation) finish(ctx context.Context, reply []byte, err error) agent.Result {
 	if err == nil {
 		c.cfg.Events(trace.RawEvent(trace.TypeRaw, reply))
@@ -365,7 +365,7 @@ func (c *conversation) usage(document any) {
 	}
 }
 
-// find evaluates an expression; nil where there is none, or nothing to be found.
+// find evaluates an expression; nil if there is none, or if it finds nothing.
 func find(document any, expression string) any {
 	if expression == "" {
 		return nil
@@ -377,7 +377,7 @@ func find(document any, expression string) any {
 	return found
 }
 
-// asText is a value as text: strings as they are, everything else as JSON.
+// asText returns a value as text: strings as they are, everything else as JSON.
 func asText(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -14,7 +14,7 @@
 // The body is written as YAML or JSON; {prompt}, {system}, {model} and {session} are filled in
 // inside its strings, so that no prompt can break it. Answer, session and usage are JMESPath
 // expressions. Values of headers come from the environment with ${NAME}, and are redacted from
-// everything that is written. Redirects are not followed: a key is sent to the address that was
-// given and nowhere else. What the agent works on is where it is deployed, so it neither sees nor
-// changes the working directory.
+// everything that is written. Redirects are not followed: a key is sent only to the address that
+// was given. The agent works where it is deployed, so it neither sees nor changes the working
+// directory.
 package http

@@ -132,7 +132,7 @@ func (e Entry) has(word string) bool {
 		func(text string) bool { return strings.Contains(text, word) })
 }
 
-// texts are all strings of a value.
+// texts returns all strings of a value.
 func texts(value any) []string {
 	switch value := value.(type) {
 	case string:
@@ -154,8 +154,8 @@ func texts(value any) []string {
 	}
 }
 
-// fill replaces the words in the strings of a value. A string that is nothing but a word of which
-// nothing is known becomes null.
+// fill replaces the words in the strings of a value. A string that consists of a single unknown
+// word becomes null.
 func fill(value any, known map[string]string) any {
 	switch value := value.(type) {
 	case string:
@@ -184,7 +184,7 @@ func replaced(text string, known map[string]string) string {
 	return wordForm.Get().ReplaceAllStringFunc(text, func(word string) string { return known[word] })
 }
 
-// variables are the names of the environment that the headers use.
+// variables returns the names of the environment that the headers use.
 func (e Entry) variables() []string {
 	var names []string
 	for _, header := range slices.Sorted(maps.Keys(e.Headers)) {
@@ -197,7 +197,7 @@ func (e Entry) variables() []string {
 	return names
 }
 
-// missing is a variable that the headers use and that is not set; empty if there is none.
+// missing returns a variable that the headers use and that is not set; empty if there is none.
 func (e Entry) missing(environ []string) string {
 	for _, name := range e.variables() {
 		if agent.Getenv(environ, name) == "" {

@@ -21,7 +21,7 @@ type Agent struct{ entry Entry }
 // New returns the agent of a valid entry.
 func New(entry Entry) *Agent { return &Agent{entry: entry} }
 
-// Schemes are the prefixes under which an address is an agent without further ado: it is sent
+// Schemes returns the prefixes that turn an address into an agent without configuration: it is sent
 // {"prompt":…,"session":…} and answers {"answer":…,"session":…}.
 func Schemes() []agent.Scheme {
 	scheme := func(prefix string) agent.Scheme {
@@ -81,8 +81,8 @@ func (a *Agent) Info() agent.Info {
 // Dialects implements agent.Agent.
 func (*Agent) Dialects() []session.Dialect { return []session.Dialect{events.Dialect()} }
 
-// Probe implements agent.Agent. Nothing is sent: the version is a digest of the entry, because
-// nobody can see from here what is deployed.
+// Probe implements agent.Agent. Nothing is sent: the version is a digest of the entry, because the
+// deployed code cannot be seen from here.
 func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, error) {
 	described, err := json.Marshal(a.entry)
 	if err != nil {

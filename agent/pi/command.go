@@ -84,7 +84,7 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	return settings, nil
 }
 
-// ownTurns is the limit of turns that our extension holds; 0 where there is none, or where the
+// ownTurns returns the limit of turns that our extension holds; 0 where there is none, or where the
 // gateway holds it.
 func ownTurns(cfg agent.Config) int {
 	if cfg.Seat != nil {
@@ -118,8 +118,8 @@ func toolNames(list []string) []string {
 // defaultRetries rides out a quarter of a minute of trouble.
 const defaultRetries = 4
 
-// settings are the program's own. The clients of the vendors do not try again behind the agent's
-// back: what is tried again is to be seen.
+// settings returns the program's own. The clients of the vendors do not try again behind the
+// agent's back: what is tried again is to be seen.
 func settings(cfg agent.Config) map[string]any {
 	retries := defaultRetries
 	if cfg.Retries != nil {
@@ -142,7 +142,7 @@ func writeJSON(cfg agent.Config, path string, value any) error {
 	return agent.WriteHome(cfg.Home, path, data)
 }
 
-// environment is everything the child sees.
+// environment returns everything the child sees.
 func environment(cfg agent.Config, e endpoint, p place) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["PI_CODING_AGENT_DIR"] = p.config

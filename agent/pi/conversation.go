@@ -177,7 +177,7 @@ func (r *rest) saw(event []byte) {
 	}
 }
 
-// question is the id of a request that is made after the last end.
+// question returns the id of a request that is made after the last end.
 func (r *rest) question() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -116,7 +116,7 @@ func (d *decoder) message(message jsontape.Value, o session.Origin, to *session.
 	}
 }
 
-// seen is the text of a content that only those will ask for who see the events.
+// seen returns the text of a content that only those will ask for who see the events.
 func seen(content jsontape.Value, to *session.Fold) string {
 	if !to.Watched() {
 		return ""

@@ -16,7 +16,7 @@ const (
 	diskDialectName = "pi-sessions"
 )
 
-// jsonDialect is the stream of `--mode json`.
+// jsonDialect returns the stream of `--mode json`.
 func jsonDialect() session.Dialect {
 	return session.Dialect{
 		Name:      jsonDialectName,
@@ -27,7 +27,7 @@ func jsonDialect() session.Dialect {
 	}
 }
 
-// rpcDialect is the stream of `--mode rpc`: the same events, and responses to what was asked.
+// rpcDialect returns the stream of `--mode rpc`: the same events, and responses to what was asked.
 func rpcDialect() session.Dialect {
 	return session.Dialect{
 		Name:      rpcDialectName,
@@ -38,8 +38,8 @@ func rpcDialect() session.Dialect {
 	}
 }
 
-// diskDialect is the format of the session files. Their first line is that of the JSON stream too,
-// so it is the lines after it that tell.
+// diskDialect returns the format of the session files. Their first line is that of the JSON stream
+// too, so it is the lines after it that tell.
 func diskDialect() session.Dialect {
 	return session.Dialect{
 		Name:      diskDialectName,

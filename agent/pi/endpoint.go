@@ -44,7 +44,7 @@ func credentials() []string {
 	return names
 }
 
-// allKeys are the keys of vendors in an environment.
+// allKeys returns the keys of vendors in an environment.
 func allKeys(environ []string) map[string]string { return keysOf(environ, credentials()...) }
 
 func keysOf(environ []string, names ...string) map[string]string {
@@ -145,7 +145,7 @@ func keyHeader(protocol, key string) http.Header {
 // apiAnthropic is what the program calls the protocol of Anthropic.
 const apiAnthropic = "anthropic-messages"
 
-// variable is the variable that holds the key of our own provider.
+// variable returns the variable that holds the key of our own provider.
 func (e endpoint) variable() string {
 	if e.api == apiAnthropic {
 		return vendors["anthropic"][0]
@@ -153,7 +153,7 @@ func (e endpoint) variable() string {
 	return vendors["openai"][0]
 }
 
-// base is the base URL of our own provider at an endpoint.
+// base returns the base URL of our own provider at an endpoint.
 func (e endpoint) base(url string) string {
 	if e.api == apiAnthropic {
 		return url
@@ -229,9 +229,9 @@ func vendorOf(model string) (vendor string, named bool) {
 	return "", false
 }
 
-// modelsFile is the content of the program's models file: our own provider, or the vendors' at the
-// gateway; nil where none is needed. It says nothing about the price, so that ours is used for all
-// agents alike.
+// modelsFile returns the content of the program's models file: our own provider, or the vendors' at
+// the gateway; nil where none is needed. It says nothing about the price, so that ours is used for
+// all agents alike.
 func (e endpoint) modelsFile(model string) map[string]any {
 	if e.baseURL == "" && e.gateway == "" {
 		return nil
@@ -251,5 +251,5 @@ func (e endpoint) modelsFile(model string) map[string]any {
 	}}
 }
 
-// variables are the names of the credentials that the child sees, sorted.
+// variables returns the names of the credentials that the child sees, sorted.
 func (e endpoint) variables() []string { return slices.Sorted(maps.Keys(e.keys)) }

@@ -90,7 +90,7 @@ func loginOf(environ []string) string {
 	return agent.AuthAPIKey
 }
 
-// readPaths are the packages that the program consists of, and the interpreter.
+// readPaths returns the packages that the program consists of, and the interpreter.
 func readPaths(real string, environ []string) []string {
 	return append(agent.PackagePaths(real), agent.InterpreterPaths(environ)...)
 }

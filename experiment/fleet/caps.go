@@ -22,8 +22,8 @@ type member struct {
 	granted int // how many it may run; 0 where nobody has said so
 }
 
-// room is how many attempts a pool may run: its part of the bound, or less while others still use
-// more than theirs.
+// room returns how many attempts a pool may run: its part of the bound, or less while others still
+// use more than theirs.
 func room(whole int, key string, members []member) int {
 	used := 0
 	for _, m := range members {
@@ -34,9 +34,9 @@ func room(whole int, key string, members []member) int {
 	return max(0, min(shareOf(whole, key, members), whole-used))
 }
 
-// shareOf is the part of a bound that a pool gets: pools that want less than an equal part leave
-// the rest to the others. What cannot be divided goes to the first ones, by their names: a part
-// that moved with every attempt would keep places empty.
+// shareOf returns the part of a bound that a pool gets: pools that want less than an equal part
+// leave the rest to the others. What cannot be divided goes to the first ones, by their names: a
+// part that moved with every attempt would keep places empty.
 func shareOf(whole int, key string, members []member) int {
 	var want []member
 	for _, m := range members {
@@ -202,7 +202,7 @@ func (e *Executor) look(ctx context.Context) (*sharing, error) {
 	return s, nil
 }
 
-// target is the limit that a pool should have.
+// target returns the limit that a pool should have.
 func (s *sharing) target(p *pool) int {
 	if s.none {
 		return 0
@@ -241,7 +241,7 @@ func (s *sharing) member(key string, granted int) member {
 	return m
 }
 
-// granted is what a pool of this experiment may run after this look.
+// granted returns what a pool of this experiment may run after this look.
 func (s *sharing) granted(p *pool) int {
 	if limit, changes := s.newLimit[p]; changes {
 		return max(limit, p.limit)

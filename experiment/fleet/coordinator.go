@@ -291,7 +291,7 @@ func (e *Executor) makePools(spec string, withheld map[string][]string) {
 	}
 }
 
-// needs are what a worker must have for a task with an arm.
+// needs returns what a worker must have for a task with an arm.
 func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 	prepared := e.cfg.Prepared
 	t := &prepared.Family.Tasks[taskIndex]

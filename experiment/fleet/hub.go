@@ -297,7 +297,8 @@ func CommonEngine(workers []Worker, version string) string {
 	return mostSlots(slots)
 }
 
-// mostSlots is what most slots have; of equals the last by name, and empty where there is nothing.
+// mostSlots returns what most slots have; of equals the last by name, and empty where there is
+// nothing.
 func mostSlots(slots map[string]int) string {
 	best := ""
 	for name, n := range slots {

@@ -55,7 +55,7 @@ func parseJoinURL(text string) (joinURL, error) {
 	return j, nil
 }
 
-// redactedURL is a URL of a hub as messages show it.
+// redactedURL returns a URL of a hub as messages show it.
 func redactedURL(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Host != "" {
 		return u.Scheme + "://" + u.Host

@@ -75,7 +75,7 @@ func (w *worker) alive() {
 
 func (l *leased) lease() time.Duration { return time.Duration(l.pool.info.LeaseMs) * time.Millisecond }
 
-// current is the message with which the hub gave the attempt last.
+// current returns the message with which the hub gave the attempt last.
 func (l *leased) current() jetstream.Msg {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()

@@ -245,7 +245,7 @@ func (p *packing) translate() {
 	}
 }
 
-// taskPaths are the paths of a task.
+// taskPaths returns the paths of a task.
 func taskPaths(t *task.Task) []*string {
 	paths := []*string{&t.Dir, &t.Solution, &t.Hooks.Dir, &t.Hooks.Preflight, &t.Hooks.Invariants, &t.Settings.Repo}
 	for i := range t.Overlays {
@@ -275,7 +275,7 @@ func (p *packing) collect(translate func()) []string {
 	return slices.Sorted(maps.Keys(p.used))
 }
 
-// path is a path as it travels. One that is in no tree is an empty directory.
+// path returns a path as it travels. One that is in no tree is an empty directory.
 func (p *packing) path(path string) string {
 	if path == "" {
 		return ""

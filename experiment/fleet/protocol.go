@@ -122,7 +122,7 @@ type work struct {
 	Probe bool `json:"probe,omitempty"`
 }
 
-// name is the attempt's directory below the run directory.
+// name returns the attempt's directory below the run directory.
 func (w *work) name() string {
 	if w.Probe {
 		return "probe/" + w.Pool

@@ -83,8 +83,8 @@ func cannotWrite(err error) bool {
 		isAny(err, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse)
 }
 
-// withoutFiles is the record of an attempt whose files the hub did not take: its verdict has no
-// evidence, but what it cost is known.
+// withoutFiles returns the record of an attempt whose files the hub did not take: its verdict has
+// no evidence, but what it cost is known.
 func withoutFiles(r *ledger.Record, err error) ledger.Record {
 	return ledger.Record{
 		Verdict:       ledger.Error,

@@ -122,7 +122,7 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	}
 }
 
-// size is how much memory the large parts of a result take.
+// size returns how much memory the large parts of a result take.
 func (d *done) size() int { return len(d.Record) + len(d.Tree) }
 
 // whole returns a result with all of its parts.

@@ -158,7 +158,8 @@ func (s *Server) start() error {
 	return nil
 }
 
-// reachable is an address at which others find this machine, where the hub listens on all of them.
+// reachable returns an address at which others find this machine, where the hub listens on all of
+// them.
 func reachable(ip net.IP) string {
 	if !ip.IsUnspecified() {
 		return ip.String()
@@ -175,14 +176,14 @@ func reachable(ip net.IP) string {
 	return best
 }
 
-// URL is the join URL of the hub. It holds the token.
+// URL returns the join URL of the hub. It holds the token.
 func (s *Server) URL() string {
 	join := s.join
 	join.Address = cmp.Or(s.cfg.Public, join.Address)
 	return join.String()
 }
 
-// OwnURL is the join URL for this machine, whatever address others use.
+// OwnURL returns the join URL for this machine, whatever address others use.
 func (s *Server) OwnURL() string {
 	join := s.join
 	if ip := net.ParseIP(s.options.Host); s.options.Host == "" || ip != nil && ip.IsUnspecified() {

@@ -151,7 +151,7 @@ func unpackEntry(root *os.Root, in io.Reader, header *tar.Header) error {
 	}
 }
 
-// treeHash is the hash of a file or directory as writeTar writes it.
+// treeHash returns the hash of a file or directory as writeTar writes it.
 func treeHash(root string, skip func(string) bool) (string, error) {
 	hash := sha256.New()
 	if err := writeTar(hash, root, skip); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
-// workerName is a name as keys may hold it.
+// workerName returns a name as keys may hold it.
 func workerName(name, host string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -110,8 +110,8 @@ func (a *attempt) started(info agent.Started) {
 	a.step(stepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
 }
 
-// withoutPlace is a command line with words for the directory of the attempt and the address of the
-// gateway, so that those of all attempts of an arm are alike.
+// withoutPlace returns a command line with words for the directory of the attempt and the address
+// of the gateway, so that those of all attempts of an arm are alike.
 func (a *attempt) withoutPlace(argv []string) []string {
 	words := []string{a.space.Root, "{workspace}"}
 	if url := a.gateway.URL(); url != "" {
@@ -158,8 +158,8 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	return cfg, injections, agent.Check(chosen, cfg)
 }
 
-// cheaper is the smaller of two bounds in dollars: that of every cell, and the task's own. Zero
-// does not bound.
+// cheaper returns the smaller of two bounds in dollars: that of every cell, and the task's own.
+// Zero does not bound.
 func cheaper(usd float64, t *task.Task) float64 {
 	if t.Spec == nil || t.Spec.MaxCostUSD == nil || usd > 0 && usd < *t.Spec.MaxCostUSD {
 		return usd
@@ -207,8 +207,8 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 	return cfg
 }
 
-// environOf is the environment that an agent takes its credentials from, with the search path of
-// the place.
+// environOf returns the environment that an agent takes its credentials from, with the search path
+// of the place.
 func environOf(environ []string, place sandbox.Environment) []string {
 	own := slices.Clone(environ)
 	if path := place["PATH"]; path != "" {
@@ -217,9 +217,9 @@ func environOf(environ []string, place sandbox.Environment) []string {
 	return own
 }
 
-// extraEnv is what a place adds to the common variables: the task's and the arm's own, the port,
-// the mark of the run. Home and temporary directory are the agent's business, which keeps its own
-// files apart from what it works on.
+// extraEnv returns what a place adds to the common variables: the task's and the arm's own, the
+// port, the mark of the run. Home and temporary directory are the agent's business, which keeps its
+// own files apart from what it works on.
 func extraEnv(place sandbox.Environment) []string {
 	common := sandbox.CommonNames()
 	var extra []string
@@ -335,7 +335,8 @@ func addUsage(a, b session.TokenUsage) session.TokenUsage {
 	return a
 }
 
-// agentTimeout is the shortest of what the task, the experiment and the budget of a cell allow.
+// agentTimeout returns the shortest of what the task, the experiment and the budget of a cell
+// allow.
 func (a *attempt) agentTimeout(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = defaultAgentTimeout
@@ -348,7 +349,7 @@ func (a *attempt) agentTimeout(limit time.Duration) time.Duration {
 	return limit
 }
 
-// secretsOf are the values that must not appear in anything that is written about an attempt.
+// secretsOf returns the values that must not appear in anything that is written about an attempt.
 func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
 	secrets := t.Secrets()
 	for name, value := range arm.Env {

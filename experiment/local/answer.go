@@ -27,7 +27,7 @@ func (a *attempt) keepAnswer() error {
 	return os.WriteFile(filepath.Join(a.dir, answerFile), []byte(a.redact.String(a.answer)), 0o600)
 }
 
-// answered is the answer to a sample, and what it took; nil for other tasks.
+// answered returns the answer to a sample, and what it took; nil for other tasks.
 func (a *attempt) answered(agentMs int64) *grade.Answer {
 	if a.task.Sample == nil {
 		return nil
@@ -42,7 +42,7 @@ func (a *attempt) answered(agentMs int64) *grade.Answer {
 	}
 }
 
-// StoredAnswer is the answer to a sample as an attempt in a run directory left it.
+// StoredAnswer returns the answer to a sample as an attempt in a run directory left it.
 func StoredAnswer(top string, r *ledger.Record, dialects []session.Dialect) (*grade.Answer, error) {
 	text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(r.RunDir), answerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

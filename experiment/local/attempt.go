@@ -21,8 +21,8 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// withoutSecrets is the record as others may see it: the secrets of the task, of the arm and of the
-// session are known here and nowhere else.
+// withoutSecrets returns the record as others may see it: the secrets of the task, of the arm and
+// of the session are known here and nowhere else.
 func (a *attempt) withoutSecrets() (ledger.Record, error) {
 	if a.redact == nil {
 		return a.record, nil
@@ -96,7 +96,7 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 	return a, nil
 }
 
-// blank is a record with what is known before anything has happened.
+// blank returns a record with what is known before anything has happened.
 func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	arm := e.arms[cell.Arm]
 	r := ledger.Record{

@@ -22,7 +22,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// engines are the container engines of this machine.
+// engines returns the container engines of this machine.
 func (m *Machine) engines() *workspace.Engines {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *preparation) checkImages(ctx context.Context) error {
 	return nil
 }
 
-// toolServers are those that a task gives its agent.
+// toolServers returns those that a task gives its agent.
 func toolServers(t *task.Task) []agent.MCPServer {
 	if t.Settings.Environment == nil {
 		return nil
@@ -92,8 +92,8 @@ type insideAgents struct {
 // insideTimeout bounds the question for the version of an agent in a container.
 const insideTimeout = time.Minute
 
-// toolsOf are the interpreters that the programs of an arm's agents need, by the names under which
-// they look for them.
+// toolsOf returns the interpreters that the programs of an arm's agents need, by the names under
+// which they look for them.
 func (e *Executor) toolsOf(arm *experiment.Arm) map[string]string {
 	tools := map[string]string{}
 	for _, id := range []string{arm.Agent, arm.Lead} {
@@ -111,7 +111,7 @@ func (e *Executor) toolsOf(arm *experiment.Arm) map[string]string {
 	return tools
 }
 
-// interpreterOf is the program that a script asks env for; empty for any other file.
+// interpreterOf returns the program that a script asks env for; empty for any other file.
 func interpreterOf(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -217,7 +217,7 @@ func (a *attempt) askInside(ctx context.Context, program string, paths []string)
 	return version, nil
 }
 
-// installationOf is the program of an agent as the attempt sees it.
+// installationOf returns the program of an agent as the attempt sees it.
 func (a *attempt) installationOf(id string) (agent.Installation, bool) {
 	here, known := a.machine.lookUp(id)
 	if _, _, image, inside := a.space.Container(); inside {

@@ -114,8 +114,8 @@ func (a *attempt) seenByGateway() (seen, troubled bool) {
 	return seen, troubled
 }
 
-// unanswered is how long the last call of an agent waited for its model without an
-// answer; zero unless it was more than half of the agent's time.
+// unanswered returns how long the last call of an agent waited for its model without an answer;
+// zero unless it was more than half of the agent's time.
 func (a *attempt) unanswered() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// newGateway is the gateway of all cells. What it keeps on disk lies where the next process removes
-// what a killed one left.
+// newGateway returns the gateway of all cells. What it keeps on disk lies where the next process
+// removes what a killed one left.
 func newGateway(cfg Config) *gateway.OnDemand {
 	return &gateway.OnDemand{Config: gateway.Config{
 		Rate:            cfg.Rate,
@@ -27,7 +27,7 @@ func newGateway(cfg Config) *gateway.OnDemand {
 	}}
 }
 
-// gatewayOff is why agents have no gateway; empty if they have one.
+// gatewayOff returns why agents have no gateway; empty if they have one.
 func gatewayOff(setup *experiment.Setup) string {
 	if setup.Gateway == agent.GatewayOff {
 		return "it was switched off"
@@ -56,8 +56,8 @@ func budgetOf(b experiment.Budget) gateway.Budget {
 	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
 }
 
-// gatewayOf is the way of agents to their models. Each becomes a member under its own name. The
-// record keeps their calls; nil: nobody does.
+// gatewayOf returns the way of agents to their models. Each becomes a member under its own name.
+// The record keeps their calls; nil: nobody does.
 func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) agent.Gateway {
 	if off := gatewayOff(&e.prepared.Setup); off != "" {
 		return agent.Gateway{Off: off}
@@ -82,7 +82,7 @@ func offline(setup *experiment.Setup) bool {
 	return setup.Replay != "" && setup.ReplayMode != gateway.ReplayLive
 }
 
-// modelURL is the endpoint of an agent: its own, or none where a record answers its calls.
+// modelURL returns the endpoint of an agent: its own, or none where a record answers its calls.
 func modelURL(setup *experiment.Setup, own string) string {
 	if offline(setup) {
 		return gateway.NoEndpoint
@@ -166,8 +166,8 @@ func (e *Executor) findReplays() error {
 	return nil
 }
 
-// throughGateway is the way of the agents of the attempt to their models. They alone meet faults:
-// neither a probe nor a judge is what is measured.
+// throughGateway returns the way of the agents of the attempt to their models. They alone meet
+// faults: neither a probe nor a judge is what is measured.
 func (a *attempt) throughGateway() agent.Gateway {
 	member := gateway.Member{Cell: a.cell.Name()}
 	if a.number > 0 {

@@ -37,7 +37,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 	return a.record.Verdict == ledger.Pass
 }
 
-// gradeConfig is how the attempt is graded, with a new directory for graders.
+// gradeConfig returns how the attempt is graded, with a new directory for graders.
 func (a *attempt) gradeConfig() grade.Config {
 	return grade.Config{
 		Task:      a.task,

@@ -74,7 +74,7 @@ func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.fail(ctx, class, err)
 }
 
-// majority is what more than half of all votes say. Votes that did not conclude are on neither
+// majority returns what more than half of all votes say. Votes that did not conclude are on neither
 // side, so that where they leave no majority there is no verdict.
 func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	count := map[string]int{}
@@ -241,8 +241,8 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	return judge.Run(ctx, prompt)
 }
 
-// judgePlace is where the judge runs: it reads the work and its own room, and writes nowhere but
-// into its own home.
+// judgePlace returns where the judge runs: it reads the work and its own room, and writes nowhere
+// but into its own home.
 func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
 	installation, known := a.machine.lookUp(settings.Agent)
 	network := a.judgeNetwork()

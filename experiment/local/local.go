@@ -146,8 +146,8 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// WorkDir is where the workspaces of a run directory lie: in a private temporary directory of its
-// own, so that the next process finds what a killed one left.
+// WorkDir returns where the workspaces of a run directory lie: in a private temporary directory of
+// its own, so that the next process finds what a killed one left.
 func WorkDir(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -121,13 +121,13 @@ func (e *Executor) NetworkFallbacks() map[string]int {
 	return count
 }
 
-// networkOf is what the agents of an arm reach in a task.
+// networkOf returns what the agents of an arm reach in a task.
 func (e *Executor) networkOf(arm *experiment.Arm, t *task.Task) string {
 	return e.networks[networkKey{arm.Name, t.ID}].kind
 }
 
-// judgeNetwork is what the judge reaches: its model and nothing else, where that is what the agent
-// had.
+// judgeNetwork returns what the judge reaches: its model and nothing else, where that is what the
+// agent had.
 func (a *attempt) judgeNetwork() string {
 	judge := a.prepared.Judge
 	if a.networkOf(a.arm, a.task) == sandbox.NetworkHost || a.machine.canWorkIn(sandbox.NetworkModel,
@@ -137,7 +137,7 @@ func (a *attempt) judgeNetwork() string {
 	return sandbox.NetworkModel
 }
 
-// doors are what answers the agent in a network of its own, beside its model.
+// doors returns what answers the agent in a network of its own, beside its model.
 func (a *attempt) doors() []agent.Door {
 	var doors []agent.Door
 	if port, serve := a.space.ServiceDoor(); port != 0 {
@@ -150,8 +150,8 @@ func (a *attempt) doors() []agent.Door {
 	return doors
 }
 
-// registries are the hosts that the agent reaches beside its model. A command that says what agents
-// reach goes before the task.
+// registries returns the hosts that the agent reaches beside its model. A command that says what
+// agents reach goes before the task.
 func (a *attempt) registries() []string {
 	if a.prepared.Network != "" || a.networkOf(a.arm, a.task) != sandbox.NetworkModel {
 		return nil

@@ -16,8 +16,8 @@ import (
 // verifyName is the name of the row that a task's own command makes.
 const verifyName = "verify"
 
-// verifyCommands are the commands of a task's own file. The family's tasks have suites and hooks
-// instead.
+// verifyCommands returns the commands of a task's own file. The family's tasks have suites and
+// hooks instead.
 func verifyCommands(t *task.Task) []grade.Command {
 	if t.Spec == nil {
 		return nil
@@ -175,7 +175,7 @@ func (a *attempt) gradeAsIs(ctx context.Context) (grade.Result, error) {
 	})
 }
 
-// passing are the names of the rows that pass.
+// passing returns the names of the rows that pass.
 func passing(rows []json.RawMessage) []string {
 	var names []string
 	for _, raw := range rows {

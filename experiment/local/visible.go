@@ -37,8 +37,8 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 	}
 }
 
-// hidden are the paths that no process of an attempt may see: other attempts, what fit keeps, and
-// the run directories beside this one, which may be about the same tasks.
+// hidden returns the paths that no process of an attempt may see: other attempts, what fit keeps,
+// and the run directories beside this one, which may be about the same tasks.
 func (e *Executor) hidden() []string {
 	run := e.artefacts.AttemptDir("")
 	hidden := []string{e.work, run}
@@ -58,7 +58,7 @@ func (e *Executor) hidden() []string {
 	return hidden
 }
 
-// readable are the paths that the processes of an arm must be able to read in a sandbox:
+// readable returns the paths that the processes of an arm must be able to read in a sandbox:
 // toolchains, and the agent's own program.
 func (e *Executor) readable(arm *experiment.Arm) []string {
 	paths := slices.Clone(e.machine.installation(arm.Agent).ReadPaths)

@@ -70,7 +70,7 @@ type Usage struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// CacheWrite is everything that was written to the cache.
+// CacheWrite returns everything that was written to the cache.
 func (u *Usage) CacheWrite() int64 { return u.CacheWrite5m + u.CacheWrite1h }
 
 // Body says where the body of a request or a response is.
@@ -95,7 +95,7 @@ type Place struct {
 // Extension ends the names of records.
 const Extension = ".calls"
 
-// Path is where the record of a trace is: beside it, agent.calls for agent.ndjson and
+// Path returns where the record of a trace is: beside it, agent.calls for agent.ndjson and
 // agent.ndjson.zst.
 func Path(trace string) string {
 	dir, name := filepath.Split(trace)

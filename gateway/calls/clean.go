@@ -23,7 +23,7 @@ type Chunk struct {
 	sum  Sum
 }
 
-// Text is the chunk with the separator before it.
+// Text returns the chunk with the separator before it.
 func (c *Chunk) Text() []byte { return c.text }
 
 // Sum names the content of the chunk.

@@ -102,7 +102,7 @@ func (w *Writer) takeOver() error {
 	return nil
 }
 
-// Recovered is how many bytes of a torn end were cut off when the record was opened.
+// Recovered returns how many bytes of a torn end were cut off when the record was opened.
 func (w *Writer) Recovered() int64 { return w.dropped }
 
 // Place notes where a participant works.

@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// agentID is what the registry would call such an agent, if it were in it.
+// agentID is the id that such an agent would have in the registry.
 const agentID session.AgentID = "inprocess"
 
 // Turn is one prompt to the function.
@@ -47,8 +47,8 @@ func (t *Turn) Call(ctx context.Context, tool string, arguments any) (harness.To
 	return t.cfg.Dispatcher.Call(ctx, t.cfg.Name, tool, encoded)
 }
 
-// Ask puts a question to a participant, or, if to is empty, to whoever an Ask without addressee
-// goes to. It returns the ids of the asks.
+// Ask puts a question to a participant, or, if to is empty, to the default addressees of Ask. It
+// returns the ids of the asks.
 func (t *Turn) Ask(ctx context.Context, to, question string) ([]int64, error) {
 	arguments := map[string]string{"question": question}
 	if to != "" {
@@ -73,7 +73,7 @@ func (t *Turn) Answer(ctx context.Context, askID int64, message string) error {
 	return err
 }
 
-// Announce tells everybody else something.
+// Announce sends a message to everybody else.
 func (t *Turn) Announce(ctx context.Context, message string) error {
 	_, err := t.must(ctx, "Announce", map[string]string{"message": message})
 	return err
@@ -107,7 +107,7 @@ type player struct {
 	play Func
 }
 
-// delivered are the messages of the turn; an advisor has none.
+// delivered returns the messages of the turn; an advisor has none.
 func (p *player) delivered() []harness.Message {
 	if p.cfg.Dispatcher == nil {
 		return nil

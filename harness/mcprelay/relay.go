@@ -1,6 +1,6 @@
 // Package mcprelay lets every program that imports it pass messages between its standard streams
 // and the Unix socket of a session's tool server, for agents that reach a tool server by starting a
-// program. The program is the one that holds the session, started again: importing the package is
+// program. The program is the one that runs the session, started again: importing the package is
 // enough, and in such a process nothing else of the program runs.
 package mcprelay
 
@@ -37,8 +37,8 @@ func relayIfAsked() bool {
 	return true
 }
 
-// relay copies in both directions until the server ends the connection, or the reader has ended and
-// the server has said its last.
+// relay copies in both directions until the server ends the connection, or both sides have nothing
+// more to send.
 func relay(socket string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -46,7 +46,7 @@ func relay(socket string, in io.Reader, out io.Writer) error {
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.Copy(conn, in)              // what cannot be written shows when the server hangs up
+		_, _ = io.Copy(conn, in)              // a failed write shows when the server hangs up
 		_ = conn.(*net.UnixConn).CloseWrite() // the agent has ended
 	}()
 	if _, err := io.Copy(out, conn); err != nil && !errors.Is(err, syscall.EPIPE) {

@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/harness"
 )
 
-// callID is the id that the model gave a call; empty if the agent does not say it. A call that is
-// repeated under the same id is carried out once.
+// callID returns the id that the model gave a call; empty if the agent does not pass it on. A call
+// that is repeated under the same id is carried out once.
 func (e *endpoint) callID(meta mcp.Meta) string {
 	key := e.callIDKey.Load()
 	if key == nil {
@@ -30,8 +30,8 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 		}
 		result, err := to.CallOnce(ctx, e.callID(request.Params.Meta), participant, tool.Name, request.Params.Arguments)
 		if err != nil {
-			// The session cannot continue, and whoever resumes it makes this call again. An answer
-			// now, even an error, would stay in the agent's record as what became of the call.
+			// The session cannot continue, and when it is resumed the call is repeated. An answer
+			// now, even an error, would stay in the agent's record as the result of the call.
 			<-ctx.Done()
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (e *endpoint) handle(to *harness.Dispatcher, participant string, tool harne
 	}
 }
 
-// reportProgress tells the client again and again that a call is still running, until the returned
+// reportProgress notifies the client periodically that a call is still running, until the returned
 // function is called.
 func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval time.Duration) (stop func()) {
 	token := request.Params.GetProgressToken()
@@ -60,7 +60,7 @@ func reportProgress(ctx context.Context, request *mcp.CallToolRequest, interval 
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				// a client that is gone shows when it is answered
+				// a lost client shows when it is answered
 				_ = request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 					ProgressToken: token, Progress: float64(count), Message: "still at it",
 				})

@@ -1,6 +1,6 @@
-// Package mcpserve gives agents in processes of their own a way to the tools of a session: an MCP
-// server that is a thin shell over the harness's Dispatcher. It knows nothing about the tools but
-// what the dispatcher says of them.
+// Package mcpserve connects agents in other processes to the tools of a session: an MCP server that
+// is a thin shell over the harness's Dispatcher. All it knows about the tools comes from the
+// dispatcher.
 //
 //  1. NewKeyring makes the secrets of a session before anything is written, so that the redactor
 //     can know them.
@@ -17,10 +17,10 @@
 // session in the lead's name. The kernel says who the peer is, so there is no secret to steal.
 //
 // With Config.HTTP, agents get an address on the loopback interface and a bearer token instead. The
-// peer of a TCP connection is checked as well, as far as /proc shows it: a process that hides its
-// open files is refused.
+// peer of a TCP connection is checked as well, through /proc: a process that hides its open files
+// is refused.
 //
-// On other systems than Linux the peer is not checked.
+// On systems other than Linux the peer is not checked.
 //
 // All tools are annotated as read-only, because agents run only such calls side by side, and a call
 // that takes long reports progress, because clients give up on a silent one.

@@ -25,13 +25,13 @@ type webServer struct {
 	unused map[net.Conn]bool // connections that have not brought a request yet
 }
 
-// route is the way of one participant's token to its tools.
+// route leads from one participant's token to its tools.
 type route struct {
 	endpoint *endpoint
 	handler  http.Handler
 }
 
-// connection is what is known of one TCP connection.
+// connection is the state of one TCP connection.
 type connection struct {
 	conn net.Conn
 
@@ -69,11 +69,12 @@ func (s *server) listenHTTP() error {
 		},
 	}
 	s.web = w
-	s.serving.Go(func() { _ = w.web.Serve(listener) }) // it ends by close, and says so
+	s.serving.Go(func() { _ = w.web.Serve(listener) }) // it always returns an error after close
 	return nil
 }
 
-// ServeHTTP lets in whoever has a token and was started by the agent that the token belongs to.
+// ServeHTTP serves requests that carry a token and come from a process that the token's agent
+// started.
 func (w *webServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	d, known := w.routes[sha256.Sum256([]byte(token))]
@@ -89,7 +90,7 @@ func (w *webServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(out, r)
 }
 
-// admit asks once per connection who its peer is. A connection serves one participant.
+// admit checks the peer of a connection once. A connection serves one participant.
 func (w *webServer) admit(from *connection, own *endpoint) bool {
 	from.mu.Lock()
 	defer from.mu.Unlock()
@@ -118,8 +119,8 @@ func (w *webServer) close() error {
 	return nil
 }
 
-// noteConn knows the connections that were never used: clients open some in reserve, and a server
-// that shuts down would wait for their first request.
+// noteConn keeps track of connections that were never used: clients open some in reserve, and a
+// server that shuts down would wait for their first request.
 func (w *webServer) noteConn(conn net.Conn, state http.ConnState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

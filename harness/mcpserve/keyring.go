@@ -21,7 +21,7 @@ func NewKeyring(participants int) Keyring {
 	return k
 }
 
-// Secrets are the tokens by name, for the Extra secrets of a redactor.
+// Secrets returns the tokens by name, for the Extra secrets of a redactor.
 func (k Keyring) Secrets() map[string]string {
 	secrets := make(map[string]string, len(k.tokens))
 	for i, token := range k.tokens {
@@ -30,15 +30,15 @@ func (k Keyring) Secrets() map[string]string {
 	return secrets
 }
 
-// Config is how a server serves. The zero value is useful.
+// Config configures a server. The zero value is useful.
 type Config struct {
 	// HTTP gives agents the address of a server and a token, in place of a program to start.
 	HTTP bool
-	// Progress is the time between two signs of life of a call that takes long; 0 is ten seconds.
+	// Progress is the time between two progress reports of a long call; 0 is ten seconds.
 	Progress time.Duration
 }
 
-// Connect returns the function that harness.Options.Connect wants.
+// Connect returns a function for harness.Options.Connect.
 func (k Keyring) Connect(cfg Config) func(*harness.Dispatcher) (harness.Connector, error) {
 	if cfg.Progress <= 0 {
 		cfg.Progress = defaultProgress

@@ -35,7 +35,7 @@ func socketPeer(conn net.Conn) (peer, error) {
 }
 
 // loopbackPeer finds the process that holds the other end of a TCP connection on this machine.
-// Where several do, nobody knows which of them calls.
+// If several processes hold it, the caller is unknown.
 func loopbackPeer(conn net.Conn) (peer, error) {
 	holders, err := sandbox.ConnectionHolders(conn)
 	if err != nil {
@@ -57,7 +57,7 @@ func processOf(pid int) peer {
 	return peer{pid: pid, started: started, name: strings.TrimSpace(string(name))}
 }
 
-// ancestor returns the root that a process is or was started by.
+// ancestor returns the root that is the process or an ancestor of it.
 func ancestor(pid int, roots map[int]*peer) (root int, found bool) {
 	for pid > 1 {
 		if _, found := roots[pid]; found {
@@ -68,7 +68,8 @@ func ancestor(pid int, roots map[int]*peer) (root int, found bool) {
 	return 0, false
 }
 
-// statusOf returns a process's parent and when it was started; nothing of a process that is gone.
+// statusOf returns a process's parent and when it was started; zero values for a process that has
+// ended.
 func statusOf(pid int) (parent int, started string) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// socketPeer cannot ask, and takes everybody for this process.
+// socketPeer cannot ask the kernel, and treats every peer as this process.
 func socketPeer(net.Conn) (peer, error) { return peer{pid: os.Getpid()}, nil }
 
 func loopbackPeer(net.Conn) (peer, error) { return peer{pid: os.Getpid()}, nil }

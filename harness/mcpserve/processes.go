@@ -12,7 +12,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// Reasons why a process is not served; the participant's name goes before them.
+// Reasons why a process is not served; the participant's name precedes them.
 var (
 	errNotStarted  = errors.New("'s agent did not start it")
 	errNotTheAgent = errors.New("'s agent calls tools from another process")
@@ -32,12 +32,12 @@ func (p peer) String() string { return fmt.Sprintf("process %d (%s)", p.pid, p.n
 
 // processTree is the processes of one participant's agent. One process of every program that fit
 // starts for the agent may call tools, the first that connects: the agent itself or its relay,
-// which connect before the agent can run a command. Whatever the agent's commands start comes
-// later, and may be the work of somebody whom the agent judges. The zero value is empty.
+// which connect before the agent can run a command. Programs that the agent's commands start come
+// later, and may belong to the work that the agent judges. The zero value is empty.
 type processTree struct {
 	mu       sync.Mutex
 	roots    map[int]*peer // the process of each program that calls tools, nil before it connects
-	inside   bool          // the agent runs in this process, and no program of its own may call
+	inside   bool          // the agent runs in this process, and no program that it starts may call
 	starting int
 	changed  chan struct{} // closed when no program is being started any more
 }
@@ -116,7 +116,7 @@ func (t *processTree) settle() {
 	}
 }
 
-// admit says why a process may not call tools; nil lets it call them.
+// admit returns the reason why a process may not call tools, or nil.
 func (t *processTree) admit(p peer) error {
 	if p.pid == os.Getpid() {
 		t.mu.Lock()

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxRequest is more than a message may have, so that it is the dispatcher that says what is
-	// wrong with one that is too long.
+	// maxRequest is more than a message may have, so that the dispatcher reports a message that is
+	// too long.
 	maxRequest = 64 << 20
 	// closeGrace is how long calls may take to end when the session is over.
 	closeGrace      = 2 * time.Second
@@ -63,8 +63,8 @@ type endpoint struct {
 	callIDKey atomic.Pointer[string]
 }
 
-// newEndpoint offers a participant its tools. Every participant has a server of its own, so that
-// nobody can take over the connection of another.
+// newEndpoint offers a participant its tools. Every participant has its own server, so that nobody
+// can take over the connection of another.
 func newEndpoint(d *harness.Dispatcher, participant, token string, cfg Config) *endpoint {
 	own := &endpoint{participant: participant, token: token}
 	own.mcp = mcp.NewServer(&mcp.Implementation{Name: d.ServerName(), Version: "1"}, &mcp.ServerOptions{
@@ -85,7 +85,7 @@ func newEndpoint(d *harness.Dispatcher, participant, token string, cfg Config) *
 }
 
 // listenSockets opens a socket for every participant. Everybody may connect, because an agent in a
-// sandbox may be another user there; who is served is decided by the peer.
+// sandbox may be another user there; the peer decides who is served.
 func (s *server) listenSockets() error {
 	var err error
 	if s.program, err = os.Executable(); err != nil {
@@ -205,7 +205,7 @@ func (s *server) Close() error {
 	s.closing.Do(func() {
 		for _, own := range s.endpoints {
 			if own.listener != nil {
-				_ = own.listener.Close() // nobody connects any more
+				_ = own.listener.Close() // no new connections
 			}
 			for session := range own.mcp.Sessions() {
 				_ = session.Close() // its agent has ended or is about to
@@ -214,7 +214,7 @@ func (s *server) Close() error {
 		s.mu.Lock()
 		s.closed = true
 		for conn := range s.conns {
-			_ = conn.Close() // whoever still has it open is not an agent of ours any more
+			_ = conn.Close() // the process that still has it open is not our agent any more
 		}
 		s.mu.Unlock()
 		if s.web != nil {

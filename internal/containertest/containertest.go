@@ -207,7 +207,7 @@ func Remove() {
 	made.image, made.dir = "", ""
 }
 
-// built are the images that fit has built on the small image, and on no other.
+// built returns the images that fit has built on the small image, and on no other.
 func built() []string {
 	const format = "{{.Id}} {{index .RootFS.Layers 0}}"
 	all, err := List("images", "--quiet", "--no-trunc", "--filter", "label=dev.fit.build")

@@ -46,7 +46,7 @@ func CutColumns(s string, n int) string {
 // PadColumns adds spaces to text that is narrower than n columns.
 func PadColumns(s string, n int) string { return s + strings.Repeat(" ", max(0, n-lineColumns(s))) }
 
-// lineColumns is how many columns of a terminal a line takes that is already safe.
+// lineColumns returns how many columns of a terminal a line takes that is already safe.
 func lineColumns(s string) int {
 	sum := 0
 	for _, r := range s {
@@ -70,7 +70,7 @@ func columns(r rune) int {
 	return 1
 }
 
-// FirstRunes is the first n characters of a text.
+// FirstRunes returns the first n characters of a text.
 func FirstRunes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -84,7 +84,7 @@ func FirstRunes(s string, n int) string {
 	return s
 }
 
-// FirstBytes is the whole characters among the first n bytes of a text.
+// FirstBytes returns the whole characters among the first n bytes of a text.
 func FirstBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -98,7 +98,7 @@ func FirstBytes(s string, n int) string {
 	return s[:n]
 }
 
-// LastBytes is the whole characters among the last n bytes of a text.
+// LastBytes returns the whole characters among the last n bytes of a text.
 func LastBytes(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -117,7 +117,7 @@ func escape(s string, kept func(rune) bool) string {
 	return out.String()
 }
 
-// notation is a character as a Go string literal would have it.
+// notation returns a character as a Go string literal would have it.
 func notation(r rune) string {
 	switch {
 	case r == '\n':

@@ -9,8 +9,8 @@ import (
 // minified files, are not shown.
 const longestExcerpt = 160
 
-// Explain is the text of an error with the line in question, and a mark under the column, below
-// each problem of a file.
+// Explain returns the text of an error with the line in question, and a mark under the column,
+// below each problem of a file.
 func Explain(err error) string {
 	located := problems(err)
 	var out strings.Builder
@@ -23,7 +23,7 @@ func Explain(err error) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// caretOf is the mark for a line of an error's text: that of the problem it ends with.
+// caretOf returns the mark for a line of an error's text: that of the problem it ends with.
 func caretOf(line string, located []*Error) string {
 	for _, problem := range located {
 		if strings.HasSuffix(line, problem.Error()) {

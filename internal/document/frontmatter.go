@@ -43,7 +43,7 @@ func FrontMatter(name string, text []byte) (settings *Document, body []byte, err
 // isFence reports whether a line begins or ends front matter.
 func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == "---" }
 
-// firstLine is the first line that is not blank.
+// firstLine returns the first line that is not blank.
 func firstLine(text []byte) []byte {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(text, " \t\n"), []byte("\n"))
 	return line

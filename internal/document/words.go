@@ -155,7 +155,7 @@ func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 // longestShown is how much of a value is in a message.
 const longestShown = 60
 
-// shown is a value as a message names it.
+// shown returns a value as a message names it.
 func shown(value any) string {
 	switch v := value.(type) {
 	case nil, []any, map[string]any:

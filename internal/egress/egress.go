@@ -25,8 +25,8 @@ import (
 // away, so nothing else that answers there has it.
 const Port = 3128
 
-// Variables are what tells programs about the proxy, as NAME=value. What answers on the loopback
-// itself is reached without it.
+// Variables returns what tells programs about the proxy, as NAME=value. What answers on the
+// loopback itself is reached without it.
 func Variables() []string {
 	proxy, direct := fmt.Sprintf("http://127.0.0.1:%d", Port), "localhost,127.0.0.1,::1"
 	return []string{"HTTPS_PROXY=" + proxy, "https_proxy=" + proxy, "NO_PROXY=" + direct, "no_proxy=" + direct}
@@ -200,7 +200,7 @@ func refuseInside(host string) func(context.Context, string, string, syscall.Raw
 	}
 }
 
-// canonical is a host and its port as they are compared.
+// canonical returns a host and its port as they are compared.
 func canonical(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

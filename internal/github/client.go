@@ -188,7 +188,7 @@ func (c *Client) page(ctx context.Context, address string) (body []byte, link st
 	return body, response.Header.Get("Link"), err
 }
 
-// nextLink is the address of the next page, as long as it is on the same host: the token goes
+// nextLink returns the address of the next page, as long as it is on the same host: the token goes
 // nowhere else.
 func nextLink(header, current string) string {
 	for part := range strings.SplitSeq(header, ",") {
@@ -283,7 +283,8 @@ func (c *closer) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// failure is the error of an answer that is not a success, marked if another attempt may cure it.
+// failure returns the error of an answer that is not a success, marked if another attempt may cure
+// it.
 func (c *Client) failure(response *http.Response, address string) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, errorBody)) // whatever there is helps
 	_ = response.Body.Close()

@@ -90,7 +90,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// free is the first free node of the tape.
+// free returns the first free node of the tape.
 func (p *Parser) free() *node {
 	if p.count >= len(p.nodes) {
 		p.grow()
@@ -279,8 +279,8 @@ func longStringEnd(b []byte, start, from int) int {
 	}
 }
 
-// numberEnd is the position after the number at i, or -1. Whether it is a good number is seen when
-// its value is asked for.
+// numberEnd returns the position after the number at i, or -1. Whether it is a good number is seen
+// when its value is asked for.
 func numberEnd(b []byte, i int) int {
 	start := i
 	for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == '.' || b[i] == '-' || b[i] == '+' || b[i] == 'e' ||

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Inner is what stands between the quotes of a string, escapes included; nil for any other value.
-// Unlike Text it is part of the text itself, and valid as long as that is.
+// Inner returns what stands between the quotes of a string, escapes included; nil for any other
+// value. Unlike Text it is part of the text itself, and valid as long as that is.
 func (v Value) Inner() []byte {
 	if v.Kind() != String {
 		return nil

@@ -116,7 +116,7 @@ func (v Value) Only() (Value, bool) {
 // it.
 func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
 
-// Raw is the value as it is in the text.
+// Raw returns the value as it is in the text.
 func (v Value) Raw() []byte {
 	if v.p == nil {
 		return nil
@@ -128,7 +128,7 @@ func (v Value) Raw() []byte {
 	return v.p.text[n.start:n.end]
 }
 
-// Span is where the value is in the text, the quotes of a string included.
+// Span returns where the value is in the text, the quotes of a string included.
 func (v Value) Span() (start, end int) {
 	if v.p == nil {
 		return 0, 0
@@ -140,7 +140,7 @@ func (v Value) Span() (start, end int) {
 	return int(n.start), int(n.end)
 }
 
-// Text is the text of a string, as a view: it is valid as long as the value is.
+// Text returns the text of a string, as a view: it is valid as long as the value is.
 func (v Value) Text() string {
 	if v.Kind() != String {
 		return ""
@@ -149,7 +149,7 @@ func (v Value) Text() string {
 	return v.p.plainText(n.start, n.end, n.escaped)
 }
 
-// plainText is what lies between the quotes of a string, without escapes.
+// plainText returns what lies between the quotes of a string, without escapes.
 func (p *Parser) plainText(from, to uint32, escaped bool) string {
 	inner := p.text[from:to]
 	if !escaped {
@@ -164,12 +164,12 @@ func (p *Parser) plainText(from, to uint32, escaped bool) string {
 	return view(p.plain[start:])
 }
 
-// TextOf is the text of a member.
+// TextOf returns the text of a member.
 func (v Value) TextOf(key string) string { return v.Get(key).Text() }
 
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Int64 is the value of a number that is whole and fits; 0 for anything else.
+// Int64 returns the value of a number that is whole and fits; 0 for anything else.
 func (v Value) Int64() int64 {
 	if v.Kind() != Number {
 		return 0
@@ -181,7 +181,7 @@ func (v Value) Int64() int64 {
 	return n
 }
 
-// Int is the value of a number that is whole and fits; 0 for anything else.
+// Int returns the value of a number that is whole and fits; 0 for anything else.
 func (v Value) Int() int {
 	n := v.Int64()
 	if int64(int(n)) != n {
@@ -190,7 +190,7 @@ func (v Value) Int() int {
 	return int(n)
 }
 
-// Float64 is the value of a number; one that is too large is infinite, as in Go.
+// Float64 returns the value of a number; one that is too large is infinite, as in Go.
 func (v Value) Float64() float64 {
 	if v.Kind() != Number {
 		return 0
@@ -202,5 +202,5 @@ func (v Value) Float64() float64 {
 	return f
 }
 
-// Bool is the value of a truth.
+// Bool returns the value of a truth.
 func (v Value) Bool() bool { return v.Kind() == True }

@@ -20,13 +20,13 @@ func New(expression string) *Regexp {
 // Get returns the compiled expression.
 func (r *Regexp) Get() *regexp.Regexp { return r.compile() }
 
-// MatchString is that of regexp.Regexp.
+// MatchString calls the method of regexp.Regexp.
 func (r *Regexp) MatchString(s string) bool { return r.Get().MatchString(s) }
 
-// FindStringSubmatch is that of regexp.Regexp.
+// FindStringSubmatch calls the method of regexp.Regexp.
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.Get().FindStringSubmatch(s) }
 
-// FindAllStringSubmatch is that of regexp.Regexp.
+// FindAllStringSubmatch calls the method of regexp.Regexp.
 func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.Get().FindAllStringSubmatch(s, n)
 }

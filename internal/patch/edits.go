@@ -40,8 +40,8 @@ func Edits(a, b []string) []Edit {
 	return edits
 }
 
-// myers is the algorithm of that name: it returns nil if the texts differ in more than maxEdits
-// lines.
+// myers computes edits with Myers' algorithm. It returns nil if the texts differ in more than
+// maxEdits lines.
 func myers(a, b []string) []Edit {
 	n, m := len(a), len(b)
 	limit := min(n+m, maxEdits)

@@ -50,10 +50,10 @@ type File struct {
 	Hunks  []Hunk
 }
 
-// Path is the file's name: the new one, or the old one of a file that is gone.
+// Path returns the file's name: the new one, or the old one of a file that is gone.
 func (f *File) Path() string { return cmp.Or(f.New, f.Old) }
 
-// Lines are those of all hunks.
+// Lines returns those of all hunks.
 func (f *File) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		for i := range f.Hunks {

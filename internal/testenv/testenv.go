@@ -56,8 +56,8 @@ func Soak(t testing.TB) {
 	}
 }
 
-// Limits are what a test of a time limit tries, one after the other, until the machine was quick
-// enough for what must be done within it.
+// Limits returns what a test of a time limit tries, one after the other, until the machine was
+// quick enough for what must be done within it.
 func Limits() []time.Duration {
 	return []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute}
 }

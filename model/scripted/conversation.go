@@ -51,7 +51,7 @@ type offeredTool struct {
 	runner *offeredTool
 }
 
-// flatName is the tool's name in protocols without namespaces.
+// flatName returns the tool's name in protocols without namespaces.
 func (t offeredTool) flatName() string {
 	if t.namespace == "" {
 		return t.name
@@ -92,7 +92,7 @@ func (c conversation) first(kind stepKind) string {
 	return ""
 }
 
-// before is the conversation as it was when step i was still to come.
+// before returns the conversation as it was when step i was still to come.
 func (c conversation) before(i int) conversation {
 	c.steps = c.steps[:i]
 	return c
@@ -323,7 +323,7 @@ var cwdPatterns = []*lazyregexp.Regexp{
 	lazyregexp.New(`(?m)\*\*Workspace Directories:\*\*\s*(?:- *)?(/[^\n]*)`),
 }
 
-// cwd is the agent's working directory, or empty where its prompt does not say.
+// cwd returns the agent's working directory, or empty where its prompt does not say.
 func (c conversation) cwd() string {
 	for _, pattern := range cwdPatterns {
 		if m := pattern.FindStringSubmatch(c.system); m != nil {

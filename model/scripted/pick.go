@@ -207,7 +207,7 @@ func draw(choices []Choice, occasion string) Turn {
 	return choices[len(choices)-1].Turn
 }
 
-// fingerprint is a short name for a conversation.
+// fingerprint returns a short name for a conversation.
 func fingerprint(at cell, firstPrompt string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", at.script, at.key, at.seed, firstPrompt))
 	return hex.EncodeToString(sum[:4])

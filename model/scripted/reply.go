@@ -66,7 +66,7 @@ func newReply(p pick, c conversation, s *Script) reply {
 	return r
 }
 
-// stop is the stop reason in Anthropic's words.
+// stop returns the stop reason in Anthropic's words.
 func (r reply) stop() string {
 	switch {
 	case r.turn.Stop != "":

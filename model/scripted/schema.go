@@ -115,8 +115,8 @@ func (f fields) have(roles ...role) bool {
 	return true
 }
 
-// inItsUnit is a number of milliseconds in the unit that a field counts in, which its name or its
-// description tells.
+// inItsUnit returns a number of milliseconds in the unit that a field counts in, which its name or
+// its description tells.
 func (f field) inItsUnit(name string, ms int) int {
 	about := strings.ToLower(name + " " + f.about)
 	if strings.Contains(about, "second") && !strings.Contains(about, "millisecond") {

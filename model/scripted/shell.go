@@ -44,7 +44,7 @@ func grepCommand(pattern, in string) string {
 	return "grep -rnE -e " + quote(pattern) + " -- " + quote(in)
 }
 
-// addFilePatch is a patch that creates a file of whole lines, in the format of tools called
+// addFilePatch returns a patch that creates a file of whole lines, in the format of tools called
 // apply_patch.
 func addFilePatch(name, content string) string {
 	var b strings.Builder
@@ -56,7 +56,7 @@ func addFilePatch(name, content string) string {
 	return b.String()
 }
 
-// updateFilePatch is a patch in the same format that replaces whole lines.
+// updateFilePatch returns a patch in the same format that replaces whole lines.
 func updateFilePatch(name string, before, after []string) string {
 	var b strings.Builder
 	b.WriteString("*** Begin Patch\n*** Update File: " + name + "\n@@\n")

@@ -16,7 +16,7 @@ type toolCall struct {
 	arguments string
 }
 
-// flatName is the name in protocols without namespaces.
+// flatName returns the name in protocols without namespaces.
 func (t toolCall) flatName() string {
 	return offeredTool{name: t.name, namespace: t.namespace}.flatName()
 }
@@ -99,7 +99,7 @@ func marshal(value any) []byte {
 	return encoded
 }
 
-// absolute is the path for tools that want absolute ones.
+// absolute returns the path for tools that want absolute ones.
 func (c conversation) absolute(p string) string {
 	if path.IsAbs(p) || c.cwd() == "" {
 		return p
@@ -107,7 +107,7 @@ func (c conversation) absolute(p string) string {
 	return path.Join(c.cwd(), p)
 }
 
-// file is a path for a tool that does something to a file.
+// file returns a path for a tool that does something to a file.
 func (c conversation) file(t offeredTool, p string) args {
 	arguments := args{}
 	if name, ok := t.input.find(rolePath); !ok || !t.input[name].takesRelative() {
@@ -241,7 +241,7 @@ func (c conversation) grep(call Call) toolCall {
 	return c.shell(grepCommand(call.Grep, call.In), 0)
 }
 
-// search is the input of a tool that looks for a pattern, everywhere or in one place.
+// search returns the input of a tool that looks for a pattern, everywhere or in one place.
 func (c conversation) search(t offeredTool, pattern, in string) args {
 	arguments := args{}
 	t.set(arguments, rolePattern, pattern)

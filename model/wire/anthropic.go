@@ -193,7 +193,7 @@ func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
 		map[string]any{"type": "content_block_stop", "index": index}))
 }
 
-// AnthropicErrorEvent is the event that reports an error inside a stream.
+// AnthropicErrorEvent returns the event that reports an error inside a stream.
 func AnthropicErrorEvent(e APIError) Event {
 	return Event{Name: "error", Data: AnthropicErrorBody(529, e)}
 }

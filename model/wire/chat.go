@@ -170,7 +170,7 @@ func chatDeltas(m ChatMessage, emit func(map[string]any)) {
 	}
 }
 
-// ChatErrorEvent is the event that reports an error inside a stream.
+// ChatErrorEvent returns the event that reports an error inside a stream.
 func ChatErrorEvent(e APIError) Event { return Event{Data: OpenAIErrorBody(500, e)} }
 
 type chatChunk struct {

@@ -64,7 +64,8 @@ type GeminiFunctionResponse struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// Text is the response as text: what stands under the key that clients use for it, or all of it.
+// Text returns the response as text: what stands under the key that clients use for it, or all of
+// it.
 func (r GeminiFunctionResponse) Text() string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(r.Response, &object) == nil {
@@ -91,7 +92,7 @@ type GeminiFunction struct {
 	ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// Schema is the schema of the function's input, whichever it has.
+// Schema returns the schema of the function's input, whichever it has.
 func (f GeminiFunction) Schema() json.RawMessage {
 	if len(f.ParametersJSONSchema) > 0 {
 		return f.ParametersJSONSchema
@@ -200,7 +201,7 @@ var geminiStatuses = map[int]string{
 	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
 }
 
-// GeminiErrorEvent is the event that reports an error inside a stream.
+// GeminiErrorEvent returns the event that reports an error inside a stream.
 func GeminiErrorEvent(e APIError) Event { return Event{Data: GeminiErrorBody(503, e)} }
 
 // GeminiAccumulator puts a streamed reply together.

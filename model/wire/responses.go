@@ -264,8 +264,8 @@ func (s *responsesStream) callInput(name, field, text string, at func(map[string
 	s.emit(name+".done", false, at(map[string]any{field: text}))
 }
 
-// ResponsesErrorEvent is the event that reports an error inside a stream: the reply turns out to
-// have failed.
+// ResponsesErrorEvent returns the event that reports an error inside a stream: the reply turns out
+// to have failed.
 func ResponsesErrorEvent(r Response, e APIError) Event {
 	r.Status, r.Output, r.Usage = "failed", []ResponsesItem{}, nil
 	r.Error = &ResponsesError{Code: cmp.Or(e.Code, e.Type), Message: e.Message}

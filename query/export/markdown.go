@@ -119,7 +119,7 @@ func quotation(text string) string {
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
-// fenced is a block of code whose fence is longer than any that the text contains.
+// fenced returns a block of code whose fence is longer than any that the text contains.
 func fenced(language, text string) string {
 	text = display.Text(text)
 	longest, run := 2, 0

@@ -201,7 +201,7 @@ func (s *spanWriter) message(m spanMessage) {
 	}, m.first, m.last)
 }
 
-// parent is the tool call that started the sub-agent, else the lane.
+// parent returns the tool call that started the sub-agent, else the lane.
 func (s *spanWriter) parent(lane, call string) string {
 	if call != "" {
 		return spanID(s.traceID, "call", call)

@@ -161,7 +161,7 @@ func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison,
 	return comparison, nil, err
 }
 
-// Groups are the groups of a report, to be compared.
+// Groups returns the groups of a report, to be compared.
 func Groups(built *report.Report) []*report.Group {
 	groups := make([]*report.Group, len(built.Groups))
 	for i := range built.Groups {

@@ -68,7 +68,8 @@ type field struct {
 	path []string
 }
 
-// told is what a session tells, without where it stood in the file and how much was not understood.
+// told returns what a session tells, without where it stood in the file and how much was not
+// understood.
 func told(s *session.EnrichedSession) string {
 	if s == nil {
 		return "nothing"

@@ -116,7 +116,7 @@ func RoundTrip(t *testing.T, pattern string, dialects session.Dialects) {
 	}
 }
 
-// stored is a session as it is kept.
+// stored returns a session as it is kept.
 func stored(t testing.TB, s *session.EnrichedSession) string {
 	t.Helper()
 	data, err := json.MarshalIndent(s, "", " ")
@@ -126,8 +126,8 @@ func stored(t testing.TB, s *session.EnrichedSession) string {
 	return string(data)
 }
 
-// Page is what `session show` prints for a file. A recording that no agent spoke in gives an empty
-// page.
+// Page returns what `session show` prints for a file. A recording that no agent spoke in gives an
+// empty page.
 func Page(t testing.TB, file string, dialects session.Dialects) string {
 	t.Helper()
 	sessions, err := session.ReadFile(file, dialects, session.Options{Prices: session.ListPrices(price.Default())})

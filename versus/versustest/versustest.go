@@ -47,8 +47,8 @@ type Directory struct {
 	Key *ledger.SigningKey
 }
 
-// Three is a directory in which the first of three agents solves, the second deletes the test, and
-// the third gives up. All of them use one model.
+// Three returns a directory in which the first of three agents solves, the second deletes the test,
+// and the third gives up. All of them use one model.
 func Three(agents [3]string, model string) Directory {
 	return Directory{
 		Arms: []Arm{
@@ -290,7 +290,7 @@ index 4444444..0000000
 	givesUp: "",
 }
 
-// trace is what the agent printed, in the dialect that several agents speak.
+// trace returns what the agent printed, in the dialect that several agents speak.
 func trace(arm Arm, does string, at int64) string {
 	var b strings.Builder
 	seq := 0

@@ -181,7 +181,7 @@ func time1(args []string) (time.Duration, int64, error) {
 	return elapsed, usage.Maxrss << 10, nil
 }
 
-// grepTime is what everything is compared with.
+// grepTime returns what everything is compared with.
 func grepTime(contests []*contest) time.Duration {
 	return contests[slices.IndexFunc(contests, func(c *contest) bool { return strings.HasPrefix(c.name, "grep") })].best
 }

@@ -72,7 +72,7 @@ func becomeIfAsked() bool {
 // end follows the numbers of a command line.
 const end = "--"
 
-// Argv is the command line of our binary that becomes the program.
+// Argv returns the command line of our binary that becomes the program.
 func (s Settings) Argv(program string, argv []string) []string {
 	args := []string{name, s.Dir, strconv.Itoa(s.UID), strconv.Itoa(s.StartFD), strconv.Itoa(s.SelfFD)}
 	for _, limit := range s.Limits {
@@ -81,7 +81,7 @@ func (s Settings) Argv(program string, argv []string) []string {
 	return append(append(args, end, program), argv...)
 }
 
-// decode is the other side of Argv; program is what follows the settings.
+// decode parses what Argv returns; program is what follows the settings.
 func decode(args []string) (s Settings, program []string, err error) {
 	var numbers []uint64
 	for i := 1; i < len(args); i++ {
