@@ -9,7 +9,7 @@ import (
 // ATIFVersion is the version of the Agent Trajectory Interchange Format that is written.
 const ATIFVersion = "ATIF-v1.7"
 
-// The objects of the format. Fields that are not listed are kept by keeping the whole document, see
+// The objects of the format. Unlisted fields survive because the whole document is kept; see
 // ImportATIF.
 type (
 	atifTrajectory struct {
@@ -67,7 +67,7 @@ type (
 		CostUSD    *float64 `json:"total_cost_usd,omitempty"`
 		Steps      int      `json:"total_steps"`
 	}
-	// atifExtra carries what the format has no place for.
+	// atifExtra carries data that the format has no field for.
 	atifExtra struct {
 		Fit *EnrichedSession `json:"fit,omitempty"`
 	}
@@ -118,7 +118,7 @@ func (c *atifContent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// slot is the place in a document that carries an event's payload.
+// slot is the position in a document that holds an event's payload.
 type slot struct {
 	trajectory string // the parent's call id; empty for the main one
 	step       int

@@ -10,9 +10,9 @@ import (
 )
 
 // ExportATIF returns a session as a document of the Agent Trajectory Interchange Format. What the
-// format cannot carry (milestones, lanes, errors, positions) goes into extra.fit, so that
-// ImportATIF gives the same session again. A session that was imported from such a document is
-// exported as that document.
+// format cannot carry (milestones, lanes, errors, positions) is written to extra.fit, so that
+// ImportATIF returns the same session. A session that was imported from such a document is exported
+// as that document.
 func ExportATIF(s *EnrichedSession) ([]byte, error) {
 	if len(s.Origin) > 0 {
 		return slices.Clone(s.Origin), nil
@@ -134,8 +134,7 @@ func isObject(data json.RawMessage) bool {
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }
 
-// messagesOf returns what a session's messages are when they say nothing that its events do not
-// say.
+// messagesOf returns the messages that follow from a session's events.
 func messagesOf(events []EnrichedEvent) []Message {
 	messages := []Message{}
 	for _, e := range events {
@@ -162,7 +161,7 @@ func movePrompts(prompts []SystemPromptInjection, events []EnrichedEvent) {
 	}
 }
 
-// measure gives a step the tokens of its message, where the stream told them by message.
+// measure gives a step the tokens of its message, if the stream reported them by message.
 func measure(events []EnrichedEvent, l layout, trajectories map[string][]atifStep) {
 	for _, e := range events {
 		if e.Usage == nil || e.MessageID == "" {

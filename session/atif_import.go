@@ -16,7 +16,7 @@ import (
 // ErrNotATIF is returned for a document that is not a trajectory.
 var ErrNotATIF = errors.New("not an ATIF document")
 
-// atifVersion is what tells a trajectory, or a list of them, from anything else.
+// atifVersion distinguishes a trajectory, or a list of them, from other documents.
 var atifVersion = lazyregexp.New(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
 
 // IsATIF reports whether a document looks like a trajectory, or a list of them, from its beginning.
@@ -25,9 +25,9 @@ func IsATIF(head []byte) bool {
 	return atifVersion.Get().Match(head[:min(len(head), 64<<10)])
 }
 
-// ImportATIF reads a trajectory. A document that ExportATIF has written gives the very session it
-// was written from. Any other is decoded, and where it says more than a session can hold it is kept
-// whole in Origin, so that nothing is lost when it is exported again.
+// ImportATIF reads a trajectory. A document written by ExportATIF gives the session it was written
+// from. Any other is decoded; if it says more than a session can hold, Origin keeps all of it, so
+// that nothing is lost when it is exported again.
 func ImportATIF(data []byte, opts Options) (*EnrichedSession, error) {
 	var document atifTrajectory
 	if err := json.Unmarshal(data, &document); err != nil {
@@ -67,7 +67,7 @@ func anyValue(data []byte) (value any, err error) {
 }
 
 // restore puts the payloads of a document that we have written back into the events; nil if the
-// document does not fit them any more.
+// document does not match them any more.
 func restore(document atifTrajectory) *EnrichedSession {
 	s := *document.Extra.Fit
 	l := layoutOf(s.Events)
@@ -142,7 +142,7 @@ func compact(data json.RawMessage) json.RawMessage {
 	return buf.Bytes()
 }
 
-// decodeATIF reads a document that somebody else has written.
+// decodeATIF reads a document that ExportATIF did not write.
 func decodeATIF(document atifTrajectory, opts Options) *EnrichedSession {
 	fold := NewFold(opts)
 	fold.Identify(Identity{
@@ -207,7 +207,7 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 	}
 }
 
-// reportFinal takes the document's totals where its steps tell none.
+// reportFinal takes the document's totals if its steps have none.
 func reportFinal(document atifTrajectory, to *Fold) {
 	if m := document.FinalMetrics; m != nil && to.UsageReports() == 0 {
 		to.Usage(Origin{}, UsageReport{

@@ -1,6 +1,6 @@
 package session
 
-// Stamp is where and when a native event reached us.
+// Stamp says where and when a native event reached us.
 type Stamp struct {
 	Line int64  // the line of the file, counted from 1
 	Ts   int64  // arrival in epoch milliseconds; 0 if unknown
@@ -25,23 +25,23 @@ type Finisher interface {
 // Dialect is one native format: how to recognise it and how to decode it. The agents bring their
 // own; code that reads files is given the list.
 type Dialect struct {
-	// Name is unique, for example "stream-json". It is what agent_start's protocol and
-	// EnrichedSession.Dialect say.
+	// Name is unique, for example "stream-json". It is the value of agent_start's protocol and of
+	// EnrichedSession.Dialect.
 	Name string
-	// Agent is the registered agent that speaks it. A dialect that several speak names the one to
-	// assume when nothing else says.
+	// Agent is the registered agent that speaks it. A dialect of several agents names the default
+	// one.
 	Agent AgentID
 	// Recognise reports whether an event belongs to this dialect. It sees events one at a time
-	// until some dialect answers yes, so it must say no to whatever it is not sure of.
+	// until some dialect answers yes, so it must return false if it is not sure.
 	Recognise func(event []byte) bool
 	// New returns a decoder for one run.
 	New func() Decoder
 	// Repeats, if set, reports that a line only repeats what a later line carries whole; such lines
 	// are dropped from traces and counted.
 	Repeats func(line []byte) bool
-	// BothSides says that the decoder reads what was sent to the agent, too: lines of the form
-	// {"dir":"out","msg":…}, and {"dir":"in","msg":…} for what it printed. Of other dialects'
-	// recordings only what the agent printed is decoded.
+	// BothSides says that the decoder also reads what was sent to the agent: lines of the form
+	// {"dir":"out","msg":…}, and {"dir":"in","msg":…} for its output. In recordings of other
+	// dialects only the agent's output is decoded.
 	BothSides bool
 	// Companions, if set, lists further files that belong to the session in a file of this dialect,
 	// such as those of its sub-agents.

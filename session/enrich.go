@@ -29,7 +29,7 @@ type Enricher struct {
 
 	lanes    map[string]*lane
 	order    []string
-	last     *lane // the one that the last event belonged to, as most events belong to the same one as the event before
+	last     *lane // the lane of the last event, which most events share
 	lastName string
 	parser   jsontape.Parser
 	broken   int // lines outside any lane
@@ -82,8 +82,7 @@ func (e *Enricher) readFile(path string) error {
 	return nil
 }
 
-// ReadPacked takes in every line of a stream that may be packed, as traces of finished attempts
-// are.
+// ReadPacked reads every line of a stream that may be packed, as traces of finished attempts are.
 func (e *Enricher) ReadPacked(r io.Reader) error {
 	unpacked, done, err := trace.Unpack(bufio.NewReaderSize(r, 64<<10))
 	if err != nil {
@@ -128,7 +127,7 @@ func (e *Enricher) Read(r io.Reader) error {
 	}
 }
 
-// Line takes in one line: an envelope or a bare event. The bytes are not kept.
+// Line reads one line: an envelope or a bare event. The bytes are not kept.
 func (e *Enricher) Line(line []byte, number int64) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -155,8 +154,8 @@ func (e *Enricher) Line(line []byte, number int64) {
 	e.event(env.Event, at)
 }
 
-// mayBeEnvelope tells most bare events from envelopes without a close look: an envelope has a
-// source and an event, and no type.
+// mayBeEnvelope reports whether a line may be an envelope; it rules out most bare events quickly:
+// an envelope has a source and an event, and no type.
 func mayBeEnvelope(line []byte) bool {
 	switch {
 	case bytes.HasPrefix(line, []byte(`{"type":`)), bytes.HasPrefix(line, recordedPrefix),
@@ -232,7 +231,7 @@ func (l *lane) speak(dialect Dialect) {
 	l.dialect, l.decoder = dialect, dialect.New()
 }
 
-// wait keeps an event that nobody recognises until somebody recognises a later one.
+// wait keeps an event that no dialect recognises until one recognises a later event.
 func (e *Enricher) wait(l *lane, event []byte, at Stamp) {
 	if len(l.waiting) >= maxWaiting || len(event) > 1<<20 {
 		l.broken++
@@ -251,8 +250,8 @@ func (e *Enricher) readsBothSides(l *lane, line []byte) bool {
 	return ok && dialect.BothSides
 }
 
-// recorded unwraps a recording of both directions of a protocol, in which what was sent to the
-// agent is beside what it printed.
+// recorded unwraps a recording of both directions of a protocol, which has both the agent's input
+// and its output.
 func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	if event, ok := cutRecorded(line); ok {
 		return event, at
@@ -268,8 +267,8 @@ func (e *Enricher) recorded(line []byte, at Stamp) ([]byte, Stamp) {
 	return v.Get("msg").Raw(), at
 }
 
-// cutRecorded unwraps a line that is written as recordings are, without parsing it: what is wrong
-// in the event itself, its decoder notices. Of what was sent to the agent nothing is left.
+// cutRecorded unwraps a line that is written as recordings are, without parsing it: the decoder
+// notices errors in the event itself. Lines sent to the agent become empty.
 func cutRecorded(line []byte) (event []byte, ok bool) {
 	if !bytes.HasSuffix(line, []byte("}}")) {
 		return nil, false
@@ -296,7 +295,7 @@ func cutRecorded(line []byte) (event []byte, ok bool) {
 
 var recordedPrefix = []byte(`{"dir"`)
 
-// Sessions closes all lanes and returns the sessions of those that an agent spoke in, in order of
+// Sessions closes all lanes and returns the sessions of those with events of an agent, in order of
 // appearance.
 func (e *Enricher) Sessions() []*EnrichedSession {
 	var sessions []*EnrichedSession

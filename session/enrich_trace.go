@@ -11,8 +11,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ours reports whether an event is one of those that stand for what an agent printed and that was
-// no event of its own.
+// ours reports whether an event stands for output of an agent that was not an event.
 func ours(event []byte) bool {
 	if len(event) < 10 || (event[9] != 'r' && event[9] != 's' && event[9] != 'd') { // most are of other types
 		return false
@@ -43,8 +42,8 @@ func (e *Enricher) note(event []byte, at Stamp) {
 	}
 }
 
-// orchestrator takes in what the harness wrote about an agent: who runs it, what it was asked, what
-// was injected, how it ended.
+// orchestrator reads the harness's lines about an agent: what runs it, what it was asked, what was
+// injected, how it ended.
 func (e *Enricher) orchestrator(event []byte, at Stamp) {
 	v, ok := e.parser.Parse(event)
 	if !ok {
@@ -73,7 +72,7 @@ func (e *Enricher) orchestrator(event []byte, at Stamp) {
 	}
 }
 
-// modelCall takes in a call that the gateway saw.
+// modelCall reads a call that the gateway saw.
 func (e *Enricher) modelCall(event []byte, name string) {
 	var call calls.Call
 	if json.Unmarshal(event, &call) != nil {

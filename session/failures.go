@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What services say when a conversation has become too long, and when they decline.
+// Messages of services when a conversation has become too long, and when they decline.
 var (
 	overflowWords = []string{
 		"prompt is too long", "context window", "context length", "maximum context",
@@ -15,8 +15,8 @@ var (
 	refusalWords = []string{"usage policy", "refus", "declin", "safeguards"}
 )
 
-// classifyFailure distinguishes the ways in which a model's service can fail, from whatever the
-// stream gives: its own word for it, the HTTP status, the message.
+// classifyFailure distinguishes the ways in which a model's service can fail, by what the stream
+// gives: its own word for it, the HTTP status, the message.
 func classifyFailure(kind string, status int, message string) ErrorInfo {
 	if status == 0 {
 		status = statusIn(message)
@@ -48,7 +48,7 @@ func ClassifyFailure(status int, message string) ErrorInfo {
 	return classifyFailure("", status, message)
 }
 
-// Wording is a message in which phrases are looked for in whatever case.
+// Wording is a message that is searched for phrases, ignoring case.
 type Wording []byte
 
 // WordingOf returns the wording of a message, in memory that the caller has for it or, if that is
@@ -63,8 +63,8 @@ func WordingOf(message string, memory []byte) Wording {
 	return memory
 }
 
-// Mentions reports whether one of several phrases, which are in lower case, occurs in a message, in
-// whatever case.
+// Mentions reports whether one of several phrases, which are in lower case, occurs in a message,
+// ignoring case.
 func Mentions(message string, phrases ...string) bool {
 	var memory [512]byte
 	return WordingOf(message, memory[:]).Mention(phrases...)

@@ -14,11 +14,11 @@ type Options struct {
 	// OnEvent, if set, sees every canonical event as it is made. The event, and with Flat its
 	// strings, are valid during the call only.
 	OnEvent func(*EnrichedEvent)
-	// Flat keeps nothing but totals, milestones and the last words, so that a stream of any length
-	// is read in flat memory.
+	// Flat keeps only totals, milestones and the last message, so that a stream of any length is
+	// read in constant memory.
 	Flat bool
-	// Workspace is the directory that a read must lie in to count as reading the task's files;
-	// empty means the directory that the agent says it works in.
+	// Workspace is the directory whose files are the task's; empty means the directory that the
+	// agent says it works in.
 	Workspace string
 	// VerifyCommand counts as a test run beside the well-known test commands.
 	VerifyCommand string
@@ -28,8 +28,8 @@ type Options struct {
 	Verify *VerifyResult
 }
 
-// Origin is where a native event comes from, as far as its decoder can tell. Decoders embed the
-// Stamp that they were handed.
+// Origin says where a native event comes from, if its decoder knows. Decoders embed the Stamp that
+// they were given.
 type Origin struct {
 	Stamp
 	NativeMs  int64  // the agent's own time in epoch milliseconds; 0 if the event carries none
@@ -37,7 +37,7 @@ type Origin struct {
 	MessageID string // the model's id of the message; events that share one belong to one turn
 }
 
-// Identity is what a stream says about itself. Empty fields leave what is known already.
+// Identity is what a stream says about itself. Empty fields leave known values unchanged.
 type Identity struct {
 	Agent     AgentID // where a dialect is spoken by several
 	SessionID string
@@ -65,7 +65,7 @@ type Returned struct {
 	Content  string
 }
 
-// Final is how the agent says that a prompt ended. A stream of several prompts has several; the
+// Final is the agent's report of the end of a prompt. A stream of several prompts has several; the
 // last one is the session's.
 type Final struct {
 	Outcome Outcome
@@ -82,12 +82,12 @@ type Fold struct {
 	shell    shellReader
 	event    EnrichedEvent // the one that is being passed on
 	result   ToolResult    // what it is about, if that is a result
-	tool     ToolCall      // the call that is being told of
+	tool     ToolCall      // the call that is being reported
 	paths    []string      // its files
 	seq      int
 	lastMs   int64
 	turns    turnCounter
-	watched  bool // somebody sees the events, or they are kept
+	watched  bool // the events are seen or kept
 	calls    openCalls
 	tasks    map[string]int // the turns of the calls that started sub-agents
 	failures []failure
@@ -105,7 +105,7 @@ type Fold struct {
 	done     bool
 }
 
-// lastWords is the last thing the agent itself said.
+// lastWords is the agent's own last message.
 type lastWords struct {
 	text []byte
 	at   int64
@@ -113,14 +113,14 @@ type lastWords struct {
 	set  bool
 }
 
-// maxLastWords is the memory for an unusually long message that is not held on to.
+// maxLastWords is the size above which the memory of a message is not kept.
 const maxLastWords = 1 << 20
 
 func (l *lastWords) say(text string, at place) {
 	l.text, l.at, l.turn, l.set = keptText(l.text, text), at.ms, at.turn, true
 }
 
-// keptText puts a text into the memory of the one before.
+// keptText copies a text into the memory of the one before.
 func keptText(memory []byte, text string) []byte {
 	if cap(memory) > maxLastWords {
 		memory = nil
@@ -172,8 +172,8 @@ func (f *Fold) Identity() Identity {
 	}
 }
 
-// Message records something said by "user", "assistant" or "system". The label tells special
-// messages apart: compaction, reminder, interrupted.
+// Message records something said by "user", "assistant" or "system". The label marks special
+// messages: compaction, reminder, interrupted.
 func (f *Fold) Message(o Origin, role, text, label string) {
 	f.turns.saw(role == "assistant", o)
 	at := f.place(o)
@@ -199,7 +199,7 @@ func (f *Fold) Message(o Origin, role, text, label string) {
 	}
 }
 
-// Thinking records the model's reasoning as far as the stream shows it.
+// Thinking records the model's reasoning, if the stream shows it.
 func (f *Fold) Thinking(o Origin, text string) {
 	f.turns.saw(true, o)
 	at := f.place(o)
@@ -242,11 +242,11 @@ func (f *Fold) Error(o Origin, info ErrorInfo) {
 }
 
 // Turn begins a new turn of the model, for streams that say so themselves. Other streams need not
-// call it: whatever the model does after a result or a user's message, or under another message id,
-// begins a turn by itself.
+// call it: an event of the model after a result or a user's message, or with another message id,
+// begins a turn.
 func (f *Fold) Turn() { f.turns.begin() }
 
-// Turns returns the number of times the model was asked so far, sub-agents not counted.
+// Turns returns the number of turns so far, without sub-agents.
 func (f *Fold) Turns() int { return f.turns.index }
 
 // Final records the agent's final event of a prompt.
@@ -282,11 +282,11 @@ func (f *Fold) LastText() string { return string(f.last.text) }
 // OpenCalls returns the number of tool calls that have no result yet.
 func (f *Fold) OpenCalls() int { return f.calls.len() }
 
-// Watched reports whether somebody sees the events or they are kept. If not, a decoder may spare
-// itself what only an event would tell: the texts of results and the arguments of calls.
+// Watched reports whether the events are seen or kept. If not, a decoder may skip what only events
+// show: the texts of results and the arguments of calls.
 func (f *Fold) Watched() bool { return f.watched }
 
-// AwaitsModel reports whether something came back to the model that it has not answered yet.
+// AwaitsModel reports whether the model has not yet answered the last result or message.
 func (f *Fold) AwaitsModel() bool { return f.turns.index > 0 && f.turns.afterResult }
 
 // Unknown counts an event of a type that the decoder does not know.
@@ -301,8 +301,7 @@ func (f *Fold) Skipped(n int) { f.session.Skipped += n }
 // Dropped counts deltas that were left out because later events repeat them.
 func (f *Fold) Dropped(n int) { f.session.Dropped += n }
 
-// Exited records how the process ended. Sessions read from files, whose process is not known, do
-// without.
+// Exited records how the process ended. Sessions read from files have none.
 func (f *Fold) Exited(code int, timedOut bool) { f.exit, f.timedOut = &code, timedOut }
 
 // Started records how the process was started and when it ran.

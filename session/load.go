@@ -17,8 +17,9 @@ const maxDocument = 512 << 20
 // ownDocument is how the JSON of an EnrichedSession, or of several, begins.
 var ownDocument = lazyregexp.New(`^\[?\s*\{\s*"version":\s*\d+,\s*"sessionId":`)
 
-// Load reads the sessions in a file of any kind, told by its content: a trace, an agent's stream, a
-// file that an agent has left on disk, an ATIF document, or sessions stored as JSON.
+// Load reads the sessions in a file of any kind, which it recognises by its content: a trace, an
+// agent's stream, a file that an agent has left on disk, an ATIF document, or sessions stored as
+// JSON.
 func Load(path string, dialects Dialects, opts Options) ([]*EnrichedSession, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -31,7 +31,7 @@ func (m AssistantMessage) ServiceResult(callID, content string) {
 func (m AssistantMessage) Unknown() { m.Fold.Unknown() }
 
 // UserMessage reports the parts of a message to the model to a fold: what a person said, and what
-// the agent put into the conversation on its own.
+// the agent added to the conversation itself.
 type UserMessage struct {
 	Origin Origin
 	Fold   *Fold

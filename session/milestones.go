@@ -26,10 +26,10 @@ var milestoneNames = [milestoneKinds]string{
 	VerificationPass, VerificationFail,
 }
 
-// recoveryTurns is how long after an error a success still counts as recovering from it.
+// recoveryTurns is the number of turns after an error in which a success counts as a recovery.
 const recoveryTurns = 5
 
-// maxFailures bounds the memory for errors that nobody recovered from.
+// maxFailures limits the memory for errors without a recovery.
 const maxFailures = 64
 
 // failure is a tool call that went wrong.
@@ -58,8 +58,8 @@ func (f *Fold) reach(o Origin, kind milestoneKind) {
 	}
 }
 
-// detailed reports whether it matters yet what a call is about in detail: somebody sees it, or it
-// may reach a milestone.
+// detailed reports whether the details of a call matter: the call is seen or kept, or it may reach
+// a milestone.
 func (f *Fold) detailed(tool *ToolCall) bool {
 	if f.watched || !f.reached[firstFileRead] || !f.reached[firstErrorRecovery] {
 		return true
@@ -67,7 +67,7 @@ func (f *Fold) detailed(tool *ToolCall) bool {
 	return tool.Canonical == ToolBash && (!f.reached[firstSearch] || !f.reached[firstTestRun])
 }
 
-// noteCall marks what a call reaches by being made.
+// noteCall marks milestones that a call reaches when it is made.
 func (f *Fold) noteCall(o Origin, tool *ToolCall) {
 	if tool.Canonical == ToolBash {
 		f.milestone(o, firstBashCommand)
@@ -89,7 +89,7 @@ func (f *Fold) readsWorkspace(tool *ToolCall) bool {
 	return slices.ContainsFunc(tool.Paths, func(path string) bool { return inside(path, dir) })
 }
 
-// noteResult marks what a call reaches only by having succeeded.
+// noteResult marks milestones that a call reaches only when it succeeds.
 func (f *Fold) noteResult(o Origin, call *openCall, failed bool) {
 	if failed {
 		f.noteFailure(call)

@@ -6,11 +6,11 @@ const (
 	recentCalls = 8
 	// maxOpenCalls bounds the memory for calls whose result never comes.
 	maxOpenCalls = 4096
-	// maxKeptName is the memory of an unusually long id or path that is not held on to.
+	// maxKeptName is the size above which the memory of an id or path is not kept.
 	maxKeptName = 4 << 10
 )
 
-// openCall is a call that waits for its result, and what will be asked of it then.
+// openCall is a call that waits for its result, with what will be needed then.
 type openCall struct {
 	id, path, head []byte // in memory of its own, which the next call uses again
 	canonical      string
@@ -92,7 +92,7 @@ func (c *openCalls) retire() {
 	}
 }
 
-// refilled puts a text into memory that held another one.
+// refilled copies a text into memory that held another one.
 func refilled(memory []byte, text string) []byte {
 	if cap(memory) > maxKeptName {
 		memory = nil

@@ -32,8 +32,8 @@ func addPrompts(path string, sessions []*EnrichedSession) error {
 	return err
 }
 
-// RecordedPrompts returns what the calls in a record told the model beside the conversation, for
-// each of some participants. A record that is not there, or was made without bodies, has nothing.
+// RecordedPrompts returns what the calls in a record sent to the model beside the conversation, for
+// each of some participants. A record that is missing, or was made without bodies, has nothing.
 func RecordedPrompts(path string, participants ...string) ([][]SystemPromptInjection, error) {
 	record, err := calls.Open(path)
 	switch {
@@ -54,10 +54,10 @@ func RecordedPrompts(path string, participants ...string) ([][]SystemPromptInjec
 	return all, nil
 }
 
-// RecordOf returns where the record of a trace's calls is: beside it.
+// RecordOf returns the path of the record of a trace's calls, which is beside it.
 func RecordOf(trace string) string { return calls.Path(trace) }
 
-// WirePrompts returns what a participant's calls told the model beside the conversation: system
+// WirePrompts returns what a participant's calls sent to the model beside the conversation: system
 // prompts, tool definitions, and how they change. A text that stays the same is returned once; one
 // that is left out later is returned again, with an empty content.
 func WirePrompts(record *calls.Reader, participant string) ([]SystemPromptInjection, error) {

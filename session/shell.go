@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// refined is what a shell command turned out to be.
+// refined is the meaning of a shell command.
 type refined struct {
 	derived string   // read, search, list, test, build, or nothing
 	head    string   // the first word that does something, to recognise the same command again
@@ -17,7 +17,7 @@ type refined struct {
 // maxShell bounds the work on one command; what matters is at its beginning.
 const maxShell = 16 << 10
 
-// shellReader reads shell commands. What it returns may share its memory and the command's; it is
+// shellReader reads shell commands. Its results may share its memory and the command's; they are
 // valid until the next command.
 type shellReader struct {
 	segments, words, paths []string
@@ -225,7 +225,7 @@ func (s *shellReader) head() string {
 	return ""
 }
 
-// isNeutral knows the commands that neither read nor change anything worth counting.
+// isNeutral reports whether a command neither reads nor changes anything worth counting.
 func isNeutral(name string) bool {
 	switch name {
 	case "cd", "echo", "pwd", "true", ":", "set", "export":
@@ -234,7 +234,7 @@ func isNeutral(name string) bool {
 	return false
 }
 
-// hasSubcommands knows the programs whose first word says what they do.
+// hasSubcommands reports whether a program's first argument says what it does.
 func hasSubcommands(name string) bool {
 	switch name {
 	case "go", "git", "npm", "npx", "cargo", "make", "python", "python3", "pnpm", "yarn":
@@ -245,7 +245,7 @@ func hasSubcommands(name string) bool {
 
 func isWrapper(name string) bool { return name == "sudo" || name == "command" || name == "time" }
 
-// isNumber reports whether there is nothing but digits and signs in a word.
+// isNumber reports whether a word consists of digits and signs.
 func isNumber(word string) bool {
 	for i := range len(word) {
 		if !isDigit(word[i]) && word[i] != '+' {

@@ -119,7 +119,7 @@ func (s *commandSplitter) nested(script string, i, depth int) int {
 	return i
 }
 
-// hereEnd returns where the here-document ends whose << is at i; 0 if that is none.
+// hereEnd returns the end of the here-document whose << is at i; 0 if it is not one.
 func hereEnd(script string, i int) int {
 	line, _, _ := strings.Cut(script[i:], "\n")
 	word := strings.TrimLeft(strings.TrimPrefix(line[2:], "-"), " ")
@@ -170,12 +170,12 @@ func (s *commandSplitter) add(text, after string, depth int) {
 	s.list = append(s.list, SimpleCommand{Words: list, After: after})
 }
 
-// isCommandFlag knows -c and flags that end in it, such as -lc.
+// isCommandFlag reports whether a flag is -c or ends in it, such as -lc.
 func isCommandFlag(word string) bool {
 	return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c")
 }
 
-// isKeyword knows the words of the shell that a call may follow.
+// isKeyword reports whether a word is a keyword of the shell that a call may follow.
 func isKeyword(word string) bool {
 	switch word {
 	case "if", "then", "else", "elif", "do", "while", "until", "!", "{", "exec", "eval", "nohup", "xargs":

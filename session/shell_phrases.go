@@ -2,14 +2,14 @@ package session
 
 import "strings"
 
-// phrase is how a command begins that is known by its first words.
+// phrase is the beginning of a well-known command.
 type phrase struct {
 	text string
 	last bool // nothing may follow it
 }
 
-// The phrases are sorted by their first letters, so that most places of a command are looked at
-// once.
+// The phrases are sorted by their first letters, so that most positions of a command are checked
+// only once.
 var (
 	testPhrases = byFirstLetter("go test", "npm test", "npm run test", "npx jest", "npx vitest", "pnpm test",
 		"pnpm run test", "yarn test", "bun test",

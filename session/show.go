@@ -72,7 +72,7 @@ func (p *page) milestones(s *EnrichedSession) {
 	p.table("milestones", rows)
 }
 
-// toolCount is how often a kind of tool was used.
+// toolCount counts the uses of a kind of tool.
 type toolCount struct {
 	effective    string
 	calls, fails int
@@ -203,7 +203,7 @@ func dollars(u TokenUsage) string {
 	return fmt.Sprintf("$%.6f %s", *u.CostUSD, u.CostSource)
 }
 
-// tokens says what was consumed. No stream consumes nothing: where nothing was reported, it is
+// tokens formats what was consumed. Every run consumes something: if nothing was reported, it is
 // unknown.
 func tokens(u TokenUsage) string {
 	if u.TotalTokens == 0 && u.CostUSD == nil {

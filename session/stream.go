@@ -12,8 +12,8 @@ import (
 const StreamDialectName = "stream-json"
 
 // StreamDialect returns the stream of system, assistant, user and result objects that several
-// agents speak; agent is the one to assume when nothing else says: the trace, or the field
-// "runtime" of the stream's init event.
+// agents speak; agent is the default, unless the trace or the field "runtime" of the stream's init
+// event names another.
 func StreamDialect(agent AgentID) Dialect {
 	return Dialect{
 		Name:      StreamDialectName,
@@ -23,8 +23,9 @@ func StreamDialect(agent AgentID) Dialect {
 	}
 }
 
-// recogniseStream says yes to the four types with the fields that belong to them. Files that agents
-// keep on disk look alike but link their lines to each other, and are another dialect.
+// recogniseStream reports whether an event has one of the four types with the fields that belong to
+// it. Files that agents keep on disk look alike but link their lines to each other, and are another
+// dialect.
 func recogniseStream(event []byte) bool {
 	var parser jsontape.Parser
 	v, ok := parser.Parse(event)
@@ -173,7 +174,7 @@ func (d *streamDecoder) result(v jsontape.Value, o Origin, to *Fold) {
 	to.Final(o, final)
 }
 
-// failure decides what a result that is an error was about; the stream may have told already.
+// failure classifies a result that is an error; the stream may have reported the cause already.
 func (d *streamDecoder) failure(v jsontape.Value, message string, o Origin, to *Fold) Outcome {
 	info := d.apiError
 	if info == nil {
@@ -191,8 +192,8 @@ func (d *streamDecoder) failure(v jsontape.Value, message string, o Origin, to *
 	return OutcomeOf(info.Kind)
 }
 
-// OutcomeOf returns the outcome of a run that an error ended: it distinguishes what the agent did
-// and what its model's service did to it.
+// OutcomeOf returns the outcome of a run that an error ended: it distinguishes failures of the
+// agent from those of its model's service.
 func OutcomeOf(kind ErrorKind) Outcome {
 	switch kind {
 	case ErrorAuth:

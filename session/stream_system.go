@@ -9,13 +9,13 @@ import (
 	"github.com/fit-eval/fit/internal/messages"
 )
 
-// quietEvent finds the events that say nothing which others do not, by how they are written: there
-// are very many of them in a stream with partial messages.
+// quietEvent recognises the events that add nothing to others, by their beginning: there are very
+// many of them in a stream with partial messages.
 func quietEvent(event []byte) bool {
 	return bytes.HasPrefix(event, []byte(`{"type":"stream_event",`)) && event[len(event)-1] == '}'
 }
 
-// quietSubtypes are known and say nothing that a session keeps.
+// quietSubtypes are known and hold nothing that a session keeps.
 var quietSubtypes = map[string]bool{
 	"thinking_tokens": true, "status": true, "ui_invalidate": true, "hook_started": true, "hook_response": true,
 	"hook_progress": true, "task_started": true,
@@ -100,10 +100,10 @@ func agentVersion(v jsontape.Value) string {
 	return version
 }
 
-// streamUsage applies the rule of the version that speaks. Newer ones say what is new since the
-// last result. Older ones count per process and start again from nothing when a conversation is
-// resumed. What a result calls usage leaves out sub-agents and, at a limit, the last reply; it
-// serves as the check of which process we are in, and as the figure where there is no other.
+// streamUsage applies the rule of the agent's version. Newer versions report what is new since the
+// last result. Older ones count per process and restart at 0 when a conversation is resumed. The
+// usage of a result leaves out sub-agents and, at a limit, the last reply; it shows which process
+// is running, and is the figure if there is no other.
 type streamUsage struct {
 	process int // processes seen so far
 	counted int64
@@ -151,7 +151,7 @@ func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fol
 	for _, u := range models.Members() {
 		total += totalled(modelTokens(u)).TotalTokens
 	}
-	// a counter that had gone on would be at least that high
+	// a counter that continued would be at least that high
 	if since := totalled(messageTokens(usage)).TotalTokens; total < s.counted+since {
 		s.process++
 	}

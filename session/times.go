@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// ParseTime reads an ISO 8601 timestamp as epoch milliseconds; 0 if it is none.
+// ParseTime reads an ISO 8601 timestamp as epoch milliseconds; 0 if it is not valid.
 func ParseTime(stamp string) int64 {
 	if stamp == "" { // an error would take longer to make
 		return 0

@@ -20,8 +20,7 @@ const (
 	ToolPlan   = "plan"
 	ToolOther  = "other"
 
-	// ToolTest and ToolBuild are what shell commands are derived to be; no agent has a tool for
-	// them.
+	// ToolTest and ToolBuild are derived from shell commands; no agent has a tool for them.
 	ToolTest  = "test"
 	ToolBuild = "build"
 )
@@ -170,7 +169,7 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 	}
 }
 
-// ToolResult records what came back from a tool.
+// ToolResult records the result of a tool call.
 func (f *Fold) ToolResult(o Origin, r Returned) {
 	f.turns.saw(false, o)
 	if at := f.place(o); f.watched {

@@ -73,8 +73,8 @@ type ToolCall struct {
 	Command string          `json:"command,omitempty"`
 }
 
-// Effective returns what the call counts as when agents are compared: what it was derived to be,
-// else its canonical name.
+// Effective returns the tool that the call counts as when agents are compared: the derived one,
+// else the canonical one.
 func (c *ToolCall) Effective() string {
 	return cmp.Or(c.Derived, c.Canonical)
 }
@@ -118,7 +118,7 @@ type ErrorInfo struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// TokenUsage is what a run consumed. InputTokens are the uncached ones.
+// TokenUsage counts the tokens that a run consumed. InputTokens are the uncached ones.
 type TokenUsage struct {
 	InputTokens      int64 `json:"inputTokens"`
 	OutputTokens     int64 `json:"outputTokens"`
@@ -130,8 +130,8 @@ type TokenUsage struct {
 	TotalTokens          int64    `json:"totalTokens"`
 	CostUSD              *float64 `json:"costUsd"` // nil is unknown, which is not zero
 	CostSource           string   `json:"costSource"`
-	// Partial says that the stream was cut off before it told the final figures; the counts are a
-	// lower bound.
+	// Partial says that the stream was cut off before it reported the final figures; the counts are
+	// a lower bound.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -210,8 +210,8 @@ type VerifyResult struct {
 	EndMs    int64 `json:"endMs"`
 }
 
-// IntegrityFlag marks something suspicious in a run, and where it stands: an event of the trace, a
-// line of the diff, or both.
+// IntegrityFlag marks something suspicious in a run, and where it is: an event of the trace, a line
+// of the diff, or both.
 type IntegrityFlag struct {
 	Kind string `json:"kind"`
 	// Evidence is what stands there.
@@ -226,18 +226,18 @@ type IntegrityFlag struct {
 	RawLine int64 `json:"rawLine,omitempty"`
 	// Suspected says that a model raised the flag: people look at it, and it decides nothing.
 	Suspected bool `json:"suspected,omitempty"`
-	// Cleared says that a person has looked at the flag: it is no cheating, and decides nothing.
+	// Cleared says that a person has looked at the flag: it is not cheating, and decides nothing.
 	Cleared *Clearance `json:"cleared,omitempty"`
 }
 
-// Clearance is who has cleared a flag, why and when.
+// Clearance says who cleared a flag, why and when.
 type Clearance struct {
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 	AtMs   int64  `json:"atMs"`
 }
 
-// Disqualifies reports whether the flag alone makes an attempt worth nothing.
+// Disqualifies reports whether the flag alone disqualifies an attempt.
 func (f *IntegrityFlag) Disqualifies() bool {
 	return f.Severity == SeverityCritical && !f.Suspected && f.Cleared == nil
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Prices says what tokens cost. It is asked with the model's name, the tokens, and the time in
-// epoch milliseconds, and answers false for a model it does not know.
+// Prices returns the cost of tokens of a model at a time in epoch milliseconds, and false for an
+// unknown model.
 type Prices func(model string, usage TokenUsage, atMs int64) (usd float64, known bool)
 
 // UsageRule says what the figures of a usage report mean. It differs between agents and between
@@ -44,7 +44,7 @@ type UsageReport struct {
 type usageBook struct {
 	prices      Prices
 	perModel    map[string]*modelTotal
-	last        *modelTotal // of the model that was reported about last, as most reports are about the same one
+	last        *modelTotal // of the last report's model, which most reports share
 	lastModel   string
 	messages    reportLog
 	counters    reportLog
@@ -77,7 +77,7 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	}
 }
 
-// Baseline says where a cumulative counter stood before the stream began, for a conversation that
+// Baseline sets the value of a cumulative counter before the stream began, for a conversation that
 // is resumed.
 func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
 	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})
@@ -89,8 +89,7 @@ func (f *Fold) TotalUsage() TokenUsage {
 	return usage
 }
 
-// UsageReports returns how many statements about tokens the stream has made, provisional ones
-// aside.
+// UsageReports returns the number of usage reports in the stream, without provisional ones.
 func (f *Fold) UsageReports() int { return f.usage.reports }
 
 // add books a report and returns what it adds to the total.
@@ -117,8 +116,8 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 	return b.book(r.Model, increment, cost, atMs)
 }
 
-// guess books a provisional report. Old ones are merged, which bounds the memory for streams that
-// never tell a final figure.
+// guess books a provisional report. Old ones are merged, which limits the memory for streams that
+// never report a final figure.
 func (b *usageBook) guess(r UsageReport) {
 	if len(b.provisional.reports) >= recentMessages {
 		merged := UsageReport{Key: "\x00older", CostUSD: new(0.0)}
@@ -160,8 +159,8 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 	return increment, true
 }
 
-// price takes the agent's figure unless it claims that tokens were free: some agents report nothing
-// but zeros.
+// price takes the agent's figure unless it says that tokens were free: some agents report only
+// zeros.
 func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, atMs int64) (*float64, string) {
 	if reported != nil && (*reported > 0 || tokens.TotalTokens == 0) {
 		return reported, CostReported
@@ -177,7 +176,7 @@ func (b *usageBook) price(model string, tokens TokenUsage, reported *float64, at
 // total sums all models, and what was only provisionally reported.
 func (b *usageBook) total() TokenUsage {
 	var sum modelTotal
-	// In any other order the cost would differ in its last digit.
+	// In another order the cost would differ in its last digit.
 	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
 		m := b.perModel[name]
 		sum.tokens = plus(sum.tokens, m.tokens)

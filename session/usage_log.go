@@ -6,8 +6,7 @@ import "strings"
 // never thousands of messages later.
 const recentMessages = 4096
 
-// reportLog remembers the last report about each of the messages or threads that were reported
-// about last. Its zero value is ready.
+// reportLog remembers the last report of each recent message or thread. Its zero value is ready.
 type reportLog struct {
 	places  map[string]int // of each key's report
 	reports []UsageReport

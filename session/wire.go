@@ -24,7 +24,7 @@ func succeeded(c *calls.Call) bool {
 	return (c.Outcome == calls.OK || c.Outcome == calls.Replayed) && c.Status < 400
 }
 
-// NumberTurns says which turn each of the calls of one agent is part of.
+// NumberTurns returns the turn of each of the calls of one agent.
 func NumberTurns(all []ModelCall) {
 	withTools := slices.ContainsFunc(all, func(c ModelCall) bool { return c.Tools > 0 })
 	turn := 1
@@ -45,15 +45,15 @@ func NumberTurns(all []ModelCall) {
 type wireBook struct {
 	perModel map[string]*modelTotal
 	said     int // calls whose usage is known
-	silent   int // calls that succeeded and said nothing about it
-	refused  int // calls that a budget did not let through
+	silent   int // calls that succeeded and reported no usage
+	refused  int // calls that a budget refused
 	partial  bool
 	original float64
 	replayed bool
 }
 
-// ModelCall records a call that the gateway saw. What a session consumed is what the wire says, if
-// it says it about every call; the agent's own word is kept beside it.
+// ModelCall records a call that the gateway saw. The usage of a session is what the gateway saw, if
+// it saw the usage of every call; the agent's own figures are kept beside it.
 func (f *Fold) ModelCall(call calls.Call) {
 	f.wire.add(&call)
 	if !f.opts.Flat {
@@ -106,7 +106,7 @@ func tokensOf(u *calls.Usage) TokenUsage {
 	}
 }
 
-// wireUsage returns what one model consumed, by the wire.
+// wireUsage returns what one model consumed, as the gateway saw it.
 func (m *modelTotal) wireUsage() TokenUsage {
 	u := totalled(m.tokens)
 	u.CostUSD, u.CostSource = &m.cost, CostWire
@@ -116,8 +116,8 @@ func (m *modelTotal) wireUsage() TokenUsage {
 	return u
 }
 
-// prefer returns what was consumed by the wire, where that is known of every call, and else the
-// agent's word, unless the wire has already seen more than that.
+// prefer returns the usage that the gateway saw, if it is known for every call, and otherwise the
+// agent's figures, unless the gateway has already seen more.
 func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 	if b.said == 0 {
 		nothing := b.refused > 0 && b.silent == 0 && !b.partial && word.TotalTokens == 0 && word.CostUSD == nil
@@ -144,7 +144,7 @@ func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 	return usage, true
 }
 
-// wordTolerance is how far an agent's sum may lie below that of the wire and still be the same.
+// wordTolerance is how far an agent's sum may be below the gateway's and still count as equal.
 const wordTolerance = 0.01
 
 // settleUsage decides whose figures are the session's.
@@ -190,8 +190,8 @@ func (w *Wire) Count() int {
 	return len(w.calls)
 }
 
-// Usage returns what the calls from number first on consumed, where the wire says it of each of
-// them; else it is the agent's word.
+// Usage returns what the calls from number first on consumed, if the gateway saw it for each of
+// them; otherwise the agent's figures.
 func (w *Wire) Usage(first int, word TokenUsage) TokenUsage {
 	w.mu.Lock()
 	defer w.mu.Unlock()

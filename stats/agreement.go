@@ -16,7 +16,7 @@ type Kappa struct {
 	Items    int     `json:"items"`
 }
 
-// kappaOf refuses the one case without a meaning: agreement that chance alone makes certain.
+// kappaOf refuses the one case that has no meaning: agreement that is certain by chance alone.
 func kappaOf(observed, expected float64, items int) (Kappa, error) {
 	if 1-expected < 1e-12 {
 		return Kappa{}, fmt.Errorf("every rating is the same: agreement beyond chance is undefined")

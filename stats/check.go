@@ -75,7 +75,7 @@ func checkCount(kName string, k int, nName string, n int) error {
 	return nil
 }
 
-// normalQuantile is z such that a two-sided interval ±z has the level.
+// normalQuantile returns z such that a two-sided interval ±z has the level.
 func normalQuantile(level float64) float64 { return distuv.UnitNormal.Quantile(0.5 + level/2) }
 
 // studentQuantile returns the two-sided quantile of Student's t. Beyond a million degrees of

@@ -156,7 +156,7 @@ func (s *pairedSample) spread(comparison Comparison, level float64) (se, df floa
 	return se, df
 }
 
-// smoothedRate is a success rate with one success and one failure added.
+// smoothedRate returns a success rate with one success and one failure added.
 type smoothedRate struct{ rate, n float64 }
 
 func (r smoothedRate) variance() float64 { return r.rate * (1 - r.rate) / r.n }

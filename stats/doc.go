@@ -1,7 +1,7 @@
 // Package stats is the mathematics of "did it get better": intervals, paired tests, pass@k, power,
 // anytime-valid evidence and the correction of imperfect judges. It is pure: no files, no clock, no
-// global random state. Whatever draws random numbers takes a seed and gives the same answer on any
-// number of cores.
+// global random state. Functions that draw random numbers take a seed and give the same answer on
+// any number of cores.
 //
 // The data flows through four steps:
 //

@@ -104,7 +104,7 @@ func (l *lattice) power(tasks int, alpha float64, experiments int) float64 {
 	return l.simulate(random, newLatticeRule(l.steps, tasks, alpha), experiments)
 }
 
-// simulate is power with random numbers and a rule of the caller's.
+// simulate is power with the caller's random numbers and rule.
 func (l *lattice) simulate(random *rand.Rand, rule *latticeRule, experiments int) float64 {
 	if rule.tasks < 2 {
 		return 0

@@ -49,7 +49,7 @@ func McNemar(b, c int) (McNemarResult, error) {
 	return result, nil
 }
 
-// binomialTail is P(X ≥ wins) for X ~ Binomial(wins+losses, ½).
+// binomialTail returns P(X ≥ wins) for X ~ Binomial(wins+losses, ½).
 func binomialTail(wins, losses int) float64 {
 	if wins == 0 {
 		return 1

@@ -170,8 +170,8 @@ func (s *pairedSample) clusterSums() []float64 {
 	return s.sums
 }
 
-// standardError returns that of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within each, with G
-// − S degrees of freedom. Without strata and clusters it is sd/√n with n − 1.
+// standardError returns the standard error of Σ_s (n_s/N)·d̄_s over strata s, cluster-robust within
+// each, with G − S degrees of freedom. Without strata and clusters it is sd/√n with n − 1.
 func (s *pairedSample) standardError() (se, df float64) {
 	type unit struct{ stratum, cluster string }
 	units := make([]unit, len(s.strata))

@@ -43,8 +43,8 @@ func PassHatK(n, c, k int) (float64, error) {
 	return allDrawnFrom(n, c, k), nil
 }
 
-// allDrawnFrom is C(m, k)/C(n, k): the chance that k draws without replacement from n all come from
-// a subset of m.
+// allDrawnFrom returns C(m, k)/C(n, k): the chance that k draws without replacement from n all come
+// from a subset of m.
 func allDrawnFrom(n, m, k int) float64 {
 	if m < k {
 		return 0

@@ -55,8 +55,8 @@ func (d Design) perTask() float64 {
 	return d.Between + d.WithinCandidate/float64(d.RunsCandidate) + d.WithinBaseline/float64(d.RunsBaseline)
 }
 
-// steps returns those of the lattice on which the differences of pass rates lie; 0 where they are
-// as good as continuous.
+// steps returns the steps of the lattice of differences of pass rates; 0 if they are practically
+// continuous.
 func (d Design) steps() int {
 	steps := leastCommonMultiple(d.RunsCandidate, d.RunsBaseline)
 	if steps > maxSteps || d.perTask() > 1 {

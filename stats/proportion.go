@@ -54,7 +54,7 @@ func Wilson(k, n int, level float64) (Interval, error) {
 	return wilson(float64(k), float64(n), level), nil
 }
 
-// wilson takes real-valued counts, because effective sample sizes are no integers.
+// wilson takes real-valued counts, because effective sample sizes are not integers.
 func wilson(k, n, level float64) Interval {
 	return wilsonWith(k/n, n, normalQuantile(level), level)
 }

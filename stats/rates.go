@@ -2,7 +2,7 @@ package stats
 
 import "math"
 
-// rateSteps are those in which the true pass rate of an arm on a task is thought of.
+// rateSteps is the number of steps in the grid of an arm's true pass rate on a task.
 const rateSteps = 24
 
 // rates is a distribution of the true pass rates of two arms on one task: chance[b·(rateSteps+1)+c]

@@ -37,9 +37,8 @@ type Agent struct {
 // New returns the built-in agent.
 func New() *Agent { return &Agent{} }
 
-// NewModel returns the agent that is nothing but a model: every prompt is one request without
-// tools. It answers the questions of datasets, and is the least that other agents are measured
-// against.
+// NewModel returns an agent that is just a model: every prompt is one request without tools. It
+// answers the questions of datasets, and is the baseline for other agents.
 func NewModel() *Agent { return &Agent{bare: true} }
 
 func (a *Agent) id() session.AgentID {
@@ -85,8 +84,7 @@ func (a *Agent) Info() agent.Info {
 	return info
 }
 
-// Probe implements agent.Agent. The agent is always there; what may be missing is a model, which
-// Login tells.
+// Probe implements agent.Agent. The agent is always there; Login says whether it has a model.
 func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, error) {
 	installation := agent.Installation{Version: buildVersion()}
 	if _, err := chooseEndpoint(agent.Config{Environ: host.Environ}); err == nil {
@@ -144,7 +142,7 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 		id:       cfg.Resume,
 	}
 	if err := c.open(ctx); err != nil {
-		_ = c.Close() // the first error is the one to tell
+		_ = c.Close() // the first error is the one to report
 		return nil, err
 	}
 	return c, nil
@@ -155,7 +153,7 @@ func (c *conversation) open(ctx context.Context) error {
 	c.store = store{dir: filepath.Join(c.cfg.Home, "sessions")}
 	if c.id == "" {
 		c.id = rand.Text()
-		if err := c.store.append(c.id); err != nil { // from now on it can be resumed, even if nothing is said in it
+		if err := c.store.append(c.id); err != nil { // from now on it can be resumed, even if it is empty
 			return err
 		}
 	} else if err := c.load(); err != nil {
@@ -188,8 +186,8 @@ func (c *conversation) retries() int {
 	}
 }
 
-// offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers are
-// there because somebody attached them: only the list of disallowed ones takes them away.
+// offeredTools applies the lists of allowed and disallowed tools. Tools of attached servers were
+// asked for: only the list of disallowed tools removes them.
 func (c *conversation) offeredTools() []tool {
 	if c.agent.bare {
 		return nil

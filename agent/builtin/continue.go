@@ -7,10 +7,9 @@ import (
 	"github.com/fit-eval/fit/model"
 )
 
-// PromptOnce is Prompt under an id by which a prompt is known again that a process was working on
-// when it died. Where the conversation does not have the prompt yet, it is given now; where it has,
-// the work continues after the last message that was kept: nothing is said twice, and tool calls
-// that are repeated carry the ids they had.
+// PromptOnce is Prompt with an id that identifies the prompt after a crash. If the conversation
+// does not have the prompt yet, it is given now; otherwise the work continues after the last
+// message that was saved: nothing is said twice, and repeated tool calls carry the ids they had.
 func (c *conversation) PromptOnce(ctx context.Context, id, prompt string) (agent.Result, error) {
 	if c.promptID != id || !c.wasAsked(prompt) {
 		return c.prompt(ctx, id, prompt)
@@ -22,7 +21,7 @@ func (c *conversation) PromptOnce(ctx context.Context, id, prompt string) (agent
 	switch {
 	case last.Role == model.User:
 		c.work(ctx, state)
-	case len(calls) == 0: // it had answered; only its end was not seen
+	case len(calls) == 0: // it had answered; only the end was missing
 		state.subtype, state.text = resultSuccess, model.Response{Blocks: last.Blocks}.Text()
 	default:
 		if state.err = c.callTools(ctx, calls, true); state.err != nil {

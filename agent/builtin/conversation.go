@@ -16,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// resultLimit is how much of a tool's result the model is shown.
+// resultLimit is how much of a tool's result the model sees.
 const resultLimit = 30_000
 
 // conversation is one session of the agent.
@@ -38,14 +38,15 @@ type conversation struct {
 	tokens   int64
 	started  bool
 	broken   error // why no command can be run on this machine any more
-	// unkept are results of calls that were interrupted. They go to the file with the next message.
+	// unkept are results of calls that were interrupted. They are written to the file with the next
+	// message.
 	unkept   []storedMessage
 	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
 	closeErr error
 }
 
-// turnState is what one prompt has come to so far.
+// turnState is the state of one prompt.
 type turnState struct {
 	begin   time.Time
 	turns   int
@@ -90,7 +91,7 @@ func (c *conversation) prompt(ctx context.Context, id, text string) (agent.Resul
 	state := &turnState{begin: c.agent.now(), priced: true}
 	c.announce()
 	for len(c.messages) > 0 && wantsTools(c.messages[len(c.messages)-1]) {
-		c.messages = c.messages[:len(c.messages)-1] // calls that an earlier process did not answer, and nobody will
+		c.messages = c.messages[:len(c.messages)-1] // calls that will never be answered
 	}
 	c.promptID = id
 	if err := c.keep(storedMessage{Message: model.UserText(text), PromptID: id}); err != nil {
@@ -250,7 +251,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 		})
 	}
 	if err := ctx.Err(); err != nil {
-		// What a resumed conversation must find is that these calls did not come to an end.
+		// A resumed conversation must find that these calls did not finish.
 		c.messages = append(c.messages, answer)
 		c.unkept = append(c.unkept, storedMessage{Message: answer})
 		return err
@@ -259,7 +260,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 }
 
 // located returns the i-th call of the last reply under an id that no other call for the same
-// prompt has. The model's own id does not do: some models give one id to several calls.
+// prompt has. The model's own id is not enough: some models give one id to several calls.
 func (c *conversation) located(call model.ToolCall, i int) model.ToolCall {
 	call.ID = fmt.Sprintf("%d.%d:%s", c.replies, i, call.ID)
 	return call

@@ -1,8 +1,8 @@
 // Package builtin is a real, small coding agent that is part of the binary: a loop around a
 // language model with the tools Bash, Read, Write, Edit, Glob and Grep, confined to its working
-// directory. It is what people run who have no vendor's CLI, with their own key or any
-// OpenAI-compatible local server, and what the demo and most tests run on the scripted model.
-// NewModel is the same without tools: one request for a prompt.
+// directory. It is for people without a vendor's CLI, with their own key or any OpenAI-compatible
+// local server; the demo and most tests run it on the scripted model. NewModel is the same without
+// tools: one request for a prompt.
 //
 // It prints the stream of system, assistant, user and result objects that session.StreamDialect
 // decodes. A conversation is kept in a file under the session's home, so that another process can

@@ -14,12 +14,12 @@ const (
 	defaultAnthropicModel = "claude-sonnet-4-5"
 	defaultOpenAIModel    = "gpt-5.5"
 	defaultGeminiModel    = "gemini-3-pro-preview"
-	// protocolVariable says which protocol an endpoint speaks, where its address and the model's
-	// name do not say.
+	// protocolVariable names the protocol of an endpoint, if its address and the model's name do
+	// not.
 	protocolVariable = "FIT_MODEL_PROTOCOL"
 )
 
-// protocolNames returns the protocols that a model can be asked by.
+// protocolNames returns the protocols that the agent speaks with models.
 func protocolNames() []string {
 	return []string{string(model.Anthropic), string(model.Responses), string(model.Chat), string(model.Gemini)}
 }
@@ -28,7 +28,7 @@ func protocolNames() []string {
 type endpoint struct {
 	config         model.Config
 	model          string
-	throughGateway bool // what is called a key here is a token
+	throughGateway bool // the key is a token of the gateway
 }
 
 func (e endpoint) hasKey() bool { return e.config.APIKey != "" || e.config.AuthToken != "" }

@@ -18,7 +18,7 @@ type initEvent struct {
 	Tools          []string     `json:"tools"`
 	MCPServers     []serverInfo `json:"mcp_servers"`
 	PermissionMode string       `json:"permissionMode"`
-	Runtime        string       `json:"runtime"` // tells whose stream it is, where others speak the same dialect
+	Runtime        string       `json:"runtime"` // others speak the same dialect
 	Version        string       `json:"agent_version"`
 	Timestamp      string       `json:"timestamp"`
 }

@@ -15,7 +15,7 @@ import (
 // readLimit is the largest file that is read or edited.
 const readLimit = 16 << 20
 
-// defaultLines is how much of a file is read at once when nobody says.
+// defaultLines is how much of a file is read at once by default.
 const defaultLines = 2000
 
 type readInput struct {

@@ -23,7 +23,7 @@ const (
 	maxMatchLine = 400     // characters of a line that are shown
 )
 
-// errEnough ends a walk that has found as much as is shown.
+// errEnough ends a walk that has found enough.
 var errEnough = errors.New("enough")
 
 type globInput struct {
@@ -111,7 +111,8 @@ func (c *conversation) grep(ctx context.Context, in grepInput) (string, error) {
 	return out.String(), nil
 }
 
-// matchesGlob follows the habit that a pattern without a slash means the name in any directory.
+// matchesGlob follows the convention that a pattern without a slash matches a name in any
+// directory.
 func matchesGlob(pattern, rel string) bool {
 	if !strings.Contains(pattern, "/") {
 		rel = path.Base(rel)
@@ -134,7 +135,7 @@ func (c *conversation) walk(ctx context.Context, start string,
 			if name == base {
 				return friendly(name, err)
 			}
-			return nil // what cannot be read is passed over
+			return nil // unreadable files are skipped
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

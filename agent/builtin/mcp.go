@@ -145,7 +145,7 @@ func (s *toolServer) toolOf(listed *mcp.Tool) tool {
 	}
 }
 
-// callIDKey is where a server finds the id of the call, by which it can tell a repetition.
+// callIDKey is where a server finds the id of the call, which identifies a repetition.
 const callIDKey = "fit/toolUseId"
 
 func (s *toolServer) call(ctx context.Context, name string, call model.ToolCall) (string, error) {

@@ -45,8 +45,8 @@ func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
 	return shorter, dropped
 }
 
-// clip shortens one tool result from the middle, where it matters least. What is to be cut is
-// redacted first, for the model too: the trace shows the same text, and half a secret is not
+// clip shortens one tool result from the middle, where it matters least. The text is redacted
+// before it is cut, for the model too: the trace shows the same text, and half a secret is not
 // recognised there.
 func (c *conversation) clip(text string, limit int) string {
 	if len(text) <= limit {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ownSystemPrompt is what the agent tells the model about its situation when nobody replaces it.
+// ownSystemPrompt is the default system prompt, which describes the agent's situation to the model.
 const ownSystemPrompt = `You are a coding agent. You work in one directory, %s, and everything you change must lie in it.
 
 Use the tools to look before you change anything, make the smallest change that does the task, and run the project's own tests where there are any. Paths may be

@@ -21,7 +21,7 @@ func (s *turnState) fail(err error) {
 	s.subtype = resultExecution
 }
 
-// finish writes the closing event and tells the caller the same.
+// finish writes the closing event and returns the same to the caller.
 func (c *conversation) finish(ctx context.Context, state *turnState) agent.Result {
 	event := resultEvent{
 		Type:           "result",
@@ -94,8 +94,8 @@ func (c *conversation) outcome(ctx context.Context, state *turnState) session.Ou
 	}
 }
 
-// outcomeOf tells failures of the model's service, which say nothing about the agent, from those
-// that the conversation itself brought about.
+// outcomeOf distinguishes failures of the model's service, which say nothing about the agent, from
+// those that the conversation itself caused.
 func outcomeOf(kind model.Kind) session.Outcome {
 	switch kind {
 	case model.KindAuth, model.KindQuota:
@@ -109,7 +109,7 @@ func outcomeOf(kind model.Kind) session.Outcome {
 	}
 }
 
-// knownCost returns what the prompt has cost; nil where that is not known.
+// knownCost returns the cost of the prompt; nil is unknown.
 func (s *turnState) knownCost() *float64 {
 	if !s.priced {
 		return nil

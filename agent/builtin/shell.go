@@ -73,7 +73,7 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 	}
 }
 
-// anyShell runs a command by bash, or by sh in an image that has no bash.
+// anyShell runs a command with bash, or with sh in an image that has no bash.
 const anyShell = `command -v bash >/dev/null 2>&1 && exec bash -c "$0"; exec sh -c "$0"`
 
 func (c *conversation) shell(command string) []string {
@@ -84,13 +84,13 @@ func (c *conversation) shell(command string) []string {
 }
 
 // shellHome and shellTmp are the directories of commands within the session's home, whose other
-// files are none of their business.
+// files they must not see.
 func (c *conversation) shellHome() string { return filepath.Join(c.cfg.Home, "home") }
 
 func (c *conversation) shellTmp() string { return filepath.Join(c.cfg.Home, "tmp") }
 
-// shellEnvironment returns what a command sees: the common variables, a home and temporary
-// directory of the session's own, what the caller adds by name, and no credential.
+// shellEnvironment returns the environment of a command: the common variables, the session's own
+// home and temporary directory, what the caller adds by name, and no credential.
 func (c *conversation) shellEnvironment() ([]string, error) {
 	home, tmp := c.shellHome(), c.shellTmp()
 	for _, dir := range []string{home, tmp} {

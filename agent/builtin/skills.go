@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// skillsDir is where skills lie in a working directory: one directory each, with a SKILL.md in it.
+// skillsDir is the directory of skills in a working directory: one directory each, with a SKILL.md
+// in it.
 const skillsDir = ".claude/skills"
 
 // The bounds of what skills may add to a system prompt.
@@ -29,7 +30,7 @@ type skill struct {
 }
 
 // findSkills lists the skills of a working directory, sorted by their directories. No link is
-// followed out of it, and one that cannot be read is left out.
+// followed out of it, and a skill that cannot be read is left out.
 func findSkills(root *os.Root) []skill {
 	entries, err := fs.ReadDir(root.FS(), skillsDir)
 	if err != nil {
@@ -71,8 +72,8 @@ func readHead(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxSkillHead))
 }
 
-// describeSkill reads name and description from the block between two lines of dashes with which a
-// SKILL.md begins. One that is not there, or is no YAML, says nothing.
+// describeSkill reads name and description from the block between two lines of dashes at the
+// beginning of a SKILL.md. A block that is missing or not YAML gives nothing.
 func describeSkill(text []byte) (name, description string) {
 	settings, _, err := document.FrontMatter("SKILL.md", text)
 	if err != nil || settings == nil {
@@ -92,7 +93,8 @@ func oneLine(text string) string {
 	return display.CutBytes(display.Line(text), maxSkillDescription)
 }
 
-// skillsPrompt tells the model which skills there are and how to use them; empty without any.
+// skillsPrompt returns the part of the prompt that lists the skills and says how to use them; empty
+// without any.
 func skillsPrompt(skills []skill) string {
 	if len(skills) == 0 {
 		return ""

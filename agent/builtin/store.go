@@ -84,7 +84,7 @@ func (s store) load(id string) (messages []model.Message, promptID string, err e
 			break
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			// What is torn must go, or the next message would be appended to half a line.
+			// A torn end must be removed, or the next message would be appended to half a line.
 			if err := os.Truncate(s.path(id), whole); err != nil {
 				return nil, "", fmt.Errorf("resume conversation %q: %w", id, err)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/model"
 )
 
-// tool is something the model can do. An error is a result too: its text goes to the model, after
-// whatever text there is.
+// tool is something the model can do. An error is a result too: the model gets its text after the
+// tool's own.
 type tool struct {
 	name        string
 	description string
@@ -106,8 +106,8 @@ func typed[Input any](run func(context.Context, Input) (string, error)) func(con
 // errOutside is the answer to a model that names a path it may not touch.
 var errOutside = errors.New("the path is outside the working directory")
 
-// inside makes a path relative to the working directory. Whether it leaves it through a link is
-// found out by os.Root when it is used.
+// inside makes a path relative to the working directory. os.Root finds out whether it leaves it
+// through a link when it is used.
 func (c *conversation) inside(path string) (string, error) {
 	if path == "" {
 		return ".", nil
@@ -158,7 +158,7 @@ func resolved(dir string) string {
 	return dir
 }
 
-// friendly hides the machinery of os.Root from the model.
+// friendly hides the details of os.Root from the model.
 func friendly(path string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", path, pathErr.Err)

@@ -3,7 +3,7 @@
 // For a single prompt it starts `claude -p` with the prompt on standard input. For several it keeps
 // one process and speaks the streamed-input protocol with its control messages, in which a second
 // prompt costs milliseconds and an interrupt is clean. Everything that the program keeps
-// (configuration, sessions, temporary files) lies in the session's own home, and neither the user's
+// (configuration, sessions, temporary files) is in the session's own home, and neither the user's
 // settings nor those of the repository are read.
 package claudecode
 

@@ -12,7 +12,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// place is where a session's program keeps everything.
+// place is the directory of everything that a session's program keeps.
 type place struct {
 	home, config, tmp string
 	mcpConfig         string // empty without MCP servers
@@ -48,7 +48,7 @@ func prepare(cfg agent.Config, login login) (place, error) {
 	return p, nil
 }
 
-// longArgument is what is put on a command line at most; the system refuses arguments of 128 KiB.
+// longArgument is the most that is put on a command line; the system refuses arguments of 128 KiB.
 const longArgument = 64 << 10
 
 // toolTimeoutMs lets a tool call block for hours: the other participants of a session may take
@@ -88,7 +88,7 @@ func environment(cfg agent.Config, login login, p place, root bool) []string {
 	return env.List()
 }
 
-// defaultRetries rides out half a minute of trouble; the program's own ten tries take minutes, also
+// defaultRetries survives half a minute of failures; the program's own ten tries take minutes, even
 // with a key that will never be accepted.
 const defaultRetries = 4
 
@@ -159,8 +159,8 @@ func (a arguments) systemPrompt() []string {
 	return []string{flag, value}
 }
 
-// builtinTools leaves out the tools of MCP servers: those are there because their server was
-// attached. With permissions skipped, only the list of available tools restricts anything.
+// builtinTools leaves out the tools of MCP servers: attaching a server asks for its tools. With
+// permissions skipped, only the list of available tools restricts anything.
 func builtinTools(allowed []string) []string {
 	var tools []string
 	for _, tool := range allowed {

@@ -109,7 +109,7 @@ func (c *conversation) request(subtype string) error {
 // observe answers the control protocol and checks the first event.
 func (c *conversation) observe(event []byte) error {
 	if !bytes.Contains(event, []byte(`"control_re`)) && !bytes.Contains(event, []byte(`"init"`)) {
-		return nil // most events are none of ours, and may be large
+		return nil // most events do not concern us, and may be large
 	}
 	v, ok := jsontape.Parse(event)
 	if !ok {

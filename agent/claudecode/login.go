@@ -22,8 +22,8 @@ const (
 
 	vendorURL = "https://api.anthropic.com"
 
-	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
-	// refuses to start without any.
+	// noKey is the program's key if another endpoint is used and no key is set: it refuses to start
+	// without one.
 	noKey = "no-key-needed"
 
 	credentials = ".credentials.json"
@@ -36,11 +36,11 @@ type login struct {
 	variables map[string]string
 	// file is the login to copy into the session's home; empty if there is none.
 	file string
-	// secret is true where what the child gets is worth stealing.
+	// secret is true if the child gets a credential that is worth stealing.
 	secret bool
 }
 
-// chooseLogin decides how the program is logged in, by way of the gateway where there is one.
+// chooseLogin decides how the program is logged in, through the gateway if there is one.
 func chooseLogin(cfg agent.Config) (login, error) {
 	chosen, err := directLogin(cfg)
 	if err != nil || cfg.Seat == nil {
@@ -49,8 +49,8 @@ func chooseLogin(cfg agent.Config) (login, error) {
 	return chosen.through(cfg.Seat), nil
 }
 
-// through returns the login by way of the gateway: a key stays there, and the login of a plan,
-// which the program sends to the base URL, is passed on.
+// through returns the login through the gateway: a key stays there, and the login of a plan, which
+// the program sends to the base URL, is passed on.
 func (l login) through(seat *gateway.Seat) login {
 	l.variables = maps.Clone(l.variables)
 	l.variables[urlVariable] = seat.URL
@@ -84,8 +84,8 @@ func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	return []gateway.Upstream{to}, nil
 }
 
-// directLogin decides between the plan and a key: the plan where a login is found and no other
-// endpoint is asked for, unless the caller says otherwise.
+// directLogin decides between the plan and a key: the plan if a login is found and no other
+// endpoint is asked for, unless the caller decides.
 func directLogin(cfg agent.Config) (login, error) {
 	url := cmp.Or(cfg.ModelURL, agent.Getenv(cfg.Environ, urlVariable))
 	mode := cfg.Auth

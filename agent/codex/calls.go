@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// callLog remembers how far calls were reported, so that each is reported once.
+// callLog remembers what was reported about calls, so that each is reported once.
 type callLog struct {
 	prefix   []byte      // what the ids of the running process of `exec` begin with
 	numbered []callState // of its items, which are item_0, item_1 and so on
@@ -22,8 +22,8 @@ const (
 	callEnded
 )
 
-// restart begins the log of another process, whose ids begin with a prefix of their own: those of
-// the one before do not come again.
+// restart begins the log of another process, whose ids have their own prefix: the ids of the one
+// before do not come again.
 func (l *callLog) restart(process int) {
 	l.prefix = append(strconv.AppendInt(l.prefix[:0], int64(process+1), 10), '/')
 	l.numbered = l.numbered[:0]

@@ -2,13 +2,13 @@
 //
 // For a single prompt it starts `codex exec --json` with the prompt on standard input. For several
 // it keeps one process and speaks the protocol of `codex app-server`, in which a second prompt
-// costs milliseconds and an interrupt is clean. The app server is also used for a single prompt
-// where only its stream says what is needed while there is time to act on it: with a limit of turns
-// or cost, which the program does not have itself and which we hold by counting; for a conversation
-// that is resumed, because the counters of tokens continue from what was consumed before; and
-// without a model's name, because `exec` does not say which model it has chosen.
+// costs milliseconds and an interrupt is clean. The app server is also used for a single prompt if
+// only its stream says in time what is needed: with a limit of turns or cost, which the program
+// does not have itself and which we enforce by counting; for a conversation that is resumed,
+// because the counters of tokens continue from what was consumed before; and without a model's
+// name, because `exec` does not say which model it has chosen.
 //
-// Everything that the program keeps (configuration, login, sessions, temporary files) lies in the
+// Everything that the program keeps (configuration, login, sessions, temporary files) is in the
 // session's own home. Neither the user's settings nor those of the repository are read, and
 // plugins, apps and hooks are off.
 package codex

@@ -15,9 +15,9 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// place is where a session's program keeps everything. Its temporary files lie beside its home,
-// never above it: the program refuses to put its helpers into a home below the temporary directory,
-// and without them its sandboxed commands fail.
+// place is the directory of everything that a session's program keeps. Its temporary files lie
+// beside its home, never above it: the program refuses to put its helpers into a home below the
+// temporary directory, and without them its sandboxed commands fail.
 type place struct {
 	home, codexHome, tmp string
 }
@@ -55,8 +55,8 @@ func prepare(cfg agent.Config, login login) (place, error) {
 // their time.
 const toolTimeoutSec = 6 * 60 * 60
 
-// configFile holds what must not stand on the command line, where everybody could read it or where
-// it would be too long: tokens of tool servers, prompts.
+// configFile holds what must not be on the command line, where everybody could read it or where it
+// would be too long: tokens of tool servers, prompts.
 func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	denied, err := restrict(cfg)
 	if err != nil {
@@ -83,8 +83,8 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 
 var serverName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
-// writeServer writes the entry of one tool server. It is required: without it the program would
-// start, silently, as if nobody had asked for its tools.
+// writeServer writes the entry of one tool server. It is required: otherwise the program would
+// silently start without its tools.
 func writeServer(b *bytes.Buffer, server agent.MCPServer, denied []string) error {
 	if !serverName.MatchString(server.Name) || (server.URL == "") == (server.Command == "") {
 		return fmt.Errorf("MCP server %q needs a name of letters, digits, - and _, and either a URL or a command",
@@ -124,7 +124,7 @@ func quotedList(list []string) string {
 	return strings.Join(words, ", ")
 }
 
-// quoted returns a string of TOML. Strings of JSON are, but for one control character.
+// quoted returns a TOML string. JSON strings are valid TOML, except for one control character.
 func quoted(text string) string {
 	return strings.ReplaceAll(jsonenc.String(text), "\x7f", `\u007f`)
 }
@@ -172,14 +172,14 @@ func (a arguments) server() []string {
 	return append([]string{a.path, "app-server"}, a.settings()...)
 }
 
-// defaultRetries rides out a quarter of a minute of trouble. The program would try a request that
-// failed thirty times, most of them unseen.
+// defaultRetries survives fifteen seconds of failures. The program would try a failed request
+// thirty times, mostly unseen.
 const defaultRetries = 6
 
 // provider is the name of our entry among the model providers.
 const provider = "fit"
 
-// settings returns the flags that both ways share. On the command line they win over every file.
+// settings returns the flags that both modes share. On the command line they override every file.
 func (a arguments) settings() []string {
 	var flags []string
 	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }
@@ -207,7 +207,7 @@ func (a arguments) settings() []string {
 	set(entry+"base_url", quoted(strings.TrimSuffix(a.cfg.ModelURL, "/")+"/v1"))
 	set(entry+"wire_api", quoted("responses"))
 	set(entry+"env_key", quoted(keyVariable))
-	set(entry+"request_max_retries", "0") // these are not told of in the stream, those are
+	set(entry+"request_max_retries", "0") // these do not appear in the stream, those do
 	set(entry+"stream_max_retries", strconv.Itoa(retries))
 	return flags
 }

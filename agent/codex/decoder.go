@@ -68,7 +68,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 	}
 }
 
-// turnStarted is how a prompt begins, which is all that the line says.
+// turnStarted is the line that begins a prompt, and says only that.
 const turnStarted = `{"type":"turn.started"}`
 
 func (d *decoder) begun() { d.failed, d.said = "", d.said[:0] }
@@ -163,7 +163,7 @@ func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed 
 	}
 }
 
-// trouble reports an error event: a retry, or what the failure of the turn will say again.
+// trouble reports an error event: a retry, or an error that the failure of the turn repeats.
 func (d *decoder) trouble(v jsontape.Value, o session.Origin, to *session.Fold) {
 	info, name := d.failures.statement(v)
 	if info.Kind != session.ErrorRetry {
@@ -194,8 +194,8 @@ func (d *decoder) fail(v jsontape.Value, o session.Origin, to *session.Fold) {
 // view returns a text that is valid until the bytes change: with the next event, as all views are.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// tokens reads a usage object of any of the formats. What was read from the cache is part of the
-// input there, and not here.
+// tokens reads a usage object of any of the formats. Tokens read from the cache are part of the
+// input there, but not here.
 func tokens(u jsontape.Value) session.TokenUsage {
 	number := func(snake, camel string) int64 { return max(0, either(u, snake, camel).Int64()) }
 	cached := number("cached_input_tokens", "cachedInputTokens")

@@ -10,8 +10,8 @@ import (
 )
 
 // serverState is what the app server's stream needs beside the rest: threads, their prompts, and
-// where the model's answers begin and end. The stream has no id of an answer, but tells the tokens
-// of each after the last of its calls.
+// where the model's answers begin and end. The stream has no id of an answer, but reports the
+// tokens of each after the last of its calls.
 type serverState struct {
 	prompts session.Recent[string] // the running prompt of each thread
 	parents session.Recent[string] // the call that started each sub-agent's thread
@@ -68,7 +68,7 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 	}
 }
 
-// quiet are the notifications that say nothing for a session, or nothing that others do not.
+// quiet are the notifications that add nothing to a session.
 var quiet = func() map[string]bool {
 	methods := map[string]bool{}
 	for _, method := range append([]string{
@@ -96,7 +96,7 @@ func warningText(params jsontape.Value) string {
 	return cmp.Or(params.TextOf("message"), params.TextOf("summary"))
 }
 
-// reply takes in the answer to one of our requests.
+// reply reads the answer to one of our requests.
 func (d *decoder) reply(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if v.Get("error").Kind() == jsontape.Object {
 		to.Error(o, session.ErrorInfo{Kind: session.ErrorOther, Message: v.Get("error").TextOf("message")})
@@ -187,7 +187,7 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 	if !running || o.Parent != "" {
 		return
 	}
-	if !d.server.shown { // the model was asked, and what it called was rejected without a word
+	if !d.server.shown { // the model was asked, and its calls were rejected silently
 		to.Turn()
 		d.server.hidden = true
 	}

@@ -15,8 +15,8 @@ const (
 	rolloutDialectName = "codex-rollout"    // the files below sessions/ in the program's home
 )
 
-// Dialects implements agent.Agent. The two streams share a decoder, because a conversation may be
-// begun in one and gone on with in the other.
+// Dialects implements agent.Agent. The two streams share a decoder, because a conversation may
+// begin in one and continue in the other.
 func (*Agent) Dialects() []session.Dialect {
 	return []session.Dialect{execDialect(), serverDialect(), rolloutDialect()}
 }
@@ -51,7 +51,7 @@ func rolloutDialect() session.Dialect {
 
 func newStreamDecoder() session.Decoder { return &decoder{} }
 
-// recognised makes a test of parsed events a test of bytes.
+// recognised turns a test of parsed events into a test of bytes.
 func recognised(is func(jsontape.Value) bool) func([]byte) bool {
 	return func(event []byte) bool {
 		v, ok := jsontape.Parse(event)

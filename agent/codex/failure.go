@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// What the program and the services say, in lower case, where they give no other sign of what went
-// wrong.
+// Messages of the program and the services, in lower case, for failures without any other sign of
+// the cause.
 var (
 	authWords = []string{
 		"missing environment variable", "not logged in", "log in again", "sign in again", "refresh token",
@@ -34,11 +34,11 @@ var failureKinds = map[string]session.ErrorKind{
 	"activeturnnotsteerable": session.ErrorOther, "toomanydenials": session.ErrorOther,
 }
 
-// failureReader reads what went wrong. Its zero value is ready.
+// failureReader reads failures. Its zero value is ready.
 type failureReader struct{ answers jsontape.Parser }
 
-// read says what an error is about: from the name and status that some formats give, else from its
-// wording, which is all that others have.
+// read classifies an error: by the name and status that some formats give, or else by its wording,
+// which is all that others have.
 func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
 	info, name := r.statement(v)
 	if info.Kind == session.ErrorRetry {
@@ -47,8 +47,8 @@ func (r *failureReader) read(v jsontape.Value) session.ErrorInfo {
 	return classified(info, name)
 }
 
-// statement reads what is said of an error, and whether it is tried again. What it is about is not
-// found out.
+// statement reads the text of an error, and whether the request is retried. It does not classify
+// the error.
 func (r *failureReader) statement(v jsontape.Value) (info session.ErrorInfo, name string) {
 	message := r.readable(v.TextOf("message"))
 	name, status := failureName(either(v, "codexErrorInfo", "codex_error_info"))

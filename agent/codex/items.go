@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// itemKind is what an item is. Each of the three formats has its own spelling of it.
+// itemKind is the kind of an item. Each of the three formats spells it differently.
 type itemKind uint8
 
 const (
@@ -32,10 +32,10 @@ const (
 	itemImage
 )
 
-// isTool tells the kinds that are calls with a result.
+// isTool reports whether a kind is a call with a result.
 func (k itemKind) isTool() bool { return k >= itemCommand }
 
-// kindOf reads what an item is from the name of its type.
+// kindOf returns the kind of an item from the name of its type.
 func kindOf(name string) itemKind {
 	switch name {
 	case "agent_message", "agentMessage", "AgentMessage":
@@ -75,8 +75,8 @@ func kindOf(name string) itemKind {
 	return itemUnknown
 }
 
-// callReader reads calls and their results. What it returns shares its memory and is valid until
-// the next one is read.
+// callReader reads calls and their results. Its results share its memory and are valid until the
+// next one is read.
 type callReader struct {
 	args     []byte
 	name     []byte
@@ -85,7 +85,7 @@ type callReader struct {
 	exit     int
 }
 
-// callOf reads the call that an item stands for; its arguments only where somebody will see them.
+// callOf reads the call that an item stands for; its arguments only if the events are watched.
 func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Call {
 	call := session.Call{ID: id, Name: item.TextOf("type")}
 	switch kind {
@@ -130,7 +130,7 @@ func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen 
 	return call
 }
 
-// mcpName returns the name by which agents know a server's tool.
+// mcpName returns an agent's name for a server's tool.
 func (r *callReader) mcpName(server, tool string) string {
 	if cap(r.name) > maxArgs {
 		r.name = nil
@@ -140,8 +140,8 @@ func (r *callReader) mcpName(server, tool string) string {
 	return view(r.name)
 }
 
-// resultOf reads the result that a completed item stands for; its content only where somebody will
-// see it.
+// resultOf reads the result that a completed item stands for; its content only if the events are
+// watched.
 func (r *callReader) resultOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Returned {
 	status := item.TextOf("status")
 	result := session.Returned{CallID: id, IsError: status == "failed" || status == "declined"}
@@ -264,7 +264,7 @@ func (r *callReader) wrapped(key string, value jsontape.Value) []byte {
 	return r.args
 }
 
-// What memory for unusually long arguments and for unusually many files is not held on to.
+// The limits above which memory for long arguments and for many files is not kept.
 const (
 	maxArgs  = 1 << 20
 	maxPaths = 1 << 10

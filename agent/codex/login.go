@@ -18,8 +18,8 @@ const (
 
 	vendorURL = "https://api.openai.com"
 
-	// noKey is what the program gets as a key where another endpoint is used and no key is set: it
-	// refuses to start without any.
+	// noKey is the program's key if another endpoint is used and no key is set: it refuses to start
+	// without one.
 	noKey = "no-key-needed"
 
 	loginName = "auth.json"
@@ -30,11 +30,11 @@ type login struct {
 	mode string // agent.AuthSubscription or agent.AuthAPIKey
 	key  string // put into the child's environment; empty with a plan
 	file string // the login to copy into the session's home; empty if there is none
-	// secret is true where what the child gets is worth stealing.
+	// secret is true if the child gets a credential that is worth stealing.
 	secret bool
 }
 
-// chooseLogin decides how the program is logged in, by way of the gateway where there is one.
+// chooseLogin decides how the program is logged in, through the gateway if there is one.
 func chooseLogin(cfg agent.Config) (login, error) {
 	chosen, err := directLogin(cfg)
 	if err == nil && cfg.Seat != nil {
@@ -63,8 +63,8 @@ func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	return []gateway.Upstream{to}, nil
 }
 
-// directLogin decides between a plan and a key: the plan where a login is found, no key was set for
-// this program alone, and no other endpoint is asked for, unless the caller says otherwise.
+// directLogin decides between a plan and a key: the plan if a login is found, no key was set for
+// this program alone, and no other endpoint is asked for, unless the caller decides.
 func directLogin(cfg agent.Config) (login, error) {
 	mode := cfg.Auth
 	if mode == "" {
@@ -152,10 +152,10 @@ func subscriptionFile(environ []string) string {
 	return ""
 }
 
-// install puts the login, and nothing else of the user's, into the program's home. With another
-// endpoint the provider's entry names the variable that holds the key; the vendor's own endpoint is
-// used with what the file says, because the app server reads no key from the environment. A login
-// that is there already was refreshed by an earlier process of the same session and stays.
+// install puts only the user's login into the program's home. With another endpoint the provider's
+// entry names the variable that holds the key; the vendor's own endpoint uses the key in the file,
+// because the app server reads no key from the environment. An existing login was refreshed by an
+// earlier process of the same session and stays.
 func (l login) install(cfg agent.Config, codexHome string) error {
 	if cfg.ModelURL != "" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// findProgram looks for the program. What is in PATH after an installation with npm is a script
-// that starts the native program; started directly, that one is there in half the time.
+// findProgram looks for the program. After an installation with npm, PATH has a script that starts
+// the native program; started directly, the native program is ready in half the time.
 func findProgram(ctx context.Context, host agent.Host) (agent.Installation, error) {
 	if native := nativeProgram(agent.LookPath(host.Environ, "codex")); native != "" {
 		host.Environ = append(slices.Clone(host.Environ), "PATH="+filepath.Dir(native))
@@ -51,7 +51,7 @@ func nativeProgram(script string) string {
 	return ""
 }
 
-// platformName returns what npm calls this machine.
+// platformName returns npm's name of this platform.
 func platformName() string {
 	if runtime.GOARCH == "amd64" {
 		return runtime.GOOS + "-x64"
@@ -59,7 +59,7 @@ func platformName() string {
 	return runtime.GOOS + "-" + runtime.GOARCH
 }
 
-// architecture returns what the directories of the native programs call this machine.
+// architecture returns the name of this platform in the directories of the native programs.
 func architecture() string {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -70,8 +70,8 @@ func architecture() string {
 	return runtime.GOARCH
 }
 
-// readPaths returns the directories that hold the program and what it brings along: all of its
-// packages where npm has installed them.
+// readPaths returns the directories that hold the program and what belongs to it: all of its
+// packages if npm installed them.
 func readPaths(real string, _ []string) []string {
 	for dir := filepath.Dir(real); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if filepath.Base(dir) == "@openai" {

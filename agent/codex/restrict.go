@@ -16,8 +16,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// ability is something that the program can do, by one tool or by several, and that can be taken
-// from it.
+// ability is something that the program can do, with one tool or several, and that can be denied to
+// it.
 type ability string
 
 const (
@@ -31,8 +31,8 @@ const (
 
 var abilities = []ability{commands, patching, helpers, web, images, goals}
 
-// abilityOf says which ability a tool belongs to, by the names that lists of tools usually have,
-// and by those that the program gives them in its requests and in its streams.
+// abilityOf maps tools to abilities, by their usual names in lists of tools, and by the program's
+// names in its requests and its streams.
 var abilityOf = map[string]ability{
 	"Bash": commands, "exec_command": commands, "write_stdin": commands, "shell": commands,
 	"command_execution": commands, "commandExecution": commands,
@@ -44,7 +44,7 @@ var abilityOf = map[string]ability{
 	"TodoWrite":  goals, "create_goal": goals, "get_goal": goals, "update_goal": goals,
 }
 
-// readers are tools for which the program has none of its own: it reads by running commands.
+// readers are tools that the program lacks: it reads by running commands.
 var readers = []string{"Read", "Glob", "Grep", "LS"}
 
 // restriction is what a session must not have.
@@ -55,8 +55,8 @@ type restriction struct {
 
 func (r restriction) has(a ability) bool { return slices.Contains(r.abilities, a) }
 
-// restrict turns the lists of a config into what the program can be denied. What cannot be done is
-// refused: a list that is only half kept is worse than none.
+// restrict turns the lists of a config into what the program can be denied. It refuses what cannot
+// be enforced: a list that is half enforced is worse than none.
 func restrict(cfg agent.Config) (restriction, error) {
 	r := restriction{tools: map[string][]string{}}
 	if len(cfg.AllowedTools) > 0 {
@@ -98,7 +98,7 @@ func allowed(list []string) ([]ability, error) {
 			allowed = append(allowed, a)
 		} else if slices.Contains(readers, name) {
 			reads = name
-		} else if _, _, ofServer := serverTool(name); !ofServer { // servers are attached because somebody wants them
+		} else if _, _, ofServer := serverTool(name); !ofServer { // an attached server is wanted
 			return nil, agent.Refuse(agentID, "agent %s cannot be allowed the tool %q, which it does not know",
 				agentID, name)
 		}
@@ -122,7 +122,7 @@ func serverTool(name string) (server, tool string, ok bool) {
 	return server, tool, ok
 }
 
-// flags take abilities from the program. Patching has no switch; withoutPatches sees to it.
+// flags disable abilities of the program. Patching has no flag; withoutPatches disables it.
 func (r restriction) flags() []string {
 	var flags []string
 	for _, a := range r.abilities {
@@ -148,9 +148,8 @@ const catalogName = "models.json"
 // catalogTimeout is generous: the program answers in a tenth of a second.
 const catalogTimeout = 30 * time.Second
 
-// withoutPatches takes the tool that writes files from the program, if the session must not have
-// it. Which models get that tool is in the list of models that the program brings along; it is
-// given a copy in which none does.
+// withoutPatches removes the tool that writes files, if the session must not have it. The program's
+// own list of models says which of them get that tool; the session gets a copy in which none does.
 func withoutPatches(ctx context.Context, cfg agent.Config, p place) error {
 	denied, err := restrict(cfg)
 	if err != nil || !denied.has(patching) {

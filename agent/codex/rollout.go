@@ -11,8 +11,8 @@ import (
 )
 
 // rolloutDecoder reads the files that the program keeps of its conversations. They hold what went
-// to and from the model, item by item, so they show the calls that the streams keep silent about;
-// beside it stand the program's own events, of which only those are read that say something new.
+// to and from the model, item by item, so they show the calls that the streams omit. They also hold
+// the program's own events, of which only those with something new are read.
 type rolloutDecoder struct {
 	parser   jsontape.Parser
 	told     callLog
@@ -54,7 +54,7 @@ func (d *rolloutDecoder) Decode(event []byte, at session.Stamp, to *session.Fold
 	}
 }
 
-// meta reads the head of the file. The file of a fork holds that of its origin too, further down.
+// meta reads the head of the file. The file of a fork also holds that of its origin, further down.
 func (d *rolloutDecoder) meta(payload jsontape.Value, o session.Origin, to *session.Fold) {
 	if d.thread != "" {
 		return
@@ -114,7 +114,7 @@ func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to 
 	}
 }
 
-// message distinguishes what people said, what the model said, and what the program put in between.
+// message distinguishes the messages of people, of the model, and of the program.
 func (d *rolloutDecoder) message(item jsontape.Value, o session.Origin, to *session.Fold) {
 	text := partsText(item.Get("content"))
 	switch role := item.TextOf("role"); role {
@@ -189,7 +189,7 @@ func patchedFiles(patch string) (paths, kinds []string) {
 	return paths, kinds
 }
 
-// rejections are how a result begins if the call was not carried out.
+// rejections are the beginnings of results of calls that were not carried out.
 var rejections = []string{
 	"apply_patch verification failed", "failed to parse function arguments", "unsupported call",
 	"unsupported custom tool call", "exec_command failed",
@@ -200,7 +200,7 @@ func rejected(head string) bool {
 	return slices.ContainsFunc(rejections, func(words string) bool { return strings.HasPrefix(head, words) })
 }
 
-// exitIn finds the line of a result's head in which the program tells the exit code of a command.
+// exitIn finds the exit code of a command in a line of a result's head.
 func exitIn(head string) *int {
 	for line := range strings.SplitSeq(head, "\n") {
 		for _, words := range [...]string{"Process exited with code ", "Exit code: "} {
@@ -303,8 +303,8 @@ func (d *rolloutDecoder) complete(payload jsontape.Value, o session.Origin, to *
 	to.Final(o, session.Final{Outcome: session.OutcomeSuccess, Text: payload.TextOf("last_agent_message")})
 }
 
-// item reads a completed item: how a call that is known already went, or a call that the model's
-// script made and that stands nowhere else.
+// item reads a completed item: the outcome of a known call, or a call of the model's script that is
+// recorded nowhere else.
 func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session.Fold) {
 	kind := kindOf(item.TextOf("type"))
 	switch {

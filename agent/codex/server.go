@@ -55,7 +55,7 @@ func (c *conversation) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 	defer cancel()
 	if err := c.greet(ctx); err != nil {
-		_ = c.Close() // a process that is not ready for prompts is of no use
+		_ = c.Close() // a process that is not ready for prompts is useless
 		return err
 	}
 	return nil
@@ -194,7 +194,7 @@ func (c *conversation) began(turn string) error {
 	return nil
 }
 
-// maxMessage is how much of an error of the program's is shown; some repeat themselves at length.
+// maxMessage is how much of the program's error is shown; some repeat themselves at length.
 const maxMessage = 300
 
 // answerTo replies to a question of the program. Permissions are skipped, so none should come;

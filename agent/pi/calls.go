@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// callState is how far a tool call has been told.
+// callState is what has been reported about a tool call.
 type callState uint8
 
 const (
@@ -56,14 +56,14 @@ func exitCode(content string, failed bool) *int {
 	return new(int(code))
 }
 
-// noAccess is what the program says when it has nobody to ask.
+// noAccess is the program's message when it has no model to ask.
 var noAccess = []string{
 	"no api key", "authentication failed", "no model available", "no models available",
 	"no model selected", "no models selected",
 }
 
-// classify says what sort of failure an error message is about. It begins with the HTTP status,
-// where there was one.
+// classify returns the kind of failure in an error message, which begins with the HTTP status if
+// there was one.
 func classify(message string) session.ErrorInfo {
 	status := session.LeadingStatus(message)
 	info := session.ClassifyFailure(status, message)

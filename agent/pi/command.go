@@ -14,7 +14,7 @@ import (
 //go:embed bridge.ts
 var bridge []byte
 
-// place is where a session's program keeps everything.
+// place is the directory of everything that a session's program keeps.
 type place struct {
 	home, config, sessions, tmp string
 	extension                   string // empty where none is needed
@@ -49,7 +49,7 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 	return p, p.extend(cfg)
 }
 
-// extend installs our extension where something is asked for that the program does not have itself.
+// extend installs our extension if something is asked for that the program does not have itself.
 func (p *place) extend(cfg agent.Config) error {
 	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 && ownTurns(cfg) == 0 {
 		return nil
@@ -84,8 +84,8 @@ func bridgeSettings(cfg agent.Config) (map[string]any, error) {
 	return settings, nil
 }
 
-// ownTurns returns the limit of turns that our extension holds; 0 where there is none, or where the
-// gateway holds it.
+// ownTurns returns the limit of turns that our extension enforces; 0 if there is none, or if the
+// gateway enforces it.
 func ownTurns(cfg agent.Config) int {
 	if cfg.Seat != nil {
 		return 0
@@ -93,7 +93,7 @@ func ownTurns(cfg agent.Config) int {
 	return cfg.MaxTurns
 }
 
-// ownNames is what the program calls the tools of which lists usually have these names.
+// ownNames maps the usual names of tools to the program's.
 var ownNames = map[string]string{
 	"Bash": "bash", "Read": "read", "Write": "write", "Edit": "edit", "Grep": "grep",
 	"Glob": "find",
@@ -102,7 +102,7 @@ var ownNames = map[string]string{
 // ownTools are the tools that the program has.
 var ownTools = []string{"read", "bash", "edit", "write", "grep", "find", "ls"}
 
-// toolNames gives tools the names that the program knows. Others stay as they are: they may be
+// toolNames replaces the names of tools with the program's. Others stay as they are: they may be
 // tools of an extension.
 func toolNames(list []string) []string {
 	names := make([]string, len(list))
@@ -115,11 +115,11 @@ func toolNames(list []string) []string {
 	return names
 }
 
-// defaultRetries rides out a quarter of a minute of trouble.
+// defaultRetries survives fifteen seconds of failures.
 const defaultRetries = 4
 
-// settings returns the program's own. The clients of the vendors do not try again behind the
-// agent's back: what is tried again is to be seen.
+// settings returns the program's settings. The vendors' clients do not retry by themselves, so that
+// every retry is visible.
 func settings(cfg agent.Config) map[string]any {
 	retries := defaultRetries
 	if cfg.Retries != nil {
@@ -182,8 +182,8 @@ func (a arguments) argv() []string {
 		add("--session", a.session)
 	}
 	add(a.systemPrompt()...)
-	// What the repository or the user brings along would make runs differ. An extension that is
-	// named is loaded anyway.
+	// Extensions of the repository or the user would make runs differ. An extension that is named
+	// is loaded anyway.
 	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
 	if a.place.extension != "" {
 		add("--extension", a.place.extension)

@@ -65,8 +65,8 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	return result, err
 }
 
-// argv continues the conversation if there is one on record: the program writes nothing down before
-// the model has answered for the first time.
+// argv continues the conversation if there is one on record: the program writes nothing before the
+// model's first answer.
 func (c *conversation) argv() []string {
 	return arguments{
 		path:     c.cfg.Installation.Path,
@@ -123,7 +123,7 @@ func (c *conversation) observe(event []byte) error {
 		c.rest.answered(v.TextOf("id"))
 	case "agent_end":
 		return c.Send(map[string]any{"id": c.rest.question(), "type": "get_state"})
-	case "extension_ui_request": // nobody is there to be asked, and whoever asks must not hang
+	case "extension_ui_request": // nobody can answer, and the extension must not hang
 		switch v.TextOf("method") {
 		case "select", "confirm", "input", "editor":
 			return c.Send(map[string]any{"type": "extension_ui_response", "id": v.TextOf("id"), "cancelled": true})
@@ -142,10 +142,10 @@ func (c *conversation) settle(session.Final) time.Duration {
 	return 0
 }
 
-// unsettled is how long a program that has finished may leave us in doubt whether it has.
+// unsettled is how long it may remain unclear whether a program has finished.
 const unsettled = 30 * time.Second
 
-// rest knows whether the program is at rest after the end of an attempt.
+// rest keeps track of whether the program is idle after the end of an attempt.
 type rest struct {
 	mu         sync.Mutex
 	ends       int // attempts that have ended
@@ -162,7 +162,7 @@ func (r *rest) reset() {
 	r.ends, r.asked, r.confirmed, r.compacting = 0, 0, 0, false
 }
 
-// saw notes an event at the moment in which it is decoded, so that nobody sees its effect before.
+// saw notes an event when it is decoded, so that its effect is not seen earlier.
 func (r *rest) saw(event []byte) {
 	v, _ := jsontape.Parse(event)
 	r.mu.Lock()
@@ -201,7 +201,7 @@ func (r *rest) settled() bool {
 	return r.confirmed == r.ends && !r.compacting
 }
 
-// restingDecoder tells a rest about every event.
+// restingDecoder passes every event to a rest.
 type restingDecoder struct {
 	*decoder
 	rest *rest

@@ -23,14 +23,14 @@ type decoder struct {
 	retries bool     // the final event was taken back because the program tries again
 }
 
-// answer is what the end of a prompt is judged by.
+// answer holds what decides how a prompt ended.
 type answer struct {
 	stopReason string
 	failure    session.ErrorInfo
 }
 
-// failure is an answer that failed, with the place it is at: it is reported as a retry or as
-// the end, whatever the program decides afterwards.
+// failure is an answer that failed, with its position: it is reported as a retry or as the end,
+// depending on what the program does next.
 type failure struct {
 	at   session.Origin
 	info session.ErrorInfo
@@ -80,7 +80,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 // Finish implements session.Finisher.
 func (d *decoder) Finish(to *session.Fold) { d.giveUp(to) }
 
-// giveUp reports a failed answer that nobody has tried to get again.
+// giveUp reports a failed answer that was not retried.
 func (d *decoder) giveUp(to *session.Fold) {
 	if d.failed != nil {
 		to.Error(d.failed.at, d.failed.info)
@@ -116,7 +116,7 @@ func (d *decoder) message(message jsontape.Value, o session.Origin, to *session.
 	}
 }
 
-// seen returns the text of a content that only those will ask for who see the events.
+// seen returns the text of a content, if the events are watched.
 func seen(content jsontape.Value, to *session.Fold) string {
 	if !to.Watched() {
 		return ""
@@ -156,7 +156,7 @@ func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *sessio
 	d.content(content, o, to)
 }
 
-// stopReason keeps the reason for which an answer ended; there are few.
+// stopReason returns a kept copy of the reason why an answer ended; there are few.
 func stopReason(reason string) string {
 	for _, known := range [...]string{"stop", "toolUse", "error", "aborted", "length"} {
 		if reason == known {
@@ -185,7 +185,7 @@ func (d *decoder) content(content jsontape.Value, o session.Origin, to *session.
 	}
 }
 
-// fragment shows what came of an answer before it failed. Its calls were not made.
+// fragment reports the part of an answer that arrived before it failed. Its calls were not made.
 func (d *decoder) fragment(content jsontape.Value, o session.Origin, to *session.Fold) {
 	for block := range content.Elements() {
 		if text := block.TextOf("text"); block.TextOf("type") == "text" && text != "" {
@@ -198,8 +198,8 @@ func (d *decoder) fragment(content jsontape.Value, o session.Origin, to *session
 	}
 }
 
-// usage reads the tokens of a message. A cost of nothing is not believed: it is what the program
-// says about models whose price it does not know.
+// usage reads the tokens of a message. A cost of 0 is ignored: the program reports it for models
+// whose price it does not know.
 func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, to *session.Fold) {
 	number := func(name string) int64 { return max(0, u.Get(name).Int64()) }
 	report := session.UsageReport{
@@ -219,8 +219,8 @@ func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, t
 	to.Usage(o, report)
 }
 
-// call reports a tool call once, whichever of the two events that tell of it comes first. A model
-// that uses an id again after its result means a new call.
+// call reports a tool call once, whichever of its two events comes first. A model that uses an id
+// again after its result means a new call.
 func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o session.Origin, to *session.Fold) {
 	if !d.told.call(id, inAnswer) {
 		return
@@ -228,7 +228,7 @@ func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o se
 	to.ToolCall(o, session.Call{ID: id, Name: name, Args: args.Raw()})
 }
 
-// result reports what came back from a tool, once.
+// result reports the result of a tool call once.
 func (d *decoder) result(id string, content jsontape.Value, failed bool, o session.Origin, to *session.Fold) {
 	if !d.told.result(id) {
 		return
@@ -286,7 +286,7 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 
 const cutOff = "the model's answer was cut off at its greatest length"
 
-// retry says that a failed answer is asked for again, or will not be any more.
+// retry reports that a failed answer is retried, or will not be any more.
 func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if v.TextOf("type") == "auto_retry_start" {
 		info := classify(v.TextOf("errorMessage"))
@@ -308,8 +308,8 @@ func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.retries = false
 }
 
-// compacted says that the conversation was made shorter, after which an answer that did not fit
-// may be asked for again.
+// compacted reports that the conversation was shortened, after which an answer that did not fit may
+// be retried.
 func (d *decoder) compacted(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)
 	if message := v.TextOf("errorMessage"); message != "" {
@@ -323,7 +323,7 @@ func (d *decoder) compacted(v jsontape.Value, o session.Origin, to *session.Fold
 	}
 }
 
-// response reads the answer to a command of ours.
+// response reads the answer to one of our commands.
 func (d *decoder) response(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.giveUp(to)
 	command := v.TextOf("command")

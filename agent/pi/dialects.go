@@ -38,8 +38,8 @@ func rpcDialect() session.Dialect {
 	}
 }
 
-// diskDialect returns the format of the session files. Their first line is that of the JSON stream
-// too, so it is the lines after it that tell.
+// diskDialect returns the format of the session files. Their first line is also that of the JSON
+// stream, so the lines after it distinguish them.
 func diskDialect() session.Dialect {
 	return session.Dialect{
 		Name:      diskDialectName,
@@ -49,7 +49,7 @@ func diskDialect() session.Dialect {
 	}
 }
 
-// recogniseEvent says yes to events whose names nobody else uses.
+// recogniseEvent reports whether an event has a name that no other format uses.
 func recogniseEvent(event []byte) bool {
 	v, ok := jsontape.Parse(event)
 	if !ok || v.Get("parentId").Exists() {

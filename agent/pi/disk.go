@@ -6,7 +6,7 @@ import (
 )
 
 // diskDecoder reads session files: the messages of the stream, each in an entry with a time. There
-// is no final event, and an answer that failed is followed by the next attempt without a word.
+// is no final event, and an answer that failed is followed directly by the next attempt.
 type diskDecoder struct {
 	*decoder
 	entries jsontape.Parser
@@ -45,8 +45,8 @@ func (d *diskDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 // entered is when an entry was written.
 func entered(entry jsontape.Value) int64 { return session.ParseTime(entry.TextOf("timestamp")) }
 
-// entry reports a message, which has a time of its own. What comes after a failed answer reports
-// whether it was asked for again.
+// entry reports a message, which has its own time. The entry after a failed answer shows whether it
+// was retried.
 func (d *diskDecoder) entry(entry jsontape.Value, o session.Origin, to *session.Fold) {
 	message := entry.Get("message")
 	answered := message.TextOf("role") == "assistant"

@@ -15,11 +15,11 @@ import (
 // protocols are those that the program speaks, the one for unknown models first.
 var protocols = []string{agent.ProtocolChat, agent.ProtocolResponses, agent.ProtocolAnthropic}
 
-// providerName is what our own entry in the program's models file is called.
+// providerName is the name of our own entry in the program's models file.
 const providerName = "fit"
 
-// noKey is what the program gets as a key where another endpoint is used and no key is set: it
-// refuses to start without any.
+// noKey is the program's key if another endpoint is used and no key is set: it refuses to start
+// without one.
 const noKey = "no-key-needed"
 
 // vendors are the providers that the program knows, with the variables that hold their keys.
@@ -67,8 +67,8 @@ type endpoint struct {
 	gateway  string            // the base URL of the gateway; empty: none, and the keys are real
 }
 
-// chooseEndpoint decides where the model is and which keys the program gets, by way of the gateway
-// where there is one.
+// chooseEndpoint decides where the model is and which keys the program gets, through the gateway if
+// there is one.
 func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	e, err := directEndpoint(cfg)
 	if err != nil || cfg.Seat == nil {
@@ -88,7 +88,7 @@ func chooseEndpoint(cfg agent.Config) (endpoint, error) {
 	return e, nil
 }
 
-// Upstreams implements agent.Routed. The program knows vendors that speak protocols of their own,
+// Upstreams implements agent.Routed. Some vendors that the program knows speak their own protocols,
 // and only it knows their addresses.
 func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	e, err := directEndpoint(cfg)
@@ -142,7 +142,7 @@ func keyHeader(protocol, key string) http.Header {
 	return gateway.Bearer(key)
 }
 
-// apiAnthropic is what the program calls the protocol of Anthropic.
+// apiAnthropic is the program's name for the protocol of Anthropic.
 const apiAnthropic = "anthropic-messages"
 
 // variable returns the variable that holds the key of our own provider.
@@ -161,8 +161,8 @@ func (e endpoint) base(url string) string {
 	return url + "/v1"
 }
 
-// directEndpoint decides which keys the program gets: only those of the vendor that the model
-// belongs to, where that can be told.
+// directEndpoint decides which keys the program gets: only those of the model's vendor, if that is
+// known.
 func directEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Auth != "" && cfg.Auth != agent.AuthAPIKey {
 		return endpoint{}, agent.Refuse(agentID, "unknown --auth %q; agent %s runs on keys only", cfg.Auth, agentID)
@@ -187,8 +187,8 @@ func directEndpoint(cfg agent.Config) (endpoint, error) {
 	return endpoint{keys: keys}, nil
 }
 
-// ownEndpoint is another endpoint than a vendor's. The protocol is that of the model's family;
-// whatever is of no family speaks Chat Completions, as most servers do.
+// ownEndpoint returns an endpoint that is not a vendor's. The protocol is that of the model's
+// family; models of no known family use Chat Completions, as most servers do.
 func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	if cfg.Model == "" {
 		return endpoint{}, agent.Refuse(agentID,

@@ -2,15 +2,15 @@
 //
 // For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several
 // it keeps one process and speaks `--mode rpc`, in which a second prompt costs milliseconds and an
-// abort is clean. Everything that the program keeps (configuration, sessions, temporary files) lies
+// abort is clean. Everything that the program keeps (configuration, sessions, temporary files) is
 // in the session's own home, and neither the user's settings nor extensions, skills, prompts and
-// instructions of the repository are read. The one thing of a repository that the program cannot be
-// kept from reading is .pi/settings.json.
+// instructions of the repository are read. The program always reads .pi/settings.json of a
+// repository.
 //
 // The program has no MCP and no list of forbidden tools. It gets both from an extension that is
 // part of this package (bridge.ts). It has no limits either: turns and budget are counted here, and
-// the extension holds the program when its turns are used up. And its exit code says nothing; what
-// counts is the last answer of the model, after all attempts.
+// the extension stops the program when its turns are used up. Its exit code means nothing; the last
+// answer of the model, after all attempts, decides.
 package pi
 
 import (

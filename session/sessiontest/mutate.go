@@ -19,8 +19,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Mutations changes every recording by meaning and checks that the enricher notices what it should
-// and nothing else.
+// Mutations changes the meaning of every recording and checks that the enricher notices exactly
+// what it should.
 func Mutations(t *testing.T, pattern string, dialects session.Dialects) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -62,13 +62,13 @@ type mutation struct {
 	fields []field
 }
 
-// field is where one field of a sort of event stands.
+// field is the position of one field of a kind of event.
 type field struct {
 	line int
 	path []string
 }
 
-// told returns what a session tells, without where it stood in the file and how much was not
+// told returns the content of a session, without positions in the file and counts of what was not
 // understood.
 func told(s *session.EnrichedSession) string {
 	if s == nil {
@@ -285,8 +285,7 @@ func newFields(t *testing.T, lines [][]byte, seen map[string]bool) []field {
 	return found
 }
 
-// messagesBut counts what was said in all lines but one: a line that is broken takes nothing of the
-// others with it.
+// messagesBut counts what was said in all lines but one: a broken line does not affect the others.
 func messagesBut(s *session.EnrichedSession, line int64) int {
 	count := 0
 	for _, event := range s.Events {

@@ -1,6 +1,6 @@
-// Package sessiontest holds the tests that every agent's dialects must pass on recordings of the
-// real thing: golden pages, and mutations of the recordings by meaning. An agent's own tests call
-// them with its dialects and its testdata.
+// Package sessiontest holds the tests that every agent's dialects must pass on real recordings:
+// golden pages, and mutations of the recordings. An agent's own tests call them with its dialects
+// and its testdata.
 package sessiontest
 
 import (
@@ -56,7 +56,7 @@ func Golden(t *testing.T, pattern string, dialects session.Dialects) {
 }
 
 // keepsNoViews reads a recording from a buffer that is overwritten after every line. Decoders look
-// at events in place, so whatever they keep must be a copy.
+// at events in place, so everything they keep must be a copy.
 func keepsNoViews(t *testing.T, file string, dialects session.Dialects) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -145,7 +145,7 @@ func Page(t testing.TB, file string, dialects session.Dialects) string {
 	return page.String()
 }
 
-// Sound checks what holds for every session, whatever was read.
+// Sound checks the invariants of every session.
 func Sound(t testing.TB, s *session.EnrichedSession) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -191,7 +191,7 @@ func enrich(t testing.TB, lines [][]byte, dialects session.Dialects) []*session.
 	return sessions
 }
 
-// sameInFlatMemory checks that a stream of which nothing is kept but totals has the same ones.
+// sameInFlatMemory checks that Flat gives the same totals.
 func sameInFlatMemory(t testing.TB, data []byte, dialects session.Dialects, whole []*session.EnrichedSession) {
 	t.Helper()
 	flat, err := session.Read(bytes.NewReader(data), dialects, session.Options{Flat: true})
