@@ -22,12 +22,12 @@ const (
 	fdEtc              // files for /etc, one after the other
 )
 
-// bwrapOrder is what the supervisor of an isolated program must know beside its command line.
+// bwrapOrder tells the supervisor of an isolated program what the command line does not.
 type bwrapOrder struct {
-	// UID is the user that the program is to be where we are root, and 0 elsewhere.
+	// UID is the user that the program becomes if we are root; otherwise 0.
 	UID int `json:"uid,omitempty"`
-	// Mapped are the paths whose owner the program is to be. Each has the number of the user
-	// namespace that maps the owner, of those that the supervisor was handed.
+	// Mapped are the paths that the program will own. Each has the number of the user namespace
+	// that maps the owner, among those that the supervisor was handed.
 	Mapped []mappedPath `json:"mapped,omitempty"`
 	// Namespaces counts those.
 	Namespaces int `json:"namespaces,omitempty"`
@@ -111,8 +111,7 @@ func (o *bwrapOrder) addEtc() {
 	}
 }
 
-// mappedPaths returns the requested paths, but for those of the system, which show their own
-// owners.
+// mappedPaths returns the requested paths, except those of the system, which keep their owners.
 func mappedPaths(requested map[string]string) []mappedPath {
 	var mapped []mappedPath
 	for path, as := range requested {

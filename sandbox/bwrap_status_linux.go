@@ -67,7 +67,7 @@ func (s *bwrapStatus) terminate() {
 	}()
 }
 
-// ask reports whether there was a program to ask.
+// ask asks the program to end and reports whether there was one.
 func (s *bwrapStatus) ask() bool {
 	first := s.init.Load()
 	if first == 0 {

@@ -25,10 +25,10 @@ type Container struct {
 	closed bool
 }
 
-// containerDoor is something of ours that answers on a port of a container.
+// containerDoor is a service of ours that answers on a port of a container.
 type containerDoor struct {
 	serve func(net.Listener) error
-	users int // who has opened it and not released it
+	users int // the number of users that have not released it
 }
 
 // ContainerConfig says which container to make.
@@ -43,20 +43,20 @@ type ContainerConfig struct {
 	Commands []string
 	User     string   // of programs that name none; empty: the image's
 	Env      []string // beside the image's own
-	// HostNetwork gives the machine's network; else there is a loopback, on which only the
-	// container's own programs answer and what Open opens.
+	// HostNetwork gives the machine's network; otherwise there is a loopback, on which only the
+	// container's own programs and those that Open opens answer.
 	HostNetwork bool
 	// KeepEntrypoint runs the image's entry point beside the programs.
 	KeepEntrypoint bool
-	// KeepRunning lets processes that a program leaves behind live on.
+	// KeepRunning keeps processes that a program leaves behind alive.
 	KeepRunning bool
-	// CPUs, MemoryBytes and Processes, beside a few of our own, bound all processes together; zero
-	// is no bound, and defaultProcesses.
+	// CPUs, MemoryBytes and Processes, beside a few of our own, limit all processes together; zero
+	// is no limit, for Processes it is defaultProcesses.
 	CPUs        float64
 	MemoryBytes uint64
 	Processes   uint64
-	// Over is a container whose files, network and processes this one has too, as root of it would
-	// have them, while its own processes are out of the other's reach. See Engine.Layers.
+	// Over is a container whose files, network and processes this one shares, as its root would see
+	// them, while its own processes are out of the other's reach. See Engine.Layers.
 	Over *Container
 	// Private are paths inside that are directories of this container alone.
 	Private []string
@@ -64,11 +64,11 @@ type ContainerConfig struct {
 
 const defaultProcesses = 4096
 
-// toolsInside is where a container shows tools and commands.
+// toolsInside is the directory of tools and commands in a container.
 const toolsInside = "/.fit/bin"
 
-// containerName is the name under which our binary is the first process of a container, and under
-// which it moves files in and out; helperInside is where a container shows it.
+// containerName is the name of our binary as the first process of a container, and when it moves
+// files in and out; helperInside is its path in a container.
 const (
 	containerName = "fit-sandbox-container"
 	helperInside  = "/.fit/" + containerName
@@ -88,8 +88,8 @@ func (c *Container) Config() ContainerConfig { return c.cfg }
 
 var errContainerClosed = errors.New("the container was removed")
 
-// environment returns what a program in the container gets: the image's own variables, those of the
-// container, and then what the caller says, but for the search path, which is about the machine.
+// environment returns the variables of a program in the container: the image's own, those of the
+// container, and then the caller's, except the search path, which is for the machine.
 func (c *Container) environment(given []string) []string {
 	env := Environment{"PATH": defaultPath}
 	env.Assign(c.cfg.Image.Env...)
@@ -100,7 +100,7 @@ func (c *Container) environment(given []string) []string {
 	return env.List()
 }
 
-// usersHome stands for the home directory of whichever user a program is.
+// usersHome stands for the home directory of the program's user.
 const usersHome = "~"
 
 // homes returns the home directory that a program finds in place of the one that it is given: the
@@ -115,7 +115,7 @@ func (c *Container) homes(i Isolation) string {
 	return env["HOME"]
 }
 
-// inside returns the path inside of a directory of the machine.
+// inside returns the path in the container of a directory of the machine.
 func (c *Container) inside(dir string) string {
 	switch {
 	case dir == "" && c.cfg.Workdir == "":

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// What our binary does with files in a container.
+// The file operations of our binary in a container.
 const (
 	filesPut   = "put"
 	filesLay   = "lay"
@@ -26,20 +26,20 @@ const (
 	filesOwn   = "own"
 )
 
-// moveTimeout bounds one of these: a process that was left in the container can stop our binary.
+// moveTimeout limits one operation: a process left in the container can stop our binary.
 const moveTimeout = 5 * time.Minute
 
-// statusNoFile is how our binary says that there is nothing to get.
+// statusNoFile is the exit status for a file that does not exist.
 const statusNoFile = 44
 
-// Put empties a directory of the container, never through a link, and lays the tree of one of the
-// machine's into it.
+// Put empties a directory of the container, never through a link, and copies a directory of the
+// machine into it.
 func (c *Container) Put(ctx context.Context, dir, path string) error {
 	return c.send(ctx, Isolation{}, filesPut, dir, path)
 }
 
-// Lay lays the tree of a directory of the machine over one of the container, which may be one that
-// isolation mounts. What stands in its way is removed, and nothing is written through a link.
+// Lay copies a directory of the machine over one of the container, which may be one that isolation
+// mounts. It removes what is in the way, and writes nothing through a link.
 func (c *Container) Lay(ctx context.Context, isolation Isolation, dir, path string) error {
 	return c.send(ctx, isolation, filesLay, dir, path)
 }
@@ -90,7 +90,7 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 	return err
 }
 
-// Clear makes a directory of the container that is empty, whatever is there.
+// Clear makes an empty directory in the container, replacing whatever is there.
 func (c *Container) Clear(ctx context.Context, path string, mode fs.FileMode) error {
 	_, err := c.moves(ctx, Isolation{}, nil, nil, filesClear, path, strconv.FormatUint(uint64(mode.Perm()), 8))
 	return err
@@ -175,8 +175,8 @@ func layFiles(path string, before func(*os.Root, *tar.Header, string) error) err
 	return readTar(os.Stdin, root, math.MaxInt64, true, before)
 }
 
-// makeWay removes what stands where a file of an archive belongs: links and files in place of its
-// directories, and whatever has its name and is of another kind.
+// makeWay removes what is in the way of a file of an archive: links and files in place of its
+// directories, and anything of another kind that has its name.
 func makeWay(root *os.Root, header *tar.Header, name string) error {
 	for at := filepath.Dir(name); at != "."; at = filepath.Dir(at) {
 		if info, err := root.Lstat(at); err == nil && !info.IsDir() {
@@ -192,7 +192,7 @@ func makeWay(root *os.Root, header *tar.Header, name string) error {
 	return root.RemoveAll(name)
 }
 
-// parentsWithoutLinks removes links and files that stand where the directories above a path belong.
+// parentsWithoutLinks removes links and files that are in place of the directories above a path.
 func parentsWithoutLinks(path string) error {
 	for at := filepath.Dir(path); at != "/"; at = filepath.Dir(at) {
 		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
@@ -212,7 +212,7 @@ func clearDir(path, mode string) error {
 	if err := parentsWithoutLinks(filepath.Clean(path)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(path); err != nil { // it may be a mount: then what is in it goes
+	if err := os.RemoveAll(path); err != nil { // if it is a mount, only its content is removed
 		names, readErr := os.ReadDir(path)
 		if readErr != nil {
 			return err
@@ -312,7 +312,7 @@ func addToTar(archive *tar.Writer, root *os.Root, rel string, entry fs.DirEntry)
 var errTooLarge = errors.New("it is too large")
 
 // readTar unpacks below root what writeTar wrote, which a hostile program may have written too. It
-// calls before, unless that is nil, ahead of each entry.
+// calls before, unless that is nil, for each entry before unpacking it.
 func readTar(from io.Reader, root *os.Root, limit int64, links bool,
 	before func(*os.Root, *tar.Header, string) error,
 ) error {

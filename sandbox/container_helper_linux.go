@@ -63,8 +63,8 @@ func (a account) become() error {
 // maxOwned bounds the files of a home that are looked at.
 const maxOwned = 20000
 
-// own gives the user what we have written to the mount that its home lies in, such as the settings
-// of an agent. Nothing outside of it is reached, whatever programs put there meanwhile.
+// own gives the user the files that we have written to the mount of its home, such as the settings
+// of an agent. It reaches nothing outside, whatever programs put there meanwhile.
 func (a account) own(home string) error {
 	var here, above unix.Stat_t
 	if a.uid == 0 || !filepath.IsAbs(home) || unix.Lstat(home, &here) != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/fit-eval/fit/internal/retry"
 )
 
-// The labels of what we make. A container names the process that it belongs to, so that what a
-// killed one left is found.
+// The labels of what we make. A container names the process that it belongs to, so that the
+// leftovers of a killed process can be found.
 const (
 	labelOwner = "dev.fit.owner"
 	labelBuild = "dev.fit.build"
@@ -27,7 +27,7 @@ const (
 // ownLabels mark a container as ours.
 func ownLabels() []string { return []string{"--label", labelOwner + "=" + ownerOf(os.Getpid())} }
 
-// machineMark identifies the machine since its start and the numbers that processes have for us.
+// machineMark identifies the machine since its boot and our PID namespace.
 var machineMark = sync.OnceValue(func() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -40,12 +40,13 @@ var machineMark = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(boot)) + "/" + strings.Trim(strings.TrimPrefix(space, "pid:"), "[]")
 })
 
-// ownerOf names a process for good: its number may be another's later.
+// ownerOf names a process uniquely: its number may be reused later.
 func ownerOf(pid int) string {
 	return machineMark() + "/" + strconv.Itoa(pid) + "/" + StartTime(pid)
 }
 
-// StartTime is when a process was started, in the kernel's own unit; empty if there is none.
+// StartTime returns when a process was started, in the kernel's own unit; empty if there is no such
+// process.
 func StartTime(pid int) string {
 	if fields := statOf(strconv.Itoa(pid)); len(fields) > 19 {
 		return fields[19]
@@ -109,7 +110,7 @@ func buildOwner() []string { return []string{"--cgroup-parent", buildMark + owne
 
 const buildMark = "/fit/"
 
-// leftBuilds returns those containers that the builds of killed processes have left.
+// leftBuilds returns the containers that the builds of killed processes have left.
 func (e *Engine) leftBuilds(ctx context.Context, ids []string) ([]string, error) {
 	dir, err := e.output(ctx, "info", "--format", "{{.Store.GraphRoot}}/{{.Store.GraphDriverName}}-containers")
 	if err != nil {
@@ -119,7 +120,7 @@ func (e *Engine) leftBuilds(ctx context.Context, ids []string) ([]string, error)
 	for _, id := range ids {
 		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(dir), id, "userdata", "buildah.json"))
 		if err != nil {
-			continue // it is no container of a build, or gone
+			continue // it is not a container of a build, or it is gone
 		}
 		var build struct{ CommonBuildOpts struct{ CgroupParent string } }
 		if json.Unmarshal(content, &build) != nil {
@@ -146,8 +147,8 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// removeContainers kills and removes containers; those that are gone need nothing. podman refuses
-// to kill one that ends by itself at that moment, and removes it when it is asked again.
+// removeContainers kills and removes containers; it ignores those that are gone. podman refuses to
+// kill one that ends by itself at that moment, and removes it when it is asked again.
 func (e *Engine) removeContainers(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -200,5 +201,5 @@ func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// inUse is how engines say that an image cannot be removed now.
+// inUse is the engines' message for an image that cannot be removed now.
 var inUse = lazyregexp.New(`(?i)in use|is using|used by|no such image|not known`)

@@ -48,7 +48,7 @@ func (c *Container) EndLeft(ctx context.Context) error {
 }
 
 // left lists the processes in a container that are below none of our supervisors. Only the holder
-// knows these: anybody can run our binary under their name.
+// knows the supervisors: anybody can run our binary under their name.
 func (h *holder) left() []int {
 	h.starting.Lock()
 	defer h.starting.Unlock()
@@ -74,7 +74,7 @@ func (h *holder) endLeft() error {
 				strings.Join(namesOf(left), ", "))
 		}
 		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone, and is looked for again
+			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone; the next pass checks
 		}
 	}
 }
@@ -87,8 +87,8 @@ func (h *holder) answerEndLeft(id int) {
 	h.say(networkReport{ID: id}, -1)
 }
 
-// replace does what is left to do for a supervisor that died before its program, or could not end
-// everything: what was below it is below us now. If that does not end, the container does.
+// replace finishes the work of a supervisor that died before its program, or could not end
+// everything: its descendants are ours now. If they do not end, the container is killed.
 func (h *holder) replace(ended networkReport) {
 	before := h.killAll()
 	if err := h.endLeft(); err != nil {
@@ -113,7 +113,7 @@ func (h *holder) killAll() int {
 	return h.orphans
 }
 
-// giveUp ends a supervisor that does not get its work done, so that replace does it.
+// giveUp ends a supervisor that does not finish its work, so that replace does it.
 func (h *holder) giveUp(request networkRequest) {
 	h.starting.Lock()
 	for pid, started := range h.running {
@@ -130,7 +130,7 @@ func (h *holder) giveUp(request networkRequest) {
 // maxLeft bounds the names of processes that were left.
 const maxLeft = 20
 
-// namesOf returns the names of processes, as far as they live.
+// namesOf returns the names of the processes that are alive.
 func namesOf(processes []int) []string {
 	var names []string
 	for _, pid := range processes {
@@ -147,8 +147,8 @@ func namesOf(processes []int) []string {
 // spareThreads is how many threads our processes in a container keep for later.
 const spareThreads = 4
 
-// keepThreads has the runtime make threads while there are some to be had: a program may use up all
-// that its container has, and the runtime would end us if it needed one then.
+// keepThreads makes the runtime create threads while it can: a program may use up all that its
+// container has, and the runtime would abort if it needed one then.
 func keepThreads() {
 	var all sync.WaitGroup
 	all.Add(spareThreads)

@@ -36,10 +36,11 @@ type room struct {
 	engine *Engine
 	name   string
 	binds  map[string]bind
-	own    map[string]bind // that no other container has
+	own    map[string]bind // mounts that no other container has
 	above  bool            // it is over another
-	keeps  bool            // what programs leave running lives on
-	// network is the line to the first process inside, which starts supervisors and opens sockets.
+	keeps  bool            // processes that programs leave running stay
+	// network is the connection to the first process inside, which starts supervisors and opens
+	// sockets.
 	network *PrivateNetwork
 	pid     int // of the first process, as we see it
 	nice    int // the niceness of programs
@@ -49,7 +50,7 @@ type room struct {
 	close   func() error
 }
 
-// enter returns a container that shows what an isolation asks for, and starts one where none runs.
+// enter returns a container that shows what an isolation asks for, starting one if none runs.
 func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 	wants, err := c.binds(i)
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 	for n := 0; n < len(c.rooms); n++ {
 		r := c.rooms[n]
 		select {
-		case <-r.network.ended: // whoever was in there has killed it
+		case <-r.network.ended: // a program in there has killed it
 			c.rooms = append(c.rooms[:n], c.rooms[n+1:]...)
 			n--
 			_ = r.close()
@@ -96,8 +97,8 @@ func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 	return r, nil
 }
 
-// Open lets something of ours answer on a port of the container's loopback, until release. Whoever
-// opens a port that is open shares what answers there; it closes with the last release.
+// Open lets a service of ours answer on a port of the container's loopback, until release. Opening
+// a port that is open shares its service; the port closes with the last release.
 func (c *Container) Open(ctx context.Context, port int, serve func(net.Listener) error) (release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +168,7 @@ func (c *Container) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return nil, err
 }
 
-// Close kills everything in the container and removes it. It can be called again.
+// Close kills everything in the container and removes it. It may be called more than once.
 func (c *Container) Close() error {
 	c.mu.Lock()
 	rooms := c.rooms
@@ -222,7 +223,7 @@ func (r *room) start(files []*os.File) (supervisor, error) {
 	defer cancel()
 	p, err := r.network.supervise(ctx, files, !r.keeps)
 	if err != nil {
-		if ctx.Err() != nil && r.above { // whoever is below can stop the first process of this one
+		if ctx.Err() != nil && r.above { // a process below can stop the first process of this one
 			r.end()
 			err = errors.New("the first process of the container does not answer")
 		}
@@ -234,14 +235,14 @@ func (r *room) start(files []*os.File) (supervisor, error) {
 // end ends the container.
 func (r *room) end() {
 	_ = r.network.line.Close()
-	if r.above { // the processes of the other container keep running, and with them ours would
+	if r.above { // the processes of the other container keep running, so ours would too
 		ctx, cancel := context.WithTimeout(context.Background(), containerRemove)
 		defer cancel()
 		_ = r.engine.removeContainers(ctx, r.name) // Close says what is wrong
 	}
 }
 
-// insider is a supervisor in a container. Its own number means nothing out here.
+// insider is a supervisor in a container. Its process id means nothing out here.
 type insider struct {
 	*joinedProcess
 	room *room
@@ -252,8 +253,8 @@ func (i insider) pid() int { return i.room.pid }
 // kill ends the container: nothing less certain is left to try.
 func (i insider) kill() { i.room.end() }
 
-// giveUpAfter has the first process of the container take the place of a supervisor that has not
-// ended after a while, until stop.
+// giveUpAfter makes the first process of the container replace a supervisor that has not ended
+// after a while, unless stop is called.
 func (i insider) giveUpAfter(delay time.Duration) (stop func() bool) {
 	return time.AfterFunc(delay, func() {
 		select {
@@ -266,8 +267,8 @@ func (i insider) giveUpAfter(delay time.Duration) (stop func() bool) {
 	}).Stop
 }
 
-// written returns the directories of the machine that programs write to outside of what their
-// isolation mounts, as far as they are known.
+// written returns the known directories of the machine that hold what programs write outside of
+// mounts.
 func (r *room) written() []string {
 	var dirs []string
 	if layer := r.layer(); layer != "" {
@@ -279,8 +280,8 @@ func (r *room) written() []string {
 	return dirs
 }
 
-// layer returns where the files lie that programs write outside of mounts; empty if that is not
-// known.
+// layer returns the directory of the files that programs write outside of mounts; empty if it is
+// unknown.
 func (r *room) layer() string {
 	for _, m := range mounts("/proc/" + strconv.Itoa(r.pid)) {
 		for option := range strings.SplitSeq(m.options, ",") {

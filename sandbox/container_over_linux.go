@@ -15,12 +15,13 @@ import (
 // Layers reports whether containers of this engine can be made over others.
 func (e *Engine) Layers() bool { return e.Kind == IsolationPodman }
 
-// aboveCapability is what programs of a container over another have and programs of the other do
-// not: so the kernel lets none of these look into their files or memory. It is of no use otherwise.
+// aboveCapability is a capability that programs of a container over another have and programs of
+// the other do not, so that the kernel denies these access to their files and memory. It has no
+// other use.
 const aboveCapability = "WAKE_ALARM"
 
 // below returns the arguments of a container over another: its root directory, which is the
-// other's, comes last. They are nil for a container of its own.
+// other's, comes last. They are nil for a container that is not over another.
 func (c *Container) below(ctx context.Context, i Isolation) ([]string, error) {
 	if c.cfg.Over == nil {
 		return nil, nil
@@ -41,8 +42,8 @@ func (c *Container) below(ctx context.Context, i Isolation) ([]string, error) {
 	}, nil
 }
 
-// keepAbove has this thread, which becomes a program, keep the capability when it becomes another
-// user; finish is called as that user. It does nothing where there is none to keep.
+// keepAbove makes this thread, which becomes a program, keep the capability when it becomes another
+// user; finish is called as that user. It does nothing if there is no capability to keep.
 func keepAbove() (finish func() error, err error) {
 	const capability, bit = unix.CAP_WAKE_ALARM, 1 << (unix.CAP_WAKE_ALARM - 32)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -82,7 +83,7 @@ func (c *Container) makePrivate(dir string) (map[string]bind, error) {
 }
 
 // Changed lists the files and directories of the image that programs in the container have changed
-// or removed. What they have added is not among them.
+// or removed. Added files are not listed.
 func (c *Container) Changed(ctx context.Context) ([]string, error) {
 	var changed []string
 	for _, r := range c.running() {

@@ -31,8 +31,8 @@ func (c *Container) works(ctx context.Context) error {
 	return errors.Join(err, other.Close())
 }
 
-// otherRuntime reports whether a start that failed is worth another try with runc: some kernels and
-// limits are beyond podman's default.
+// otherRuntime reports whether a start that failed is worth another try with runc: podman's default
+// fails with some kernels and limits.
 func (e *Engine) otherRuntime(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	e.mu.Lock()
@@ -105,7 +105,7 @@ func (r *room) listen() (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false)       // it goes with its directory
+	listener.SetUnlinkOnClose(false)       // it is removed with its directory
 	return listener, os.Chmod(path, 0o666) //nolint:gosec // the directory is closed to all others
 }
 
@@ -137,7 +137,7 @@ func (r *room) await(ctx context.Context, listener *net.UnixListener, client <-c
 		}
 		return errors.New("fit's own program does not run in it: is it an image for this machine's kind of processor?")
 	}
-	_ = os.Remove(filepath.Join(r.dir.Path, "line", lineName)) // nobody else is to connect
+	_ = os.Remove(filepath.Join(r.dir.Path, "line", lineName)) // nobody else may connect
 	if r.pid, err = peerProcess(line); err != nil {
 		return errors.Join(err, line.Close())
 	}
@@ -225,10 +225,11 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 	return append(append(args, below...), lineInside+"/"+lineName)
 }
 
-// containerUlimit is the most that a container asks for of open files and of processes per user.
+// containerUlimit is the most open files, and processes per user, that a container asks for.
 const containerUlimit = 16384
 
-// ulimits are within our own limits: engines ask for higher ones, which not everybody may have.
+// ulimits returns limits within our own: engines ask for higher ones, which not every user may
+// have.
 func ulimits() []string {
 	var args []string
 	for _, limit := range []struct {

@@ -16,7 +16,7 @@ type Capability struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
-	// Fix is the command that gets what is missing, or a sentence where there is none.
+	// Fix is the command that installs what is missing, or a sentence if there is none.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -24,14 +24,14 @@ type Capability struct {
 type Capabilities struct {
 	// Containment is the mechanism that Local uses here.
 	Containment Containment `json:"containment"`
-	// Bwrap is whether programs can be isolated; BwrapNetwork whether they can also be
-	// cut off from the network.
+	// Bwrap says whether programs can be isolated; BwrapNetwork, whether they can also be cut off
+	// from the network.
 	Bwrap Capability `json:"bwrap"`
-	// LeftOpen is what a program in bubblewrap can do here that it should not be able to; empty:
-	// nothing that was tried.
+	// LeftOpen is what a program in bubblewrap can do here that it should not be able to; empty if
+	// no attempt succeeded.
 	LeftOpen     string     `json:"leftOpen,omitempty"`
 	BwrapNetwork Capability `json:"bwrapNetwork"`
-	// PrivateNetwork is whether isolated programs can share a network of their own.
+	// PrivateNetwork says whether isolated programs can share a private network.
 	PrivateNetwork Capability `json:"privateNetwork"`
 	PIDNamespace   Capability `json:"pidNamespace"`
 	UserNamespaces Capability `json:"userNamespaces"`
@@ -85,7 +85,7 @@ func DetectBwrap(ctx context.Context) (works Capability, leftOpen string) {
 	return c.Bwrap, c.LeftOpen
 }
 
-// keepsRoot is what a sandbox leaves open whose programs keep the number of our root.
+// keepsRoot is what a sandbox leaves open if its programs keep the user id of our root.
 const keepsRoot = "programs are root, without its privileges"
 
 // WithLeftOpen adds to the name of an isolation what it leaves open on a machine.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detectKernel finds out what the kernel gives us.
+// detectKernel finds out what the kernel offers.
 func detectKernel(c *Capabilities) {
 	c.detectUserNamespaces()
 	c.PIDNamespace.decide(namespaceWorks(), c.UserNamespaces.Fix)

@@ -15,9 +15,9 @@ const devicesName = "fit-sandbox-devices"
 // sharedDevices are the files of /dev that bubblewrap shows as they are on the machine.
 var sharedDevices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// closeDevices keeps programs from changing the times of these files, as everybody may who may
-// write to them: the times stay, and a later run could read a message in them. Where a kernel
-// cannot do it, TryEscape finds out.
+// closeDevices keeps programs from changing the times of these files, which everybody with write
+// access may do: the times stay, and a later run could read a message in them. If a kernel cannot
+// do it, TryEscape finds out.
 func closeDevices() {
 	for _, name := range sharedDevices {
 		path := "/dev/" + name
@@ -41,8 +41,8 @@ func startWithoutDevices(argv []string, attributes syscall.ProcAttr) int {
 	sys.Cloneflags = unix.CLONE_NEWNS
 	allow(&sys, unix.CAP_SYS_ADMIN) // to mount them
 	attributes.Sys = &sys
-	// The files by which we say who is who in a namespace are closed for the children of a process
-	// that is closed itself. Nothing hostile runs yet.
+	// The files that map the users of a namespace are not accessible to the children of a process
+	// that is not dumpable. Nothing hostile runs yet.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
 		return 0
 	}

@@ -1,4 +1,4 @@
-// Package sandbox starts, limits, isolates and surely kills one process tree.
+// Package sandbox starts, limits, isolates and reliably kills one process tree.
 //
 // It has one job, and it treats the program it runs as hostile: an agent may fork,
 // change its session, clear its environment, ignore signals, flood its output and
@@ -16,10 +16,10 @@
 // # How a program is isolated
 //
 // Bubblewrap makes the namespaces and mounts (view, etcView), loads a seccomp filter
-// (seccompFilter), and starts our own binary, which becomes the program (first). Nobody
-// in there is the machine's root: an ordinary user stays what it is, in a user
-// namespace; where we are root, the program is a user without any rights (identity),
-// and mounts with mapped owners make it the owner of the paths that it was given.
+// (seccompFilter), and starts our own binary, which becomes the program (first). No process in
+// there is the machine's root: an ordinary user stays the same, in a user namespace; if we are
+// root, the program is a user without any rights (identity), and mounts with mapped owners make it
+// the owner of the paths that it was given.
 //
 // # How the killing is made certain
 //
@@ -43,6 +43,6 @@
 //     process group; on Linux also every descendant that can be found, and every
 //     process whose environment carries the same EVAL_RUN_ID.
 //
-// The supervisor and we are joined by a socket. When we die, even by SIGKILL, it
-// reads the end of the stream and kills the tree.
+// A socket joins the supervisor and us. When we die, even by SIGKILL, it reads the end of the
+// stream and kills the tree.
 package sandbox

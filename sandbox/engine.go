@@ -20,7 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/memo"
 )
 
-// Engine makes containers by the command line of podman or docker.
+// Engine makes containers with the command line of podman or docker.
 type Engine struct {
 	// Kind is IsolationPodman or IsolationDocker.
 	Kind string
@@ -155,7 +155,7 @@ func (m *MissingImageError) Error() string {
 		m.Image)
 }
 
-// Inspect finds an image. One that is not there is a *MissingImageError.
+// Inspect finds an image. If it is missing, the error is a *MissingImageError.
 func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 	text, err := e.output(ctx, "image", "inspect", name)
 	for end := time.Now().Add(engineWait); halfWritten(err) && time.Now().Before(end) && ctx.Err() == nil; {
@@ -238,7 +238,7 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 
 // Build says what image to build.
 type Build struct {
-	// Content names the image: what was built from the same content before is used.
+	// Content names the image: an image built earlier from the same content is reused.
 	Content string
 	// Text is the Dockerfile, and Context the directory that it can copy from.
 	Text, Context string
@@ -254,7 +254,7 @@ func BuiltName(content string) string {
 	return "localhost/fit-build:" + hash[:min(32, len(hash))]
 }
 
-// Build builds an image, once for everybody who needs it.
+// Build builds an image, once for all callers.
 func (e *Engine) Build(ctx context.Context, b Build) (Image, error) {
 	return e.builds.Get(ctx, b.Content, func() (Image, error) { return e.build(ctx, b) })
 }

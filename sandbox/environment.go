@@ -10,7 +10,7 @@ import (
 // what was put into it by name.
 type Environment map[string]string
 
-// EnvironmentConfig is what the common part of a child's environment is made of.
+// EnvironmentConfig describes the common part of a child's environment.
 type EnvironmentConfig struct {
 	// Parent is the environment to take allow-listed variables from, as os.Environ
 	// gives it.
@@ -30,7 +30,7 @@ var inherited = []string{
 }
 
 // NoGitConfig is the path that git reads instead of the user's settings. No file can exist there.
-// With /dev/null itself, git config --global run by root would replace the device by a file.
+// With /dev/null itself, git config --global run by root would replace the device with a file.
 const NoGitConfig = "/dev/null/none"
 
 // fixed are the variables that have the same value in every child, so that runs can
@@ -73,7 +73,7 @@ func CommonNames() []string {
 	return names
 }
 
-// Allow copies the named variables from the parent, those that are set there.
+// Allow copies the named variables from the parent, if they are set there.
 func (e Environment) Allow(parent []string, names ...string) {
 	for _, variable := range parent {
 		name, value, found := strings.Cut(variable, "=")

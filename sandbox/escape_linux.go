@@ -45,7 +45,7 @@ func TryEscape(ctx context.Context) Capability {
 	return c
 }
 
-// errNoRoom says that an escape could not be tried for want of a directory.
+// errNoRoom says that an escape could not be tried because there is no directory for it.
 var errNoRoom = errors.New("no room for a test directory")
 
 // tryEscape lists what a program in the sandbox could do; the error is for a sandbox that does not

@@ -28,8 +28,8 @@ var etcNames = []string{
 // mounted.
 const maxEtcEntries = 32
 
-// etcView is how a sandbox gets its /etc. Files are copied into it, because that is much cheaper
-// than mounting them; a file's descriptor is not known here, so that its path stands alone.
+// etcView describes the /etc of a sandbox. Files are copied into it, because that is much cheaper
+// than mounting them; a file's descriptor is not known here, so only its path is listed.
 type etcView struct {
 	arguments []string // bubblewrap's, for directories and links
 	files     []etcFile

@@ -17,8 +17,8 @@ import (
 var hidden atomic.Pointer[[]string]
 
 // HideVariables takes the values of environment variables out of what the kernel shows of this
-// process in /proc. os.Environ and os.Getenv still return them. Whoever may read our memory still
-// finds them there: see Exposes.
+// process in /proc. os.Environ and os.Getenv still return them. A process that may read our memory
+// still finds them there: see Exposes.
 func HideVariables(names ...string) error {
 	set := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return os.Getenv(name) == "" })
 	if len(set) == 0 {
@@ -67,14 +67,14 @@ func environmentStart() (int64, error) {
 	return strconv.ParseInt(fields[envStart], 10, 64)
 }
 
-// protectMemory closes this process to other processes of the same user: they can neither trace it
-// nor read its environment, files and memory through /proc. It is for systems without namespaces: a
-// process that is closed cannot make user namespaces for its children.
+// protectMemory makes this process not dumpable: other processes of the same user can neither trace
+// it nor read its environment, files and memory through /proc. It is for systems without
+// namespaces, because such a process cannot make user namespaces for its children.
 var protectMemory = sync.OnceValue(func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) })
 
 // Exposes reports whether a program in this isolation can read the memory of the process that has
-// started it, and with it every credential there, or a hidden variable in the environment of a
-// process that started this one, such as the user's shell.
+// started it, and with it every credential there, or a hidden variable in the environment of an
+// ancestor of this process, such as the user's shell.
 func (i Isolation) Exposes() bool {
 	switch {
 	case i.active():
@@ -88,7 +88,7 @@ func (i Isolation) Exposes() bool {
 	}
 }
 
-// ancestorsShow reports whether the kernel shows a variable in a process that led to this one.
+// ancestorsShow reports whether the kernel shows a variable in an ancestor of this process.
 func ancestorsShow(names *[]string) bool {
 	if names == nil {
 		return false

@@ -18,8 +18,8 @@ import (
 // insideName is the name under which our binary becomes a program in a container; it appears in ps.
 const insideName = "fit-sandbox-inside"
 
-// inside is what is left to do before our binary is a program in a container, where the program is
-// looked for, and User is one of its own.
+// inside holds what our binary does before it becomes a program in a container. The program is
+// looked up there, and User is one of the container's.
 type inside struct {
 	first.Settings
 	User string
@@ -63,8 +63,8 @@ func (i inside) become(argv []string) error {
 	return i.Start(program, argv)
 }
 
-// enter becomes the user that a program in a container is to be. When memory is short the kernel is
-// to end programs, and not whoever holds the container.
+// enter becomes the user that a program in a container is to be. If memory runs out, the kernel
+// should kill programs, and not the process that holds the container.
 func (i inside) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, i.Nice)             // which is refused only where it would be more

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupTree is a program held together by its process group only: all there is on
-// systems other than Linux.
+// groupTree is a program held together by its process group only, which is all that systems other
+// than Linux offer.
 type groupTree struct {
 	cmd     *exec.Cmd
 	env     []string
@@ -39,7 +39,7 @@ func startGroup(job launch) (tree, int, error) {
 		Stdout:     job.files[1],
 		Stderr:     job.files[2],
 		ExtraFiles: job.files[3:],
-		// A session of its own is also a process group of its own.
+		// A new session is also a new process group.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if t.cmd.Env == nil {
@@ -98,7 +98,7 @@ func (t *groupTree) abandon() {
 	t.set(outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}})
 }
 
-// bytesOnDisk returns the room that a file takes, which is less than its size where it has holes.
+// bytesOnDisk returns the disk space of a file, which is less than its size where it has holes.
 func bytesOnDisk(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Blocks * 512

@@ -16,8 +16,8 @@ import (
 // identityName is the name under which our binary holds a user namespace open; it appears in ps.
 const identityName = "fit-sandbox-identity"
 
-// The users that isolated programs of root's are: numbers that no account, container or service is
-// given on any common system. Every process of ours takes them from a block of its own.
+// The users of root's isolated programs: numbers that no account, container or service has on any
+// common system. Each of our processes takes them from its own block.
 const (
 	firstIdentity  = 0x7000_0000
 	identityBlock  = 1 << 12
@@ -27,14 +27,14 @@ const (
 // owner is to whom a file belongs.
 type owner struct{ uid, gid uint32 }
 
-// identity is a user without any rights, which one sandbox at a time is.
+// identity is a user without any rights, used by one sandbox at a time.
 type identity struct {
 	uid        int
 	namespaces map[owner]*os.File // that map an owner of files to the identity
 }
 
 // identityPool lends identities. Sandboxes that run at the same time have different ones, so that
-// the kernel counts their processes and keys apart.
+// the kernel counts their processes and keys separately.
 type identityPool struct {
 	mu    sync.Mutex
 	first int
@@ -71,10 +71,9 @@ func (p *identityPool) release(lent *identity) {
 // errNoIdentity says that the kernel made no user namespace with the identity in it.
 var errNoIdentity = errors.New("make a user namespace")
 
-// assumeIdentity finds the user that an isolated program of root's is to be. Root of a user
-// namespace, such as the container of an ordinary user, may have no other users to give; its
-// programs keep its user, who is nobody special on the machine. The machine's root never lends its
-// own.
+// assumeIdentity chooses the user of an isolated program if we are root. Root of a user namespace,
+// such as the container of an ordinary user, may have no other users; its programs keep its user,
+// which is an ordinary one on the machine. The machine's root never lends its own.
 func (j *launch) assumeIdentity() error {
 	if j.Bwrap == nil || os.Geteuid() != 0 {
 		return nil
@@ -95,7 +94,8 @@ func (j *launch) assumeIdentity() error {
 	return nil
 }
 
-// machineRoot reports whether our user 0 is the machine's, which is so outside all user namespaces.
+// machineRoot reports whether our user 0 is the machine's, that is, whether we are outside all user
+// namespaces.
 func machineRoot() bool {
 	mapping, err := os.ReadFile("/proc/self/uid_map")
 	return err != nil || slices.Equal(strings.Fields(string(mapping)), []string{"0", "0", "4294967295"})
@@ -157,7 +157,7 @@ func (i *identity) namespace(of owner) (*os.File, error) {
 	}
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", holder.Process.Pid))
 	_ = keep.Close()
-	_ = holder.Wait() // it has done its work by living
+	_ = holder.Wait() // its exit status does not matter
 	if err != nil {
 		return nil, fmt.Errorf("open a user namespace: %w", err)
 	}
@@ -185,7 +185,7 @@ func (o *bwrapOrder) assume(firstNamespace int) (bool, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return false, fmt.Errorf("make mounts private: %w", err)
 	}
-	// All are opened before any is mounted: what lies in a mapped path cannot be mapped again.
+	// All are opened before any is mounted: a path below a mapped one cannot be mapped again.
 	trees := make([]int, len(o.Mapped))
 	for n, path := range o.Mapped {
 		tree, err := mapTree(path.Path, firstNamespace+path.Namespace)
@@ -223,7 +223,7 @@ func mapTree(path string, namespace int) (int, error) {
 	return tree, nil
 }
 
-// givePipes lets a user open pipes of ours again, as programs do that write to /dev/stderr.
+// givePipes lets a user reopen our pipes, as programs that write to /dev/stderr do.
 func givePipes(fds []uintptr, uid int) {
 	for _, fd := range fds {
 		var info unix.Stat_t

@@ -24,7 +24,7 @@ const (
 	NetworkHost  = "host"  // that of the machine
 	NetworkModel = "model" // a loopback on which its model, its team's tools and its task's services answer
 	NetworkNone  = "none"  // a loopback on which nobody answers
-	// NetworkRegistries is NetworkModel with a way to the package registries of a task.
+	// NetworkRegistries is NetworkModel with access to the package registries of a task.
 	NetworkRegistries = "registries"
 )
 
@@ -43,14 +43,13 @@ type Isolation struct {
 	// Shown are directories of the machine by the paths inside that show them, writable, beside
 	// their own. Only bubblewrap can do that.
 	Shown map[string]string
-	// Network lets the program use the network, loopback included. Without it the
-	// program has a loopback of its own and nothing else.
+	// Network lets the program use the network, loopback included. Without it the program has only
+	// its own loopback.
 	Network bool
-	// Join is the network that a program without Network is in, in place of one of its
-	// own.
+	// Join is the network of a program without Network, in place of its own loopback.
 	Join *PrivateNetwork
 	// Container is where the program runs, with IsolationPodman and IsolationDocker. It decides
-	// about the network, and shows nothing of the machine but ReadOnly and Writable.
+	// about the network, and shows only ReadOnly and Writable of the machine.
 	Container *Container
 	// User is the program's in a container; empty: the container's.
 	User string
@@ -66,7 +65,7 @@ type Isolation struct {
 func (i Isolation) String() string { return WithLeftOpen(cmp.Or(i.Kind, IsolationNone), i.LeftOpen) }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not
-// be made. The program did not run: it is the machine that has failed.
+// be made. The program did not run: the machine failed.
 type setupError struct{ Err error }
 
 func (e *setupError) Error() string { return "make its sandbox: " + e.Err.Error() }

@@ -24,8 +24,8 @@ func (l Limits) ofKernel() []first.Limit {
 	return slices.DeleteFunc(limits, func(limit first.Limit) bool { return limit.Value == 0 })
 }
 
-// DefaultLimits returns the bounds of a program for which nobody sets any, with a kind of
-// isolation: generous, and low enough that one program does not take the machine from the others.
+// DefaultLimits returns the default limits of a program with a kind of isolation: generous, and low
+// enough that one program does not take the machine from the others.
 func DefaultLimits(kind string) Limits {
 	limits := Limits{
 		Processes:       4096,
@@ -48,13 +48,13 @@ func totalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // its type differs by system
 }
 
-// memoryExceeds reports whether the processes below one use more memory than a limit: what each has
-// for itself, and the files that they keep in memory or what they share, whichever is more, because
-// such files can be mapped.
+// memoryExceeds reports whether the processes below one use more memory than a limit: the private
+// memory of each, and the files that they keep in memory or the memory that they share, whichever
+// is more, because such files can be mapped.
 func memoryExceeds(root int, limit, unnamed uint64) bool {
 	processes := descendants(root)
 	own, files := uint64(0), filesInMemory(root)+unnamed
-	shared := uint64(0) // at most: of what two of them share, each has all
+	shared := uint64(0) // at most: shared memory counts for each process
 	for _, pid := range processes {
 		status := memoryOf(pid, "status")
 		own, shared = own+status["RssAnon"], shared+status["RssShmem"]
@@ -73,12 +73,12 @@ func memoryExceeds(root int, limit, unnamed uint64) bool {
 	return own+max(files, shared) > limit
 }
 
-// mostDescriptors is how many open files of a tree are looked at. No honest one has so many.
+// mostDescriptors is how many open files of a tree are looked at. No honest tree has so many.
 const mostDescriptors = 1 << 16
 
-// unnamedFiles adds up the files that processes below one hold open although they have no name, or
-// none any more: in memory, where no file system shows them, and on disk. It is not ok if the
-// processes have more open files than can be looked at.
+// unnamedFiles adds up the open files of the processes below one that have no name, or none any
+// more: in memory, where no file system shows them, and on disk. It is not ok if the processes have
+// more open files than can be looked at.
 func unnamedFiles(root int) (memory, disk uint64, ok bool) {
 	open, ok := openFiles(root)
 	type file struct{ device, number uint64 }
@@ -139,7 +139,7 @@ func memoryOf(pid int, file string) map[string]uint64 {
 	return sizes
 }
 
-// filesInMemory adds up the files in the sandbox below a process that lie on no disk: in its own
+// filesInMemory adds up the files in the sandbox below a process that are not on a disk: in its own
 // /tmp, /dev/shm and the like. Without a sandbox there are none.
 func filesInMemory(root int) uint64 {
 	ours, err := os.Readlink("/proc/self/ns/mnt")

@@ -26,7 +26,7 @@ const (
 // Local runs programs on this machine. Its zero value is ready for use and takes the
 // strongest containment that works here.
 type Local struct {
-	// Containment, if set, asks for this mechanism and no other.
+	// Containment, if set, is the mechanism to use.
 	Containment Containment
 }
 
@@ -46,7 +46,7 @@ type launch struct {
 	namespaces []*os.File
 }
 
-// order is what we send the supervisor first: what to run, and how.
+// order is our first message to the supervisor: what to run, and how.
 type order struct {
 	Probe        bool     `json:"probe,omitempty"` // only report whether the namespace works
 	PIDNamespace bool     `json:"pidNamespace,omitempty"`
@@ -81,7 +81,7 @@ type tree interface {
 	gone() <-chan struct{}
 	// abandon gives up a tree that does not die.
 	abandon()
-	// outcome is how it ended, once gone is closed or the tree is abandoned.
+	// outcome returns how it ended, once gone is closed or the tree is abandoned.
 	outcome() outcome
 }
 
@@ -179,7 +179,7 @@ func prepare(ctx context.Context, spec SpawnSpec) (launch, error) {
 	return job, nil
 }
 
-// prepareInside starts the container of a program, unless it runs. The program itself is looked for
+// prepareInside starts the container of a program, unless it runs. The program itself is looked up
 // in there.
 func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
 	c, r := spec.Isolation.Container, spec.room
@@ -243,7 +243,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	return r.conclude(grown.outcome(), writeErr)
 }
 
-// watch waits until the tree is gone, and ends it when there is a reason to.
+// watch waits until the tree is gone, and ends it if there is a reason to.
 func (r *run) watch(ctx context.Context, t tree) {
 	var timeout <-chan time.Time
 	if r.spec.Timeout > 0 {

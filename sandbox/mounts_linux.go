@@ -75,7 +75,7 @@ func otherNames(path string) []string {
 	return names
 }
 
-// below returns the way from a directory to a path in it.
+// below returns the path relative to a directory that contains it.
 func below(dir, path string) (string, bool) {
 	rest, err := filepath.Rel(dir, path)
 	return rest, err == nil && filepath.IsLocal(rest)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// errNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork where the system has none to
-// give.
+// errNoPrivateNetwork is wrapped by the errors of NewPrivateNetwork on systems without private
+// networks.
 var errNoPrivateNetwork = errors.New("no private network")
 
 // PrivateNetworkWorks tries whether isolated programs can share a private network here, and returns

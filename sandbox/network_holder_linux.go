@@ -39,8 +39,8 @@ func newHolder(line *net.UnixConn) *holder {
 
 // holdNetwork runs the holder, which ends when its pipe to the process that started it closes.
 func holdNetwork() int {
-	// Privileges belong to threads: what starts programs must be the one that gives
-	// them up.
+	// Privileges belong to threads: the thread that starts programs must be the one that gives them
+	// up.
 	runtime.LockOSThread()
 	closeAllOnExec()
 	line, err := asUnixConn(os.NewFile(lineFD, "harness"))
@@ -52,7 +52,8 @@ func holdNetwork() int {
 	return newHolder(line).live(signals, prepareNetwork())
 }
 
-// live reports whether the holder could be prepared, and answers requests until the line ends.
+// live reports whether the holder could be prepared, and answers requests until the connection
+// ends.
 func (h *holder) live(signals <-chan os.Signal, prepared error) int {
 	if prepared != nil {
 		h.fail(0, prepared)
@@ -131,8 +132,8 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 	}
 }
 
-// start runs a supervisor with the descriptors it was sent: the first is its line, then
-// come the program's.
+// start runs a supervisor with the descriptors it was sent: the first is its socket, the others are
+// the program's.
 func (h *holder) start(request networkRequest, files []*os.File) {
 	defer closeFiles(files)
 	if len(files) < 4 {
@@ -152,8 +153,8 @@ func (h *holder) start(request networkRequest, files []*os.File) {
 }
 
 // reap collects one process that has exited, if there is one, and reports the exit of a supervisor.
-// One that its program has stopped continues. Others are let in before the next: where a bomb goes
-// off, there is always one more.
+// A supervisor that its program has stopped is continued. Others get the lock before the next
+// process: with a fork bomb, there is always one more.
 func (h *holder) reap() (found bool) {
 	h.starting.Lock()
 	defer h.starting.Unlock()
@@ -227,7 +228,7 @@ func (h *holder) fail(id int, err error) {
 	h.say(networkReport{ID: id, failure: failureOf(err)}, -1)
 }
 
-// say sends one message. A failure needs no handling: whoever listened is gone, and reading ends
+// say sends one message. A failure needs no handling: the listener is gone, and the next read ends
 // us.
 func (h *holder) say(report networkReport, fd int) {
 	body, err := json.Marshal(report)

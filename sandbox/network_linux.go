@@ -14,15 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PrivateNetwork is a network of its own that several isolated programs share, one
-// after the other or at once: a loopback, and nothing else. Programs join it by
-// Isolation.Join. It lives until Close, or until we die, and what runs in it is not
-// ended by its end.
+// PrivateNetwork is a network that several isolated programs share, one after the other or at once:
+// a loopback, and nothing else. Programs join it with Isolation.Join. It lives until Close, or
+// until we die; programs that run in it survive that.
 //
 // Bubblewrap can make a network but not enter one, and a process of many threads, as
-// ours is, cannot enter a user namespace. So a process of ours is born in the network,
-// and whoever is to be in there is started by it; sockets are opened by it too, and
-// handed out.
+// ours is, cannot enter a user namespace. So one of our processes is started in the network. It
+// starts the programs that belong there, and opens sockets and hands them out.
 type PrivateNetwork struct {
 	holder *exec.Cmd
 	line   *net.UnixConn
@@ -34,7 +32,7 @@ type PrivateNetwork struct {
 	exits   map[int]*joinedProcess     // supervisors that run, by request
 }
 
-// networkRequest is what we ask of the holder. Descriptors come with it.
+// networkRequest is a request to the holder. Descriptors are sent with it.
 type networkRequest struct {
 	ID   int    `json:"id"`
 	Do   string `json:"do"`
@@ -53,11 +51,11 @@ const (
 	// The first process of a container also names and ends what programs have left running.
 	networkLeft    = "left"
 	networkEndLeft = "endLeft"
-	networkGiveUp  = "giveUp" // takes the place of a supervisor that does not get its work done
+	networkGiveUp  = "giveUp" // replaces a supervisor that does not finish its work
 )
 
-// networkReport is what the holder sends us: an answer, or that a process has ended. A
-// socket that was asked for comes with it.
+// networkReport is a message of the holder: an answer, or the end of a process. A requested socket
+// is sent with it.
 type networkReport struct {
 	ID        int      `json:"id"`
 	PID       int      `json:"pid,omitempty"`
@@ -142,7 +140,7 @@ func asUnixConn(file *os.File) (*net.UnixConn, error) {
 	return unixConn, nil
 }
 
-// Dial connects us to a port of the network's loopback.
+// Dial connects to a port of the network's loopback.
 func (n *PrivateNetwork) Dial(ctx context.Context, port int) (net.Conn, error) {
 	file, err := n.socket(ctx, networkDial, port)
 	if err != nil {
@@ -152,7 +150,7 @@ func (n *PrivateNetwork) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return net.FileConn(file)
 }
 
-// Listen lets us answer on a port of the network's loopback.
+// Listen listens on a port of the network's loopback.
 func (n *PrivateNetwork) Listen(ctx context.Context, port int) (net.Listener, error) {
 	file, err := n.socket(ctx, networkListen, port)
 	if err != nil {
@@ -195,8 +193,8 @@ func (n *PrivateNetwork) start(files []*os.File) (supervisor, error) {
 	return n.supervise(context.Background(), files, false)
 }
 
-// supervise runs a supervisor with these descriptors in the network. In a container, sweep has its
-// first process take the place of one that dies before its program.
+// supervise runs a supervisor with these descriptors in the network. In a container, sweep makes
+// the first process replace a supervisor that dies before its program.
 func (n *PrivateNetwork) supervise(ctx context.Context, files []*os.File, sweep bool) (*joinedProcess, error) {
 	p := &joinedProcess{done: make(chan struct{})}
 	answer, err := n.ask(ctx, networkRequest{Do: networkStart, Sweep: sweep}, files, p)
@@ -219,13 +217,13 @@ func (p *joinedProcess) wait() error {
 
 func (p *joinedProcess) kill() {
 	select {
-	case <-p.done: // its number may be another's by now
+	case <-p.done: // its number may be reused by now
 	default:
 		_ = unix.Kill(p.id, unix.SIGKILL)
 	}
 }
 
-// killedSupervisor says how a supervisor ended that is not our own child.
+// killedSupervisor describes the end of a supervisor that is not our child.
 type killedSupervisor struct {
 	signal    string
 	leftovers int // that were killed in its place
@@ -333,7 +331,7 @@ func (n *PrivateNetwork) deliver(answer networkAnswer) {
 		waiting <- answer
 		delete(n.answers, answer.ID)
 	} else if answer.file != nil {
-		answer.file.Close() // whoever asked has given up
+		answer.file.Close() // the caller has given up
 	}
 }
 

@@ -18,12 +18,11 @@ const RunMarker = "EVAL_RUN_ID"
 // rssUnit is the unit of the kernel's resident set size, in KiB.
 const rssUnit = 1024
 
-// This makes every binary that imports the package able to run programs that are not
-// trusted.
+// With this, every binary that imports the package can run untrusted programs.
 var _ = MaybeReaper()
 
-// MaybeReaper does the work of UntrustedName, and never returns, in a process that was
-// called by it. On this system no process is started as a supervisor.
+// MaybeReaper does the work of UntrustedName, and never returns, in a process that was started
+// under that name. On this system no process is started as a supervisor.
 func MaybeReaper() bool {
 	if calledUntrusted() {
 		os.Exit(runUntrusted())
@@ -31,7 +30,7 @@ func MaybeReaper() bool {
 	return false
 }
 
-// detectKernel says that nothing of this exists here.
+// detectKernel reports that none of this exists here.
 func detectKernel(c *Capabilities) {
 	for _, capability := range []*Capability{
 		&c.Bwrap, &c.BwrapNetwork, &c.PrivateNetwork, &c.PIDNamespace, &c.UserNamespaces, &c.SubReaper, &c.Cgroup,
@@ -53,8 +52,8 @@ func (l Local) containment(launch) (Containment, error) {
 	return ProcessGroup, nil
 }
 
-// DefaultLimits returns the bounds of a program for which nobody sets any. Here nothing enforces
-// them but what is looked at from outside.
+// DefaultLimits returns the default limits of a program. Here only those that are checked from
+// outside are enforced.
 func DefaultLimits(string) Limits { return Limits{DiskBytes: 16 << 30} }
 
 func memoryExceeds(int, uint64, uint64) bool { return false }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// drainBytes bounds what is still read from a pipe after the tree is gone: no pipe
-// holds more, so whoever writes more is an escaped process that keeps it open.
+// drainBytes bounds what is still read from a pipe after the tree is gone: no pipe holds more, so
+// more can only come from an escaped process that keeps it open.
 const drainBytes = 1 << 20
 
 // outputCopier copies the output pipes of one run to the caller's writers, within one
@@ -115,7 +115,7 @@ func (m *outputCopier) abandon() {
 }
 
 func (m *outputCopier) extendDeadline(r *os.File) {
-	// It can only fail for a closed file, where nobody reads.
+	// It can only fail for a closed file, which nobody reads.
 	_ = r.SetReadDeadline(time.Now().Add(m.delay))
 }
 
@@ -143,7 +143,7 @@ func startFeed(source io.Reader) (*os.File, *feed, error) {
 	f := &feed{source: source, pipe: w, done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		// A program that does not read to the end is its own business.
+		// A program need not read to the end.
 		_, _ = io.Copy(w, source)
 		_ = w.Close()
 	}()

@@ -12,7 +12,7 @@ import (
 )
 
 // ConnectionHolders returns the processes that hold the other end of a TCP connection on this
-// machine's loopback, as far as we may look into them.
+// machine's loopback, if we may inspect them.
 func ConnectionHolders(conn net.Conn) ([]int, error) {
 	ours, ok := conn.LocalAddr().(*net.TCPAddr)
 	theirs, both := conn.RemoteAddr().(*net.TCPAddr)

@@ -70,8 +70,8 @@ func descendants(root int) []int {
 }
 
 // adopted lists the living processes below this one, which is a supervisor: its first thread starts
-// the program, and gets the orphans. To read the lists of the other threads costs whoever waits for
-// us several milliseconds: it spins while the kernel drops what /proc has remembered of each.
+// the program, and gets the orphans. Reading the lists of the other threads costs the process that
+// waits for us several milliseconds: it spins while the kernel drops the /proc entries of each.
 func adopted() []int {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return nil
@@ -150,8 +150,8 @@ func carries(pid int, variable string) bool {
 }
 
 // closeAllOnExec keeps every descriptor from the program that it is not given by
-// name: ours, and whatever was left open in the process that started the harness. Go
-// opens everything that way, so that only inherited ones change.
+// name: ours, and those left open in the process that started the harness. Go opens everything that
+// way, so that only inherited ones change.
 func closeAllOnExec() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return

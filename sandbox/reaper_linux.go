@@ -29,19 +29,18 @@ const lineFD = 3
 const (
 	// sweepEvery is the pause between two rounds of killing.
 	sweepEvery = 2 * time.Millisecond
-	// sweepLimit is when we stop waiting for processes that SIGKILL does not end.
+	// sweepLimit is how long we wait for processes that SIGKILL does not end.
 	sweepLimit = killDelay / 2
 )
 
-// This makes every binary that imports the package able to supervise, so that nobody
-// can forget it. It also is why a supervisor starts in 3 ms instead of 9: the packages
-// that come after this one in the order of initialisation, some of them slow, never
-// get their turn.
+// With this, every binary that imports the package can supervise, so that nobody can forget it. It
+// is also why a supervisor starts in 3 ms instead of 9: the packages initialised after this one,
+// some of them slow, are never initialised.
 var _ = MaybeReaper()
 
 // MaybeReaper does the work of a supervisor, and never returns, in a process that Spawn started as
-// one, or that was called by UntrustedName. Everywhere else it returns false at once. Importing the
-// package calls it before main; calling it again does no harm.
+// one, or that was started under UntrustedName. Everywhere else it returns false at once. Importing
+// the package calls it before main; calling it again does no harm.
 func MaybeReaper() bool {
 	if calledUntrusted() {
 		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second
@@ -96,8 +95,8 @@ type exit struct {
 	status syscall.WaitStatus
 }
 
-// statusUnswept is how a supervisor in a container ends that has not ended everything: the first
-// process then takes its place.
+// statusUnswept is the exit status of a supervisor in a container that has not ended everything:
+// the first process then replaces it.
 const statusUnswept = 3
 
 // reap runs a supervisor. It returns 0 once it has reported how its program ended, or why there was
@@ -116,7 +115,7 @@ func reap() int {
 		exits:    make(chan exit),
 	}
 	if err := r.readOrder(); err != nil {
-		return 1 // whoever started us is gone, or never was
+		return 1 // the process that started us is gone, or there was none
 	}
 	if err := r.prepare(); err != nil {
 		r.fail("prepare the supervisor", err, true)
@@ -160,15 +159,15 @@ func (r *reaper) readOrder() error {
 	return json.Unmarshal(body, &r.order)
 }
 
-// prepare makes the supervisor the parent of all orphans and closes the side doors.
+// prepare makes the supervisor the parent of all orphans and protects it from the program.
 func (r *reaper) prepare() error {
 	// Not dumpable: an unprivileged program can neither trace us nor open our files
 	// through /proc.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	// A session keyring of its own: keys that another run has left are not found through it. A
-	// kernel without keys has none to find.
+	// A new session keyring: keys that another run has left are not found through it. A kernel
+	// without keys has none to find.
 	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if r.order.Inside != nil {
 		keepThreads()
@@ -189,8 +188,8 @@ func (r *reaper) prepare() error {
 	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 }
 
-// start runs the program in a session of its own: without a terminal to ask on, and
-// with a process group that gets the SIGTERM.
+// start runs the program in a new session: without a terminal, and with a process group that gets
+// the SIGTERM.
 func (r *reaper) start() error {
 	files := r.given()
 	program, argv := r.order.Program, r.order.Argv
@@ -250,7 +249,7 @@ func (r *reaper) start() error {
 	return r.closeStreams()
 }
 
-// given returns the descriptors here that the program gets.
+// given returns our numbers of the descriptors that the program gets.
 func (r *reaper) given() []uintptr {
 	files := []uintptr{0, 1, 2}
 	for i := range r.order.ExtraFiles {
@@ -259,7 +258,7 @@ func (r *reaper) given() []uintptr {
 	return files
 }
 
-// isolate becomes able to start bubblewrap: it finds out which user the program can be, and opens
+// isolate prepares the start of bubblewrap: it finds out which user the program can be, and opens
 // the descriptors that bubblewrap gets.
 func (r *reaper) isolate() (made []*os.File, err error) {
 	ord := r.order.Bwrap
@@ -311,7 +310,7 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 	return made, nil
 }
 
-// reportStart opens what the program's start is reported to.
+// reportStart opens the pipe that reports the program's start.
 func (r *reaper) reportStart() (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -353,9 +352,9 @@ func fileOf(content []byte) (*os.File, error) {
 	return file, nil
 }
 
-// closeStreams lets go of the program's descriptors: while we held them, nobody would
-// see the end of its output, and we have nothing to say there. What takes their place cannot be
-// written to, and is also there in a container in which somebody has removed the null device.
+// closeStreams closes the program's descriptors: while we hold them, nobody sees the end of its
+// output, and we do not use them. Their replacement cannot be written to, and exists even in a
+// container whose null device was removed.
 func (r *reaper) closeStreams() error {
 	null, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // refusedCalls are the system calls that no isolated program may make, with the error that each
 // returns. They reach into other processes, into the kernel, or into what sandboxes share: keys are
-// kept per user and outlive a run. Where programs try a call and do without it, they are told that
-// it does not exist.
+// kept per user and outlive a run. If programs try a call and can do without it, the error says
+// that it does not exist.
 var refusedCalls = map[uint32]unix.Errno{
 	unix.SYS_ADD_KEY:     unix.EPERM,
 	unix.SYS_REQUEST_KEY: unix.EPERM,
@@ -70,7 +70,7 @@ const (
 	seccompArgument = 16
 )
 
-// x32Calls is where the numbers of a second set of calls begin that amd64 kernels may have.
+// x32Calls is the first number of a second set of calls that amd64 kernels may have.
 const x32Calls = 0x4000_0000
 
 // seccompFilter returns the program that bubblewrap loads: a list of comparisons. A program for

@@ -10,7 +10,7 @@ import (
 // a program. Unlike a file or a pipe, a socket can neither be truncated nor rewritten nor opened a
 // second time through /proc.
 func Sockets() (ours, theirs *os.File, err error) {
-	// Nobody may be started between the making of the sockets and their marking.
+	// No process may be started between making the sockets and marking them.
 	syscall.ForkLock.RLock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {

@@ -39,7 +39,7 @@ type SpawnSpec struct {
 	Env []string
 	// Stdin is what the program reads; nil is /dev/null. An *os.File is handed over
 	// as it is. Any other reader is copied, and closed when the program ends if it is
-	// an io.Closer, so that whoever feeds it learns about the end.
+	// an io.Closer, so that its writer learns about the end.
 	Stdin io.Reader
 	// ExtraFiles become the descriptors 3, 4, … of the program.
 	ExtraFiles []*os.File
@@ -53,8 +53,8 @@ type SpawnSpec struct {
 	// prints more; everything up to the bound is delivered.
 	MaxOutput int64
 	// PrivateOutput makes sockets of stdout and stderr. Unlike pipes they cannot be
-	// opened again through /proc, so of the programs that this one starts only those
-	// can write to them that are given them. Opening /dev/stdout fails then.
+	// opened again through /proc, so only those child programs can write to them that inherit them.
+	// Opening /dev/stdout fails then.
 	PrivateOutput bool
 	// Isolation decides what the program sees of the machine.
 	Isolation Isolation
@@ -69,8 +69,8 @@ type SpawnSpec struct {
 
 // Limits bounds what the program may use. Most are the kernel's rlimits, which hold for each
 // process and not for the sum; those are inherited where they are zero. TreeMemoryBytes and
-// DiskBytes hold for everything together: we look at it twice a second, and end what has passed
-// them.
+// DiskBytes hold for all processes together: we check them twice a second, and kill a tree that
+// exceeds them.
 type Limits struct {
 	// MemoryBytes bounds private writable memory (RLIMIT_DATA). Address space is left
 	// alone: language runtimes reserve far more of it than they use.
@@ -111,7 +111,7 @@ type SpawnResult struct {
 	// StartMs and EndMs are epoch milliseconds; the end is when the tree was gone.
 	StartMs int64 `json:"startMs"`
 	EndMs   int64 `json:"endMs"`
-	// At most one of these is set: the reason for which we ended the program.
+	// At most one of these is set: the reason why we ended the program.
 	TimedOut    bool `json:"timedOut,omitempty"`
 	OutputLimit bool `json:"outputLimit,omitempty"`
 	Cancelled   bool `json:"cancelled,omitempty"`
@@ -121,15 +121,15 @@ type SpawnResult struct {
 	// LeftoversKilled counts processes that were alive after the program itself had
 	// ended and had to be killed.
 	LeftoversKilled int `json:"leftoversKilled,omitempty"`
-	// Unkillable lists process ids that could not be killed. Not empty is a reason to
-	// distrust everything that comes after.
+	// Unkillable lists process ids that could not be killed. If there are any, distrust everything
+	// that comes after.
 	Unkillable []int `json:"unkillable,omitempty"`
 	// StdoutBytes and StderrBytes count what was delivered.
 	StdoutBytes int64 `json:"stdoutBytes"`
 	StderrBytes int64 `json:"stderrBytes"`
 	// Containment is the mechanism that held the tree.
 	Containment Containment `json:"containment"`
-	// Usage is what the tree used, as far as the kernel accounts for it.
+	// Usage is what the tree used, according to the kernel's accounting.
 	Usage Usage `json:"usage"`
 }
 
@@ -183,8 +183,8 @@ func lookProgram(name string, env []string) (string, error) {
 		return name, nil
 	}
 	for _, entry := range filepath.SplitList(lookup(env, "PATH")) {
-		// An empty or relative entry would run whatever the workspace holds under a
-		// common name; the standard library refuses it too.
+		// An empty or relative entry would run a program of the workspace that has a common name;
+		// the standard library refuses it too.
 		if !filepath.IsAbs(entry) {
 			continue
 		}

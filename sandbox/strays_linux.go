@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunMarker is the environment variable that marks the processes of one run. Where
-// there is no supervisor, orphans are found by it.
+// RunMarker is the environment variable that marks the processes of one run. Without a supervisor,
+// orphans are found by it.
 const RunMarker = "EVAL_RUN_ID"
 
 // rssUnit is the unit of the kernel's resident set size, in KiB.
@@ -58,7 +58,7 @@ func findStrays(program int, marker string, known map[int]bool) []int {
 
 // ProcessesOf lists the living processes of a run: those that carry its mark, those that work in
 // one of its directories or below, and all their descendants; without the tree below spared, unless
-// that is 0, and without us and whoever started us.
+// that is 0, and without us and our ancestors.
 func ProcessesOf(runID string, dirs []string, spared int) []int {
 	table := processTable()
 	parents := map[int]int{}

@@ -38,7 +38,7 @@ type supervisedTree struct {
 	ending
 }
 
-// supervisor is the process of a supervisor, whoever has started it.
+// supervisor is the process of a supervisor, started by us or by a holder.
 type supervisor interface {
 	pid() int
 	// wait returns when it has ended, with an error if not by itself.
@@ -46,7 +46,7 @@ type supervisor interface {
 	kill()
 }
 
-// supervisors is somebody who starts supervisors where we cannot: in a network, or in a container.
+// supervisors starts supervisors where we cannot: in a network, or in a container.
 type supervisors interface {
 	// start runs a supervisor with these descriptors.
 	start(files []*os.File) (supervisor, error)
@@ -91,9 +91,8 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 	return t, t.process.pid(), nil
 }
 
-// awaitStart returns when the program runs, or why it does not. A supervisor that
-// falls silent after it began to start the program was killed by it: that is an end
-// of the run, and no failure of ours.
+// awaitStart returns when the program runs, or why it does not. A supervisor that falls silent
+// after it began to start the program was killed by it: that ends the run, and is not our failure.
 func (t *supervisedTree) awaitStart(decoder *json.Decoder) error {
 	began := false
 	for {
@@ -124,8 +123,8 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// failure is an error that one process of ours reports to another, with the system's error inside,
-// so that errors.Is works over the line between them.
+// failure is an error that one of our processes reports to another, with the system's error inside,
+// so that errors.Is works across the processes.
 type failure struct {
 	Failed string `json:"failed,omitempty"`
 	Errno  int    `json:"errno,omitempty"`
@@ -151,8 +150,8 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.errno }
 
-// startReaper starts our own binary as a supervisor, by somebody else if one is given, and
-// hands it its order.
+// startReaper starts our own binary as a supervisor, through a holder if one is given, and sends it
+// its order.
 func startReaper(ord order, files []*os.File, in supervisors) (*supervisedTree, *json.Decoder, error) {
 	ours, theirs, err := socketPair(unix.SOCK_STREAM)
 	if err != nil {
@@ -182,7 +181,7 @@ func startSupervisor(
 	return ownProcess{cmd}, cmd.Start()
 }
 
-// reaperCommand is our own binary as a supervisor, with the descriptors of the program.
+// reaperCommand returns our own binary as a supervisor, with the descriptors of the program.
 func reaperCommand(line *os.File, files []*os.File, attributes *syscall.SysProcAttr) *exec.Cmd {
 	cmd := ownCommand(reaperName, attributes, line)
 	if len(files) >= 3 {
@@ -192,9 +191,9 @@ func reaperCommand(line *os.File, files []*os.File, attributes *syscall.SysProcA
 	return cmd
 }
 
-// ownCommand is our own binary under another name. It must not get anybody's variables: GODEBUG and
-// the like would change how it behaves. A binary built with the race detector would sleep for a
-// second at its end.
+// ownCommand returns our own binary under another name. It gets no variables: GODEBUG and the like
+// would change how it behaves. A binary built with the race detector would sleep for a second at
+// its end.
 func ownCommand(name string, attributes *syscall.SysProcAttr, files ...*os.File) *exec.Cmd {
 	return &exec.Cmd{
 		Path:        "/proc/self/exe", // which also works when the file has been replaced
@@ -205,8 +204,8 @@ func ownCommand(name string, attributes *syscall.SysProcAttr, files ...*os.File)
 	}
 }
 
-// reaperAttributes puts the supervisor in a process group of its own, so that Ctrl-C
-// in a terminal reaches us and not it, and in new namespaces where asked.
+// reaperAttributes puts the supervisor in its own process group, so that Ctrl-C in a terminal
+// reaches us and not it, and in new namespaces where asked.
 func reaperAttributes(namespace bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if !namespace {
@@ -217,9 +216,9 @@ func reaperAttributes(namespace bool) *syscall.SysProcAttr {
 	return attributes
 }
 
-// allow has a process born with a privilege that its namespaces need: we have it, or a
-// user namespace gives it. Executing a file drops what such a namespace came with, but
-// for this one; the process gives it up when it has used it.
+// allow starts a process with a privilege that its namespaces need: we have it, or a user namespace
+// gives it. Executing a file drops the privileges of such a namespace except this one; the process
+// gives it up when it has used it.
 func allow(attributes *syscall.SysProcAttr, privilege uintptr) {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == 0 {
@@ -252,7 +251,7 @@ func (t *supervisedTree) send(ord order) error {
 	return err
 }
 
-// listen takes the supervisor's last word and waits for its end.
+// listen reads the supervisor's final report and waits for its end.
 func (t *supervisedTree) listen(decoder *json.Decoder) {
 	end := outcome{ExitCode: -1}
 	var reported bool

@@ -16,30 +16,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UntrustedName is the name under which a binary that imports this package runs a
-// program that is not to be trusted: for example as a link on the search path of a hook.
+// UntrustedName is the name under which a binary that imports this package runs an untrusted
+// program: for example as a link on the search path of a hook.
 //
 //	fit-untrusted PROGRAM [ARGUMENT…]
 //
-// The program gets standard input, output and error and no other descriptor, none of
-// the UntrustedHides variables, and a session of its own. Where the kernel lets it, it
-// is also in PID and user namespaces of its own: it can neither signal nor trace nor
-// look into the processes around it, although the user is the same, and whatever it
-// has started ends with it. The exit status is the program's, or 128 and the number of
-// the signal that ended it.
+// The program gets standard input, output and error and no other descriptor, none of the
+// UntrustedHides variables, and a new session. If the kernel allows it, it is also in new PID and
+// user namespaces: it can neither signal nor trace nor inspect the processes around it, although
+// the user is the same, and its own processes end with it. The exit status is the program's, or 128
+// and the number of the signal that ended it.
 const UntrustedName = "fit-untrusted"
 
 // UntrustedHides are the variables that programs under UntrustedName do not see.
 var UntrustedHides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
 
-// The statuses with which shells report that there was nothing to run.
+// The statuses with which shells report that a program could not be run.
 const (
 	statusUsage         = 2
 	statusNotExecutable = 126
 	statusNotFound      = 127
 )
 
-// calledUntrusted reports whether this process is to run a program that is not trusted.
+// calledUntrusted reports whether this process is to run an untrusted program.
 func calledUntrusted() bool { return filepath.Base(os.Args[0]) == UntrustedName }
 
 func runUntrusted() int {

@@ -18,10 +18,10 @@ const (
 	untrustedRefusedName = "fit-untrusted-refused" // where reach must be refused
 )
 
-// startUntrusted starts the program in the best way that the kernel lets us. In a PID namespace of
-// its own it has no name for any process but its own, and what it starts ends with it. A user
-// namespace closes the processes that it may still see in /proc. Root without privileges, as in our
-// sandbox, may not take its own number along; it still has its files.
+// startUntrusted starts the program in the best way that the kernel allows. In a new PID namespace
+// it can name only its own processes, and they end with it. A user namespace protects the processes
+// that it may still see in /proc. Root without privileges, as in our sandbox, may not map its own
+// user id; it still has its files.
 func startUntrusted(program string, args []string) (cmd *exec.Cmd, err error) {
 	user, group := os.Geteuid(), os.Getegid()
 	same := namespaces(unix.CLONE_NEWUSER)
@@ -70,12 +70,12 @@ func becomeUntrusted() int {
 	return untrustedFailure(os.Args[2], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
 }
 
-// untrustedInit is process 1: it starts the program, waits for whatever ends, and ends with the
-// program, which ends all that is left. It holds nothing that the program does not have as well.
+// untrustedInit is process 1: it starts the program, reaps its children, and ends with the program,
+// which ends everything else. It holds nothing that the program does not have as well.
 func untrustedInit(program string, args []string) int {
 	// Signals from inside end a process 1 only if it has handlers that let them, as Go has.
 	signal.Notify(make(chan os.Signal, 1))
-	// Where the machine runs out of memory, the program ends before those that check it.
+	// If memory runs out, the program is killed before those that check it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	mountOwnProc()
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

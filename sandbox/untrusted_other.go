@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// startUntrusted starts the program in a session of its own, which is all there is.
+// startUntrusted starts the program in a new session, which is all that this system offers.
 func startUntrusted(program string, args []string) (*exec.Cmd, error) {
 	cmd := untrustedCommand(program, args, &syscall.SysProcAttr{Setsid: true})
 	return cmd, cmd.Start()

@@ -16,7 +16,7 @@ import (
 // for each process only.
 const (
 	usageEvery = 500 * time.Millisecond
-	// diskShare is how many times longer than a look at the disk the pause after it is.
+	// diskShare is the ratio of the pause after a check of the disk to the duration of the check.
 	diskShare = 20
 )
 
@@ -27,7 +27,7 @@ const (
 	ExceededFiles  = "open files"
 )
 
-// perProcess returns the limits that the kernel holds.
+// perProcess returns the limits that the kernel enforces.
 func (l Limits) perProcess() Limits {
 	l.TreeMemoryBytes, l.DiskBytes = 0, 0
 	return l
@@ -44,7 +44,7 @@ type usageWatch struct {
 	nextDisk time.Time // when to look at them again
 }
 
-// watchUsage looks at the tree below a process until it is closed.
+// watchUsage checks the tree below a process until it is closed.
 func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
 	w := &usageWatch{
 		limits:   limits,
@@ -108,7 +108,7 @@ func (w *usageWatch) follow(pid int) {
 }
 
 // diskAllowance returns how much a program may write where that much is free: a limit larger than
-// the disk would let it fill the disk, and what fails then is everybody else.
+// the disk would let it fill the disk, and then everything else fails.
 func diskAllowance(limit, free uint64) uint64 { return min(limit, max(free/4, 1<<30)) }
 
 // freeOnDisk returns what is free on the fullest of the disks of some directories.
@@ -123,7 +123,7 @@ func freeOnDisk(dirs []string) uint64 {
 	return free
 }
 
-// diskUsed adds up the files in the directories, as far as they can be seen.
+// diskUsed adds up the files in the directories that can be seen.
 func (w *usageWatch) diskUsed() int64 {
 	began := time.Now()
 	var sum int64

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// systemPaths are what programs need to run at all. They are shown read-only, as far
-// as they exist.
+// systemPaths are what programs need to run at all. Those that exist are shown read-only.
 var systemPaths = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
 }
@@ -20,7 +19,7 @@ var systemPaths = []string{
 // directories of the sandbox's own root: mounts would cost time.
 var emptyPaths = []string{"/tmp", "/var/tmp", "/home", "/root", "/run"}
 
-// procReadOnly are the parts of /proc by which root changes the machine. Bubblewrap leaves
+// procReadOnly are the parts of /proc through which root changes the machine. Bubblewrap leaves
 // /proc/sys open to it.
 var procReadOnly = []string{"/proc/sys", "/proc/sysrq-trigger"}
 
@@ -69,7 +68,7 @@ func (v view) addSystem() error {
 	return nil
 }
 
-// addRequested adds the paths that the caller names, and returns how it asked for each.
+// addRequested adds the paths that the caller names, and returns the requested kind of each.
 func (v view) addRequested(i Isolation) (map[string]string, error) {
 	asked := map[string]string{}
 	add := func(kind, as, path string) error {
@@ -120,7 +119,7 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 	return asked, nil
 }
 
-// hideOwn hides our own temporary and cache directories and the user's home, wherever they lie,
+// hideOwn hides our own temporary and cache directories and the user's home, wherever they are,
 // unless the caller asks for them.
 func (v view) hideOwn(requested map[string]string) {
 	own := []string{os.TempDir()}
@@ -132,7 +131,7 @@ func (v view) hideOwn(requested map[string]string) {
 	}
 	for _, path := range own {
 		resolved, err := filepath.EvalSymlinks(path)
-		// A home that is a directory of the system's, as in some containers, cannot be hidden.
+		// A home that is a system directory, as in some containers, cannot be hidden.
 		if err != nil || !filepath.IsAbs(path) || resolved == "/" || isSystemPath(resolved) && resolved != "/opt" {
 			continue
 		}
@@ -145,8 +144,8 @@ func (v view) hideOwn(requested map[string]string) {
 func isSystemPath(path string) bool { return path == "/etc" || slices.Contains(systemPaths, path) }
 
 // dropCovered drops the system's paths where the caller shows the whole root: they are
-// in it, and nothing new can be made in a root that is read-only. What is to be empty must be
-// mounted then.
+// in it, and nothing new can be made in a root that is read-only. Then the empty directories must
+// be mounted.
 func (v view) dropCovered() {
 	root, ok := v["/"]
 	if !ok {
@@ -164,7 +163,7 @@ func (v view) dropCovered() {
 	}
 }
 
-// hide covers a path with nothing, wherever the sandbox would show it.
+// hide covers a path with an empty one, wherever the sandbox would show it.
 func (v view) hide(path string) {
 	v.cover(path)
 	for _, other := range otherNames(path) {
@@ -280,7 +279,7 @@ func (v view) arguments() []string {
 }
 
 // appendParents makes the directories on the way to a mount that no other mount brings. Those that
-// bubblewrap makes by itself are closed to all but their owner, who is not always the program.
+// bubblewrap makes itself are accessible only to their owner, which is not always the program.
 func (v view) appendParents(args []string, made map[string]bool, dir string) []string {
 	if made[dir] || v.showsFromHost(dir) {
 		return args

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// watchdogName is what our own binary is called as a watchdog.
+// watchdogName is the name of our own binary as a watchdog.
 const watchdogName = "fit-watchdog"
 
 // Watchdog is a process that ends this one, and with it everything that it has spawned, when this
-// one stands still: a process that is stopped can do nothing itself.
+// one hangs: a process that is stopped can do nothing itself.
 type Watchdog struct {
 	cmd *exec.Cmd
 	mu  sync.Mutex
@@ -43,7 +43,7 @@ func StartWatchdog() (*Watchdog, error) {
 func (w *Watchdog) Within(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.to.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // one that stands still itself is no use
+	_ = w.to.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // it may hang itself
 	_, _ = w.to.Write(binary.BigEndian.AppendUint64(nil, uint64(max(limit, 0))))
 }
 
@@ -81,7 +81,7 @@ func watch() {
 				late = time.After(limit)
 			}
 		case <-late:
-			if os.Getppid() != watched { // it is dead, and its number may be another's
+			if os.Getppid() != watched { // it is dead, and its number may be reused
 				return
 			}
 			fmt.Fprintf(os.Stderr, "fit: this process stood still for %s, and was ended with everything it runs\n",

@@ -1,5 +1,5 @@
-// Package first is what is left to do between the start of a process and the program that it
-// becomes: limits, which its supervisor would suffer under; and in a sandbox the user, whom
+// Package first does what remains between the start of a process and the program that it becomes:
+// it sets limits, which would also affect its supervisor, and in a sandbox the user, which
 // bubblewrap cannot change, and the working directory, which only that user may enter.
 //
 // It happens in our own binary, before main. The package imports nothing that imports more than os,
@@ -16,21 +16,21 @@ import (
 	"unsafe"
 )
 
-// name is that under which our binary does it; it appears in ps.
+// name is the name of our binary while it does this; it appears in ps.
 const name = "fit-sandbox-first"
 
-// Started is what is reported when only the program is left to be started. An error follows if that
-// fails.
+// Started is reported when only the program remains to be started. An error follows if that fails.
 const Started = "started\n"
 
-// statusNotFound is how a process ends that could not become the program.
+// statusNotFound is the exit status of a process that could not become the program.
 const statusNotFound = 127
 
-// Settings are what a process becomes before it is the program.
+// Settings says what a process sets up before it becomes the program.
 type Settings struct {
 	UID int
 	Dir string
-	// StartFD is where to report, and SelfFD what we were started from; 0 outside a sandbox.
+	// StartFD is where to report, and SelfFD the file that we were started from; 0 outside a
+	// sandbox.
 	StartFD, SelfFD int
 	// Limits are set in this order.
 	Limits []Limit
@@ -46,7 +46,7 @@ type Limit struct {
 var _ = becomeIfAsked()
 
 // becomeIfAsked does not return in a process that is to become a program. In a sandbox our binary
-// has no name but that of a descriptor.
+// has only the name of a descriptor.
 func becomeIfAsked() bool {
 	const descriptor = "/proc/self/fd/"
 	args := os.Args
@@ -142,7 +142,8 @@ func (s Settings) Start(program string, argv []string) error {
 	return failed("start "+program, syscall.Exec(program, argv, env))
 }
 
-// failed says what failed. The error is reported as text, so that nothing is lost.
+// failed returns an error that says what failed. The error is reported as text, so that nothing is
+// lost.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
 // Fail reports why there is no program.
