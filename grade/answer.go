@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// Answer is what an agent said to a sample of a dataset, and what it took to say it.
+// Answer is an agent's answer to a sample of a dataset, with the effort it took.
 type Answer struct {
 	// Text is its last message. Where the answer is a file, that is read instead.
 	Text       string
@@ -26,14 +26,14 @@ type Answer struct {
 	DurationMs int64    // of the agent
 	Turns      int
 	// Trace answers the checks of kind trace, usedTool, didNotRun and maxToolCalls: whether they
-	// hold, and if not why. An error says that nobody can know. nil: there is no trace.
+	// hold, and if not why. An error says that it is unknown. nil means that there is no trace.
 	Trace func(task.AnswerCheck) (holds bool, why string, err error)
 }
 
 // maxAnswer bounds the file that has an answer.
 const maxAnswer = 4 << 20
 
-// judgeAnswer holds the answer to a sample against its checks.
+// judgeAnswer applies the checks of a sample to the answer.
 func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 	sample := g.Task.Sample
 	if sample == nil {
@@ -49,7 +49,7 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 	}
 	var found graded
 	if len(sample.Checks) == 0 && g.Task.JudgeTemplate != "" {
-		// The judge decides; what it is asked about must be there.
+		// The judge decides, but the answer must exist.
 		found.rows = append(found.rows, testRow("answered", true, 0, strings.TrimSpace(text) != "",
 			cmp.Or(why, "the answer is empty")))
 	}
@@ -74,7 +74,7 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// answerRow makes the row of one check. A fact that nobody knows is missing data, not a fail.
+// answerRow makes the row of one check. An unknown fact is missing data, not a fail.
 func (g *grading) answerRow(check task.AnswerCheck, answer *Answer, text, missing string) (Row, health) {
 	holds, why, err := holdAgainst(check, answer, text)
 	if err != nil {
@@ -123,7 +123,7 @@ func (g *grading) answerText(ctx context.Context, answer *Answer) (text, why str
 	return string(content), "", nil
 }
 
-// readInside reads a text file of a copy, whatever links lie on the way.
+// readInside reads a text file of a copy, without following links out of it.
 func readInside(copied *workspace.Copy, name string) ([]byte, error) {
 	root, err := os.OpenRoot(copied.Dir)
 	if err != nil {
@@ -159,8 +159,8 @@ type scoring struct {
 	Turns      int            `json:"turns"`
 }
 
-// scoreByCommand runs the command of a check on a copy. One that does not do its work with the
-// answer, and does with an empty one, was broken by the answer, which is a fail.
+// scoreByCommand runs the command of a check on a copy. A command that does not work with the
+// answer, but works with an empty one, was broken by the answer, which is a fail.
 func (g *grading) scoreByCommand(ctx context.Context, check task.AnswerCheck, answer *Answer, text string,
 ) ([]Row, health, error) {
 	rows, trouble, err := g.runScoring(ctx, check, answer, text)

@@ -21,8 +21,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// holdAgainst reports whether a check holds for an answer, and why not. An error is a fact that
-// nobody knows.
+// holdAgainst reports whether a check holds for an answer, and why not. An error means that it is
+// unknown.
 func holdAgainst(check task.AnswerCheck, answer *Answer, text string) (holds bool, why string, err error) {
 	switch check.Kind {
 	case task.CheckEquals:
@@ -54,7 +54,7 @@ func holdAgainst(check task.AnswerCheck, answer *Answer, text string) (holds boo
 	return holds, why, nil
 }
 
-// equals compares the answer with every text that would be right.
+// equals compares the answer with every correct text.
 func equals(check task.AnswerCheck, text string) (bool, string) {
 	for _, want := range check.Want {
 		if same(check, text, want) {
@@ -75,7 +75,7 @@ func same(check task.AnswerCheck, got, want string) bool {
 	case task.CompareNumber:
 		a, aOK := number(got)
 		b, bOK := number(want)
-		// the allowance is for what decimals cannot say in binary
+		// the tolerance is for decimals that have no exact binary form
 		return aOK && bOK && math.Abs(a-b) <= check.Tolerance+1e-12*math.Max(1, math.Abs(b))
 	}
 	return strings.TrimSpace(got) == strings.TrimSpace(want)
@@ -90,7 +90,7 @@ func normalised(text string) string {
 
 var numberPattern = lazyregexp.New(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
 
-// number returns the last number in a text: people write what they were asked for at the end.
+// number returns the last number in a text: the answer usually comes at the end.
 func number(text string) (float64, bool) {
 	text = strings.ReplaceAll(text, "\u2212", "-") // the minus of typesetters
 	found := numberPattern.Get().FindAllStringIndex(text, -1)
@@ -160,7 +160,7 @@ func matches(check task.AnswerCheck, text string) (bool, string, error) {
 	return holds, why, nil
 }
 
-// conforms checks JSON, with or without the fence that models put round it.
+// conforms checks JSON, with or without the code fence that models put around it.
 func conforms(check task.AnswerCheck, text string) (bool, string, error) {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(check.Schema, &schema); err != nil {

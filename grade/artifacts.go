@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// ownPlace returns the container of a verifier that has one of its own. Only artifacts get there.
+// ownPlace returns the container of a verifier that has its own. Only artifacts are copied there.
 func (v *verification) ownPlace(ctx context.Context, space *workspace.Workspace) (workspace.Place, error) {
 	place, err := space.Fresh(ctx, v.Environment, "verifier "+v.dir, v.Network)
 	if err != nil {
@@ -42,7 +42,7 @@ func (v *verification) ownPlace(ctx context.Context, space *workspace.Workspace)
 	return place, nil
 }
 
-// allArtifacts returns those that every task has, and those that it names.
+// allArtifacts returns the artifacts that every task has, and those that this one names.
 func (v *verification) allArtifacts() []task.Artifact {
 	return append([]task.Artifact{{Source: workspace.HarborArtifacts, Destination: "."}}, v.Artifacts...)
 }
@@ -51,15 +51,15 @@ func (v *verification) artifactDir(i int) string {
 	return filepath.Join(v.room, "artifacts", strconv.Itoa(i))
 }
 
-// isOneFile reports whether a directory holds the one file of a name that was taken, and not what a
-// directory of that name has.
+// isOneFile reports whether a directory holds a single file with that name, which was taken as a
+// file and not as a directory.
 func isOneFile(dir, name string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) == 1 && entries[0].Name() == name && entries[0].Type().IsRegular()
 }
 
 // takeArtifacts runs the commands that prepare artifacts, and takes and keeps these. A command that
-// fails, and an artifact that is not there, are for the verifier to judge.
+// fails, and an artifact that is not there, are left for the verifier to judge.
 func (v *verification) takeArtifacts(ctx context.Context, place workspace.Place) error {
 	container := place.Isolation.Container
 	for i, collect := range v.Collect {
@@ -113,7 +113,7 @@ func (v *verification) takeArtifacts(ctx context.Context, place workspace.Place)
 	return ctx.Err()
 }
 
-// leaveOut removes files of the names that globs match, and lets everybody read the others.
+// leaveOut removes files whose names match globs, and makes the others readable by everybody.
 func leaveOut(dir string, globs []string) error {
 	var patterns []glob.Pattern
 	for _, source := range globs {

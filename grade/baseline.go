@@ -11,8 +11,8 @@ import (
 // solution, or on the base where there is none. Each is found out at most once, and only when it is
 // needed. It may be shared by many goroutines.
 //
-// It remembers reports, never health: a grader that worked an hour ago may be broken now. Whoever
-// must know whose fault a broken grader is runs it again without the agent's work.
+// It remembers reports, never health: a grader that worked an hour ago may be broken now. To find
+// out whose fault a broken grader is, it is run again without the agent's work.
 type Baseline struct {
 	tests memo.Table[evidence]
 	texts memo.Table[string]
@@ -29,7 +29,7 @@ func (b *Baseline) test(ctx context.Context, g *grading, check task.Check) (evid
 	})
 }
 
-// trying runs a hidden check as far as its declaration goes.
+// trying runs a hidden check as it is declared.
 func trying(check task.Check) attempt {
 	return func(ctx context.Context, s *suiteRun) (evidence, error) {
 		return s.try(ctx, check, expectation{names: check.Tests})

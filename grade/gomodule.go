@@ -33,8 +33,9 @@ func goFiles(suite *task.Suite) []string {
 // maxModuleFile bounds a go.mod.
 const maxModuleFile = 16 << 20
 
-// replacedModule says whether the agent's go.mod takes a module from elsewhere that the base's does
-// not. Hidden tests use modules too, and one that was replaced could find everything equal.
+// replacedModule returns a replacement in the agent's go.mod that the base's does not have, or what
+// is wrong with the file. Hidden tests use modules too, and a replaced one could make every
+// comparison succeed.
 func (s *suiteRun) replacedModule(ctx context.Context) (string, error) {
 	if s.fromBase {
 		return "", nil

@@ -22,7 +22,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// Source makes the copies that graders work on, and says where the processes on them run. A
+// Source makes the copies that graders work on, and says where their processes run. A
 // *workspace.Workspace is one.
 type Source interface {
 	Copy(ctx context.Context, cfg workspace.CopyConfig) (*workspace.Copy, error)
@@ -37,8 +37,8 @@ type Source interface {
 // Config says what to grade and where to leave the evidence.
 type Config struct {
 	Task *task.Task
-	// Source has what the agent left and the base it started from. It must be sealed: nobody writes
-	// to it any more.
+	// Source has what the agent left and the base it started from. It must be sealed: nothing
+	// writes to it any more.
 	Source Source
 	// Artifacts is a directory outside the agent's reach that gets the ends of what graders
 	// printed; empty: they are not kept.
@@ -51,14 +51,14 @@ type Config struct {
 	Baseline *Baseline
 	// Spawner runs graders; nil: the real one.
 	Spawner sandbox.ProcessSpawner
-	// Redactor takes secrets out of everything that is kept; nil: nothing is taken out but the
-	// task's secret variables.
+	// Redactor takes secrets out of everything that is kept; nil removes only the task's secret
+	// variables.
 	Redactor *redact.Redactor
 	// Verify are commands that are run as checks beside the task's own graders.
 	Verify []Command
-	// Steps are what the verifiers of a task with steps said while the agent worked.
+	// Steps are the results of the step verifiers, which ran while the agent worked.
 	Steps []StepResult
-	// Answer is what the agent said, for the samples of datasets; nil: nothing.
+	// Answer is the agent's answer, for the samples of datasets; nil is none.
 	Answer *Answer
 	// Patch, if set, is graded in place of what the agent left, for the tasks of SWE-bench.
 	Patch *string
@@ -67,21 +67,21 @@ type Config struct {
 // Result is the mechanical grade of one attempt.
 type Result struct {
 	Grade Grade `json:"grade"`
-	// Unverified is set on an error that the agent's work may have brought about: the grader broke
-	// with it and then worked, and never broke without it.
+	// Unverified is set on an error that the agent's work may have caused: the grader broke with it
+	// and then worked, and never broke without it.
 	Unverified  bool         `json:"unverified,omitempty"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
-	// Score is the effective score as far as a judge has not spoken; nil for a task without a
-	// score, and where nothing was measured.
+	// Score is the effective score before any judge; nil for a task without a score, and if nothing
+	// was measured.
 	Score *float64 `json:"score,omitempty"`
 	// Rows are all rows in order, stamped with their source.
 	Rows []json.RawMessage `json:"rows"`
-	// Commands are how Config.Verify ended, in order.
+	// Commands are the results of Config.Verify, in order.
 	Commands []CommandResult `json:"commands,omitempty"`
 	// Instance is the report about a task of SWE-bench; nil for other tasks.
 	Instance *InstanceReport `json:"instance,omitempty"`
-	// Notes are what a reader of the verdict must know and no row says.
+	// Notes tell a reader of the verdict what no row says.
 	Notes []string `json:"notes,omitempty"`
 	// Artifacts are the files that were left in Config.Artifacts, relative to it.
 	Artifacts  []string `json:"artifacts,omitempty"`
@@ -114,8 +114,7 @@ type HiddenTests struct {
 }
 
 // Run grades one attempt: hooks first, then the hidden suite, each on a fresh copy. The error is
-// for what prevented grading and is neither the agent's nor the grader's doing: a cancelled
-// context, a full disk.
+// for causes that are neither the agent's nor the grader's: a cancelled context, a full disk.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	began := time.Now()
 	g, err := newGrading(cfg)
@@ -179,7 +178,7 @@ func (g *grading) startsPrograms() bool {
 
 func (g *grading) close() {
 	if g.ownScratch != nil {
-		// Nothing of it is needed any more; a rest in the temporary directory harms nobody.
+		// It is not needed any more; leftovers in the temporary directory do no harm.
 		_ = g.ownScratch.Remove()
 	}
 }
@@ -224,7 +223,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		result.Rows = append(result.Rows, stamp(row, sourceTests))
 	}
 	if result.Grade.Verdict != VerdictError {
-		// Rows that somebody else has written make every other one doubtful.
+		// Rows from another writer make all rows doubtful.
 		trusted := len(hook.reasons) == 0
 		result.Score = Effective(result.Grade.Score, result.Grade.Healthy && trusted, result.Grade.GatesPass, true)
 	}
@@ -232,8 +231,8 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 }
 
 // declaredScore returns the score as the task declares it, so that attempts at one task never mix:
-// a binary task has none, and a scored one always has one, also where its graders did not come to a
-// scored row.
+// a binary task has none, and a scored one always has one, even if its graders produced no scored
+// row.
 func declaredScore(scored *bool, g Grade) *float64 {
 	switch {
 	case scored == nil || *scored && g.Score != nil:
@@ -264,7 +263,7 @@ func (e *copyError) Error() string {
 }
 func (e *copyError) Unwrap() error { return e.err }
 
-// machineErrors are what a machine reports when it has run out of something or is broken. No file
+// machineErrors are the errors of a machine that has run out of something or is broken. No file
 // that an agent leaves behind causes one of them.
 var machineErrors = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EROFS,
@@ -332,7 +331,7 @@ func (g *grading) takeNotes() []string {
 	return notes
 }
 
-// keep writes evidence, without secrets, where only people look at it.
+// keep writes evidence, without secrets, for people to read.
 func (g *grading) keep(name string, content []byte) {
 	if g.Artifacts == "" || g.fromBase || len(content) == 0 {
 		return
@@ -347,7 +346,7 @@ func (g *grading) keep(name string, content []byte) {
 	}
 }
 
-// kept returns the name of an artefact; empty if there is none of that name.
+// kept returns the name of an artefact; empty if there is no such artefact.
 func (g *grading) kept(name string) string {
 	if slices.Contains(g.artifacts, name) {
 		return name

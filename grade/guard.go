@@ -41,7 +41,7 @@ func (g *grading) guardShell(argv []string, dir string, place workspace.Place,
 	if _, err := os.Lstat(copied); err == nil {
 		return append([]string{copied}, rest...), readable, nil
 	}
-	// The directory and the file are open to whichever user the sandbox runs programs as.
+	// The directory and the file are accessible to any user that the sandbox runs programs as.
 	if err := os.MkdirAll(readable, 0o755); err != nil {
 		return nil, "", err
 	}
@@ -78,7 +78,7 @@ func shellOf(argv []string, dir string) (shell string, rest []string) {
 	return words[0], slices.Concat(words[1:], argv)
 }
 
-// firstLine returns what stands behind #! in a script; empty for any other file.
+// firstLine returns the text after #! in a script; empty for any other file.
 func firstLine(name string) string {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
@@ -116,8 +116,8 @@ func lookIn(searchPath, name string) string {
 	return ""
 }
 
-// gitSettings are the files through which a repository that an agent left tells git to run
-// programs. They are put back as they were before a hook or a command of the family runs.
+// gitSettings are the files of a repository that can make git run programs. They are put back as
+// they were before a hook or a command of the family runs.
 var gitSettings = []string{
 	"**/.git", "**/.git/config", "**/.git/config.worktree", "**/.git/commondir", "**/.git/hooks/**",
 	"**/.git/info/attributes", "**/.git/modules/**/config", "**/.git/worktrees/**/config.worktree",

@@ -14,7 +14,7 @@ import (
 // maxHookSource bounds how much of a hook is read for hints.
 const maxHookSource = 1 << 20
 
-// startsProgram finds commands by which scripts start a program of the agent: a path below the
+// startsProgram finds commands with which scripts start a program of the agent: a path below the
 // working directory, an interpreter or a build tool, or git, which runs what a repository names. A
 // file that a shell reads is one, too.
 var startsProgram = lazyregexp.New(
@@ -26,8 +26,8 @@ var startsProgram = lazyregexp.New(
 var ownProgram = lazyregexp.New(`\$\{?(?:HOOKS_DIR|TASK_DIR|FAMILY_DIR|0|BASH_SOURCE)\b`)
 
 // Hints returns what the author of a task should know about its graders: warnings about places
-// where code of the agent runs closer to a grader than it has to, and notes about what the kind of
-// grader cannot see by its nature.
+// where code of the agent runs closer to a grader than it has to, and notes about what this kind of
+// grader cannot see.
 func Hints(t *task.Task) (warnings, notes []string) {
 	if t.Hooks.Invariants != "" {
 		warnings = hookHints(t.Hooks.Invariants)
@@ -62,7 +62,7 @@ func Hints(t *task.Task) (warnings, notes []string) {
 	return warnings, notes
 }
 
-// hookHints looks for programs that a hook starts by itself.
+// hookHints looks for programs that a hook starts itself.
 func hookHints(name string) []string {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHookSource {

@@ -28,20 +28,19 @@ type graded struct {
 	missing  []string // declared checks that no row is about
 	exitCode int
 	stderr   string
-	// died is set for a hook that was killed by a signal or gave up with a status, which chance may
-	// explain as well as the agent.
+	// died is set for a hook that was killed by a signal or failed with a status, which may be
+	// chance or the agent's fault.
 	died bool
-	// commands are how the commands to verify ended.
+	// commands are the results of the commands to verify.
 	commands []CommandResult
 }
 
 // confirmations is how often a grader that died is run again, with the agent's work and without it,
-// before the agent is blamed. One that dies by chance blames the agent if it dies every time with
-// its work and never without it: with four, in at most one of a thousand attempts.
+// before the agent is blamed. A grader that dies at random blames the agent only if it dies every
+// time with its work and never without it: with four runs, in at most one of a thousand attempts.
 const confirmations = 4
 
-// judgeHook runs the invariants hook and, where it did not do its work, finds out whose fault that
-// is.
+// judgeHook runs the invariants hook and, if it did not do its work, finds out whose fault that is.
 func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	if g.Task.Hooks.Invariants == "" {
 		return graded{}, nil
@@ -56,7 +55,7 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	return found, err
 }
 
-// trouble says why a hook did not do its work; empty means that it did.
+// trouble returns why a hook did not do its work; empty means that it did.
 func (found graded) trouble() string {
 	switch {
 	case found.health.broken != "":
@@ -86,8 +85,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		silent := len(base.rows) == 0 && base.health.ok()
 		switch {
 		case silent && len(found.rows) == 0 && found.health.ok():
-			// It checks nothing but that it runs; whether that is enough is decided by the number
-			// of all checks.
+			// It only checks that it runs; the number of all checks decides whether that is enough.
 			return health{}, nil
 		case trouble != "" && !silent && round > 0:
 			return flaky(broken, "on the base it works one time and not the next: "+trouble), nil
@@ -199,9 +197,9 @@ func (g *grading) redactRows(data []byte) []byte {
 	return out.Bytes()
 }
 
-// channel carries rows from the hook to us. It is a socket: other than a file or a pipe it can
-// neither be truncated nor rewritten nor be opened a second time through /proc, so a process that
-// inherits it can add rows but not take any away.
+// channel carries rows from the hook to us. It is a socket: unlike a file or a pipe it can neither
+// be truncated nor rewritten nor opened a second time through /proc, so a process that inherits it
+// can add rows but not take any away.
 type channel struct {
 	theirs, ours *os.File
 	data         bytes.Buffer
@@ -219,8 +217,7 @@ func openChannel() (*channel, error) {
 	return c, nil
 }
 
-// read drains the socket, so that nobody who writes to it ever waits, and keeps what is within the
-// bound.
+// read drains the socket, so that no writer ever blocks, and keeps what is within the limit.
 func (c *channel) read() {
 	n, _ := io.Copy(&c.data, io.LimitReader(c.ours, maxRowsSize))
 	if n < maxRowsSize {
@@ -233,7 +230,7 @@ func (c *channel) read() {
 // close ends the reading and returns what was written. The process tree is gone by then, so all
 // that was ever written is in the socket.
 func (c *channel) close() (data []byte, overflow bool) {
-	// A process that cannot be killed may hold the other side: nobody writes to it any more.
+	// A process that cannot be killed may hold the other side, but nothing writes to it any more.
 	_ = syscall.Shutdown(int(c.theirs.Fd()), syscall.SHUT_WR)
 	_ = c.theirs.Close()
 	c.reading.Wait()

@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// InstanceReport is what the tests of a SWE-bench task said, as SWE-bench reports it.
+// InstanceReport is the report on the tests of a SWE-bench task, in SWE-bench's form.
 type InstanceReport struct {
 	PatchIsNone  bool `json:"patch_is_None"`
 	PatchExists  bool `json:"patch_exists"`
@@ -29,7 +29,7 @@ type InstanceReport struct {
 	TestsStatus  map[string]TestsStatus `json:"tests_status,omitempty"`
 	// Ambiguous says that the test command failed and the log has no test that did.
 	Ambiguous bool `json:"ambiguous_failure,omitempty"`
-	// Error is why the tests did not run to their end; empty: they did.
+	// Error says why the tests did not run to their end; empty if they did.
 	Error string `json:"error,omitempty"`
 }
 
@@ -45,7 +45,7 @@ const (
 	passToPass = "PASS_TO_PASS"
 )
 
-// Markers are what the script of a SWE-bench task prints around the tests.
+// Markers are the lines that the script of a SWE-bench task prints around the tests.
 const (
 	startMarker = ">>>>> Start Test Output"
 	endMarker   = ">>>>> End Test Output"
@@ -100,7 +100,7 @@ func (g *grading) brokenInstance(ctx context.Context, shown instanceRun) (graded
 	reason := g.Redactor.String(shown.broken)
 	g.instance.Error = reason
 	found := g.unresolved(reason)
-	if !shown.applied { // a patch that does not apply is nobody else's doing
+	if !shown.applied { // a patch that does not apply is the agent's fault
 		found.reasons = []string{reason}
 		return found, nil
 	}
@@ -124,7 +124,7 @@ func (g *grading) brokenInstance(ctx context.Context, shown instanceRun) (graded
 // instanceRun is how one run of the tests went.
 type instanceRun struct {
 	applied bool
-	// broken says why the tests did not run to their end; empty: they did.
+	// broken returns why the tests did not run to their end; empty if they did.
 	broken string
 	log    []byte // all that was printed
 	tests  []byte // what the tests printed
@@ -174,8 +174,8 @@ func (g *grading) instanceCopy(ctx context.Context) (copied *workspace.Copy, bro
 	return copied, "", err
 }
 
-// applyCommands are the ways in which SWE-bench tries to apply a patch. Each is tried on a copy of
-// its own, so that what one of them did half does not count.
+// applyCommands are the ways in which SWE-bench tries to apply a patch. Each is tried on its own
+// copy, so that a half-applied patch does not count.
 var applyCommands = [][]string{
 	{"git", "apply", "--verbose"},
 	{"git", "apply", "--verbose", "--3way"},
@@ -222,7 +222,7 @@ func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, brok
 
 // putTests puts the files of the test patch as they must be: what the agent did to them is undone.
 // Scripts that apply the test patch themselves find the files as they were in the base. The
-// repository is that of the base, too: whatever was committed, moved or configured is gone.
+// repository is that of the base, too: everything that was committed, moved or configured is gone.
 func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken string, err error) {
 	n := g.Task.Instance
 	parsed := patch.Parse([]byte(n.TestPatch))
@@ -260,7 +260,7 @@ func (g *grading) putTests(ctx context.Context, copied *workspace.Copy) (broken 
 	return broken, err
 }
 
-// testbed returns where the tests of a copy run, and where its patch is applied.
+// testbed returns the directory in which the tests of a copy run and its patch is applied.
 func (g *grading) testbed(copied *workspace.Copy) (workspace.Place, error) {
 	place := g.Source.Grader(copied)
 	if place.Isolation.Container == nil && !place.Isolation.Isolates() {
@@ -269,7 +269,7 @@ func (g *grading) testbed(copied *workspace.Copy) (workspace.Place, error) {
 	return place, nil
 }
 
-// markerLine is a line of a script that does nothing but print a marker.
+// markerLine is a line of a script that only prints a marker.
 var markerLine = lazyregexp.New(`(?m)^[ \t]*(?::|echo|printf)[ \t].*>>>>> (Start|End) Test Output.*$`)
 
 // evalShell reads the whole script before it runs any of it, so that no program that the script
@@ -294,7 +294,7 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 	if err != nil {
 		return fmt.Errorf("shell of the tests: %w", err)
 	}
-	var all bytes.Buffer // more than a program may print never comes
+	var all bytes.Buffer // the output is limited
 	done, err := g.run(ctx, program{
 		argv:     argv,
 		dir:      copied.Dir,
@@ -324,8 +324,8 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 }
 
 // between returns what was printed between the markers of a run, whose status it takes over.
-// Markers with the nonce of the run win: the tested code could print the others. Where the script
-// gave no chance to print those, the last end is the true one.
+// Markers with the nonce of the run win: the tested code could print the others. If the script gave
+// no chance to print those, the last end marker counts.
 func between(log []byte, nonce string, status *int) (tests []byte, ended bool) {
 	_, rest, started := bytes.Cut(log, []byte(nonce+" start\n"))
 	if !started {

@@ -6,7 +6,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// logStatus is how a test ended, in the words of SWE-bench; empty: it was not reported.
+// logStatus is SWE-bench's status of a test; empty if it was not reported.
 type logStatus string
 
 const (

@@ -8,14 +8,14 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// machineTrouble are texts in a log that speak of the machine and not of the code.
+// machineTrouble are texts in a log that point to the machine and not to the code.
 var machineTrouble = lazyregexp.New(`(?i)no space left on device|temporary failure in name resolution|` +
 	`could not resolve host|cannot allocate memory|network is unreachable|read-only file system`)
 
 // resolve applies the rules of SWE-bench 5: a test that must begin to pass has to be reported as
 // passed; one that must keep passing may also be skipped; one that is not reported fails. Where
-// only failures count, every test that is not reported as failed passes. A log without a failure is
-// worth nothing if the test command failed.
+// only failures count, every test that is not reported as failed passes. A log without a failure
+// does not count if the test command failed.
 func (g *grading) resolve(shown instanceRun) graded {
 	n, report := g.Task.Instance, g.instance
 	statuses := parseLog(n.LogParser, string(shown.tests))

@@ -17,7 +17,7 @@ type Linter struct {
 	Timeout time.Duration
 }
 
-// LintResult is what a linter said about the files that an agent changed.
+// LintResult is a linter's result for the files that an agent changed.
 type LintResult struct {
 	ExitCode int
 	// Before and After are the numbers of violations at the base and as the agent left the files.
@@ -89,7 +89,7 @@ func (g *grading) lint(ctx context.Context, linter Linter, files []string,
 	return count, shown.status, "", nil
 }
 
-// shellWords are file names as a shell reads them; none can pass for an option.
+// shellWords returns file names quoted for a shell; none can be taken for an option.
 func shellWords(names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {

@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// parseNonce believes a command that prints the nonce of this run as its last line: it ran to its
-// end. Beside that only the exit code counts.
+// parseNonce trusts a command that prints the nonce of this run as its last line: it ran to its
+// end. Otherwise only the exit code counts.
 func parseNonce(data []byte, nonce string) testReport {
 	var report testReport
 	lines := bytes.Split(bytes.TrimRight(data, " \t\r\n"), []byte("\n"))
@@ -22,8 +22,8 @@ func parseNonce(data []byte, nonce string) testReport {
 	return report
 }
 
-// parseExit returns the report of a command that has none: it came to its end, and its exit code,
-// which is looked at first, says how.
+// parseExit returns the report of a command without one: it ran to its end, and its exit code,
+// which is checked first, says how.
 func parseExit() testReport {
 	report := testReport{Complete: true}
 	report.add("command", testPassed, "")

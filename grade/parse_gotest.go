@@ -56,7 +56,7 @@ func parseGoTest(data []byte) testReport {
 	return report
 }
 
-// goEnd notes the end of a test, or of the package if it has no name.
+// goEnd notes the end of a test, or of the package if the name is empty.
 func (r *testReport) goEnd(name, action, before string, ran bool) {
 	if name == "" {
 		r.Complete = true

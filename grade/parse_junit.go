@@ -56,7 +56,7 @@ type junitParser struct {
 	inside bool // of an element that holds a message
 }
 
-// junitCount is what a suite says about itself, and what it has.
+// junitCount holds the counts that a suite declares, and the actual ones.
 type junitCount struct{ said, found int }
 
 func (p *junitParser) start(element xml.StartElement) {

@@ -44,8 +44,8 @@ type program struct {
 	readable, writable []string
 	// watch, if set, sees all of standard output.
 	watch io.Writer
-	// private is set where what is printed is the report itself: programs that this one starts
-	// cannot reach its output unless they are given it.
+	// private is set if the output is the report itself: programs that this one starts cannot reach
+	// its output unless they inherit it.
 	private bool
 }
 
@@ -100,7 +100,7 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	return done, nil
 }
 
-// death says why the program did not end by itself; empty if it did, whatever its status.
+// death returns why the program did not end by itself; empty if it did, whatever its status.
 func (e ended) death() string {
 	switch {
 	case e.failure != nil:
@@ -175,7 +175,7 @@ func (e *excerpt) cut() {
 	e.tail = append(e.tail[:0], e.tail[over:]...)
 }
 
-// Bytes returns what was kept, with a note about what was not.
+// Bytes returns what was kept, with a note about what was left out.
 func (e *excerpt) Bytes() []byte {
 	e.cut()
 	if e.skipped == 0 {

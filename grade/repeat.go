@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FlakyCheck is a check that does not say the same about the same files every time.
+// FlakyCheck is a check that does not always give the same result for the same files.
 type FlakyCheck struct {
 	Source string `json:"source"` // invariants or tests
 	Name   string `json:"name"`

@@ -54,12 +54,12 @@ type testResult struct {
 	suite bool
 }
 
-// testReport is what a test command said, in whichever format.
+// testReport is the report of a test command, in any format.
 type testReport struct {
 	Tests []testResult
 	// Complete is set when the format has an end and the end is there.
 	Complete bool
-	// Problem says why the report cannot be believed; empty if it can.
+	// Problem says why the report cannot be trusted; empty if it can.
 	Problem string
 }
 
@@ -109,20 +109,20 @@ type evidence struct {
 	status int
 	// note is the end of what was printed, for people.
 	note string
-	// unfit says that the check could not even be tried: a tool is missing.
+	// unfit says that the check could not be run because a tool is missing.
 	unfit string
-	// died is set for a run that was killed by a signal or gave up without a report, which chance
-	// may explain as well as the agent.
+	// died is set for a run that was killed by a signal or failed without a report, which may be
+	// chance or the agent's fault.
 	died bool
 	// timedOut, startMs and endMs are those of the process.
 	timedOut       bool
 	startMs, endMs int64
 }
 
-// broke reports whether the run did not come to an end of its own.
+// broke reports whether the run did not end by itself.
 func (e evidence) broke() bool { return e.death != "" || e.unfit != "" }
 
-// silent reports whether the run failed without a word about any test.
+// silent reports whether the run failed without reporting any test.
 func (e evidence) silent() bool {
 	return e.status != 0 && len(e.report.Tests) == 0 && !e.report.Complete
 }

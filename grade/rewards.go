@@ -74,7 +74,7 @@ func readReward(root *os.Root, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// parseRewards reads a flat object of finite numbers, each with a name of its own.
+// parseRewards reads a flat object of finite numbers with distinct names.
 func parseRewards(content []byte) (map[string]float64, error) {
 	wrong := func(why string) error {
 		return fmt.Errorf("the verifier's %s is not an object of numbers: %s", rewardJSON, why)
@@ -112,7 +112,7 @@ func parseRewards(content []byte) (map[string]float64, error) {
 	return rewards, nil
 }
 
-// rewardRows are scored rows, one for each reward.
+// rewardRows returns scored rows, one for each reward.
 func rewardRows(rewards map[string]float64, said string) []Row {
 	rows := make([]Row, 0, len(rewards))
 	for _, name := range slices.Sorted(maps.Keys(rewards)) {
@@ -121,8 +121,8 @@ func rewardRows(rewards map[string]float64, said string) []Row {
 	return rows
 }
 
-// rewardRow returns a row that passes with a reward of 1 and gives the share of its weight before.
-// One that does not pass has what the verifier said.
+// rewardRow returns a row that passes with a reward of 1 and otherwise counts a share of its
+// weight. A row that does not pass has the verifier's message.
 func rewardRow(fields map[string]any, value float64, said string) Row {
 	fields["pass"], fields["reward"] = value >= 1, value
 	if value < 1 && said != "" {

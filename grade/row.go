@@ -22,10 +22,9 @@ type Role int
 
 // The roles of rows.
 const (
-	// Malformed rows count as failed checks: a grader that cannot be read has not vouched for
-	// anything.
+	// Malformed rows count as failed checks: an unreadable report proves nothing.
 	Malformed Role = iota
-	// Gate rows have no weight; one that fails decides about the whole.
+	// Gate rows have no weight; a failed one fails the whole attempt.
 	Gate
 	// Scored rows add their weight to the score.
 	Scored
@@ -58,13 +57,12 @@ type Row struct {
 	// Share is how much of its weight a scored row of ours gives; nil: all if it passes, else
 	// nothing.
 	Share *float64
-	// Raw is the row as it was written, or as what replaced a line that is not JSON.
+	// Raw is the row as it was written, or the replacement of a line that is not JSON.
 	Raw json.RawMessage
 }
 
 // parseRows reads NDJSON from a hostile writer. Blank lines are dropped; a line that is not JSON,
-// or too long, becomes a row of its own that says so and is malformed. The last line may lack its
-// end.
+// or too long, becomes a malformed row that says so. The last line may lack its end.
 func parseRows(data []byte) []Row {
 	var rows []Row
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
@@ -171,8 +169,8 @@ const (
 	sourceTests      = "tests"
 )
 
-// stamp writes the row's source into it, in place of one that its author may have written. What is
-// no object passes as it is.
+// stamp writes the row's source into it, in place of one that its author may have written. A row
+// that is not an object stays as it is.
 func stamp(row Row, source string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(row.Raw, &fields) != nil || fields == nil {
@@ -186,9 +184,9 @@ func stamp(row Row, source string) json.RawMessage {
 	return stamped
 }
 
-// compareRows looks at all rows of a grader together. Rows that contradict each other, and those
-// that a hook was not declared to produce or produces again, fail: somebody else wrote one of them.
-// It returns what was wrong, one sentence each, and the declared checks that are missing.
+// compareRows checks all rows of a grader together. Rows that contradict each other, and those that
+// a hook was not declared to produce or produces again, fail: somebody else wrote one of them. It
+// returns what was wrong, one sentence each, and the declared checks that are missing.
 func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails := map[string]int{}, map[string]int{}
 	for _, row := range rows {
@@ -231,7 +229,7 @@ func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 		default:
 			continue
 		}
-		// A gate stays one, because as a malformed row it would cost less than by failing.
+		// A gate stays a gate, because as a malformed row it would cost less than a failure.
 		if row.Pass = false; row.Role != Gate {
 			row.Role = Malformed
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Command is one command that is run on a copy as a check, and believed by its report.
+// Command is one command that is run on a copy as a check, and whose report is trusted.
 type Command struct {
 	Name string
 	// Argv may contain {nonce} and {dir}.
@@ -23,7 +23,7 @@ type Command struct {
 	Timeout time.Duration
 }
 
-// CommandResult is how one command to verify ended.
+// CommandResult is the result of one command to verify.
 type CommandResult struct {
 	Name     string `json:"name"`
 	Passed   bool   `json:"passed"`
@@ -76,7 +76,7 @@ func (s *suiteRun) tryVerify(ctx context.Context, command Command) (evidence, er
 	})
 }
 
-// tryCommand runs a check by the family's own command.
+// tryCommand runs a check with the family's own command.
 func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, error) {
 	if err := stage(s.root, s.suite.Dir, check.File); MachineFailed(err) {
 		return evidence{}, err
@@ -122,7 +122,7 @@ type reportRun struct {
 func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error) {
 	nonce := secret()
 	if r.report != "" {
-		// A report that is there already is not that of this run.
+		// An existing report is not from this run.
 		if err := s.root.RemoveAll(r.report); err != nil {
 			return evidence{unfit: "an old report is in the way: " + err.Error()}, nil
 		}
@@ -170,8 +170,8 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	return shown, nil
 }
 
-// substitute replaces the placeholders of a command in one pass, so that what is put in is never
-// looked at again.
+// substitute replaces the placeholders of a command in one pass, so that inserted text is never
+// expanded again.
 func substitute(argv []string, words map[string]string) []string {
 	var pairs []string
 	for word, value := range words {

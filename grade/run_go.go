@@ -50,7 +50,7 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error
 }
 
 // buildAll compiles all hidden files of a package together, or one by one if that fails, so that
-// one that does not compile does not take the others with it. The sources are gone afterwards.
+// one that does not compile does not affect the others. The sources are gone afterwards.
 func (s *suiteRun) buildAll(ctx context.Context) error {
 	s.binaries = map[string]goBinary{}
 	for _, check := range s.suite.Checks {
@@ -86,8 +86,8 @@ func (s *suiteRun) checksIn(dir string) []task.Check {
 	return checks
 }
 
-// runGo runs the tests of one check from a compiled binary. Its tests are believed when each has
-// given its secret away, once.
+// runGo runs the tests of one check from a compiled binary. A test counts as passed if it has
+// printed its secret exactly once.
 func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, binary goBinary) (evidence, error) {
 	names := binary.tests[check.Name]
 	own := pads{Names: map[string][]string{}}

@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// tryNode runs one file of node:test tests in a process of its own, under our reporter.
+// tryNode runs one file of node:test tests in its own process, under our reporter.
 func (s *suiteRun) tryNode(ctx context.Context, check task.Check, want expectation) (evidence, error) {
 	reporter, err := s.asset("reporter.mjs", nodeReporter)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 	} else if err != nil {
 		return evidence{unfit: "stage failed: " + err.Error()}, nil
 	}
-	// The next check, and what the agent left running for it, need not see this one.
+	// The next check, and processes that the agent left running, must not see this one.
 	defer func() { _ = s.root.RemoveAll(check.File) }()
 	stdin, err := json.Marshal(secrets)
 	if err != nil {

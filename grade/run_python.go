@@ -11,11 +11,11 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// noPytest is the message for a suite that needs pytest where it is not installed.
+// noPytest is the message for a suite that needs pytest if it is not installed.
 const noPytest = "no python3 on the search path has pytest: install it (on Debian: apt-get install python3-pytest; " +
 	"elsewhere: python3 -m pip install pytest), or say tests: {runner: unittest} in task.yaml"
 
-// pythonProbe bounds the question whether an interpreter has pytest.
+// pythonProbe limits the check whether an interpreter has pytest.
 const pythonProbe = 30 * time.Second
 
 // tryPython runs one file of tests with unittest or pytest under our runner.
@@ -40,8 +40,8 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 }
 
 // pytest finds the first interpreter of the search path that has pytest; empty if there is none.
-// The first one of all need not: it may be a version manager's, while the system's own has the
-// packages.
+// The first interpreter need not have it: it may belong to a version manager, while the system's
+// own has the packages.
 func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 	searchPath := s.place.Env["PATH"]
 	key := "pytest " + s.place.Isolation.Kind + " " + searchPath + " " + imageOf(s.place)
@@ -51,7 +51,7 @@ func (b *Baseline) pytest(ctx context.Context, s *suiteRun) (string, error) {
 			candidates = []string{"python3"} // whichever the image has
 		}
 		for _, interpreter := range candidates {
-			// Neither the agent's directory nor its code has a say in this.
+			// Neither the agent's directory nor its code influences this.
 			done, err := s.run(ctx, program{
 				argv:     []string{interpreter, "-I", "-B", "-c", "import pytest"},
 				dir:      s.private,
@@ -78,7 +78,7 @@ func imageOf(place workspace.Place) string {
 	return place.Isolation.Container.Config().Image.ID
 }
 
-// interpreters lists what a search path has by the name of python3, in its order.
+// interpreters lists the python3 programs of a search path, in its order.
 func interpreters(searchPath string) []string {
 	var found []string
 	for _, dir := range filepath.SplitList(searchPath) {

@@ -16,8 +16,8 @@ import (
 const maxStaged = 256 << 20
 
 // place puts a file where the agent may have put anything else: a link, a file in the way of a
-// directory, or a directory. Whatever is in the way goes. No link is followed, so nothing outside
-// of root is touched.
+// directory, or a directory. Anything in the way is removed. No link is followed, so nothing
+// outside of root is touched.
 func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
 	rel = filepath.ToSlash(rel)
 	if !filepath.IsLocal(rel) {
@@ -80,8 +80,8 @@ func overlay(dir, from string) error {
 	})
 }
 
-// readReport reads a report that a command has left in a copy, if it is a regular file. Nothing is
-// followed, and no more is read than is reasonable.
+// readReport reads a report that a command has left in a copy, if it is a regular file. No link is
+// followed, and the size is limited.
 func readReport(root *os.Root, rel string, limit int64) ([]byte, error) {
 	info, err := root.Lstat(rel)
 	if err != nil {

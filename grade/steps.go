@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// StepResult is what the verifier of one step said.
+// StepResult is the result of the verifier of one step.
 type StepResult struct {
 	Name    string
 	Rewards map[string]float64
@@ -61,7 +61,7 @@ func RunSteps(ctx context.Context, cfg Config, space Stepper, work func(context.
 	return results, nil
 }
 
-// missed names a reward that is lower than it must be; empty: none is.
+// missed names a reward that is lower than it must be; empty if none is.
 func missed(least, rewards map[string]float64) string {
 	for _, name := range slices.Sorted(maps.Keys(least)) {
 		if value, ok := rewards[name]; !ok || value < least[name] {
@@ -71,8 +71,8 @@ func missed(least, rewards map[string]float64) string {
 	return ""
 }
 
-// judgeSteps makes rows of what the verifiers of steps said: scored ones of the mean of all steps
-// or of the last, and one for each reward of each step that only tells. A task whose steps were not
+// judgeSteps makes rows from the results of step verifiers: scored ones for the mean of all steps
+// or for the last, and a diagnostic one for each reward of each step. A task whose steps were not
 // all done does not pass.
 func (g *grading) judgeSteps() graded {
 	var found graded

@@ -90,14 +90,14 @@ func (s *suiteRun) stageSupport() error {
 }
 
 func (s *suiteRun) close() {
-	// All three are ours and thrown away; a rest of them changes nothing.
+	// All three are temporary; leftovers do no harm.
 	_ = s.root.Close()
 	_ = s.copied.Remove()
 	_ = os.RemoveAll(s.private)
 }
 
-// renew makes ready for the next check: what the agent's code did to the files while the last one
-// ran is forgotten. Go's tests are compiled already and only need the other files of the suite.
+// renew prepares for the next check: it discards what the agent's code did to the files during the
+// last one. Go's tests are compiled already and only need the other files of the suite.
 func (s *suiteRun) renew(ctx context.Context) (*suiteRun, error) {
 	if ownWay(s.suite.Runner, task.LanguageGo) {
 		return s, s.stageSupport()
@@ -181,7 +181,7 @@ func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason erro
 	return found, nil
 }
 
-// unverified fails the commands to verify on a copy that could not even be made.
+// unverified fails the commands to verify because the copy could not be made.
 func (g *grading) unverified(found *graded, reason string) {
 	for _, command := range g.Verify {
 		found.rows = append(found.rows, testRow(command.Name, command.Gate, 0, false, reason))
@@ -208,11 +208,11 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 	return nil
 }
 
-// blame decides whose fault it is that a check did not come to a report of its own: if it does not
-// without the agent's work either, right now, nothing was measured. Otherwise the agent is to
-// blame, and the failed row says so; a check that died runs again with and without the work first.
-// Without a reference solution a check may well be silent on the base, so then the question is only
-// whether the sandbox still works.
+// blame decides whose fault it is that a check gave no report: if it gives none without the agent's
+// work either, right now, nothing was measured. Otherwise the agent is to blame, and the failed row
+// says so; a check that died runs again with and without the work first. Without a reference
+// solution a check may well be silent on the base, so then the question is only whether the sandbox
+// still works.
 func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidence, try attempt, found *graded) error {
 	if !found.health.ok() || !shown.broke() && !shown.silent() {
 		return nil
@@ -255,7 +255,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 	}
 }
 
-// try runs one check, in the way of its language where the family has none of its own.
+// try runs one check, with the runner of its language unless the family has its own command.
 func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) (evidence, error) {
 	switch runner := s.suite.Runner; {
 	case ownWay(runner, task.LanguageGo):
@@ -270,7 +270,7 @@ func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) 
 
 // ownWay reports whether a suite is run by our runner for a language. The command that the task
 // package gives to suites that name none is not run as it stands: the runners here do the same with
-// evidence that cannot be printed by anybody. A command of the family's own is run as it is.
+// evidence that cannot be forged by printing. A family's own command is run as it is.
 func ownWay(runner task.Runner, language string) bool {
 	return runner.Own && runner.Language == language
 }

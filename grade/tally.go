@@ -96,15 +96,16 @@ const (
 	VerdictError = "error"
 )
 
-// health is what is known about the graders of one attempt.
+// health describes the graders of one attempt.
 type health struct {
-	// broken says why a grader did not do its work on the agent's copy; empty means that it did.
+	// broken says why a grader did not work on the agent's copy; empty means that it did.
 	broken string
 	// ours is set when the grader does not do its work without the agent either: then nothing was
 	// measured.
 	ours bool
 	// works is set when the grader broke with the agent's work and then worked with the same files,
-	// and never broke without them: chance, or programs of the agent that choose when to break it.
+	// and never broke without them: this is chance, or a program of the agent that chooses when to
+	// break it.
 	works bool
 }
 

@@ -60,9 +60,9 @@ func (g *grading) judgeVerifier(ctx context.Context) (graded, error) {
 	return graded{rows: rewardRows(found.rewards, found.said), health: found.health}, nil
 }
 
-// verify runs a verifier and reads its rewards. What the agent may have put where tests and rewards
-// belong is gone before. Without a reward nothing was measured, which is an error and never a zero.
-// What it prints and leaves is kept in a directory; empty: in that of all evidence.
+// verify runs a verifier and reads its rewards. Anything that the agent put in place of tests and
+// rewards is removed first. Without a reward nothing was measured, which is an error and never a
+// zero. What it prints and leaves is kept in a directory; empty: in that of all evidence.
 func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (verified, error) {
 	room, err := os.MkdirTemp(g.scratch, "verifier-")
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 		tests:    filepath.Join(room, "tests"),
 		rewards:  filepath.Join(room, "logs", "verifier"),
 	}
-	// Whoever the verifier runs as writes there; the directory above is ours alone.
+	// The verifier's user writes there; only we can access the directory above.
 	if err := errors.Join(stageTests(v.Tests, run.tests), os.MkdirAll(run.rewards, 0o777),
 		os.Chmod(run.rewards, 0o777)); err != nil {
 		return verified{}, fmt.Errorf("tests of %s: %w", g.Task.ID, err)
@@ -94,7 +94,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 		return verified{health: health{broken: err.Error()}}, nil
 	case ctx.Err() != nil || MachineFailed(err):
 		return verified{}, errors.Join(ctx.Err(), err)
-	case err != nil: // it is for the task's author to mend
+	case err != nil: // the task's author must fix it
 		return verified{health: health{broken: "the verifier cannot run: " + err.Error(), ours: true}}, nil
 	}
 	g.keep(path.Join(dir, "verifier.stdout.log"), done.stdout.Bytes())
@@ -187,7 +187,7 @@ func copyOver(to, from string) error {
 	})
 }
 
-// here runs the verifier on a copy, with what this machine has.
+// here runs the verifier on a copy, on this machine.
 func (v *verification) here(ctx context.Context) (ended, error) {
 	copied, err := v.copy(ctx, gitSettings...)
 	if err != nil {
@@ -211,7 +211,7 @@ func (v *verification) here(ctx context.Context) (ended, error) {
 	})
 }
 
-// inside runs the verifier over the agent's container, or in one of its own.
+// inside runs the verifier over the agent's container, or in its own.
 func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (done ended, err error) {
 	agent := space.Agent().Isolation.Container
 	place, release := space.Verifier(v.User, harborTests, workspace.HarborRewards)
@@ -253,8 +253,8 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 	return done, replacedPrograms(ctx, agent)
 }
 
-// start starts the container of whoever looks at what the agent left. Processes of the agent that
-// stand in its way are ended.
+// start starts the container that inspects what the agent left. Processes of the agent that are in
+// its way are ended.
 func (v *verification) start(ctx context.Context, agent *sandbox.Container, place workspace.Place) error {
 	err := place.Isolation.Container.Start(ctx, place.Isolation)
 	if err == nil || ctx.Err() != nil || len(v.left) == 0 {
@@ -267,7 +267,7 @@ func (v *verification) start(ctx context.Context, agent *sandbox.Container, plac
 	return place.Isolation.Container.Start(ctx, place.Isolation)
 }
 
-// noteLeft notes what the agent left running, and whether it is out of the verifier's way.
+// noteLeft notes what the agent left running, and whether the verifier is protected from it.
 func (v *verification) noteLeft(ctx context.Context, agent, verifier *sandbox.Container) (err error) {
 	if v.left, err = agent.Left(ctx); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (v *verification) runIn(ctx context.Context, place workspace.Place) (ended,
 }
 
 // takeRewards takes what the verifier left, or the rewards alone where there is too much beside
-// them. A reward that is missing is no error here: it is reported where it is read.
+// them. A missing reward is not an error here: it is reported when it is read.
 func (v *verification) takeRewards(ctx context.Context, container *sandbox.Container) error {
 	// A link is taken as one, so that it is refused in place of a file.
 	err := container.Extract(ctx, workspace.HarborRewards, v.rewards, maxTaken)
@@ -330,7 +330,7 @@ func (v *verification) takeRewards(ctx context.Context, container *sandbox.Conta
 	return nil
 }
 
-// graders are the programs that run tests, which an agent has no business with.
+// graders are the programs that run tests, which an agent has no reason to change.
 var graders = []string{"bash", "sh", "dash", "env", "pytest", "py.test"}
 
 // tamperedError names programs of the image that run tests and are not the image's any more.
@@ -371,7 +371,7 @@ func Solve(ctx context.Context, cfg Config, v *task.Verifier, user string) error
 	}
 	defer func() { _ = os.RemoveAll(staged) }()
 	err = copyOver(staged, v.Solution)
-	if err = errors.Join(err, os.Chmod(staged, 0o755)); err != nil { //nolint:gosec // whoever solves reads it
+	if err = errors.Join(err, os.Chmod(staged, 0o755)); err != nil { //nolint:gosec // the solver reads it
 		return err
 	}
 	space, ok := g.Source.(*workspace.Workspace)

@@ -12,12 +12,12 @@ import (
 // recordMark begins a line of a reporter of ours.
 const recordMark = "\x1efit "
 
-// spareSecrets is for how many tests there are secrets where their names are not known.
+// spareSecrets is the number of secrets for tests whose names are not known.
 const spareSecrets = 2000
 
 // pads are the one-time secrets of one run of a test file. A reporter gives a secret away only when
-// its test has passed, so output alone can claim nothing, and a secret that was seen is of no use
-// for another test.
+// its test has passed, so output alone proves nothing, and a secret that was seen is useless for
+// another test.
 type pads struct {
 	Names map[string][]string `json:"names"`
 	Spare []string            `json:"spare"`
@@ -105,7 +105,7 @@ func (w *witness) collect(part []byte) {
 	w.line = append(w.line, part...)
 }
 
-// read takes one line; what does not begin with the mark is the program's own output.
+// read reads one line; lines without the mark are the program's own output.
 func (w *witness) read(line []byte) {
 	rest, ok := bytes.CutPrefix(line, []byte(recordMark))
 	if !ok {

@@ -25,8 +25,8 @@ type Base struct {
 	Dir   string
 	nodes map[string]node
 	order []string // paths, sorted so that directories come before what is in them
-	// checkedOut says that git makes exactly these files of the commit, which is quicker than to
-	// copy them.
+	// checkedOut says that git checks out exactly these files from the commit, which is faster than
+	// copying them.
 	checkedOut bool
 }
 
@@ -53,7 +53,7 @@ func (b *Bases) Close() error {
 	return errors.Join(errs...)
 }
 
-// get builds the base of a configuration, or waits for whoever builds it already.
+// get builds the base of a configuration, or waits for a build that is under way.
 func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 	return b.all.Get(ctx, baseKey(cfg), func() (*Base, error) {
 		if err := os.MkdirAll(b.dir, 0o700); err != nil {
@@ -66,7 +66,7 @@ func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 		b.mu.Lock()
 		b.dirs = append(b.dirs, dir)
 		b.mu.Unlock()
-		// Others wait for it: whoever came first must not take it from them by giving up.
+		// Others wait for it: the first caller must not take it from them by giving up.
 		return buildBase(context.WithoutCancel(ctx), cfg, dir)
 	})
 }
@@ -93,7 +93,7 @@ func imageKey(cfg Config) string {
 }
 
 // buildBase lays all overlays over each other in the tree of a new directory. On an error the
-// directory is gone.
+// directory is removed.
 func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err error) {
 	defer func() {
 		if err != nil {
@@ -112,7 +112,7 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 			return nil, err
 		}
 	}
-	var committed *Base // what git makes of the commit that agents see
+	var committed *Base // git's checkout of the commit that agents see
 	if cfg.Task.Settings.Repo != "" {
 		if err := exportRepository(ctx, cfg.Task.Settings, tree); err != nil {
 			return nil, err
@@ -161,8 +161,8 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 	return base, base.checkLinks()
 }
 
-// checkLinks refuses links that lead outside over other links. One that leads nowhere is the
-// author's business here: packages are full of them.
+// checkLinks refuses links that lead outside over other links. Dangling links are allowed here:
+// packages are full of them.
 func (b *Base) checkLinks() error {
 	root, err := os.OpenRoot(b.Dir)
 	if err != nil {
@@ -218,8 +218,8 @@ func hashNodes(nodes map[string]node, order []string) string {
 
 func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(name, ".git/") }
 
-// copyTo copies the base into a directory that is empty. Every file is checked on the way: a base
-// that somebody has changed is worth nothing.
+// copyTo copies the base into a directory that is empty. Every file is checked on the way: a
+// changed base is useless.
 func (b *Base) copyTo(ctx context.Context, dest string, skip func(name string) bool) error {
 	from, err := os.OpenRoot(b.Dir)
 	if err != nil {
@@ -277,7 +277,7 @@ func removeTree(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// unlockDirs makes every directory below a root writable, as far as that works.
+// unlockDirs makes every directory below a root writable, if it can.
 func unlockDirs(root *os.Root) {
 	_ = root.Chmod(".", 0o700)
 	names, err := readNames(root)

@@ -39,7 +39,7 @@ type Caches struct {
 	mu  sync.Mutex // one warming at a time
 }
 
-// NewCaches keeps caches below a directory, which may be used again by later runs.
+// NewCaches keeps caches below a directory, which later runs may reuse.
 func NewCaches(dir string) *Caches { return &Caches{dir: dir} }
 
 // cacheDir is one warmed cache.
@@ -124,7 +124,7 @@ func (c *Caches) named(cfg Config) ([]*cacheDir, error) {
 	return caches, nil
 }
 
-// environment returns what shows the tools of a language where the cache is.
+// environment returns the variables that point the tools of a language to the cache.
 func (c *cacheDir) environment(home string) map[string]string {
 	if c.kind == cacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
@@ -148,8 +148,8 @@ func (c *cacheDir) readable() []string {
 	return []string{c.dir, c.server}
 }
 
-// prepare gives a home its own side of a cache. That of npm has few files, so directories to write
-// to with links to what is warm are cheap.
+// prepare gives a home its own writable part of a cache. That of npm has few files, so writable
+// directories with links to the warm files are cheap.
 func (c *cacheDir) prepare(home string) error {
 	if c.kind == cacheGo {
 		return nil
@@ -157,11 +157,11 @@ func (c *cacheDir) prepare(home string) error {
 	return linkFarm(filepath.Join(c.dir, "cache"), filepath.Join(home, ".npm"))
 }
 
-// npmContent is where npm keeps what it has fetched, in files that are never changed. Everything
-// else, above all the index, it appends to, even when it only reads.
+// npmContent is where npm keeps what it has fetched, in files that never change. It appends to
+// everything else, above all the index, even when it only reads.
 const npmContent = "_cacache" + string(filepath.Separator) + "content-v2" + string(filepath.Separator)
 
-// linkFarm makes the directories of a tree again, with links to the content in it and copies of the
+// linkFarm recreates the directories of a tree, with links to the content in it and copies of the
 // rest.
 func linkFarm(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
@@ -190,7 +190,7 @@ func linkFarm(from, to string) error {
 }
 
 // warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The
-// tests themselves are looked at, in a directory that no agent sees, but not compiled.
+// tests themselves are read, in a directory that no agent sees, but not compiled.
 func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 	build, mod := filepath.Join(cache.dir, "build"), filepath.Join(cache.dir, "mod")
 	for _, dir := range []string{build, mod} {

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// ownProgram is the file that runs now. It is looked for once, because it may be replaced while it
+// ownProgram is the running executable. It is looked up once, because it may be replaced while it
 // runs.
 var ownProgram = sync.OnceValues(func() (string, error) {
 	path, err := os.Executable()
@@ -56,7 +56,7 @@ func (w *Workspace) commandDir() string { return filepath.Join(w.Root, "hooks", 
 
 // addCommands lets a place find the commands.
 func (w *Workspace) addCommands(env sandbox.Environment, readable []string) []string {
-	if w.containers != nil { // it has them where its programs are looked for
+	if w.containers != nil { // it has them on its search path
 		return readable
 	}
 	_, err := w.hookDir()

@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// defaultWorkdir is where the working directory is shown in an image that does not say.
+// defaultWorkdir is the working directory in an image that does not set one.
 const defaultWorkdir = "/workspace"
 
 // maxImageTree bounds what an image may have in its working directory.
@@ -39,7 +39,7 @@ type containers struct {
 // openContainers finds the image of the workspace's task; it is nil for one that needs none.
 func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
 	if !inContainer(cfg.Isolation, cfg.Task) {
-		return nil, nil //nolint:nilnil // there is none, and that is no mistake
+		return nil, nil //nolint:nilnil // there is none, which is not an error
 	}
 	env := cfg.Task.Settings.Environment
 	engine, image, err := cfg.engines().image(ctx, cmp.Or(cfg.Isolation, cfg.Task.Settings.Isolation), env)
@@ -54,7 +54,7 @@ func (cfg Config) openContainers(ctx context.Context) (*containers, error) {
 	}, nil
 }
 
-// workdir returns where the working directory is shown.
+// workdir returns the path of the working directory in the container.
 func (c *containers) workdir() string {
 	for _, dir := range []string{c.env.Workdir, c.image.Workdir} {
 		if dir = path.Clean("/" + dir); dir != "/" {
@@ -106,7 +106,8 @@ func (w *Workspace) agentContainer() *sandbox.Container {
 	})
 }
 
-// graderContainer returns a fresh one for a copy. Its programs reach the services of the attempt.
+// graderContainer returns a new container for a copy. Its programs reach the services of the
+// attempt.
 func (w *Workspace) graderContainer(name, dir string) *sandbox.Container {
 	fresh := false
 	c := w.container(name, dir, func(cfg *sandbox.ContainerConfig) {
@@ -209,10 +210,10 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 	}
 }
 
-// Verifier returns the place of whoever looks at all that the agent left, in and out of the working
-// directory, while what it left running runs on. Where the engine can, that is a container of its
-// own over the agent's, and nobody but its programs sees what is at the private paths. Else it is
-// the agent's own. It is removed by release.
+// Verifier returns the place of a verifier, which sees all that the agent left, in and out of the
+// working directory, while the agent's processes keep running. If the engine can, it is a separate
+// container over the agent's, and only its programs see the private paths. Otherwise it is the
+// agent's own container. Calling release removes it.
 func (w *Workspace) Verifier(user string, private ...string) (place Place, release func() error) {
 	place = w.Agent()
 	place.Isolation.ReadOnly, place.Isolation.User = nil, user
@@ -262,8 +263,8 @@ func (w *Workspace) dialServices(ctx context.Context, port int) (net.Conn, error
 // skillsDir is where agents look for skills, in their working directory.
 const skillsDir = ".claude/skills"
 
-// imageTree puts what the image has in its working directory into the tree of a base, and the
-// skills that it has elsewhere.
+// imageTree copies the image's working directory into the tree of a base, and the skills that the
+// image has elsewhere.
 func (cfg Config) imageTree(ctx context.Context, tree string) error {
 	c, err := cfg.openContainers(ctx)
 	if err != nil || c == nil {

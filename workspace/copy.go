@@ -49,7 +49,7 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	if err := os.Chmod(c.Dir, 0o755); err != nil {
 		return err
 	}
-	if cfg.Dest == "" { // else it is kept, and nobody works in it
+	if cfg.Dest == "" { // otherwise it is kept, and no program works in it
 		if err := errors.Join(os.Mkdir(c.Home, 0o700), os.Mkdir(c.TmpDir, 0o700)); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (cp *copier) drop(name, why string) {
 	cp.out.Dropped = append(cp.out.Dropped, display.Name(name)+": "+why)
 }
 
-// links makes the links of the tree, once it is known where they lead.
+// links creates the links of the tree, once their targets are known.
 func (cp *copier) links(source string, outside []string) error {
 	for name, n := range cp.nodes {
 		if rel, ok := strings.CutPrefix(n.Target, source+"/"); ok && n.isLink() { // an absolute link to the tree itself
@@ -186,8 +186,8 @@ func (cp *copier) links(source string, outside []string) error {
 	return nil
 }
 
-// escapes finds out where a link leads, the way the kernel would. To lead nowhere, or to the
-// system, is not an escape.
+// escapes resolves a link the way the kernel would. A dangling link, or one to the system, is not
+// an escape.
 func (cp *copier) escapes(link string, outside []string) bool {
 	pending := strings.Split(link, "/")
 	var at []string
@@ -288,7 +288,7 @@ func (w *Workspace) restoreMatching(c *Copy, matches func(name string) bool) err
 	return nil
 }
 
-// putBack writes one file of the base, whatever is in its way.
+// putBack writes one file of the base, replacing anything in its way.
 func (b *Base) putBack(from, to *os.Root, n node) error {
 	if err := ClearWay(to, path.Dir(n.Path)); err != nil {
 		return err
@@ -299,8 +299,8 @@ func (b *Base) putBack(from, to *os.Root, n node) error {
 	return b.copyNode(from, to, n)
 }
 
-// ClearWay makes every part of dir a real directory below a root, whatever is in the way. No link
-// is followed.
+// ClearWay makes every part of dir a real directory below a root, replacing anything in the way. No
+// link is followed.
 func ClearWay(root *os.Root, dir string) error {
 	if dir == "." {
 		return nil

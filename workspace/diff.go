@@ -21,7 +21,7 @@ const (
 	maxPatchFile = 1 << 20
 )
 
-// CutNote stands in a comment at the end of a patch that was cut.
+// CutNote is in a comment at the end of a patch that was cut.
 const CutNote = "the patch is cut here: it is too large"
 
 // Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a

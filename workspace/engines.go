@@ -30,8 +30,8 @@ var sharedEngines Engines
 
 func (cfg Config) engines() *Engines { return cmp.Or(cfg.Engines, &sharedEngines) }
 
-// inContainer reports whether attempts at a task run in a container: it names an image, and nobody
-// asks for another isolation.
+// inContainer reports whether attempts at a task run in a container: it names an image, and no
+// other isolation is requested.
 func inContainer(asked string, t *task.Task) bool {
 	asked = cmp.Or(asked, t.Settings.Isolation)
 	return t.Settings.Environment != nil && (asked == "" || sandbox.InContainer(asked))
@@ -81,7 +81,7 @@ func (e *Engines) Check(ctx context.Context, asked string, t *task.Task) error {
 	return nil
 }
 
-// needsContainer returns what of a task only containers have; empty: nothing is.
+// needsContainer returns the feature of a task that needs a container; empty if none does.
 func needsContainer(t *task.Task) string {
 	switch {
 	case len(t.Steps) > 0:
@@ -108,7 +108,7 @@ func environments(t *task.Task) []*task.Environment {
 	return all
 }
 
-// checkImage makes sure that an image is there, or what it is built from.
+// checkImage makes sure that an image, or what it is built from, is there.
 func (e *Engines) checkImage(ctx context.Context, engine *sandbox.Engine, env *task.Environment) error {
 	names := []string{env.Image}
 	if env.Image == "" {

@@ -42,8 +42,8 @@ func exportRepository(ctx context.Context, s task.Settings, tree string) error {
 	return git.Run(ctx, git.Command{Dir: tree, Args: args, Env: index})
 }
 
-// stageAll makes a directory a repository and stages all its files, ignored ones too: they are
-// there because the author wants them.
+// stageAll makes a directory a repository and stages all its files, ignored ones too: the author
+// wants them there.
 func stageAll(ctx context.Context, tree, template string) error {
 	return gitAll(ctx, tree,
 		[]string{"init", "--quiet", "--initial-branch=main", "--template=" + template},
@@ -125,8 +125,8 @@ func addWorktree(ctx context.Context, s task.Settings, dir string, files bool) (
 	})
 }
 
-// remove forgets this worktree and no other: a user's own may be on a disk that is away. Forced
-// twice, because an agent may have locked it.
+// remove forgets this worktree and no other: a user's own worktree may be on a disk that is not
+// mounted. Forced twice, because an agent may have locked it.
 func (w *worktree) remove(ctx context.Context) error {
 	return w.locked(ctx, func() error {
 		return git.Run(ctx, git.Command{
@@ -136,8 +136,8 @@ func (w *worktree) remove(ctx context.Context) error {
 	})
 }
 
-// ForgetWorktrees forgets the worktrees of a repository whose directories lie below a directory of
-// ours: those that a process which was killed could not remove. Others are left alone.
+// ForgetWorktrees forgets the worktrees of a repository that are below one of our directories:
+// those that a killed process could not remove. Others are left alone.
 func ForgetWorktrees(ctx context.Context, repository, below string) error {
 	listed, err := git.Output(ctx, repository, "worktree", "list", "--porcelain", "-z")
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 
 // goCacheCommand is the argument that makes our own binary serve a build cache to the go command
 // (its variable GOCACHEPROG). A warmed cache is mounted read-only, and the go command does not work
-// with a cache that it cannot write to. A cache of its own for every cell would cost a thousand
+// with a cache that it cannot write to. A separate cache for every cell would cost a thousand
 // files; this costs the start of a process.
 const goCacheCommand = "fit-serve-go-cache"
 
 // GoCacheProgram returns the GOCACHEPROG with which the go command reads the warmed cache of an
-// environment and writes to a directory of its own. It is empty without a warmed cache.
+// environment and writes to its own directory. It is empty without a warmed cache.
 func GoCacheProgram(environment map[string]string, own string) string {
 	server := environment["GOCACHEPROG"]
 	if server == "" {
@@ -72,7 +72,7 @@ type goCacheResponse struct {
 	DiskPath      string     `json:",omitempty"`
 }
 
-// goCache answers from a directory of its own, and then from a warmed cache in the go command's own
+// goCache answers from its own directory, and then from a warmed cache in the go command's own
 // format. It writes only to the first.
 type goCache struct{ warm, own string }
 
@@ -132,7 +132,7 @@ func (c goCache) handle(request goCacheRequest, body []byte) goCacheResponse {
 	return response
 }
 
-// get looks up an action. What cannot be read is not there.
+// get looks up an action. An entry that cannot be read counts as missing.
 func (c goCache) get(action string, response *goCacheResponse) (bool, error) {
 	if len(action) < 2 {
 		return false, errors.New("no action")

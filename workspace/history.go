@@ -13,10 +13,10 @@ import (
 // repositories remembers what repositoriesOf has found, by directory.
 var repositories sync.Map
 
-// repositoriesOf returns where a directory's repository lies, and every one around it: the files,
-// the history, which may be elsewhere, and the other directories into which the history is checked
-// out. A directory outside any repository has none. Git itself is not asked, because it does not
-// answer about a repository that belongs to somebody else.
+// repositoriesOf returns the paths of a directory's repository, and of every one around it: the
+// files, the history, which may be elsewhere, and the other directories into which the history is
+// checked out. A directory outside any repository has none. Git itself is not asked, because it
+// does not answer about a repository that belongs to somebody else.
 func repositoriesOf(dir string) []string {
 	if known, ok := repositories.Load(dir); ok {
 		return known.([]string) //nolint:forcetypeassert // nothing else is stored
@@ -50,7 +50,7 @@ func historyOf(dir string) string {
 	return path
 }
 
-// sharedHistory returns what belongs to a history and lies elsewhere: the history that a linked
+// sharedHistory returns what belongs to a history and is elsewhere: the history that a linked
 // worktree shares with others, the directories of these others, and objects that are borrowed.
 func sharedHistory(history string) []string {
 	common := history
@@ -88,7 +88,7 @@ func borrowed(objects string, depth int) []string {
 	return dirs
 }
 
-// firstLine returns the first line of a file; nothing of one that cannot be read.
+// firstLine returns the first line of a file; empty if it cannot be read.
 func firstLine(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

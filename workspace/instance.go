@@ -50,9 +50,8 @@ func layInstance(ctx context.Context, cfg Config, tree string) error {
 	return git.Run(ctx, git.Command{Dir: tree, Args: []string{"checkout-index", "--all", "--quiet"}})
 }
 
-// imageHead returns the commit that the files of an image are those of: the base, or the one commit
-// that SWE-bench makes of what was installed. A repository that lacks the base has been sealed
-// before.
+// imageHead returns the commit of the files of an image: the base, or the one commit that SWE-bench
+// makes of what was installed. A repository that lacks the base has been sealed before.
 func imageHead(ctx context.Context, tree, base string, hasBase bool) (string, error) {
 	head, err := git.Resolve(ctx, tree, "HEAD")
 	if err != nil || !hasBase || head == base {
@@ -66,8 +65,8 @@ func imageHead(ctx context.Context, tree, base string, hasBase bool) (string, er
 	return head, nil
 }
 
-// sealHistory replaces the repository of a tree by one that has a commit of the source and what it
-// is made from, and nothing else.
+// sealHistory replaces the repository of a tree with one that has only a commit of the source and
+// its ancestors.
 func sealHistory(ctx context.Context, source, head, tree string) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(tree), "history-")
 	if err != nil {
@@ -109,7 +108,7 @@ func sealHistory(ctx context.Context, source, head, tree string) error {
 	return os.Rename(at, filepath.Join(tree, ".git"))
 }
 
-// keepShallow says in the new repository which of its commits have parents that nobody has.
+// keepShallow marks the commits of the new repository whose parents are missing.
 func keepShallow(ctx context.Context, source, fresh string) error {
 	from, err := git.Output(ctx, source, "rev-parse", "--path-format=absolute", "--git-path", "shallow")
 	if err != nil {
@@ -135,7 +134,7 @@ func keepShallow(ctx context.Context, source, fresh string) error {
 	return os.WriteFile(filepath.Join(fresh, ".git", "shallow"), kept.Bytes(), 0o600)
 }
 
-// removeNested removes the repositories of submodules, whose history nobody has sealed. Their files
+// removeNested removes the repositories of submodules, whose history is not sealed. Their files
 // stay.
 func removeNested(tree string) error {
 	var found []string

@@ -14,9 +14,9 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Where the services of an attempt are, as records name it.
+// The values of ServiceNetwork, as records name them.
 const (
-	servicesPrivate = "private" // they share a loopback with the graders, and nothing else
+	servicesPrivate = "private" // they share only a loopback with the graders
 	servicesHost    = "host"
 )
 
@@ -35,9 +35,9 @@ func (w *Workspace) wantsNetwork() bool {
 		privateNetworkWorks() == nil
 }
 
-// opensNetwork is true where the task allows it, and where graders talk to a service but this
-// machine has no private network to give: they share the service's loopback then, and with it the
-// network of the host.
+// opensNetwork reports whether graders have the host's network: the task allows it, or graders talk
+// to a service and this machine cannot make a private network, so that they share the service's
+// loopback and with it the network of the host.
 func (w *Workspace) opensNetwork() bool {
 	return w.cfg.Task.Settings.GraderNetwork || w.containers == nil && w.hasService() && !w.wantsNetwork()
 }
@@ -62,9 +62,8 @@ func (w *Workspace) ServiceNetwork() string {
 	return servicesHost
 }
 
-// openPrivate makes the private network before the first service starts. Where preflight may use
-// the host's network, its services are there, and graders reach nothing of it but the port of the
-// attempt.
+// openPrivate makes the private network before the first service starts. If preflight may use the
+// host's network, its services are there, and graders reach only the port of the attempt.
 func (w *Workspace) openPrivate(ctx context.Context) error {
 	if !w.wantsNetwork() || w.private != nil {
 		return nil
@@ -85,8 +84,8 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 	return nil
 }
 
-// CannotEnclose returns why an agent at a task cannot have a network of its own on this machine;
-// nil if it can.
+// CannotEnclose returns why an agent at a task cannot have its own network on this machine; nil if
+// it can.
 func CannotEnclose(ctx context.Context, isolation string, t *task.Task) error {
 	if why := NotIsolated(ctx, isolation, t); why != "" {
 		return fmt.Errorf("it needs isolation %s: %s", sandbox.IsolationBwrap, why)
@@ -103,9 +102,9 @@ func (w *Workspace) agentOnHost() bool {
 		w.cfg.AgentNetwork == sandbox.NetworkHost
 }
 
-// ServiceDoor returns the way of an agent with a network of its own to the services of its attempt,
-// once Preflight has started them: serve answers the connections on a listener at the port, until
-// the listener is closed. A task without services has port 0.
+// ServiceDoor connects an agent in its own network to the services of its attempt, once Preflight
+// has started them: serve answers the connections on a listener at the port, until the listener is
+// closed. A task without services has port 0.
 func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 	if !w.hasService() {
 		return 0, nil
@@ -137,8 +136,8 @@ func dialHost(port int) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", loopback(port)) }
 }
 
-// openOutward lets an agent, who has the host's network, reach the service at the port of the
-// attempt. Nobody else on that network reaches it: not the agents of other attempts, nor their
+// openOutward lets an agent with the host's network reach the service at the port of the attempt.
+// Nothing else on that network reaches it: neither the agents of other attempts, nor their
 // services.
 func (w *Workspace) openOutward(ctx context.Context) error {
 	inside := w.containers != nil && w.hasService() && !w.cfg.Task.Settings.PreflightNetwork
@@ -215,7 +214,7 @@ func newRelay(listener net.Listener, admit func(net.Conn) bool, dial func(contex
 	}
 }
 
-// everybody admits all connections: whoever is in a private network is of the attempt.
+// everybody admits all connections: every process in a private network belongs to the attempt.
 func everybody(net.Conn) bool { return true }
 
 var errNotAdmitted = errors.New("not a process of the attempt")
@@ -238,7 +237,7 @@ func (d *relay) pass(from net.Conn) {
 		to, err = d.dial(d.ctx)
 	}
 	if err != nil {
-		// As near as we can come to a port on which nobody listens.
+		// The closest approximation of a port on which nobody listens.
 		if tcp, ok := from.(*net.TCPConn); ok {
 			bestEffort(tcp.SetLinger(0))
 		}

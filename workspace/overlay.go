@@ -16,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// overlays returns the task's, then the skills, then node_modules.
+// overlays returns the task's overlays, then the skills, then node_modules.
 func (cfg Config) overlays() []task.Overlay {
 	all := slices.Clone(cfg.Task.Overlays)
 	if skills := cfg.skills(); skills != "" {

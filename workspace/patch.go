@@ -47,7 +47,7 @@ func filePatch(name string, a, b patchSide) []byte {
 	return out.Bytes()
 }
 
-// withTab ends a name that has blanks in it, as git does.
+// withTab ends a name that contains blanks with a tab, as git does.
 func withTab(name string) string {
 	if strings.Contains(name, " ") {
 		return name + "\t"

@@ -17,8 +17,8 @@ import (
 )
 
 // bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why
-// not. The answer is a fact of the machine, so a caller who gives up waiting must not decide it for
-// the others.
+// not. The answer is a fact of the machine, so a caller that gives up waiting must not decide it
+// for the others.
 func bwrapWorks(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func LeftOpen(ctx context.Context, asked string, t *task.Task) string {
 
 // Agent returns the place of the agent: only its own directories are writable, hidden material,
 // siblings and the real home are not visible. An agent without the host's network has none until
-// somebody opens one for it, with ServiceDoor.
+// the caller opens one for it, with ServiceDoor.
 func (w *Workspace) Agent() Place {
 	env := w.environment(w.Home, w.TmpDir, w.RunID)
 	for _, v := range w.cfg.Task.Env {
@@ -65,8 +65,8 @@ func (w *Workspace) Agent() Place {
 	return w.place(w.Dir, w.Home, w.TmpDir, env, isolation)
 }
 
-// shownAt shows a directory also where the image of the task has its working directory, for a task
-// that runs without.
+// shownAt also shows a directory at the path of the image's working directory, for a task that runs
+// without its image.
 func (w *Workspace) shownAt(dir string) map[string]string {
 	env, workdir := w.cfg.Task.Settings.Environment, ""
 	switch {
@@ -83,12 +83,12 @@ func (w *Workspace) shownAt(dir string) map[string]string {
 }
 
 // Hook returns the place of a family's hook that works on dir (the workspace's Dir or a Copy's):
-// the hook variables are in its environment, and hidden material is readable, but for the reference
-// solution: a program of the agent that the hook starts could give its answers. Its home is not the
-// agent's, who could have left settings there.
+// the hook variables are in its environment, and hidden material is readable, except the reference
+// solution, from which a program of the agent that the hook starts could copy. Its home is not the
+// agent's, where the agent could have left settings.
 func (w *Workspace) Hook(dir string) Place {
 	own, err := w.hookDir()
-	bestEffort(err) // what is missing cannot be shown, which the start of a program there says
+	bestEffort(err) // starting a program there reports what is missing
 	home, tmp := filepath.Join(own, "home"), filepath.Join(own, "tmp")
 	env := w.environment(home, tmp, w.hookRunID())
 	for _, v := range w.cfg.Task.Env {
@@ -136,7 +136,7 @@ func (w *Workspace) Grader(c *Copy) Place {
 		Writable: []string{c.Dir, c.Home, c.TmpDir},
 		ReadOnly: w.addCommands(env, nil),
 	}
-	if w.cfg.Task.Instance != nil { // its scripts go to where the image has it
+	if w.cfg.Task.Instance != nil { // its scripts use the image's path
 		isolation.Shown = w.shownAt(c.Dir)
 	}
 	if w.containers != nil {
@@ -145,7 +145,7 @@ func (w *Workspace) Grader(c *Copy) Place {
 	return w.place(c.Dir, c.Home, c.TmpDir, env, isolation)
 }
 
-// hookRunID marks the processes of hooks and graders, which live on when the agent's are killed.
+// hookRunID marks the processes of hooks and graders, which survive when the agent's are killed.
 func (w *Workspace) hookRunID() string { return w.RunID + ".hooks" }
 
 // environment returns the common part: allow-listed variables of the harness, and the build caches.
@@ -165,8 +165,8 @@ func (w *Workspace) environment(home, tmp, runID string) sandbox.Environment {
 	return env
 }
 
-// visiblePath keeps the directories of a search path that exist in the sandbox, so that a program
-// is found where it can be run.
+// visiblePath keeps the directories of a search path that exist in the sandbox, so that only
+// programs that can be run are found.
 func (w *Workspace) visiblePath(searchPath string) string {
 	visible := append([]string{"/usr", "/bin", "/sbin", "/opt", "/nix/store"}, w.cfg.ReadOnly...)
 	var kept []string
@@ -194,7 +194,7 @@ func (w *Workspace) addPort(env sandbox.Environment) {
 // place completes an isolation with what holds for all phases.
 func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolation sandbox.Isolation) Place {
 	isolation.Kind = w.Isolation
-	if w.containers == nil { // programs of the machine are of no use to graders in a container
+	if w.containers == nil { // programs of the machine are useless to graders in a container
 		isolation.ReadOnly = append(isolation.ReadOnly, w.cfg.ReadOnly...)
 	}
 	for _, cache := range w.caches {
@@ -213,10 +213,10 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	}
 }
 
-// limits returns the task's, and the defaults where it sets none.
+// limits returns the task's limits, and the defaults where it sets none.
 func (w *Workspace) limits() sandbox.Limits {
 	limits, set := sandbox.DefaultLimits(w.Isolation), w.cfg.Task.Settings.Limits
-	if w.containers == nil { // which bounds all of its processes together
+	if w.containers == nil { // a container limits all of its processes together
 		limits.MemoryBytes = uint64(set.MemoryMB) << 20
 	}
 	if set.DiskMB > 0 {
@@ -231,9 +231,10 @@ func (w *Workspace) limits() sandbox.Limits {
 	return limits
 }
 
-// Conceal returns an isolation that hides what no process of an attempt may see, unless it asks for
-// it: the workspaces of others, the family with its repository, that of the task, and what the
-// harness keeps. The sandbox hides the user's home and our temporary directory by itself.
+// Conceal returns an isolation that hides what no process of an attempt may see, unless the
+// isolation names it: the workspaces of others, the family with its repository, that of the task,
+// and what the harness keeps. The sandbox hides the user's home and our temporary directory by
+// itself.
 func (w *Workspace) Conceal(isolation sandbox.Isolation) sandbox.Isolation {
 	if isolation.Kind != sandbox.IsolationBwrap {
 		return isolation
@@ -290,7 +291,7 @@ func (w *Workspace) concealed() []string {
 	return paths
 }
 
-// prepareCaches gives a home its own, writable side of every build cache.
+// prepareCaches gives a home its own, writable part of every build cache.
 func (w *Workspace) prepareCaches(home string) error {
 	var errs []error
 	for _, cache := range w.caches {

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// The range that ports are taken from. It lies below the ports that systems give to outgoing
-// connections and to listeners that ask for any port, so that nobody else takes a reserved one by
-// accident.
+// The range that ports are taken from. It is below the ports that systems give to outgoing
+// connections and to listeners that ask for any port, so that no other program takes a reserved one
+// by accident.
 const (
 	firstPort = 20_000
 	lastPort  = 32_000
@@ -53,7 +53,7 @@ func (p *Ports) release(port int) {
 	delete(p.inUse, port)
 }
 
-// bindable reports whether somebody could listen on the port now.
+// bindable reports whether a program could listen on the port now.
 func bindable(port int) bool {
 	listener, err := net.Listen("tcp", loopback(port))
 	if err != nil {

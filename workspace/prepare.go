@@ -130,9 +130,9 @@ func (cfg Config) check() error {
 	return nil
 }
 
-// ownDirectory makes the directory of a workspace. One that exists must be empty: an agent must not
-// find what another one left. Nor may it lie in a repository: git, and agents that look for
-// instructions in the directories above, would take it for a part of that.
+// ownDirectory makes the directory of a workspace. An existing one must be empty: an agent must not
+// find what another left. Nor may it be in a repository: git, and agents that look for instructions
+// in the directories above, would take it for a part of that.
 func ownDirectory(root, name string) (string, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
@@ -157,7 +157,7 @@ func ownDirectory(root, name string) (string, error) {
 }
 
 // isRepository reports whether a directory is the top of a repository or of a worktree. An empty
-// .git makes none: some sandboxes leave one in directories they have shown.
+// .git does not count: some sandboxes leave one in directories they have shown.
 func isRepository(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, ".git"))
 	if err != nil || !info.IsDir() {
@@ -207,7 +207,7 @@ func NotIsolated(ctx context.Context, asked string, t *task.Task) string {
 	return ""
 }
 
-// chooseIsolation takes what is asked for, or the best that works here.
+// chooseIsolation returns the requested isolation, or the best that works here.
 func chooseIsolation(ctx context.Context, asked string) (string, error) {
 	switch asked {
 	case sandbox.IsolationNone:
@@ -261,7 +261,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 	return git.Run(ctx, git.Command{Dir: tree.dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
 }
 
-// takeBase gets the base from the store, or keeps one of its own.
+// takeBase gets the base from the store, or makes its own.
 func (w *Workspace) takeBase(ctx context.Context) (err error) {
 	if w.cfg.Bases != nil {
 		w.base, err = w.cfg.Bases.get(ctx, w.cfg)

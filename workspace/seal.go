@@ -19,7 +19,7 @@ import (
 const sealDeadline = 30 * time.Second
 
 // Seal kills every process of the attempt but the services, and makes sure that they are gone. From
-// then on nobody writes to Dir, and services are reached by graders only. A process belongs to the
+// then on nothing writes to Dir, and only graders reach the services. A process belongs to the
 // attempt if its environment carries the RunID or if it works in the attempt's directories, and so
 // do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
@@ -35,7 +35,7 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 		spared = w.services.pid
 	}
 	dirs := []string{w.Home, w.TmpDir}
-	if !w.adopted { // in somebody else's directory somebody else may be at work
+	if !w.adopted { // other processes may work in an adopted directory
 		dirs = append(dirs, w.Dir)
 	}
 	killed := map[int]bool{}
@@ -62,8 +62,8 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	}
 }
 
-// restoreDir makes sure that the working directory can be looked at. An agent that has removed it,
-// or put something else in its place, has left an empty one: that is nothing to try again for.
+// restoreDir makes sure that the working directory can be read. If the agent has removed or
+// replaced it, an empty one takes its place: that is not a reason to retry.
 func (w *Workspace) restoreDir() error {
 	if w.adopted {
 		return nil

@@ -88,8 +88,7 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	return result, nil
 }
 
-// preflightLogs opens the files that take the hook's output: unlike a pipe they need nobody who
-// reads.
+// preflightLogs opens the files for the hook's output: unlike a pipe they need no reader.
 func (w *Workspace) preflightLogs() ([]*os.File, error) {
 	var files []*os.File
 	dir, err := w.hookDir()
@@ -108,7 +107,8 @@ func (w *Workspace) preflightLogs() ([]*os.File, error) {
 	return files, nil
 }
 
-// startServices starts the process tree and returns where the hook's exit status comes from.
+// startServices starts the process tree and returns the file that the hook's exit status comes
+// from.
 func (w *Workspace) startServices(ctx context.Context, hook, dir string, logs []*os.File) (*os.File, error) {
 	status, statusEnd, err := os.Pipe()
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Unkillable)}
 }
 
-// portFree reports whether nobody answers on the port, on the host or where the services are.
+// portFree reports whether nothing answers on the port, on the host or where the services are.
 func (w *Workspace) portFree(ctx context.Context) bool {
 	if w.Port == 0 {
 		return true

@@ -59,8 +59,8 @@ func runSetup(ctx context.Context, cfg Config, tree, scratch string) error {
 	return nil
 }
 
-// BaseFiles returns the files of the base that a test of their names accepts, up to a bound each,
-// for whoever must know what a task's tests expect.
+// BaseFiles returns the files of the base whose names a function accepts, up to a size limit each,
+// for callers that need to know what a task's tests expect.
 func (w *Workspace) BaseFiles(accept func(name string) bool, limit int64) (map[string][]byte, error) {
 	root, err := os.OpenRoot(w.base.Dir)
 	if err != nil {

@@ -32,9 +32,8 @@ type node struct {
 func (n node) isLink() bool    { return n.Mode&fs.ModeSymlink != 0 }
 func (n node) isSpecial() bool { return !n.Mode.IsDir() && !n.Mode.IsRegular() && !n.isLink() }
 
-// walker lists a tree that somebody hostile has written. It goes from directory to directory by
-// descriptors below one root, so that no link, not even one that appears meanwhile, leads it
-// outside.
+// walker lists a tree that a hostile program may have written. It opens directories by descriptor
+// below one root, so that no link, not even one that appears meanwhile, leads it outside.
 type walker struct {
 	maxFiles int
 	maxBytes int64
@@ -43,7 +42,7 @@ type walker struct {
 	// visit is called for every entry, directories before what is in them. dir is the entry's
 	// directory and must not be kept.
 	visit func(dir *os.Root, base string, n node) error
-	// skip leaves out a directory or file by its path; nil: nothing.
+	// skip leaves out a directory or file by its path; nil leaves out nothing.
 	skip func(path string) bool
 }
 
@@ -173,7 +172,7 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 // collector busy.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// pump copies up to a number of bytes; more are a *LimitError.
+// pump copies up to a number of bytes; more is a *LimitError.
 func pump(to io.Writer, from io.Reader, limit int64) (int64, error) {
 	buffer := buffers.Get().(*[64 << 10]byte) //nolint:forcetypeassert // nothing else is in the pool
 	defer buffers.Put(buffer)

@@ -10,8 +10,8 @@ import (
 
 // Config says which workspace to make.
 type Config struct {
-	// Root is a private directory outside any repository. The workspace gets a directory of its own
-	// in it, called Name, which must not exist or be empty.
+	// Root is a private directory outside any repository. The workspace is a directory in it called
+	// Name, which must not exist or be empty.
 	Root string
 	Name string
 	// Family and Task are what the workspace is made from.
@@ -32,20 +32,20 @@ type Config struct {
 	// Isolation is one of the sandbox's kinds; empty: what the task says, else the best that works
 	// here, which for a task with an image is a container.
 	Isolation string
-	// AgentNetwork is what the agent is to reach: sandbox.NetworkHost, NetworkModel or NetworkNone;
-	// empty: the host's network.
+	// AgentNetwork is what the agent can reach: sandbox.NetworkHost, NetworkModel or NetworkNone;
+	// empty is the host's network.
 	AgentNetwork string
 	// ReadOnly are more paths that processes may read: toolchains outside the system's directories.
 	ReadOnly []string
-	// Hidden are paths that no process of the attempt may see, wherever they lie: the run directory
+	// Hidden are paths that no process of the attempt may see, wherever they are: the run directory
 	// and what the harness keeps. The family, its repository, that of the task and Root are hidden
 	// anyway.
 	Hidden []string
-	// Commands are names under which hooks find the program that runs now, such as fit-trace. They
-	// always find sandbox.UntrustedName.
+	// Commands are names under which hooks find the running program, such as fit-trace. They always
+	// find sandbox.UntrustedName.
 	Commands []string
 	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no
-	// port; without Bases every workspace keeps its own; without Caches the task's wish for warmed
+	// port; without Bases every workspace keeps its own; without Caches a task that asks for warmed
 	// build caches is an error.
 	Ports  *Ports
 	Bases  *Bases
@@ -96,8 +96,8 @@ type Workspace struct {
 // Base returns the snapshot that the agent started from.
 func (w *Workspace) Base() *Base { return w.base }
 
-// Place is where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an agent's
-// configuration.
+// Place says where and how the processes of one phase run; it fills a sandbox.SpawnSpec or an
+// agent's configuration.
 type Place struct {
 	Dir       string
 	Home      string
@@ -107,7 +107,7 @@ type Place struct {
 	Limits    sandbox.Limits
 }
 
-// PreflightResult is how the preflight hook ended. The services that it started are alive until
+// PreflightResult is the result of the preflight hook. The services that it started are alive until
 // StopServices.
 type PreflightResult struct {
 	// Ran is false for a task without the hook.
@@ -134,8 +134,8 @@ type Teardown struct {
 type Sealed struct {
 	// Killed counts processes of the agent that were still alive and had to be killed.
 	Killed int `json:"killed"`
-	// Unkillable are those that could not be killed. Not empty is a reason to distrust everything
-	// that comes after.
+	// Unkillable are those that could not be killed. If there are any, distrust everything that
+	// comes after.
 	Unkillable []int `json:"unkillable,omitempty"`
 }
 
@@ -176,7 +176,7 @@ type Copy struct {
 	end      func() error // ends what runs on it; nil: nothing does
 }
 
-// LimitError says that a tree was too large to copy or to compare. It is the agent's doing.
+// LimitError says that a tree was too large to copy or to compare. The agent is responsible.
 type LimitError struct {
 	What  string // "bytes", "files" or "depth"
 	Limit int64
