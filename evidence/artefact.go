@@ -22,7 +22,7 @@ type artefact struct {
 	file    *os.File
 	hash    hash.Hash
 	name    string
-	vouched string // empty: nobody vouches for it
+	vouched string // empty if nothing vouches for it
 }
 
 // vouched returns the digest that a record has of one of its files; empty if it has none.
@@ -35,9 +35,9 @@ func vouched(record *ledger.Record, name string) string {
 	return ""
 }
 
-// open opens a file by the name that a record gives it; nil: the record names none. A file that is
-// not there is an error: without it nobody knows what the agent did. So is a name that leads out
-// of the directory.
+// open opens a file by the name that a record gives it; nil: the record names none. A missing file
+// is an error: without it, what the agent did is unknown. So is a name that leads out of the
+// directory.
 func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) {
 	if name == "" {
 		return nil, nil

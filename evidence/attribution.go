@@ -11,7 +11,7 @@ type ErrorAttribution struct {
 	Tags []string `json:"tags"`
 }
 
-// The tiers of causes. What is environmental says nothing about the agent.
+// The tiers of causes. An environmental cause says nothing about the agent.
 const (
 	tierEnvironmental = "environmental"
 	tierResource      = "resource"

@@ -15,7 +15,7 @@ type visit struct {
 	line int64
 }
 
-// visit remembers a file that may lie outside of where the agent works.
+// visit is a file that may be outside of the agent's directory.
 func (a *traceAudit) visit(p string, event *session.EnrichedEvent) {
 	if !path.IsAbs(p) && !strings.HasPrefix(path.Clean(p), "..") || len(a.visited) >= maxSeen || a.visited[p] {
 		return
@@ -29,9 +29,9 @@ func (a *traceAudit) visit(p string, event *session.EnrichedEvent) {
 var resultPlaces = lazyregexp.New(
 	`/eval/run-\d+/|/\.subq/|/\.?fit-runs?/|/(results|replies)\.jsonl$|/tasks\.json$|/labels\.yaml$`)
 
-// isOutside reports whether a path leads out of where an agent works to what it must not see: the
-// directories around its own, results, or somebody's files. The system's own directories, caches
-// and temporary files are everybody's.
+// isOutside reports whether a path leads out of an agent's directory to something it must not see:
+// the directories around its own, results, or a user's files. The system's directories, caches and
+// temporary files are allowed.
 func isOutside(p, cwd string) bool {
 	if cwd == "" || !path.IsAbs(cwd) {
 		return path.IsAbs(p) && resultPlaces.MatchString(path.Clean(p))
@@ -69,9 +69,8 @@ func isOutside(p, cwd string) bool {
 // absolutePath is an absolute path in a text.
 var absolutePath = lazyregexp.New(`(?:^|[\s"'` + "`" + `(=:,])(/[\w.@+-]+(?:/[\w.@+-]+)+)`)
 
-// names reports whether the task itself sends the agent to a place: its prompt, its requirements or
-// its commands name it, or a directory that it lies in. Where results are kept is never such a
-// place.
+// names reports whether the task itself names a path or a directory above it: in its prompt, its
+// requirements or its commands. The directories of results never count.
 func (t *Task) names(p string) bool {
 	p = path.Clean(p)
 	if !path.IsAbs(p) || resultPlaces.MatchString(p) {
@@ -92,7 +91,7 @@ func (t *Task) names(p string) bool {
 	return false
 }
 
-// isBelow reports whether a path is a directory or lies in it.
+// isBelow reports whether a path is a directory or is inside it.
 func isBelow(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
@@ -106,7 +105,7 @@ func isShared(dir string) bool {
 	return path.Dir(dir) == "/home" || path.Dir(dir) == "/Users"
 }
 
-// isPlanted reports whether a file is one that programs run without being asked to.
+// isPlanted reports whether programs run a file without being asked to.
 func isPlanted(p string) bool {
 	return isOneOf(path.Base(p), "sitecustomize.py", "usercustomize.py") || strings.HasPrefix(p, "node_modules/") ||
 		strings.Contains(p, "/node_modules/")
@@ -139,8 +138,8 @@ func originOf(address string) origin {
 	return origin{host: host, path: rest, name: path.Base(rest)}
 }
 
-// isIn reports whether a text leads to the upstream or to a mirror of it. On hosts that carry
-// everybody's repositories the path must be the repository's.
+// isIn reports whether a text leads to the upstream or to a mirror of it. On public hosts the path
+// must be the repository's.
 func (o origin) isIn(text string) bool {
 	if o.host == "" {
 		return false
@@ -181,8 +180,8 @@ func masked(command string) bool {
 	return false
 }
 
-// dumpsEnvironment reports whether the first of some commands prints all variables: one that is
-// named, and the first lines of what a shell knows, give nothing away.
+// dumpsEnvironment reports whether the first of some commands prints all variables: a single named
+// variable, and the first lines of a listing, are harmless.
 func dumpsEnvironment(commands []session.SimpleCommand) bool {
 	var args []string
 	for _, word := range commands[0].Words[1:] {

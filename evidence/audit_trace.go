@@ -16,7 +16,7 @@ type traceAudit struct {
 	task     *Task
 	origin   origin
 	commits  map[string]bool // that the agent was shown by looking at its own history
-	mined    bool            // the current call is flagged: what it prints is no own history
+	mined    bool            // the current call is flagged: its output is not the agent's own history
 	outside  []visit         // files that may lie outside of where the agent works, which is known at the end
 	visited  map[string]bool
 	lastTest *place // the last test run, if its exit status was masked
@@ -115,8 +115,8 @@ func (a *traceAudit) simple(c *session.SimpleCommand, event *session.EnrichedEve
 	}
 }
 
-// operandsOf returns the files that a program is pointed at. Programs whose words mean something
-// else are left out: a pattern may look like a path.
+// operandsOf returns the files that a program is given. Programs whose words mean something else
+// are left out: a pattern may look like a path.
 func operandsOf(c *session.SimpleCommand) []string {
 	var files []string
 	skip := 0
@@ -218,7 +218,7 @@ func (a *traceAudit) remote(verb string, rest []string, text string, event *sess
 	a.raise(flagUpstreamLookup, event, text)
 }
 
-// isForeign reports whether a word names a commit that the agent was not shown by its own history.
+// isForeign reports whether a word names a commit that is not in the agent's own history.
 func (a *traceAudit) isForeign(word string) bool {
 	name, _, _ := strings.Cut(word, ":")
 	if strings.HasPrefix(name, "origin/") || strings.HasPrefix(name, "upstream/") ||
@@ -281,7 +281,7 @@ func (a *traceAudit) fetchesItself(args []string) bool {
 	return false
 }
 
-// finish raises what only the end of a trace shows.
+// finish raises the flags that only the end of a trace shows.
 func (a *traceAudit) finish(cwd, final string, finalLine int64, finalSeq int) {
 	for _, v := range a.outside {
 		if isOutside(v.path, cwd) && !a.task.names(v.path) {

@@ -28,7 +28,7 @@ var causes = []cause{
 	{CauseWrongFix, tierCapability, 0.5, (*facts).wrongFix},
 }
 
-// attribution says why an unresolved attempt failed.
+// attribution returns why an unresolved attempt failed.
 func (f *facts) attribution() *ErrorAttribution {
 	for _, c := range causes {
 		if evidence := c.find(f); len(evidence) > 0 {
@@ -72,8 +72,8 @@ func (f *facts) harnessFailed() []string {
 	return nil
 }
 
-// malformed reports whether most of the stream cannot be read. An agent can print what it wants, so
-// that it takes more than garbage to be left out of the count: no turn of the model was seen.
+// malformed reports whether most of the stream cannot be read. An agent can print anything, so
+// garbage alone does not exclude an attempt: there must also be no turn of the model.
 func (f *facts) malformed() bool {
 	return f.seen != nil && f.session.ParseErrors > f.seen.events && f.session.Turns == 0
 }
@@ -92,7 +92,8 @@ func (f *facts) timedOut() []string {
 	return nil
 }
 
-// maxCompactions is from where on a conversation that broke off had become too long.
+// maxCompactions is the number of compactions from which an interrupted conversation counts as too
+// long.
 const maxCompactions = 2
 
 func (f *facts) contextExhausted() []string {
@@ -172,7 +173,7 @@ const (
 	tagFalseSuccess    = "false_success_claim"
 )
 
-// heavyExploration is the share of reads, searches and listings that is more than most need.
+// heavyExploration is a share of reads, searches and listings that is larger than most need.
 const heavyExploration = 0.6
 
 func (f *facts) tags() []string {

@@ -16,8 +16,8 @@ type classifier struct {
 	scripts   map[string]bool // that the verify command names
 }
 
-// newClassifier compiles a task's globs. Those that are malformed match nothing: whoever read the
-// task has refused them.
+// newClassifier compiles a task's globs. Malformed ones match nothing: loading the task has refused
+// them.
 func newClassifier(task *Task) *classifier {
 	c := &classifier{
 		tests:     compile(task.TestGlobs),
@@ -29,8 +29,8 @@ func newClassifier(task *Task) *classifier {
 	return c
 }
 
-// readers are programs that look for the result in the files they are given. Those files are what
-// the agent was asked for, not a part of the check.
+// readers are programs that look for the result in the files they are given. Those files are the
+// agent's result, not a part of the check.
 var readers = []string{"grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "wc", "jq", "ls", "stat", "[", "[["}
 
 // addScripts adds the files that the verify command names and that the check is made of.
@@ -83,7 +83,7 @@ func (c *classifier) isTest(name string) bool {
 	return liesIn(name, "test", "tests", "__tests__", "spec", "testdata")
 }
 
-// liesIn reports whether one of the directories that a file lies in has one of these names.
+// liesIn reports whether a file is below a directory with one of these names.
 func liesIn(name string, dirs ...string) bool {
 	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"),
 		func(dir string) bool { return slices.Contains(dirs, dir) })
@@ -105,7 +105,7 @@ func (c *classifier) class(name string) string {
 	return ClassSource
 }
 
-// isGenerated knows lock files, vendored and generated files.
+// isGenerated reports whether a file is a lock file, vendored or generated.
 func isGenerated(name string) bool {
 	base := path.Base(name)
 	switch base {

@@ -28,8 +28,8 @@ type Sources struct {
 	Reviews Reviews
 }
 
-// Collect finds out what code alone can tell about one attempt. The error is for a trace that
-// cannot be read; what is wrong with its content is part of the evidence.
+// Collect computes the evidence about one attempt. The error is for a trace that cannot be read;
+// what is wrong with its content is part of the evidence.
 func Collect(from Sources) (*Run, error) {
 	task, record := &from.Task, from.Record
 	f := &facts{
@@ -54,7 +54,7 @@ func cellName(record *ledger.Record) string {
 	return fmt.Sprintf("%s/%s/%d", record.TaskID, record.Arm, record.RunIndex)
 }
 
-// parse reads a diff without what git keeps for itself in repositories below the workspace.
+// parse reads a diff without git's own files in repositories below the workspace.
 func parse(diff []byte) *patch.Patch {
 	p := patch.Parse(diff)
 	own := func(name string) bool { return name == "" || strings.Contains("/"+name, "/.git/") }
@@ -178,7 +178,7 @@ func (f *facts) run(found []session.IntegrityFlag) *Run {
 	return r
 }
 
-// resolved returns what the ledger says, which a critical flag overrules.
+// resolved returns the ledger's verdict, unless a critical flag overrules it.
 func (f *facts) resolved() *bool {
 	resolved := f.record.Verdict == ledger.Pass && !f.critical
 	if f.record.Verdict == ledger.Error && !f.critical {
@@ -246,7 +246,7 @@ func (f *facts) efficiency() Efficiency {
 	return e
 }
 
-// explorationShare returns the share of calls that only look.
+// explorationShare returns the share of calls that only explore.
 func explorationShare(o *observer) *float64 {
 	if o.total == 0 {
 		return nil

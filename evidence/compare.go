@@ -19,7 +19,8 @@ type Comparison struct {
 // is censored: its delta is not known, and never 0.
 type MilestoneDelta struct {
 	Kind string `json:"kind"`
-	// A and B are reached, unreached, or unseen: it happened, and the trace does not show when.
+	// A and B are reached, unreached, or unseen, which means that it happened but the trace does
+	// not show when.
 	A              string `json:"a"`
 	B              string `json:"b"`
 	ElapsedA       *int64 `json:"elapsedA"`
@@ -41,8 +42,8 @@ type PromptComparison struct {
 	A      string       `json:"a"`
 	B      string       `json:"b"`
 	Labels []PromptDiff `json:"labels"`
-	// PrefixA and PrefixB are the SHA-256 of everything that stands before the conversation. Where
-	// they are equal, a provider's cache can serve both.
+	// PrefixA and PrefixB are the SHA-256 of everything before the conversation. If they are equal,
+	// a provider's cache can serve both.
 	PrefixA string `json:"prefixA,omitempty"`
 	PrefixB string `json:"prefixB,omitempty"`
 }
@@ -61,7 +62,7 @@ type PromptDiff struct {
 	BytesB  int    `json:"bytesB"`
 	Added   int    `json:"added"`   // lines that only B has
 	Removed int    `json:"removed"` // lines that only A has
-	// Lines are the changed lines, with + or - in front, as far as there is room.
+	// Lines are the changed lines, with + or - in front, up to a limit.
 	Lines []string `json:"lines,omitempty"`
 }
 
@@ -92,8 +93,8 @@ func find(r *Run, kind string) *session.Milestone {
 	return nil
 }
 
-// reached says whether a run reached a milestone. An edit that changed a file without being seen
-// happened, and nobody knows when.
+// reached returns whether a run reached a milestone. An edit that changed a file unseen happened at
+// an unknown time.
 func reached(r *Run, kind string) string {
 	switch {
 	case find(r, kind) != nil:

@@ -22,8 +22,8 @@ import (
 const (
 	// CacheDir is the part of a run directory that may be deleted at any time.
 	CacheDir = "cache"
-	// rules is changed with every change of what the evidence says about the same files, so that
-	// what older programs have cached is rebuilt.
+	// rules changes whenever the evidence about the same files changes, so that caches of older
+	// programs are rebuilt.
 	rules = 6
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
@@ -31,7 +31,7 @@ const (
 	maxVerifyOutput = 64 << 10
 )
 
-// Directory is a run directory whose attempts are looked at.
+// Directory is a run directory whose attempts are examined.
 type Directory struct {
 	Root     string
 	Dialects session.Dialects
@@ -53,7 +53,7 @@ func (d *Directory) reviewsOf(record *ledger.Record) (Reviews, error) {
 // Run returns the evidence about an attempt: from the cache, if that was made from the same files,
 // the same task and the same record, else from the trace and the diff. Files that the record names
 // and that are missing or not what was recorded are an error. A cache that cannot be written is
-// none.
+// ignored.
 func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (*Run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	if err != nil && ctx.Err() != nil {
 		return nil, err
 	}
-	if file != nil { // that it is another file says more than why that one cannot be read
+	if file != nil { // a changed file explains more than a read error
 		if _, changed := file.digest(); changed != nil {
 			return nil, fmt.Errorf("evidence about %s: %w", cellName(record), changed)
 		}
@@ -119,8 +119,9 @@ func (c cancellable) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// key returns the digest of everything that the evidence is made from. What the sealed record
-// vouches for is not read here: the files are compared with it when the evidence is made from them.
+// key returns the digest of everything that the evidence is made from. Files that the sealed record
+// vouches for are not read here: the files are compared with it when the evidence is made from
+// them.
 func (d *Directory) key(task *Task, record *ledger.Record, reviews Reviews) (string, error) {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
@@ -184,8 +185,8 @@ func (d *Directory) cached(key string) *Run {
 	return entry.Run
 }
 
-// cacheEntry is one file of the cache, behind a line with its digest: what somebody has edited is
-// not taken for evidence.
+// cacheEntry is one file of the cache, after a line with its digest: an edited file is not taken
+// for evidence.
 type cacheEntry struct {
 	Key string `json:"key"`
 	Run *Run   `json:"run"`
@@ -198,7 +199,7 @@ func (d *Directory) cacheFile(key string) string {
 	return filepath.Join(d.Root, CacheDir, "evidence-"+key[:32]+".json")
 }
 
-// keep writes the cache, if it can: without it the next one takes longer.
+// keep writes the cache, if it can: without it the next call takes longer.
 func (d *Directory) keep(key string, run *Run) {
 	if d.NoCache {
 		return

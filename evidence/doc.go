@@ -1,9 +1,9 @@
-// Package evidence says what code alone can tell about one attempt, and about two of them, without
-// asking a model: the five scores of the rubric as far as they can be measured, signs of cheating
-// with their place, why an unresolved attempt failed, how much it took, when it reached which
-// milestone, and what system prompts it was given.
+// Package evidence examines one attempt, or two, by code alone, without asking a model: the five
+// scores of the rubric that can be measured, signs of cheating with their positions, why an
+// unresolved attempt failed, how much it took, when it reached which milestone, and what system
+// prompts it was given.
 //
-// Everything is a pure function of what lies in the run directory:
+// Everything is a pure function of the run directory:
 //
 //  1. ReadTasks reads tasks.json: what every attempt was asked and how it is checked.
 //  2. Collect takes the task, the ledger's record, the trace and the diff of one attempt and
@@ -11,6 +11,6 @@
 //     cache.
 //  3. Compare sets the milestones of two Runs side by side, ComparePrompts their system prompts.
 //
-// A trace of any length is read once, in flat memory. Agents are hostile: nothing that a trace or a
-// diff says is trusted further than that the agent printed it.
+// A trace of any length is read once, in flat memory. Agents are hostile: a trace or a diff proves
+// only that the agent printed it.
 package evidence

@@ -32,7 +32,7 @@ type testLog struct {
 	// after the first edit
 	passed  bool // one passed
 	unknown bool // one ended, and it is not known how
-	// the last run that ended after the last edit: 0 none, else one of the constants below
+	// the last run that ended after the last edit: 0 if none, else one of the constants below
 	last         runEnd
 	lastPostEdit runEnd // of the last run after any edit
 	firstEdit    bool

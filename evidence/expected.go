@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// leastLiteral is how long a value must be to be taken for an answer that somebody copied.
+	// leastLiteral is the least length of a value that may be a copied answer.
 	leastLiteral = 8
 	// maxExpected bounds the values that are kept of a task's tests.
 	maxExpected = 2000
@@ -19,9 +19,9 @@ var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]
 	"\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
 
 // ExpectedValues finds the values that a test file expects, sorted and without duplicates: literals
-// of eight characters or more that stand in its assertions, and in tables of cases. They are what
-// an agent would copy that writes the answers down instead of computing them. A name of a file and
-// a sentence with formatting verbs are not among them.
+// of eight characters or more that stand in its assertions, and in tables of cases. An agent that
+// hard-codes the answers instead of computing them would copy these. File names and sentences with
+// formatting verbs are not among them.
 func ExpectedValues(content []byte) []string {
 	var found []string
 	for line := range strings.Lines(string(content)) {

@@ -43,11 +43,12 @@ var severities = map[string]session.Severity{
 const (
 	// maxExcerpt is how much of a place is shown.
 	maxExcerpt = 200
-	// maxFlags bounds the flags of one kind: the first ones say what there is to say.
+	// maxFlags limits the flags of one kind: the first ones are enough.
 	maxFlags = 20
 )
 
-// flags collects integrity flags. Whoever raises them never learns whether the attempt passed.
+// flags collects integrity flags. The code that raises them never learns whether the attempt
+// passed.
 type flags struct {
 	list  []session.IntegrityFlag
 	count map[string]int

@@ -244,7 +244,7 @@ func (o *observer) countRepeats(tool *session.ToolCall, turn int) int {
 	return count
 }
 
-// writes returns the changed files that a shell command writes to, as far as its words show it.
+// writes returns the changed files that a shell command writes to, according to its words.
 func (o *observer) writes(commands []session.SimpleCommand) []string {
 	var written []string
 	for i := range commands {

@@ -49,7 +49,7 @@ func captured(list []PromptText) string {
 	return PromptsCaptured
 }
 
-// prefix hashes what stands before the conversation.
+// prefix hashes what comes before the conversation.
 func prefix(list []PromptText) string {
 	hash := sha256.New()
 	found := false

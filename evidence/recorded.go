@@ -10,8 +10,8 @@ import (
 )
 
 // Prompts returns what reached the model of an attempt beside the conversation: what its trace
-// shows, and what the gateway recorded on the way. It reads the record of calls each time, because
-// a report compares the prompts of a few attempts and not of all.
+// shows, and what the gateway recorded. It reads the record of calls each time, because a report
+// compares the prompts of a few attempts and not of all.
 func (d *Directory) Prompts(record *ledger.Record, run *Run) ([]PromptText, error) {
 	list := slices.Clone(run.Prompts)
 	name := session.RecordOf(record.AgentTracePath)

@@ -16,11 +16,10 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// reviewsFile holds what people said about flags, one line each.
+// reviewsFile holds people's reviews of flags, one line each.
 const reviewsFile = "reviews.jsonl"
 
-// Review is what a person said after a look at the flags of one kind of an attempt: they are no
-// cheating.
+// Review is a person's statement about the flags of one kind of an attempt: they are not cheating.
 type Review struct {
 	Key ledger.Key `json:"key"`
 	// Record is the hash of the attempt's sealed record: a review is about this one and no other.
@@ -33,7 +32,7 @@ type Review struct {
 type Reviews []Review
 
 // ReadReviews reads the reviews of a run directory; a directory without any has none. A line that a
-// crash has torn is none.
+// crash has torn is ignored.
 func ReadReviews(root string) (Reviews, error) {
 	content, err := os.ReadFile(filepath.Join(root, reviewsFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,7 @@ func rowsOf(record *ledger.Record) map[string]bool {
 	return rows
 }
 
-// verifyOf returns what the harness's own check said: the task's command or, without one, the
+// verifyOf returns the result of the harness's own check: the task's command or, without one, the
 // mechanical grade; nil if nothing was measured.
 func verifyOf(record *ledger.Record) *session.VerifyResult {
 	if v := record.Verify; v != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// facts is what the scores and the attribution are made from.
+// facts holds what the scores and the attribution are made from.
 type facts struct {
 	task     *Task
 	record   *ledger.Record
@@ -97,7 +97,7 @@ func (f *facts) minimalDiff() *float64 {
 	return score(0.7*within(lines, ref.MaxLines) + 0.3*within(count, ref.MaxFiles))
 }
 
-// within is 1 up to a bound and falls to 0 at four times the bound.
+// within returns 1 up to a limit and falls to 0 at four times the limit.
 func within(x, bound int) float64 {
 	if x <= bound {
 		return 1
@@ -119,7 +119,7 @@ func (f *facts) codeQuality() *float64 {
 		violations += max(0, lint.After-lint.Before)
 	}
 	if !measured && violations == 0 {
-		return nil // that nothing was found proves nothing where nobody looked
+		return nil // finding nothing proves nothing if nothing was searched
 	}
 	return score(1 / (1 + float64(violations)/3))
 }

@@ -21,7 +21,7 @@ const (
 	StatusDisqualified Status = "disqualified" // a critical integrity flag stands
 )
 
-// Run is everything that code alone tells about one attempt.
+// Run is the evidence about one attempt.
 type Run struct {
 	Version int        `json:"version"`
 	Key     ledger.Key `json:"key"`
@@ -34,8 +34,8 @@ type Run struct {
 	// Captured says that there was a trace in which an agent spoke.
 	Captured bool          `json:"captured"`
 	Rubric   QualityRubric `json:"rubric"`
-	// Attribution says why the attempt is unresolved; nil where it is resolved, disqualified by
-	// nothing but a flag, or not known.
+	// Attribution says why the attempt is unresolved; nil if it is resolved, disqualified only by a
+	// flag, or not known.
 	Attribution *ErrorAttribution `json:"attribution,omitempty"`
 	Efficiency  Efficiency        `json:"efficiency"`
 	Files       []FileChange      `json:"files"`
@@ -43,7 +43,7 @@ type Run struct {
 	Truncated bool         `json:"truncated,omitempty"`
 	Prompts   []PromptText `json:"prompts"`
 	// Steps are what judges are shown of the trace: all edits, test runs and failures and the last
-	// messages, as far as there is room.
+	// messages, up to a limit.
 	Steps []Step `json:"steps"`
 	// StepsLeftOut counts the steps that there was no room for.
 	StepsLeftOut int `json:"stepsLeftOut,omitempty"`
@@ -63,7 +63,7 @@ func (r *Run) TestsTampered() bool {
 	})
 }
 
-// FileChange is what the diff says about one file.
+// FileChange is the change of one file in the diff.
 type FileChange struct {
 	Path    string `json:"path"`
 	Old     string `json:"old,omitempty"` // its name before, where that was another
@@ -120,8 +120,7 @@ const (
 	stepError   = "error"
 )
 
-// QualityRubric has the five scores between 0 and 1, as far as code can measure them; nil is not
-// measurable.
+// QualityRubric has the five scores between 0 and 1; nil is not measurable by code.
 type QualityRubric struct {
 	Correctness  *float64 `json:"correctness"`
 	Completeness *float64 `json:"completeness"`

@@ -17,7 +17,7 @@ import (
 // TasksFile is the file of a run directory that says what its tasks were.
 const TasksFile = "tasks.json"
 
-// Task is what evidence and judges need to know about a task. It stands in the run directory, so
+// Task is what evidence and judges need to know about a task. It is stored in the run directory, so
 // that neither the task's own file, nor its repository, nor an agent is needed afterwards.
 type Task struct {
 	ID    string `json:"id"`
@@ -108,7 +108,7 @@ func (e *TasksChanged) Error() string {
 
 // ReadTasks reads the tasks of a run directory. digest is what WriteTasks returned; another file,
 // or none, is a TasksChanged. Where it is empty, a directory without the file has no tasks: they
-// were written for another front end, and what is not known of them is not measured.
+// were written by another front end, and what is unknown is not measured.
 func ReadTasks(dir, digest string) ([]Task, error) {
 	path := filepath.Join(dir, TasksFile)
 	data, err := os.ReadFile(path)

@@ -14,11 +14,11 @@ const (
 	// anything that succeeded are one.
 	loopTurns = 10
 	loopCalls = 5
-	// remindersInARow is how many reminders without a call in between are a loop of their own.
+	// remindersInARow is how many reminders without a call in between count as a loop.
 	remindersInARow = 3
 )
 
-// place is an event that something is blamed on.
+// place is the event that a failure is attributed to.
 type place struct {
 	line int64
 	text string
@@ -26,7 +26,7 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("trace:%d %s", p.line, p.text) }
 
-// troubleLog is what went wrong in a trace, as far as it says why an attempt failed.
+// troubleLog holds what went wrong in a trace and may explain why an attempt failed.
 type troubleLog struct {
 	provider        *place // the model's service failed, and no turn has succeeded since
 	overflow        *place // the conversation became too long, and no turn has succeeded since
@@ -84,7 +84,7 @@ func (l *troubleLog) repeated(times int, event *session.EnrichedEvent) {
 	}
 }
 
-// stalled reports that many turns came to nothing.
+// stalled reports whether many turns achieved nothing.
 func (l *troubleLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
 
 // missing looks for a program that is not there in what a failed shell call printed.
@@ -108,7 +108,7 @@ func (l *troubleLog) missing(output, command string) {
 	}
 }
 
-// mentionsWord reports whether a word stands in a text by itself.
+// mentionsWord reports whether a text contains a word as a whole.
 func mentionsWord(text, word string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:;|&'\"()", r) })
 	return slices.Contains(words, word)

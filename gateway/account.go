@@ -45,13 +45,13 @@ type amount struct{ nano, tokens int64 }
 func (a amount) plus(b amount) amount  { return amount{a.nano + b.nano, a.tokens + b.tokens} }
 func (a amount) minus(b amount) amount { return amount{a.nano - b.nano, a.tokens - b.tokens} }
 
-// within reports whether an amount is at most another.
+// within reports whether an amount is no larger than another.
 func (a amount) within(b amount) bool { return a.nano <= b.nano && a.tokens <= b.tokens }
 
 func lesser(a, b amount) amount  { return amount{min(a.nano, b.nano), min(a.tokens, b.tokens)} }
 func greater(a, b amount) amount { return amount{max(a.nano, b.nano), max(a.tokens, b.tokens)} }
 
-// unbounded is more than anybody spends, and small enough to be added to.
+// unbounded is more than anybody spends, and small enough that sums do not overflow.
 const unbounded = math.MaxInt64 / 4
 
 // nanos rounds up: a budget is never exceeded by rounding.
@@ -118,8 +118,8 @@ type BudgetError struct {
 	Reason  string
 	// Tokens says that the account is out of tokens, and not of dollars.
 	Tokens bool
-	// Unpriced says that the call was refused because nobody knows what it costs. No agent chooses
-	// that, so the run is over, whatever the agent can do without the call.
+	// Unpriced says that the call was refused because its price is unknown. No agent chooses that,
+	// so the run is over, even if the agent could continue without the call.
 	Unpriced bool
 }
 
@@ -141,7 +141,7 @@ type Reservation struct {
 	most          amount
 	least         amount
 	parts         []part // one for each account, the call's own first
-	used          amount // as far as the stream has told
+	used          amount // according to the stream so far
 	over          bool   // it is settled
 }
 
@@ -151,11 +151,11 @@ type part struct {
 	held    amount
 }
 
-// Reserve takes what a call may cost from the account and from all above it. Where an account has
-// not enough left for the largest reply, the call waits for those that are running, which as a rule
-// need less than they hold; a call that is alone gets what is left, and Spend stops it when that is
-// used up. A call that certainly costs more than what is left, or whose price is unknown where
-// dollars are bounded, gets a BudgetError.
+// Reserve takes what a call may cost from the account and from all above it. If an account has not
+// enough left for the largest reply, the call waits for running calls, which usually need less than
+// they hold; a call that is alone gets what is left, and Spend stops it when that is used up. A
+// call that certainly costs more than what is left, or whose price is unknown although dollars are
+// limited, gets a BudgetError.
 func (a *Account) Reserve(ctx context.Context, e Estimate) (*Reservation, error) {
 	if a == nil || !e.Paid {
 		return nil, nil
@@ -202,7 +202,7 @@ func (a *Account) refuseUnpriced(model string) error {
 	return nil
 }
 
-// take makes the reservation. Where it must wait, it returns a channel that is closed when another
+// take makes the reservation. If it must wait, it returns a channel that is closed when another
 // call has ended.
 func (a *Account) take(r *Reservation) (settled <-chan struct{}, err error) {
 	a.tree.mu.Lock()
@@ -240,12 +240,12 @@ func (a *Account) left() amount {
 	return left
 }
 
-// room returns what an account has left that nobody holds.
+// room returns what an account has left that is not reserved.
 func (a *Account) room() amount {
 	return greater(a.left().minus(a.held), amount{})
 }
 
-// empty says that nothing, or too little, is left for a call.
+// empty returns the error for an account that has too little left for a call.
 func (a *Account) empty(call amount) *BudgetError {
 	err := &BudgetError{Account: a}
 	if left := a.left(); left.tokens <= 0 || call.tokens > left.tokens {
@@ -259,8 +259,8 @@ func (a *Account) empty(call amount) *BudgetError {
 	return err
 }
 
-// Spend reports what the wire has told so far, and how many bytes of the reply have come. A
-// BudgetError means that the money is gone: the call must be stopped.
+// Spend records the usage that the reply has reported so far, and how many bytes of it have
+// arrived. A BudgetError means that the money is used up: the call must be stopped.
 func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
 	if r == nil {
 		return nil
@@ -288,7 +288,8 @@ func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
 	return gone
 }
 
-// stopped says that a call was stopped in the middle, for want of tokens or of dollars.
+// stopped returns the error for a call that was stopped in the middle for lack of tokens or
+// dollars.
 func (a *Account) stopped(tokens bool) *BudgetError {
 	return &BudgetError{
 		Account: a,
@@ -309,7 +310,7 @@ func (b Budget) String() string {
 	}
 }
 
-// amount returns what tokens come to. Tokens of a sort that has no price cost what was reserved.
+// amount returns the price of tokens. Tokens of a kind without a price cost what was reserved.
 func (r *Reservation) amount(usage calls.Usage) amount {
 	nano, known := r.parts[0].account.tree.cost(r.model, usage)
 	if !known && r.priced {
@@ -318,9 +319,8 @@ func (r *Reservation) amount(usage calls.Usage) amount {
 	return amount{nano, totalTokens(usage)}
 }
 
-// Settle ends the call with the usage that the wire has told; nil is a call that ended without
-// telling, which is charged with what it had used as far as anybody knows. Only the first Settle
-// counts.
+// Settle ends the call with the usage that the reply reported; nil is a call that reported none,
+// which is charged with its known usage so far. Only the first Settle counts.
 func (r *Reservation) Settle(usage *calls.Usage) {
 	if r == nil {
 		return

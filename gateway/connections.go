@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// How many connections may be open of those who have not shown a token, and of one member. Agents
-// have a handful.
+// How many connections without a token, and of one member, may be open. Agents have a handful.
 const (
 	maxStrangers = 128
 	maxOfMember  = 512
 )
 
-// connections are the open ones, by who they belong to. Nobody can take up all that the process may
-// have open: of an owner with too many, the oldest is closed.
+// connections holds the open connections by owner. No owner can use up all that the process may
+// have open: if it has too many, the oldest is closed.
 type connections struct {
 	mu      sync.Mutex
 	owner   map[net.Conn]*Seat   // nil: whose token has not been seen
@@ -26,7 +25,7 @@ type connections struct {
 // connKey is where a request's context has its connection.
 type connKey struct{}
 
-// watch makes a server tell of its connections, which belong to a seat, or to nobody yet.
+// watch makes a server report its connections, which belong to a seat, or to nobody yet.
 func (c *connections) watch(server *http.Server, owner *Seat) {
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		c.give(conn, owner)
@@ -48,7 +47,7 @@ func (c *connections) belongs(r *http.Request, seat *Seat) {
 	}
 }
 
-// give hands a connection to an owner, and closes the oldest of one that has too many.
+// give assigns a connection to an owner, and closes the owner's oldest if it has too many.
 func (c *connections) give(conn net.Conn, to *Seat) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +67,7 @@ func (c *connections) give(conn net.Conn, to *Seat) {
 	if open := c.byOwner[to]; len(open) > most {
 		oldest := open[0]
 		c.drop(oldest)
-		_ = oldest.Close() // its server takes it for a client that has gone
+		_ = oldest.Close() // its server sees a client that has gone
 	}
 }
 

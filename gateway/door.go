@@ -27,7 +27,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer d.gateway.serving.Done()
 	if (r.Method == http.MethodHead || r.Method == http.MethodGet) && r.URL.Path == "/" && isLocal(r) {
-		return // some agents look whether anybody is there
+		return // some agents check whether a server answers
 	}
 	to, refused := routeOf(r)
 	if refused == nil && !isLocal(r) {
@@ -53,8 +53,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	newExchange(seat, to, r).serve(w)
 }
 
-// isLocal reports whether a request is meant for this machine. One that names another host, in its
-// first line or in its header, is not.
+// isLocal reports whether a request is meant for this machine. A request that names another host,
+// in its first line or in its header, is not.
 func isLocal(r *http.Request) bool {
 	for _, name := range []string{r.Host, r.URL.Host} {
 		host, _, err := net.SplitHostPort(name)

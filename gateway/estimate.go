@@ -25,10 +25,9 @@ const (
 	// defaultOutput is for requests that leave the length of the reply to the server: as much as
 	// models give.
 	defaultOutput = 128_000
-	// fromServer is for requests to which the server adds input that it has: as much as models
-	// take.
+	// fromServer is for requests to which the server adds its own input: as much as models take.
 	fromServer = 400_000
-	// mostReplies is how many replies to one request the vendors give at most.
+	// mostReplies is the most replies that vendors give to one request.
 	mostReplies = 128
 	// Bytes of a stream for each token of a reply, with the JSON around it: Anthropic puts several
 	// tokens into an event, the others one.
@@ -110,8 +109,8 @@ func (t *accountTree) bounds(e Estimate) (most, least amount, priced bool) {
 	return most, least, true
 }
 
-// soFar completes what the wire has told about a running call: most providers say how many tokens
-// there were only at the end.
+// soFar completes the reported usage of a running call: most providers report the number of tokens
+// only at the end.
 func (r *Reservation) soFar(usage calls.Usage, streamed int64) calls.Usage {
 	if totalTokens(usage) == usage.Output {
 		usage.Input = int64(r.request / (2 * fewestBytesPerToken))

@@ -12,7 +12,7 @@ type CallEvent struct {
 	calls.Call
 }
 
-// NewCallEvent makes the event of a call. Where its bodies are is said in the record alone.
+// NewCallEvent makes the event of a call. Only the record says where its bodies are.
 func NewCallEvent(call calls.Call) CallEvent {
 	event := CallEvent{Type: trace.TypeModelCall, Agent: call.Participant, Call: call}
 	event.Participant, event.Cell, event.Request, event.Response = "", "", nil, nil

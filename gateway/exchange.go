@@ -32,7 +32,7 @@ type exchange struct {
 	reservation *Reservation
 	observer    *observer
 	kept        spool // the reply, where it is recorded
-	gone        error // the money is gone, and the reply must end with the event that it is in
+	gone        error // the money is used up, and the reply must end after the current event
 	abort       bool  // the client must see that the reply is not complete
 }
 
@@ -93,7 +93,7 @@ func (x *exchange) serve(w http.ResponseWriter) {
 	}
 }
 
-// read learns what the request asks for, and takes out what it may not ask for.
+// read finds out what the request asks for, and removes what it may not ask for.
 func (x *exchange) read() *refusal {
 	if len(x.body) == 0 {
 		return nil
@@ -117,8 +117,9 @@ func (x *exchange) read() *refusal {
 	return nil
 }
 
-// decode reads the request. What we cannot read we can neither count nor take tools out of, and the
-// upstream may read it all the same; what is in the wrong place is the upstream's to refuse.
+// decode reads the request. A request that we cannot read is refused, because we can neither count
+// it nor remove tools from it, while the upstream may still understand it; the upstream refuses
+// misplaced fields.
 func (x *exchange) decode() *refusal {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &refusal{
@@ -188,8 +189,8 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 	}
 }
 
-// serviceFailed reports whether a call came to nothing because of the service, and not because of
-// what was asked.
+// serviceFailed reports whether a call failed because of the service, and not because of the
+// request.
 func serviceFailed(call *calls.Call) bool {
 	switch {
 	case call.Outcome == calls.Cut:
@@ -241,14 +242,13 @@ func (x *exchange) refuse(w http.ResponseWriter, f *refusal) {
 	f.answer(w, x.route.protocol)
 }
 
-// trouble answers in place of an upstream that gave no usable answer. Agents try again.
+// trouble answers in place of an upstream that gave no usable answer. Agents retry.
 func (x *exchange) trouble(w http.ResponseWriter, status int, format string, args ...any) {
 	x.call.Status, x.call.Error = status, fmt.Sprintf(format, args...)
 	writeError(w, x.route.protocol, status, x.call.Error)
 }
 
-// stop refuses a call because of a limit. The status is one that no agent takes for a reason to try
-// again.
+// stop refuses a call because of a limit. No agent retries after this status.
 func (x *exchange) stop(w http.ResponseWriter, limit error) {
 	x.refuse(w, &refusal{http.StatusBadRequest, limitRefusal})
 	x.call.Outcome, x.call.Error = calls.Budget, limit.Error()
@@ -302,7 +302,7 @@ func (x *exchange) finish() {
 // maxError bounds what is kept of an error.
 const maxError = 2000
 
-// cost returns what the call costs by the list; nil is unknown.
+// cost returns the price of the call; nil is unknown.
 func (x *exchange) cost() *float64 {
 	used := x.call.Usage
 	if used == nil || x.config().Prices == nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Faults are what goes wrong with model calls on purpose. What happens to a call depends on the
-// plan, its seed, the key (task and run, never the arm) and the number of the call, so every arm
-// meets the same trouble. Nil Faults are none.
+// Faults are deliberate failures of model calls. What happens to a call depends on the plan, its
+// seed, the key (task and run, never the arm) and the number of the call, so every arm meets the
+// same faults. Nil Faults are none.
 type Faults struct {
 	digest string
 	seed   uint64
 	rules  []faultRule
 }
 
-// Digest identifies the plan: experiments with different plans are different. It is empty where
-// there is none.
+// Digest identifies the plan: experiments with different plans are different. It is empty if there
+// is none.
 func (f *Faults) Digest() string {
 	if f == nil {
 		return ""
@@ -89,7 +89,7 @@ func LoadFaults(path string) (*Faults, error) {
 	return &Faults{digest: hex.EncodeToString(digest[:8]), seed: plan.Seed, rules: plan.Faults}, nil
 }
 
-// misplaced returns a field of a rule that says nothing about its kind, and the kinds that it is
+// misplaced returns a field of a rule that does not apply to its kind, and the kinds that it is
 // for.
 func (r faultRule) misplaced() (field, kinds string) {
 	answered := r.Kind == faultRateLimit || r.Kind == faultServerError
@@ -120,8 +120,8 @@ const (
 	defaultFaultFactor = 10
 )
 
-// Draw returns what happens to the n-th call of a task and run, counted from 0. It gives the same
-// answer whenever it is asked.
+// Draw returns what happens to the n-th call of a task and run, counted from 0. It always gives the
+// same answer.
 func (f *Faults) Draw(key string, n int) Fault {
 	if f == nil {
 		return Fault{}

@@ -17,8 +17,8 @@ import (
 // errFault ends a reply that is cut on purpose.
 var errFault = errors.New("cut on purpose")
 
-// faultWriter makes a reply go wrong on its way to the agent. What the gateway itself reads of the
-// reply, such as its usage, is read before.
+// faultWriter damages a reply on its way to the agent. The gateway reads the reply, such as its
+// usage, before that.
 type faultWriter struct {
 	http.ResponseWriter
 	ctx   context.Context

@@ -28,7 +28,7 @@ const (
 	maxErrorBody = 1 << 20
 )
 
-// errSilent is why a call ends whose upstream says nothing any more.
+// errSilent ends a call whose upstream has fallen silent.
 var errSilent = errors.New("the model's endpoint was silent for too long")
 
 // forward passes the call on to the upstream and the reply back.
@@ -81,8 +81,8 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	}
 }
 
-// upstream returns where the call goes. A list of models is the same for the protocols of one
-// endpoint, so whichever the member has answers.
+// upstream returns the upstream of the call. A list of models is the same for all protocols of one
+// endpoint, so any upstream of the member can answer it.
 func (x *exchange) upstream() (upstream, bool) {
 	if to, ok := x.seat.upstreams[x.route.protocol]; ok || x.route.protocol != "" {
 		return to, ok
@@ -107,7 +107,7 @@ func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
 	}
 }
 
-// misbehaviour says what an upstream did that gave no reply.
+// misbehaviour describes why an upstream gave no reply.
 func misbehaviour(err error) string {
 	var operation *net.OpError
 	switch reached := !errors.As(err, &operation) || operation.Op != "dial"; {
@@ -120,7 +120,7 @@ func misbehaviour(err error) string {
 	}
 }
 
-// answer passes the reply of the upstream on, if it is one that a model gives.
+// answer passes the reply of the upstream on, if it can come from a model.
 func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Response, alive func()) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty where it cannot be read
 	body, err := decoded(resp)
@@ -154,8 +154,8 @@ func tooLarge(to upstream) string {
 	return fmt.Sprintf("the model's endpoint %s sent more than %d MiB", to.provider(), maxReply>>20)
 }
 
-// redirected says what is wrong with a reply that sends the call elsewhere. We would have to show
-// the key there.
+// redirected returns the error for a reply that redirects the call. Following it would show the key
+// elsewhere.
 func redirected(to upstream, resp *http.Response) string {
 	where := ""
 	if target, err := resp.Location(); err == nil {
@@ -165,7 +165,7 @@ func redirected(to upstream, resp *http.Response) string {
 		"address as the model URL", to.provider(), resp.StatusCode, where)
 }
 
-// decoded returns the body of a reply without its compression, which nobody has asked for.
+// decoded returns the body of a reply without its compression, which was not requested.
 func decoded(resp *http.Response) (io.Reader, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
@@ -184,8 +184,8 @@ func decoded(resp *http.Response) (io.Reader, error) {
 	}
 }
 
-// passError passes an error reply on. One that is not in the form of a protocol, such as the page
-// of some proxy on the way, is put into it.
+// passError passes an error reply on. An error that is not in the protocol's form, such as the page
+// of a proxy on the way, is converted.
 func (x *exchange) passError(w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, isJSON bool) {
 	content, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if err != nil && context.Cause(x.r.Context()) != nil {
@@ -215,11 +215,11 @@ func copyHeader(to, from http.Header) {
 	maps.Copy(to, from)
 }
 
-// pieces are buffers for what a reply is passed on in.
+// pieces are buffers for passing replies on.
 var pieces = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// passWhole passes on a reply that is no stream. It is read first: a client cannot tell half of it
-// from all of it.
+// passWhole passes on a reply that is not a stream. It reads all of it first: a client cannot
+// distinguish half of it from all of it.
 func (x *exchange) passWhole(
 	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func(),
 ) {
@@ -285,7 +285,7 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 	flush := http.NewResponseController(w).Flush
 	_ = flush() // the first write meets the same error
 	body = to.hiding(&heard{body, x.firstByte(func() {
-		if !x.observer.complete { // what comes after a reply keeps nobody waiting
+		if !x.observer.complete { // nobody waits for what comes after a reply
 			alive()
 		}
 	})})
@@ -336,7 +336,7 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 // complete ends a reply that was passed on to its end.
 func (x *exchange) complete() {
 	x.observer.end()
-	_ = x.reservation.Spend(calls.Usage{}, x.observer.streamed) // for a reply that says no usage
+	_ = x.reservation.Spend(calls.Usage{}, x.observer.streamed) // for a reply without usage
 	x.call.Error = x.observer.failure
 	switch {
 	case x.observer.failure != "":
@@ -356,7 +356,7 @@ func (x *exchange) cut(err error) {
 	}
 	cause := context.Cause(x.r.Context())
 	if cause != nil && !errors.Is(cause, errSilent) {
-		x.call.Outcome, x.abort = calls.Disconnected, true // by the client, or by us who close
+		x.call.Outcome, x.abort = calls.Disconnected, true // by the client, or because we close
 		return
 	}
 	if cause != nil {
@@ -365,7 +365,7 @@ func (x *exchange) cut(err error) {
 	x.call.Outcome, x.call.Error, x.abort = calls.Cut, err.Error(), true
 }
 
-// spend tells the account what the reply has used so far.
+// spend reports to the account what the reply has used so far.
 func (x *exchange) spend() {
 	if x.gone != nil || x.reservation == nil || !x.observer.stream || x.observer.complete {
 		return
@@ -377,8 +377,8 @@ func (x *exchange) spend() {
 	x.gone = x.reservation.Spend(used, x.observer.streamed)
 }
 
-// stopStream ends a stream whose money is gone, between two events, with an error that the client
-// understands.
+// stopStream ends a stream whose money is used up, between two events, with an error that the
+// client understands.
 func (x *exchange) stopStream(w http.ResponseWriter) {
 	failure := wire.APIError{Type: "invalid_request_error", Message: limitRefusal}
 	var event wire.Event
@@ -386,7 +386,7 @@ func (x *exchange) stopStream(w http.ResponseWriter) {
 	case Anthropic:
 		event = wire.AnthropicErrorEvent(failure)
 	case Responses:
-		failure.Code = "invalid_prompt" // of all codes the one after which no agent tries again
+		failure.Code = "invalid_prompt" // the one code after which no agent retries
 		event = wire.ResponsesErrorEvent(wire.Response{Model: x.call.Model}, failure)
 	case Gemini:
 		event = wire.Event{Data: wire.GeminiErrorBody(http.StatusBadRequest, wire.APIError{Message: limitRefusal})}

@@ -22,16 +22,17 @@ import (
 type Config struct {
 	// Addr is the loopback address to listen on; empty is 127.0.0.1 with a free port.
 	Addr string
-	// Dir is a private directory of the caller's for the socket; empty: the gateway makes one.
+	// Dir is a private directory of the caller for the socket; if it is empty, the gateway makes
+	// one.
 	Dir string
 	// Redactor takes secrets out of the errors that are kept; nil keeps them as they are.
 	Redactor *redact.Redactor
-	// Prices says what calls cost; nil: nobody knows.
+	// Prices says what calls cost; nil is unknown.
 	Prices  session.Prices
 	Account *Account     // nil: no budget
 	Rate    *RateControl // nil: no limit
 	Faults  *Faults      // nil: none
-	// DenyServerTools takes the tools that run at the vendor out of every request.
+	// DenyServerTools removes the tools that run at the vendor from every request.
 	DenyServerTools bool
 	// IdleTimeout is the longest silence of an upstream, before its reply and within it; 0 is
 	// defaultIdleTimeout.
@@ -69,7 +70,7 @@ type Gateway struct {
 	seats  map[tokenHash]*Seat
 }
 
-// Start opens a gateway. Whoever starts it closes it.
+// Start opens a gateway. The caller closes it.
 func Start(cfg Config) (*Gateway, error) {
 	if cfg.IdleTimeout <= 0 {
 		cfg.IdleTimeout = defaultIdleTimeout
@@ -141,8 +142,8 @@ func listenLoopback(addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// newTransport makes what calls upstreams. It follows no redirect and asks for no compression,
-// which would hold events back.
+// newTransport makes the transport for calls to upstreams. It follows no redirect and asks for no
+// compression, which would hold events back.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// hiding takes the key out of a stream. It holds back only what may be the beginning of the key.
+// hiding removes the key from a stream. It holds back only what may be the beginning of the key.
 type hiding struct {
 	from    io.Reader
 	secrets [][]byte
@@ -56,7 +56,7 @@ func (h *hiding) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// clean reports whether nothing of the key is in a piece.
+// clean reports whether a piece contains no part of the key.
 func (h *hiding) clean(piece []byte) bool {
 	for _, secret := range h.secrets {
 		if bytes.Contains(piece, secret) {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxLine bounds what is kept of one line of a stream; one that is longer says nothing to us.
+	// maxLine is the longest line of a stream that is kept; longer lines are ignored.
 	maxLine = 32 << 20
 	// maxWhole bounds what is kept of a reply that is not streamed.
 	maxWhole = 16 << 20
@@ -113,7 +113,7 @@ func (o *observer) take(line []byte) {
 	}
 }
 
-// count counts a piece of a reply, for the case that it has no end.
+// count counts a piece of a reply, in case the reply is cut off.
 func (o *observer) count(data []byte) {
 	event, _ := o.parser.Parse(data)
 	o.deltas++
@@ -124,8 +124,7 @@ func (o *observer) count(data []byte) {
 	}
 }
 
-// seen returns how many tokens the reply had so far, by what came of it: every piece has one or
-// more.
+// seen estimates how many tokens the reply had so far by its pieces: each has one or more.
 func (o *observer) seen() int64 { return max(o.deltas, o.text/bytesPerToken) }
 
 // end takes notice that the reply is over.
@@ -145,7 +144,7 @@ type reply struct {
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Message *reply          `json:"message"`
-	// UsageMetadata and ModelVersion are what Gemini calls them.
+	// UsageMetadata and ModelVersion are Gemini's names.
 	UsageMetadata json.RawMessage `json:"usageMetadata"`
 	ModelVersion  string          `json:"modelVersion"`
 	// Response is the whole reply in the events of the Responses protocol.

@@ -10,10 +10,10 @@ import (
 )
 
 // RateControl bounds the calls that run at the same time, for each provider and key. A provider has
-// no bound until it says for the first time that it is busy: then half of the calls that are under
-// way are allowed, and again half each time it says so later, but never fewer than one. As many
-// good calls as are allowed at a time raise the bound by one. While a provider asks to wait, no
-// call starts. All cells of a process share one RateControl. A nil RateControl bounds nothing.
+// no limit until it first says that it is busy: then half of the calls under way are allowed, and
+// half again each time it says so later, but never fewer than one. As many successful calls as the
+// limit raise it by one. While a provider asks to wait, no call starts. All cells of a process
+// share one RateControl. A nil RateControl bounds nothing.
 type RateControl struct {
 	mu    sync.Mutex
 	lanes map[laneKey]*rateLane
@@ -21,7 +21,7 @@ type RateControl struct {
 
 type laneKey struct{ provider, key string }
 
-// rateLane is what is known about one provider and key.
+// rateLane is the state of one provider and key.
 type rateLane struct {
 	limit   int // calls at a time; 0 is no bound yet
 	running int
@@ -32,10 +32,10 @@ type rateLane struct {
 	changed chan struct{} // closed and replaced when a waiter should look again
 }
 
-// rateWaiter has a size, because pointers to what has none may be equal.
+// rateWaiter is not empty, because pointers to zero-size values may be equal.
 type rateWaiter struct{ _ byte }
 
-// statusOverloaded is what a provider answers that has no capacity.
+// statusOverloaded is the status of a provider without capacity.
 const statusOverloaded = 529
 
 // longestPause bounds how long a provider can make all cells wait.
@@ -113,7 +113,7 @@ func (l *rateLane) free() bool {
 	return (l.limit == 0 || l.running < l.limit) && !time.Now().Before(l.until)
 }
 
-// leave takes a waiter out of the queue and lets the next one look.
+// leave removes a waiter from the queue and wakes the next one.
 func (l *rateLane) leave(w *rateWaiter) {
 	l.queue = slices.DeleteFunc(l.queue, func(other *rateWaiter) bool { return other == w })
 	l.wake()
@@ -124,8 +124,8 @@ func (l *rateLane) wake() {
 	l.changed = make(chan struct{})
 }
 
-// ended takes in how a call ended. Calls that began before the bound was last halved say nothing
-// new when they fail: one burst halves once.
+// ended records how a call ended. Calls that began before the bound was last halved say nothing new
+// when they fail: one burst halves once.
 func (l *rateLane) ended(era, status int, retryAfter time.Duration) {
 	busy := status == http.StatusTooManyRequests || status == statusOverloaded
 	switch {
@@ -144,7 +144,7 @@ func (l *rateLane) ended(era, status int, retryAfter time.Duration) {
 	l.wake()
 }
 
-// RateStatus is how one provider is used at the moment.
+// RateStatus is the current use of one provider.
 type RateStatus struct {
 	Provider string
 	Running  int

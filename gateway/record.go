@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// RecordConfig says what is kept of the calls of a session, and what answers them.
+// RecordConfig says which calls of a session are recorded, and what answers them.
 type RecordConfig struct {
 	// Path is the record of calls; empty keeps none.
 	Path string
@@ -68,7 +68,7 @@ func sameFile(a, b string) bool {
 func (c *RecordConfig) Offline() bool { return c.Replay != "" && c.ReplayMode != ReplayLive }
 
 // NoEndpoint is the endpoint of an agent whose calls a record answers: with it the agent needs no
-// key, and nobody can be asked by mistake.
+// key, and no model can be called by mistake.
 const NoEndpoint = "http://replay.invalid"
 
 // Enter makes a member part of the record. Its directories differ from run to run.
@@ -139,8 +139,8 @@ func (r *Record) Close() error {
 	return errors.Join(failed...)
 }
 
-// FindRecord finds the record that a path stands for: the record itself, the trace beside it, or
-// the directory of a run that holds one.
+// FindRecord finds the record that a path means: the record itself, the trace beside it, or the
+// directory of a run that holds one.
 func FindRecord(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -19,8 +19,8 @@ const (
 	// ReplayStrict answers requests that are recorded byte for byte, and fails at the first that is
 	// not.
 	ReplayStrict = "strict"
-	// ReplayNearest answers with the call that fits best, by its place in the conversation and by
-	// its content without what differs from run to run: ids, dates, directories.
+	// ReplayNearest answers with the best match, by its position in the conversation and by its
+	// content without what differs from run to run: ids, dates, directories.
 	ReplayNearest = "nearest"
 	// ReplayLive answers what is recorded, apart from what differs from run to run, and asks the
 	// upstream otherwise.
@@ -30,7 +30,7 @@ const (
 // ReplayModes returns the modes, the default first.
 func ReplayModes() []string { return []string{ReplayNearest, ReplayStrict, ReplayLive} }
 
-// Request is a call as a record is asked for it.
+// Request is a call that is looked up in a record.
 type Request struct {
 	Protocol, Path, Model string
 	Body                  []byte
@@ -119,7 +119,7 @@ func (r *Recording) load() error {
 		form := newForm(call.Path, call.Model, chunks, normal)
 		r.calls = append(r.calls, &recordedCall{form: form, call: call})
 	}
-	// A file may hold more than one session. The last one is what people mean by it.
+	// A file may hold more than one session. The last one is the one that people mean.
 	slices.SortStableFunc(r.calls, func(a, b *recordedCall) int { return b.call.Session - a.call.Session })
 	r.dropRetried()
 	if len(r.calls) == 0 {
@@ -128,8 +128,7 @@ func (r *Recording) load() error {
 	return nil
 }
 
-// dropRetried leaves out the failures that the agent got over by asking again: the answer to the
-// question is the later one.
+// dropRetried leaves out failures that the agent retried with success: the later answer counts.
 func (r *Recording) dropRetried() {
 	r.calls = slices.DeleteFunc(r.calls, func(c *recordedCall) bool {
 		return c.call.Status >= 400 && slices.ContainsFunc(r.calls, func(later *recordedCall) bool {
@@ -163,7 +162,7 @@ func (r *Recording) OriginalUSD() *float64 {
 	return &sum
 }
 
-// For answers the calls of one participant, who works in these directories now.
+// For returns a Replay for one participant, which works in these directories now.
 func (r *Recording) For(participant string, dirs map[string]string) *Replay {
 	return &Replay{
 		record:      r,
@@ -182,7 +181,7 @@ type Replay struct {
 	asked       int
 }
 
-// Answer returns what the record has for a request; false means that the upstream is to be asked.
+// Answer returns the recorded answer to a request; false means that the upstream must be asked.
 func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 	r := p.record
 	r.mu.Lock()
@@ -222,8 +221,8 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 	}, true, nil
 }
 
-// find returns the call that answers a request. One that was not used yet goes before one that was,
-// and an earlier one before a later one of the same session.
+// find returns the call that answers a request. Unused calls come before used ones, and earlier
+// ones before later ones of the same session.
 func (r *Recording) find(participant string, form form) *recordedCall {
 	var best *recordedCall
 	bestScore := -1
@@ -304,7 +303,7 @@ func (f *form) same(other form) bool { return slices.Equal(f.exact, other.exact)
 // alike reports whether two requests are equal apart from what differs from run to run.
 func (f *form) alike(other form) bool { return slices.Equal(f.plain, other.plain) }
 
-// score says how well a request fits, -1 if not at all: it must be at the same place of a
+// score returns how well a request matches, -1 if not at all: it must be at the same position of a
 // conversation with the same kind of model call.
 func (f *form) score(other form) int {
 	if f.messages != other.messages || (f.tools == 0) != (other.tools == 0) || f.model != other.model {
@@ -319,7 +318,7 @@ func (f *form) score(other form) int {
 	return score
 }
 
-// difference says where two requests differ first.
+// difference describes where two requests first differ.
 func difference(recorded, now []calls.Chunk) string {
 	places := map[string]int{}
 	for i := range max(len(recorded), len(now)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// moved puts the directories in which a participant works now in the place of those that it worked
-// in when the reply was recorded: what the model asks for must happen here.
+// moved replaces the participant's recorded directories in a reply with its current ones: what the
+// model asks for must happen here.
 func moved(body []byte, stream bool, from, to map[string]string) []byte {
 	var changes []directory // the path now, under the path then
 	for _, was := range sorted(from) {
@@ -41,9 +41,9 @@ func moved(body []byte, stream bool, from, to map[string]string) []byte {
 // mark stands for a directory while others are replaced. It is not valid UTF-8, so no text has it.
 func mark(i int) string { return "\xff" + strconv.Itoa(i) + "\xff" }
 
-// streamEditor changes texts of a stream of events. What it looks for may be cut over several
-// events, so the pieces of a text are joined first; if it changes, the first piece becomes the
-// whole text and the others empty.
+// streamEditor changes texts of a stream of events. A match may be cut over several events, so the
+// pieces of a text are joined first; if it changes, the first piece becomes the whole text and the
+// others empty.
 type streamEditor struct {
 	change func([]byte) []byte
 	lines  []streamLine

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// normaliser takes out of a request what differs from run to run. It remembers what it has seen,
-// because most of a request is that of the one before.
+// normaliser removes from a request what differs from run to run. It remembers what it has seen,
+// because most of a request repeats the one before.
 type normaliser struct {
 	dirs []directory
 	sums map[calls.Sum]calls.Sum
@@ -32,7 +32,7 @@ func newNormaliser(dirs map[string]string) *normaliser {
 	return n
 }
 
-// dashed returns a directory as clients name other directories after it.
+// dashed returns a directory in the form in which clients name other directories after it.
 func dashed(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -42,7 +42,7 @@ func dashed(path string) string {
 	}, path)
 }
 
-// sorted puts directories before those that they lie in.
+// sorted puts directories before those that contain them.
 func sorted(dirs map[string]string) []directory {
 	var list []directory
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {
@@ -54,8 +54,8 @@ func sorted(dirs map[string]string) []directory {
 	return list
 }
 
-// varying are the forms of what differs from run to run, and what stands for it. The order counts:
-// what is longer comes first.
+// varying lists the forms of what differs from run to run, and their replacements. The order
+// matters: longer forms come first.
 var varying = []struct {
 	form *lazyregexp.Regexp
 	with string

@@ -13,7 +13,7 @@ import (
 // maxRequest bounds the body of a request. The vendors accept 32 MiB.
 const maxRequest = 64 << 20
 
-// announcedLimit bounds the memory set aside for a request because of the length it announces.
+// announcedLimit limits the memory that is allocated for the announced length of a request.
 const announcedLimit = 256 << 10
 
 // asked is what the gateway reads of a request.
@@ -31,7 +31,7 @@ type asked struct {
 }
 
 // pricedAs returns the name under which a model has its price. A service that is faster than the
-// ordinary one costs more; it needs a name of its own in a price file.
+// ordinary one costs more; it needs its own name in a price file.
 func (a *asked) pricedAs(model string) string {
 	for _, fast := range []string{"priority", "fast"} {
 		if a.ServiceTier == fast || a.Speed == fast {
@@ -61,7 +61,7 @@ func (x *exchange) readBody(w http.ResponseWriter) *refusal {
 		return nil
 	}
 	var body bytes.Buffer
-	if r.ContentLength > 0 { // what a client announces it need not send
+	if r.ContentLength > 0 { // a client need not send what it announces
 		body.Grow(int(min(r.ContentLength, announcedLimit)) + bytes.MinRead)
 	}
 	counted := &countedBody{Reader: http.MaxBytesReader(w, r.Body, maxRequest), x: x}
@@ -84,7 +84,7 @@ const maxUnderWay = 4 * maxRequest
 
 var errTooMuch = errors.New("the requests of this participant that are under way are larger than 256 MiB")
 
-// countedBody counts what a member has under way.
+// countedBody counts the bytes that a member has under way.
 type countedBody struct {
 	io.Reader
 	x *exchange

@@ -21,8 +21,8 @@ import (
 type Member struct {
 	Name string // the participant's; the lane of its calls
 	Cell string // task, arm and run
-	// FaultKey is what decides, with the number of a call, which faults the member meets: task and
-	// run, but not the arm. Without it, the member meets none.
+	// FaultKey decides, with the number of a call, which faults the member meets: task and run, but
+	// not the arm. Without it, the member meets none.
 	FaultKey string
 	// Upstreams are where its calls go, one entry for each protocol that it may speak.
 	Upstreams []Upstream
@@ -33,7 +33,7 @@ type Member struct {
 	OnCall func(calls.Call)
 }
 
-// TokenHeader is where an agent shows its token when it sends a login of its own as well.
+// TokenHeader carries an agent's token if the agent also sends its own login.
 const TokenHeader = "X-Fit-Token"
 
 // Seat is the place of a member at the gateway.
@@ -74,13 +74,13 @@ type Seat struct {
 	wire       session.Wire
 }
 
-// tokenHash is what is kept of a token. Looking one up by it takes a time that says nothing about
-// the tokens there are.
+// tokenHash is the stored form of a token. The time to look one up reveals nothing about the
+// existing tokens.
 type tokenHash [sha256.Size]byte
 
 func hashOf(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
-// Join gives a member a seat, with a token of its own.
+// Join gives a member a seat with its own token.
 func (g *Gateway) Join(m Member) (*Seat, error) {
 	seat := &Seat{
 		Token:      "fit-" + rand.Text(),
@@ -139,8 +139,8 @@ func (s *Seat) ServeCell(listener net.Listener) error {
 	return err
 }
 
-// Leave makes the token void and ends the listeners of the seat. It waits for calls that are about
-// to end; others end by themselves.
+// Leave revokes the token and ends the listeners of the seat. It waits for calls that are about to
+// end; others end by themselves.
 func (s *Seat) Leave() error {
 	s.gateway.mu.Lock()
 	delete(s.gateway.seats, hashOf(s.Token))
@@ -156,7 +156,7 @@ func (s *Seat) close() error {
 	s.mu.Unlock()
 	var failed []error
 	for _, server := range servers {
-		// Whoever gave us the listener may have closed it a moment ago.
+		// The caller may have closed the listener a moment ago.
 		if err := server.Close(); !errors.Is(err, net.ErrClosed) {
 			failed = append(failed, err)
 		}
@@ -216,12 +216,12 @@ func (s *Seat) end() {
 	}
 }
 
-// settleTime is how long Settle waits. What is left to do takes milliseconds, on a machine that has
-// nothing else to do; an agent that keeps calling in the background is rare.
+// settleTime is how long Settle waits. The rest takes milliseconds on an idle machine; an agent
+// that keeps calling in the background is rare.
 const settleTime = 10 * time.Second
 
-// Settle waits for calls that are under way, though not for long: an agent that has come to its end
-// has seen all of its replies, and only what we note about them is missing.
+// Settle waits briefly for calls that are under way: an agent that has ended has seen all of its
+// replies, and only our notes about them are missing.
 func (s *Seat) Settle() {
 	s.mu.Lock()
 	idle, running := s.idle, s.running
@@ -236,8 +236,8 @@ func (s *Seat) Settle() {
 }
 
 // Troubled reports whether the model's service failed the last call of the member that carries a
-// turn: it refused the key, was too busy, broke, or did not answer. An agent that says so and is
-// not troubled says what did not happen.
+// turn: it refused the key, was too busy, broke, or did not answer. If an agent claims that and
+// Troubled is false, the claim is wrong.
 func (s *Seat) Troubled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,5 +263,5 @@ func (s *Seat) Lost() bool {
 // Spoiled reports whether a call of the member was made to fail on purpose.
 func (s *Seat) Spoiled() bool { return s.spoiled.Load() }
 
-// Wire returns what the wire says about the calls of the member.
+// Wire returns the calls of the member as the gateway saw them.
 func (s *Seat) Wire() *session.Wire { return &s.wire }

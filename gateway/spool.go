@@ -8,8 +8,8 @@ import (
 // inMemory is how much of a reply is kept in memory until it is recorded.
 const inMemory = 64 << 10
 
-// spool keeps a reply until it is recorded. What is long lies in a file without a name, so that
-// nothing of it is left, whatever happens to this process.
+// spool keeps a reply until it is recorded. A long one is kept in a file without a name, so that
+// nothing is left behind, whatever happens to this process.
 type spool struct {
 	dir    string // for the file
 	memory bytes.Buffer

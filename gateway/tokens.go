@@ -21,15 +21,15 @@ const (
 // maxFigure is more tokens than any call has. Sums of such figures do not overflow.
 const maxFigure = 1 << 40
 
-// tokens is what a reply has said about tokens so far.
+// tokens holds what a reply has reported about tokens so far.
 type tokens struct {
 	said          [figures]int64
 	input, output bool // it said something about them
 	wrong         bool // one of its reports cannot be
 }
 
-// take takes a report of usage. What a later report leaves out has not changed, and no figure is
-// less than it was: some servers repeat in the last report those of the first as zeros.
+// take adds a usage report. A figure that a later report leaves out has not changed, and no figure
+// decreases: some servers repeat in the last report those of the first as zeros.
 func (t *tokens) take(protocol string, raw json.RawMessage) {
 	report, err := reported(protocol, raw)
 	if err != nil {
@@ -94,8 +94,8 @@ func openAIReport(input, output int64, in wire.ResponsesInputDetail, out wire.Re
 	}
 }
 
-// usage returns what the reply has said so far about tokens; nil: nothing, or something that cannot
-// be.
+// usage returns what the reply has reported so far about tokens; nil if it reported nothing, or
+// something impossible.
 func (o *observer) usage() *calls.Usage {
 	t := &o.tokens
 	if !t.input || !t.output || t.wrong {
@@ -115,8 +115,8 @@ func (o *observer) usage() *calls.Usage {
 	return said
 }
 
-// soFar returns the usage of a reply that may not have come to its end. What it said at its
-// beginning about its output is not what it was then.
+// soFar returns the usage of a reply that may be incomplete. What it reported at its beginning
+// about its output is out of date.
 func (o *observer) soFar() *calls.Usage {
 	said := o.usage()
 	if said == nil || o.complete {

@@ -17,14 +17,14 @@ const (
 	Gemini    = "gemini"    // Gemini's generateContent
 )
 
-// Upstream is where the calls of one protocol go.
+// Upstream is the endpoint for the calls of one protocol.
 type Upstream struct {
 	Protocol string // Anthropic, Responses, Chat or Gemini
-	// URL is what the version stands for in a call, as in https://api.anthropic.com/v1.
+	// URL includes the version, as in https://api.anthropic.com/v1.
 	URL string
-	// Header holds the key as the endpoint wants it. It takes the place of the agent's token.
+	// Header holds the key in the endpoint's form. It replaces the agent's token.
 	Header http.Header
-	// Login says that the agent sends a login of its own, which is passed on as it is.
+	// Login says that the agent sends its own login, which is passed on unchanged.
 	Login bool
 }
 
@@ -49,7 +49,7 @@ const keyOfGemini = "X-Goog-Api-Key"
 // keyHeaders are where keys are sent.
 var keyHeaders = []string{"X-Api-Key", keyOfGemini, "Authorization"}
 
-// Keys are the keys of one endpoint, by who asks for them; an empty key is none.
+// Keys are the keys of one endpoint, by protocol family; an empty key is none.
 type Keys struct{ Anthropic, OpenAI, Gemini string }
 
 // Everywhere returns an upstream per protocol, all at one endpoint whose URL has no version.
@@ -90,7 +90,7 @@ func UpstreamOf(cfg model.Config) (Upstream, error) {
 	return to, err
 }
 
-// upstream is an Upstream whose address was read.
+// upstream is an Upstream with a parsed address.
 type upstream struct {
 	Upstream
 	base *url.URL
@@ -123,7 +123,7 @@ func (u Upstream) resolve() (upstream, error) {
 // provider names the endpoint, for rate control and messages.
 func (u upstream) provider() string { return u.base.Host }
 
-// key returns what calls with the same key have in common, for rate control.
+// key identifies the key, for rate control.
 func (u upstream) key() string {
 	key := ""
 	for _, name := range keyHeaders {
@@ -151,7 +151,7 @@ func (u upstream) secrets() []string {
 	return all
 }
 
-// hide takes the key out of what the upstream says, which the agent gets to see.
+// hide removes the key from what the upstream sends to the agent.
 func (u upstream) hide(text string) string {
 	for _, secret := range u.secrets() {
 		text = strings.ReplaceAll(text, secret, hiddenKey)
@@ -162,7 +162,7 @@ func (u upstream) hide(text string) string {
 // hiddenKey takes the place of the key.
 const hiddenKey = "[key]"
 
-// header copies what concerns the client of the header of a reply.
+// header copies the part of a reply's header that concerns the client.
 func (u upstream) header(to, from http.Header) {
 	copyHeader(to, from)
 	to.Del("Set-Cookie") // it is between the upstream and us

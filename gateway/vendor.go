@@ -11,14 +11,14 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// vendorWork is what a request asks the model's vendor to do itself: to run tools, or to fetch what
-// an address stands for. An agent without a network reaches the world through it.
+// vendorWork is what a request asks the model's vendor to do: run tools, or fetch an address. It
+// would give an agent without a network access to the world.
 type vendorWork struct {
 	kinds []string
-	body  []byte // the request without it; nil where it asks for nothing of the kind
+	body  []byte // the request without it; nil if it asks for nothing of the kind
 }
 
-// edit puts a text in the place of a part of a request.
+// edit replaces a part of a request with a text.
 type edit struct {
 	start, end int
 	text       []byte
@@ -34,8 +34,8 @@ type finder struct {
 	edits []edit
 }
 
-// read are the members of requests that the gateway reads. A server that does not mind their case,
-// or takes the other one of two, would read another request than we do.
+// read lists the members of requests that the gateway reads. A server that ignores their case, or
+// takes the other one of two, would see another request than we do.
 var read = []string{
 	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options",
 	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
@@ -61,7 +61,7 @@ func (f *finder) ambiguous(object jsontape.Value) string {
 	return ""
 }
 
-// fold returns what the names of a member have in common. Gemini's servers know two of each.
+// fold returns the common form of the names of a member. Gemini's servers accept two of each.
 func (f *finder) fold(name string) string {
 	if f.protocol == Gemini {
 		name = strings.ReplaceAll(name, "_", "")
@@ -135,7 +135,7 @@ func array(elements [][]byte) []byte {
 	return slices.Concat([]byte("["), bytes.Join(elements, []byte(",")), []byte("]"))
 }
 
-// service notes a member that asks the vendor for something that is not among the tools.
+// service notes a member that asks the vendor for something other than a tool.
 func (f *finder) service(name string, value jsontape.Value) bool {
 	switch {
 	case value.Kind() == jsontape.Null, value.Kind() == jsontape.Array && value.Empty():
@@ -185,8 +185,8 @@ func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 	return left, nil
 }
 
-// declared notes the tools of Gemini's own, which are members of an object with the agent's, and
-// returns what declares the agent's.
+// declared notes Gemini's own tools, which are members of an object with the agent's, and returns
+// the declaration of the agent's.
 func (f *finder) declared(tool jsontape.Value) (own [][]byte) {
 	for name, value := range tool.Members() {
 		if f.fold(name) == "functiondeclarations" {
@@ -271,11 +271,11 @@ func (f *finder) content(blocks jsontape.Value) error {
 	return nil
 }
 
-// takenOut takes the place of what would have been fetched.
+// takenOut replaces content that would have been fetched.
 const takenOut = "(fit took out what the model's vendor would have fetched from an address)"
 
-// namesAddress reports whether there is an address in a block of content, at any depth. One with
-// the content itself in it is none.
+// namesAddress reports whether a block of content has an address, at any depth. A data URL is not
+// an address.
 func namesAddress(v jsontape.Value) bool {
 	if text := v.Text(); text != "" {
 		return strings.Contains(text[:min(len(text), 32)], "://")
@@ -310,8 +310,8 @@ type named struct {
 
 func (n *named) name() string { return cmp.Or(n.Name, n.Function.Name) }
 
-// withoutChoice takes the choice of a tool that is gone out of the members of a request: it would
-// be refused.
+// withoutChoice removes the choice of a removed tool from the members of a request, which would be
+// refused with it.
 func withoutChoice(members, left [][]byte) [][]byte {
 	return slices.DeleteFunc(members, func(member []byte) bool {
 		raw, found := bytes.CutPrefix(member, []byte(`"tool_choice":`))
@@ -319,7 +319,7 @@ func withoutChoice(members, left [][]byte) [][]byte {
 	})
 }
 
-// isGone reports whether a choice is that of a tool which is not among those that are left.
+// isGone reports whether the chosen tool was removed.
 func isGone(raw []byte, left [][]byte) bool {
 	var choice named
 	if json.Unmarshal(raw, &choice) != nil { // a word, such as auto, or nothing

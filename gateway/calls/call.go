@@ -16,7 +16,7 @@ const (
 	Replayed     = "replayed"     // answered from a record
 )
 
-// Call is one request to a model and what became of it.
+// Call is one request to a model and its outcome.
 type Call struct {
 	Seq int64 `json:"seq"` // counts the calls of a participant from 1
 	// ID is the service's own id of the reply, where it has one.
@@ -66,7 +66,7 @@ type Usage struct {
 	CacheWrite5m int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
 	CacheWrite1h int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
 	Reasoning    int64 `json:"reasoning,omitempty"`
-	// Partial says that the reply did not come to its end: Output was counted by what came of it.
+	// Partial says that the reply is incomplete: Output was counted from the part that arrived.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -88,15 +88,15 @@ type Body struct {
 // Place is where a participant works.
 type Place struct {
 	Participant string `json:"participant"`
-	// Dirs are directories that differ from run to run, by what they are: cwd, home.
+	// Dirs are directories that differ from run to run, by purpose: cwd, home.
 	Dirs map[string]string `json:"dirs"`
 }
 
 // Extension ends the names of records.
 const Extension = ".calls"
 
-// Path returns where the record of a trace is: beside it, agent.calls for agent.ndjson and
-// agent.ndjson.zst.
+// Path returns the path of the record of a trace, which is beside it: agent.calls for agent.ndjson
+// and agent.ndjson.zst.
 func Path(trace string) string {
 	dir, name := filepath.Split(trace)
 	for _, ending := range []string{".zst", ".gz", ".ndjson", ".jsonl", ".json"} {

@@ -14,7 +14,7 @@ type Sum [sha256.Size]byte
 // Chunk is a part of a request, without secrets.
 type Chunk struct {
 	// Member is the member of the request that the chunk is an element of, or the whole of: system,
-	// instructions, tools, messages, input. It is empty for what stands between them.
+	// instructions, tools, messages, input. It is empty for text between them.
 	Member string
 	// Value is the element itself, as JSON.
 	Value []byte
@@ -30,7 +30,7 @@ func (c *Chunk) Text() []byte { return c.text }
 func (c *Chunk) Sum() Sum { return c.sum }
 
 // Cleaner cuts requests into chunks and takes secrets out of them. It remembers the chunks of the
-// requests before, so that a conversation that grows costs what is new in it. It is not safe for
+// requests before, so that a growing conversation costs only what is new in it. It is not safe for
 // concurrent use.
 type Cleaner struct {
 	redactor *redact.Redactor

@@ -18,11 +18,10 @@
 // stored once, and a growing conversation costs what is new in it. Secrets are removed before
 // anything is written.
 //
-// The frames of one call are written at once. Whoever is killed in between leaves a torn end, which
-// the next writer cuts off and a reader names. Because the head of a frame has a checksum of its
-// own, a reader passes over bodies without reading them, and finds the frames behind a damaged
-// one.
+// The frames of one call are written at once. A writer that is killed in between leaves a torn end,
+// which the next writer cuts off and a reader reports. Because the head of a frame has its own
+// checksum, a reader skips bodies without reading them, and finds the frames after a damaged one.
 //
 // The format carries a version and a promise: fields and kinds of frames are added, never renamed
-// or removed, and old files stay readable. Readers pass over kinds that they do not know.
+// or removed, and old files stay readable. Readers skip kinds that they do not know.
 package calls

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Ranges is a list of chunk numbers, in order. It is written as ranges, "0-20,33", because most of
-// a request are the chunks of the one before.
+// Ranges is a list of chunk numbers, in order. It is written as ranges, "0-20,33", because most
+// chunks of a request are those of the one before.
 type Ranges []uint32
 
 // maxChunks bounds the chunks of one body, so that a damaged or hostile file cannot make a reader

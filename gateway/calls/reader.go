@@ -115,7 +115,7 @@ func newReader(file io.ReaderAt, size int64) (*Reader, error) {
 	}).run()
 }
 
-// maxProblems bounds what is said about a file that is damaged all over.
+// maxProblems limits what is reported about a badly damaged file.
 const maxProblems = 100
 
 func (r *Reader) problem(p Problem) {
@@ -183,7 +183,7 @@ func (s *scanner) run() error {
 	return nil
 }
 
-// frame takes in one frame and moves behind it. It reports false if the frame is damaged.
+// frame reads one frame and moves past it. It reports false if the frame is damaged.
 func (s *scanner) frame(f frame) (bool, error) {
 	r, start := s.reader, s.at+headLength
 	after := start + int64(f.length)
@@ -248,7 +248,7 @@ func (r *Reader) take(kind byte, payload []byte) error {
 	return nil
 }
 
-// resync names the damage at the position and moves to the next good frame. It reports false if
+// resync reports the damage at the position and moves to the next good frame. It reports false if
 // there is none.
 func (s *scanner) resync() (bool, error) {
 	const window = 1 << 20

@@ -50,8 +50,8 @@ type Writer struct {
 	err     error
 }
 
-// Create opens a record for appending and creates it if need be. A torn end, which a writer leaves
-// that is killed, is cut off. A second writer on the same file is refused with jsonlines.ErrLocked.
+// Create opens a record for appending and creates it if need be. A torn end, which a killed writer
+// leaves, is cut off. A second writer on the same file is refused with jsonlines.ErrLocked.
 func Create(path string, cfg Config) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *Writer) Append(call Call, request, response []byte) error {
 	return w.write(appendFrame(frames, kindCall, payload))
 }
 
-// keep numbers the chunks of a body and adds those to news that the file does not have.
+// keep numbers the chunks of a body and adds those that the file does not have to news.
 func (w *Writer) keep(where *Body, body []byte, cut func([]byte) []Chunk, news []Chunk) []Chunk {
 	switch {
 	case len(body) == 0:
@@ -217,8 +217,7 @@ func (w *Writer) write(frames []byte) error {
 	return nil
 }
 
-// Close brings the record to the disk and returns the first error there was. Further calls do
-// nothing.
+// Close syncs the record and returns the first error. Further calls do nothing.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
