@@ -29,14 +29,14 @@ const DefaultParallel = 8
 type Limits struct {
 	// Parallel is how many are under way at once; 0 means DefaultParallel.
 	Parallel int
-	// BudgetUSD bounds what judging the directory may cost in all; nil is no bound.
+	// BudgetUSD limits the total cost of judging the directory; nil is no limit.
 	BudgetUSD *float64
 	Prices    price.Table
 	// Redactor takes secrets out of replies before they are kept; nil finds well-known shapes only.
 	Redactor *redact.Redactor
 	// Getenv looks up the members' API keys; nil means os.Getenv.
 	Getenv func(string) string
-	// Client connects to a member; nil means its endpoint.
+	// Client returns the client of a member; nil connects to the member's endpoint.
 	Client func(Member) (model.Client, error)
 	// OnReply, if set, is called with every new reply, one at a time.
 	OnReply func(Reply)
@@ -64,7 +64,7 @@ func (l Limits) withDefaults() Limits {
 type Outcome struct {
 	// Asked counts the requests that were made.
 	Asked int
-	// CostUSD is what they cost as far as it is known; Unpriced counts the others.
+	// CostUSD is their known cost; Unpriced counts those without a known cost.
 	CostUSD  float64
 	Unpriced int
 	// LeftOut says why members do not judge, by name.
@@ -74,7 +74,8 @@ type Outcome struct {
 // errNoMembers is returned when the self-test leaves no member of the panel.
 var errNoMembers = errors.New("no member of the panel passed the self-test")
 
-// downMembers says which members could not be asked. Everything else was asked and kept.
+// downMembers is the error for members that could not be asked. All other questions were asked and
+// kept.
 type downMembers struct {
 	// members are those that failed, in the order of the panel, and err what the first one failed
 	// with.
@@ -122,7 +123,7 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	return a.outcome, err
 }
 
-// spent returns what the directory's replies have cost so far, as far as it is known.
+// spent returns the known cost of the directory's replies so far.
 func (s *Store) spent() float64 {
 	sum := 0.0
 	for i := range s.replies.list {
@@ -147,7 +148,7 @@ type asking struct {
 	underWay map[string]chan struct{}
 }
 
-// phases asks in an order in which each step can use what the one before found out.
+// phases asks in an order in which each step can use the results of the one before.
 func (a *asking) phases(ctx context.Context, d *deriver) error {
 	if d.settings.SelfTest {
 		if err := a.all(ctx, d, trialQuestions(d)); err != nil {
@@ -175,8 +176,8 @@ func noMembers(d *deriver) error {
 	return fmt.Errorf("%w (%s)", errNoMembers, strings.Join(reasons, "; "))
 }
 
-// all puts questions to every member that sits, several at once. When it returns, every reply that
-// was paid for is on the disk.
+// all puts questions to every active member, several at once. When it returns, every reply that was
+// paid for is on the disk.
 func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*question]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -214,7 +215,7 @@ func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*questi
 }
 
 // one asks a member until its answer is known: once, and once more if the reply cannot be read. A
-// member that fails is asked no more; only what concerns everybody is an error.
+// member that fails is not asked any more; only a failure that concerns everybody is an error.
 func (a *asking) one(ctx context.Context, q *question, m Member, lines chan<- []byte) error {
 	for {
 		_, missing := q.answer(m, a.store.find)
@@ -272,8 +273,8 @@ func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) e
 	return nil
 }
 
-// write brings replies to the disk, as many at once as there are: syncing each by itself would
-// make the callers wait for the disk.
+// write writes replies to the disk, as many at once as there are: syncing each one would make the
+// callers wait for the disk.
 func (a *asking) write(lines <-chan []byte, cancel context.CancelCauseFunc) error {
 	var failed error
 	for line := range lines {

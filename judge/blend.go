@@ -22,7 +22,7 @@ type Weight struct {
 // Weights are those of all dimensions.
 type Weights map[string]Weight
 
-// DefaultWeights returns the weights that are used where nobody sets others.
+// DefaultWeights returns the default weights.
 func DefaultWeights() Weights {
 	return Weights{
 		evidence.Correctness:  {Weight: 0.35, Heuristic: 0.70},
@@ -34,7 +34,7 @@ func DefaultWeights() Weights {
 }
 
 // ParseWeights reads "correctness=0.35/0.7,minimalDiff=0": the weight of a dimension and, after a
-// slash, the heuristic's part of it. What is not named keeps its default.
+// slash, the heuristic's part of it. Dimensions that are not named keep their default.
 func ParseWeights(text string) (Weights, error) {
 	weights := DefaultWeights()
 	if strings.TrimSpace(text) == "" {
@@ -83,7 +83,7 @@ func (w Weights) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Scores are scores from 0 to 1 by dimension. What is missing is not known, which is not 0.
+// Scores are scores from 0 to 1 by dimension. A missing one is unknown, which is not 0.
 type Scores map[string]float64
 
 // Blended is a run's score: heuristics and verdicts together. It is for ranking; tests use the

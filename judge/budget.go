@@ -12,7 +12,7 @@ import (
 // BudgetError says that the budget does not pay for the next question.
 type BudgetError struct {
 	BudgetUSD, SpentUSD float64
-	// NextUSD is what the next question may cost at most.
+	// NextUSD is the most that the next question may cost.
 	NextUSD float64
 }
 
@@ -32,7 +32,7 @@ func (e *UnpricedError) Error() string {
 		strings.Join(e.Members, ", "))
 }
 
-// purse keeps a budget: what a call may cost at most is reserved before it is made.
+// purse keeps a budget: the maximum cost of a call is reserved before the call is made.
 type purse struct {
 	prices price.Table
 	limit  *float64 // nil: no bound
@@ -71,8 +71,8 @@ func (p *purse) check(panel Panel) error {
 	return nil
 }
 
-// Check finds what would keep members from being asked, without asking them: a budget without
-// prices, which is an UnpricedError, and API keys that are not set.
+// Check finds problems that would keep members from being asked, without asking them: a budget
+// without prices, which is an UnpricedError, and API keys that are not set.
 func (l Limits) Check(panel Panel) error {
 	l = l.withDefaults()
 	if err := newPurse(l, 0).check(panel); err != nil {
@@ -89,8 +89,8 @@ func (l Limits) Check(panel Panel) error {
 // bytesPerToken is a cautious guess: a token has rarely fewer.
 const bytesPerToken = 2
 
-// reserve takes what a request may cost at most out of the budget, waiting for calls under way
-// whose reservation may turn out too large.
+// reserve takes the maximum cost of a request out of the budget, waiting for calls under way whose
+// reservation may turn out too large.
 func (p *purse) reserve(r *request) (float64, error) {
 	if p.limit == nil {
 		return 0, nil
@@ -114,7 +114,7 @@ func (p *purse) reserve(r *request) (float64, error) {
 	return *most, nil
 }
 
-// settle replaces a reservation by what the call cost.
+// settle replaces a reservation with the actual cost of the call.
 func (p *purse) settle(reserved float64, cost *float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

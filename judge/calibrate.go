@@ -21,10 +21,10 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// calibrationFile lies beside labels.yaml and holds what was measured on the test split.
+// calibrationFile is beside labels.yaml and holds the measurements on the test split.
 const calibrationFile = "calibration.jsonl"
 
-// aggregation names the rule by which votes become a verdict. Another rule is another judge.
+// aggregation names the rule that turns votes into a verdict. Another rule is another judge.
 const aggregation = "majority of at least two votes, abstentions out/1"
 
 // statusStale says that a dimension was calibrated with another prompt, other members or other
@@ -61,7 +61,7 @@ type Measurement struct {
 	LabelDesign string `json:"labelDesign"`
 	// LabelsDigest identifies the labels of the split.
 	LabelsDigest string `json:"labelsDigest,omitempty"`
-	// Again says that it was a second look at the test split, which makes the id worthless.
+	// Again says that it was a second measurement on the test split, which invalidates the id.
 	Again bool `json:"again,omitempty"`
 }
 
@@ -86,7 +86,7 @@ func (m Measurement) Agreement() (kappa, ac1 stats.Kappa, err error) {
 }
 
 // Measure compares the panel with the labels of a split. The test split is sealed: it is measured
-// once per calibration id. With again it is measured once more, which makes the id worthless.
+// once per calibration id. With again it is measured once more, which invalidates the id.
 func (l *Labels) Measure(result *Result, dimension, split string, again bool, nowMs int64) (Measurement, error) {
 	m := l.measure(result, dimension, split)
 	m.AtMs = nowMs
@@ -186,7 +186,7 @@ func (l *Labels) measurements() ([]Measurement, error) {
 	return readMeasurements(file)
 }
 
-// readMeasurements leaves out what is no measurement, such as a line torn by a crash.
+// readMeasurements leaves out lines that are not measurements, such as one torn by a crash.
 func readMeasurements(r io.Reader) ([]Measurement, error) {
 	var found []Measurement
 	lines := bufio.NewScanner(r)
@@ -218,7 +218,7 @@ type Calibration struct {
 	LabelDesign string              `json:"labelDesign"`
 	Pooled      stats.Calibration   `json:"pooled"`
 	PerArm      []stats.Calibration `json:"perArm"`
-	// Homogeneity says whether the panel errs alike on all arms; nil where fewer than two have
+	// Homogeneity says whether the panel errs equally on all arms; nil if fewer than two have
 	// labels of both kinds.
 	Homogeneity *stats.HomogeneityResult `json:"homogeneity,omitempty"`
 	// Labels counts those of people, in all splits.
@@ -245,8 +245,8 @@ func (c *Calibration) For(arm string) (stats.Calibration, bool) {
 	return stats.Calibration{}, false
 }
 
-// Calibrations says for every dimension what is known about the errors of the panel that made a
-// result.
+// Calibrations returns, for every dimension, what is known about the errors of the panel that made
+// a result.
 func (l *Labels) Calibrations(result *Result) ([]Calibration, error) {
 	kept, err := l.measurements()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// BiasCorrection is the pass rate of an arm in a dimension, as the panel says it and corrected for
-// the panel's errors.
+// BiasCorrection is the pass rate of an arm in a dimension, as the panel judged it and corrected
+// for the panel's errors.
 type BiasCorrection struct {
 	ObservedRate float64 `json:"observedRate"`
 	// CorrectedRate and its limits are nil without a valid calibration.

@@ -12,7 +12,7 @@ import (
 // all.
 type Selection map[string][]string
 
-// PanelVerdict is what a panel says about one dimension of one run.
+// PanelVerdict is a panel's verdict on one dimension of one run.
 type PanelVerdict struct {
 	Dimension string `json:"dimension"`
 	// Result is Pass or Fail; nil where there is no majority among enough votes.
@@ -45,7 +45,7 @@ type CellVerdicts struct {
 	Dimensions map[string]PanelVerdict
 }
 
-// MemberReport is how a member of the panel did.
+// MemberReport describes the performance of a member of the panel.
 type MemberReport struct {
 	Name     string `json:"name"`
 	Model    string `json:"model"`
@@ -70,7 +70,7 @@ type Result struct {
 	Cells   []CellVerdicts
 	Pairs   []PairwiseVerdict
 	Members []MemberReport
-	// Cost is that of every reply, whether or not the settings of now still use it.
+	// Cost is that of every reply, including those that the current settings do not use.
 	Cost Cost
 	// PerDimension is the cost by dimension; that of the self-test has its own name.
 	PerDimension map[string]Cost
@@ -80,8 +80,8 @@ type Result struct {
 	PanelIDs map[string]string
 }
 
-// Derive derives verdicts from replies. It asks nobody and reads no clock. The subjects must be
-// those that Ask was given.
+// Derive derives verdicts from replies. It makes no requests and reads no clock. The subjects must
+// be those that Ask was given.
 func Derive(replies *Replies, settings Settings, subjects []Subject, selection Selection) *Result {
 	d := newDeriver(settings, subjects, replies.find)
 	d.selection = selection
@@ -114,7 +114,7 @@ type deriver struct {
 	missing   int
 }
 
-// seat is a member with what was found out about it.
+// seat is a member with its results.
 type seat struct {
 	member Member
 	MemberReport

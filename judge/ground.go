@@ -32,7 +32,7 @@ type section struct {
 type shown []*section
 
 // holds reports whether an evidence item, ADDRESS "QUOTE", resolves in what was shown and its quote
-// stands there. Some models escape the quotation marks in a quote once more than JSON asks for.
+// is there. Some models escape the quotation marks in a quote once more than JSON asks for.
 func (s shown) holds(item string) bool {
 	address, quote, ok := parseItem(item)
 	return ok && (s.hold(address, quote) ||
@@ -56,7 +56,7 @@ func parseItem(item string) (address, quote string, ok bool) {
 	return strings.TrimSpace(address), collapse(strings.TrimSuffix(rest, `"`)), true
 }
 
-// place is where lines of a file stand: file:12, file:12-14, or file:-11 for a removed one.
+// place is the position of lines of a file: file:12, file:12-14, or file:-11 for a removed one.
 type place struct {
 	path     string
 	from, to int
@@ -105,7 +105,7 @@ func between(lines []numbered, from, to int) []string {
 	return found
 }
 
-// quoted reports whether a quote stands in lines, the blanks of both being collapsed: the whole of
+// quoted reports whether lines contain a quote, with the blanks of both collapsed: the whole of
 // one, or at least shortestQuote characters of them.
 func quoted(lines []string, quote string) bool {
 	if len(lines) == 0 || quote == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// What stands in the place of what would give away who did the work.
+// The replacements for what would reveal who did the work.
 const (
 	hiddenName = "[hidden]"
 	hiddenPath = "[path]"
@@ -23,9 +23,9 @@ type hider struct {
 	dirs  []string // longest first
 }
 
-// newHider takes ids of agents and models, and directories, which begin with a slash. Where it is
-// known who trained a model, that is hidden too, and the first word of the id, by which agents
-// speak of themselves; the first word of any other id may be an ordinary one.
+// newHider takes ids of agents and models, and directories, which begin with a slash. If the vendor
+// of a model is known, it is hidden too, and so is the first word of the id, which agents call
+// themselves; the first word of any other id may be an ordinary one.
 func newHider(hide []string) *hider {
 	h := &hider{}
 	add := func(name string, shortest int) {
@@ -78,7 +78,7 @@ func (h *hider) text(text string) string {
 // signatures begin the part of a line in which agents name themselves.
 var signatures = []string{"co-authored-by:", "generated with ["}
 
-// privatePath is a path of somebody's machine, up to the last of its names.
+// privatePath matches a path of a private machine, up to the last of its names.
 var privatePath = lazyregexp.New(`/(?:home|root|tmp|var|Users|private|workspace)(?:/[\w.@+~-]+)*/`)
 
 // paths hides directories of the machine that the work was done on.
@@ -114,8 +114,8 @@ func replaceWord(text, in, word, by string) string {
 	return out.String() + text[at:]
 }
 
-// canonicalTools replaces the names that agents give their tools, as far as they cannot be ordinary
-// words: those with an underscore or a capital inside.
+// canonicalTools replaces the agents' names of tools, if they cannot be ordinary words: those with
+// an underscore or a capital inside.
 func canonicalTools(text string) string {
 	var out strings.Builder
 	kept := 0
@@ -130,7 +130,7 @@ func canonicalTools(text string) string {
 		}
 		if odd {
 			switch canonical := session.CanonicalTool(text[start:end]); canonical {
-			case session.ToolOther, session.ToolWeb, session.ToolPlan: // of the last two any word may be one
+			case session.ToolOther, session.ToolWeb, session.ToolPlan: // any word may be one of the last two
 			default:
 				out.WriteString(text[kept:start] + canonical)
 				kept = end

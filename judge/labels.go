@@ -23,8 +23,8 @@ const (
 	SplitTest  = "test"
 )
 
-// Labels is labels.yaml: what people say about runs that were judged, dimension by dimension. The
-// file may hold labels without a dimension too, which are about the judge of a benchmark.
+// Labels is labels.yaml: people's verdicts on judged runs, dimension by dimension. The file may
+// hold labels without a dimension too, which are about the judge of a benchmark.
 type Labels struct {
 	path   string
 	source []byte
@@ -41,8 +41,8 @@ const (
 	humanFail = "fail"
 )
 
-// LoadLabels reads labels.yaml; a file that is not there holds none. Mistakes are reported with
-// file, line and column.
+// LoadLabels reads labels.yaml; a missing file holds none. Mistakes are reported with file, line
+// and column.
 func LoadLabels(path string) (*Labels, error) {
 	source, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func (l *Labels) Add(item Item, pass bool) error {
 		Dimension: item.Dimension,
 		Human:     human,
 	}
-	// A line at the end keeps what people wrote; a file of another form is written anew.
+	// A line at the end keeps what people wrote; a file of another form is rewritten.
 	source := append(slices.Clone(l.source), []byte(lineOf(added))...)
 	file, err := parseLabels(l.path, source)
 	if err == nil && len(file.Labels) == len(l.file.Labels)+1 {
@@ -216,15 +216,15 @@ func textOf(f report.Labels, old []byte) []byte {
 	return []byte(b.String())
 }
 
-// splits are the parts and their shares of the labels. Where two fit equally the first is taken.
+// splits are the parts and their shares of the labels. On a tie the first is taken.
 var splits = []struct {
 	name  string
 	share float64
 }{{SplitTest, 0.425}, {SplitDev, 0.425}, {splitTrain, 0.15}}
 
 // Split gives every label of a dimension a part, all labels of a cluster the same one: runs of one
-// task are alike, and a judge must not be measured on what it was chosen by. It keeps what was
-// split before, and returns how many labels are new.
+// task are alike, and a judge must not be measured on the labels that it was chosen by. It keeps
+// what was split before, and returns how many labels are new.
 func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 	clusterOf := clusters(subjects)
 	assigned := map[string]string{}
@@ -286,7 +286,7 @@ func plus(count [2]float64, one label) [2]float64 {
 	return count
 }
 
-// bestSplit returns the part that a cluster brings nearest to its share of passes and of fails.
+// bestSplit returns the part that gets nearest to its share of passes and of fails with a cluster.
 func bestSplit(counts map[string][2]float64, cluster [2]float64) string {
 	best, least := "", 0.0
 	for _, part := range splits {

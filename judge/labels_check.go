@@ -9,7 +9,7 @@ import (
 )
 
 // Check refuses labels of runs that are not there, and clusters with labels in two splits: a judge
-// must not be measured on what it was chosen by.
+// must not be measured on the labels that it was chosen by.
 func (l *Labels) Check(subjects []Subject) error {
 	runs := map[cell]bool{}
 	for i := range subjects {
@@ -33,7 +33,7 @@ func (l *Labels) Check(subjects []Subject) error {
 	return nil
 }
 
-// errorAt returns a mistake in a label, with its place.
+// errorAt returns an error about a label, with its position.
 func errorAt(path string, source []byte, at int, format string, args ...any) error {
 	doc, err := document.Parse(path, source)
 	if err != nil {
@@ -42,7 +42,7 @@ func errorAt(path string, source []byte, at int, format string, args ...any) err
 	return doc.ErrorAt([]string{"labels", strconv.Itoa(at)}, format, args...)
 }
 
-// clusters finds the cluster of a label. A task that is not known is one of its own.
+// clusters finds the cluster of a label. An unknown task is its own cluster.
 func clusters(subjects []Subject) func(label) string {
 	byTask := map[string]string{}
 	for i := range subjects {
@@ -56,7 +56,7 @@ func clusters(subjects []Subject) func(label) string {
 	}
 }
 
-// digestOf identifies the labels that a dimension is measured with, in whatever order they stand.
+// digestOf identifies the labels that a dimension is measured with, regardless of their order.
 func (l *Labels) digestOf(dimension, split string) string {
 	var lines []string
 	for _, one := range l.file.Labels {

@@ -11,7 +11,7 @@ import (
 // Which runs are compared with each other.
 const (
 	PairsOff = "off"
-	// PairsTies compares in the dimensions in which the panel says the same of both.
+	// PairsTies compares in the dimensions in which the panel's verdict on both is the same.
 	PairsTies = "ties"
 	PairsAll  = "all"
 )
@@ -47,7 +47,7 @@ type SwapVote struct {
 	DroppedClaims int    `json:"droppedClaims"`
 }
 
-// Swaps is how much the order of presentation mattered to a member.
+// Swaps measures how much the order of presentation mattered to a member.
 type Swaps struct {
 	stats.SwapSummary
 	PerDimension map[string]stats.SwapSummary `json:"perDimension"`
@@ -122,7 +122,7 @@ func (d *deriver) comparePairs(cells []CellVerdicts) []PairwiseVerdict {
 	return verdicts
 }
 
-// swapViews are a member's views of all pairs, by dimension.
+// swapViews returns a member's views of all pairs, by dimension.
 type swapViews map[string][]stats.SwapView
 
 // compare derives the votes on one pair.

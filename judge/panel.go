@@ -75,7 +75,7 @@ func parsePanel(path string, source []byte) (Panel, error) {
 
 func (m Member) family() string { return strings.ToLower(m.Family) }
 
-// familiesSource maps how ids of models begin to who trained them.
+// familiesSource maps the beginnings of model ids to their vendors.
 //
 //go:embed families.json
 var familiesSource []byte
@@ -88,8 +88,8 @@ var families = sync.OnceValue(func() map[string]string {
 	return known
 })
 
-// familyOf is who trained a model, by its id or that of the agent built on it; empty where that is
-// not known. A vendor before a slash, as routers write it, counts.
+// familyOf returns the vendor of a model, by its id or that of the agent built on it; empty if it
+// is unknown. A vendor before a slash, as routers write it, counts.
 func familyOf(model string) string {
 	model = strings.ToLower(model)
 	if slash := strings.LastIndexByte(model, '/'); slash >= 0 {
@@ -104,7 +104,7 @@ func familyOf(model string) string {
 	return ""
 }
 
-// Check refuses a panel that would judge its own kind: underTest lists the ids of the models and
+// Check refuses a panel that would judge its own family: underTest lists the ids of the models and
 // agents under test. sameFamily allows it.
 func (p Panel) Check(underTest []string, sameFamily bool) error {
 	if sameFamily {

@@ -37,8 +37,8 @@ type Prompts map[string]string
 // maxPromptFile bounds a prompt file.
 const maxPromptFile = 256 << 10
 
-// LoadPrompts returns the built-in prompts, with those replaced that a directory holds as NAME.md.
-// An empty dir replaces none.
+// LoadPrompts returns the built-in prompts; files NAME.md in a directory replace them. An empty dir
+// replaces none.
 func LoadPrompts(dir string) (Prompts, error) {
 	prompts := Prompts{}
 	for _, name := range append([]string{promptSingle, promptPair}, evidence.Dimensions()...) {
@@ -97,8 +97,8 @@ func readBounded(path string) (string, error) {
 	return string(text), nil
 }
 
-// system returns the system prompt of a question. Its first line tells questions apart in logs and
-// scripts.
+// system returns the system prompt of a question. Its first line distinguishes questions in logs
+// and scripts.
 func (p Prompts) system(kind, dimension string) string {
 	frame := promptSingle
 	if kind == kindPair {

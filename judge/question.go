@@ -46,7 +46,7 @@ func clone(h hash.Cloner) hash.Cloner {
 	return cloned
 }
 
-// hashParts hashes texts so that none can pass for two.
+// hashParts hashes texts so that different lists of texts have different hashes.
 func hashParts(h hash.Hash, parts ...string) {
 	var text []byte
 	for _, part := range parts {
@@ -81,7 +81,7 @@ func (v *view) single(f *frames, kind, dimension string) *question {
 	})
 }
 
-// pair returns the question which of two runs is better in one dimension. x is shown first.
+// pair returns the question of which of two runs is better in one dimension. x is shown first.
 func pair(f *frames, dimension string, x, y *view) *question {
 	parts := append(shown{x.part(x.sharedTask, "shared task", "")}, x.evidence("X/", dimension)...)
 	parts = append(parts, y.evidence("Y/", dimension)...)
@@ -115,7 +115,7 @@ type request struct {
 }
 
 // key returns the SHA-256 of everything that reaches the model: system prompt, conversation,
-// protocol, model, temperature and bound. Where the model is does not count, nor does its API key.
+// protocol, model, temperature and bound. The model's endpoint and its API key do not count.
 func (r request) key() string {
 	cloned := clone(r.question.hashed)
 	hashParts(cloned, r.turns...)
@@ -177,7 +177,7 @@ func (q *question) answer(member Member, find func(key string) (*Reply, bool)) (
 	}
 }
 
-// emptyAsBlank stands for a message that protocols refuse.
+// emptyAsBlank replaces an empty message, which protocols refuse.
 func emptyAsBlank(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "(empty)"

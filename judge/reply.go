@@ -19,7 +19,7 @@ const maxCandidates = 512
 // maxVerdict is how much of a reply's end is searched for its object.
 const maxVerdict = 128 << 10
 
-// opinion is what a member's reply says, before its citations are checked.
+// opinion is a member's parsed reply, before its citations are checked.
 type opinion struct {
 	result     string // Pass, Fail, X, Y or tie
 	confidence float64
@@ -31,7 +31,8 @@ type opinion struct {
 // claim is a claim of a kind that code can refute.
 type claim struct{ kind, cite string }
 
-// parseReply reads the one JSON object that ends a reply. The error tells a model what to mend.
+// parseReply reads the one JSON object that ends a reply. The error tells the model what to
+// correct.
 func parseReply(text string, pair bool) (opinion, error) {
 	parser, _ := parsers.Get().(*jsontape.Parser)
 	defer parsers.Put(parser)
@@ -93,8 +94,8 @@ func (o object) text(name string, problem *error) string {
 	return strings.Clone(o.get(name, jsontape.String, problem).Text())
 }
 
-// contradicted reports whether an object in the text before the verdict gives another one. Which of
-// them the model means is anybody's guess.
+// contradicted reports whether an object in the text before the verdict gives another one. It is
+// unclear which of them the model means.
 func contradicted(text, field, result string, want []string) bool {
 	start := len(text)
 	for range maxCandidates {
@@ -112,7 +113,7 @@ func contradicted(text, field, result string, want []string) bool {
 	return false
 }
 
-// parsers are those that nobody uses at the moment: a report reads tens of thousands of replies.
+// parsers is a pool of unused parsers: a report reads tens of thousands of replies.
 var parsers = sync.Pool{New: func() any { return new(jsontape.Parser) }}
 
 // lastObject finds the JSON object that a text ends with, which may stand in a code fence, and the
@@ -142,7 +143,7 @@ func lastObject(parser *jsontape.Parser, text string) (fields object, before str
 	return object{}, "", errors.New("the reply ends with a brace, but not with a valid JSON object")
 }
 
-// objectOf refuses an object in which a name stands twice: of two verdicts neither counts.
+// objectOf refuses an object with a repeated name: if there are two verdicts, neither counts.
 func objectOf(value jsontape.Value) (object, error) {
 	for name, member := range value.Members() {
 		first, _ := value.Get(name).Span()

@@ -14,11 +14,11 @@ const (
 	minSelectLabels = 5
 	// chosenMembers is the size of a chosen panel.
 	chosenMembers = 3
-	// panelGain is by how much a panel must beat its best member to be worth its price.
+	// panelGain is how much better than its best member a panel must be to be worth its price.
 	panelGain = 0.02
 )
 
-// Choice is which members judge a dimension, and why.
+// Choice says which members judge a dimension, and why.
 type Choice struct {
 	Dimension string   `json:"dimension"`
 	Members   []string `json:"members"`
@@ -26,8 +26,8 @@ type Choice struct {
 	// together.
 	Accuracy []stats.Calibration `json:"accuracy"`
 	Panel    stats.Calibration   `json:"panel"`
-	// ErrorCorrelation and EffectiveVotes say how much the members share their errors; nil where
-	// that cannot be known.
+	// ErrorCorrelation and EffectiveVotes say how much the members share their errors; nil if it is
+	// unknown.
 	ErrorCorrelation *float64 `json:"errorCorrelation"`
 	EffectiveVotes   *float64 `json:"effectiveVotes"`
 }
@@ -142,7 +142,7 @@ func grow(ballots []ballot, ranked []stats.Calibration) []string {
 	return members
 }
 
-// youden is −1 where one of the kinds is missing: nothing is known then.
+// youden returns −1 if one of the kinds is missing, because nothing is known then.
 func youden(c stats.Calibration) float64 {
 	if c.M1 == 0 || c.M0 == 0 {
 		return -1
@@ -150,7 +150,8 @@ func youden(c stats.Calibration) float64 {
 	return c.Youden()
 }
 
-// correlate says how much the members share their errors, over the runs on which all have voted.
+// correlate measures how much the members share their errors, over the runs on which all have
+// voted.
 func (c *Choice) correlate(ballots []ballot) {
 	if len(c.Members) < 2 {
 		return

@@ -49,8 +49,8 @@ func (v *view) part(make func(prefix string) *section, name, prefix string) *sec
 	return v.parts[prefix+name]
 }
 
-// clean takes secrets and names out of a text of several lines, and what else could pass for the
-// end of a line.
+// clean removes secrets and names from a text of several lines, and anything that could be taken
+// for the end of a line.
 func (v *view) clean(text string) string {
 	return v.hide.text(shapes().String(strings.Map(plainBreaks, text)))
 }
@@ -79,7 +79,8 @@ func newBuilder(title string) *builder {
 	return b
 }
 
-// cite writes lines under an address, so that each can be cited and none can pass for a heading.
+// cite writes lines under an address, so that each can be cited and none can be taken for a
+// heading.
 func (b *builder) cite(address, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -101,8 +102,8 @@ func (b *builder) done() *section {
 	return &b.section
 }
 
-// task shows the prompt and the requirements. The prompt can be cited as req:task, so that what was
-// left out can be cited where a task lists no requirements.
+// task shows the prompt and the requirements. The prompt can be cited as req:task, so that
+// omissions can be cited even if a task lists no requirements.
 func (v *view) task(string) *section {
 	b := newBuilder("Task")
 	b.cite("req:task", cut(v.clean(v.subject.Task.Prompt), maxPrompt))
@@ -172,8 +173,8 @@ func (v *view) hunk(b *builder, path string, hunk *patch.Hunk) {
 	}
 }
 
-// hunkTexts cleans the lines of a hunk together, because a secret may have several. Where that
-// changes their number no line of the hunk is shown.
+// hunkTexts cleans the lines of a hunk together, because a secret may span several. If that changes
+// their number, no line of the hunk is shown.
 func (v *view) hunkTexts(hunk *patch.Hunk) []string {
 	texts := make([]string, len(hunk.Lines))
 	for i, line := range hunk.Lines {
@@ -236,8 +237,8 @@ func (v *view) trace(prefix string) *section {
 	return b.done()
 }
 
-// middle returns the part of texts that must go so that the others have at most limit bytes, half
-// of them before it and half after it.
+// middle returns the part of texts to leave out so that the rest has at most limit bytes, half of
+// them before it and half after it.
 func middle(texts []string, limit int) (from, to int) {
 	from, to = 0, len(texts)
 	for size := 0; from < len(texts) && size+len(texts[from]) <= limit/2; from++ {
@@ -263,14 +264,14 @@ func stepText(step *evidence.Step) string {
 	}
 	text := step.Text
 	if step.Kind == evidence.StepCall && (step.Tool == session.ToolEdit || step.Tool == session.ToolWrite) {
-		// the arguments of a call give away whose tool it is, and the patch has what was edited
+		// the arguments of a call reveal the agent, and the patch has what was edited
 		text, _, _ = strings.Cut(text, "{")
 	}
 	return what + ": " + strings.TrimRight(text, " \n")
 }
 
-// fence puts evidence between two marks. The mark is made from the evidence's own digest: nobody
-// can write a text that contains the digest of itself, and equal evidence makes equal requests.
+// fence puts evidence between two marks. The mark is made from the evidence's own digest: no text
+// can contain its own digest, and equal evidence makes equal requests.
 func fence(parts shown) []byte {
 	digest, size := sha256.New(), 128
 	for _, part := range parts {

@@ -32,7 +32,7 @@ const (
 	lineSettings = "settings"
 )
 
-// Reply is one line of replies.jsonl: what a model said to one exact request.
+// Reply is one line of replies.jsonl: a model's reply to one exact request.
 type Reply struct {
 	Kind string `json:"kind"`
 	// Key is the SHA-256 of the exact request.
@@ -46,8 +46,8 @@ type Reply struct {
 	About     string `json:"about"`
 	Reply     string `json:"reply"`
 	Stop      string `json:"stop,omitempty"`
-	// Failure says why there is no reply and never will be: the model refused, or the question does
-	// not fit into it.
+	// Failure says why there will never be a reply: the model refused, or the question is too long
+	// for it.
 	Failure  string      `json:"failure,omitempty"`
 	Usage    model.Usage `json:"usage"`
 	CostUSD  *float64    `json:"costUsd"` // nil is unknown
@@ -56,8 +56,8 @@ type Reply struct {
 	Attempts int         `json:"attempts,omitempty"`
 }
 
-// Settings say whom to ask about what. They are kept beside the replies, so that a report needs
-// neither flags nor files.
+// Settings says which members are asked about what. They are kept beside the replies, so that a
+// report needs neither flags nor files.
 type Settings struct {
 	Panel   Panel   `json:"panel"`
 	Prompts Prompts `json:"prompts"`
@@ -79,7 +79,7 @@ type settingsLine struct {
 
 // Replies is what replies.jsonl holds.
 type Replies struct {
-	// Unreadable counts lines that are no record, such as one torn by a crash.
+	// Unreadable counts lines that are not records, such as one torn by a crash.
 	Unreadable int
 
 	list     []*Reply
@@ -118,7 +118,7 @@ func readReplies(r io.Reader) (*Replies, error) {
 	return replies, nil
 }
 
-// line takes in a line and reports whether it is a record.
+// line reads a line and reports whether it is a record.
 func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
 	value, ok := parser.Parse(line)
 	if !ok {
@@ -191,7 +191,7 @@ func (r *Replies) replyOf(value jsontape.Value) Reply {
 	return reply
 }
 
-// add takes in a reply; of several to one request the first counts.
+// add adds a reply; of several to one request the first counts.
 func (r *Replies) add(reply *Reply) {
 	r.newestMs = max(r.newestMs, reply.EndMs)
 	if _, known := r.byKey[reply.Key]; known {
@@ -262,7 +262,7 @@ func (s *Store) add(reply Reply) {
 	s.replies.add(&reply)
 }
 
-// note keeps the settings, unless they are those of the last judging.
+// note stores the settings, unless they are those of the last time.
 func (s *Store) note(settings Settings, nowMs int64) error {
 	if last, ok := s.replies.Settings(); ok && reflect.DeepEqual(last, settings) {
 		return nil

@@ -13,16 +13,16 @@ import (
 // Subject is one run with everything that judges may see of it.
 type Subject struct {
 	Task evidence.Task
-	// Run is what code alone tells about the run. Who did it is taken from here, and hidden.
+	// Run is the evidence about the run. It says who did it, which is then hidden.
 	Run *evidence.Run
 	// Patch is the unified diff of what the agent changed.
 	Patch []byte
 	// VerifyOutput is what the harness's own check printed.
 	VerifyOutput string
-	// Hide lists what else would give away who did the work: names, and directories, which begin
-	// with a slash.
+	// Hide lists what else would reveal who did the work: names, and directories, which begin with
+	// a slash.
 	Hide []string
-	// Problem is why nobody can be asked about the run; empty if there is none.
+	// Problem says why the run cannot be judged; empty if it can.
 	Problem string
 }
 
@@ -45,12 +45,12 @@ func (s *Subject) cluster() string { return cmp.Or(s.Task.Cluster, s.Task.ID) }
 
 func (s *Subject) verify() *session.VerifyResult { return s.Run.Session.Verify }
 
-// testsPassed reports whether a claim that the tests fail is void.
+// testsPassed reports whether the tests passed, so that a claim that they fail is void.
 func (s *Subject) testsPassed() bool {
 	return s.verify() != nil && s.verify().Passed && !s.Run.TestsTampered()
 }
 
-// names returns the names and directories that give away who did the work.
+// names returns the names and directories that reveal who did the work.
 func (s *Subject) names() []string {
 	run := &s.Run.Session
 	names := []string{s.Run.Agent, string(run.Agent), run.Model, run.Cwd}
@@ -60,7 +60,7 @@ func (s *Subject) names() []string {
 
 // The modes: which runs are asked about.
 const (
-	// Auto spares runs about which code alone is certain.
+	// Auto skips runs that code alone decides.
 	Auto = "auto"
 	All  = "all"
 )

@@ -2,13 +2,13 @@ package judge
 
 import "slices"
 
-// JudgeVerdict is what one member of a panel says about one dimension of one run.
+// JudgeVerdict is one member's verdict on one dimension of one run.
 type JudgeVerdict struct {
 	// Result is Pass or Fail; nil when the member abstained.
 	Result     *string `json:"result"`
 	Confidence float64 `json:"confidence"`
 	Critique   string  `json:"critique"`
-	// Evidence holds the items whose citation holds.
+	// Evidence lists the items whose citations are valid.
 	Evidence      []string `json:"evidence"`
 	Dimension     string   `json:"dimension"`
 	Model         string   `json:"model"`

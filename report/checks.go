@@ -29,13 +29,13 @@ type CheckRate struct {
 	Gate   bool   `json:"gate,omitempty"`
 	// Runs is the matrix: one letter per run in order, P passed, F failed, - not reported.
 	Runs string `json:"runs"`
-	// Mixed says that the check passed in some runs and not in others: the agent's doing, or a
-	// check that is not deterministic (see lint).
+	// Mixed says that the check passed in some runs and not in others: because of the agent, or
+	// because the check is not deterministic (see lint).
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// RowsOf reads the rows of a record. They come from graders and may be anything; what is not a row
-// is skipped.
+// RowsOf reads the rows of a record. They come from graders and may be anything; anything else is
+// skipped.
 func RowsOf(r *ledger.Record) []Row {
 	var rows []Row
 	read := func(source string, details []json.RawMessage) {

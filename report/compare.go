@@ -43,8 +43,8 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
-	// Unsure counts the runs whose outcome is not known for sure. Where there are some, Bounds
-	// enclose the difference whatever those outcomes would have been.
+	// Unsure counts the runs whose outcome is not certain. If there are any, Bounds enclose the
+	// difference for all possible outcomes.
 	Unsure Unsure  `json:"unsure,omitzero"`
 	Bounds *Bounds `json:"bounds,omitempty"`
 	// ErrorsA and ErrorsB count attempts that ended in errors, by class.
@@ -67,7 +67,7 @@ type Comparison struct {
 	// JudgeA and JudgeB describe the judge; the comparison itself uses its verdicts uncorrected.
 	JudgeA *JudgeReport `json:"judgeA,omitempty"`
 	JudgeB *JudgeReport `json:"judgeB,omitempty"`
-	// Machines says whether both arms ran on like machines; nil where there was only one.
+	// Machines says whether both arms ran on similar machines; nil if there was only one.
 	Machines *Machines `json:"machines,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
 }
@@ -127,8 +127,8 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	return c, nil
 }
 
-// Prepared is everything that a decision about two groups rests on. Several of them are decided
-// together by stats.DecideFamily.
+// Prepared is the basis of a decision about two groups. Several of them are decided together by
+// stats.DecideFamily.
 type Prepared struct {
 	Comparison stats.Comparison
 	Config     stats.DecideConfig
@@ -140,8 +140,8 @@ type Prepared struct {
 	pairs []stats.Pair
 }
 
-// Prepare compares the groups as they are, B against A, and where outcomes are not known for sure
-// in both worst cases as well.
+// Prepare compares the groups as they are, B against A, and in both worst cases as well if outcomes
+// are uncertain.
 func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	p, err := prepare(a, b, cfg.withDefaults())
 	if err != nil {
@@ -188,7 +188,7 @@ func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	return p, nil
 }
 
-// filledUp is pairUp with a value of each side for every run whose outcome is not known for sure.
+// filledUp is pairUp with a value for every run of each side whose outcome is not certain.
 func filledUp(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
 	fill := map[*Group]float64{a: fillA, b: fillB}
 	var pairs []stats.Pair
@@ -265,8 +265,8 @@ func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pai
 	return pairs
 }
 
-// deltas fills in the difference on every task, with a test of its own that is corrected for the
-// number of tasks.
+// deltas fills in the difference on every task, with its own test, corrected for the number of
+// tasks.
 func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	var tested []int
 	var ps []float64
@@ -275,7 +275,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 		d.MeanA, d.MeanB = stats.Mean(pair.Baseline), stats.Mean(pair.Candidate)
 		if d.NA > 0 && d.NB > 0 {
 			d.Delta = d.MeanB - d.MeanA
-			// outcomes that decided when to stop must not be tested as if they had not
+			// outcomes that decided when to stop need a test that allows for it
 			if measure == MeasurePass && !c.Sequential {
 				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
 				if err != nil {
@@ -350,8 +350,8 @@ func (c *Comparison) warn(a, b *Group) {
 }
 
 // NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference
-// lies above minus the margin, also where every missing run speaks against B. Without an interval
-// it is false.
+// is above minus the margin, even if every missing run counts against B. Without an interval it is
+// false.
 func NonInferior(decision *stats.Decision, bounds *Bounds, margin float64) bool {
 	return decision.Lo != nil && *decision.Lo > -margin && (bounds == nil || bounds.Lo > -margin)
 }

@@ -33,7 +33,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	return nil
 }
 
-// writeFacts writes what stands under the tables.
+// writeFacts writes the lines under the tables.
 func writeFacts(w io.Writer, facts, warnings []string) {
 	fmt.Fprintln(w)
 	for _, fact := range facts {

@@ -11,7 +11,7 @@ import (
 // statusStale says that the labels are about another judge than the one that judged here.
 const statusStale = "stale"
 
-// minRandomLabels is how many labels of a random sample it takes to lean on the sample itself.
+// minRandomLabels is how many labels a random sample needs to be used directly.
 const minRandomLabels = 50
 
 // Corrected is a group's pass rate after correction for the errors of its judge.
@@ -24,8 +24,8 @@ type Corrected struct {
 	Judged   *stats.Interval `json:"judged,omitempty"`
 	// Observed is the judge's own pass rate.
 	Observed float64 `json:"observed"`
-	// Calibration is what the labels say about the judge; PerArm says that they are those of this
-	// arm alone.
+	// Calibration is what the labels say about the judge; PerArm says that only this arm's labels
+	// count.
 	Calibration stats.Calibration `json:"calibration"`
 	PerArm      bool              `json:"perArm,omitempty"`
 	Design      string            `json:"design"`
@@ -55,7 +55,7 @@ func (g *Group) correct(in Input) error {
 		return nil
 	}
 	g.Judge.countEffectiveVotes(labels, g.Provenance.Arm)
-	level := 1 - (1-in.Level)/2 // half of what may go wrong for each of the two factors
+	level := 1 - (1-in.Level)/2 // half of the error for each of the two factors
 	judged, status, err := g.correctJudged(labels, c, byTask, passed, asked, in.Level)
 	if err != nil || status != stats.StatusOK {
 		c.Status = status

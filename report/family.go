@@ -107,7 +107,8 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 	return nil
 }
 
-// warningsOf returns the warnings about groups, with their names. What holds for all is said once.
+// warningsOf returns the warnings about groups, with their names. A warning about all groups
+// appears once.
 func warningsOf(groups ...*Group) []string {
 	var all []string
 	for _, g := range groups {

@@ -25,17 +25,17 @@ type Forecast struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Pilot is what the earlier results of a forecast are.
+// Pilot describes the earlier results of a forecast.
 type Pilot struct {
 	Tasks      int      `json:"tasks"`
 	Runs       int      `json:"runs"`
 	CostPerRun *float64 `json:"costPerRun,omitempty"`
 }
 
-// ForecastConfig is what a forecast is asked for. Zero fields do not bound.
+// ForecastConfig is the input of a forecast. Zero fields are no limit.
 type ForecastConfig struct {
 	Runs       int // of every task with every arm
-	Tasks      int // that there are: what they would find is computed too
+	Tasks      int // available: what they would find is computed too
 	MaxTasks   int
 	CostPerRun float64 // 0 is that of the pilot
 	BudgetUSD  float64

@@ -20,7 +20,7 @@ func icon(ok bool) string {
 	return "❌"
 }
 
-// verdictIcon shows a verdict; missing data has a sign of its own.
+// verdictIcon shows a verdict; missing data has its own sign.
 func verdictIcon(verdict string) string {
 	switch verdict {
 	case ledger.Pass:
@@ -66,7 +66,7 @@ func intervalText(i *stats.Interval) string {
 	return fmt.Sprintf("%.4f [%.4f, %.4f]", i.Est, i.Lo, i.Hi)
 }
 
-// Percent shows a rate with its limits the way people say it.
+// Percent formats a rate with its limits for people.
 func Percent(i *stats.Interval) string {
 	if i == nil {
 		return dash
@@ -74,7 +74,7 @@ func Percent(i *stats.Interval) string {
 	return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
 }
 
-// Count says how many there are of something, in the right number.
+// Count formats a count with its noun in the singular or plural.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -110,7 +110,7 @@ func (g *Group) estimate(in Input) error {
 }
 
 // estimateAtLeast finds the shares of tasks of which at least k runs passed. Tasks with fewer than
-// k runs with a verdict are left out: nobody knows about them.
+// k runs with a verdict are left out: their share is unknown.
 func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
 	for _, k := range in.K {
 		found := stats.AtK{K: k}

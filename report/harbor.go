@@ -27,7 +27,7 @@ type harborStats struct {
 	Errors int `json:"n_errors"`
 }
 
-// harborTrial is one attempt that no other followed.
+// harborTrial is the last attempt at a cell.
 type harborTrial struct {
 	TaskName     string           `json:"task_name"`
 	TrialName    string           `json:"trial_name"`
@@ -82,7 +82,7 @@ type harborStep struct {
 	Verifier *harborRewards `json:"verifier_result"`
 }
 
-// Harbor writes the last attempt at each cell as Harbor's result.json has trials. A trial without a
+// Harbor writes the last attempt at each cell as a trial of Harbor's result.json. A trial without a
 // verdict has an exception and no rewards.
 func Harbor(w io.Writer, records []ledger.Record) error {
 	job := harborJob{Trials: []harborTrial{}}

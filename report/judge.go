@@ -20,15 +20,15 @@ type JudgeReport struct {
 	// Mechanical is the pass rate that there would be without the judge, a mean over tasks.
 	Mechanical *stats.Interval `json:"mechanical,omitempty"`
 	CostUSD    *float64        `json:"costUsd"`
-	// Digests identify the judge; there are several where its templates are.
+	// Digests identify the judge; there are several if it has several templates.
 	Digests []string `json:"digests,omitempty"`
-	// Agreement is there where runs were judged by several votes.
+	// Agreement is set if runs were judged by several votes.
 	Agreement *Agreement `json:"agreement,omitempty"`
 	// Corrected is the pass rate after correction for the judge's errors; nil without labels.
 	Corrected *Corrected `json:"corrected,omitempty"`
 }
 
-// Agreement is how far several votes on the same runs agree.
+// Agreement measures how far several votes on the same runs agree.
 type Agreement struct {
 	// Votes is how many each run got, Runs those with at least two that concluded, Unanimous those
 	// of them without dissent.
@@ -37,9 +37,9 @@ type Agreement struct {
 	Unanimous int `json:"unanimous"`
 	// Observed is the share of pairs of votes on a run that agree.
 	Observed float64 `json:"observed"`
-	// Alpha is Krippendorff's, which allows for votes that came to nothing; Kappa is Fleiss', where
-	// there are none of them. Both are nil where all votes are the same, which leaves no chance
-	// agreement to compare with.
+	// Alpha is Krippendorff's, which allows for votes without a verdict; Kappa is Fleiss', if there
+	// are none of them. Both are nil where all votes are the same, which leaves no chance agreement
+	// to compare with.
 	Alpha *stats.Kappa `json:"alpha,omitempty"`
 	Kappa *stats.Kappa `json:"kappa,omitempty"`
 	// EffectiveVotes is how many independent votes they are worth, by their errors on the runs that
@@ -47,7 +47,7 @@ type Agreement struct {
 	EffectiveVotes *float64 `json:"effectiveVotes,omitempty"`
 }
 
-// judgeReport looks at the judge's part in records; nil where it was not asked.
+// judgeReport summarises the judge's part in records; nil if it was not asked.
 func judgeReport(records []ledger.Record) *JudgeReport {
 	j := &JudgeReport{}
 	cost, known := 0.0, true
@@ -76,7 +76,7 @@ func judgeReport(records []ledger.Record) *JudgeReport {
 			}
 			cost += *vote.CostUSD
 		}
-		if len(r.JudgeVotes) == 0 { // a record of the time before votes
+		if len(r.JudgeVotes) == 0 { // a record from before votes existed
 			if r.CostBreakdown == nil {
 				known = false
 			} else {

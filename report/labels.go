@@ -20,7 +20,7 @@ const (
 	designRandom   = "random" // a random sample of the judged runs
 )
 
-// Labels is labels.yaml: what people say about work that the judge has judged, and about single
+// Labels is labels.yaml: people's verdicts on work that the judge has judged, and on single
 // dimensions of work that a panel has judged in a head to head.
 type Labels struct {
 	Design string        `yaml:"design" doc:"How the labelled runs were chosen: balanced (as many good as bad ones) or random (a random sample of the judged runs); default balanced." enum:"balanced,random"`
@@ -88,14 +88,14 @@ type labelled struct {
 	record       *ledger.Record // nil: the label brought the judge's verdict along
 }
 
-// resolved are labels beside what they are about.
+// resolved holds labels with the verdicts they are about.
 type resolved struct {
 	rows      []labelled
 	unmatched int
 	design    string
 	digests   []string
-	// homogeneity says whether the judge errs alike on all arms; nil where labels of two arms are
-	// missing.
+	// homogeneity says whether the judge errs equally on all arms; nil if fewer than two arms have
+	// labels.
 	homogeneity *stats.HomogeneityResult
 }
 
@@ -140,7 +140,7 @@ func (l *Labels) resolve(records []ledger.Record) (*resolved, error) {
 	return out, out.testHomogeneity()
 }
 
-// testHomogeneity asks whether the judge errs alike on all arms that have labels of both kinds.
+// testHomogeneity tests whether the judge errs equally on all arms that have labels of both kinds.
 func (r *resolved) testHomogeneity() error {
 	var arms []string
 	for _, row := range r.rows {
@@ -160,8 +160,8 @@ func (r *resolved) testHomogeneity() error {
 	return nil
 }
 
-// calibration counts how often the judge recognises good and bad work of an arm; of all arms where
-// it is empty.
+// calibration counts how often the judge recognises good and bad work of an arm; of all arms if arm
+// is empty.
 func (r *resolved) calibration(arm string) stats.Calibration {
 	c := stats.Calibration{Agent: arm}
 	for _, row := range r.rows {

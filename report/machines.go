@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// Machines says whether the runs of two arms were made on like machines: task by task with the same
-// isolation, and with one version of fit and of each agent.
+// Machines says whether the runs of two arms were made on similar machines: task by task with the
+// same isolation, and with one version of fit and of each agent.
 type Machines struct {
 	// Workers is the number of machines, or workers of a fleet, that made the runs.
 	Workers int          `json:"workers"`
@@ -25,8 +25,8 @@ type UnlikeTask struct {
 	Why    string `json:"why"`
 }
 
-// CompareMachines compares the machines of two arms. It returns nil where one machine made all runs
-// in one way, and where records do not say who made them.
+// CompareMachines compares the machines of two arms. It returns nil if one machine made all runs in
+// the same way, or if records do not name the machine.
 func CompareMachines(a, b *Group) *Machines {
 	workers, tasks := map[string]bool{}, map[string]*machinesOf{}
 	for side, g := range []*Group{a, b} {
@@ -94,7 +94,8 @@ func (m *machinesOf) differences() string {
 	return strings.Join(list, ", ")
 }
 
-// Fact says that all was alike; empty where it was not, or was not asked.
+// Fact returns a sentence that the machines were alike; empty if they were not, or were not
+// compared.
 func (m *Machines) Fact() string {
 	if m == nil || len(m.Unlike) > 0 || m.Tasks == 0 {
 		return ""
@@ -106,7 +107,7 @@ func (m *Machines) Fact() string {
 // shownUnlike bounds how many tasks a warning names.
 const shownUnlike = 3
 
-// Warning says where machines differed; empty where they did not.
+// Warning returns a sentence about where machines differed; empty if they did not.
 func (m *Machines) Warning() string {
 	if m == nil || len(m.Unlike) == 0 {
 		return ""

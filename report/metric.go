@@ -102,8 +102,8 @@ func (r *Report) metricLines() ([][]byte, error) {
 }
 
 // AppendMetrics adds the lines to a file of metrics, each once: reporting the same results again
-// adds nothing, and an experiment that has gone on since adds lines that take the place of its
-// earlier ones.
+// adds nothing, and an experiment that has continued since adds lines that replace its earlier
+// ones.
 func (r *Report) AppendMetrics(path string) error {
 	lines, err := r.metricLines()
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Report) AppendMetrics(path string) error {
 	return nil
 }
 
-// readRegular reads a file whose end is known: a device may have none.
+// readRegular reads a regular file: a device may have no end.
 func readRegular(file *os.File) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -135,7 +135,7 @@ func readRegular(file *os.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, info.Size()))
 }
 
-// newLines returns those that a file does not have yet, as they are appended to it.
+// newLines returns the lines that a file does not have yet, in the form to append.
 func newLines(there []byte, lines [][]byte) []byte {
 	seen := map[string]bool{}
 	for line := range bytes.Lines(there) {

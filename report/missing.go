@@ -23,7 +23,7 @@ type Planned struct {
 	ArmsAdded []string
 }
 
-// Size is that of an experiment, with the attempts that had been recorded when it was enlarged.
+// Size is the size of an experiment, with the number of attempts recorded when it was enlarged.
 type Size struct {
 	Records int `json:"records"`
 	Tasks   int `json:"tasks"`
@@ -85,7 +85,7 @@ func (p *Planned) armsWithout(records []ledger.Record) []string {
 	return slices.DeleteFunc(slices.Clone(p.Arms), func(arm string) bool { return there[arm] })
 }
 
-// Unsure counts runs whose outcome is not known for sure.
+// Unsure counts runs whose outcome is not certain.
 type Unsure struct {
 	A UnsureRuns `json:"a"`
 	B UnsureRuns `json:"b"`
@@ -103,7 +103,7 @@ type UnsureRuns struct {
 
 func (u Unsure) runs() int { return u.A.Missing + u.A.Retried + u.B.Missing + u.B.Retried }
 
-// text names the runs that are not sure; empty if there are none.
+// text names the uncertain runs; empty if there are none.
 func (u Unsure) text() string {
 	var parts []string
 	if n := u.A.Missing + u.B.Missing; n > 0 {
@@ -119,7 +119,7 @@ func (u Unsure) text() string {
 	return text
 }
 
-// unsure counts the runs of a group whose outcome is not known for sure.
+// unsure counts the runs of a group whose outcome is not certain.
 func (g *Group) unsure() UnsureRuns {
 	u := UnsureRuns{Missing: g.Totals.Missing, Unverified: g.Totals.Unverified}
 	for i := range g.records {

@@ -14,7 +14,7 @@ type Ratio struct {
 	CommonlySolved *Factor `json:"commonlySolved,omitempty"`
 }
 
-// Factor is how many times as much B needs as A. Lo and Hi are nil where the data allow no
+// Factor is the ratio of B's consumption to A's. Lo and Hi are nil where the data allow no
 // interval.
 type Factor struct {
 	Est    float64  `json:"est"`

@@ -27,7 +27,7 @@ type Input struct {
 	Level float64
 	// Detail adds the single runs to every task.
 	Detail bool
-	// Probes are what it cost to see that the models reply, before the first run; nil is nothing.
+	// Probes holds the cost of checking that the models reply, before the first run; nil is none.
 	Probes *Probes
 	// Labels are the verdicts of people on judged runs; nil corrects nothing.
 	Labels *Labels
@@ -93,7 +93,7 @@ type Group struct {
 	looks    int // how often the experiment was looked at and enlarged
 }
 
-// Bounds enclose a rate whatever the missing runs would have been.
+// Bounds enclose a rate for all possible outcomes of the missing runs.
 type Bounds struct {
 	Worst float64 `json:"worst"`
 	Best  float64 `json:"best"`
@@ -216,7 +216,7 @@ func Build(in Input) (*Report, error) {
 }
 
 // grouped splits records by the conditions they were made under. Attempts that ended before an
-// agent ran do not know all of them; they go with the group of their arm.
+// agent ran do not know all of them; they join the group of their arm.
 func grouped(records []ledger.Record) [][]ledger.Record {
 	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
 	full := func(r *ledger.Record) conditions {
@@ -304,7 +304,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 func provenanceOf(records []ledger.Record) Provenance {
 	best := records[0]
 	for _, r := range records {
-		if r.Verdict != ledger.Error { // it knows most
+		if r.Verdict != ledger.Error { // it knows the most conditions
 			best = r
 			break
 		}
@@ -373,7 +373,7 @@ func distinguishing(groups []Group, at int) string {
 	return fmt.Sprint(at + 1)
 }
 
-// short cuts hashes to what people can distinguish.
+// short shortens hashes for people.
 func short(text string) string {
 	if rest, ok := strings.CutPrefix(text, "sha256:"); ok && len(rest) > 12 {
 		return "sha256:" + rest[:12]

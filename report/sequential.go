@@ -8,15 +8,15 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// SequentialReport describes an experiment that was looked at while it ran, to be stopped as soon
-// as it is decided.
+// SequentialReport describes an experiment that was evaluated while it ran, to stop as soon as it
+// is decided.
 type SequentialReport struct {
 	Alpha float64 `json:"alpha"`
 	// Looked are the tasks that count, from the first on in the order that was fixed beforehand;
 	// Tasks are those that were planned.
 	Looked int `json:"looked"`
 	Tasks  int `json:"tasks"`
-	// EValue is the most evidence that there was; nil before the first complete task.
+	// EValue is the highest evidence so far; nil before the first complete task.
 	EValue *float64 `json:"eValue"`
 	// Stopped is true when the rule ended the experiment before all tasks were done.
 	Stopped bool `json:"stopped"`
@@ -114,8 +114,8 @@ func (s *SequentialReport) text() string {
 	return text + fmt.Sprintf("%d of %d tasks are complete, %s", s.Looked, s.Tasks, evidence)
 }
 
-// compare chooses the method: the usual one, or one that allows for looking where the runs of a
-// side were looked at.
+// compare chooses the method: the usual one, or a sequential one if the runs of a side were
+// evaluated while they ran.
 func (p *Prepared) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
 	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed, Tests: cfg.Tests}
 	first, second := a.completeTasks(), b.completeTasks()

@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Task is what is known about one task in a group.
+// Task is the result of one task in a group.
 type Task struct {
 	TaskID  string `json:"taskId"`
 	Cluster string `json:"cluster,omitempty"`
@@ -26,11 +26,11 @@ type Task struct {
 	PassAtK map[string]Value `json:"passAtK"`
 	// PassAtKInterval are the limits that belong to it.
 	PassAtKInterval map[string]stats.Interval `json:"passAtKInterval,omitempty"`
-	// MeanScore and ScoreAtK are there for tasks with scores.
+	// MeanScore and ScoreAtK are set for tasks with scores.
 	MeanScore *float64         `json:"meanScore,omitempty"`
 	ScoreAtK  map[string]Value `json:"scoreAtK,omitempty"`
 	Checks    []CheckRate      `json:"checks,omitempty"`
-	// Agreement is how far the judge's votes agree, where there are several on a run.
+	// Agreement measures how far the judge's votes agree, if a run has several.
 	Agreement *Agreement `json:"agreement,omitempty"`
 	Runs      []Run      `json:"runs,omitempty"`
 
@@ -202,8 +202,8 @@ func runOf(r *ledger.Record) Run {
 	return run
 }
 
-// median returns that of the reference: the rounded mean of the middle two for an even count, and 0
-// of nothing.
+// median returns the median as the reference computes it: the rounded mean of the middle two for an
+// even count, and 0 for no values.
 func median(values []int64) int64 {
 	if len(values) == 0 {
 		return 0

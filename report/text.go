@@ -51,7 +51,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	return nil
 }
 
-// headText writes what is to be known about all runs of a group together.
+// headText writes the facts about all runs of a group together.
 func (g *Group) headText(w io.Writer) {
 	t := &g.Totals
 	fmt.Fprintf(w, "%s: %s", display.Line(g.Name), display.Line(g.Provenance.Agent))

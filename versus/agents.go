@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// agent says who worked under the name of an arm.
+// agent returns the agent behind the name of an arm.
 func (b *builder) agent(group int) Agent {
 	provenance := b.groups[group].Provenance
 	agent := Agent{

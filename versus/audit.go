@@ -17,7 +17,7 @@ type Audit struct {
 	Runs          int           `json:"runs"`
 	Critical      int           `json:"critical"`
 	Flags         []AuditedFlag `json:"flags"`
-	// Problems say which runs could not be looked at, and why.
+	// Problems say which runs could not be examined, and why.
 	Problems []string `json:"problems,omitempty"`
 
 	tool  Tool
@@ -60,7 +60,8 @@ func (s *Source) Audit() *Audit {
 	return audit
 }
 
-// Clear notes that a person has looked at the flags of a kind of one run, which are no cheating.
+// Clear records that a person has reviewed the flags of a kind of one run, and that they are not
+// cheating.
 func (s *Source) Clear(ctx context.Context, task, arm string, run int, kind string, by session.Clearance) error {
 	for i := range s.cells {
 		cell := &s.cells[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Report builds the report of what is in the directory.
+// Report builds the report of the directory.
 func (s *Source) Report() (*EvalReport, error) {
 	judgement, err := s.Judgement()
 	if err != nil {
@@ -34,7 +34,7 @@ type builder struct {
 	groups    []*report.Group
 	// members are the indices of the cells of each group.
 	members [][]int
-	// known is what labels say about the panel, by dimension.
+	// known holds what labels say about the panel, by dimension.
 	known map[string]calibration
 	// prompted are the system prompts of the runs for which they were compared.
 	prompted map[*evidence.Run][]evidence.PromptText

@@ -87,8 +87,8 @@ func (b *builder) addVerdicts(i int, cell *Cell) {
 	}
 }
 
-// rerank lets the panel say why an attempt failed, among the causes that need an understanding of
-// the change: work that resolves the root cause and leaves requirements open is incomplete.
+// rerank lets the panel decide why an attempt failed, among the causes that need an understanding
+// of the change: work that resolves the root cause and leaves requirements open is incomplete.
 func (c *Cell) rerank() {
 	if len(c.Errors) == 0 || !evidence.Rerankable(c.Errors[0].Category) {
 		return
@@ -138,7 +138,7 @@ func (c *Cell) critical() int {
 	return n
 }
 
-// orEmpty makes a list of nothing an empty list, which readers of JSON need not tell apart.
+// orEmpty turns nil into an empty list, so that readers of JSON need not distinguish them.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

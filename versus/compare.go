@@ -17,7 +17,7 @@ type Side struct {
 	Arm    string // empty: all arms
 }
 
-// Comparison is the answer of a comparison across run directories.
+// Comparison is the result of a comparison across run directories.
 type Comparison struct {
 	SchemaVersion string         `json:"schemaVersion"`
 	Statement     string         `json:"statement"`
@@ -81,7 +81,7 @@ func Compare(sides []Side) (*Comparison, error) {
 	return c, nil
 }
 
-// sameDir reports whether two sources are one directory, by whatever name.
+// sameDir reports whether two sources are the same directory, even under different names.
 func (s *Source) sameDir(other *Source) bool {
 	one, err := os.Stat(s.dir)
 	two, otherErr := os.Stat(other.dir)
@@ -148,7 +148,7 @@ func (b *builder) take(side *Side) ([]int, error) {
 }
 
 // keepCalibration keeps the calibrations that all sides have in common: verdicts of different
-// judges are corrected by none.
+// judges are not corrected.
 func (b *builder) keepCalibration(theirs map[string]calibration, first bool) {
 	if first {
 		b.known = maps.Clone(theirs)

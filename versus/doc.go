@@ -1,5 +1,5 @@
 // Package versus turns a run directory into an EvalReport: several agents on the same tasks, side
-// by side, with claims only where the evidence carries them.
+// by side, with claims only if the evidence supports them.
 //
 //  1. Open reads a run directory of fit versus or fit-benchmark: ledger, plan, tasks, and for every
 //     attempt that counts what code alone can tell about it.
@@ -8,6 +8,6 @@
 //     does 1 and 3 in one call.
 //  4. Text, Markdown, SARIF and Robot show it.
 //
-// A report is a function of what lies in the directory. It reads no clock and no host name, and the
-// directory's own place is not part of it: the same content gives the same bytes anywhere.
+// A report is a function of the directory's content. It reads no clock and no host name, and does
+// not depend on the directory's path: the same content gives the same bytes anywhere.
 package versus

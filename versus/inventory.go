@@ -20,7 +20,8 @@ type Listed struct {
 	CreatedMs int64    `json:"createdMs"`
 	Tasks     []string `json:"tasks"`
 	Arms      []string `json:"arms"`
-	// Cells have a last word, of those Planned; Planned is 0 where there is no plan.
+	// Cells counts the cells with a final record, of those Planned; Planned is 0 if there is no
+	// plan.
 	Cells   int      `json:"cells"`
 	Planned int      `json:"planned"`
 	Passed  int      `json:"passed"`
@@ -41,8 +42,8 @@ type Inventory struct {
 func (i *Inventory) Robot(w io.Writer) error { return robot(w, i) }
 
 // List finds the run directories in a directory, or that directory itself. It looks one level deep,
-// because below a run directory agents may have written. Of traces and replies it opens none. The
-// key is the user's, or nil.
+// because agents may have written below a run directory. It opens no traces or replies. The key is
+// the user's, or nil.
 func List(dir string, sinceMs int64, key *ledger.SigningKey) (*Inventory, error) {
 	inventory := &Inventory{SchemaVersion: schemaVersion, Runs: []Listed{}}
 	if isRunDirectory(dir) {
@@ -70,7 +71,7 @@ func (i *Inventory) add(dir, name string, sinceMs int64, key *ledger.SigningKey)
 	listed := Listed{Directory: name, Tasks: []string{}, Arms: []string{}}
 	if err := listed.read(dir, key); err != nil {
 		listed.Problem = err.Error()
-		if named, ok := errors.AsType[*fs.PathError](err); ok { // the place is said by the name
+		if named, ok := errors.AsType[*fs.PathError](err); ok { // the name says where it is
 			listed.Problem = named.Err.Error()
 		}
 	}

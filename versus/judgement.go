@@ -5,7 +5,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Judgement is what the replies and the labels in a run directory say.
+// Judgement holds the verdicts from the replies and labels in a run directory.
 type Judgement struct {
 	Settings judge.Settings
 	Subjects []judge.Subject
@@ -20,7 +20,7 @@ type Judgement struct {
 	newestMs    int64
 }
 
-// Judgement derives verdicts from the replies that are there; nil where nobody was asked.
+// Judgement derives verdicts from the replies that are there; nil if no judge was asked.
 func (s *Source) Judgement() (*Judgement, error) {
 	replies, err := judge.Read(s.dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Source) Judgement() (*Judgement, error) {
 	return j, err
 }
 
-// known returns what comparisons need of the calibrations, by dimension.
+// known returns the part of the calibrations that comparisons need, by dimension.
 func (j *Judgement) known() map[string]calibration {
 	known := map[string]calibration{}
 	if j == nil {

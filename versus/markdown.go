@@ -18,7 +18,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return write(w, c.sections(), markdownTable, markdownCell)
 }
 
-// markdownCell makes a text of others safe for a table and for a line: nothing in it is a link, an
+// markdownCell makes a foreign text safe for a table and for a line: nothing in it is a link, an
 // image, a tag or the end of a cell.
 func markdownCell(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "[", `\[`, "]", `\]`, "`", "\\`", "*", `\*`, "_",

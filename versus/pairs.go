@@ -39,7 +39,7 @@ func (f *family) decide() error {
 	return nil
 }
 
-// compareAll compares every two arms: their pass rates, and what the panel says in each dimension.
+// compareAll compares every two arms: their pass rates, and the panel's verdicts in each dimension.
 func (b *builder) compareAll() error {
 	var pairs [][2]int
 	for i := range b.groups {
@@ -50,7 +50,7 @@ func (b *builder) compareAll() error {
 	return b.comparePairs(pairs)
 }
 
-// calibration is what the labels of people say about the panel in one dimension.
+// calibration holds what people's labels say about the panel in one dimension.
 type calibration struct {
 	id     string
 	status string
@@ -82,7 +82,7 @@ func (b *builder) compare(pair *Pair, i, j int, config report.CompareConfig, tes
 		Obstacles:  []string{},
 		Machines:   report.CompareMachines(first, second),
 	}
-	// the first arm is what Prepare calls the candidate, so that differences are A minus B
+	// the first arm is the candidate of Prepare, so that differences are A minus B
 	prepared, err := report.Prepare(second, first, config)
 	switch {
 	case errors.Is(err, stats.ErrNoData):
@@ -132,8 +132,8 @@ func claimOf(decision *stats.Decision) string {
 	return claimInconclusive
 }
 
-// suspicions counts the critical flags of an arm, which nobody has resolved, and its attempts that
-// cannot be looked at: their files are gone or changed.
+// suspicions counts the unresolved critical flags of an arm, and its attempts that cannot be
+// examined because their files are missing or changed.
 func (b *builder) suspicions(group int) int {
 	n := 0
 	for _, i := range b.members[group] {
@@ -146,8 +146,8 @@ func (b *builder) suspicions(group int) int {
 	return n
 }
 
-// compareDimensions compares what the panel says, over the tasks in which both arms were judged.
-// Only a calibrated panel can carry a claim.
+// compareDimensions compares the panel's verdicts, over the tasks in which both arms were judged.
+// Only a calibrated panel can support a claim.
 func (b *builder) compareDimensions(pair *Pair, i, j int, config report.CompareConfig, decide stats.DecideConfig,
 	tests *family,
 ) error {

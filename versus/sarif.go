@@ -13,7 +13,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// The shape of a SARIF 2.1.0 log, as far as it is written here.
+// The parts of a SARIF 2.1.0 log that are written here.
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
 	Version string     `json:"version"`
@@ -23,7 +23,7 @@ type sarifLog struct {
 type sarifRun struct {
 	Tool    sarifTool     `json:"tool"`
 	Results []sarifResult `json:"results"`
-	// ColumnKind is how columns count; there are none here, and validators want it said.
+	// ColumnKind says how columns are counted; there are none here, but validators require it.
 	ColumnKind string `json:"columnKind"`
 }
 
@@ -112,7 +112,7 @@ func (r *EvalReport) SARIF(w io.Writer) error {
 	})
 }
 
-// addVerdict adds what the members who failed a run cite, where the panel failed it, too.
+// addVerdict adds the citations of members that failed a run, if the panel failed it, too.
 func (r *sarifRun) addVerdict(verdict *judge.PanelVerdict, cell *Cell) {
 	if verdict.Result == nil || *verdict.Result == judge.Pass {
 		return
@@ -166,7 +166,7 @@ func (r *sarifRun) add(rule, meaning, level, message, address string, cell *Cell
 // place is file:12, file:12-14 or file:-11.
 var place = lazyregexp.New(`^(.+):(-?)(\d+)(?:-(\d+))?$`)
 
-// locate turns an address into a place in a file; what is no place in a file has none.
+// locate turns an address into a location in a file; other addresses have none.
 func locate(address string) (location sarifLocation, removed, ok bool) {
 	parts := place.FindStringSubmatch(address)
 	if parts == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// documented are the types of a head to head by their names, which those of the JSON documents are.
+// documented are the types of a head to head, by the names of their JSON documents.
 var documented = map[string]reflect.Type{
 	"EvalAgentId":           reflect.TypeFor[session.AgentID](),
 	"EnrichedEvent":         reflect.TypeFor[session.EnrichedEvent](),
@@ -54,7 +54,7 @@ func Schema(name string, more map[string]reflect.Type) ([]byte, error) {
 		return nil, fmt.Errorf("there is no type %q, only %s", name, strings.Join(SchemaNames(more), ", "))
 	}
 	schema, err := jsonschema.ForType(kind, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		// these write themselves as JSON, and their fields do not say how
+		// these have their own MarshalJSON, which their fields do not show
 		reflect.TypeFor[stats.AtK]():       {Type: "object"},
 		reflect.TypeFor[json.RawMessage](): {},
 	}})
@@ -65,5 +65,5 @@ func Schema(name string, more map[string]reflect.Type) ([]byte, error) {
 	return json.MarshalIndent(schema, "", "  ")
 }
 
-// uri writes a path of a diff as the reference that SARIF wants.
+// uri writes a path of a diff as a SARIF reference.
 func uri(path string) string { return (&url.URL{Path: path}).EscapedPath() }

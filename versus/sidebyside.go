@@ -27,10 +27,10 @@ func (b *builder) sideBySide(pair *Pair, i, j int) {
 			continue
 		}
 		own := &b.source.cells[member]
-		if pair.Prompts.A == "" { // what system prompts say differs little between runs
+		if pair.Prompts.A == "" { // system prompts differ little between runs
 			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
 		}
-		// B is the other way round there: its deltas are the second's value minus the first's
+		// the order is reversed there: deltas are the second's value minus the first's
 		compared := evidence.Compare(other.Run, own.Run)
 		gaps.add(compared.Milestones)
 		pair.Order.Discordant += compared.Discordant
@@ -55,8 +55,8 @@ func comparePrompts(a, b []evidence.PromptText) evidence.PromptComparison {
 	return compared
 }
 
-// prompts returns what reached the model of a run beside the conversation. Where the record of its
-// calls cannot be read, the report says so and has what the trace shows.
+// prompts returns what reached the model of a run beside the conversation. If the record of its
+// calls cannot be read, the report says so and uses what the trace shows.
 func (b *builder) prompts(of *attempt) []evidence.PromptText {
 	if of.files == nil {
 		return of.Run.Prompts

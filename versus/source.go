@@ -53,7 +53,7 @@ type Source struct {
 	evidence *evidence.Directory
 }
 
-// attempt is an attempt with what code alone tells about it.
+// attempt is an attempt with its evidence.
 type attempt struct {
 	Record *ledger.Record
 	Task   evidence.Task
@@ -129,8 +129,8 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	return s, s.collect(ctx)
 }
 
-// Signer looks at the signature of the results. It is not a part of the report, which says the same
-// to everybody.
+// Signer looks at the signature of the results. It is not part of the report, which is the same for
+// everybody.
 func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
 	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.contents)
 }
@@ -175,7 +175,7 @@ func (s *Source) collect(ctx context.Context) error {
 				Run:    run,
 				files:  s.evidence,
 			}
-			if err != nil { // one trace that cannot be read does not take the others along
+			if err != nil { // one unreadable trace does not affect the others
 				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
 				s.cells[i].Problem = err.Error()
 			}
@@ -202,7 +202,7 @@ func (s *Source) UnderTest() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// unreadable says why there is no evidence about some attempts; nil if there is about all.
+// unreadable returns why there is no evidence about some attempts; nil if there is about all.
 func (s *Source) unreadable() []string {
 	var problems []string
 	for i := range s.cells {
@@ -213,8 +213,8 @@ func (s *Source) unreadable() []string {
 	return problems
 }
 
-// Subjects returns the attempts as judges are asked about them. One whose files cannot be read is
-// among them with its problem.
+// Subjects returns the attempts as judges see them. An attempt whose files cannot be read is
+// included with its problem.
 func (s *Source) Subjects() []judge.Subject {
 	hide := s.identities()
 	subjects := make([]judge.Subject, len(s.cells))
@@ -246,8 +246,8 @@ func (s *Source) addFiles(subject *judge.Subject, record *ledger.Record) {
 	}
 }
 
-// identities returns what would give away who did the work, the same for all so that nothing about
-// one run depends on another's name being hidden or not.
+// identities returns what would reveal who did the work. It is the same for all, so that no run
+// depends on which other names are hidden.
 func (s *Source) identities() []string {
 	names := map[string]bool{}
 	for _, name := range s.UnderTest() {

@@ -18,7 +18,8 @@ import (
 
 const dash = "—"
 
-// Robot writes the report as one JSON document for programs. What a terminal would obey is escaped.
+// Robot writes the report as one JSON document for programs. Terminal control characters are
+// escaped.
 func (r *EvalReport) Robot(w io.Writer) error { return robot(w, r) }
 
 // Robot writes the comparison as one JSON document for programs.
@@ -26,7 +27,7 @@ func (c *Comparison) Robot(w io.Writer) error { return robot(w, c) }
 
 func robot(w io.Writer, document any) error { return jsonenc.Write(terminal{w}, document) }
 
-// terminal escapes what a terminal would obey in the JSON that is written.
+// terminal escapes terminal control characters in the JSON that is written.
 type terminal struct{ io.Writer }
 
 func (t terminal) Write(document []byte) (int, error) {
@@ -50,8 +51,8 @@ type section struct {
 	lines []string
 }
 
-// sections returns the parts in the order in which people read them: who did how well, what may be
-// claimed, why runs failed, when what was reached, and what it cost.
+// sections returns the parts in the order in which people read them: how well each arm did, what
+// may be claimed, why runs failed, when milestones were reached, and the cost.
 func (r *EvalReport) sections() []section {
 	return append(commonSections(r.Statement, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
 		section{title: "Notes", lines: r.Warnings})
@@ -237,7 +238,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// agentsSection says what exactly was compared, and what it cost altogether.
+// agentsSection says what exactly was compared, and the total cost.
 func (r *EvalReport) agentsSection() section {
 	s := section{
 		title: "What was compared",

@@ -19,7 +19,7 @@ type EvalReport struct {
 	// CreatedMs is when the newest record was made, so that the same content gives the same report.
 	CreatedMs int64  `json:"createdMs"`
 	Seed      uint64 `json:"seed"`
-	// Isolation is how workspaces were made: export, worktree (leaky), or both; Sandbox is what
+	// Isolation says how workspaces were made: export, worktree (leaky), or both; Sandbox is what
 	// confined the agents.
 	Isolation string `json:"isolation"`
 	Sandbox   string `json:"sandbox"`
@@ -33,7 +33,7 @@ type EvalReport struct {
 	Cells     []Cell         `json:"cells"`
 	PerAgent  []AgentSummary `json:"perAgent"`
 	Pairs     []Pair         `json:"pairs"`
-	// Calibration is what labels of people say about the panel's errors, by dimension.
+	// Calibration is what people's labels say about the panel's errors, by dimension.
 	Calibration []judge.Calibration `json:"calibration"`
 	Panel       Panel               `json:"panel"`
 	Weights     judge.Weights       `json:"weights"`
@@ -47,7 +47,7 @@ type Tool struct {
 	Commit  string `json:"commit"`
 }
 
-// Agent is who worked under the name of an arm, and how its process was started.
+// Agent is the agent behind the name of an arm, and how its process was started.
 type Agent struct {
 	ID      string `json:"id"`
 	Arm     string `json:"arm"`
@@ -78,7 +78,7 @@ type Cell struct {
 	Status evidence.Status `json:"status"`
 	// Resolved is nil where there is no verdict: missing data.
 	Resolved *bool `json:"resolved"`
-	// Rubric is what code alone measured, Judged the share of Pass votes, PerDimension both
+	// Rubric holds what code alone measured, Judged the share of Pass votes, PerDimension both
 	// together.
 	Rubric       evidence.QualityRubric `json:"rubric"`
 	Judged       judge.Scores           `json:"judged"`
@@ -95,7 +95,7 @@ type Cell struct {
 	Errors      []evidence.ErrorAttribution `json:"errors"`
 	Integrity   []session.IntegrityFlag     `json:"integrity"`
 	Verdicts    []judge.PanelVerdict        `json:"verdicts"`
-	// DroppedClaims counts the claims of judges whose citation does not hold.
+	// DroppedClaims counts the claims of judges whose citations are not valid.
 	DroppedClaims int `json:"droppedClaims"`
 	// Unseen are changed files of which the trace shows no edit.
 	Unseen []string `json:"unseen"`
@@ -180,7 +180,7 @@ type Pair struct {
 	Diff   *Difference `json:"diff"`
 	MDE    *float64    `json:"mde"`
 	EValue *float64    `json:"eValue"`
-	// Dimensions are the differences of what the panel says.
+	// Dimensions are the differences of the panel's verdicts.
 	Dimensions []DimensionPair         `json:"dimensions"`
 	Pairwise   []judge.PairwiseVerdict `json:"pairwise"`
 	// FlipRate is the share of comparisons, decisive in both orders, that the order turned around;
@@ -231,7 +231,7 @@ type DimensionPair struct {
 	// in it.
 	Observed Difference `json:"observed"`
 	// Corrected is the difference after correction for the panel's errors; nil where the panel is
-	// not calibrated. PerAgent says that each arm has error rates of its own.
+	// not calibrated. PerAgent says that each arm has its own error rates.
 	Corrected *Difference `json:"corrected"`
 	PerAgent  bool        `json:"perAgent"`
 	Status    string      `json:"status"`
@@ -239,7 +239,7 @@ type DimensionPair struct {
 	Obstacles []string    `json:"obstacles"`
 }
 
-// MilestoneGap is how much later A reached a milestone than B, over the runs of the same task and
+// MilestoneGap says how much later A reached a milestone than B, over the runs of the same task and
 // number. A milestone that was not reached is censored: it is counted and never taken for 0.
 type MilestoneGap struct {
 	Kind string `json:"kind"`
@@ -252,7 +252,7 @@ type MilestoneGap struct {
 	DeltaTurn      *float64 `json:"deltaTurn"`
 }
 
-// OrderGap is how far the orders of milestones differ, by Kendall.
+// OrderGap says how far the orders of milestones differ, by Kendall's distance.
 type OrderGap struct {
 	Discordant int `json:"discordant"`
 	Pairs      int `json:"pairs"`
@@ -288,7 +288,7 @@ type Cost struct {
 	JudgesShare *float64 `json:"judgesShare"`
 	Replies     int      `json:"replies"`
 	PerReplyUSD *float64 `json:"perReplyUsd"`
-	// PerMember and PerDimension split it up; the self-test is a dimension of its own.
+	// PerMember and PerDimension split it up; the self-test is its own dimension.
 	PerMember    map[string]judge.Cost `json:"perMember"`
 	PerDimension map[string]judge.Cost `json:"perDimension"`
 }

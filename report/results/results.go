@@ -28,7 +28,7 @@ type Results struct {
 	Records []ledger.Record
 	Planned *report.Planned // nil where there is no plan, or several experiments
 	Plans   []*experiment.Plan
-	// Problems are those of ledgers that failed verification, for callers that take what is left.
+	// Problems are those of ledgers that failed verification, for callers that use the rest.
 	Problems []Problem
 	Ledgers  []Ledger
 	// Doubts are warnings about the ledgers as a whole, for every group of the report.
@@ -50,9 +50,8 @@ type Problem struct {
 }
 
 // Load reads run directories. Each is a directory with a ledger, or a directory whose
-// sub-directories have one: the shards of an experiment. Nothing is looked for in places that
-// agents can write to. A ledger that does not verify is refused, unless the caller takes what is
-// left of it.
+// sub-directories have one: the shards of an experiment. It does not search directories that agents
+// can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
 func Load(dirs []string, damagedToo bool) (*Results, error) {
 	all := &Results{}
 	var parts [][]ledger.Record
@@ -228,7 +227,7 @@ func (all *Results) addProbes(dir string) error {
 	return nil
 }
 
-// addPlans finds what should be there: all of the experiment, whichever of its shards are.
+// addPlans finds what should be there: the whole experiment, whichever of its shards are present.
 func (all *Results) addPlans() {
 	for _, plan := range all.Plans {
 		if plan.ID != all.Plans[0].ID {
@@ -248,7 +247,7 @@ func (all *Results) addPlans() {
 	}
 }
 
-// KeepToShard takes the part that a process has run for the whole: what others run is not missing.
+// KeepToShard treats the part that a process has run as the whole: what others run is not missing.
 func (all *Results) KeepToShard() {
 	if len(all.Plans) == 1 {
 		plan := all.Plans[0]

@@ -9,8 +9,7 @@ import (
 	"github.com/fit-eval/fit/versus"
 )
 
-// Judge has a panel of so many members judge every run of a directory, each of which passes
-// whatever it sees.
+// Judge lets a panel of so many members, which pass everything, judge every run of a directory.
 func Judge(ctx context.Context, dir string, options versus.Options, members int) error {
 	source, err := versus.Open(ctx, dir, options)
 	if err != nil {

@@ -38,10 +38,10 @@ type Directory struct {
 	Tasks, Runs int
 	// Does, if set, decides what an arm does in a cell.
 	Does func(task int, arm Arm, run int) string
-	// Distinct makes the change of every attempt another one, so that judges are asked about each.
+	// Distinct makes the change of every attempt different, so that judges are asked about each.
 	Distinct bool
-	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as in a ledger
-	// that travels alone.
+	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as for a ledger
+	// without its run directory.
 	Workspace string
 	// Key, if set, signs the results.
 	Key *ledger.SigningKey
