@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Summary is what a trace adds up to. Turns, tokens and cost are those that package session counts.
+// Summary holds the totals of a trace. Turns, tokens and cost are those that package session
+// counts.
 type Summary struct {
 	Result  string `json:"result"`
 	IsError bool   `json:"isError"`
@@ -25,8 +26,8 @@ type Summary struct {
 	ModelUsage   *ModelUsage `json:"modelUsage"`
 }
 
-// account counts the turns, tokens and cost of a lane of the stream dialect. It hands to session
-// what bears on them and leaves out the bulk of a trace, which are the results of tools.
+// account counts the turns, tokens and cost of a lane of the stream dialect. It passes what matters
+// for them to session and leaves out the results of tools, which are the bulk of a trace.
 type account struct {
 	fold    *session.Fold
 	decoder session.Decoder
@@ -116,8 +117,8 @@ type modelUsage struct {
 	extras []extra
 }
 
-// extra is something that a result says about a model and session does not count, such as the size
-// of its context window; the first value counts.
+// extra is a figure about a model that session does not count, such as the size of its context
+// window; the first value counts.
 type extra struct {
 	key   string
 	value json.RawMessage

@@ -209,7 +209,7 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 	}
 }
 
-// target returns what a call is aimed at: the files, also where a shell command reads them, else
+// target returns the target of a call: the files, including those that a shell command reads, else
 // the command without the shell around it, else the arguments.
 func (c *actionCollector) target(call *session.ToolCall, cwd string) string {
 	redactor := c.trace.opts.Redactor
@@ -266,7 +266,7 @@ func (c *actionCollector) turn(e *Cursor) error {
 	return nil
 }
 
-// relativeTo takes the agent's own directory out of a target, so that two agents in two directories
+// relativeTo removes the agent's own directory from a target, so that two agents in two directories
 // can be compared.
 func relativeTo(cwd, target string) string {
 	if cwd == "" || cwd == "/" {

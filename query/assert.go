@@ -234,7 +234,8 @@ func unwrapped(value any) any {
 	return event
 }
 
-// holds is JMESPath's idea of an answer: null, false and the empty array are none.
+// holds reports whether a JMESPath result counts as an answer: null, false and the empty array do
+// not.
 func holds(value any) bool {
 	switch v := value.(type) {
 	case nil:

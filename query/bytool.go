@@ -40,7 +40,7 @@ type laneTurn struct {
 }
 
 // modelTurn returns the turn of the model that an assistant's entry belongs to. A document does not
-// say, so that each of its entries counts as one.
+// say, so each of its entries counts as one.
 func (e *Cursor) modelTurn() laneTurn {
 	switch l := e.lane; {
 	case l.foreign != nil:
@@ -145,8 +145,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// reconcile puts what rounding has left over into the first row, until the columns add up from top
-// to bottom.
+// reconcile adds the rounding errors to the first row, until the columns add up from top to bottom.
 func reconcile(rows []ToolShare, totals Totals) {
 	for _, column := range []struct {
 		of    func(*ToolShare) *float64

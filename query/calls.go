@@ -30,7 +30,7 @@ type CallResult struct {
 	IsError bool    `json:"isError"`
 }
 
-// place is where an entry is: in the file, or, where the file cannot be read again, in memory.
+// place is the position of an entry: in the file, or in memory if the file cannot be read again.
 type place struct {
 	entry  *Entry
 	lane   *laneState

@@ -33,14 +33,14 @@ type Side struct {
 	File       string      `json:"file"`
 }
 
-// SideMetadata is what the name of a file tells about a trace.
+// SideMetadata is what the name of a file says about a trace.
 type SideMetadata struct {
 	CaseName    string  `json:"caseName"`
 	Participant *string `json:"participant"`
 	Marker      string  `json:"marker,omitempty"`
 }
 
-// Delta is how a count differs. Exactly one of Tool and Path is set.
+// Delta is the difference of a count. Exactly one of Tool and Path is set.
 type Delta struct {
 	Tool string `json:"tool,omitempty"`
 	Path string `json:"path,omitempty"`

@@ -14,7 +14,7 @@ type Cost struct {
 	BySource []LaneCost
 	// Unknown names the lanes that used tokens whose price is unknown.
 	Unknown []string
-	// Differences are the lanes whose agent says something else than the wire.
+	// Differences are the lanes whose agent reports another cost than the gateway saw.
 	Differences []CostDifference
 	// OriginalUSD is what calls that were answered from a record cost when they were recorded; nil
 	// if none was.
@@ -35,17 +35,17 @@ const (
 	fromAgent = "agent" // the agent's own word
 )
 
-// CostDifference is a lane whose agent reports another cost than the wire, by more than one per
-// cent.
+// CostDifference is a lane whose agent reports a cost that differs from the gateway's by more than
+// one per cent.
 type CostDifference struct {
 	Lane     string  `json:"lane"`
 	WireUSD  float64 `json:"wireUsd"`
 	AgentUSD float64 `json:"agentUsd"`
-	// Percent is how far the agent's figure lies above that of the wire, or below it.
+	// Percent is how far the agent's figure is above or below the gateway's.
 	Percent float64 `json:"percent"`
 }
 
-// costTolerance is how far the figures of a lane may lie apart.
+// costTolerance is how far the figures of a lane may differ.
 const costTolerance = 0.01
 
 func newDifference(l *laneState) (CostDifference, bool) {
@@ -83,8 +83,8 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	return append(dst, bytes.TrimPrefix(rest, []byte("{"))...), err
 }
 
-// Cost returns what the agents cost: by the tokens that the gateway saw, else as they say, or by
-// their tokens and list prices.
+// Cost returns the cost of the agents: by the tokens that the gateway saw, else as the agents
+// report it, or by their tokens and list prices.
 func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
 	info, err := t.walk(ctx, plan{want: informative, accounts: true})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Cursor shows one entry as it passes by: cheap to look at, and decoded in full only when Entry is
-// called. It is valid during the visit only.
+// Cursor shows one entry during a pass: it is cheap to inspect, and decoded in full only when Entry
+// is called. It is valid during the visit only.
 type Cursor struct {
 	Index int
 	Role  Role
@@ -17,7 +17,7 @@ type Cursor struct {
 	lane  *laneState
 	part  int    // which content block a tool result is
 	entry *Entry // set where the entry was not built from an event of the stream dialect, or was decoded already
-	match bool   // what a filter that ran with the scan said
+	match bool   // the result of a filter that ran with the scan
 
 	redactor Redactor
 }

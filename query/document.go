@@ -19,11 +19,11 @@ const DocumentVersion = "1.2.0"
 // maxDocument bounds what is loaded as a whole; traces are streams and have no bound.
 const maxDocument = 2 << 30
 
-// documentHead is how much of a file is looked at to tell whether it is a document.
+// documentHead is how much of a file is read to recognise a document.
 const documentHead = 64 << 10
 
 // document is a structured document: one JSON value that an earlier run of this tool, or the
-// reference, made of a trace. It is small enough to be held.
+// reference, made from a trace. It is small enough to be held.
 type document struct {
 	storedDocument
 	raw   []byte

@@ -9,11 +9,11 @@ func pairCost(a, b *Action) int {
 	case a.Kind == b.Kind:
 		return 1
 	}
-	return 2*gapCost + 1 // dearer than leaving one out and adding the other
+	return 2*gapCost + 1 // more than leaving one out and adding the other
 }
 
-// appendAlignment finds the cheapest way from one sequence to the other. To leave out or add an
-// action costs 2, to aim it elsewhere 1, and actions of different kinds are never paired.
+// appendAlignment finds the cheapest way from one sequence to the other. Leaving out or adding an
+// action costs 2, changing its target 1, and actions of different kinds are never paired.
 // Hirschberg's method: time in proportion to the product of the lengths, memory to their sum.
 func appendAlignment(steps []AlignedStep, a, b []Action) []AlignedStep {
 	for len(a) > 0 && len(b) > 0 && a[0].same(&b[0]) { // equal beginnings need no search
@@ -67,7 +67,7 @@ func appendOne(steps []AlignedStep, a *Action, b []Action) []AlignedStep {
 	return appendRest(append(steps, AlignedStep{op, a, &b[best]}), nil, b[best+1:])
 }
 
-// costs returns what it costs to get from a to every beginning of b; from the ends backwards if
+// costs returns the cost of getting from a to every prefix of b; of the reversed sequences if
 // reverse is set.
 func costs(a, b []Action, reverse bool) []int {
 	at := func(list []Action, i int) *Action {

@@ -108,7 +108,7 @@ func LaneName(source *string) string {
 	return *source
 }
 
-// bareLane is what events without an envelope are counted under.
+// bareLane is the lane of events without an envelope.
 const bareLane = "agent"
 
 // MarshalJSON writes the entry in the shape of a structured document. What this tool adds to that

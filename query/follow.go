@@ -64,7 +64,7 @@ func (f *Follower) Run(ctx context.Context, show func(trace.Envelope)) error {
 	}
 }
 
-// atLineStart looks at the byte before the current place, if the input lets us.
+// atLineStart checks the byte before the current position, if the input allows it.
 func (f *Follower) atLineStart() bool {
 	seeker, ok := f.In.(interface {
 		io.Seeker

@@ -23,7 +23,7 @@ type foreignLane struct {
 func newForeignLane(dialect session.Dialect, lane *laneState, prices session.Prices) *foreignLane {
 	f := &foreignLane{dialect: dialect, lane: lane, decoder: dialect.New()}
 	f.fold = session.NewFold(session.Options{Flat: true, OnEvent: f.took, Prices: prices})
-	// not every stream names its model, but the code that started the agent knew
+	// not every stream names its model, but the code that started the agent knows it
 	f.fold.Identify(session.Identity{Model: lane.Model})
 	lane.Dialect = dialect.Name
 	lane.Agent = cmp.Or(lane.Agent, string(dialect.Agent))

@@ -84,8 +84,8 @@ func (r *record) decode(b []byte) {
 	}
 }
 
-// idHash returns how ids are compared without reading them; equal hashes must be checked against
-// the line itself.
+// idHash returns a hash that compares ids without reading them; equal hashes must be checked
+// against the line itself.
 func idHash(id []byte) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write(id)
@@ -119,7 +119,7 @@ type index struct {
 	records int64
 }
 
-// indexPaths returns where the index of a file may lie, best first.
+// indexPaths returns the possible paths of the index of a file, best first.
 func indexPaths(path string, opts Options) []string {
 	paths := []string{path + indexSuffix}
 	if opts.CacheDir != "" {
@@ -137,7 +137,7 @@ func (o *Options) indexes(size int64) bool {
 	return from > 0 && size >= from
 }
 
-// loadIndex returns the index of a file if there is one that fits the file as it is now.
+// loadIndex returns the index of a file if there is one that matches the file as it is now.
 func loadIndex(path string, info os.FileInfo, opts Options) *index {
 	if !info.Mode().IsRegular() || !opts.indexes(info.Size()) {
 		return nil

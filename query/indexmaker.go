@@ -14,8 +14,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// indexMaker takes notes during a complete pass and leaves an index behind. Whatever goes wrong, it
-// gives up silently: an index is only a convenience.
+// indexMaker takes notes during a complete pass and leaves an index behind. On any error it gives
+// up silently: an index is only a convenience.
 type indexMaker struct {
 	trace    *Trace
 	header   []byte
@@ -218,8 +218,8 @@ func (m *indexMaker) write(in *Info) {
 	}
 }
 
-// markUnreported marks the lines of assistants after the last result of their lane: nothing but
-// they knows what was used since.
+// markUnreported marks the lines of assistants after the last result of their lane: only they show
+// what was used since.
 func (m *indexMaker) markUnreported() {
 	reported := make([]bool, len(m.tables.Lanes))
 	var r record

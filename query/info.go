@@ -24,7 +24,7 @@ type Metadata struct {
 	PermissionMode    *string         `json:"permissionMode"`
 }
 
-// Info is what a pass over a trace learns about the whole of it.
+// Info is what a pass over a trace learns about it.
 type Info struct {
 	// Metadata and InitEvent are those of the last init event of the first lane that has one.
 	Metadata  Metadata
@@ -116,7 +116,7 @@ func (p *Problems) take(b *scan.Batch) {
 	}
 }
 
-// laneState is what a pass remembers about a lane.
+// laneState is the state of a lane during a pass.
 type laneState struct {
 	LaneInfo
 	bare    bool
@@ -128,7 +128,7 @@ type laneState struct {
 	foreign *foreignLane // if it speaks another
 	turns   int          // the model's turns, where an index knows them
 	calls   []calls.Call // that the gateway saw
-	word    *float64     // the cost by the agent's own word, where CostUSD comes from the wire
+	word    *float64     // the cost that the agent reports, if CostUSD comes from the gateway
 	byWire  bool
 }
 
@@ -231,7 +231,7 @@ func (in *Info) finish() {
 			continue
 		}
 		if l.foreign == nil && l.account == nil && len(l.calls) > 0 {
-			l.account = newAccount(l, in.prices) // an agent whose words nobody understands
+			l.account = newAccount(l, in.prices) // an agent with an unknown dialect
 		}
 		switch {
 		case l.foreign != nil:

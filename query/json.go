@@ -127,7 +127,7 @@ func appendRawNumber(dst, raw []byte) []byte {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		return append(dst, "null"...) // no double holds it, or the scanner was too kind
+		return append(dst, "null"...) // no float64 holds it, or the scanner was too lenient
 	}
 	return appendNumber(dst, f)
 }
@@ -137,7 +137,7 @@ type member struct {
 	value jsontape.Value
 }
 
-// members returns those of an object in order; of two equal keys the last value counts.
+// members returns the members of an object in order; of two equal keys the last value counts.
 func members(object jsontape.Value) []member {
 	all := make([]member, 0, 16)
 	var places map[string]int // of large objects
@@ -252,7 +252,7 @@ func EachMember(object []byte, visit func(key string, value []byte)) {
 	}
 }
 
-// Text returns what a JSON string says; ok is false for any other value.
+// Text returns the text of a JSON string; ok is false for any other value.
 func Text(value []byte) (text string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false

@@ -133,8 +133,7 @@ func isPlain(r rune) bool {
 	return strings.ContainsRune(" _-.=#@!%*()+;?~^|$", r)
 }
 
-// finder looks for a literal, upper and lower case alike: Horspool's way, so that most bytes are
-// never looked at.
+// finder looks for a literal, ignoring case, with Horspool's algorithm, which skips most bytes.
 type finder struct {
 	literal []byte
 	skip    [256]uint8
@@ -217,8 +216,8 @@ func foldsToASCII(line []byte) bool {
 	return bytes.Contains(line, []byte("\u212a")) || bytes.Contains(line, []byte("\u017f"))
 }
 
-// escapedByHabit returns the characters that encoders escape for the sake of HTML; no literal
-// contains them.
+// escapedByHabit reports whether encoders escape a character because of HTML; no literal contains
+// one.
 func escapedByHabit(hex []byte) bool {
 	switch strings.ToLower(string(hex)) {
 	case "22", "26", "27", "2f", "3c", "3e", "5c", "7f":

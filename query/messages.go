@@ -38,8 +38,8 @@ type Answer struct {
 	Text        string `json:"text"`
 }
 
-// Messages lists who asked whom what, and the answers. They are what the orchestrator noted; traces
-// in which it noted none tell it by the tool calls of the participants.
+// Messages lists who asked whom what, and the answers. They are what the orchestrator recorded; if
+// it recorded none, they come from the tool calls of the participants.
 func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 	m := &messageBook{
 		redactor:     t.opts.Redactor,
@@ -85,7 +85,7 @@ type messageBook struct {
 	calls    map[string]int // asks by the id of their tool call
 }
 
-// noted takes a message event of the orchestrator.
+// noted adds a message event of the orchestrator.
 func (m *messageBook) noted(ev *scan.Event) {
 	if string(ev.Type) != trace.TypeMessage {
 		return
@@ -125,7 +125,7 @@ func (m *messageBook) noted(ev *scan.Event) {
 	m.official = append(m.official, message)
 }
 
-// call takes an entry of a participant that uses one of the team's tools.
+// call adds an entry of a participant that uses one of the team's tools.
 func (m *messageBook) call(e *Cursor) error {
 	switch e.Role {
 	case RoleAssistant:

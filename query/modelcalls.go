@@ -57,7 +57,7 @@ func modelCall(event []byte, v jsontape.Value) (call calls.Call, lane string, ok
 	return call, lane, ok
 }
 
-// took hands the calls of a lane to its account.
+// took passes the calls of a lane to its account.
 func (l *laneState) took(fold *session.Fold) {
 	for _, call := range l.calls {
 		fold.ModelCall(call)

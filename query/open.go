@@ -26,13 +26,13 @@ type Options struct {
 	// IndexFrom is the size from which an index is written and used; 0 means defaultIndexFrom, a
 	// negative number never.
 	IndexFrom int64
-	// CacheDir is where the index goes if it cannot be written beside the trace; empty means
-	// nowhere.
+	// CacheDir is the directory for an index that cannot be written beside the trace; empty is
+	// none.
 	CacheDir string
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
-	// Redactor takes secrets out of what questions answer, for traces that were not redacted when
-	// they were written; nil leaves everything.
+	// Redactor removes secrets from answers, for traces that were not redacted when they were
+	// written; nil leaves everything.
 	Redactor Redactor
 }
 
@@ -62,7 +62,7 @@ type Trace struct {
 // Name returns how the trace is named in answers.
 func (t *Trace) Name() string { return cmp.Or(t.Label, t.Path) }
 
-// Problems says what the last question could not read. A question that stopped early knows only
+// Problems returns what the last question could not read. A question that stopped early knows only
 // about the part that it has read.
 func (t *Trace) Problems() Problems { return t.problems }
 
@@ -154,8 +154,8 @@ func (t *Trace) Stored() []byte {
 	return t.doc.raw
 }
 
-// Spool puts standard input into a file without a name, so that it can be read more than once. A
-// trace in a file can be anyway.
+// Spool puts standard input into a file without a name, so that it can be read more than once. For
+// a trace in a file it does nothing.
 func (t *Trace) Spool() error {
 	if t.stdin == nil || t.doc != nil || t.spooled != nil {
 		return nil
@@ -164,7 +164,7 @@ func (t *Trace) Spool() error {
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
-	_ = os.Remove(file.Name()) // it stays readable until it is closed, and nothing is left whatever happens
+	_ = os.Remove(file.Name()) // it stays readable until it is closed, and nothing is left behind
 	if _, err := io.Copy(file, t.stdin); err != nil {
 		return errors.Join(fmt.Errorf("standard input: %w", err), file.Close())
 	}

@@ -16,7 +16,7 @@ type Mark struct {
 	Error bool
 }
 
-// Outline shows where the entries of all lanes are, without what they say. With an index only the
+// Outline shows where the entries of all lanes are, without their content. With an index only the
 // lines with errors are read.
 func (t *Trace) Outline(ctx context.Context, visit func(Mark)) (*Info, error) {
 	return t.walk(ctx, plan{

@@ -8,7 +8,7 @@ import (
 
 // Count returns the number of entries.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
-	if t.index != nil { // the tables know, without a look at a single line
+	if t.index != nil { // the tables know, without reading a line
 		info := newInfo(&t.opts)
 		t.index.complete(info)
 		t.problems = info.Problems
@@ -252,8 +252,7 @@ type Step struct {
 	TimestampMs int64    `json:"timestampMs,omitempty"`
 }
 
-// Timeline shows what the agents did, entry by entry; entries that are nothing but thinking are
-// left out.
+// Timeline shows what the agents did, entry by entry; entries with only thinking are left out.
 func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, error) {
 	return t.walk(ctx, plan{
 		visit: func(e *Cursor) error {

@@ -2,7 +2,7 @@ package query
 
 import "encoding/json"
 
-// Redactor replaces secrets by placeholders. String is for text, JSON for one JSON value.
+// Redactor replaces secrets with placeholders. String is for text, JSON for one JSON value.
 type Redactor interface {
 	String(text string) string
 	JSON(value []byte) []byte
@@ -28,8 +28,8 @@ func redactRaw(r Redactor, raw json.RawMessage) json.RawMessage {
 	return r.JSON(raw)
 }
 
-// redact takes secrets out of what an entry says, before anything of it is cut. Ids stay: they
-// connect calls with results.
+// redact removes secrets from an entry before any of it is cut. Ids stay: they connect calls with
+// results.
 func (t *Entry) redact(r Redactor) *Entry {
 	if r == (asIs{}) {
 		return t

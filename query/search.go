@@ -75,8 +75,8 @@ type searcher struct {
 	waiting []*Hit
 }
 
-// matchesEvent decodes an event on whichever core scans it, so that the expression, which is slow,
-// is matched by all of them.
+// matchesEvent decodes an event on the core that scans it, so that all cores share the slow
+// matching.
 func (s *searcher) matchesEvent(ev *scan.Event) bool {
 	for role, part := range entriesOf(ev) {
 		e := Cursor{ev: ev, Role: role, part: part}

@@ -103,8 +103,8 @@ func (r UsageRow) AppendJSON(dst []byte) []byte {
 	return append(appendOptional(dst, "source", r.Source), '}')
 }
 
-// Divergence says that messages and results disagree. Output is never compared: what a stream says
-// about it is a snapshot.
+// Divergence says that messages and results disagree. Output is never compared: streams report only
+// a snapshot of it.
 type Divergence struct {
 	Field          string `json:"field"`
 	PerMessageSum  int64  `json:"perMessageSum"`
@@ -162,8 +162,8 @@ func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
 	return newStats(info, book), info, nil
 }
 
-// newUsageBook is for the entries of the trace. An old document is one of the time before usage was
-// counted by message.
+// newUsageBook is for the entries of the trace. An old document is from before usage was counted by
+// message.
 func (t *Trace) newUsageBook() *usageBook {
 	return &usageBook{
 		ordered: ordered[UsageRow]{rows: []UsageRow{}},
@@ -198,7 +198,7 @@ func newStats(info *Info, book *usageBook) *Stats {
 		if s.Totals.Tokens == (Tokens{}) { // documents, and results that report the cost alone
 			s.Totals.Tokens = book.sum()
 		}
-		if info.Results { // they still know the time and the turns
+		if info.Results { // they still have the time and the turns
 			s.Totals.DurationMs, s.Totals.ResultEventTurns = &sum.DurationMs, &sum.NumTurns
 		}
 	}

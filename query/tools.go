@@ -39,7 +39,7 @@ func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
 	return tools.sorted(), info, err
 }
 
-// countTools makes one pass for the tools and the Info; with an index only the few lines are read
+// countTools makes one pass for the tools and the Info; with an index it reads only the few lines
 // that the Info needs.
 func (t *Trace) countTools(ctx context.Context, tools *counter, accounts bool) (*Info, error) {
 	if t.index != nil && !t.index.Foreign {
@@ -58,7 +58,7 @@ func (t *Trace) countTools(ctx context.Context, tools *counter, accounts bool) (
 	}})
 }
 
-// informative selects the lines that make up the Info.
+// informative selects the lines that the Info needs.
 func informative(r *record) bool {
 	return r.kind == scan.Result || r.kind == scan.Lifecycle || r.flags&(flagInit|flagFirstUser|flagUnreported) != 0
 }
@@ -113,7 +113,7 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 	return err
 }
 
-// PathCount is how often a file was read, edited or written.
+// PathCount counts how often a file was read, edited or written.
 type PathCount struct {
 	Path  string `json:"path"`
 	Count int    `json:"count"`

@@ -29,7 +29,7 @@ const (
 	severityWarning = "warning"
 )
 
-// CutOff says what is wrong with a trace whose session has no end.
+// CutOff is the finding for a trace whose session has no end.
 const CutOff = "the session has no summary: it is still running or was cut off"
 
 // Validate checks the form of every line and the order of the whole: lines are JSON objects;

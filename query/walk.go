@@ -101,7 +101,7 @@ func (t *Trace) batches(ctx context.Context, keep scan.Filter, consume func(*sca
 	return scan.Parallel(ctx, scan.NewBlocks(in, limit), keep, consume)
 }
 
-// walker numbers the entries of a trace and collects what is to be known about the whole.
+// walker numbers the entries of a trace and collects the Info.
 type walker struct {
 	trace  *Trace
 	plan   plan

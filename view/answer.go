@@ -17,7 +17,7 @@ import (
 // version is that of the endpoints' JSON. Fields are added, never renamed or removed.
 const version = 1
 
-// endpoint answers one kind of request with something that becomes JSON, or with raw bytes.
+// endpoint answers one kind of request with a value that is encoded as JSON, or with raw bytes.
 type endpoint func(*http.Request) (any, error)
 
 // raw is an answer that is not JSON.
@@ -35,7 +35,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.message }
 
-// notFound returns the problem of something that is not there.
+// notFound returns the problem for something that does not exist.
 func notFound(message, hint string) error {
 	return &problem{status: http.StatusNotFound, message: message, hint: hint}
 }
@@ -44,17 +44,17 @@ func badRequest(message string) error {
 	return &problem{status: http.StatusBadRequest, message: message}
 }
 
-// conflict returns the problem of something that cannot be done now.
+// conflict returns the problem for something that cannot be done now.
 func conflict(message, hint string) error {
 	return &problem{status: http.StatusConflict, message: message, hint: hint}
 }
 
-// unreadable returns the problem of a file that is there and cannot be read.
+// unreadable returns the problem for a file that exists and cannot be read.
 func unreadable(err error) error {
 	return &problem{status: http.StatusUnprocessableEntity, message: err.Error()}
 }
 
-// json sends what an endpoint answers, with a tag by which the browser need not get it again.
+// json sends the answer of an endpoint, with an ETag so that the browser need not fetch it again.
 func (s *Server) json(answer endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, kind, err := encode(answer, r)
@@ -88,7 +88,7 @@ func send(w http.ResponseWriter, r *http.Request, body []byte, tag string) {
 		return
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // whoever has gone away misses nothing
+	_, _ = w.Write(body) // a client that has gone needs no answer
 }
 
 func tagOf(content []byte) string {

@@ -62,7 +62,7 @@ func openRoots(paths []Path) ([]root, error) {
 	return roots, nil
 }
 
-// placeID names a place the same way after every start, and says nothing about where it lies.
+// placeID names a place the same way after every start, and reveals nothing about its path.
 func placeID(absolute string) string {
 	sum := sha256.Sum256([]byte(absolute))
 	return hex.EncodeToString(sum[:5])
@@ -111,7 +111,7 @@ func (r root) search() (directories, traces []place) {
 		switch {
 		case looked > maxPlaces:
 			return fs.SkipAll
-		case err != nil: // what cannot be read is left out
+		case err != nil: // unreadable entries are left out
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -226,19 +226,19 @@ type traceFile struct {
 }
 
 // isAttemptFile reports whether a name in a run directory is that of a file which fit keeps of an
-// attempt: runs/task/arm/run/attempt/file, or one level deeper but for the agent's own directory.
+// attempt: runs/task/arm/run/attempt/file, or one level deeper except in the agent's own directory.
 func isAttemptFile(name string) bool {
 	parts := strings.Split(name, "/")
 	return fs.ValidPath(name) && parts[0] == experiment.RunsDir &&
 		(len(parts) == 6 || len(parts) == 7 && parts[5] != finalDir)
 }
 
-// irregular says which of the files that fit opens by their names is not a regular file: reading a
-// pipe would wait forever, and a link leads out of the directory.
+// irregular returns an error if a file that fit opens by name is not a regular file: reading a pipe
+// would wait forever, and a link leads out of the directory.
 func irregular(at place) error {
 	entries, err := os.ReadDir(at.path)
 	if err != nil {
-		return nil //nolint:nilerr // whoever reads it says so
+		return nil //nolint:nilerr // reading it reports the error
 	}
 	for _, entry := range entries {
 		opened := slices.Contains([]string{".json", ".jsonl", ".yaml"}, filepath.Ext(entry.Name()))
@@ -253,7 +253,7 @@ func irregular(at place) error {
 const finalDir = "cwd"
 
 // contained returns the path of a regular file in a directory. A name that leads out of the
-// directory, by dots or by links, is not there.
+// directory, by dots or by links, does not exist.
 func contained(dir, name string) (string, error) {
 	gone := notFound(quote(name)+" is not there", "")
 	opened, err := os.OpenRoot(dir)

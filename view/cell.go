@@ -179,7 +179,7 @@ func attemptOf(r *ledger.Record) attempt {
 	}
 }
 
-// addFiles adds what lies in the directory of an attempt: traces, the diff, what graders printed.
+// addFiles adds the files in the directory of an attempt: traces, the diff, what graders printed.
 func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at place, runDir string) {
 	root, err := os.OpenRoot(at.path)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at place, run
 	}
 }
 
-// names lists the entries of a directory inside a root; one that is not there has none.
+// names lists the entries of a directory inside a root; a missing directory has none.
 func names(root *os.Root, dir string) []string {
 	file, err := root.Open(filepath.FromSlash(dir))
 	if err != nil {
@@ -255,7 +255,7 @@ func roleOrder(role string) int {
 	return slices.Index([]string{"agent", "supervisor", "judge"}, role) & 0xff
 }
 
-// clean makes text of bytes that somebody else wrote: valid, and without secrets.
+// clean turns foreign bytes into text: valid, and without secrets.
 func (s *Server) clean(content []byte) string {
 	text := strings.ToValidUTF8(string(content), "\uFFFD")
 	if s.cfg.Redactor != nil {
@@ -279,7 +279,7 @@ func (s *Server) readDiff(at place, name string) *diff {
 	return shown
 }
 
-// addEvidence adds what code alone tells about an attempt.
+// addEvidence adds the evidence about an attempt.
 func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) {
 	record := answer.Record
 	if rows := report.RowsOf(record); rows != nil {
@@ -292,7 +292,7 @@ func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) 
 		Root:     at.path,
 		Dialects: s.cfg.Dialects,
 		Prices:   s.cfg.Prices,
-		NoCache:  true, // looking leaves nothing behind
+		NoCache:  true, // viewing writes nothing
 	}
 	task := evidence.Task{ID: record.TaskID, Cluster: record.Cluster}
 	if tasks, err := evidence.ReadTasks(at.path, ""); err == nil {
@@ -314,8 +314,8 @@ func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) 
 	answer.HasCalls = answer.HasCalls || len(run.Session.ModelCalls) > 0
 }
 
-// perTurn returns what every message of the models consumed, as fit-trace stats has it, at the
-// prices that costs are computed by.
+// perTurn returns what every message of the models consumed, as fit-trace stats has it, at the same
+// prices as the costs.
 func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
 	turns := []turnUsage{}
 	t, _, err := s.openNamed(ctx, id)
@@ -344,7 +344,7 @@ func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
 	return turns
 }
 
-// answerMs returns the time by which the tokens of a lane are priced.
+// answerMs returns the time whose prices apply to the tokens of a lane.
 func answerMs(info *query.Info, lane string) int64 {
 	for _, known := range info.Lanes {
 		if known.Lane == lane {
@@ -354,7 +354,7 @@ func answerMs(info *query.Info, lane string) int64 {
 	return 0
 }
 
-// priceOf returns what tokens cost; nil where it is not known.
+// priceOf returns the price of tokens; nil is unknown.
 func (s *Server) priceOf(model string, tokens query.Tokens, atMs int64) *float64 {
 	if s.cfg.Prices == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/fit-eval/fit/query"
 )
 
-// endpoints returns the answers of the server, by the patterns of their addresses.
+// endpoints returns the endpoints of the server, by the patterns of their addresses.
 func (s *Server) endpoints() map[string]endpoint {
 	return map[string]endpoint{
 		"GET /api/experiments":                              s.experiments,
@@ -46,8 +46,8 @@ func (s *Server) ofDirectory(answer func(*http.Request, place) (any, error)) end
 	}
 }
 
-// ofTrace answers a question about the trace that a request names. What is wrong with the trace is
-// said as people know it.
+// ofTrace answers a question about the trace that a request names. Errors name the trace as people
+// know it.
 func (s *Server) ofTrace(answer func(*http.Request, *query.Trace) (any, error)) endpoint {
 	return func(r *http.Request) (any, error) {
 		t, _, err := s.openTrace(r)
@@ -62,7 +62,7 @@ func (s *Server) ofTrace(answer func(*http.Request, *query.Trace) (any, error)) 
 	}
 }
 
-// ofNumber answers a question about a trace and a number, which a parameter of the request says.
+// ofNumber answers a question about a trace and a number, which is a parameter of the request.
 func (s *Server) ofNumber(name string, limit int,
 	answer func(r *http.Request, t *query.Trace, n int) (any, error),
 ) endpoint {

@@ -71,8 +71,8 @@ const (
 	reach = 100
 )
 
-// window reads the entries from from up to, not including, to. Calls get the results that lie
-// within reach, and results the calls.
+// window reads the entries from from up to, not including, to. Calls get the results within reach,
+// and results the calls.
 func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) {
 	type call struct {
 		at    int // among the items; -1 before them
@@ -117,7 +117,7 @@ func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) 
 	return items, err
 }
 
-// show puts an entry into the shape of pages. Texts are cut at limit bytes; 0 is no limit.
+// show converts an entry for pages. Texts are cut at limit bytes; 0 is no limit.
 func show(e *query.Entry, limit int) entry {
 	shown := entry{
 		Index:       e.Index,
@@ -174,7 +174,7 @@ func showBlock(b *query.Block, n, at, limit int) block {
 	return shown
 }
 
-// resultBlocks takes a tool result apart: a text, or a list of texts and images.
+// resultBlocks splits a tool result: a text, or a list of texts and images.
 func resultBlocks(e *query.Entry, limit int) []block {
 	var blocks []block
 	for i, part := range resultParts(*e.Result) {
@@ -229,7 +229,7 @@ func resultParts(content string) []resultPart {
 // imageKinds are the types of images that are shown. None of them can hold a script.
 var imageKinds = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// imageIn finds the image of a block, in the forms that models are given them.
+// imageIn finds the image of a block, in the forms that models accept.
 func imageIn(raw json.RawMessage) (kind, data string, ok bool) {
 	var image struct {
 		Type     string `json:"type"`

@@ -39,7 +39,7 @@ type stream struct {
 	status    []byte
 	statusAt  time.Time
 	reportAt  time.Time
-	report    bool // numbers changed that the page has not heard of
+	report    bool // numbers changed that the page does not know
 	entries   map[string][]byte
 	listAt    time.Time
 	traceSize int64
@@ -104,7 +104,7 @@ func (st *stream) run(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// look sends what has changed since the last look.
+// look sends what has changed since the last call.
 func (st *stream) look(ctx context.Context) error {
 	if time.Since(st.wroteAt) >= pingEvery {
 		if err := st.write([]byte(": ping\n\n")); err != nil {
@@ -189,7 +189,7 @@ func (st *stream) experiment(ctx context.Context) error {
 	return st.sendRaw("status", content)
 }
 
-// changed sends the cells that are not what they were. The first time the page has just read them.
+// changed sends the cells that have changed. The first time the page has just read them.
 func (st *stream) changed(alive bool, stamp string) error {
 	first := st.stamp == ""
 	st.stamp = stamp

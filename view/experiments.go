@@ -135,8 +135,8 @@ func (s *Server) entry(at place) listEntry {
 	return entry
 }
 
-// entry makes the entry of a directory in which nobody works; the attempts that were begun are in
-// flight.
+// entry makes the entry of a directory in which no process works; the attempts that were begun are
+// in flight.
 func (s *snapshot) entry() listEntry {
 	entry := listEntry{
 		ID:      s.at.id,
@@ -187,7 +187,7 @@ func (s *snapshot) name() string {
 	return filepath.Base(s.at.path)
 }
 
-// state says in what state a directory is in which nobody works.
+// state returns the state of a directory in which no process works.
 func (s *snapshot) state(entry *listEntry) string {
 	switch {
 	case s.problem != "":
@@ -237,7 +237,7 @@ func (s *snapshot) addTimes(entry *listEntry) {
 	entry.UpdatedMs = max(entry.UpdatedMs, entry.CreatedMs)
 }
 
-// kind tells a head to head by the tasks beside its results, which its judges read.
+// kind recognises a head to head by the tasks beside its results, which its judges read.
 func (s *snapshot) kind() string {
 	if _, err := os.Lstat(filepath.Join(s.at.path, evidence.TasksFile)); err == nil && s.at.path != "" {
 		return kindVersus
@@ -306,7 +306,7 @@ func (s *Server) experiment(r *http.Request, at place) (any, error) {
 	return answer, nil
 }
 
-// signers says which results are not signed by the user, as the commands do.
+// signers lists the results that are not signed by the user, as the commands do.
 func (s *Server) signers(snap *snapshot) []string {
 	notes := []string{}
 	for _, read := range snap.found.Ledgers {
@@ -350,14 +350,14 @@ func (s *snapshot) planned() *planAnswer {
 			Profile:      arm.Profile,
 		})
 	}
-	if s.report != nil && len(s.report.Groups) > 0 { // what was really so wins over what the command said
+	if s.report != nil && len(s.report.Groups) > 0 { // the actual values win over the command's
 		answer.Isolation = cmp.Or(answer.Isolation, s.report.Groups[0].Provenance.Isolation)
 		answer.Network = cmp.Or(answer.Network, s.report.Groups[0].Provenance.Network)
 	}
 	return answer
 }
 
-// repeat returns a command that repeats the experiment, as far as the plan tells it.
+// repeat returns a command that repeats the experiment, as the plan describes it.
 func (s *snapshot) repeat() string {
 	if s.plan == nil || s.plan.Family.Origin == "" {
 		return ""

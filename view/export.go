@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// DefaultMaxBytes is how large a page in one file gets when nothing else is said: two megabytes.
+// DefaultMaxBytes is the default limit of a page in one file: two megabytes.
 const DefaultMaxBytes = 2_000_000
 
-// ExportConfig says what goes into a page in one file.
+// ExportConfig says what a page in one file contains.
 type ExportConfig struct {
 	// Command is shown as the command that made the file, and NowMs as the time.
 	Command string
@@ -47,8 +47,8 @@ type frozen struct {
 const exportBuckets = 200
 
 // Export writes everything that the server shows as one HTML page that opens from disk. First come
-// the experiments with all their cells, then the transcripts as far as there is room: of cells that
-// did not pass before those that did.
+// the experiments with all their cells, then the transcripts, up to the limit: of cells that did
+// not pass before those that did.
 func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) error {
 	limit := cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
 	page := len(s.assets["index.html"].content) + len(s.assets["app.js"].content) + len(s.assets["app.css"].content)
@@ -94,7 +94,7 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 	return s.writePage(w, f)
 }
 
-// errFull says that something has no room in the file.
+// errFull says that the file has no room for something.
 var errFull = errors.New("the file is full")
 
 // experiment keeps a run directory with its cells and returns its traces, those of failures first.
@@ -132,7 +132,7 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string,
 			return nil, err
 		}
 		packed := pack(answer)
-		if f.bytes+len(packed) > f.limit { // the grid shows it all the same
+		if f.bytes+len(packed) > f.limit { // the grid shows it anyway
 			f.LeftOut++
 			continue
 		}
@@ -144,12 +144,12 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string,
 	return transcripts, nil
 }
 
-// urgency puts the cells first whose transcripts people want to read.
+// urgency sorts the cells whose transcripts people want to read first.
 func urgency(state string) int {
 	return slices.Index([]string{stateFail, stateError, stateRetry, stateRunning, statePass, stateWaiting}, state)
 }
 
-// transcript keeps a trace whole, or nothing of it.
+// transcript keeps a whole trace, or nothing of it.
 func (f *frozen) transcript(ctx context.Context, id string) error {
 	if f.bytes >= f.limit {
 		return errFull
@@ -286,14 +286,14 @@ func (r *recorder) Header() http.Header            { return r.header }
 func (r *recorder) WriteHeader(status int)         { r.status = status }
 func (r *recorder) Write(part []byte) (int, error) { return r.body.Write(part) }
 
-// The lines of index.html that are replaced by what they name.
+// The lines of index.html that are replaced with what they name.
 const (
 	styleLine  = `<link rel="stylesheet" href="app.css">`
 	scriptLine = `<script defer src="app.js"></script>`
 )
 
-// writePage writes the page with its style, its script and its data in it. The policy allows that
-// very script and style, and nothing from elsewhere.
+// writePage writes the page with its style, its script and its data in it. The policy allows only
+// that script and style.
 func (s *Server) writePage(w io.Writer, f *frozen) error {
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data) // it escapes <, > and &, so that the data cannot end its block

@@ -183,7 +183,7 @@ func (s *Server) traceMessages(r *http.Request, t *query.Trace) (any, error) {
 	return map[string]any{"version": version, "messages": placed}, nil
 }
 
-// entriesAt finds for every line the entry that stands in it or, if none does, the next one.
+// entriesAt finds for every line the entry in it or, if there is none, the next one.
 func entriesAt(ctx context.Context, t *query.Trace, lines []int64) (map[int64]int, error) {
 	entries := map[int64]int{}
 	if len(lines) == 0 {

@@ -19,7 +19,7 @@ type forestRow struct {
 	Method string   `json:"method"`
 }
 
-// limits are an estimate with its limits; nil where the data allow none.
+// limits holds an estimate with its limits; nil if the data allow none.
 type limits struct {
 	Est float64  `json:"est"`
 	Lo  *float64 `json:"lo"`
@@ -97,7 +97,7 @@ func (s *Server) forest(r *http.Request) (any, error) {
 	}, nil
 }
 
-// plan answers what a larger experiment would find and cost.
+// plan answers with what a larger experiment would find and cost.
 func (s *Server) plan(r *http.Request) (any, error) {
 	a, b, err := s.pair(r)
 	if err != nil {

@@ -44,7 +44,7 @@ type cell struct {
 	begun bool // an attempt was started that has no record
 }
 
-// runDir returns where the files of an attempt lie in the run directory.
+// runDir returns the directory of an attempt's files in the run directory.
 func (c *cell) runDir(attempt int) string {
 	return experiment.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}.RunDir(attempt)
 }
@@ -170,8 +170,8 @@ func (s *snapshot) arms() []string {
 	return names
 }
 
-// live returns the cells with the state that running attempts have: those that were begun run while
-// a process works in the directory, and were interrupted otherwise.
+// live returns the cells with the state of running attempts: begun attempts are running while a
+// process works in the directory, and interrupted otherwise.
 func (s *snapshot) live(running bool) []cell {
 	cells := make([]cell, len(s.cells))
 	for i, c := range s.cells {

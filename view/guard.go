@@ -15,8 +15,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard lets only our own pages in: the right Host, no foreign Origin, and the cookie that the
-// token was exchanged for.
+// guard admits only our own pages: the right Host, no foreign Origin, and the cookie that the token
+// was exchanged for.
 func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 	hosts, anywhere := hostsOf(address), isUnspecified(address)
 	_, port, _ := net.SplitHostPort(address.String())
@@ -50,8 +50,8 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 // maxBody bounds what a page may send.
 const maxBody = 64 << 10
 
-// hostsOf returns the names under which a server at an address is asked: its own, and those of the
-// loopback interface if it listens there.
+// hostsOf returns the names under which a server at an address is reached: its own, and those of
+// the loopback interface if it listens there.
 func hostsOf(address net.Addr) map[string]bool {
 	host, port, err := net.SplitHostPort(address.String())
 	if err != nil {
@@ -73,7 +73,7 @@ func isUnspecified(address net.Addr) bool {
 }
 
 // arrivedAt returns the address of this machine that a request was sent to. A server on all
-// interfaces answers to it: unlike a name, an address cannot be made to lead elsewhere.
+// interfaces answers to it: unlike a name, an address cannot be redirected.
 func arrivedAt(r *http.Request) string {
 	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -85,7 +85,7 @@ func arrivedAt(r *http.Request) string {
 // ownOrigin reports whether a request comes from our own pages, or from no page at all.
 func ownOrigin(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		// a link on another page may lead here; it gets the page and nothing else
+		// a link on another page may lead here; it gets only the page
 		return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.URL.Path == "/"
 	}
 	origin := r.Header.Get("Origin")
@@ -103,7 +103,7 @@ func ownPost(r *http.Request) bool {
 		err == nil && kind == "application/json"
 }
 
-// exchange gives a cookie for the token, and takes the token out of the address.
+// exchange sets a cookie for the token, and removes the token from the address.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string) {
 	if !equal(r.URL.Query().Get("token"), s.token) {
 		refuse(w, r, http.StatusUnauthorized,
@@ -127,10 +127,10 @@ func (s *Server) knows(r *http.Request, name string) bool {
 	})
 }
 
-// equal compares secrets in a time that does not depend on where they differ.
+// equal compares secrets in constant time.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// refuse answers a request that is not let in: JSON to scripts, text to people.
+// refuse answers a request that is not admitted: JSON to scripts, text to people.
 func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		writeError(w, &problem{status: status, message: message})

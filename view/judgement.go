@@ -64,7 +64,8 @@ func voteOf(v *ledger.JudgeVote, changed *diff, id string) vote {
 	return shown
 }
 
-// place is a file and a line as judges write them: even.sh:3, or even.sh:-3 for a removed line.
+// place matches a file and a line as judges write them: even.sh:3, or even.sh:-3 for a removed
+// line.
 var citedPlace = lazyregexp.New(`([^\s:()\[\]"'` + "`" + `,]+):(-?\d{1,7})\b`)
 
 // citations finds the places of a diff that a text names. A place that the diff does not show is

@@ -18,7 +18,7 @@ import (
 // stateEnded is the state of an experiment whose process has ended.
 const stateEnded = "ended"
 
-// liveStatus is how a running experiment is doing.
+// liveStatus is the status of a running experiment.
 type liveStatus struct {
 	control.Status
 	Controllable bool          `json:"controllable"`
@@ -36,11 +36,11 @@ type runningCell struct {
 }
 
 const (
-	// statusFor is how long an answer of a running experiment is taken for the present.
+	// statusFor is how long an answer of a running experiment counts as current.
 	statusFor = 400 * time.Millisecond
 	// askLimit is how long a running experiment may take to answer.
 	askLimit = 2 * time.Second
-	// stalledAfter is how long a trace stands still before its cell counts as stalled.
+	// stalledAfter is how long a trace is unchanged before its cell counts as stalled.
 	stalledAfter = 2 * time.Minute
 	// maxTail is the size up to which a trace is read for the last action.
 	maxTail = 16 << 20
@@ -89,7 +89,7 @@ func (s *Server) pulse(ctx context.Context, at place) *control.Status {
 // isRunning reports whether a process works in a run directory.
 func (s *Server) isRunning(at place) bool { return s.pulse(context.Background(), at) != nil }
 
-// status returns how the experiment in a run directory is doing; nil if nobody runs it.
+// status returns the status of the experiment in a run directory; nil if it is not running.
 func (s *Server) status(ctx context.Context, at place) *liveStatus {
 	now := s.pulse(ctx, at)
 	if now == nil {
@@ -98,7 +98,7 @@ func (s *Server) status(ctx context.Context, at place) *liveStatus {
 	return s.liven(ctx, at, now)
 }
 
-// liven adds what the agents of the running cells did last.
+// liven adds the last actions of the agents of running cells.
 func (s *Server) liven(ctx context.Context, at place, now *control.Status) *liveStatus {
 	status := &liveStatus{Status: *now, Controllable: true, Running: []runningCell{}}
 	for _, one := range now.Running {
@@ -117,7 +117,7 @@ func (s *Server) liven(ctx context.Context, at place, now *control.Status) *live
 	return status
 }
 
-// lastAction returns what an agent did last: a call, else what it said.
+// lastAction returns an agent's last action: a call, else a message.
 func lastAction(ctx context.Context, t *query.Trace) (action string, entries int) {
 	_ = t.Tail(ctx, 10, func(e *query.Entry) error {
 		entries = e.Index + 1
@@ -139,7 +139,7 @@ func lastAction(ctx context.Context, t *query.Trace) (action string, entries int
 	return action, entries
 }
 
-// steer passes a command of a page on to the running experiment.
+// steer passes a page's command on to the running experiment.
 func (s *Server) steer(r *http.Request, at place) (any, error) {
 	var command control.Command
 	if err := json.NewDecoder(r.Body).Decode(&command); err != nil {

@@ -23,7 +23,7 @@ func (s *Server) traceMarkdown(r *http.Request, t *query.Trace, n int) (any, err
 	if len(items) == 0 {
 		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")
 	}
-	found, err := t.Entry(r.Context(), n) // whole, where a page has the beginning
+	found, err := t.Entry(r.Context(), n) // whole, while a page has the beginning
 	if err != nil {
 		return nil, err
 	}

@@ -36,9 +36,10 @@ type Config struct {
 	Redactor query.Redactor
 	// Compared, if set, are groups of several run directories that are shown as one experiment.
 	Compared []*report.Group
-	// CacheDir is where indexes of traces go that cannot be written beside them; empty is nowhere.
+	// CacheDir is the directory for indexes that cannot be written beside their traces; empty is
+	// none.
 	CacheDir string
-	// Key is the user's key that signs ledgers, for looking at signatures; nil is none.
+	// Key is the user's key that signs ledgers, for checking signatures; nil is none.
 	Key *ledger.SigningKey
 }
 
@@ -103,8 +104,8 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// URL returns the address to open: it carries the token. A server on all interfaces is reached at
-// the loopback interface.
+// URL returns the address to open, which carries the token. A server on all interfaces is reached
+// at the loopback interface.
 func (s *Server) URL(address net.Addr) string {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		address = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
@@ -118,7 +119,7 @@ const shutdownLimit = 500 * time.Millisecond
 // writeTimeout is how long a question may take, with the time in which its answer is read.
 const writeTimeout = 5 * time.Minute
 
-// httpServer bounds what a client may take of time and memory.
+// httpServer limits the time and memory that a client may use.
 func (s *Server) httpServer(addr net.Addr) *http.Server {
 	return &http.Server{
 		Handler:           s.Handler(addr),
@@ -141,7 +142,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 		defer cancel()
 		if server.Shutdown(limit) != nil {
-			_ = server.Close() // whoever is still connected has had its time
+			_ = server.Close() // clients that are still connected have had their time
 		}
 	})
 	err := server.Serve(listener)

@@ -55,7 +55,7 @@ func stampOf(dir string) string {
 	return stamp.String()
 }
 
-// load reads a run directory. What is wrong with it is part of the answer.
+// load reads a run directory. Problems are part of the answer.
 func load(at place) *snapshot {
 	s := &snapshot{
 		at:       at,
@@ -135,7 +135,8 @@ func (s *snapshot) answer() {
 	}
 }
 
-// plain names a run directory as people know it, and leaves out the way out of the terminal.
+// plain returns the first line of an error, with the run directory named as people know it; the
+// other lines are advice for the terminal.
 func plain(at place, err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return shown(at, text)
@@ -212,7 +213,7 @@ func (c *cache) snapshot(id, stamp string) *snapshot {
 	return nil
 }
 
-// loading is held by whoever reads a run directory.
+// loading is held while a run directory is read.
 func (c *cache) loading(id string) *sync.Mutex {
 	c.mu.Lock()
 	defer c.mu.Unlock()

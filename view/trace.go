@@ -52,8 +52,8 @@ func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*qu
 	return t, file, nil
 }
 
-// traceProblem says what is wrong with a trace, and names it as people know it. A problem of the
-// request stays what it is.
+// traceProblem describes an error of a trace, and names the trace as people know it. A problem of
+// the request stays as it is.
 func traceProblem(path, shown string, err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -87,14 +87,14 @@ func (s *Server) ask(answer endpoint) endpoint {
 	}
 }
 
-// indexing are the large traces that are read in the background: their index is made, and what
-// they are at a glance is kept.
+// indexing holds the large traces that are read in the background: their index is made, and a
+// glance of each is kept.
 type indexing struct {
 	mu   sync.Mutex
 	jobs map[string]*glance // by path
 }
 
-// glance is what a pass over a large trace learns.
+// glance is the result of a pass over a large trace.
 type glance struct {
 	stamp    string // the size and time of the file
 	done     chan struct{}
@@ -109,8 +109,8 @@ const indexFrom = 64 << 20
 // patience is how long an answer waits for a large trace to be read.
 const patience = 300 * time.Millisecond
 
-// glance returns what a large trace is at a glance, and reads it in the background if nobody has.
-// While that takes, the answer is that of the last time, or nil.
+// glance returns the glance of a large trace, and reads the trace in the background if necessary.
+// Meanwhile the answer is the last one, or nil.
 func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
 	job := s.glancing(file)
 	select {
@@ -271,8 +271,8 @@ func (s *Server) cellOf(file traceFile) *cellName {
 	return nil
 }
 
-// live traces are written to: the last event is not the end of the session. A trace that nobody has
-// written to for a while is not live, however it ended.
+// live traces are written to: the last event is not the end of the session. A trace that has not
+// grown for a while is not live, however it ended.
 const liveFor = 10 * time.Minute
 
 func (s *Server) isLive(file traceFile) bool {

@@ -21,8 +21,8 @@ const unpackFrom = 1 << 20
 // maxUnpacked bounds what one trace may unpack to.
 const maxUnpacked = 64 << 30
 
-// unpacked are the traces that were unpacked into a temporary directory, so that parts of them can
-// be read through an index.
+// unpacked holds the traces that were unpacked into a temporary directory, so that parts of them
+// can be read through an index.
 type unpacked struct {
 	mu    sync.Mutex
 	dir   *scratch.Dir

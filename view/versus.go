@@ -96,7 +96,7 @@ func robot(source *versus.Source) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// labelled says how many labels a dimension has.
+// labelled is the number of labels of a dimension.
 type labelled struct {
 	Name   string `json:"name"`
 	Pass   int    `json:"pass"`
@@ -128,7 +128,7 @@ func (s *Server) labels(r *http.Request, at place) (any, error) {
 	return s.nextLabel(judgement, r.URL.Query().Get("dimension"), skip)
 }
 
-// judgement reads what the judges of a run directory said, and the labels of people.
+// judgement reads the verdicts of a run directory's judges, and people's labels.
 func (s *Server) judgement(ctx context.Context, at place) (*versus.Judgement, error) {
 	c, err := s.contest(ctx, at)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 				continue
 			}
 			one.Left++
-			// In the order of these names: that of the directory tells whose run it is.
+			// In the order of these names: the order of the directory would reveal whose run it is.
 			first := answer.Item == nil || id < answer.Item.Item
 			if name == dimension && first && !slices.Contains(skip, id) {
 				answer.Item = &blindItem{Item: id, Evidence: item.Evidence, Question: item.Question}
@@ -187,7 +187,7 @@ func unlabelled(judgement *versus.Judgement, i int, dimension string) (judge.Ite
 	return judgement.Labels.Next(judgement.Subjects[i:i+1], judgement.Settings, dimension, 0)
 }
 
-// blindID names a run without saying which it is.
+// blindID names a run without identifying it.
 func (s *Server) blindID(dimension string, subject *judge.Subject) string {
 	mac := hmac.New(sha256.New, []byte(s.session))
 	fmt.Fprintf(mac, "%q %s", dimension, subject.Run.Key)
@@ -224,7 +224,7 @@ func (s *Server) label(r *http.Request, at place) (any, error) {
 	return nil, notFound("there is no such run to label", "reload the page")
 }
 
-// column is what one agent did in one run of a task.
+// column is one agent's work in one run of a task.
 type column struct {
 	Arm  string          `json:"arm"`
 	Cell json.RawMessage `json:"cell"` // as in the report

@@ -13,7 +13,7 @@ import (
 
 // Document writes the trace as one structured document on a single line: metadata, the init event,
 // all entries, the summary, the lanes. Questions to the document get the answers that the trace
-// would give, except that they know nothing of the cost of single lanes.
+// would give, except that they do not know the cost of single lanes.
 func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	if stored := t.Stored(); stored != nil {
 		_, err := w.Write(append(compact(stored), '\n'))
@@ -52,12 +52,12 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 	return out.w.Flush()
 }
 
-// compact is JSON on one line, in which nothing that a terminal would obey stays as it is.
+// compact returns JSON on one line, with terminal control characters escaped.
 func compact(raw []byte) []byte {
 	return display.JSON(query.Style{Signatures: true}.AppendJSON(nil, raw))
 }
 
-// documentWriter leaves errors to the writer, which keeps the first until it is flushed.
+// documentWriter ignores errors; its writer keeps the first until it is flushed.
 type documentWriter struct {
 	w     *bufio.Writer
 	count int

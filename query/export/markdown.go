@@ -113,7 +113,7 @@ var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\
 // inline is text that is in a line of the page.
 func inline(text string) string { return markup.Replace(display.Line(text)) }
 
-// quotation is text in which every line is quoted and no tag is one.
+// quotation returns a text in which every line is quoted and tags are escaped.
 func quotation(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;").Replace(display.Text(text))
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")

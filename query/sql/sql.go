@@ -286,7 +286,7 @@ func (l *tableLoader) modelCalls(t *query.Trace) error {
 		return err
 	}
 	for _, c := range all {
-		tokens := make([]any, 5) // what the service did not say is null
+		tokens := make([]any, 5) // unreported figures are null
 		if u := c.Usage; u != nil {
 			tokens = []any{u.Input, u.Output, u.CacheRead, u.CacheWrite(), u.Reasoning}
 		}

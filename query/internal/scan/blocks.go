@@ -34,7 +34,7 @@ type Blocks struct {
 // NewBlocks reads the first limit bytes of a stream, all of it if limit is negative.
 func NewBlocks(in io.Reader, limit int64) *Blocks { return &Blocks{in: in, limit: limit} }
 
-// next fills buf, which it may replace by a larger one, and returns the block in it; io.EOF after
+// next fills buf, which it may replace with a larger one, and returns the block in it; io.EOF after
 // the last one.
 func (r *Blocks) next(buf []byte) (block, []byte, error) {
 	if r.ended && len(r.carry) == 0 {

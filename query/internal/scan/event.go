@@ -50,8 +50,8 @@ type Part struct {
 // Tokens are the counters of a usage report.
 type Tokens struct{ Input, Output, CacheRead, CacheCreation int64 }
 
-// Event is one line that was understood. Its bytes lie in the block that it was read from; strings
-// are what stands between their quotes, with escapes, and nil where there is none.
+// Event is one line that was understood. Its bytes are in the block that it was read from; strings
+// are the text between their quotes, with escapes, and nil if there is none.
 type Event struct {
 	Kind   Kind
 	Bare   bool // there is no envelope
@@ -81,14 +81,14 @@ func (ev *Event) HasText() bool {
 	return false
 }
 
-// LineScanner takes lines apart. It is used by one goroutine and reuses its memory.
+// LineScanner parses lines. It is for one goroutine and reuses its memory.
 type LineScanner struct {
 	parser jsontape.Parser
 	lanes  map[string]string // so that a lane's name is allocated once and not per line
 }
 
-// Scan takes one line apart. The parts of the event are appended to arena. It reports false for a
-// line that is not a JSON object.
+// Scan parses one line. The parts of the event are appended to arena. It reports false for a line
+// that is not a JSON object.
 func (s *LineScanner) Scan(line []byte, ev *Event, arena *[]Part) bool {
 	*ev = Event{Raw: line, Line: ev.Line, Offset: ev.Offset}
 	v, ok := s.parser.Parse(line)

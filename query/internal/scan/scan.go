@@ -37,8 +37,7 @@ type Problem struct {
 	Torn   bool // it has no end
 }
 
-// Filter looks at an event while it is scanned, on whichever core that happens. It must not keep
-// what it sees.
+// Filter inspects an event while it is scanned, on any core. It must not keep what it sees.
 type Filter func(*Event) bool
 
 // Parallel reads a stream on all cores and hands the scanned blocks to consume in the order of the
@@ -142,7 +141,7 @@ func (p *batchPool) put(b *Batch) {
 	}
 }
 
-// number makes line numbers of the block line numbers of the stream.
+// number turns line numbers of the block into line numbers of the stream.
 func (b *Batch) number(before int64) {
 	for i := range b.Events {
 		b.Events[i].Line += before

@@ -1,6 +1,6 @@
 // Command tracebench measures fit-trace side by side with grep, wc and jq on the same large trace,
-// prints the ratios and the peak memory, and fails where a limit is broken. Ratios are what counts:
-// they hold on slow and on fast machines.
+// prints the ratios and the peak memory, and fails where a limit is broken. Ratios matter: they
+// hold on slow and on fast machines.
 //
 //	go run ./query/internal/tracebench                     1 GB in a temporary directory
 //	go run ./query/internal/tracebench -size 128000000 -jq=false
@@ -181,7 +181,7 @@ func time1(args []string) (time.Duration, int64, error) {
 	return elapsed, usage.Maxrss << 10, nil
 }
 
-// grepTime returns what everything is compared with.
+// grepTime returns the time that everything is compared with.
 func grepTime(contests []*contest) time.Duration {
 	return contests[slices.IndexFunc(contests, func(c *contest) bool { return strings.HasPrefix(c.name, "grep") })].best
 }
