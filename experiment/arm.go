@@ -38,7 +38,7 @@ type Arm struct {
 	Hash string `json:"hash" yaml:"-"`
 }
 
-// armNameForm is what an arm may be called, as it is in file names and reports; the length is
+// armNameForm matches valid names of arms, which are in file names and reports; the length is
 // checked beside it, because counted repetitions are slow to compile, at every start.
 var armNameForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
@@ -67,9 +67,9 @@ func CheckArms(arms []Arm) error {
 	return errors.Join(problems...)
 }
 
-// Seal fills in the hash of an arm: over its settings and over the content of its skills. Where the
-// skills lie, where the model listens and which worker runs the arm makes no difference to the
-// agent and so none to the hash; neither does the arm's name. The model is part of it.
+// Seal fills in the hash of an arm: over its settings and over the content of its skills. The paths
+// of the skills, the model's address, the worker that runs the arm and the arm's name make no
+// difference to the agent, so they are not part of the hash. The model is part of it.
 func (a *Arm) Seal() error {
 	same := *a
 	same.Name, same.Hash, same.ModelURL, same.Needs = "", "", "", nil
@@ -89,7 +89,8 @@ func (a *Arm) Seal() error {
 	return nil
 }
 
-// withoutSecrets returns the arm as the plan keeps it: values of variables are replaced by a hash.
+// withoutSecrets returns the arm as the plan keeps it: values of variables are replaced with a
+// hash.
 func (a Arm) withoutSecrets() Arm {
 	if len(a.Env) > 0 {
 		hidden := make(map[string]string, len(a.Env))

@@ -13,8 +13,8 @@ type armsFile struct {
 	Arms []Arm `yaml:"arms" doc:"the agent configurations that are measured against each other; the first is the baseline" required:"true"`
 }
 
-// LoadArms reads arms.yaml. Mistakes are reported with file, line and column; relative skills
-// directories are meant relative to the file.
+// LoadArms reads arms.yaml. Mistakes are reported with file, line and column; skills directories
+// are relative to the file.
 func LoadArms(path string) ([]Arm, error) {
 	var file armsFile
 	doc, err := document.Load("arms", path, &file)

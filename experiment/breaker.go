@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// breaker stops an experiment whose attempts all fail for the same cause: the world is broken, and
-// continuing would only burn money and attempts.
+// breaker stops an experiment whose attempts all fail for the same cause: something outside is
+// broken, and continuing would only waste money and attempts.
 type breaker struct {
 	after   int
 	cause   string // of the last errors in a row
@@ -20,7 +20,7 @@ type breaker struct {
 	open    string // why it opened; empty while it is closed
 }
 
-// alike is how many times more errors of one class it takes where their causes differ.
+// alike is how many times more errors of one class it takes if their causes differ.
 const alike = 3
 
 // see takes in how an attempt ended.
@@ -60,8 +60,8 @@ var (
 	numberForm = lazyregexp.New(`\b[0-9a-f]{6,}\b|[0-9]+`)
 )
 
-// causeOf returns what is behind an error of the infrastructure: its class, and its message without
-// what belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
+// causeOf returns the cause of an infrastructure error: its class, and its message without what
+// belongs to the cell (its task, its arm, paths, numbers). Equal causes have equal texts.
 func causeOf(r *ledger.Record) string {
 	message, _, _ := strings.Cut(r.ErrorMessage, "\n")
 	message = pathForm.Get().ReplaceAllString(message, "…")

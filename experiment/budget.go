@@ -10,12 +10,12 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Budgets bound what an experiment spends. What a cell may spend is part of the plan, because it
+// Budgets limit what an experiment spends. The budget of a cell is part of the plan, because it
 // decides how far an agent gets; these two may be raised when an experiment is continued.
 type Budgets struct {
 	// Arm bounds each arm: dollars, tokens, and the sum of the durations of its attempts.
 	Arm Budget
-	// Experiment bounds all of it: dollars, tokens, and the time this process has.
+	// Experiment limits the whole experiment: dollars, tokens, and the time of this process.
 	Experiment Budget
 }
 
@@ -69,7 +69,7 @@ func (s spending) probed(p *Probe) {
 	s.arm(p.Who).charge(p.CostUSD, tokens, tokens > 0)
 }
 
-// charge adds what something cost; nil is unknown, which counts where something was used.
+// charge adds a cost; nil is unknown, which counts if something was used.
 func (a *armSpending) charge(usd *float64, tokens int64, used bool) {
 	a.tokens += tokens
 	switch {
@@ -133,8 +133,9 @@ func p90(sorted []float64) float64 {
 	return sorted[min(len(sorted)-1, len(sorted)*9/10)]
 }
 
-// expect returns what the next cell of an arm may need: what nine of ten of the arm needed, else
-// what a cell is allowed, else what cells of other arms needed, which is a guess, and else unknown.
+// expect returns what the next cell of an arm may need: what nine of ten cells of the arm needed,
+// else what a cell is allowed, else what cells of other arms needed, which is a guess, or else
+// unknown.
 func (s spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
 	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
 	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0
@@ -155,7 +156,7 @@ func (s spending) expect(a *armSpending, cell Budget) (expected reservation, usd
 	return expected, usdKnown, tokensKnown
 }
 
-// launch is the answer to "may the next cell of this arm start".
+// launch says whether the next cell of an arm may start.
 type launch int
 
 const (
@@ -222,7 +223,7 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:
 			continue
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
-			return launchWait, reservation{}, "" // what is under way may turn out cheaper than was reserved for it
+			return launchWait, reservation{}, "" // attempts under way may turn out cheaper than reserved
 		case bound.spent >= bound.limit:
 			return bound.verdict, reservation{}, bound.text + LargerBudget
 		default:
@@ -235,7 +236,7 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 	return launchYes, expected, ""
 }
 
-// LargerBudget is the way out where a budget is used up, to be added to what is wrong.
+// LargerBudget is the advice for a budget that is used up, to be added to the error.
 const LargerBudget = "; run the same command with a larger budget to continue"
 
 func needs(next float64) string {
@@ -245,7 +246,7 @@ func needs(next float64) string {
 	return fmt.Sprintf("%.4g", next)
 }
 
-// settle replaces a reservation by what was really spent.
+// settle replaces a reservation with the actual spending.
 func (s spending) settle(held reservation, r *ledger.Record) {
 	a := s.arm(r.Arm)
 	a.inFlight--
@@ -256,15 +257,15 @@ func (s spending) settle(held reservation, r *ledger.Record) {
 	s.add(r)
 }
 
-// Estimate is what the rest of an experiment will need, as far as anything is known.
+// Estimate is what the rest of an experiment will need, according to what is known.
 type Estimate struct {
 	Cells int // still to be run
-	// USD and USDHigh are the expectation and what it would be if every cell cost what nine of ten
-	// do not exceed; Known is false where no cell has ended yet.
+	// USD is the expected cost, and USDHigh the cost if every cell cost what nine of ten do not
+	// exceed; Known is false if no cell has ended yet.
 	USD     float64
 	USDHigh float64
 	Known   bool
-	// AtMost is the bound that budgets give; 0 is none.
+	// AtMost is the limit that budgets give; 0 is none.
 	AtMost float64
 	Tokens int64
 }

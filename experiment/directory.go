@@ -23,7 +23,7 @@ import (
 const (
 	PlanFile     = "plan.json"
 	LedgerFile   = "results.jsonl"
-	AttemptsFile = "attempts.jsonl" // what was started, so that attempts which were killed are known
+	AttemptsFile = "attempts.jsonl" // started attempts, so that killed ones are known
 	RunsDir      = "runs"           // artefacts: runs/<task>/<arm>/<run>/<attempt>/
 	LabelsFile   = "labels.yaml"    // the family's human verdicts on the judge's work, for reports
 	lockFile     = "lock"
@@ -36,7 +36,7 @@ var ErrBusy = errors.New("another process works in this directory; wait for it, 
 type DifferentError struct {
 	Dir         string
 	Differences []string
-	// Fixed says why nothing can be added to the experiment, where that is all that was wanted.
+	// Fixed says why nothing can be added to the experiment, if that is all that was wanted.
 	Fixed string
 }
 
@@ -53,7 +53,7 @@ func (e *DifferentError) Error() string {
 type Directory struct {
 	Path string
 	Plan *Plan
-	// Notes are what deserves a look but does not stop the run.
+	// Notes are warnings that do not stop the run.
 	Notes []string
 
 	redactor *redact.Redactor
@@ -64,7 +64,7 @@ type Directory struct {
 	spent    spending
 }
 
-// cellState is what is known about the attempts at a cell.
+// cellState is the state of the attempts at a cell.
 type cellState struct {
 	attempts    int  // the highest number that was started
 	failures    int  // infrastructure errors, interruptions left out
@@ -73,7 +73,7 @@ type cellState struct {
 	done        bool // no attempt will follow
 	verdict     string
 	failure     *ErrorCause  // why there is no verdict
-	cause       string       // by which equal failures are found
+	cause       string       // identifies equal failures
 	open        map[int]bool // started and not recorded
 }
 
@@ -139,7 +139,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 }
 
 // resume continues the experiment that is there: as it is, or with what the wanted plan adds to it.
-// One that has come to nothing yet makes place for the wanted one.
+// An experiment without results is replaced by the wanted one.
 func (d *Directory) resume(stored, wanted *Plan) error {
 	d.Plan = stored
 	d.compareTools(wanted)
@@ -174,7 +174,7 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 	return writePlan(d.Path, d.Plan, d.redactor)
 }
 
-// putAside moves what is there of an experiment without a result into a directory of its own.
+// putAside moves the files of an experiment without results into a separate directory.
 func (d *Directory) putAside(stored *Plan) error {
 	aside := filepath.Join(d.Path, fmt.Sprintf("abandoned-%s-%d", stored.ID, time.Now().UnixMilli()))
 	moved := 0
@@ -235,7 +235,7 @@ func (d *Directory) state(cell ledger.Cell) *cellState {
 	return s
 }
 
-// started takes in an attempt that an earlier process began.
+// started notes an attempt that an earlier process began.
 func (d *Directory) started(s start) {
 	if s.Probe != nil {
 		d.spent.probed(s.Probe)
@@ -264,7 +264,7 @@ func (d *Directory) RecordTasks(digest string) error {
 	return writePlan(d.Path, d.Plan, d.redactor)
 }
 
-// note keeps of a record what is asked about its cell later.
+// note keeps the part of a record that is needed about its cell later.
 func (d *Directory) note(state *cellState, r *ledger.Record) {
 	state.verdict, state.done = r.Verdict, r.Final
 	state.unverified = max(state.unverified, r.Unverified)
@@ -336,15 +336,15 @@ func (d *Directory) Close() error {
 	return errors.Join(errs...)
 }
 
-// AttemptDir implements Sink: artefacts are written where they stay.
+// AttemptDir implements Sink: artefacts are written to their final place.
 func (d *Directory) AttemptDir(runDir string) string {
 	return filepath.Join(d.Path, filepath.FromSlash(runDir))
 }
 
-// Keep implements Sink: what is in the run directory is kept.
+// Keep implements Sink: files in the run directory are kept already.
 func (d *Directory) Keep(string) error { return nil }
 
-// RunDir returns where the artefacts of an attempt lie, relative to the run directory, with
+// RunDir returns the directory of an attempt's artefacts, relative to the run directory, with
 // slashes.
 func (c Cell) RunDir(attempt int) string {
 	return path.Join(RunsDir, fileName(c.TaskID), fileName(c.Arm), strconv.Itoa(c.RunIndex), strconv.Itoa(attempt))
@@ -370,7 +370,7 @@ func ReadPlan(dir string) (*Plan, error) {
 // WritePlan writes the plan of a run directory.
 func WritePlan(dir string, plan *Plan) error { return writePlan(dir, plan, nil) }
 
-// writePlan writes the plan whole or not at all.
+// writePlan writes the plan atomically.
 func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 	content, err := json.MarshalIndent(plan, "", "  ")
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 
 // The states in which an experiment can end.
 const (
-	Complete    = "complete"    // every cell has its last word
+	Complete    = "complete"    // every cell has its final record
 	Incomplete  = "incomplete"  // some cells ended in errors
-	OverBudget  = "budget"      // stopped by a budget; a larger one continues
+	OverBudget  = "budget"      // stopped by a budget; a larger budget continues it
 	Interrupted = "interrupted" // stopped by a signal; the same command continues
-	Broken      = "broken"      // stopped because all attempts failed alike
+	Broken      = "broken"      // stopped because all attempts failed with the same cause
 	Decided     = "decided"     // stopped by the rule of the plan: the evidence suffices
 )
 
@@ -33,8 +33,8 @@ const interruptedReason = "interrupted; run the same command again to continue"
 type Config struct {
 	Executor    Executor
 	Concurrency int // 0 is 1
-	// Places, if set, is how many attempts may be under way now; a Concurrency that is not 0 bounds
-	// it. Changed receives when it may have changed.
+	// Places, if set, returns how many attempts may be under way now; a Concurrency that is not 0
+	// limits it. Changed receives when it may have changed.
 	Places  func() int
 	Changed <-chan struct{}
 	// Attempts bounds the tries at a cell that end in infrastructure errors. Verdicts are never
@@ -50,7 +50,7 @@ type Config struct {
 	// recorded as interrupted.
 	Drain time.Duration
 	// Interrupted, if set, is called once when the context has ended, with the number of attempts
-	// under way. StopNow, if set, ends the time that they have.
+	// under way. StopNow, if set, ends this time.
 	Interrupted func(inFlight int)
 	StopNow     <-chan struct{}
 	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a
@@ -64,13 +64,13 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Outcome is how an experiment ended in this process.
+// Outcome says how an experiment ended in this process.
 type Outcome struct {
 	Status string
 	// Reason says why it is not complete.
 	Reason   string
 	Progress Progress
-	// Causes are what the cells failed of that have no verdict, the most frequent one first.
+	// Causes are the reasons why cells have no verdict, the most frequent one first.
 	Causes []ErrorCause
 }
 
@@ -82,8 +82,8 @@ type ErrorCause struct {
 }
 
 // Run makes the attempts that are missing in a run directory. It returns when every cell has its
-// last word, or when a budget, a signal or a broken world ends it; all of them can be continued by
-// running again. The error is for what cannot be recorded.
+// final record, or when a budget, a signal or the breaker ends it; running again continues. The
+// error is for attempts that cannot be recorded.
 func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 	if cfg.Executor == nil {
 		return Outcome{}, errors.New("an experiment needs an executor")
@@ -125,8 +125,8 @@ func (c Cell) Key() ledger.Cell {
 	return ledger.Cell{Arm: c.Arm, TaskID: c.TaskID, RunIndex: c.RunIndex}
 }
 
-// engine is one call of Run. One goroutine, the caller's, owns it; attempts run in goroutines of
-// their own and report through a channel.
+// engine is one call of Run. One goroutine, the caller's, owns it; attempts run in their own
+// goroutines and report through a channel.
 type engine struct {
 	dir      *Directory
 	cfg      Config
@@ -205,7 +205,7 @@ func backoff(class string, failures int) time.Duration {
 	return min(time.Second<<min(failures-1, 10), 30*time.Second)
 }
 
-// loop starts attempts while there are free places and takes in what they come to.
+// loop starts attempts while there are free places and handles their results.
 func (e *engine) loop(ctx context.Context) error {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -250,7 +250,7 @@ func (e *engine) loop(ctx context.Context) error {
 }
 
 // abort ends the experiment because of an error. It waits for the attempts under way and drops
-// their results: whoever starts a goroutine waits for it.
+// their results: the code that starts a goroutine waits for it.
 func (e *engine) abort(err error, cancel context.CancelCauseFunc) error {
 	e.stop(Broken, err.Error())
 	cancel(err)
@@ -261,7 +261,7 @@ func (e *engine) abort(err error, cancel context.CancelCauseFunc) error {
 	return err
 }
 
-// stop lets no further attempt begin. Those that wait for somebody to begin them are withdrawn.
+// stop lets no further attempt begin. Attempts that no worker has begun are withdrawn.
 func (e *engine) stop(status, reason string) {
 	if e.stopped != "" {
 		return

@@ -74,9 +74,9 @@ func (e *engine) attempt(ctx context.Context, record *ledger.Record, cell Cell, 
 	record.Final = isFinal(record, failures, e.cfg.Attempts)
 }
 
-// append writes a record to the ledger. What is not valid in it is left out and named; a verdict
-// that cannot stand without it becomes an error. Nothing else of the record is lost, and an
-// executor that makes nonsense does not stop the experiment.
+// append writes a record to the ledger. Invalid fields are left out and named; a verdict that
+// depends on them becomes an error. Nothing else of the record is lost, and a faulty executor does
+// not stop the experiment.
 func (e *engine) append(record *ledger.Record, failures int) error {
 	err := e.dir.ledger.Append(record)
 	if !errors.Is(err, ledger.ErrInvalid) {
@@ -87,8 +87,8 @@ func (e *engine) append(record *ledger.Record, failures int) error {
 	return e.dir.ledger.Append(record)
 }
 
-// execute calls the executor and turns a panic into an error: one broken cell must not take the
-// others down.
+// execute calls the executor and turns a panic into an error: one broken cell must not affect the
+// others.
 func (e *engine) execute(ctx context.Context, record *ledger.Record, cell Cell, attempt int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// takeUp finds out what is left to do, and records the attempts that died with an earlier process.
+// takeUp finds out what remains to do, and records the attempts that died with an earlier process.
 func (e *engine) takeUp(ctx context.Context) error {
 	cells := e.dir.Plan.Cells()
 	e.tally.total = len(cells)
@@ -42,7 +42,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 }
 
 // adopted returns the attempt at a cell that continues although the process that began it has died;
-// 0: there is none.
+// 0 if there is none.
 func (e *engine) adopted(cell Cell, state *cellState) int {
 	executor, ok := e.cfg.Executor.(adopter)
 	if !ok || state.done || len(state.open) != 1 {
@@ -73,7 +73,7 @@ func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) 
 		if err := e.dir.recorded(&record); err != nil {
 			return err
 		}
-		if done { // a verdict that is there already stays the last word
+		if done { // an existing verdict stays final
 			state.done, state.verdict = done, verdict
 		}
 	}

@@ -35,12 +35,12 @@ type adopter interface {
 	Adopt(cell Cell, attempt int) bool
 }
 
-// remote is an Executor whose attempts wait for somebody to begin them.
+// remote is an Executor whose attempts wait for a worker.
 type remote interface {
-	// Where says who is making an attempt; empty: nobody has begun it.
+	// Where returns the worker that is making an attempt; empty if none has begun it.
 	Where(cell Cell, attempt int) string
-	// Steer bounds how many attempts run at once (0 takes the bound away), and whether any is begun
-	// at all. What runs is not stopped.
+	// Steer sets how many attempts may run at once (0 is no limit), and whether new ones may begin.
+	// Running attempts are not stopped.
 	Steer(limit int, none bool)
 }
 
@@ -51,12 +51,12 @@ type waiter interface {
 	Wait(ctx context.Context, cell Cell, attempt int)
 }
 
-// Sink takes the artefacts of attempts. Attempts are named by their directory relative to the run
+// Sink stores the artefacts of attempts. Attempts are named by their directory relative to the run
 // directory (Cell.RunDir).
 type Sink interface {
 	// AttemptDir returns the directory of this machine in which an attempt writes its artefacts,
 	// and for an empty name the one that those of all attempts are in.
 	AttemptDir(runDir string) string
-	// Keep takes what an attempt left in its directory, where nothing changes any more.
+	// Keep stores what an attempt left in its directory, which does not change any more.
 	Keep(runDir string) error
 }

@@ -52,14 +52,14 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{I: i, N: n}, nil
 }
 
-// Slot is one task and repetition: the unit that is dealt out to shards, so that the arms that are
-// compared run on the same machine.
+// Slot is one task and repetition: the unit that is distributed to shards, so that the arms that
+// are compared run on the same machine.
 type Slot struct {
 	TaskID   string
 	RunIndex int
 }
 
-// Slots lists the grid in the order that shards are dealt from: tasks first, repetitions second.
+// Slots lists the grid in the order that is distributed to shards: tasks first, repetitions second.
 func (p *Plan) Slots() []Slot {
 	slots := make([]Slot, 0, len(p.Tasks)*p.Runs)
 	for _, t := range p.Tasks {
@@ -85,10 +85,10 @@ func (s Shard) Of(slots []Slot) []Slot {
 }
 
 // Cells lists the cells of the plan's shard in the order in which they are run: first repetitions
-// of all tasks before second ones, so that an experiment that ends early has looked at every task,
-// and the arms of a slot side by side in an order drawn from the seed, so that drift of the world
-// hits all arms alike. An experiment that may stop early goes task by task instead, in an order
-// drawn from the seed: a task must be complete before it counts.
+// of all tasks before second ones, so that an experiment that ends early has tried every task, and
+// the arms of a slot side by side in an order drawn from the seed, so that drift affects all arms
+// alike. An experiment that may stop early runs task by task instead, in an order drawn from the
+// seed: a task must be complete before it counts.
 func (p *Plan) Cells() []Cell {
 	slots := slices.Clone(p.Shard.Of(p.Slots()))
 	if p.Stop != nil {
@@ -121,7 +121,7 @@ func (p *Plan) cellOf(slot Slot, arm string) Cell {
 	}
 }
 
-// draw returns a number that depends on nothing but its arguments.
+// draw returns a number that depends only on its arguments.
 func draw(seed uint64, purpose, task, arm string, run int) uint64 {
 	h := fnv.New64a()
 	var number [16]byte

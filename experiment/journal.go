@@ -21,11 +21,11 @@ type start struct {
 	Attempt  int    `json:"attempt"`
 	StartMs  int64  `json:"startMs"`
 	PID      int    `json:"pid"`
-	// Probe is set where no attempt was begun but a model was asked for one reply.
+	// Probe is set if no attempt was begun but a model was asked for one reply.
 	Probe *Probe `json:"probe,omitempty"`
 }
 
-// Probe is what it cost to see, before the first cell, that the model of an arm or of the judge
+// Probe is the cost of checking, before the first cell, that the model of an arm or of the judge
 // replies.
 type Probe struct {
 	Who        string         `json:"who"` // an arm, or judge
@@ -35,12 +35,12 @@ type Probe struct {
 }
 
 // journal notes attempts before they begin. It is written without waiting for the disk: a killed
-// process loses nothing of it, and after a power cut an attempt that is missing here is simply made
-// again.
+// process loses nothing of it, and after a power cut an attempt that is missing here is simply
+// repeated.
 type journal struct{ file *os.File }
 
 // openJournal reads what earlier processes began. A line that was being written when its process
-// died was not acted upon yet; it is closed and left alone.
+// died was not acted upon yet; it is terminated and left alone.
 func openJournal(path string, visit func(start)) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
-// lockDirectory takes the lock of a run directory. The kernel gives it back when the process ends,
-// however it ends.
+// lockDirectory locks a run directory. The kernel releases the lock when the process ends, however
+// it ends.
 func lockDirectory(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

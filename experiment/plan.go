@@ -16,7 +16,7 @@ import (
 const planVersion = 1
 
 // Plan says what an experiment is. It is written before anything is run; running the same command
-// again finds it and continues. Runs, tasks and arms can be added to it, and nothing else changes.
+// again finds it and continues. Runs, tasks and arms can be added to it; nothing else changes.
 type Plan struct {
 	Version   int           `json:"version"`
 	ID        string        `json:"id"` // a hash of everything that decides what is measured
@@ -32,8 +32,7 @@ type Plan struct {
 	Network   string        `json:"network,omitempty"` // what agents reach, where the command says it
 	// it decides how far an agent gets, so it is a part of what is measured
 	Cell Budget `json:"cellBudget,omitzero"`
-	// Faults is the digest of the plan of what goes wrong with model calls on purpose; empty is
-	// none.
+	// Faults is the digest of the plan of deliberate failures of model calls; empty is none.
 	Faults string `json:"faults,omitempty"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
@@ -61,7 +60,7 @@ type Growth struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// maxCells bounds the cells of an experiment, so that a slip of the keyboard is an error.
+// maxCells bounds the cells of an experiment, so that a typing mistake is an error.
 const maxCells = 1_000_000
 
 // PlannedFamily is where the tasks come from.
@@ -90,7 +89,7 @@ type PlannedArm struct {
 	LeadVersion  string `json:"leadVersion,omitempty"`
 }
 
-// PlannedJudge is who judges; empty where no task is judged.
+// PlannedJudge is the judge; empty if no task is judged.
 type PlannedJudge struct {
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -98,7 +97,7 @@ type PlannedJudge struct {
 	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is what each task says
 }
 
-// Budget bounds what is spent. Zero fields do not bound.
+// Budget limits what is spent. Zero fields are no limit.
 type Budget struct {
 	USD    float64       `json:"usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"`
@@ -168,8 +167,8 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// differences says what a wanted plan would change, in words. Growth are the runs, tasks and arms
-// it would add; all others forbid to continue with it.
+// differences describes what a wanted plan would change. Growth is the runs, tasks and arms it
+// would add; any other difference forbids continuing with it.
 func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note := func(what string, before, after any) {
 		if before != after {
@@ -202,7 +201,7 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	return changes, growth
 }
 
-// fixedSize says why nothing can be added to the experiment; empty if it can.
+// fixedSize returns why nothing can be added to the experiment; empty if it can.
 func (p *Plan) fixedSize() string {
 	switch {
 	case p.Stop != nil:

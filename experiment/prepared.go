@@ -25,15 +25,15 @@ type Setup struct {
 	// DollarBudget says that the experiment or its arms have a budget in dollars, for which every
 	// model needs a price.
 	DollarBudget bool
-	// AgentTimeout bounds the agent beside what the task says; 0 does not.
+	// AgentTimeout limits the agent in addition to the task's limit; 0 is no limit.
 	AgentTimeout time.Duration
 	// StopEarly ends the experiment as soon as its two arms can be distinguished; nil runs it to
 	// its end.
 	StopEarly *StopRule
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig
-	// DefaultMaxTurns bounds the turns of arms that do not say, where their agent can be bounded; 0
-	// does not.
+	// DefaultMaxTurns limits the turns of arms that set no limit, if their agent supports it; 0 is
+	// no limit.
 	DefaultMaxTurns int
 	// NodeModules is a directory that becomes node_modules in every working directory; empty: none.
 	NodeModules string
@@ -43,7 +43,7 @@ type Setup struct {
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.
 	Gateway string
-	// DenyServerTools takes tools that run at the vendor out of the agents' requests. It needs the
+	// DenyServerTools removes tools that run at the vendor from the agents' requests. It needs the
 	// gateway.
 	DenyServerTools bool
 	// Record is what is kept of model calls beside the traces: bodies, meta or off. Empty is
@@ -54,14 +54,14 @@ type Setup struct {
 	ReplayMode string
 	// KeepRaw leaves traces as they were written instead of packing them.
 	KeepRaw bool
-	// Commands are names under which hooks find the program that runs now, such as fit-trace.
+	// Commands are names under which hooks find the running program, such as fit-trace.
 	Commands []string
 }
 
 // Prepared is an experiment that is ready to run: a setup in which every choice is made, and its
-// plan. It is plain data. Written as JSON it can be read by another process, which then needs the
-// files of the family and the skills at the same paths. It holds the values of the arms' variables,
-// so a file with it is as secret as they are.
+// plan. It is plain data. Another process can read it from JSON, and then needs the files of the
+// family and the skills at the same paths. It holds the values of the arms' variables, so a file
+// with it is as secret as they are.
 type Prepared struct {
 	Setup
 	Plan *Plan
@@ -69,18 +69,18 @@ type Prepared struct {
 	SkillHashes map[string]string
 }
 
-// JudgeConfig is who judges, for tasks that have a judge. The same judge judges all arms.
+// JudgeConfig configures the judge, for tasks that have one. The same judge judges all arms.
 type JudgeConfig struct {
 	Agent    string
 	Model    string
 	ModelURL string
-	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is what
-	// the task says, else one.
+	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is the
+	// task's number, else one.
 	Votes int
 }
 
-// VotesOn returns how many votes decide about a task: what the command says, else what the task
-// says, else one.
+// VotesOn returns how many votes decide about a task: the command's number, else the task's, else
+// one.
 func (c JudgeConfig) VotesOn(t *task.Task) int {
 	return cmp.Or(c.Votes, t.Settings.JudgeVotes, 1)
 }

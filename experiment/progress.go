@@ -7,10 +7,10 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Progress is how far an experiment is, as data; the command shows it.
+// Progress is the progress of an experiment, as data; the command shows it.
 type Progress struct {
 	Total    int `json:"total"`
-	Done     int `json:"done"` // cells with their last word, earlier processes included
+	Done     int `json:"done"` // cells with their final record, earlier processes included
 	Passed   int `json:"passed"`
 	Failed   int `json:"failed"`
 	Errors   int `json:"errors"` // cells that ended in an error for good

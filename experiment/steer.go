@@ -18,14 +18,14 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// errCancelled is the cause with which the context of a cancelled cell ends.
+// errCancelled is the cause of a cancelled cell's context.
 var errCancelled = errors.New("the cell was cancelled")
 
-// errWithdrawn is the cause with which the context of an attempt ends that nobody had begun when
-// the experiment stopped.
+// errWithdrawn is the cause of the context of an attempt that no worker had begun when the
+// experiment stopped.
 var errWithdrawn = errors.New("the experiment stopped before anybody began the attempt")
 
-// errOver is what a request gets that comes when the experiment has ended.
+// errOver is the error of a request that arrives after the experiment has ended.
 var errOver = errors.New("the experiment has ended")
 
 // rebudgeter is an Executor that keeps the budget of the experiment itself, beside the engine.
@@ -34,7 +34,7 @@ type rebudgeter interface {
 	Rebudget(whole Budget)
 }
 
-// maxConcurrency bounds what a person may ask for.
+// maxConcurrency limits what a person may ask for.
 const maxConcurrency = 1000
 
 // burnWindow is how far back the rate of spending looks.
@@ -45,7 +45,7 @@ type steering struct {
 	requests  chan request
 	over      chan struct{} // closed when no request is taken any more
 	paused    bool
-	limit     int // how many cells a person lets run at once; 0 is what the executor has place for
+	limit     int // the limit on running cells that a person set; 0 is the executor's
 	running   map[ledger.Cell]*flight
 	cancelled map[ledger.Cell]Cell // held back until they are requeued
 	payments  []payment            // of attempts that ended within the window
@@ -125,8 +125,8 @@ func (s *steering) send(ctx context.Context, c control.Command) response {
 	}
 }
 
-// listen lets other processes ask and steer. A directory in which no socket can be made is no
-// reason not to run. The function that is returned ends it.
+// listen lets other processes ask and steer. If no socket can be made in the directory, the
+// experiment runs anyway. The function it returns stops listening.
 func (e *engine) listen() (end func()) {
 	if !e.cfg.Steered {
 		return func() {}
@@ -138,11 +138,11 @@ func (e *engine) listen() (end func()) {
 	}
 	return func() {
 		close(e.over)
-		_ = server.Close() // what it left is replaced by the next process
+		_ = server.Close() // the next process replaces what it left
 	}
 }
 
-// waits reports whether cells are left that only a person keeps from being started.
+// waits reports whether the only cells left are held back by a person.
 func (e *engine) waits() bool { return e.paused && e.stopped == "" && len(e.queue) > 0 }
 
 // answer does what a request asks for.
@@ -184,7 +184,7 @@ func (e *engine) obey(c control.Command) (string, error) {
 	}, ", "))
 }
 
-// steer tells an executor whose attempts wait for somebody to begin them what may begin.
+// steer tells a remote executor which attempts may begin.
 func (e *engine) steer() {
 	if executor, ok := e.cfg.Executor.(remote); ok {
 		executor.Steer(e.limit, e.paused || e.stopped != "")
@@ -278,7 +278,7 @@ func (e *engine) requeue(c control.Command) (string, error) {
 	return fmt.Sprintf("%s is next in the queue", nameOf(cell)), nil
 }
 
-// landed takes in that an attempt is over, and reports whether its cell was cancelled.
+// landed notes that an attempt is over, and reports whether its cell was cancelled.
 func (e *engine) landed(done *finished) (cancelled bool) {
 	key := done.cell.Key()
 	under := e.running[key]
@@ -297,7 +297,7 @@ func (e *engine) landed(done *finished) (cancelled bool) {
 	return under.cancelled
 }
 
-// forget drops the payments that lie before the window.
+// forget drops the payments before the window.
 func (e *engine) forget(now time.Time) {
 	old := slices.IndexFunc(e.payments, func(p payment) bool { return now.Sub(p.at) <= burnWindow })
 	if old < 0 {
@@ -378,8 +378,9 @@ func (e *engine) statusNow() control.Status {
 	return status
 }
 
-// left returns the time that the remaining cells take at the pace of those that are over: their sum
-// has the spread of each, and that of the mean that is not known exactly. Nil with fewer than two.
+// left returns the time that the remaining cells take at the pace of those that are over: the
+// interval includes the spread of each cell, and the uncertainty of the mean. Nil with fewer than
+// two.
 func (e *engine) left() *control.Left {
 	cells := float64(len(e.queue) + e.inFlight)
 	if e.times.n < 2 || cells == 0 {

@@ -11,11 +11,11 @@ import (
 )
 
 // StopRule ends an experiment of two arms as soon as they can be distinguished. The evidence is
-// that of stats.LookSequential, which may be looked at after every task without claiming more than
-// it should; ordinary tests may not.
+// that of stats.LookSequential, which may be evaluated after every task without false claims;
+// ordinary tests may not.
 type StopRule struct {
-	// Alpha is the chance of a false claim that is accepted: the rule stops when the evidence
-	// reaches 1/Alpha.
+	// Alpha is the accepted chance of a false claim: the rule stops when the evidence reaches
+	// 1/Alpha.
 	Alpha float64 `json:"alpha"`
 }
 
@@ -26,7 +26,7 @@ func (s *StopRule) String() string {
 	return fmt.Sprintf("at α %g", s.Alpha)
 }
 
-// checkStop finds out whether the rule can be kept by the plan.
+// checkStop checks whether the plan can follow the rule.
 func (p *Plan) checkStop() error {
 	if p.Stop == nil {
 		return nil
@@ -77,7 +77,7 @@ func (p *Plan) orderForStop(slots []Slot) {
 	})
 }
 
-// watch looks at an experiment while it runs. Tasks count in the order that was fixed beforehand,
+// watch evaluates an experiment while it runs. Tasks count in the order that was fixed beforehand,
 // each when all its runs are over, whichever end first.
 type watch struct {
 	rule                StopRule
@@ -95,7 +95,7 @@ type watched struct {
 	pair stats.Pair
 }
 
-// newWatch begins to look; nil where the plan has no rule.
+// newWatch returns a watch; nil if the plan has no rule.
 func newWatch(p *Plan) *watch {
 	if p.Stop == nil || len(p.Arms) != 2 {
 		return nil
@@ -150,9 +150,8 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
-// tooFar reports whether a cell lies so far behind the first task that is not complete that it has
-// to wait: what is done out of turn does not count until its turn comes, and may have been done for
-// nothing.
+// tooFar reports whether a cell is so far after the first incomplete task that it has to wait:
+// results out of turn do not count until their turn comes, and may be wasted.
 func (w *watch) tooFar(cell Cell, concurrency int) bool {
 	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
 }
@@ -178,7 +177,7 @@ func (w *watch) decided() (evidence float64, yes bool, err error) {
 }
 
 // decide stops the experiment when the rule says so. Because the evidence is a function of the
-// ledger, a later process comes to the same end.
+// ledger, a later process decides the same.
 func (e *engine) decide() error {
 	if e.watch == nil {
 		return nil

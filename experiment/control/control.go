@@ -1,4 +1,4 @@
-// Package control lets other processes ask a running experiment how it is, and steer it.
+// Package control lets other processes query the status of a running experiment, and steer it.
 //
 //  1. The process that runs the experiment calls Serve: it listens on a Unix socket in the run
 //     directory that only its user can open.
@@ -113,7 +113,7 @@ type Name struct {
 	Run  int    `json:"run"`
 }
 
-// Answer is what an experiment says to a Command.
+// Answer is an experiment's answer to a Command.
 type Answer struct {
 	Status Status `json:"status"`
 	// Message says what was done.
@@ -129,7 +129,7 @@ func (e *Refused) Error() string { return e.Reason }
 // goroutines.
 type Engine interface {
 	Status(ctx context.Context) (Status, error)
-	// Control does what a command says, and tells what it did. An error is a refusal.
+	// Control carries out a command, and returns what it did. An error is a refusal.
 	Control(ctx context.Context, c Command) (message string, err error)
 }
 
@@ -155,15 +155,15 @@ type Server struct {
 	clients  sync.WaitGroup
 }
 
-// Serve listens in a run directory. The caller holds the directory's lock, so that a socket which
-// is there already was left by a process that was killed; it is replaced.
+// Serve listens in a run directory. The caller holds the directory's lock, so an existing socket
+// was left by a killed process; it is replaced.
 func Serve(dir string, engine Engine) (*Server, error) {
 	at, err := openDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("listen for commands: %w", err)
 	}
 	defer at.close()
-	// The socket gets its name when nobody but its user can open it.
+	// The socket gets its name when only its user can open it.
 	draft, final := at.name(SocketFile+".new"), at.name(SocketFile)
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listen for commands: %w", err)
@@ -220,7 +220,7 @@ func (s *Server) accept(ctx context.Context) {
 				s.serve(ctx, conn)
 			})
 		default:
-			_ = conn.Close() // whoever asks that often asks again
+			_ = conn.Close() // the client can ask again
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 		return
 	}
 	if line, err := json.Marshal(s.answer(ctx, command)); err == nil {
-		_, _ = conn.Write(append(line, '\n')) // whoever has gone away misses nothing
+		_, _ = conn.Write(append(line, '\n')) // a client that has gone needs no answer
 	}
 }
 

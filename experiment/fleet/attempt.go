@@ -18,8 +18,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// How often an attempt is given to another worker before it is an error, and how long one waits
-// that prefers another worker.
+// How often an attempt is given to another worker before it is an error, and how long an attempt
+// that prefers another worker waits.
 const (
 	maxDeliveries = 10
 	maxAvoided    = 5
@@ -133,8 +133,7 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 	p.make(l)
 }
 
-// hasResult reports whether an attempt has a result: the worker that made it could not take it out
-// of the queue.
+// hasResult reports whether an attempt has a result: its worker could not remove it from the queue.
 func (p *workPool) hasResult(ctx context.Context, w *work) bool {
 	p.ready.Lock()
 	if p.results == nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// unbounded is the limit of a pool that nothing bounds.
+// unbounded is the limit of a pool without a limit.
 const unbounded = -1
 
-// member is a pool among those that share a bound.
+// member is one of the pools that share a limit.
 type member struct {
 	key     string
 	demand  int // attempts that wait or run
 	running int
-	granted int // how many it may run; 0 where nobody has said so
+	granted int // how many it may run; 0 if that is not set
 }
 
 // room returns how many attempts a pool may run: its part of the bound, or less while others still
@@ -35,8 +35,8 @@ func room(whole int, key string, members []member) int {
 }
 
 // shareOf returns the part of a bound that a pool gets: pools that want less than an equal part
-// leave the rest to the others. What cannot be divided goes to the first ones, by their names: a
-// part that moved with every attempt would keep places empty.
+// leave the rest to the others. The remainder goes to the first pools by name: a remainder that
+// moved with every attempt would leave places empty.
 func shareOf(whole int, key string, members []member) int {
 	var want []member
 	for _, m := range members {
@@ -68,9 +68,9 @@ func shareOf(whole int, key string, members []member) int {
 	return part
 }
 
-// grants are what the pools of a provider may run, as the hub keeps it. A coordinator takes more
-// only if nobody changed the grants since it has read them, and counts what runs after that: so
-// several coordinators together never exceed a cap.
+// grants holds how many attempts the pools of a provider may run, as the hub keeps it. A
+// coordinator takes more only if the grants have not changed since it read them, and counts running
+// attempts after that: so several coordinators together never exceed a cap.
 type grants struct {
 	byPool   map[string]int
 	revision uint64
@@ -87,7 +87,7 @@ func readGrants(ctx context.Context, kv jetstream.KeyValue, provider string) (*g
 	}
 	g.revision = entry.Revision()
 	if json.Unmarshal(entry.Value(), &g.byPool) != nil || g.byPool == nil {
-		g.byPool = map[string]int{} // whoever wrote it was not one of us
+		g.byPool = map[string]int{} // it was not written by fit
 	}
 	return g, nil
 }
@@ -100,7 +100,7 @@ func (g *grants) write(ctx context.Context, kv jetstream.KeyValue, provider stri
 	return err
 }
 
-// sharing is one look at what bounds the pools of an experiment.
+// sharing is one evaluation of the limits of an experiment's pools.
 type sharing struct {
 	e        *Executor
 	kv       jetstream.KeyValue
@@ -114,8 +114,8 @@ type sharing struct {
 }
 
 // share gives every pool its part of the cap of its provider, and of what the experiment may run
-// at once. Where something is lowered, nothing is raised before the next look: only then is it
-// known what runs.
+// at once. If a limit is lowered, none is raised before the next evaluation: only then is it known
+// what runs.
 func (e *Executor) share(ctx context.Context) error {
 	s, err := e.look(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (e *Executor) share(ctx context.Context) error {
 	return nil
 }
 
-// look reads what bounds the pools: first the grants, then what runs.
+// look reads the limits of the pools: first the grants, then the running attempts.
 func (e *Executor) look(ctx context.Context) (*sharing, error) {
 	kv, err := e.cfg.Hub.bucket(ctx, fleetBucket)
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *sharing) member(key string, granted int) member {
 	return m
 }
 
-// granted returns what a pool of this experiment may run after this look.
+// granted returns how many attempts a pool of this experiment may run after this evaluation.
 func (s *sharing) granted(p *pool) int {
 	if limit, changes := s.newLimit[p]; changes {
 		return max(limit, p.limit)
@@ -249,7 +249,7 @@ func (s *sharing) granted(p *pool) int {
 	return p.limit
 }
 
-// writeGrants tells other coordinators what the pools of this one may run.
+// writeGrants publishes what the pools of this coordinator may run.
 func (s *sharing) writeGrants(ctx context.Context, raise []*pool) error {
 	for provider, g := range s.grants {
 		wanted := map[string]int{}
@@ -277,8 +277,8 @@ func (s *sharing) writeGrants(ctx context.Context, raise []*pool) error {
 	return nil
 }
 
-// setLimit bounds the attempts of a pool that run at a time. A consumer must be able to give out
-// one, so that workers must look whether a pool is on hold.
+// setLimit limits the attempts of a pool that run at a time. A consumer can always give out one, so
+// workers must check whether a pool is on hold.
 func (e *Executor) setLimit(ctx context.Context, p *pool, limit int) error {
 	announce := func(hold bool) error {
 		if p.Hold == hold {
@@ -331,8 +331,8 @@ func (e *Executor) makeConsumer(ctx context.Context, p *pool, limit int) error {
 	return err
 }
 
-// Steer bounds how many attempts of this experiment run at once (0 takes the bound away), and
-// whether any is begun at all. What runs is not stopped.
+// Steer sets how many attempts of this experiment may run at once (0 is no limit), and whether new
+// ones may begin. Running attempts are not stopped.
 func (e *Executor) Steer(limit int, none bool) {
 	e.mu.Lock()
 	e.limit, e.none = limit, none

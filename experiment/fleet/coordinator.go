@@ -31,7 +31,7 @@ const defaultLease = 30 * time.Second
 // runFile is the file of a run directory that names its streams on the hub.
 const runFile = "fleet.json"
 
-// Config is what an executor of a fleet works with.
+// Config configures the executor of a fleet.
 type Config struct {
 	Hub      *Hub
 	Prepared *experiment.Prepared
@@ -39,18 +39,18 @@ type Config struct {
 	Version  string // of fit
 	// Provider names the service that an arm's model is asked of; caps are by provider.
 	Provider func(arm *experiment.Arm) string
-	// Isolation is how attempts are isolated where the setup does not say; empty: as each worker
-	// can.
+	// Isolation is how attempts are isolated if the setup does not say; empty is what each worker
+	// can do.
 	Isolation string
 	// Engine is the kind of engine for tasks that run in containers.
 	Engine string
-	Pull   bool          // workers get images that they do not have
+	Pull   bool          // workers pull missing images
 	Faults []byte        // the plan of faults; empty: none
 	Lease  time.Duration // 0: the fleet's
-	// Secrets are values that must not travel, by name.
+	// Secrets are values that must not be sent, by name.
 	Secrets  map[string]string
 	Redactor *redact.Redactor // nil: none
-	// Note tells people what they should know, such as that no worker can run a cell.
+	// Note reports what people should know, such as that no worker can run a cell.
 	Note func(text string)
 }
 
@@ -77,7 +77,7 @@ type Executor struct {
 	sealed   map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
 	read     uint64                   // the last message of the stream of results that was read
-	reread   context.CancelFunc       // makes the reader begin anew, at read
+	reread   context.CancelFunc       // restarts the reader at read
 	doneLost bool                     // the stream of results is not the one that was read
 	places   int
 	limit    int  // how many attempts may run at once; 0: as many as there is place for
@@ -103,10 +103,10 @@ type waiting struct {
 	over      chan struct{} // closed when the result is there
 	published bool
 	worker    string // that has begun it; empty: none so far
-	stopped   bool   // nobody shall begin it any more
+	stopped   bool   // no worker may begin it any more
 }
 
-// arrival is the first result of an attempt. What is large of it may have stayed on the hub.
+// arrival is the first result of an attempt. Its large parts may have stayed on the hub.
 type arrival struct {
 	done
 	sequence uint64 // of its message
@@ -252,7 +252,7 @@ func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld
 	return spec, withheld, err
 }
 
-// makePools groups arms and tasks by what they need of a worker.
+// makePools groups arms and tasks by what they need from a worker.
 func (e *Executor) makePools(spec string, withheld map[string][]string) {
 	e.byArm = map[string]map[string]*pool{}
 	known := map[string]*pool{}
@@ -305,7 +305,7 @@ func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
 		}
 	}
 	here := e.cfg.Isolation
-	if t.Settings.Environment != nil { // a task with an image runs in it, unless somebody asks for another isolation
+	if t.Settings.Environment != nil { // a task with an image runs in it, unless another isolation is requested
 		here = e.cfg.Engine
 	}
 	n.Isolation = cmp.Or(prepared.Isolation, t.Settings.Isolation, here)
@@ -355,7 +355,7 @@ func (e *Executor) openStreams(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the experiment on the hub, whatever is left of it, and waits for what was started.
+// Close ends the experiment on the hub, even if it is incomplete, and waits for what was started.
 func (e *Executor) Close() error {
 	e.cancel()
 	e.workers.Wait()
@@ -366,7 +366,7 @@ func (e *Executor) Close() error {
 		own = append(own, p.poolInfo)
 	}
 	if err := e.cfg.Hub.removeRun(ctx, e.run, own); err != nil {
-		// the results are in the run directory; what stays on the hub is in nobody's way
+		// the results are in the run directory; leftovers on the hub do no harm
 		e.cfg.Note(fmt.Sprintf("the experiment's streams stay on the hub: %v", err))
 	}
 	return nil

@@ -9,22 +9,22 @@
 //
 // # What is true
 //
-// The run directory is the truth, the queue is not. The coordinator publishes what the run
+// The run directory is authoritative, the queue is not. The coordinator publishes what the run
 // directory lacks, one message per attempt with the attempt's name as message id. If the hub loses
 // everything, the coordinator publishes it again. If the coordinator dies, the same command on the
 // same run directory takes its place: attempts that workers are running are adopted, not repeated.
 //
 // # Who runs a cell
 //
-// Attempts that need the same of a worker form a pool with a stream of its own. Workers pull only
-// from pools whose needs they meet. An attempt stays with its worker while the worker reports
-// progress and the hub confirms it. A worker that gets no confirmation for the time of the lease
-// kills its sandbox; after the same time the hub gives the attempt to another worker.
+// Attempts with the same needs form a pool with its own stream. Workers pull only from pools whose
+// needs they meet. An attempt stays with its worker while the worker reports progress and the hub
+// confirms it. A worker without confirmation for the time of the lease kills its sandbox; after the
+// same time the hub gives the attempt to another worker.
 //
 // # What travels
 //
-// Files of tasks, skills and node_modules travel as trees that are named by the hash of their
-// content, and workers keep them. What an attempt leaves comes back as one object, is checked by
-// its hash, and is put into the run directory as a local run would leave it. Keys do not travel:
-// workers take them from their own environment.
+// Files of tasks, skills and node_modules are sent as trees that are named by the hash of their
+// content, and workers cache them. The files of an attempt come back as one object, are checked by
+// its hash, and are put into the run directory as a local run would leave them. Keys are never
+// sent: workers take them from their own environment.
 package fleet

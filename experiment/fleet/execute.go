@@ -88,7 +88,7 @@ func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.
 // takeInTries is how often a result is fetched: the hub may be away for a while.
 const takeInTries = 20
 
-// mayPass reports whether what kept a result from being fetched may pass.
+// mayPass reports whether an error that kept a result from being fetched may be transient.
 func mayPass(err error) bool {
 	return !isAny(err, errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound,
 		jetstream.ErrMsgNotFound) && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
@@ -99,11 +99,11 @@ func isAny(err error, known ...error) bool {
 	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 }
 
-// errRecord is returned for a record that cannot be one of the attempt.
+// errRecord is returned for a record that does not belong to the attempt.
 var errRecord = errors.New("its record is not valid")
 
-// Adopt reports that an attempt which an earlier process published continues: its worker may be at
-// it, or its result may be there.
+// Adopt reports that an attempt that an earlier process published continues: its worker may be
+// running it, or its result may be there.
 func (e *Executor) Adopt(experiment.Cell, int) bool { return true }
 
 // await publishes an attempt unless it is there, and waits for its result. The error says that
@@ -124,7 +124,7 @@ func (e *Executor) await(ctx context.Context, w work, p *pool) (arrival, error) 
 	}
 }
 
-// expect notes that the result of an attempt is awaited. Results that came before are there.
+// expect notes that the result of an attempt is awaited. Earlier results are there already.
 func (e *Executor) expect(w work, p *pool) *waiting {
 	tok := w.token()
 	e.mu.Lock()
@@ -147,7 +147,7 @@ func (e *Executor) arrivalOf(own *waiting) arrival {
 }
 
 // wait publishes an attempt that is awaited, once, until its result is there or the context ends.
-// What cannot be published now is published by the watch, once the hub is there again.
+// If it cannot be published now, the watch publishes it once the hub is back.
 func (e *Executor) wait(ctx context.Context, own *waiting) {
 	select {
 	case <-own.over:
@@ -201,7 +201,8 @@ func (e *Executor) publishAll(ctx context.Context) {
 	}
 }
 
-// publish puts an attempt into the stream of its pool. One that is there already stays as it is.
+// publish puts an attempt into the stream of its pool. An attempt that is there already stays as it
+// is.
 func (e *Executor) publish(ctx context.Context, w work) error {
 	content, err := json.Marshal(w)
 	if err != nil {
@@ -223,8 +224,8 @@ const (
 	stopAgain     = 300 * time.Millisecond
 )
 
-// stop withdraws an attempt: nobody begins it any more, and the worker that has begun it kills its
-// agent and reports what it has cost.
+// stop withdraws an attempt: no worker begins it any more, and a worker that has begun it kills its
+// agent and reports the cost.
 func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	cause := context.Cause(ctx)
 	e.mu.Lock()
@@ -232,7 +233,7 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Lease)
 	defer cancel()
-	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // what stays is stopped below
+	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // the rest is stopped below
 	content, err := json.Marshal(cancellation{Name: own.work.name()})
 	if err != nil {
 		return arrival{}, err
@@ -261,7 +262,7 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	}
 }
 
-// takeIn lays what an attempt left into the run directory and returns its record as this machine
+// takeIn puts the files of an attempt into the run directory and returns its record as this machine
 // would have made it.
 func (e *Executor) takeIn(ctx context.Context, w work, came arrival) (ledger.Record, error) {
 	result, err := e.whole(ctx, came)

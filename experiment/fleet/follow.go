@@ -13,14 +13,14 @@ import (
 )
 
 // How often a worker reads the whole list of pools, besides after every reconnection. In between it
-// hears what is written to the bucket of the fleet, which costs the hub nothing: thousands of
-// workers that ask for the list all the time would be most of the hub's work.
+// follows changes to the bucket of the fleet, which costs the hub nothing: thousands of workers
+// that request the list all the time would be most of the hub's work.
 const listEvery = 30 * time.Second
 
 // subjectPrefix begins the subjects to which the keys of the fleet's bucket are written.
 const subjectPrefix = "$KV." + fleetBucket + "."
 
-// followed is what a worker knows of the bucket of the fleet.
+// followed is a worker's copy of the bucket of the fleet.
 type followed struct {
 	pools map[string]poolInfo
 	drain bool
@@ -96,7 +96,7 @@ func (f *followed) set(worker, key string, value []byte) {
 	}
 }
 
-// take makes what is known count. It reports whether the worker is drained and idle.
+// take applies what is known. It reports whether the worker is drained and idle.
 func (w *worker) take(ctx context.Context, known *followed) bool {
 	w.setPools(ctx, slices.Collect(maps.Values(known.pools)))
 	w.mu.Lock()

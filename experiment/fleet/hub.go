@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// How often workers announce themselves, and after which time one that does not is gone.
+// How often workers announce themselves, and after which time a silent one counts as gone.
 const (
 	heartbeat  = 2 * time.Second
 	workerLife = 10 * time.Second
@@ -98,8 +98,7 @@ func Dial(ctx context.Context, url, name string) (*Hub, error) {
 // Close ends the connection.
 func (h *Hub) Close() { h.nc.Close() }
 
-// ensure makes the stores of the fleet where they are missing, and makes sure that the fleet speaks
-// our protocol.
+// ensure creates missing stores of the fleet, and makes sure that the fleet speaks our protocol.
 func (h *Hub) ensure(ctx context.Context) error {
 	_, err := h.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: fleetBucket, History: 1})
 	if err == nil {
@@ -122,7 +121,8 @@ func (h *Hub) ensure(ctx context.Context) error {
 	return h.checkProtocol(ctx)
 }
 
-// checkProtocol makes sure that the fleet speaks our protocol. Whoever comes first says which.
+// checkProtocol makes sure that the fleet speaks our protocol. The first process decides the
+// version.
 func (h *Hub) checkProtocol(ctx context.Context) error {
 	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *Hub) pools(ctx context.Context) ([]poolInfo, error) {
 	return list, err
 }
 
-// attempts counts those of a pool. One whose experiment is just ending has none any more.
+// attempts counts the attempts of a pool. A pool whose experiment is just ending has none any more.
 func (h *Hub) attempts(ctx context.Context, p *poolInfo) (running, waiting int, err error) {
 	consumer, err := h.js.Consumer(ctx, p.stream(), consumerName)
 	switch {
@@ -229,8 +229,8 @@ func (h *Hub) Caps(ctx context.Context) (map[string]int, error) {
 	return caps, err
 }
 
-// SetCap bounds the attempts of a provider that run at a time, over the whole fleet; negative takes
-// the bound away.
+// SetCap limits the attempts of a provider that run at a time, over the whole fleet; a negative
+// number removes the limit.
 func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
 	if n < 0 {
 		return h.remove(ctx, fleetBucket, providerKey(capPrefix, provider))
@@ -250,7 +250,7 @@ func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
 	return h.put(ctx, fleetBucket, leaseKey, []byte(lease.String()))
 }
 
-// lease returns what SetLease has set, or the default.
+// lease returns the lease that SetLease has set, or the default.
 func (h *Hub) lease(ctx context.Context) (time.Duration, error) {
 	entry, err := h.get(ctx, fleetBucket, leaseKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -282,8 +282,8 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 	return h.put(ctx, fleetBucket, drainPrefix+worker, []byte("1"))
 }
 
-// CommonEngine returns the kind of container engine that most slots of the workers have; empty
-// where none has any.
+// CommonEngine returns the kind of container engine that most slots of the workers have; empty if
+// none has any.
 func CommonEngine(workers []Worker, version string) string {
 	slots := map[string]int{}
 	for _, w := range workers {
@@ -297,8 +297,8 @@ func CommonEngine(workers []Worker, version string) string {
 	return mostSlots(slots)
 }
 
-// mostSlots returns what most slots have; of equals the last by name, and empty where there is
-// nothing.
+// mostSlots returns the value that most slots have; on a tie the last by name, and empty if there
+// is none.
 func mostSlots(slots map[string]int) string {
 	best := ""
 	for name, n := range slots {

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// joinURL is how a hub is reached: fit://TOKEN@host:port, with ?cert=HEX for one that has a
-// certificate. The token is the seed of a key pair; the hub knows only its public half, and what
-// is sent is a signature.
+// joinURL is the address of a hub: fit://TOKEN@host:port, with ?cert=HEX for one that has a
+// certificate. The token is the seed of a key pair; the hub knows only its public half, and what is
+// sent is a signature.
 type joinURL struct {
 	Address     string // host:port
 	Token       string
@@ -107,7 +107,7 @@ func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
 // errFingerprint is returned for a hub with another certificate than the join URL says.
 var errFingerprint = errors.New("its certificate is not the one of the join URL")
 
-// pinned trusts the one certificate with a fingerprint and no other, whoever signed it.
+// pinned trusts only the certificate with a fingerprint, whoever signed it.
 func pinned(fingerprint string) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -126,7 +126,7 @@ func certFingerprint(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// connectError says in one line why a hub cannot be used.
+// connectError returns a one-line error that says why a hub cannot be used.
 func connectError(hub string, err error) error {
 	shown := redactedURL(hub)
 	switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/fit-eval/fit/internal/wholefile"
 )
 
-// hubKeys are what a hub keeps to itself, in a file that only its user can read.
+// hubKeys are the private keys of a hub, in a file that only its user can read.
 type hubKeys struct {
 	Seed string `json:"seed"`
 	Cert string `json:"cert"`

@@ -47,7 +47,7 @@ func (p *workPool) lease(ctx context.Context, w *work, message jetstream.Msg) *l
 	return l
 }
 
-// end gives the attempt up, or notes that it is over.
+// end releases the attempt, or notes that it is over.
 func (l *leased) end() {
 	close(l.over)
 	l.keeping.Wait()
@@ -59,7 +59,7 @@ func (l *leased) end() {
 	l.pool.alive()
 }
 
-// alive says that this process is not stopped: for as long as attempts run, somebody must hear it
+// alive reports that this process is not stopped: while attempts run, the watchdog must be told
 // once in the shortest of their leases.
 func (w *worker) alive() {
 	w.mu.Lock()
@@ -75,15 +75,15 @@ func (w *worker) alive() {
 
 func (l *leased) lease() time.Duration { return time.Duration(l.pool.info.LeaseMs) * time.Millisecond }
 
-// current returns the message with which the hub gave the attempt last.
+// current returns the message with which the hub last delivered the attempt.
 func (l *leased) current() jetstream.Msg {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
 	return l.message
 }
 
-// again takes in that the hub gives an attempt to the worker that has it already: a hub that was
-// killed may not know that. It reports whether that is so.
+// again handles an attempt that the hub delivers to the worker that already has it, because a
+// killed hub may have forgotten that. It reports whether the worker has it.
 func (w *worker) again(name string, message jetstream.Msg) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func (w *worker) again(name string, message jetstream.Msg) bool {
 
 // keep reports progress. When the hub has not confirmed any for the time of the lease, it cancels
 // the attempt, which kills its sandbox: from then on the hub may give it to another worker. The hub
-// counts from when a report arrived, this worker from when it was sent, so it is never the later.
+// counts from the arrival of a report, this worker from its sending, so the worker is never later.
 func (l *leased) keep() {
 	lease := l.lease()
 	confirmed := time.Now()
@@ -110,7 +110,7 @@ func (l *leased) keep() {
 	for {
 		l.pool.alive()
 		left := lease - time.Since(confirmed)
-		if left <= 0 { // also after this process was stopped for a while
+		if left <= 0 { // even after this process was stopped for a while
 			l.cancel(errFenced)
 			l.lose()
 			return
@@ -132,7 +132,7 @@ func (l *leased) keep() {
 }
 
 // retry does something until it works or the lease is lost. An attempt that was cancelled is still
-// reported. What the hub cannot store now is kept: it is paid for.
+// reported. A result that the hub cannot store now is kept: it is paid for.
 func (l *leased) retry(do func(ctx context.Context) error) error {
 	defer l.pool.kept(l, nil)
 	deadline := time.Now().Add(l.lease())
@@ -152,8 +152,8 @@ func (l *leased) retry(do func(ctx context.Context) error) error {
 	}
 }
 
-// kept notes that the result of an attempt waits until the hub can store it; a nil error: it does
-// not any more. The worker begins no attempts meanwhile.
+// kept notes that the result of an attempt waits until the hub can store it; with a nil error, that
+// it does not any more. The worker begins no attempts meanwhile.
 func (w *worker) kept(l *leased, err error) {
 	w.mu.Lock()
 	first := len(w.unsent) == 0 && err != nil

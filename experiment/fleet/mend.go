@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// writeErrors hears what the engine says and passes on that it cannot write.
+// writeErrors reads the engine's log and reports when the engine cannot write.
 type writeErrors chan string
 
-// The methods of the engine's log. Everything but errors is of no interest.
+// The methods of the engine's log. Only errors matter.
 func (writeErrors) Noticef(string, ...any) {}
 func (writeErrors) Warnf(string, ...any)   {}
 func (writeErrors) Debugf(string, ...any)  {}
@@ -30,11 +30,11 @@ func (w writeErrors) Errorf(format string, args ...any) {
 	}
 }
 
-// mendEvery is how often a hub that cannot write looks whether it can.
+// mendEvery is how often a hub that cannot write checks whether it can.
 const mendEvery = 500 * time.Millisecond
 
-// mend starts the engine again when its disk was full and has room again: a stream that could not
-// be written is closed until then.
+// mend restarts the engine when its disk was full and has space again: a stream that could not be
+// written is closed until then.
 func (s *Server) mend() {
 	for {
 		select {
@@ -59,7 +59,7 @@ func (s *Server) mend() {
 	}
 }
 
-// mendRoom is how much room a hub wants before it continues.
+// mendRoom is how much free space a hub needs before it continues.
 const mendRoom = 4 << 20
 
 func (s *Server) tryWrite() error {
@@ -68,7 +68,7 @@ func (s *Server) tryWrite() error {
 	return errors.Join(err, os.Remove(name))
 }
 
-// restart starts the engine again with what is on its disk.
+// restart restarts the engine from its disk.
 func (s *Server) restart() error {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()

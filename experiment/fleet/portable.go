@@ -16,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// portable is an experiment as it travels: without a path of the coordinator and without a secret.
+// portable is an experiment as it is sent: without paths of the coordinator and without secrets.
 type portable struct {
 	Protocol int                  `json:"protocol"`
 	Prepared *experiment.Prepared `json:"prepared"`
@@ -25,12 +25,12 @@ type portable struct {
 	Tasks  map[string][]string `json:"tasks,omitempty"`
 	Arms   map[string][]string `json:"arms,omitempty"`
 	Faults []byte              `json:"faults,omitempty"` // the plan of faults; empty: none
-	Pull   bool                `json:"pull,omitempty"`   // get images that a worker does not have
+	Pull   bool                `json:"pull,omitempty"`   // pull images that a worker does not have
 	// Builds are where the images of tasks are built from, by task.
 	Builds map[string]build `json:"builds,omitempty"`
 }
 
-// build is what an image is built from. Tasks have it outside of what is written down about them.
+// build is what an image is built from. It is not part of a task's JSON.
 type build struct {
 	Dockerfile string `json:"dockerfile"`
 	Context    string `json:"context"`
@@ -51,14 +51,14 @@ type root struct {
 type packing struct {
 	out   *portable
 	roots []root // the longest path first
-	// left are files that do not travel: run directories, and files of variables.
+	// left are files that are not sent: run directories, and files of variables.
 	left map[string]bool
 	// used collects the trees that the paths of one task or arm lead to.
 	used map[string]bool
 }
 
 // pack makes an experiment portable. It returns the trees that it needs, and the names of the
-// variables that do not travel, by arm.
+// variables that are not sent, by arm.
 func pack(prepared *experiment.Prepared, output string, faults []byte) (*portable, []root, map[string][]string,
 	error,
 ) {
@@ -110,7 +110,7 @@ func clone(prepared *experiment.Prepared) (*experiment.Prepared, error) {
 	return &copied, nil
 }
 
-// withhold takes the values of secret variables out. It returns their names by arm: a worker must
+// withhold removes the values of secret variables. It returns their names by arm: a worker must
 // have its own.
 func (p *packing) withhold() (map[string][]string, error) {
 	family, names := p.out.Prepared.Family, map[string][]string{}
@@ -146,7 +146,7 @@ func (p *packing) withhold() (map[string][]string, error) {
 	return names, nil
 }
 
-// findRoots chooses what travels: the family, the repositories of its tasks, skills and modules. A
+// findRoots chooses what is sent: the family, the repositories of its tasks, skills and modules. A
 // root inside another one is a part of it.
 func (p *packing) findRoots() error {
 	prepared := p.out.Prepared
@@ -161,7 +161,7 @@ func (p *packing) findRoots() error {
 			wanted = append(wanted, env.Dockerfile, env.Context)
 		}
 		switch {
-		case t.Instance != nil: // its row travels with the task
+		case t.Instance != nil: // its row is sent with the task
 			wanted = append(wanted, t.Instance.Repository)
 		case t.Spec == nil:
 			wanted = append(wanted, prepared.Family.Dir, t.Dir, t.Solution)
@@ -194,8 +194,8 @@ func (p *packing) findRoots() error {
 	return nil
 }
 
-// skip leaves out what must not travel: run directories, which are large and change, and files with
-// the values of variables.
+// skip leaves out what must not be sent: run directories, which are large and change, and files
+// with the values of variables.
 func (p *packing) skip(path string) bool {
 	if p.left[path] {
 		return true
@@ -275,7 +275,7 @@ func (p *packing) collect(translate func()) []string {
 	return slices.Sorted(maps.Keys(p.used))
 }
 
-// path returns a path as it travels. One that is in no tree is an empty directory.
+// path returns a path as it is sent. A path that is in no tree becomes an empty directory.
 func (p *packing) path(path string) string {
 	if path == "" {
 		return ""
@@ -292,8 +292,8 @@ func (p *packing) path(path string) string {
 	return treeMark + r.hash + filepath.ToSlash(rest)
 }
 
-// unpack gives an experiment the paths of this machine: trees are in the cache, what is in no tree
-// is the empty directory. Values that did not travel come from the environment.
+// unpack gives an experiment the paths of this machine: trees are in the cache, a path that is in
+// no tree is the empty directory. Values that were not sent come from the environment.
 func (p *portable) unpack(cache, empty string, environ map[string]string) error {
 	var problems []error
 	here := func(path *string) {
@@ -342,7 +342,7 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	return errors.Join(problems...)
 }
 
-// only keeps the arms of a pool: a worker needs the agents of those and no others.
+// only keeps the arms of a pool: a worker needs only their agents.
 func (p *portable) only(arms []string) {
 	prepared := p.Prepared
 	prepared.Arms = slices.DeleteFunc(prepared.Arms,

@@ -23,7 +23,7 @@ type Needs struct {
 	Agents    map[string]string `json:"agents,omitempty"`    // versions by id
 	Isolation string            `json:"isolation,omitempty"` // empty: any
 	Labels    []string          `json:"labels,omitempty"`
-	Env       []string          `json:"env,omitempty"` // variables whose values do not travel
+	Env       []string          `json:"env,omitempty"` // variables whose values are not sent
 }
 
 // Worker is what a worker announces about itself.
@@ -54,7 +54,7 @@ type Running struct {
 	SinceMs int64  `json:"sinceMs"`
 }
 
-// Lacks says what keeps a worker from meeting needs; empty if nothing does.
+// Lacks returns what a worker lacks to meet needs; empty if nothing.
 func (w *Worker) Lacks(n Needs) string {
 	switch {
 	case w.Protocol != Protocol:
@@ -85,8 +85,7 @@ func (w *Worker) Lacks(n Needs) string {
 	return ""
 }
 
-// poolInfo is what workers must know about a pool. It is in the bucket of the fleet while its
-// experiment runs.
+// poolInfo describes a pool to workers. It is in the bucket of the fleet while its experiment runs.
 type poolInfo struct {
 	Protocol int      `json:"protocol"`
 	Run      string   `json:"run"`
@@ -140,7 +139,7 @@ func token(name string) string {
 
 func (w *work) subject() string { return "fit.work." + w.Run + "." + w.Pool + "." + w.token() }
 
-// done is the message with which a worker reports how an attempt ended.
+// done is a worker's report of how an attempt ended.
 type done struct {
 	Protocol int    `json:"protocol"`
 	Name     string `json:"name"` // of the attempt
@@ -197,11 +196,11 @@ const (
 	capPrefix     = "cap."
 	grantPrefix   = "grant."
 	drainPrefix   = "drain."
-	livesPrefix   = "coordinator." // in the bucket of the workers, whose entries go after a while
+	livesPrefix   = "coordinator." // in the bucket of the workers, whose entries expire
 	leaseKey      = "lease"
 )
 
-// providerKey names what is kept about a provider, whose name may hold what keys may not.
+// providerKey returns the key of a provider, whose name may have characters that keys may not.
 func providerKey(prefix, provider string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString([]byte(provider))
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// How long the hub keeps a tree that no experiment needs, and at which age one that is needed again
-// is stored anew, so that nobody removes it at that moment.
+// How long the hub keeps a tree that no experiment needs, and the age at which one that is needed
+// again is stored again, so that it is not removed at that moment.
 const (
 	treeLife    = 7 * 24 * time.Hour
 	treeRefresh = treeLife - 24*time.Hour
 )
 
 // publishTrees stores the trees of the experiment where they are missing, and removes old ones that
-// nobody needs.
+// are not needed.
 func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
 	store, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
 	if err != nil {
@@ -94,8 +94,8 @@ func (e *Executor) pruneTrees(ctx context.Context, store jetstream.ObjectStore, 
 	return nil
 }
 
-// livingPools returns the pools of all experiments. What is older than a time and has no
-// coordinator is removed: nobody came back for it.
+// livingPools returns the pools of all experiments. Pools that are older than a time and have no
+// coordinator are removed: they are abandoned.
 func (e *Executor) livingPools(ctx context.Context, before time.Time) ([]poolInfo, error) {
 	pools, err := e.cfg.Hub.pools(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Executor) livingPools(ctx context.Context, before time.Time) ([]poolInf
 	return living, nil
 }
 
-// minSecret is the length from which on a value is looked for.
+// minSecret is the shortest value that is looked for.
 const minSecret = 6
 
 // secretSearch looks for values in what is written to it.

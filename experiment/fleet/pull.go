@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// setPools takes in the pools that there are now.
+// setPools sets the current pools.
 func (w *worker) setPools(ctx context.Context, infos []poolInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,7 @@ func (w *worker) count(n int) {
 	w.pulling = false
 }
 
-// next waits for an attempt. Pools get their turns; nobody waits long for an empty one while others
+// next waits for an attempt. Pools take turns; it does not wait long for an empty one while others
 // may have something.
 func (w *worker) next(ctx context.Context, turn int) (*workPool, jetstream.Msg) {
 	list := w.ready()
@@ -144,7 +144,7 @@ func (p *workPool) fetch(ctx context.Context, wait time.Duration) jetstream.Msg 
 	began := time.Now()
 	message := <-batch.Messages() // it is closed when the context ends
 	if message == nil && batch.Error() != nil && time.Since(began) < waitIdle {
-		pause(ctx) // a stream that is gone answers at once
+		pause(ctx) // a deleted stream answers at once
 	}
 	return message
 }

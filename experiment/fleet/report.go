@@ -75,16 +75,16 @@ func isFull(err error) bool {
 	return ok && slices.Contains([]jetstream.ErrorCode{10002, 10023, 10028, 10047}, refused.ErrorCode)
 }
 
-// cannotWrite reports whether a hub that is there did not store something, which passes once its
-// disk has room: it says so, or it does not answer.
+// cannotWrite reports whether a hub could not store something, which passes once its disk has
+// space: it says so, or it does not answer.
 func cannotWrite(err error) bool {
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (refused.ErrorCode == 10077 || strings.Contains(refused.Description, "no space")) ||
 		isAny(err, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse)
 }
 
-// withoutFiles returns the record of an attempt whose files the hub did not take: its verdict has
-// no evidence, but what it cost is known.
+// withoutFiles returns the record of an attempt whose files the hub did not accept: its verdict has
+// no evidence, but its cost is known.
 func withoutFiles(r *ledger.Record, err error) ledger.Record {
 	return ledger.Record{
 		Verdict:       ledger.Error,
@@ -121,11 +121,10 @@ func (l *leased) putFiles(ctx context.Context, here *loaded, result *done, dir s
 	return err
 }
 
-// ackTries is how often a worker tries to take an attempt out of the queue.
+// ackTries is how often a worker tries to remove an attempt from the queue.
 const ackTries = 3
 
-// send puts a result into the stream of results and takes the attempt out of the queue, in this
-// order.
+// send puts a result into the stream of results and then removes the attempt from the queue.
 func (p *workPool) send(l *leased, result done) {
 	result.SentMs = p.cfg.Now().UnixMilli()
 	content, err := json.Marshal(result)

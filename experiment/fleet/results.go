@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// The places of results that came after another one of the same attempt.
+// The files of results that came after another one of the same attempt.
 const (
 	duplicatesFile = "duplicates.jsonl"
 	duplicatesDir  = "duplicates"
@@ -72,7 +72,7 @@ func (e *Executor) readStream(ctx context.Context) {
 	}
 }
 
-// take takes in one message of the stream of results.
+// take handles one message of the stream of results.
 func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 	var result done
 	meta, err := message.Metadata()
@@ -94,7 +94,7 @@ func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 }
 
 // maxHeld bounds what a coordinator keeps of results that it has read and not sealed. A coordinator
-// that takes the place of another may find thousands.
+// that replaces another may find thousands.
 const maxHeld = 16 << 20
 
 // sort decides what a result is: the first of its attempt, the same one again, or a duplicate.
@@ -140,7 +140,7 @@ func (e *Executor) whole(ctx context.Context, came arrival) (done, error) {
 	if err == nil {
 		err = json.Unmarshal(message.Data, &result)
 	}
-	if err == nil && result.Nonce != came.Nonce { // the stream was made anew
+	if err == nil && result.Nonce != came.Nonce { // the stream was recreated
 		err = jetstream.ErrMsgNotFound
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func appendLine(name string, line []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// layOut unpacks what an attempt left below the run directory. What is there whole stays: an
+// layOut unpacks what an attempt left below the run directory. A complete directory stays: an
 // earlier process put it there.
 func (e *Executor) layOut(ctx context.Context, result done, name string) error {
 	if result.Object == "" && len(result.Tree) == 0 {
@@ -243,7 +243,7 @@ func (e *Executor) layOut(ctx context.Context, result done, name string) error {
 	defer func() { <-e.unpackAt }()
 	dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(name))
 	if _, err := os.Stat(dir); err == nil {
-		// names are given last, so what has its name is whole; it may be that of another try
+		// names are given last, so a named directory is complete; it may be that of another try
 		hash, err := treeHash(dir, nil)
 		if err == nil && hash == result.SHA256 {
 			return nil
@@ -266,7 +266,7 @@ func (e *Executor) layOut(ctx context.Context, result done, name string) error {
 	return nil
 }
 
-// Sealed tells the executor that the ledger has a record: the hub need not keep its result.
+// Sealed informs the executor that the ledger has a record: the hub need not keep its result.
 func (e *Executor) Sealed(r *ledger.Record) {
 	e.mu.Lock()
 	tok := token(r.RunDir)
@@ -281,7 +281,7 @@ func (e *Executor) Sealed(r *ledger.Record) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = e.files.Delete(ctx, result.Object) // it goes with the experiment at the latest
+	_ = e.files.Delete(ctx, result.Object) // it is removed with the experiment at the latest
 }
 
 // markToken names the messages that catchUp puts into the stream of results.

@@ -18,10 +18,10 @@ import (
 
 // ServerConfig says how a hub is started.
 type ServerConfig struct {
-	// Listen is host:port. Anything but a loopback address gets TLS.
+	// Listen is host:port. Other addresses than loopback use TLS.
 	Listen string
-	// Dir keeps the token, the certificate and the streams, so that a hub that is started again is
-	// the same hub.
+	// Dir keeps the token, the certificate and the streams, so that a restarted hub is the same
+	// hub.
 	Dir string
 	// Public is the address that the join URL names; empty is the one that is listened on.
 	Public string
@@ -45,7 +45,7 @@ type Server struct {
 // maxMessage bounds a message; files travel in chunks.
 const maxMessage = 1 << 20
 
-// ErrListen is returned for an address that nobody can listen on.
+// ErrListen is returned for an address that cannot be listened on.
 var ErrListen = errors.New("not a valid address")
 
 // StartServer starts a hub.
@@ -121,7 +121,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// lockDir takes the directory: two hubs would write the same streams.
+// lockDir locks the directory: two hubs would write the same streams.
 func (s *Server) lockDir() error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the hub's directory: %w", err)
@@ -158,8 +158,8 @@ func (s *Server) start() error {
 	return nil
 }
 
-// reachable returns an address at which others find this machine, where the hub listens on all of
-// them.
+// reachable returns an address at which others reach this machine, if the hub listens on all
+// addresses.
 func reachable(ip net.IP) string {
 	if !ip.IsUnspecified() {
 		return ip.String()

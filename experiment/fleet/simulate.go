@@ -14,11 +14,11 @@ import (
 	"github.com/fit-eval/fit/experiment"
 )
 
-// Scenario is a fleet that need not exist, and an experiment that it is to run.
+// Scenario is a hypothetical fleet, and an experiment for it to run.
 type Scenario struct {
 	Plan     *experiment.Plan
 	Provider func(arm *experiment.Arm) string
-	// Draw returns what an attempt at a cell takes and costs.
+	// Draw returns the duration and cost of an attempt at a cell.
 	Draw    func(cell experiment.Cell, random *rand.Rand) Sample
 	Workers int
 	Slots   int            // of each worker
@@ -37,7 +37,7 @@ type Sample struct {
 	USD      *float64 // nil is unknown, which is not zero
 }
 
-// Forecast is what the repeats of a scenario came to.
+// Forecast summarises the repeats of a scenario.
 type Forecast struct {
 	Cells    int   `json:"cells"`
 	Workers  int   `json:"workers"`
@@ -51,7 +51,7 @@ type Forecast struct {
 	// SlotUse is the share of the slots' time that attempts use.
 	SlotUse Range    `json:"slotUse"`
 	Caps    []CapUse `json:"caps,omitempty"`
-	// Bound says what to have more of to be done sooner: slots, a cap, or shorter cells.
+	// Bound says what limits the duration: slots, a cap, or the length of cells.
 	Bound string `json:"bound"`
 }
 
@@ -62,7 +62,7 @@ type Range struct {
 	High float64 `json:"high"`
 }
 
-// CapUse is how much of the cap of a provider is used, as a share of cap and time.
+// CapUse is the used share of a provider's cap over time.
 type CapUse struct {
 	Provider string `json:"provider"`
 	Cap      int    `json:"cap"`
@@ -125,7 +125,7 @@ func Simulate(ctx context.Context, s Scenario) (Forecast, error) {
 	return f, nil
 }
 
-// What bounds a makespan, besides caps: no fleet takes less than its longest attempt, nor less than
+// What limits a makespan, besides caps: no fleet takes less than its longest attempt, nor less than
 // all attempts divided by the slots.
 const (
 	longestCells = "the longest cells"
@@ -160,7 +160,7 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// rehearsal is one repeat: everything that happens has a time, and nothing takes any.
+// rehearsal is one simulated repeat: events have times, but no time passes.
 type rehearsal struct {
 	*Scenario
 	random  *rand.Rand

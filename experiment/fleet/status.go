@@ -9,7 +9,7 @@ type Status struct {
 	Caps    map[string]int `json:"caps"`
 }
 
-// PoolStatus is a part of an experiment whose cells need the same of a worker.
+// PoolStatus is a part of an experiment whose cells have the same needs.
 type PoolStatus struct {
 	Run      string   `json:"run"`
 	Title    string   `json:"title"`
@@ -19,8 +19,8 @@ type PoolStatus struct {
 	Needs    Needs    `json:"needs"`
 	Running  int      `json:"running"`
 	Waiting  int      `json:"waiting"`
-	// Left says that the experiment has no coordinator: the same command on its run directory goes
-	// on with it.
+	// Left says that the experiment has no coordinator: the same command on its run directory
+	// continues it.
 	Left bool `json:"left,omitempty"`
 }
 

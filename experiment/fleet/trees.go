@@ -27,9 +27,9 @@ import (
 // maxTree bounds what is unpacked from one object.
 const maxTree = 64 << 30
 
-// writeTar writes a file or directory as a tar archive that depends on nothing but names, contents,
-// links and permissions. Files that skip says yes to are left out; what is neither file, directory
-// nor link too.
+// writeTar writes a file or directory as a tar archive that depends only on names, contents, links
+// and permissions. It leaves out entries that skip accepts, and everything that is not a file,
+// directory or link.
 func writeTar(w io.Writer, root string, skip func(path string) bool) error {
 	out := tar.NewWriter(w)
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
@@ -173,7 +173,7 @@ func putTree(ctx context.Context, store jetstream.ObjectStore, name, root string
 		_ = writer.CloseWithError(err) // nil is the end of the file
 	})
 	_, err := store.Put(ctx, jetstream.ObjectMeta{Name: name}, reader)
-	_ = reader.Close() // the packing ends where the store did not take all
+	_ = reader.Close() // packing ends if the store did not read everything
 	packing.Wait()
 	return hash, err
 }
@@ -190,8 +190,8 @@ func packTree(w io.Writer, root string, skip func(string) bool) (string, error) 
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// stalledAfter is how long an object may stand still while it is read, and longestRead how long it
-// may take: without a deadline the library gives up after seconds, however large the object is.
+// stalledAfter is how long reading an object may make no progress, and longestRead how long it may
+// take: without a deadline the library gives up after seconds, however large the object is.
 const (
 	stalledAfter = 20 * time.Second
 	longestRead  = 24 * time.Hour
@@ -214,7 +214,7 @@ func (m moving) Read(p []byte) (int, error) {
 // packWindow bounds what packing and unpacking keep in memory, for many attempts at a time.
 const packWindow = 1 << 20
 
-// encoders are used again: making one costs more than packing what a short attempt left.
+// encoders are reused: making one costs more than packing the files of a short attempt.
 var encoders = sync.Pool{New: func() any {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(packWindow))
@@ -224,10 +224,10 @@ var encoders = sync.Pool{New: func() any {
 	return encoder
 }}
 
-// errTooLarge says that something has more bytes than there is room for.
+// errTooLarge says that something has too many bytes.
 var errTooLarge = errors.New("too large")
 
-// bounded is a buffer that takes so many bytes and no more.
+// bounded is a buffer of limited size.
 type bounded struct {
 	bytes.Buffer
 	left int

@@ -26,7 +26,7 @@ const (
 	manyWorkers  = 200 // from which on they are listed less often
 )
 
-// watch keeps the limits of the pools at the caps, knows the workers, and publishes again what the
+// watch keeps the limits of the pools at the caps, keeps track of workers, and republishes what the
 // hub has lost.
 func (e *Executor) watch(ctx context.Context) {
 	events, err := e.cfg.Hub.nc.Subscribe(eventSubject(e.run), e.begun)
@@ -72,12 +72,12 @@ func (e *Executor) watch(ctx context.Context) {
 	}
 }
 
-// lives says that the experiment has a coordinator.
+// lives announces that the experiment has a coordinator.
 func (e *Executor) lives(ctx context.Context) {
 	_ = e.cfg.Hub.put(ctx, workersBucket, livesPrefix+e.run, []byte("{}")) // it is only shown
 }
 
-// begun takes in that a worker has begun an attempt.
+// begun notes that a worker has begun an attempt.
 func (e *Executor) begun(message *nats.Msg) {
 	var begun event
 	if json.Unmarshal(message.Data, &begun) != nil {
@@ -90,7 +90,7 @@ func (e *Executor) begun(message *nats.Msg) {
 	}
 }
 
-// Where names the worker that is making an attempt; empty: nobody has begun it.
+// Where returns the worker that is making an attempt; empty if none has begun it.
 func (e *Executor) Where(cell experiment.Cell, attempt int) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *Executor) Where(cell experiment.Cell, attempt int) string {
 	return ""
 }
 
-// follow takes in what workers say that they run: an attempt may have begun while there was no
+// follow notes what workers report to run: an attempt may have begun while there was no
 // coordinator.
 func (e *Executor) follow(workers []Worker) {
 	e.mu.Lock()
@@ -114,7 +114,8 @@ func (e *Executor) follow(workers []Worker) {
 	}
 }
 
-// count finds how many attempts the fleet can run at a time, and says which pools nobody can run.
+// count finds how many attempts the fleet can run at a time, and reports pools that no worker can
+// run.
 func (e *Executor) count(workers []Worker) {
 	slots := 0
 	useful := map[string]bool{}
@@ -191,8 +192,8 @@ func (e *Executor) forget(key string) {
 	e.mu.Unlock()
 }
 
-// reconcile makes sure that the hub has the streams, and if it looks thoroughly every attempt that
-// is awaited. What was lost is published again.
+// reconcile makes sure that the hub has the streams and, in a thorough check, every awaited
+// attempt. Lost ones are published again.
 func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 	lost := false
 	for _, p := range e.pools {
@@ -219,7 +220,7 @@ func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 	return e.publishMissing(ctx)
 }
 
-// restore makes the stores of the experiment again.
+// restore recreates the stores of the experiment.
 func (e *Executor) restore(ctx context.Context) error {
 	if err := e.cfg.Hub.ensure(ctx); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 // WorkerConfig is what a worker works with.
 type WorkerConfig struct {
 	Hub *Hub
-	// Name is how the worker is called; empty is the host's name.
+	// Name is the worker's name; empty is the host's name.
 	Name   string
 	Slots  int // attempts at a time; 0 is 1
 	Labels []string
@@ -37,13 +37,14 @@ type WorkerConfig struct {
 	Dir string
 	// Executor makes the executor of an experiment.
 	Executor func(ctx context.Context, job Job) (Attempts, error)
-	// FreeSpace says why this machine has no room for attempts; nil: it has.
+	// FreeSpace returns why this machine has no space for attempts; nil if it has.
 	FreeSpace func() error
 	// Note tells people what happens.
 	Note func(text string)
 	Now  func() time.Time // nil is the system's clock
-	// Watched is called while attempts run: somebody must kill this process with its sandboxes
-	// unless it is called again within that time; 0: nothing runs. nil: nobody does.
+	// Watched is called while attempts run: a watchdog must kill this process with its sandboxes
+	// unless it is called again within that time; 0 means that nothing runs. If it is nil, there is
+	// no watchdog.
 	Watched func(within time.Duration)
 }
 
@@ -52,7 +53,7 @@ type Job struct {
 	Prepared *experiment.Prepared
 	Sink     experiment.Sink // takes the files of attempts
 	Faults   []byte          // the plan of faults; empty: none
-	Pull     bool            // get images that are not on this machine
+	Pull     bool            // pull images that are not on this machine
 	Dir      string          // no other job of this machine has it
 }
 
@@ -86,8 +87,8 @@ type worker struct {
 	drained bool
 }
 
-// Work makes this process a worker until the context ends or somebody drains it. Attempts under way
-// are cancelled when the context ends, and reported as interrupted.
+// Work makes this process a worker until the context ends or it is drained. Attempts under way are
+// cancelled when the context ends, and reported as interrupted.
 func Work(ctx context.Context, cfg WorkerConfig) error {
 	w, unlock, err := newWorker(ctx, cfg)
 	if err != nil {
@@ -162,7 +163,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	return w, unlock, err
 }
 
-// announce puts what the worker is and does where others see it.
+// announce publishes what the worker is and does.
 func (w *worker) announce(ctx context.Context) error {
 	w.mu.Lock()
 	about := w.about
@@ -186,7 +187,7 @@ func (w *worker) announce(ctx context.Context) error {
 	return w.cfg.Hub.put(ctx, workersBucket, about.Name, content)
 }
 
-// heartbeats announces the worker again and again, and makes the fleet's stores where a hub lost
+// heartbeats announces the worker periodically, and recreates the fleet's stores if a hub lost
 // them.
 func (w *worker) heartbeats(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)

@@ -17,7 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonlines"
 )
 
-// workerName returns a name as keys may hold it.
+// workerName returns a name in the form of a valid key.
 func workerName(name, host string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -30,8 +30,8 @@ func workerName(name, host string) string {
 // errTaken is returned for a name that another worker has.
 var errTaken = errors.New("another worker has this name")
 
-// takeName finds a name for the worker and locks the directory of that name. A name that somebody
-// gave must be free; the host's gets a number where another worker has it.
+// takeName finds a name for the worker and locks the directory of that name. A given name must be
+// free; the host's name gets a number if another worker has it.
 func (w *worker) takeName(ctx context.Context, name string, given bool) (func(), error) {
 	for i := 1; i <= 1000; i++ {
 		w.about.Name = name
@@ -51,7 +51,7 @@ func (w *worker) takeName(ctx context.Context, name string, given bool) (func(),
 	return nil, errors.New("the fleet has a thousand workers of this host's name; give a --name")
 }
 
-// lockName takes the name that the worker has now, if it is free on this machine and in the fleet.
+// lockName locks the worker's current name, if it is free on this machine and in the fleet.
 func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
 	w.dir = filepath.Join(w.cfg.Dir, "workers", w.about.Name)
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
@@ -91,8 +91,8 @@ func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
 	return file, os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)
 }
 
-// checkName makes sure that no worker of another directory or machine has the name. What an earlier
-// process of this directory announced is no hindrance.
+// checkName makes sure that no worker of another directory or machine has the name. An announcement
+// of an earlier process of this directory does not count.
 func (w *worker) checkName(ctx context.Context) error {
 	entry, err := w.cfg.Hub.get(ctx, workersBucket, w.about.Name)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {

@@ -25,12 +25,12 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// submissionLimit bounds what the ledger keeps of the agent's last words; the trace has all of
-// them.
+// submissionLimit is how much of the agent's last message the ledger keeps; the trace has all of
+// it.
 const submissionLimit = 16 << 10
 
 // runAgent lets the agent work. How it ends decides only whether there is something to grade: an
-// agent that failed, ran out of turns or crashed is graded like any other; trouble of the model's
+// agent that failed, ran out of turns or crashed is graded like any other; a failure of the model's
 // service is missing data.
 func (a *attempt) runAgent(ctx context.Context) bool {
 	if a.arm.Lead != "" {
@@ -79,7 +79,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 	return goOn
 }
 
-// runSession lets the agent do one prompt, and adds what that took to what earlier ones did.
+// runSession lets the agent do one prompt, and adds its usage to that of earlier ones.
 func (a *attempt) runSession(ctx context.Context, cfg harness.RunConfig) bool {
 	result, err := harness.Run(ctx, cfg)
 	a.record.Turns += result.Turns
@@ -110,8 +110,8 @@ func (a *attempt) started(info agent.Started) {
 	a.step(stepStarted, strings.TrimSpace(a.arm.Agent+" "+a.record.AgentVersion))
 }
 
-// withoutPlace returns a command line with words for the directory of the attempt and the address
-// of the gateway, so that those of all attempts of an arm are alike.
+// withoutPlace returns a command line with placeholders for the directory of the attempt and the
+// address of the gateway, so that all attempts of an arm have the same.
 func (a *attempt) withoutPlace(argv []string) []string {
 	words := []string{a.space.Root, "{workspace}"}
 	if url := a.gateway.URL(); url != "" {
@@ -158,8 +158,8 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	return cfg, injections, agent.Check(chosen, cfg)
 }
 
-// cheaper returns the smaller of two bounds in dollars: that of every cell, and the task's own.
-// Zero does not bound.
+// cheaper returns the smaller of two limits in dollars: that of every cell, and the task's own.
+// Zero is no limit.
 func cheaper(usd float64, t *task.Task) float64 {
 	if t.Spec == nil || t.Spec.MaxCostUSD == nil || usd > 0 && usd < *t.Spec.MaxCostUSD {
 		return usd
@@ -218,8 +218,8 @@ func environOf(environ []string, place sandbox.Environment) []string {
 }
 
 // extraEnv returns what a place adds to the common variables: the task's and the arm's own, the
-// port, the mark of the run. Home and temporary directory are the agent's business, which keeps its
-// own files apart from what it works on.
+// port, the mark of the run. The agent sets its home and temporary directory itself, because it
+// keeps its own files separate from its work.
 func extraEnv(place sandbox.Environment) []string {
 	common := sandbox.CommonNames()
 	var extra []string
@@ -248,7 +248,7 @@ func (a *attempt) openTrace(name string) (*trace.Writer, error) {
 // artefact returns the path of an artefact relative to the run directory, as records have it.
 func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDir, name) }
 
-// spend records what the agent has consumed. What nobody has counted is unknown, which is not zero:
+// spend records what the agent has consumed. Uncounted consumption is unknown, which is not zero:
 // an agent whose calls the gateway sees and that made none has consumed nothing.
 func (a *attempt) spend(u session.TokenUsage) {
 	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
@@ -293,7 +293,7 @@ func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) 
 	return a.record
 }
 
-// readUsage reads from a trace of the attempt what everybody in it consumed, and how many turns
+// readUsage reads from a trace of the attempt what all participants consumed, and how many turns
 // that took.
 func (a *attempt) readUsage(name string, onEvent func(*session.EnrichedEvent)) (session.TokenUsage, int, error) {
 	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),

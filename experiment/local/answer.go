@@ -19,7 +19,7 @@ import (
 // answerFile is the artefact with the agent's last message, for samples of datasets.
 const answerFile = "answer.txt"
 
-// keepAnswer writes down what a sample was answered, so that it can be graded again.
+// keepAnswer stores the answer to a sample, so that it can be graded again.
 func (a *attempt) keepAnswer() error {
 	if a.task.Sample == nil || a.answer == "" {
 		return nil
@@ -27,7 +27,7 @@ func (a *attempt) keepAnswer() error {
 	return os.WriteFile(filepath.Join(a.dir, answerFile), []byte(a.redact.String(a.answer)), 0o600)
 }
 
-// answered returns the answer to a sample, and what it took; nil for other tasks.
+// answered returns the answer to a sample with the effort it took; nil for other tasks.
 func (a *attempt) answered(agentMs int64) *grade.Answer {
 	if a.task.Sample == nil {
 		return nil
@@ -63,7 +63,7 @@ func StoredAnswer(top string, r *ledger.Record, dialects []session.Dialect) (*gr
 	return answer, nil
 }
 
-// traceCheck holds checks against the trace of an agent, which it reads once.
+// traceCheck applies checks to the trace of an agent, which it reads once.
 type traceCheck struct {
 	file     string
 	dialects []session.Dialect

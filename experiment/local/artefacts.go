@@ -34,9 +34,9 @@ func (p *packers) get() (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 }
 
-// pack packs a file beside itself and then removes it. The packed file is whole and on the disk
-// before it gets its name, and the plain one goes last: whenever the process dies, one of the two
-// is there and complete.
+// pack packs a file beside itself and then removes it. The packed file is complete and synced
+// before it gets its name, and the plain one is removed last: whenever the process dies, one of the
+// two is there and complete.
 func (p *packers) pack(file string) error {
 	in, err := os.Open(file)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *attempt) keep() error {
 	return a.artefacts.Keep(a.record.RunDir)
 }
 
-// packTraces packs the traces and lets the record name what there is now. One that cannot be packed
+// packTraces packs the traces and updates their names in the record. A trace that cannot be packed
 // stays as it is.
 func (a *attempt) packTraces() {
 	for _, file := range glob.Below(a.dir, "*.ndjson") {
@@ -111,8 +111,8 @@ func (a *attempt) packTraces() {
 	}
 }
 
-// hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has a
-// digest of its own, and is taken away by clean.
+// hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has
+// its own digest, and clean removes it.
 func hashArtefacts(dir, named string) ([]ledger.Artifact, error) {
 	var list []ledger.Artifact
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
@@ -152,7 +152,7 @@ func hashFile(name string) (sum string, size int64, err error) {
 }
 
 // CheckArtefacts compares the files of a run directory with what its sealed records say about them.
-// It returns what is different, and how many files it looked at.
+// It returns the differences, and how many files it compared.
 func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems []string) {
 	for i := range records {
 		for _, artefact := range records[i].Artifacts {

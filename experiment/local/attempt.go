@@ -22,7 +22,7 @@ import (
 )
 
 // withoutSecrets returns the record as others may see it: the secrets of the task, of the arm and
-// of the session are known here and nowhere else.
+// of the session are known only here.
 func (a *attempt) withoutSecrets() (ledger.Record, error) {
 	if a.redact == nil {
 		return a.record, nil
@@ -90,13 +90,13 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
 	}
-	if err := os.Mkdir(a.dir, 0o700); err != nil { // one that exists would be another attempt's
+	if err := os.Mkdir(a.dir, 0o700); err != nil { // an existing one would be another attempt's
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
 	}
 	return a, nil
 }
 
-// blank returns a record with what is known before anything has happened.
+// blank returns a record with what is known at the start.
 func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	arm := e.arms[cell.Arm]
 	r := ledger.Record{
@@ -126,7 +126,8 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	return r
 }
 
-// fail records an error that is not the agent's doing. It returns false, as the phase that it ends.
+// fail records an error that the agent did not cause. It returns false, like the phase that it
+// ends.
 func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 	switch {
 	case ctx.Err() != nil:
@@ -138,7 +139,7 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 	return false
 }
 
-// phases runs one phase after the other until one of them decides.
+// phases runs one phase after the other until one of them ends the attempt.
 func (a *attempt) phases(ctx context.Context) {
 	for _, phase := range []struct {
 		name string
@@ -217,7 +218,7 @@ func (a *attempt) preflight(ctx context.Context) bool {
 	return true
 }
 
-// seal makes sure that nobody writes any more, and keeps what there is.
+// seal makes sure that nothing writes any more, and stores the result.
 func (a *attempt) seal(ctx context.Context) bool {
 	if !a.onlyTalked() {
 		sealed, err := a.space.Seal(ctx)
@@ -231,7 +232,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 		a.changed = diff.Files
 	}
 	switch {
-	case errors.As(err, new(*workspace.LimitError)): // the agent's doing: grading will say the same
+	case errors.As(err, new(*workspace.LimitError)): // the agent caused it: grading will say the same
 	case err != nil:
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	case len(diff.Patch) > 0:
@@ -251,7 +252,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 	return true
 }
 
-// end takes the workspace down, whatever has happened, and bounds the time it takes.
+// end removes the workspace, whatever has happened, within a time limit.
 func (a *attempt) end(ctx context.Context) {
 	if a.space == nil {
 		return
@@ -274,14 +275,14 @@ func (a *attempt) end(ctx context.Context) {
 	}
 }
 
-// step tells whoever watches what an attempt does.
+// step reports a step of the attempt to Config.Watch.
 func (a *attempt) step(kind, detail string) {
 	if a.watch != nil {
 		a.watch(Step{Cell: a.cell, Kind: kind, Detail: detail})
 	}
 }
 
-// note adds to the record what deserves a look and changes nothing.
+// note adds a note to the record, which changes nothing else.
 func (a *attempt) note(format string, args ...any) {
 	a.record.Notes = append(a.record.Notes, fmt.Sprintf(format, args...))
 }

@@ -42,7 +42,7 @@ func (p *preparation) checkImages(ctx context.Context) error {
 	return nil
 }
 
-// toolServers returns those that a task gives its agent.
+// toolServers returns the tool servers that a task gives its agent.
 func toolServers(t *task.Task) []agent.MCPServer {
 	if t.Settings.Environment == nil {
 		return nil
@@ -80,7 +80,7 @@ func (p *preparation) checkServers(context.Context) error {
 	return nil
 }
 
-// insideKey is what the program of an agent in containers depends on.
+// insideKey identifies what the program of an agent in containers depends on.
 type insideKey struct{ image, agent string }
 
 // insideAgents are the programs of agents in containers, each looked for once.
@@ -89,7 +89,7 @@ type insideAgents struct {
 	found map[insideKey]agent.Installation
 }
 
-// insideTimeout bounds the question for the version of an agent in a container.
+// insideTimeout limits the query for the version of an agent in a container.
 const insideTimeout = time.Minute
 
 // toolsOf returns the interpreters that the programs of an arm's agents need, by the names under
@@ -230,7 +230,7 @@ func (a *attempt) installationOf(id string) (agent.Installation, bool) {
 	return here, known
 }
 
-// noteContainer records what the attempt runs in.
+// noteContainer records the container of the attempt.
 func (a *attempt) noteContainer() {
 	engine, version, image, inside := a.space.Container()
 	if inside {

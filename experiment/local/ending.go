@@ -15,7 +15,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ending is how the session of an agent ended, or of an agent and its lead.
+// ending describes how the session of an agent, or of an agent and its lead, ended.
 type ending struct {
 	reason  session.Outcome
 	err     error // why it did not succeed
@@ -31,12 +31,12 @@ func (e ending) cause() error {
 }
 
 // agentEnded separates missing data from an agent that did badly. An agent whose model never
-// completed a turn has not been measured, whatever the reason: nothing of it was in the agent's
-// hands. What it makes of trouble that was made on purpose is measured.
+// completed a turn has not been measured, whatever the reason: the agent could not influence it.
+// How it handles deliberate faults is measured.
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	empty := a.outOfMoney()
 	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
-		end.reason = session.OutcomeError // the trouble was made on purpose: what the agent makes of it is measured
+		end.reason = session.OutcomeError // a deliberate fault: how the agent handles it is measured
 	}
 	said := end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider
 	seen, troubled := a.seenByGateway()
@@ -69,14 +69,14 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	case end.reason == session.OutcomeProvider:
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case end.reason == session.OutcomeError && (troubled || lost) && a.prepared.Faults == "":
-		if lost && a.couldForge(end) { // it can ask its model for something that is not there
+		if lost && a.couldForge(end) { // it can ask for a model that does not exist
 			a.record.Unverified = 1
 		}
 		a.fail(ctx, ledger.ErrorProvider, end.cause())
 	case errors.Is(end.err, sandbox.ErrBroken):
 		a.fail(ctx, ledger.ErrorSandbox, end.err)
 	case end.reason == session.OutcomeTimeout && end.turns > 0 && a.unanswered() > 0 && a.prepared.Faults == "":
-		a.record.Unverified = 1 // an agent can ask for something that takes long
+		a.record.Unverified = 1 // an agent can make a slow request
 		a.fail(ctx, ledger.ErrorProvider, fmt.Errorf("the model's service did not answer the last call within %s: %w",
 			a.unanswered().Round(time.Millisecond), end.cause()))
 	case (end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork)) && !a.anySeat((*gateway.Seat).Spoiled):
@@ -93,9 +93,9 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 	return false
 }
 
-// couldForge reports whether an agent could have made up the error that ended it. An agent in a
-// process of its own is believed what it prints; once its model has completed a turn, the commands
-// it runs may print in its name. The built-in agent talks to the model itself.
+// couldForge reports whether an agent could have forged the error that ended it. The output of an
+// agent in its own process is trusted; but once its model has completed a turn, the commands it
+// runs may print in its name. The built-in agent talks to the model itself.
 func (a *attempt) couldForge(end ending) bool {
 	own := a.machine.installation(a.arm.Agent).Path != "" ||
 		a.arm.Lead != "" && a.machine.installation(a.arm.Lead).Path != ""

@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// newGateway returns the gateway of all cells. What it keeps on disk lies where the next process
-// removes what a killed one left.
+// newGateway returns the gateway of all cells. Its files are where the next process removes what a
+// killed one left.
 func newGateway(cfg Config) *gateway.OnDemand {
 	return &gateway.OnDemand{Config: gateway.Config{
 		Rate:            cfg.Rate,
@@ -35,8 +35,8 @@ func gatewayOff(setup *experiment.Setup) string {
 	return ""
 }
 
-// openAccounts opens an account for each arm, below that of the experiment. What earlier processes
-// have spent is spent.
+// openAccounts opens an account for each arm, below that of the experiment. Spending of earlier
+// processes counts.
 func openAccounts(cfg Config) (whole *gateway.Account, arms map[string]*gateway.Account) {
 	whole = gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
 	arms = map[string]*gateway.Account{}
@@ -56,8 +56,8 @@ func budgetOf(b experiment.Budget) gateway.Budget {
 	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
 }
 
-// gatewayOf returns the way of agents to their models. Each becomes a member under its own name.
-// The record keeps their calls; nil: nobody does.
+// gatewayOf connects agents to their models. Each becomes a member under its own name. The record
+// keeps their calls; nil keeps none.
 func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) agent.Gateway {
 	if off := gatewayOff(&e.prepared.Setup); off != "" {
 		return agent.Gateway{Off: off}
@@ -141,8 +141,8 @@ func (a *attempt) addOriginal(record *gateway.Record) {
 	a.record.OriginalCostUSD = original
 }
 
-// findReplays finds the recorded attempts that answer the model calls of the cells. Of several
-// attempts at a cell the last one counts that is no error.
+// findReplays finds the recorded attempts that answer the model calls of the cells. If a cell has
+// several attempts, the last one that is not an error counts.
 func (e *Executor) findReplays() error {
 	if e.prepared.Replay == "" {
 		return nil
@@ -166,8 +166,8 @@ func (e *Executor) findReplays() error {
 	return nil
 }
 
-// throughGateway returns the way of the agents of the attempt to their models. They alone meet
-// faults: neither a probe nor a judge is what is measured.
+// throughGateway connects the agents of the attempt to their models. Only they meet faults: probes
+// and judges are not measured.
 func (a *attempt) throughGateway() agent.Gateway {
 	member := gateway.Member{Cell: a.cell.Name()}
 	if a.number > 0 {
@@ -188,8 +188,8 @@ func (a *attempt) throughGateway() agent.Gateway {
 	return way
 }
 
-// outOfMoney returns the error with which a call was refused because not the cell, but its arm or
-// the experiment has spent its budget; nil if none was.
+// outOfMoney returns the error of a call that was refused because the arm or the experiment, and
+// not the cell, has spent its budget; nil if there is none.
 func (a *attempt) outOfMoney() *gateway.BudgetError {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	config := a.gradeConfig()
-	defer func() { _ = RemoveAll(config.Scratch) }() // what stays is removed with the directory of all workspaces
+	defer func() { _ = RemoveAll(config.Scratch) }() // leftovers are removed with the directory of all workspaces
 	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
 	result, err := grade.Run(ctx, config)
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 	return a.record.Verdict == ledger.Pass
 }
 
-// gradeConfig returns how the attempt is graded, with a new directory for graders.
+// gradeConfig returns the grading config of the attempt, with a new directory for graders.
 func (a *attempt) gradeConfig() grade.Config {
 	return grade.Config{
 		Task:      a.task,
@@ -51,7 +51,7 @@ func (a *attempt) gradeConfig() grade.Config {
 	}
 }
 
-// adopt takes the mechanical grade into the record.
+// adopt copies the mechanical grade into the record.
 func (a *attempt) adopt(result grade.Result) {
 	applyGrade(&a.record, result)
 	if a.task.Instance != nil && result.Grade.Verdict == ledger.Pass {

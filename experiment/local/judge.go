@@ -25,15 +25,15 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// The bounds of a judge where the task does not say.
+// The default limits of a judge.
 const (
 	judgeTimeout = 10 * time.Minute
 	judgeTurns   = 25
 )
 
 // judge asks the judge, if the task has one. It is only asked about work that the mechanical
-// graders pass, and it can only take a pass away. A judge that does not conclude has said nothing:
-// the attempt is missing data, not a fail.
+// graders pass, and it can only turn a pass into a fail. If a judge does not conclude, the attempt
+// is missing data, not a fail.
 func (a *attempt) judge(ctx context.Context) bool {
 	if a.task.JudgeTemplate == "" {
 		return true
@@ -66,7 +66,7 @@ func (a *attempt) judge(ctx context.Context) bool {
 	return true
 }
 
-// unscored begins the summary of a judge who cannot decide. The attempt has no verdict then.
+// unscored begins the summary of a judge that cannot decide. The attempt has no verdict then.
 const unscored = "UNSCORED"
 
 func (a *attempt) unjudged(ctx context.Context, class string, err error) {
@@ -74,8 +74,8 @@ func (a *attempt) unjudged(ctx context.Context, class string, err error) {
 	a.fail(ctx, class, err)
 }
 
-// majority returns what more than half of all votes say. Votes that did not conclude are on neither
-// side, so that where they leave no majority there is no verdict.
+// majority returns the verdict of more than half of all votes. Votes without a conclusion count for
+// neither side, so they can prevent a verdict.
 func majority(votes []ledger.JudgeVote) (verdict, summary string, err error) {
 	count := map[string]int{}
 	for _, vote := range votes {
@@ -148,8 +148,8 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 	return vote, class
 }
 
-// runJudge holds the judge's session: in a neutral room in which a copy of the work lies, with
-// nothing of the harness, of other cells or of other votes in sight.
+// runJudge runs the judge's session: in a neutral room with a copy of the work, and nothing of the
+// harness, of other cells or of other votes.
 func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (harness.Result, error) {
 	room, err := os.MkdirTemp(a.work, "judge-")
 	if err != nil {
@@ -201,8 +201,8 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	return result, errors.Join(err, writer.Close(), record.Close())
 }
 
-// judgeRoom is where a judge sits: the copy of the work, its home, its profiles, and which vote it
-// gives.
+// judgeRoom is the room of a judge: the copy of the work, its home, its profiles, and the number of
+// its vote.
 type judgeRoom struct {
 	view, home, profiles, profile string
 	vote                          int
@@ -241,8 +241,8 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	return judge.Run(ctx, prompt)
 }
 
-// judgePlace returns where the judge runs: it reads the work and its own room, and writes nowhere
-// but into its own home.
+// judgePlace returns the place of the judge: it reads the work and its own room, and writes only to
+// its own home.
 func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
 	installation, known := a.machine.lookUp(settings.Agent)
 	network := a.judgeNetwork()
@@ -270,7 +270,7 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 	return cfg
 }
 
-// settleVote adds what a vote has consumed to the vote and to the record.
+// settleVote adds the usage of a vote to the vote and to the record.
 func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 	sum, _, err := a.readUsage(name, nil)
 	if err != nil {

@@ -44,9 +44,9 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 	}, rand.Text()), nil
 }
 
-// fillTemplate puts evidence into a judge's template, in one pass: what is filled in is not looked
-// at again. Evidence of more than one line, which may carry an agent's words, stands between marks
-// that nobody who has not seen the fence can write, and the prompt says what they mean.
+// fillTemplate puts evidence into a judge's template, in one pass: inserted text is not expanded
+// again. Evidence of more than one line, which may contain an agent's words, is between marks that
+// cannot be forged without knowing the fence, and the prompt says what they mean.
 func fillTemplate(template string, values map[string]string, fence string) string {
 	fenced := false
 	text := placeholder.Get().ReplaceAllStringFunc(template, func(match string) string {

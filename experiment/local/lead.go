@@ -17,8 +17,8 @@ import (
 // agentLane is the lane of the agent in a supervised session.
 const agentLane = "agent"
 
-// supervise lets a lead hand the task to the agent. Both work in the same directory: what is
-// measured is the pair of them.
+// supervise lets a lead hand the task to the agent. Both work in the same directory: the pair is
+// measured.
 func (a *attempt) supervise(ctx context.Context) bool {
 	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
@@ -29,8 +29,8 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	}
 	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(agentTrace), a.artefact(agentTrace)
 	base := a.placeConfig(place, a.arm.Agent)
-	// Lead and agent may be different programs. They are found as they were before, also where the
-	// sandbox shows them at another place than the search path names.
+	// Lead and agent may be different programs. They are looked up as before, even if the sandbox
+	// shows them at another path than the search path names.
 	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
 	base.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
@@ -47,10 +47,10 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Tools:    a.arm.AllowedTools,
 			MaxTurns: a.arm.MaxTurns,
 			Amend:    a.arm.Prompt,
-			// the task's own servers are for whoever works on it
+			// the task's own servers are for the agent that works on it
 			MCPServers: toolServers(a.task),
 		},
-		// What the lead may look at, it may not change: the work is the agent's.
+		// The lead may read the work but not change it: the work is the agent's.
 		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,
 		NewAgent:        a.query,
 		Redactor:        a.redact,
@@ -92,8 +92,8 @@ func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {
 	return a.machine.Registry.Get(cfg.Agent)
 }
 
-// settleSession reads from the trace what the agent said last and what everybody consumed, and from
-// the result who has spent it.
+// settleSession reads the agent's last message and the total usage from the trace, and the usage of
+// each participant from the result.
 func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
 	sum, _, err := a.readUsage(agentTrace, func(e *session.EnrichedEvent) {
@@ -123,9 +123,9 @@ func (a *attempt) settleSession(result harness.Result) {
 	}
 }
 
-// outcomes are those of an agent by how the session with its lead ended.
+// outcomes maps how the session with its lead ended to the agent's outcome.
 var outcomes = map[string]session.Outcome{
-	harness.ReasonConcluded:   session.OutcomeSuccess, // what the lead thinks of it is not the grade
+	harness.ReasonConcluded:   session.OutcomeSuccess, // the lead's opinion is not the grade
 	harness.ReasonAuth:        session.OutcomeAuth,
 	harness.ReasonTimeout:     session.OutcomeTimeout,
 	harness.ReasonBudget:      session.OutcomeBudget,

@@ -19,14 +19,14 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// Config is what an executor of this machine works with.
+// Config configures the executor of this machine.
 type Config struct {
 	Prepared *experiment.Prepared
 	Machine  *Machine
 	// Artefacts takes what attempts leave.
 	Artefacts experiment.Sink
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
-	// start: what an earlier process left there belongs to attempts that are over.
+	// start: files of earlier processes belong to attempts that are over.
 	Work   string
 	Faults *gateway.Faults      // that model calls meet on purpose; nil: none
 	Rate   *gateway.RateControl // of the calls of all cells; nil: unbounded
@@ -37,8 +37,8 @@ type Config struct {
 	// Watch, if set, is called when a workspace was made and when an agent was started, from
 	// several goroutines.
 	Watch func(Step)
-	// KeepWorkspaces leaves the workspaces of attempts where they are, worktrees registered: for
-	// people who want to look. The next executor of the same Work removes them.
+	// KeepWorkspaces keeps the workspaces of attempts, with worktrees registered, for inspection.
+	// The next executor of the same Work removes them.
 	KeepWorkspaces bool
 }
 
@@ -55,7 +55,7 @@ const (
 	stepStarted   = "started"
 )
 
-// defaultAgentTimeout is how long an agent may work where neither the task nor anybody else says.
+// defaultAgentTimeout is how long an agent may work by default.
 const defaultAgentTimeout = 20 * time.Minute
 
 // The names of the artefacts of an attempt.
@@ -146,8 +146,8 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	return e, nil
 }
 
-// WorkDir returns where the workspaces of a run directory lie: in a private temporary directory of
-// its own, so that the next process finds what a killed one left.
+// WorkDir returns the directory of the workspaces of a run directory: a private temporary directory
+// that depends on it, so that the next process finds what a killed one left.
 func WorkDir(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -160,7 +160,7 @@ func WorkDir(dir string) (string, error) {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("fit-work-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6]))), nil
 }
 
-// forgetWorktrees takes the worktrees of attempts whose process was killed out of the repositories
+// forgetWorktrees removes the worktrees of attempts whose process was killed from the repositories
 // of the tasks.
 func (e *Executor) forgetWorktrees(ctx context.Context) error {
 	seen := map[string]bool{}

@@ -21,8 +21,8 @@ type Machine struct {
 	// Redactor takes secrets out of everything that is written; nil takes none out.
 	Redactor *redact.Redactor
 	Now      func() time.Time // nil is the system's clock
-	// Versions are those of the agents on the machines of a fleet, by id. They count instead of
-	// what is installed here; nil: cells run here.
+	// Versions are those of the agents on the machines of a fleet, by id. They replace what is
+	// installed here; nil means that cells run here.
 	Versions map[string]string
 	// Engines finds the images of tasks that run in containers; nil: images that are not on this
 	// machine are not pulled.

@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// networkKey is what the network of an agent depends on.
+// networkKey identifies what the network of an agent depends on.
 type networkKey struct{ arm, task string }
 
 // network is what the agents of an arm reach in a task.
@@ -24,10 +24,10 @@ type network struct {
 	instead string
 }
 
-// NetworkError says that an agent cannot have the network that somebody insists on.
+// NetworkError says that an agent cannot have the required network.
 type NetworkError struct {
 	Arm, Task, Network string
-	Err                error // an agent.NetworkError where it is not this machine's fault
+	Err                error // an agent.NetworkError if it is not this machine's fault
 }
 
 func (e *NetworkError) Error() string {
@@ -36,8 +36,8 @@ func (e *NetworkError) Error() string {
 
 func (e *NetworkError) Unwrap() error { return e.Err }
 
-// decideNetworks finds out what agents will reach, before the first of them starts. Somebody who
-// insists on a network that cannot be had gets a NetworkError.
+// decideNetworks finds out what agents will reach, before the first of them starts. A required
+// network that is not available is a NetworkError.
 func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (map[networkKey]network, error) {
 	decided := map[networkKey]network{}
 	for i := range setup.Arms {
@@ -88,7 +88,7 @@ func (m *Machine) cannotHave(
 	return nil
 }
 
-// canWorkIn returns why an agent cannot work in a network of its own; nil if it can.
+// canWorkIn returns why an agent cannot work in its own network; nil if it can.
 func (m *Machine) canWorkIn(kind, id string, setup *experiment.Setup, cfg agent.Config) error {
 	chosen, err := m.Registry.Get(id)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m *Machine) canWorkIn(kind, id string, setup *experiment.Setup, cfg agent.
 	return agent.CheckNetwork(chosen, cfg)
 }
 
-// NetworkFallbacks returns why agents have the network of the machine where their task prefers
+// NetworkFallbacks returns why agents have the network of the machine although their task prefers
 // another, and in how many tasks.
 func (e *Executor) NetworkFallbacks() map[string]int {
 	tasks := map[string]map[string]bool{}
@@ -126,8 +126,7 @@ func (e *Executor) networkOf(arm *experiment.Arm, t *task.Task) string {
 	return e.networks[networkKey{arm.Name, t.ID}].kind
 }
 
-// judgeNetwork returns what the judge reaches: its model and nothing else, where that is what the
-// agent had.
+// judgeNetwork returns what the judge reaches: only its model, if the agent had that.
 func (a *attempt) judgeNetwork() string {
 	judge := a.prepared.Judge
 	if a.networkOf(a.arm, a.task) == sandbox.NetworkHost || a.machine.canWorkIn(sandbox.NetworkModel,
@@ -137,7 +136,7 @@ func (a *attempt) judgeNetwork() string {
 	return sandbox.NetworkModel
 }
 
-// doors returns what answers the agent in a network of its own, beside its model.
+// doors returns the services that the agent reaches in its own network, beside its model.
 func (a *attempt) doors() []agent.Door {
 	var doors []agent.Door
 	if port, serve := a.space.ServiceDoor(); port != 0 {
@@ -150,8 +149,8 @@ func (a *attempt) doors() []agent.Door {
 	return doors
 }
 
-// registries returns the hosts that the agent reaches beside its model. A command that says what
-// agents reach goes before the task.
+// registries returns the hosts that the agent reaches beside its model. The command's setting takes
+// precedence over the task's.
 func (a *attempt) registries() []string {
 	if a.prepared.Network != "" || a.networkOf(a.arm, a.task) != sandbox.NetworkModel {
 		return nil

@@ -28,8 +28,8 @@ func (e *UnknownTaskError) Error() string {
 	return fmt.Sprintf("no task %q; there are %s", e.ID, strings.Join(e.Known, ", "))
 }
 
-// Prepare checks an experiment and makes its plan, before a cent is spent: every agent is found on
-// this machine, and everything that an arm asks for can be done.
+// Prepare checks an experiment and makes its plan, before any money is spent: every agent is found
+// on this machine, and everything that an arm asks for can be done.
 func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*experiment.Prepared, error) {
 	p := &preparation{
 		Prepared: experiment.Prepared{Setup: setup, SkillHashes: map[string]string{}},
@@ -106,7 +106,7 @@ func (p *preparation) chooseTasks(context.Context) error {
 	return nil
 }
 
-// onlyNamed leaves the tasks that were asked for.
+// onlyNamed keeps the tasks that were asked for.
 func (p *preparation) onlyNamed() error {
 	if len(p.Only) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (p *preparation) onlyNamed() error {
 	return nil
 }
 
-// chooseAgents finds every agent that takes part; one that nobody named is the first that is
+// chooseAgents finds every agent that takes part; an agent that is not named is the first that is
 // installed.
 func (p *preparation) chooseAgents(ctx context.Context) error {
 	p.Arms = slices.Clone(p.Arms)
@@ -169,7 +169,7 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 	return p.machine.find(ctx, p.Judge.Agent)
 }
 
-// checkNetworks makes sure that agents can have the networks that somebody insists on.
+// checkNetworks makes sure that agents can have the required networks.
 func (p *preparation) checkNetworks(ctx context.Context) error {
 	_, err := p.machine.decideNetworks(ctx, &p.Setup)
 	return err
@@ -203,7 +203,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		asked.MaxCostUSD = cheaper(asked.MaxCostUSD, &p.Family.Tasks[i])
 	}
 	if p.DollarBudget && asked.MaxCostUSD == 0 && info.Capabilities.BudgetUSD != agent.Unsupported {
-		asked.MaxCostUSD = 1 // whoever can be bounded in dollars knows whether its model has a price
+		asked.MaxCostUSD = 1 // an agent with dollar limits knows whether its model has a price
 	}
 	if arm.Lead == "" {
 		return refuse(chosen, asked)
@@ -220,8 +220,8 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 	return refuse(lead, asked)
 }
 
-// refuse returns why an agent can never do what is asked of it. What it only lacks on this machine,
-// such as credentials, is left to the probe: a plan can be made without.
+// refuse returns why an agent can never do what is asked of it. What is only missing on this
+// machine, such as credentials, is left to the probe: a plan does not need it.
 func refuse(a agent.Agent, asked agent.Config) error {
 	err := agent.Check(a, asked)
 	if errors.As(err, new(*agent.CapabilityError)) {

@@ -34,7 +34,7 @@ type probeError struct {
 func (p *probeError) Error() string { return fmt.Sprintf("%s: %v", p.Who, p.Err) }
 func (p *probeError) Unwrap() error { return p.Err }
 
-// Check makes a workspace for every arm and removes it again, so that what can never work is found
+// Check makes a workspace for every arm and removes it again, so that permanent problems are found
 // before the first cell, and not in each of them.
 func (e *Executor) Check(ctx context.Context) error {
 	return e.inEveryArm(ctx, func(*attempt) error { return nil })
@@ -44,10 +44,10 @@ func (e *Executor) Check(ctx context.Context) error {
 // cell, with the arm's own settings, and from its lead. Wrong credentials, a wrong URL, a wrong
 // model's name or a broken program cost one call and not a grid.
 //
-// What every reply cost is handed to record, also where it was none.
+// The cost of every reply is passed to record, even if the reply failed.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
 	if offline(&e.prepared.Setup) {
-		return nil // nobody would reply to a question that was not recorded
+		return nil // a record has no answer to a new question
 	}
 	err := e.inEveryArm(ctx, func(a *attempt) error {
 		a.probed = record
@@ -159,13 +159,13 @@ func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.
 	return nil
 }
 
-// probeJudge waits for one reply of the judge, in a directory of its own.
+// probeJudge waits for one reply of the judge, in its own directory.
 func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe) error) error {
 	room, err := os.MkdirTemp(e.work, "probe-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = RemoveAll(room) }() // what stays is removed with the directory of all workspaces
+	defer func() { _ = RemoveAll(room) }() // leftovers are removed with the directory of all workspaces
 	settings := agent.Config{
 		Dir:      filepath.Join(room, "work"),
 		Home:     filepath.Join(room, "home"),

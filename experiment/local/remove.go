@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveAll deletes a directory with everything in it, also where somebody took the right to write
-// away from it. Links are deleted, not followed.
+// RemoveAll deletes a directory with everything in it, even if it is not writable. Links are
+// deleted, not followed.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -16,7 +16,7 @@ func RemoveAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // what cannot be changed is reported by the second try
+			_ = os.Chmod(path, 0o700) // the second try reports what cannot be changed
 		}
 		return nil
 	})

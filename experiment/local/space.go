@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minFree is what must be free on the disks of workspaces and artefacts before a cell starts. With
-// less, an agent's correct solution can fail because it could not be written down.
+// minFree is how much must be free on the disks of workspaces and artefacts before a cell starts.
+// With less, an agent's correct solution can fail because it could not be written.
 const minFree = 256 << 20
 
-// FreeSpace returns an error if one of the directories lies on a disk with too little room for a
+// FreeSpace returns an error if one of the directories is on a disk with too little space for a
 // cell.
 func FreeSpace(dirs ...string) error { return freeSpace(minFree, dirs...) }
 

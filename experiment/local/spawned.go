@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// watchedSpawner knows whether anything was started with it.
+// watchedSpawner remembers whether anything was started with it.
 type watchedSpawner struct {
 	sandbox.ProcessSpawner
 	used atomic.Bool
@@ -21,9 +21,9 @@ func (w *watchedSpawner) Spawn(ctx context.Context, s sandbox.SpawnSpec, stdout,
 	return w.ProcessSpawner.Spawn(ctx, s, stdout, stderr)
 }
 
-// onlyTalked reports whether an attempt has come so far without any process: its agent is part of
-// fit, has run no command, and works alone. There is nothing to look for among the processes of the
-// machine then, which would take longer than to answer a question.
+// onlyTalked reports whether an attempt has started no process so far: its agent is part of fit,
+// has run no command, and works alone. Then the processes of the machine need not be searched,
+// which would take longer than answering a question.
 func (a *attempt) onlyTalked() bool {
 	return a.watched != nil && !a.watched.used.Load() && a.arm.Lead == "" && a.task.Hooks.Preflight == "" &&
 		a.machine.installation(a.arm.Agent).Path == ""

@@ -15,8 +15,8 @@ import (
 // errEnded says that the record of the attempt has the reason why a step is the last.
 var errEnded = errors.New("the attempt is over")
 
-// runSteps lets the agent do one step of its task after the other. Each has a session of its own
-// and is verified before the next begins.
+// runSteps lets the agent do one step of its task after the other. Each has its own session and is
+// verified before the next begins.
 func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
 	if !a.taskUnchanged(ctx) {
 		return false

@@ -51,8 +51,8 @@ func (a *attempt) verified(result grade.Result) {
 	}
 }
 
-// lint records what the task's linter says about the changed files. It decides nothing, so a linter
-// that cannot be run is noted and does no harm.
+// lint records the linter's result for the changed files. It decides nothing, so a linter that
+// cannot be run is only noted.
 func (a *attempt) lint(ctx context.Context, cfg grade.Config) {
 	if a.task.Spec == nil || a.task.Spec.LintCommand == "" || len(a.changed) == 0 {
 		return
@@ -75,7 +75,7 @@ type TaskError struct {
 
 func (e *TaskError) Error() string { return fmt.Sprintf("task %s: %s", e.Task, e.Problem) }
 
-// TaskFacts are what the check of a task finds out about it on the way.
+// TaskFacts holds what checking a task finds out about it.
 type TaskFacts struct {
 	// Passing are the names of the rows that pass on the base.
 	Passing []string
@@ -86,9 +86,9 @@ type TaskFacts struct {
 // maxTestFile bounds the test files that are looked at.
 const maxTestFile = 1 << 20
 
-// CheckTasks makes sure, before a cent is spent, that the verifying command of every task with a
-// file of its own fails on the base and passes on the reference solution, if there is one. A task
-// that does not is a *TaskError.
+// CheckTasks makes sure, before any money is spent, that the verifying command of every task with
+// its own file fails on the base and passes on the reference solution, if there is one. A task that
+// does not is a *TaskError.
 func (e *Executor) CheckTasks(ctx context.Context, isTest func(t *task.Task, name string) bool,
 ) (map[string]TaskFacts, error) {
 	facts := map[string]TaskFacts{}
