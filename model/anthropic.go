@@ -109,7 +109,7 @@ func anthropicTurn(message Message) (wire.AnthropicTurn, error) {
 	return turn, nil
 }
 
-// orPlaceholder says that there is nothing where the API does not accept nothing.
+// orPlaceholder replaces empty content where the API does not accept it.
 func orPlaceholder(text string) string { return cmp.Or(text, "(empty)") }
 
 func (anthropicCodec) decode(body []byte) (Response, error) {

@@ -11,8 +11,8 @@ import (
 // chatCodec speaks OpenAI Chat Completions, to the vendor or to one of the many servers that
 // imitate it.
 type chatCodec struct {
-	// vendor is set for OpenAI itself, which has renamed a parameter that everybody else knows by
-	// its old name.
+	// vendor is set for OpenAI itself, which has renamed a parameter; other servers know only the
+	// old name.
 	vendor bool
 }
 
@@ -54,8 +54,8 @@ func chatText(role, text string) wire.ChatMessage {
 	return wire.ChatMessage{Role: role, Content: wire.OpenAIContent{{Type: "text", Text: text}}}
 }
 
-// chatMessages renders a message: tool results become messages of their own and must come before
-// any text; thinking is not sent back.
+// chatMessages renders a message: tool results become separate messages and must come before any
+// text; thinking is not sent back.
 func chatMessages(message Message) ([]wire.ChatMessage, error) {
 	var results []wire.ChatMessage
 	own := wire.ChatMessage{Role: string(message.Role)}

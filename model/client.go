@@ -16,15 +16,15 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// Config says where a model is and how patient to be with it. Only Protocol is required.
+// Config says where a model is and how to retry. Only Protocol is required.
 type Config struct {
 	Protocol Protocol
 	// BaseURL means what it means to the vendor's own SDK: without /v1 for Anthropic
 	// (ANTHROPIC_BASE_URL), with /v1 for OpenAI (OPENAI_BASE_URL). Empty is the vendor's public
 	// endpoint.
 	BaseURL string
-	// ModelURL is the neutral way to say it: an endpoint without /v1, possibly with a path, that
-	// serves any of the protocols. It wins over BaseURL.
+	// ModelURL is the neutral form: an endpoint without /v1, possibly with a path, that serves any
+	// of the protocols. It wins over BaseURL.
 	ModelURL string
 	// APIKey is sent the way the protocol wants it; empty sends none, which is right for local
 	// servers.
@@ -39,14 +39,14 @@ type Config struct {
 	MaxRetries int
 	// OnRetry, where set, is called before every wait.
 	OnRetry func(RetryInfo)
-	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller is
-	// sent EventReset and must forget what it was given. Without it such a failure is final, though
-	// its Error says that it is retryable.
+	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller gets
+	// EventReset and must discard what it was given. Without it such a failure is final, though its
+	// Error says that it is retryable.
 	RestartStreams bool
 	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
 	// default is defaultIdleTimeout.
 	IdleTimeout time.Duration
-	// Now, Sleep and Random replace the clock and the dice in tests.
+	// Now, Sleep and Random replace the clock and the random source in tests.
 	Now    func() time.Time
 	Sleep  func(context.Context, time.Duration) error
 	Random func() float64
@@ -89,7 +89,7 @@ type protocolCodec interface {
 // accumulator puts a streamed reply together.
 type accumulator interface {
 	Add(wire.Event) ([]wire.Delta, error)
-	// done says that the reply is complete; mayEnd that it lacks nothing but the closing words,
+	// done reports whether the reply is complete; mayEnd, whether it lacks only the closing event,
 	// which some servers leave out.
 	done() bool
 	mayEnd() bool
@@ -207,7 +207,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 			return err
 		}
 		failure.Attempts = attempt
-		// what the caller has seen a part of must not be asked for again
+		// a reply that the caller has seen in part must not be requested again
 		if !failure.Retryable || delivered && !c.cfg.RestartStreams {
 			return failure
 		}

@@ -88,7 +88,7 @@ func errorFromReply(status int, header http.Header, body []byte, now time.Time) 
 	e := classify(status, wire.DecodeError(body))
 	e.RetryAfter = retry.Asked(header, now)
 	e.RequestID = cmp.Or(e.RequestID, header.Get("request-id"), header.Get("x-request-id"))
-	switch header.Get("x-should-retry") { // both vendors say so where they know better than the status
+	switch header.Get("x-should-retry") { // both vendors set it if they know better than the status
 	case "true":
 		e.Retryable = true
 	case "false":
@@ -97,8 +97,7 @@ func errorFromReply(status int, header http.Header, body []byte, now time.Time) 
 	return e
 }
 
-// classify turns what the service said, and the status it said it with (0 inside a stream), into an
-// Error.
+// classify turns the service's error and its status (0 inside a stream) into an Error.
 func classify(status int, api *wire.APIError) *Error {
 	e := &Error{
 		Status:     status,
@@ -130,7 +129,7 @@ func kindOf(status int, api *wire.APIError) (Kind, bool) {
 	case status >= 500 || status == http.StatusRequestTimeout || status == http.StatusConflict:
 		return KindServer, true
 	case status == 0 && !strings.Contains(words, "invalid_request"):
-		return KindServer, true // an error inside a stream that had begun well is the service's own
+		return KindServer, true // an error inside a stream is the service's own
 	default:
 		return KindInvalidRequest, false
 	}
@@ -141,8 +140,8 @@ func isQuota(api *wire.APIError) bool {
 		strings.Contains(api.Message, "credit balance is too low")
 }
 
-// overflowWords are how services and their imitators say that a conversation is too long; few have
-// a code for it.
+// overflowWords are phrases with which services report that a conversation is too long; few have a
+// code for it.
 var overflowWords = []string{
 	"prompt is too long", "context_length_exceeded", "maximum context length", "context window", "exceed context limit",
 	"exceeds the available context size", "too many tokens",

@@ -59,7 +59,7 @@ func (geminiCodec) encode(req Request, _ bool) ([]byte, error) {
 }
 
 // geminiPart renders a block; one that must not be sent gives an empty part. Thoughts are not sent
-// back: what counts of them is the signature, which stands with the call that follows.
+// back: only the signature matters, which is with the call that follows.
 func geminiPart(b Block, names map[string]string) (wire.GeminiPart, error) {
 	switch {
 	case b.Type == BlockText:

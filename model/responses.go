@@ -26,7 +26,7 @@ func (responsesCodec) encode(req Request, stream bool) ([]byte, error) {
 	}
 	if req.Effort != "" {
 		out.Reasoning = &wire.ResponsesReasoning{Effort: req.Effort, Summary: "auto"}
-		out.Include = []string{"reasoning.encrypted_content"} // what is not stored must be handed back
+		out.Include = []string{"reasoning.encrypted_content"} // what is not stored must be sent back
 	}
 	strict := false
 	for _, tool := range req.Tools {

@@ -12,8 +12,8 @@ const (
 	DefaultMaxRetries = 4
 	firstBackoff      = 500 * time.Millisecond
 	longestBackoff    = 30 * time.Second
-	// longestRetryAfter bounds what a service may ask for; beyond it the caller learns at once
-	// instead of waiting for hours.
+	// longestRetryAfter limits the wait that a service may ask for; beyond it the call fails at
+	// once instead of waiting for hours.
 	longestRetryAfter = 10 * time.Minute
 )
 

@@ -55,7 +55,7 @@ var eventTypes = map[wire.DeltaKind]EventType{
 	wire.DeltaToolInput: EventToolInput,
 }
 
-// emitWhole tells the caller of a reply that was asked for as a stream and came in one piece, as
+// emitWhole emits the events of a reply that was requested as a stream and came in one piece, as
 // some servers do.
 func emitWhole(reply Response, emit func(StreamEvent)) {
 	for i, b := range reply.Blocks {
@@ -89,8 +89,8 @@ func streamError(err error) error {
 	}
 }
 
-// networkError wraps a failure of the connection. Whether the caller cancelled is for the retry
-// loop to see.
+// networkError wraps a failure of the connection. The retry loop checks whether the caller
+// cancelled.
 func networkError(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errSilence) {
 		err = errSilence

@@ -2,9 +2,9 @@
 //
 // A Table is keyed by the exact model id that a service reports, and every line says from which day
 // it holds and where it is from. Nothing is guessed: an id that is not in the table, a date before
-// its first line, or tokens of a sort the line has no price for give an unknown cost (nil), never
-// zero. The only names that stand for another are the table's own documented aliases; no suffix or
-// prefix is ever cut off.
+// its first line, or tokens of a kind without a price give an unknown cost (nil), never zero. The
+// only names that stand for another are the table's own documented aliases; no suffix or prefix is
+// ever cut off.
 //
 //	table := price.Default()
 //	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.Tokens{Input: 1200, Output: 300})
@@ -90,7 +90,7 @@ const maxFileSize = 4 << 20
 //	 "aliases": {"my-model-latest": "my-model"}}
 //
 // Prices are US dollars per million tokens. A field that is unknown to the format is an error,
-// because a misspelt price would pass for an unknown one.
+// because a misspelt price would be taken for an unknown one.
 func Load(r io.Reader) (Table, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err != nil {

@@ -57,7 +57,7 @@ func (wordList) JSONSchema() map[string]any {
 	return map[string]any{"type": []string{"array", "string"}, "items": map[string]any{"type": "string"}}
 }
 
-// FrontMatter is what a profile says about itself between the two lines of dashes.
+// FrontMatter holds the settings of a profile between the two lines of dashes.
 type FrontMatter struct {
 	Name        string   `yaml:"name" doc:"Name of the participant; default: the name of the file." pattern:"."`
 	Description string   `yaml:"description" doc:"What the participant is for; others see it as its role."`
@@ -76,8 +76,8 @@ func Schema() ([]byte, error) {
 	return document.SchemaOf("profile front matter", FrontMatter{})
 }
 
-// Load reads a profile by name. A profile that ships with the binary is used where the directory
-// has none of that name.
+// Load reads a profile by name. A profile that ships with the binary is used if the directory has
+// none of that name.
 func Load(dir, name string) (Profile, error) {
 	if !ValidName(name) || strings.Contains(name, "..") {
 		return Profile{}, fmt.Errorf("profile name %q: use the name of a file in %s, without its .md", name, dir)
@@ -176,7 +176,7 @@ func parse(file string, text []byte) (Profile, error) {
 	return p, nil
 }
 
-// checkUnfenced refuses a text that was meant to have settings: they would pass for text, and
+// checkUnfenced refuses a text that was meant to have settings: they would be taken for text, and
 // everything that they restrict would be allowed.
 func checkUnfenced(file, text string) error {
 	first, _, _ := strings.Cut(text, "\n")
@@ -218,7 +218,7 @@ func plainName(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// nearlyEqual reports whether two words are equal but for one letter more, less or different.
+// nearlyEqual reports whether two words differ in at most one letter.
 func nearlyEqual(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -237,8 +237,8 @@ func nearlyEqual(a, b string) bool {
 	}
 }
 
-// ValidName reports whether a profile or a participant may be called by the name, which appears in
-// file names, in inbox lines and in traces.
+// ValidName reports whether a name is valid for a profile or a participant, which appears in file
+// names, in inbox lines and in traces.
 func ValidName(name string) bool {
 	return len(name) <= 64 && nameForm.MatchString(name)
 }

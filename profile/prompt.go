@@ -18,7 +18,7 @@ func Text(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// SystemPrompt is what a member's agent reads before anything else.
+// SystemPrompt is the system prompt of a member's agent.
 type SystemPrompt struct {
 	// Text is the whole of it: Profile and Protocol, each in its tag.
 	Text string
@@ -43,7 +43,7 @@ func Compose(p Profile, role, amend string) SystemPrompt {
 	return prompt
 }
 
-// SkillsText tells a member which skills its profile expects it to use.
+// SkillsText returns the text that lists the skills a profile expects its member to use.
 func SkillsText(skills []string) string {
 	if len(skills) == 0 {
 		return ""

@@ -14,7 +14,7 @@ var (
 
 // hoistProtocol takes the first "Session Protocol" section out of a profile's body: it moves from
 // the persona to the session protocol. The section ends at the next heading of level one or two;
-// what looks like a heading inside a code fence is none.
+// a line inside a code fence is not a heading.
 func hoistProtocol(body string) (persona, protocol string) {
 	lines := strings.Split(body, "\n")
 	start, end := -1, len(lines)

@@ -20,7 +20,7 @@ import (
 type auditEvent struct {
 	Type string `json:"type"`
 	// Outcome is "started" before the file changes, and then "written" or "rolled_back". After
-	// "started" alone, whoever wrote was killed: the hashes say which of the two contents is there.
+	// "started" alone, the writer was killed: the hashes say which of the two contents is there.
 	Outcome   string `json:"outcome"`
 	Path      string `json:"path"`
 	Root      string `json:"root"`
@@ -101,7 +101,7 @@ func (l *auditLog) claim(ctx context.Context) error {
 	return nil
 }
 
-// append adds one line and brings it to the disk, or leaves the log as it was.
+// append adds one line and syncs it, or leaves the log as it was.
 func (l *auditLog) append(ts int64, event auditEvent) error {
 	seq, err := l.next()
 	if err != nil {

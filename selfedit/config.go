@@ -24,7 +24,7 @@ type homeDirs struct {
 type configEntry struct{ key, value string }
 
 // includedFile is the key under which config returns the path of every file that git's
-// configuration includes, whether or not it exists: whoever writes it configures git.
+// configuration includes, whether or not it exists: its author configures git.
 const includedFile = "fit.included"
 
 // maxIncludes bounds how many included configuration files are read for one question.
@@ -80,8 +80,8 @@ func (r *repository) config(ctx context.Context, home homeDirs) ([]configEntry, 
 	return nil, fmt.Errorf("the git configuration includes more than %d files", maxIncludes)
 }
 
-// environments returns the ways in which git can find a person's own configuration. The system's is
-// read in each.
+// environments returns the environments in which git finds a person's own configuration. The
+// system's is read in each.
 func (h homeDirs) environments() [][]string {
 	var all [][]string
 	for _, dir := range h.dirs {

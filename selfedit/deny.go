@@ -36,7 +36,8 @@ func (s settings) checkDeny(target string, homes []string) error {
 	return nil
 }
 
-// denies reads a deny pattern generously; the package documentation says how.
+// denies reports whether a deny pattern, read generously, covers a path; the package documentation
+// says how.
 func denies(pattern, root, target string, homes []string) (bool, error) {
 	bases := []string{root}
 	anchored := true

@@ -10,11 +10,10 @@ import (
 )
 
 // directory is an open directory. Everything in it is reached through the handle and by a single
-// name, so that it does not matter what happens to the path it was found by.
+// name, so later changes of its path do not matter.
 type directory struct {
 	file *os.File
-	// portable leaves out the calls that only Linux has, so that the way without them can be tested
-	// there.
+	// portable avoids the calls that only Linux has, so that the fallback can be tested there.
 	portable bool
 }
 
@@ -85,8 +84,8 @@ func (d *directory) writable(name string) error {
 	return unix.Faccessat(d.fd(), name, unix.W_OK, unix.AT_EACCESS)
 }
 
-// sync brings the directory's entries to the disk. Some file systems cannot do that for
-// directories; that is not a failure of ours.
+// sync syncs the directory's entries. Some file systems cannot do that for directories; that is not
+// a failure of ours.
 func (d *directory) sync() error {
 	err := d.file.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {

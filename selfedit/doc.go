@@ -1,6 +1,6 @@
-// Package selfedit is a narrow, audited write: it replaces one file by what a reader gives, if the
-// project's own settings allow it and the repository is on a branch where that can do no harm. It
-// is what fit-selfedit runs.
+// Package selfedit is a narrow, audited write: it replaces one file with the content of a reader,
+// if the project's own settings allow it and the repository is on a branch where that can do no
+// harm. It is what fit-selfedit runs.
 //
 // The steps of one edit:
 //

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The largest files that are read whole. Real ones are far smaller; larger ones are somebody's
-// attempt to exhaust us.
+// The largest files that are read whole. Real ones are far smaller; larger ones are attempts to
+// exhaust memory.
 const (
 	maxGitFile      = 1 << 20
 	maxSettingsFile = 4 << 20
 )
 
-// errLink says that a symbolic link stands where none may.
+// errLink says that there is a symbolic link where none may be.
 var errLink = errors.New("is a symbolic link")
 
 // readThroughLinks reads a file of limited size, which may be a link, because people keep settings

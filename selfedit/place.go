@@ -14,14 +14,14 @@ import (
 type placement struct {
 	dir  *directory
 	base string
-	// ours is the new file, by which undo tells it from one that somebody else has put there since.
+	// ours is the new file, which undo distinguishes from one that was put there since.
 	ours unix.Stat_t
 	// kept is the name the old file has meanwhile; empty if there was none.
 	kept string
 }
 
-// place writes the content to a temporary file in the target's directory, brings it to the disk and
-// moves it to the target's name in one step.
+// place writes the content to a temporary file in the target's directory, syncs it and moves it to
+// the target's name in one step.
 func (e *Editor) place(w writing) (*placement, error) {
 	dir, base := w.plan.parent, w.plan.base()
 	temporary := temporaryName()
@@ -40,7 +40,7 @@ func (e *Editor) place(w writing) (*placement, error) {
 	return placed, nil
 }
 
-// move gives the complete new file its name, or leaves everything as it was.
+// move gives the complete new file its name, or changes nothing.
 func (e *Editor) move(w writing, placed *placement, temporary string) (err error) {
 	if e.beforePlacing != nil {
 		e.beforePlacing()
@@ -103,7 +103,7 @@ func (w writing) fill(file *os.File) (stat unix.Stat_t, err error) {
 		// The owner first: changing it can take permissions away. Only the permissions are kept,
 		// not the bits that let a program run as somebody else.
 		if int(w.plan.old.Uid) != os.Getuid() || int(w.plan.old.Gid) != os.Getgid() {
-			// Only root can give files away; for anybody else the file becomes theirs, as with
+			// Only root can change the owner; for other users the file becomes theirs, as with
 			// every editor that saves this way.
 			_ = file.Chown(int(w.plan.old.Uid), int(w.plan.old.Gid))
 		}
@@ -123,7 +123,7 @@ func (p *placement) add(w writing, temporary string) error {
 	err := p.dir.renameNew(temporary, p.base)
 	if isUnsupported(err) {
 		if err = p.dir.link(temporary, p.base); err == nil {
-			// The file has its name; that it still has the other one is untidy and no failure.
+			// The file has its name; that it still has the other one is untidy, not a failure.
 			_ = p.dir.remove(temporary)
 		}
 	}
@@ -202,7 +202,7 @@ func (p *placement) holdsOurs() (bool, error) {
 	return err == nil && stat.Dev == p.ours.Dev && stat.Ino == p.ours.Ino, ignoreAbsent(err)
 }
 
-// finish gives up the old file. That it cannot be removed does not make the edit undone.
+// finish removes the old file. If that fails, the edit still stands.
 func (p *placement) finish() {
 	if p.kept != "" {
 		_ = p.dir.remove(p.kept)

@@ -23,7 +23,7 @@ type plan struct {
 	rootDir           *directory
 	// parent is the directory the target is in, or nil if it does not exist yet.
 	parent *directory
-	// old is what the target's name stands for now; it is only meaningful if exists.
+	// old is the file that has the target's name now; it is only meaningful if exists.
 	old      unix.Stat_t
 	exists   bool
 	settings settings
@@ -44,7 +44,7 @@ func (p *plan) close() {
 func (p *plan) base() string      { return path.Base(p.rel) }
 func (p *plan) parentRel() string { return path.Dir(p.rel) }
 
-// makePlan takes an edit through the safeguards. The caller closes the plan.
+// makePlan checks an edit against the safeguards. The caller closes the plan.
 func makePlan(ctx context.Context, target string, home homeDirs) (*plan, error) {
 	made := &plan{}
 	repoErr, err := made.checkSettings(ctx, target, home)
@@ -136,7 +136,7 @@ func (p *plan) readGrantingSettings() (settings, error) {
 	return parseSettings(shown, p.root, text)
 }
 
-// checkDenials looks for deny rules and hooks in every settings file that has a say.
+// checkDenials looks for deny rules and hooks in every settings file that applies.
 func (p *plan) checkDenials(inRepository bool, home homeDirs) error {
 	files := []settings{p.settings}
 	besideRule, err := readDenials(p.root, p.root)
@@ -162,8 +162,8 @@ func (p *plan) checkDenials(inRepository bool, home homeDirs) error {
 	return checkHookScript(p.target, files)
 }
 
-// checkNarrowing makes sure that settings above the nearest ones allow the write as well: whoever
-// can put settings into a subdirectory must not gain rights there.
+// checkNarrowing makes sure that settings above the nearest ones allow the write as well: putting
+// settings into a subdirectory must not give more rights there.
 func (p *plan) checkNarrowing(file settings) error {
 	if file.path != filepath.Join(file.root, settingsName) || file.root == p.root {
 		return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // checkNotPlanted refuses a repository that was made inside the tracked files of another one. Git
-// never makes such a thing by itself, and it would let anybody step off a protected branch by
+// never makes such a repository by itself, and it would let anybody leave a protected branch by
 // running git init in a subdirectory.
 func checkNotPlanted(ctx context.Context, inner repository) error {
 	parent := filepath.Dir(inner.top)
@@ -17,8 +17,7 @@ func checkNotPlanted(ctx context.Context, inner repository) error {
 	}
 	outer, err := findRepository(ctx, parent)
 	if err != nil {
-		// No outer repository; or one so broken that whoever broke it could have changed its branch
-		// as well.
+		// No outer repository, or one so broken that its branch could have been changed as well.
 		return nil
 	}
 	rel, err := filepath.Rel(outer.top, inner.top)

@@ -19,7 +19,7 @@ var commandMembers = []string{
 	"otelHeadersHelper", "fileSuggestion",
 }
 
-// foldName makes two names equal that some file system takes for one: it ignores letter case,
+// foldName maps names that some file system treats as one to the same name: it ignores letter case,
 // composes characters, and drops invisible ones.
 func foldName(name string) string {
 	visible := strings.Map(func(r rune) rune {

@@ -8,8 +8,7 @@ const (
 	branchScope   = "branch-scope"
 )
 
-// Refusal says that a safeguard did not let an edit pass. Nothing was changed, or everything was
-// put back.
+// Refusal says that a safeguard refused an edit. Nothing was changed, or everything was put back.
 type Refusal struct {
 	Safeguard string
 	Reason    string

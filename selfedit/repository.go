@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 )
 
-// repository is where git keeps what belongs to one working tree.
+// repository holds the paths of git's data for one working tree.
 type repository struct {
 	// top is the directory that holds .git.
 	top string
@@ -23,8 +23,8 @@ type repository struct {
 	gitDir, commonDir string
 }
 
-// ask runs git in a directory and returns what it printed. Whoever owns the repository, only
-// commands that read are run, and none of them fetches.
+// ask runs git in a directory and returns what it printed. Only commands that read are run, whoever
+// owns the repository, and none of them fetches.
 func ask(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	program, err := systemGit()
 	if err != nil {
@@ -40,14 +40,14 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 		Stdout:     &out,
 	})
 	if failed, ok := errors.AsType[*git.Error](err); ok && failed.Stderr != "" {
-		// What git says is enough; how it was called is not the user's business.
+		// Git's own message is enough; the user need not see how it was called.
 		err = errors.New(display.Line(failed.Stderr))
 	}
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// gitPlaces are where systems keep git. PATH is not asked: whoever calls us sets it, and could name
-// a program there that says what they like about the branch.
+// gitPlaces are where systems keep git. PATH is not used: the caller sets it, and could name a
+// program that lies about the branch.
 var gitPlaces = []string{
 	"/usr/bin/git", "/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git",
 	"/run/current-system/sw/bin/git", "/nix/var/nix/profiles/default/bin/git",

@@ -42,7 +42,7 @@ type Request struct {
 	ExpectSHA256 string
 	// Mkdir creates missing directories of the path.
 	Mkdir bool
-	// Check goes through everything but changes nothing.
+	// Check does everything but changes nothing.
 	Check bool
 	// Diff asks for the number of lines that change.
 	Diff bool
@@ -82,7 +82,7 @@ type Editor struct {
 	portable bool
 }
 
-// Edit carries out one edit. The error is a *Refusal if a safeguard said no.
+// Edit carries out one edit. The error is a *Refusal if a safeguard refused it.
 func (e *Editor) Edit(ctx context.Context, request Request) (Result, error) {
 	target, err := absolute(request)
 	if err != nil {
@@ -164,8 +164,8 @@ func homesOf(request Request) homeDirs {
 }
 
 // accountHome returns the home directory of the account that this process runs under; empty if it
-// is not known. Package os/user takes it from the environment in programs without C, and the
-// environment is the caller's to choose: the list of accounts is asked first.
+// is not known. Package os/user takes it from the environment in programs without C, and the caller
+// controls the environment: the list of accounts comes first.
 func accountHome() string {
 	uid := strconv.Itoa(os.Getuid())
 	accounts, err := os.ReadFile("/etc/passwd")
@@ -251,8 +251,7 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 	return result, nil
 }
 
-// readOld hashes the present file and returns its beginning, as far as an edit could have written
-// it.
+// readOld hashes the present file and returns its beginning, up to the largest size of an edit.
 func readOld(made *plan) (hash string, beginning []byte, err error) {
 	if err := made.parent.writable(made.base()); err != nil {
 		return "", nil, fmt.Errorf("write failed: %s: %w", display.Name(made.rel), err)

@@ -92,8 +92,7 @@ type createdDirectories struct {
 	paths []string
 }
 
-// undo removes the directories again; one that somebody else has put something into meanwhile
-// stays.
+// undo removes the directories again; one that is no longer empty stays.
 func (c *createdDirectories) undo() error {
 	for _, made := range slices.Backward(c.paths) {
 		parent, err := openBeneath(c.root, path.Dir(made))
@@ -153,5 +152,5 @@ func linkRefusal(err error, rel string) error {
 	return fmt.Errorf("opening %s: %w", display.Name(rel), err)
 }
 
-// temporaryName returns a name that nobody can guess and everybody can recognise.
+// temporaryName returns a name that is recognisable and cannot be guessed.
 func temporaryName() string { return ".fit-selfedit-" + rand.Text() + ".tmp" }

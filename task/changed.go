@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// CheckUnchanged takes the digests of a task again, from the files that are there now, and returns
-// an error if they are not those that the family was loaded with.
+// CheckUnchanged recomputes the digests of a task from the current files, and returns an error if
+// they differ from those that the family was loaded with.
 func (f *Family) CheckUnchanged(t *Task) error {
 	now, err := f.filesNow(t)
 	if err != nil {

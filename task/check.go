@@ -41,7 +41,7 @@ const (
 )
 
 // AnswerCheck is one check of an answer, or of how the agent came to it. It becomes one row, except
-// for a command, which makes rows of its own.
+// for a command, which makes its own rows.
 type AnswerCheck struct {
 	Name   string
 	Kind   string
@@ -174,7 +174,7 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 	return c, nil
 }
 
-// contradiction finds settings that say nothing about the kind of check.
+// contradiction finds settings that do not apply to the kind of check.
 func (c *checkTemplate) contradiction(f checkFile) error {
 	compares := f.Equals != nil
 	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes, CheckMatches}, c.Kind)
@@ -239,7 +239,7 @@ func compilePattern(pattern string, needsGroup bool) error {
 	return err
 }
 
-// meaningless finds a check that says the same about every answer.
+// meaningless finds a check that gives the same result for every answer.
 func (c *AnswerCheck) meaningless() error {
 	compares := c.Kind == CheckEquals || c.Kind == CheckMatches
 	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// sampleChecks fills in the checks of a sample: those of the family, then its own. It returns what
-// the judge holds the answer against.
+// sampleChecks fills in the checks of a sample: those of the family, then its own. It returns the
+// rubrics for the judge.
 func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) {
 	checks := d.checks
 	if own, ok := sample.Columns[gradeColumn]; ok {
@@ -34,7 +34,7 @@ func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) 
 			rubrics = append(rubrics, text)
 			continue
 		}
-		if names[check.Name]++; names[check.Name] > 1 { // rows have names of their own
+		if names[check.Name]++; names[check.Name] > 1 { // rows have distinct names
 			check.Name += "-" + strconv.Itoa(names[check.Name])
 		}
 		sample.Checks = append(sample.Checks, check)
@@ -42,7 +42,7 @@ func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) 
 	return strings.Join(rubrics, "\n\n"), nil
 }
 
-// gradeColumn is the column that has checks of a sample's own.
+// gradeColumn is the column with a sample's own checks.
 const gradeColumn = "grade"
 
 // ownChecks reads the checks in a column: a list, or text that is one.
@@ -72,7 +72,8 @@ func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
 	return checks, nil
 }
 
-// withoutPlace returns an error of a text inside of another file, whose own places would mislead.
+// withoutPlace returns an error without its positions, which would mislead for a text inside
+// another file.
 func withoutPlace(err error) error {
 	if placed, ok := errors.AsType[*document.Error](err); ok {
 		return errors.New(placed.Msg)
@@ -141,7 +142,7 @@ func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
 	return nil
 }
 
-// rubricTemplate returns what the judge of a rubric is asked.
+// rubricTemplate returns the prompt for the judge of a rubric.
 func rubricTemplate(rubric string) string {
 	return `An agent was asked this:
 

@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Sample is one row of a dataset. Its task has the prompt; this is what the answer is held against.
+// Sample is one row of a dataset. Its task has the prompt; this is what the answer is checked
+// against.
 type Sample struct {
 	// Columns are its values: text, numbers, booleans, lists and objects.
 	Columns map[string]any
@@ -21,7 +22,7 @@ type Sample struct {
 	// message is the answer.
 	AnswerFile string
 	Checks     []AnswerCheck
-	// Reference is an answer that passes all checks; nil: none is known.
+	// Reference is an answer that passes all checks; nil if none is known.
 	Reference *string
 	// Files are put into the working directory.
 	Files []SampleFile
@@ -74,7 +75,7 @@ type datasetLoader struct {
 	kept      int64          // bytes
 }
 
-// placedTemplate is a template and the setting that it stands in.
+// placedTemplate is a template and the setting that contains it.
 type placedTemplate struct {
 	*template
 	at []string
@@ -104,7 +105,7 @@ func (l *loader) dataset() {
 	}
 }
 
-// bounds returns those of datasets; tests have smaller ones.
+// bounds returns the limits of datasets; tests have smaller ones.
 func (o Options) bounds() datasetBounds {
 	if o.datasetBounds != nil {
 		return *o.datasetBounds
@@ -226,7 +227,7 @@ func (d *datasetLoader) row(row datasetRow) error {
 	return d.keepRow(made, err, d.file.Data.Dataset, row.line)
 }
 
-// sizeOf is about how many bytes of text are in a value.
+// sizeOf returns about how many bytes of text are in a value.
 func sizeOf(value any) int64 {
 	switch value := value.(type) {
 	case string:
@@ -337,7 +338,8 @@ func (d *datasetLoader) sampleFiles(sample *Sample) error {
 	return nil
 }
 
-// sampleDigests identifies a sample: what the agent sees of it, and what it is held against.
+// sampleDigests identifies a sample: what the agent sees of it, and what the answer is checked
+// against.
 func (d *datasetLoader) sampleDigests(t *Task) error {
 	visible, hidden := newDigester(), newDigester()
 	visible.add("shared", "digest", []byte(t.Digest.Visible))

@@ -26,7 +26,7 @@ type datasetBounds struct {
 
 var defaultDatasetBounds = datasetBounds{samples: 100_000, sample: 16 << 20, all: 512 << 20}
 
-// datasetRow is one sample as it stands in its file.
+// datasetRow is one sample as it is in its file.
 type datasetRow struct {
 	line    int
 	columns map[string]any
@@ -57,7 +57,7 @@ func (r *datasetReader) read(path string) error {
 	if !ok {
 		return mistake(r.name, "a dataset is a .csv, .jsonl, .json or .yaml file")
 	}
-	// Looked at before it is opened: a pipe would wait for somebody who writes.
+	// Checked before it is opened: a pipe would wait for a writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return mistake(r.name, "not a regular file")
 	}
@@ -77,8 +77,7 @@ func (r *datasetReader) read(path string) error {
 	return err
 }
 
-// meteredReader refuses to read more than one sample may have, and knows at which line an offset
-// is.
+// meteredReader refuses to read more than one sample may have, and finds the line of an offset.
 type meteredReader struct {
 	reader   io.Reader
 	limit    int64

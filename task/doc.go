@@ -1,5 +1,5 @@
-// Package task loads what is to be done: a family of tasks from a directory or from a git
-// repository, and checks everything about it before a cent is spent.
+// Package task loads a family of tasks from a directory or from a git repository, and checks
+// everything about it before any money is spent.
 //
 //	family, err := task.Load(ctx, "https://host/families.git//node@v2", task.Options{Environ: os.Environ()})
 //

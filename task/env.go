@@ -22,7 +22,7 @@ type pair struct{ Name, Value string }
 
 // parseEnv reads the text of an environment file: NAME=value lines. Blank lines, lines that begin
 // with #, and lines without a name and an equals sign are skipped. White space around names and
-// values and one pair of quotes around a value are dropped; everything else is taken as it stands.
+// values and one pair of quotes around a value are dropped; everything else is taken as it is.
 func parseEnv(text string) []pair {
 	var pairs []pair
 	for line := range strings.SplitSeq(text, "\n") {
@@ -46,8 +46,8 @@ func unquote(value string) string {
 	return value
 }
 
-// RenderEnv returns the inverse for one file: NAME=value lines of the variables that belong to it,
-// or "" if there are none.
+// RenderEnv is the inverse for one file: it returns NAME=value lines of the variables that belong
+// to it, or "" if there are none.
 func RenderEnv(variables []Variable, file string) string {
 	var out strings.Builder
 	for _, v := range variables {
@@ -132,7 +132,7 @@ func emptyWarnings(variables []Variable) []string {
 // looks like a credential, unless it is declared public.
 type secretNames struct{ secret, public []string }
 
-// credentialWords mark a name as that of a credential, where they stand as a word of it.
+// credentialWords mark a name as that of a credential, if they are a word of it.
 var credentialWords = []string{
 	"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL",
 	"CREDENTIALS", "PAT",

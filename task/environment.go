@@ -18,18 +18,18 @@ type Environment struct {
 	Dockerfile string `json:"-"`
 	Context    string `json:"-"`
 	Content    string `json:",omitempty"`
-	// Images replaces images by others, in FROM lines too.
+	// Images replaces images with others, in FROM lines too.
 	Images map[string]string `json:",omitempty"`
-	// Workdir is where the working directory is shown. Empty: the image's own, or /workspace where
-	// that is the root. What the image has there, the agent finds.
+	// Workdir is the path of the working directory in the container. Empty: the image's own, or
+	// /workspace where that is the root. The agent finds what the image has there.
 	Workdir string `json:",omitempty"`
 	// User is the agent's; empty: the image's.
 	User string            `json:",omitempty"`
 	Env  map[string]string `json:",omitempty"` // of every process, beside the image's own
 	// KeepEntrypoint runs the image's entry point for as long as the container lives.
 	KeepEntrypoint bool `json:",omitempty"`
-	// KeepRunning lets what the agent leaves running live until the verifier, which runs in the
-	// same container, is done.
+	// KeepRunning keeps processes that the agent leaves running alive until the verifier, which
+	// runs in the same container, is done.
 	KeepRunning  bool          `json:",omitempty"`
 	BuildTimeout time.Duration `json:",omitempty"` // 0: ten minutes
 	Healthcheck  *Healthcheck  `json:",omitempty"`
@@ -63,8 +63,8 @@ func (e *Environment) Name() string {
 	return cmp.Or(e.Image, e.Dockerfile)
 }
 
-// environment returns what a task says about its container, else what its family does; nil if
-// nobody says anything.
+// environment returns the container of a task, as the task or else its family defines it; nil if
+// neither does.
 func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environment {
 	family := l.file.TaskFile
 	e := &Environment{
@@ -77,7 +77,7 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 	if dockerfile == "" && own.Image == "" {
 		base, dockerfile = l.real, family.Dockerfile
 	}
-	if own.Dockerfile != "" { // what the task says itself comes before its family's image
+	if own.Dockerfile != "" { // the task's own setting comes before its family's image
 		e.Image = own.Image
 	}
 	if own.Image != "" && own.Dockerfile != "" {
@@ -104,7 +104,7 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 
 func isFile(name string) bool { return exists(name) && !isDir(name) }
 
-// replaced returns the image that stands in place of another, or the image itself.
+// replaced returns the replacement of an image, or the image itself.
 func (e *Environment) replaced(image string) string { return cmp.Or(e.Images[image], image) }
 
 // buildFrom makes the image one that is built from a Dockerfile, in its directory. Content
@@ -144,7 +144,7 @@ func (e *Environment) Bases(dockerfile string) []string {
 	return bases
 }
 
-// Replaced returns the text of a Dockerfile with the images that stand in place of others.
+// Replaced returns the text of a Dockerfile with images replaced.
 func (e *Environment) Replaced(dockerfile string) string {
 	lines := strings.Split(dockerfile, "\n")
 	for _, from := range fromLines(dockerfile) {

@@ -26,15 +26,15 @@ func isHarbor(dir string) bool {
 	return len(glob.Below(dir, "*/"+harborName)) > 0 && !isDir(filepath.Join(dir, "tasks"))
 }
 
-// refusal is why a task cannot be run here, while the rest of its set can.
+// refusal says why a task cannot be run here, while the rest of its set can.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 
-// refuse says which part of a task file is not supported.
+// refuse returns a refusal that names the unsupported part of a task file.
 func refuse(format string, args ...any) error { return &refusal{fmt.Errorf(format, args...)} }
 
-// harbor loads a Harbor task, or a directory of them. Tasks that need what is not there are left
+// harbor loads a Harbor task, or a directory of them. Tasks that need unsupported features are left
 // out and named.
 func (l *loader) harbor() {
 	dirs := []string{"."}
@@ -113,7 +113,7 @@ func (h *harborLoader) load() (Task, error) {
 	return t, nil
 }
 
-// unsupported refuses what nobody can give a task here.
+// unsupported refuses settings that are not available here.
 func (h *harborLoader) unsupported() error {
 	file := h.file
 	if err := file.Environment.unsupported("environment"); err != nil {
@@ -150,7 +150,7 @@ func (e *harborEnvironment) unsupported(table string) error {
 	return nil
 }
 
-// networks refuses lists of hosts, modes that nobody knows, and two networks for one container.
+// networks refuses lists of hosts, unknown modes, and two networks for one container.
 func (h *harborLoader) networks(table string, agent harborPhase, verifier harborVerifier) error {
 	for phase, settings := range map[string]harborPhase{"agent": agent, "verifier": verifier.harborPhase} {
 		if settings.NetworkMode == "allowlist" || len(settings.AllowedHosts) > 0 {
@@ -170,8 +170,8 @@ func (h *harborLoader) networks(table string, agent harborPhase, verifier harbor
 	return nil
 }
 
-// open reports whether a phase has the machine's network; what it does not say, the environment
-// does.
+// open reports whether a phase has the machine's network; the environment decides if the phase does
+// not say.
 func (h *harborLoader) open(mode string) bool {
 	env := &h.file.Environment
 	if mode = cmp.Or(mode, env.NetworkMode); mode == "" && env.AllowInternet != nil {
@@ -180,7 +180,7 @@ func (h *harborLoader) open(mode string) bool {
 	return mode != noNetwork
 }
 
-// settings returns what the task says about time, network and limits.
+// settings returns the task's settings for time, network and limits.
 func (h *harborLoader) settings() (Settings, error) {
 	file := h.file
 	s := settings(TaskFile{}, h.loader.file.TaskFile, false)
@@ -217,8 +217,7 @@ const (
 	harborService         = "main"
 )
 
-// environment returns the container of the agent. An image that is named wins over the Dockerfile
-// beside it.
+// environment returns the container of the agent. A named image wins over the Dockerfile beside it.
 func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	file := &h.file.Environment
 	e := &Environment{
@@ -266,7 +265,7 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 
 var workdirLine = lazyregexp.New(`(?mi)^\s*WORKDIR\s+(/[\w./-]+)\s*$`)
 
-// lastWorkdir returns the working directory that a Dockerfile sets last; empty: it sets none.
+// lastWorkdir returns the last working directory that a Dockerfile sets; empty if it sets none.
 func lastWorkdir(dockerfile string) string {
 	content, err := os.ReadFile(dockerfile)
 	if err != nil {

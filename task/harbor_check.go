@@ -2,7 +2,7 @@ package task
 
 import "path"
 
-// sound refuses values of task.toml that no task can mean.
+// sound refuses invalid values of task.toml.
 func (h *harborLoader) sound() error {
 	file := h.file
 	type table struct {

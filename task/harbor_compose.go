@@ -19,8 +19,8 @@ import (
 // composeName is the file that Harbor merges over its own; others of the kind are ignored.
 const composeName = "docker-compose.yaml"
 
-// composeFile reads docker-compose.yaml, as far as it is about the one service of the agent. More
-// services, host mounts, devices and whatever else one container cannot have are refused.
+// composeFile reads docker-compose.yaml for the one service of the agent. It refuses more services,
+// host mounts, devices and anything else that one container cannot have.
 type composeFile struct {
 	doc  *document.Document
 	main map[string]json.RawMessage
@@ -86,7 +86,7 @@ func (h *harborLoader) compose(t *Task, e *Environment) error {
 	return nil
 }
 
-// composeKey does what one key of the service says, or refuses it.
+// composeKey applies one key of the service, or refuses it.
 func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key string) error {
 	raw := c.main[key]
 	var problem error
@@ -150,7 +150,7 @@ func (c *composeFile) text(raw json.RawMessage) string {
 	return c.expand(value)
 }
 
-// build accepts what is built anyway: the Dockerfile beside the file.
+// build accepts only what is built anyway: the Dockerfile beside the file.
 func (c *composeFile) build(raw json.RawMessage) error {
 	var dir string
 	if json.Unmarshal(raw, &dir) == nil {
@@ -222,7 +222,7 @@ func (h *harborLoader) composeNetwork(t *Task, mode string) error {
 	return fmt.Errorf("network %s is not supported", mode)
 }
 
-// deploy reads limits. Whatever else it asks for is refused, GPUs among it.
+// deploy reads limits. Anything else is refused, including GPUs.
 func (c *composeFile) deploy(t *Task, raw json.RawMessage) error {
 	var deploy map[string]map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &deploy); err != nil {

@@ -26,7 +26,7 @@ func harborValue(value string, environ map[string]string) (string, error) {
 	return match[3], nil
 }
 
-// values fills in the templates of an environment table. Values that are secret come apart.
+// values fills in the templates of an environment table. Secret values are returned separately.
 func (h *harborLoader) values(table string, env map[string]string) (plain, secret map[string]string, err error) {
 	plain, secret = map[string]string{}, map[string]string{}
 	for name, value := range env {
@@ -55,7 +55,7 @@ func (h *harborLoader) give(t *Task, e *Environment, plain, secret map[string]st
 	}
 }
 
-// harborServerName is what every agent accepts as the name of a tool server.
+// harborServerName matches names of tool servers that every agent accepts.
 var harborServerName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // toolServers returns the MCP servers that the task gives its agent.

@@ -124,7 +124,7 @@ func (check *harborHealthcheck) settings() *Healthcheck {
 	return h
 }
 
-// lineOf returns the first line of the file that a value stands in; 0 if there is none.
+// lineOf returns the first line of the file that contains a value; 0 if there is none.
 func (f *harborFile) lineOf(text string) int {
 	for i, line := range strings.Split(string(f.source), "\n") {
 		if strings.Contains(line, text) {
@@ -176,7 +176,7 @@ var (
 	}
 )
 
-// harborProblem says what is wrong in the words of the file.
+// harborProblem describes an error in the terms of the file.
 func harborProblem(wrong *toml.DecodeError, source []byte, line int) string {
 	match := harborWrongType.FindStringSubmatch(wrong.Error())
 	if match == nil {
@@ -187,7 +187,7 @@ func harborProblem(wrong *toml.DecodeError, source []byte, line int) string {
 	return fmt.Sprintf("%s: want %s, not this %s", strings.TrimSpace(key), want, match[1])
 }
 
-// harborSeconds returns a time in seconds, or what holds where nobody says.
+// harborSeconds returns a time in seconds, or the default.
 func harborSeconds(seconds *float64, byDefault time.Duration) time.Duration {
 	if seconds == nil || *seconds <= 0 || math.IsNaN(*seconds) || *seconds > 1e8 {
 		return byDefault

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Step is one step of a task that an agent does in several.
+// Step is one step of a task with several steps.
 type Step struct {
 	Name   string
 	Prompt string

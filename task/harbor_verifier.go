@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Verifier is how a Harbor task, or one step of it, is graded: a program writes rewards to a file.
+// Verifier describes how a Harbor task, or one step of it, is graded: a program writes rewards to a
+// file.
 type Verifier struct {
 	// Tests are the directories that become /tests, later ones over earlier ones; test.sh in it is
 	// run.
@@ -24,8 +25,8 @@ type Verifier struct {
 	// Solution is a directory with solve.sh, which becomes /solution; empty: there is none.
 	Solution    string
 	SolutionEnv map[string]string
-	// Environment is the container of a verifier that has one of its own, with /tests in it; nil:
-	// it runs in the agent's.
+	// Environment is the container of a verifier that has its own, with /tests in it; nil means
+	// that it runs in the agent's.
 	Environment *Environment
 	Network     bool // it has the machine's network
 	// Artifacts are what is taken from the agent's container, after Collect was run in it.
@@ -85,8 +86,8 @@ func (h *harborLoader) instruction(dir string) (string, error) {
 	return text, nil
 }
 
-// tested makes sure that there is something to run. A verifier with a container of its own has its
-// tests in the image.
+// tested makes sure that there is something to run. A verifier with its own container has its tests
+// in the image.
 func (h *harborLoader) tested(dir string, v *Verifier) error {
 	if v.Environment != nil || slices.ContainsFunc(v.Tests, func(tests string) bool {
 		return isFile(filepath.Join(tests, "test.sh"))
@@ -244,7 +245,7 @@ func (h *harborLoader) service(table, name string) error {
 		harborService)
 }
 
-// wrong returns a mistake in task.toml, in the first line that has a text.
+// wrong returns an error about task.toml, at the first line that contains a text.
 func (h *harborLoader) wrong(text, format string, args ...any) error {
 	return &document.Error{
 		File: path.Join(h.rel, harborName),

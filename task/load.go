@@ -141,7 +141,7 @@ func (l *loader) ownFile(name string) (string, bool) {
 	return file, filepath.IsLocal(filepath.FromSlash(name)) && err == nil && info.Mode().IsRegular()
 }
 
-// keepRow adds the task that was made of a row of a file, or what is wrong with the row. It returns
+// keepRow adds the task that was made from a row of a file, or the row's error. It returns
 // errEnough where no more rows are wanted.
 func (l *loader) keepRow(t Task, err error, file string, line int) error {
 	if err == nil {
@@ -189,8 +189,7 @@ func (l *loader) load() {
 	}
 }
 
-// loadRows loads a family that is one file of SWE-bench rows. What lies beside the file is not part
-// of it.
+// loadRows loads a family that is one file of SWE-bench rows. Files beside it are not part of it.
 func (l *loader) loadRows() {
 	file := l.real
 	l.real, l.family.Dir = filepath.Dir(file), filepath.Dir(file)
@@ -268,8 +267,8 @@ func (l *loader) taskIDs() []string {
 	return ids
 }
 
-// revisionOf identifies a local family by its content. What tools generate and what is private to
-// the machine do not count, so that the revision is the same before and after an installation.
+// revisionOf identifies a local family by its content. Generated files and files private to the
+// machine do not count, so that the revision is the same before and after an installation.
 func revisionOf(dir string) (string, error) {
 	installs := exists(filepath.Join(dir, "apm.yml"))
 	d := newDigester()

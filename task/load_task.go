@@ -224,7 +224,7 @@ func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 	}
 }
 
-// fetchRepo brings a remote repository here, so that all attempts start from the same commit.
+// fetchRepo fetches a remote repository, so that all attempts start from the same commit.
 func (l *loader) fetchRepo(s *Settings, origin Origin, where settingsFile, otherwise string) {
 	cache, err := l.opts.cacheDir()
 	if err != nil {
@@ -278,7 +278,7 @@ func (l *loader) overlays(t *Task) {
 		}
 	}
 	for _, v := range t.Env {
-		if v.Secret { // which key a machine has does not change the task
+		if v.Secret { // the value of a secret does not change the task
 			v.Value = ""
 		}
 		visible.add(v.File, "variable", []byte(v.Name+"="+v.Value))
@@ -287,7 +287,7 @@ func (l *loader) overlays(t *Task) {
 	t.Files = l.fileDigests(t)
 }
 
-// fileDigests identifies the files that attempts and graders read, whatever the settings say.
+// fileDigests identifies the files that attempts and graders read, regardless of the settings.
 func (l *loader) fileDigests(t *Task) Digest {
 	visible, hidden := newDigester(), newDigester()
 	l.addOverlays(visible, t)
@@ -326,7 +326,7 @@ func (l *loader) hiddenDigest(t *Task) string {
 	d.add("supervisor.task.md", "prompt", []byte(t.SupervisorPrompt))
 	l.addHidden(d, t)
 	s := t.Settings
-	s.Repo, s.Needs = "", nil // where it lies and which worker runs it does not matter
+	s.Repo, s.Needs = "", nil // its path and its worker do not matter
 	settings, err := json.Marshal(s)
 	l.fail(err)
 	d.add("settings", "json", settings)
@@ -341,7 +341,7 @@ func (l *loader) hiddenDigest(t *Task) string {
 	return d.String()
 }
 
-// followed replaces links by the regular files they lead to: a hidden test that is a link changes
+// followed replaces links with the regular files they lead to: a hidden test that is a link changes
 // when its target does.
 func followed(entries []entry) []entry {
 	out := slices.Clone(entries)

@@ -17,7 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// Origin is where a family comes from: a directory, or a subdirectory of a git repository at a
+// Origin says where a family comes from: a directory, or a subdirectory of a git repository at a
 // reference.
 type Origin struct {
 	Path   string // a local directory; empty for a repository
@@ -68,9 +68,9 @@ func ParseOrigin(text string) (Origin, error) {
 	return o, nil
 }
 
-// fetch brings a repository at a reference into the cache and returns its directory and commit.
-// Every commit has a directory of its own, which is made once and never changed, so several runs
-// can use it at the same time.
+// fetch fetches a repository at a reference into the cache and returns its directory and commit.
+// Every commit has its own directory, which is made once and never changed, so several runs can use
+// it at the same time.
 func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err error) {
 	key := sha256.Sum256([]byte(o.URL + "\x00" + o.Ref))
 	home := filepath.Join(cache, hex.EncodeToString(key[:8]))
@@ -111,7 +111,7 @@ func fetch(ctx context.Context, o Origin, cache string) (dir, sha string, err er
 	return dir, sha, checkOut(ctx, store, sha, dir)
 }
 
-// checkOut writes the files of a commit into a new directory, all or nothing.
+// checkOut writes the files of a commit into a new directory, atomically.
 func checkOut(ctx context.Context, store, sha, dir string) error {
 	partial, err := os.MkdirTemp(filepath.Dir(dir), "partial-")
 	if err != nil {

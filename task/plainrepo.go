@@ -9,8 +9,9 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 )
 
-// repositoryOf makes a repository whose one commit holds the files of a directory. Author and time
-// are fixed, so that the same files are the same commit on every machine. It is kept by content.
+// repositoryOf makes a repository with one commit that holds the files of a directory. Author and
+// time are fixed, so that the same files are the same commit on every machine. It is kept by
+// content.
 func repositoryOf(ctx context.Context, dir, cache string) (repository, sha string, err error) {
 	cache, err = Options{CacheDir: cache}.cacheDir()
 	if err != nil {
@@ -39,7 +40,7 @@ func repositoryOf(ctx context.Context, dir, cache string) (repository, sha strin
 	if err := fillRepository(ctx, dir, scratch, entries); err != nil {
 		return "", "", err
 	}
-	// Somebody else may have been quicker; both have made the same.
+	// Another process may have been faster; the result is the same.
 	if err := os.Rename(scratch, repository); err != nil && !isDir(repository) {
 		return "", "", err
 	}

@@ -31,11 +31,11 @@ const (
 	ParserTAP       = "tap"
 	ParserJUnit     = "junit"
 	ParserExitNonce = "exit-nonce" // prints the nonce at its end, and exits with 0
-	ParserExit      = "exit"       // reports nothing but its exit code; for commands that verify, not for suites
+	ParserExit      = "exit"       // has only its exit code; for commands that verify, not for suites
 )
 
-// reportFile is where the commands of our own write their report. It lies in the copy that is
-// graded, under a name that nobody else uses.
+// reportFile is where our own commands write their report. It is in the copy that is graded, under
+// a name that nothing else uses.
 const reportFile = ".fit-report.xml"
 
 //go:embed unittest_junit.py
@@ -95,8 +95,7 @@ func otherNaming(globs []glob.Pattern) func(rel string) (string, bool, bool) {
 	}
 }
 
-// runnerOf returns the language's own way to run a test file, as far as the settings do not say
-// otherwise.
+// runnerOf returns the language's own way to run a test file, unless the settings say otherwise.
 func runnerOf(language string, tests testsFile, suite *Suite) Runner {
 	r := Runner{Language: language}
 	switch language {

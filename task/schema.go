@@ -28,13 +28,14 @@ func readSettings(name, path string, into any) (settingsFile, error) {
 	}
 	invalid := doc.Conforms(into)
 	err = doc.Decode(into)
-	if invalid != nil { // what could be read all the same keeps one mistake from looking like several
+	if invalid != nil { // what could be read anyway keeps one mistake from looking like several
 		err = invalid
 	}
 	return settingsFile{doc}, err
 }
 
-// wrong makes an error about a setting; of a file that does not exist it is about the other file.
+// wrong makes an error about a setting; if the file does not exist, the error is about the other
+// file.
 func (f settingsFile) wrong(otherwise string, path []string, format string, args ...any) error {
 	if f.doc == nil {
 		return mistake(otherwise, format, args...)

@@ -22,7 +22,7 @@ type familyFile struct {
 	TaskFile `yaml:",inline"`
 }
 
-// TaskFile is task.yaml. What it does not say follows from family.yaml, and then from the defaults.
+// TaskFile is task.yaml. Settings that it lacks come from family.yaml, and then from the defaults.
 type TaskFile struct {
 	Tags       []string     `yaml:"tags" doc:"Words to select tasks by."`
 	Cluster    string       `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; intervals take account of it."`
@@ -81,7 +81,7 @@ func (agentNetworkFile) JSONSchema() map[string]any {
 	return map[string]any{"enum": []any{networkHost, networkModel, networkNone, true, false}}
 }
 
-// agentNetwork returns the network that a file asks for, where it says something.
+// agentNetwork returns the network that a file asks for, if it does.
 func (n networkFile) agentNetwork() (network AgentNetwork, said bool) {
 	if n.Agent == nil {
 		return AgentNetwork{}, false
@@ -97,8 +97,8 @@ func (n networkFile) agentNetwork() (network AgentNetwork, said bool) {
 	return network, true
 }
 
-// agentNetwork returns what the task asks for, else what the family does. A task may change only
-// how much the family insists.
+// agentNetwork returns the network of the task, else that of the family. A task may change only
+// whether the family's is required.
 func agentNetwork(own, family networkFile) AgentNetwork {
 	network, said := own.agentNetwork()
 	if !said {
@@ -164,7 +164,7 @@ const (
 	defaultJudgeTimeout = 10 * time.Minute
 )
 
-// settings merges what the task says, what the family says, and the defaults, in this order.
+// settings merges the settings of the task, those of the family, and the defaults, in this order.
 func settings(own, family TaskFile, hasPreflight bool) Settings {
 	port := said(hasPreflight, own.Port, family.Port)
 	return Settings{
@@ -211,7 +211,7 @@ func timeouts(own, family timeoutsFile) Timeouts {
 	}
 }
 
-// merge fills what the task does not say about its tests with what the family says.
+// merge fills missing settings of the task's tests with those of the family.
 func (t testsFile) merge(family testsFile) testsFile {
 	return testsFile{
 		Language: cmp.Or(t.Language, family.Language),

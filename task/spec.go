@@ -16,8 +16,8 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// Spec is what a task file says beside what every task has: one YAML file that names a repository,
-// a prompt and a command that verifies the result.
+// Spec holds what a task file adds to what every task has: one YAML file that names a repository, a
+// prompt and a command that verifies the result.
 type Spec struct {
 	File  string // absolute
 	Title string
@@ -46,7 +46,7 @@ type Reference struct {
 	// File is a patch that git apply understands, and Patch what is in it.
 	File  string
 	Patch []byte
-	// MaxLines and MaxFiles are the size that a good solution needs at most; 0: that of the patch.
+	// MaxLines and MaxFiles are the most that a good solution needs; 0 is the size of the patch.
 	MaxLines, MaxFiles int
 }
 
@@ -97,7 +97,7 @@ type SpecOptions struct {
 	// CacheDir keeps the repositories that are made of plain directories; empty: a directory of the
 	// user's cache.
 	CacheDir string
-	// Workspace is how working directories are made: "export" or "worktree"; empty: export.
+	// Workspace says how working directories are made: "export" or "worktree"; empty is export.
 	Workspace string
 }
 
@@ -261,8 +261,7 @@ func (l *specLoader) settings() Settings {
 	}
 }
 
-// agentNetwork returns what agents reach. They are denied everything but their model, as far as
-// that can be enforced.
+// agentNetwork returns what agents reach: only their model, if that can be enforced.
 func (l *specLoader) agentNetwork() AgentNetwork {
 	switch l.file.Network {
 	case "deny", networkRegistries:
@@ -271,7 +270,7 @@ func (l *specLoader) agentNetwork() AgentNetwork {
 	return AgentNetwork{Kind: networkHost}
 }
 
-// networkRegistries is what a task file says whose agents may install packages.
+// networkRegistries is the network of a task file whose agents may install packages.
 const networkRegistries = "registries"
 
 // packageRegistries are the hosts from which package managers get packages by default.
@@ -306,7 +305,7 @@ func (l *specLoader) digests(t *Task) error {
 	visible.add("repo", "commit", []byte(t.Settings.Ref))
 	visible.add("setupCommand", "command", []byte(t.Spec.SetupCommand))
 	visible.add("workspace", "kind", []byte(t.Settings.Workspace))
-	if reach := t.Settings.Registries; len(reach) > 0 { // other tasks keep the digest that they have always had
+	if reach := t.Settings.Registries; len(reach) > 0 { // other tasks keep their old digest
 		visible.add("registries", "hosts", []byte(strings.Join(reach, "\x00")))
 	}
 	hidden.add("verifyCommand", "command", []byte(t.Spec.VerifyCommand))

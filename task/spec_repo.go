@@ -52,7 +52,7 @@ func (l *specLoader) commit(t *Task, repository string) {
 	}
 }
 
-// plain makes a repository of a directory, with one commit that depends on nothing but its files.
+// plain makes a repository of a directory, with one commit that depends only on its files.
 func (l *specLoader) plain(t *Task, dir string) {
 	repository, sha, err := repositoryOf(l.ctx, dir, l.opts.CacheDir)
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
-// besides returns a path that a task file names, relative to its directory.
+// besides resolves a path that a task file names, relative to its directory.
 func besides(t *Task, path string) string {
 	if filepath.IsAbs(path) {
 		return path

@@ -14,8 +14,8 @@ import (
 	"github.com/fit-eval/fit/internal/glob"
 )
 
-// loadSuite finds the hidden suite of a task. A directory that does not exist, or is none, means
-// that there is none.
+// loadSuite finds the hidden suite of a task. If the path is missing or not a directory, there is
+// no suite.
 func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite {
 	dir := filepath.Join(t.Dir, "tests")
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
@@ -99,7 +99,7 @@ func (l *loader) checkHiddenLink(name string) error {
 	return nil
 }
 
-// suiteLanguage decides which files are checks. It returns no naming if that is a mistake.
+// suiteLanguage decides which files are checks. It returns no naming on a mistake.
 func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFile, dir string) (string,
 	func(rel string) (string, bool, bool),
 ) {
@@ -180,7 +180,7 @@ func (l *loader) globs(sources []string, where settingsFile, at []string, otherw
 	return patterns, ok
 }
 
-// checkRunner makes sure that the suite can be run and believed.
+// checkRunner makes sure that the suite can be run and its report trusted.
 func (l *loader) checkRunner(suite *Suite, tests testsFile, where settingsFile, dir string) {
 	r := suite.Runner
 	if len(r.Command) == 0 {

@@ -20,8 +20,8 @@ import (
 type Instance struct {
 	Repo       string // owner/name
 	BaseCommit string
-	// Repository is the one on this machine that the working directory starts from where there is
-	// no image; empty: only the image has it.
+	// Repository is the repository on this machine that the working directory starts from if there
+	// is no image; empty if only the image has it.
 	Repository string
 	// Gold is the patch that solves the task, and TestPatch the one that brings the tests.
 	Gold, TestPatch string
@@ -31,11 +31,11 @@ type Instance struct {
 	FailOnly               bool
 	FailToPass, PassToPass []string
 	Timeout                time.Duration
-	// Lacks is what grading needs and the row does not have; empty: it can be graded.
+	// Lacks is what the row lacks for grading; empty if it can be graded.
 	Lacks []string
 }
 
-// Testbed is where the images of SWE-bench have the repository.
+// Testbed is the path of the repository in the images of SWE-bench.
 const Testbed = "/testbed"
 
 // swebenchFile is the part of family.yaml about SWE-bench.
@@ -169,7 +169,7 @@ func (i *instancesLoader) directory(dir string) (map[string]any, error) {
 	return columns, nil
 }
 
-// conclude says once what is lacking, and complains about a set without tasks.
+// conclude reports once what is lacking, and reports a set without tasks.
 func (i *instancesLoader) conclude(name string, before int) {
 	lacking := map[string][]string{}
 	for n := range i.family.Tasks {
@@ -192,8 +192,7 @@ func (i *instancesLoader) conclude(name string, before int) {
 	}
 }
 
-// instance makes a task of a row, which stands at a place. A row of a repository of tasks has a
-// directory.
+// instance makes a task from a row at a position. A row of a repository of tasks has a directory.
 func (i *instancesLoader) instance(place string, columns map[string]any, dir string) (Task, error) {
 	t := Task{Dir: filepath.Join(i.real, filepath.FromSlash(dir))}
 	row := instanceRow{columns: columns}
@@ -247,7 +246,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	return t, i.instanceDigests(&t)
 }
 
-// localRepository finds the repository of an instance on this machine, where the family has it.
+// localRepository finds the repository of an instance on this machine, if the family has it.
 func (i *instancesLoader) localRepository(n *Instance) (string, error) {
 	dir := i.file.SWE.Repositories
 	if dir == "" {
@@ -287,7 +286,7 @@ func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Envi
 			return nil, err
 		}
 	case t.Instance.Repository != "":
-		return nil, nil //nolint:nilnil // there is none, and that is no mistake
+		return nil, nil //nolint:nilnil // there is none, which is not a mistake
 	default:
 		e.Image = "swebench/sweb.eval.x86_64." + strings.ToLower(strings.ReplaceAll(t.ID, "__", "_1776_")) + ":latest"
 	}

@@ -18,7 +18,7 @@ var logParsers = []string{
 	"vitest", "tap",
 }
 
-// instanceRow reads the columns of a row and keeps the first thing that is wrong with it.
+// instanceRow reads the columns of a row and keeps its first error.
 type instanceRow struct {
 	columns map[string]any
 	err     error
@@ -87,7 +87,7 @@ func (r *instanceRow) tests(column string) []string {
 	return names
 }
 
-// lacks returns what grading needs and the row does not have.
+// lacks returns what the row lacks for grading.
 func (r *instanceRow) lacks(n *Instance) []string {
 	var lacks []string
 	for _, column := range []string{"eval_script", "log_parser", "eval_type"} {

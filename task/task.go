@@ -23,11 +23,11 @@ type Family struct {
 	JudgeProfile string
 	// Calibration is the file with human verdicts on the judge's work; empty if there is none.
 	Calibration string
-	// Warnings are what deserves a look but does not stop a run.
+	// Warnings do not stop a run.
 	Warnings []string
 }
 
-// Task is one thing to do, with everything needed to set it up and to grade it.
+// Task is one task, with everything needed to set it up and to grade it.
 type Task struct {
 	ID  string
 	Dir string
@@ -56,8 +56,8 @@ type Task struct {
 	Verifier *Verifier
 	// Instance is what grades a task of SWE-bench; nil for other tasks.
 	Instance *Instance
-	// Steps are done one after the other, each with a prompt and a verifier of its own; empty: the
-	// task is done in one.
+	// Steps are done one after the other, each with its own prompt and verifier; empty if the task
+	// has no steps.
 	Steps []Step
 }
 
@@ -156,7 +156,7 @@ type Settings struct {
 	// Needs are labels that a worker of a fleet must have to run the task.
 	Needs []string `json:",omitempty"`
 	// JudgeVotes is how many votes of the judge decide; 0 is one.
-	JudgeVotes int `json:",omitempty"` // a task that does not say keeps the digest that it has always had
+	JudgeVotes int `json:",omitempty"` // a task without it keeps its old digest
 	// Threshold is the score from which the task passes; nil: all scored checks must pass.
 	Threshold *float64 `json:",omitempty"`
 }
@@ -174,8 +174,8 @@ const (
 	networkNone  = "none"
 )
 
-// MarshalJSON writes what earlier versions could say as they wrote it: a task that says no more
-// keeps the digest that it has always had.
+// MarshalJSON writes what earlier versions could express as they wrote it, so that such a task
+// keeps its digest.
 func (n AgentNetwork) MarshalJSON() ([]byte, error) {
 	switch n {
 	case AgentNetwork{Kind: networkHost}:

@@ -114,8 +114,8 @@ func (t *template) fill(columns map[string]any, quote func(string) string) (stri
 	return out.String(), nil
 }
 
-// list returns the texts for a sample: the elements of a list where the template is nothing but
-// such a column, else the one text.
+// list returns the texts for a sample: the elements of a list if the template is only such a
+// column, else the one text.
 func (t *template) list(columns map[string]any) ([]string, error) {
 	if len(t.parts) == 1 && t.parts[0].column != nil && !t.parts[0].letters {
 		value, err := lookUp(columns, t.parts[0].column)
@@ -148,7 +148,7 @@ func lookUp(columns map[string]any, path []string) (any, error) {
 	return value, nil
 }
 
-// textOf returns a value as it stands in a prompt: text as it is, everything else as JSON.
+// textOf returns a value as it is in a prompt: text unchanged, everything else as JSON.
 func textOf(value any) string {
 	switch value := value.(type) {
 	case nil:

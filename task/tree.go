@@ -126,7 +126,7 @@ func (d *digester) String() string { return "sha256:" + hex.EncodeToString(d.sum
 
 func isGenerated(rel string) bool { return slices.Contains(generated, path.Base(rel)) }
 
-// merged is the tree that overlays make up together: later entries win.
+// merged returns the tree that overlays make up together: later entries win.
 type merged map[string]entry
 
 func (m merged) lay(to string, entries []entry) {
@@ -143,7 +143,7 @@ var (
 	errDangling = errors.New("leads nowhere")
 )
 
-// follow finds out where a link leads, the way the kernel would, other links on the way included.
+// follow resolves a link as the kernel would, including other links on the way.
 func (m merged) follow(link string) error {
 	pending := strings.Split(link, "/")
 	var at []string

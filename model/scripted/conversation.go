@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// conversation is what the protocols' requests have in common.
+// conversation is the common form of the protocols' requests.
 type conversation struct {
 	model  string
 	system string
@@ -92,7 +92,7 @@ func (c conversation) first(kind stepKind) string {
 	return ""
 }
 
-// before returns the conversation as it was when step i was still to come.
+// before returns the conversation as it was before step i.
 func (c conversation) before(i int) conversation {
 	c.steps = c.steps[:i]
 	return c
@@ -119,7 +119,7 @@ func (c conversation) find(name string) (offeredTool, bool) {
 }
 
 // asides are the openings of user messages in which clients tell the model about its surroundings.
-// They are no prompts.
+// They are not prompts.
 var asides = []string{
 	"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
 	"<permissions instructions>", "<session_context>",
@@ -152,8 +152,8 @@ func (c *conversation) result(text string) {
 	c.steps = append(c.steps, step{kind: stepResult, text: text})
 }
 
-// silence is what a client says in the model's place when it continues a conversation that was
-// interrupted.
+// silence is the text that a client inserts as the model's reply when it continues an interrupted
+// conversation.
 const silence = "No response requested."
 
 func (c *conversation) reply(text, callID string) {
@@ -314,7 +314,7 @@ func readChat(body []byte) (conversation, error) {
 	return c, nil
 }
 
-// cwdPatterns are how clients tell the model where it works.
+// cwdPatterns match the ways in which clients name the working directory.
 var cwdPatterns = []*lazyregexp.Regexp{
 	lazyregexp.New(`<cwd>([^<]+)</cwd>`),
 	lazyregexp.New(`(?im)\bworking directory(?: is)?: *(/[^\n]*)`),

@@ -8,8 +8,8 @@ import (
 	"github.com/fit-eval/fit/model/wire"
 )
 
-// geminiRequest finds out whether a request is one of Gemini's protocol, which says in its path
-// what the others say in their body.
+// geminiRequest reports whether a request is of Gemini's protocol, whose path has what others have
+// in the body.
 func geminiRequest(r *http.Request, path string) (protocol, bool) {
 	model, method, ok := wire.GeminiPath(path)
 	if !ok || r.Method != http.MethodPost {
@@ -26,7 +26,7 @@ func geminiRequest(r *http.Request, path string) (protocol, bool) {
 	}, true
 }
 
-// gemini answers what is asked of a model by one of its methods.
+// gemini answers a call of one of a model's methods.
 func (s *server) gemini(w *countingWriter, r *http.Request, x exchange) {
 	_, path := splitPath(r.URL.Path)
 	switch _, method, _ := wire.GeminiPath(path); method {

@@ -33,7 +33,7 @@ type Record struct {
 	Body         json.RawMessage `json:"body,omitempty"`
 }
 
-// body notes the request's body: as JSON where it is, else as text.
+// body records the request's body: as JSON if it is valid, else as text.
 func (r *Record) body(body []byte, wanted bool) {
 	if !wanted || len(body) == 0 {
 		return
@@ -46,7 +46,7 @@ func (r *Record) body(body []byte, wanted bool) {
 	r.Body = marshal(string(body))
 }
 
-// requestLog hands requests on and writes records, one at a time.
+// requestLog passes requests on and writes records, one at a time.
 type requestLog struct {
 	mu   sync.Mutex
 	seq  int
@@ -61,7 +61,7 @@ func (l *requestLog) add(r Record) {
 	r.Seq = l.seq
 	l.seq++
 	if l.opts.Log != nil {
-		_, _ = l.opts.Log.Write(append(marshal(r), '\n')) // a full disk must not change what the model says
+		_, _ = l.opts.Log.Write(append(marshal(r), '\n')) // a full disk must not change the reply
 	}
 }
 

@@ -53,8 +53,8 @@ func escapeSegment(text string) string {
 	return b.String()
 }
 
-// unescapeSegment reads ~XX; a tilde that begins no such thing stands for itself, so that plain
-// names can be typed by hand.
+// unescapeSegment reads ~XX; any other tilde stands for itself, so that plain names can be typed by
+// hand.
 func unescapeSegment(segment string) string {
 	var b strings.Builder
 	for i := 0; i < len(segment); i++ {

@@ -37,7 +37,7 @@ type pick struct {
 	conversation string
 }
 
-// progress is how far one conversation has come in one scenario.
+// progress is the state of one conversation in one scenario.
 type progress struct {
 	next   int
 	visits map[int]int
@@ -148,8 +148,7 @@ func (p *progress) replay(sc *Scenario, before conversation, callIDs []string, a
 	p.next = index + 1
 }
 
-// maxJumps bounds the cases, choices and gotos followed for one reply: a script can go round in
-// circles.
+// maxJumps bounds the cases, choices and gotos followed for one reply: a script can loop.
 const maxJumps = 1000
 
 // resolve follows cases, choices and gotos from a turn to what is said. It returns the index of the
@@ -189,7 +188,7 @@ func firstCase(cases []Case, c conversation) (Turn, bool) {
 	return Turn{}, false
 }
 
-// draw picks a choice by weight from the hash of what names the occasion.
+// draw picks a choice by weight from a hash of its arguments.
 func draw(choices []Choice, occasion string) Turn {
 	sum := sha256.Sum256([]byte(occasion))
 	fraction := float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53)
@@ -236,11 +235,11 @@ func parseCallID(id string) (index, visit int, ok bool) {
 	return index, visit, errIndex == nil && errVisit == nil
 }
 
-// preamble is what clients put before the output of a tool, about how it was run.
+// preamble is the text that clients put before the output of a tool.
 var preamble = lazyregexp.New(`(?s)\A(?:Chunk ID: |Wall time|Script completed|Exit code: ).*?\nOutput:\n+`)
 
-// withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see all
-// there is.
+// withoutPreamble makes ${last_result} the same for all clients. Conditions and captures see the
+// whole result.
 func withoutPreamble(result string) string { return preamble.Get().ReplaceAllString(result, "") }
 
 // expand returns the turn with ${name} replaced in its texts and inputs.

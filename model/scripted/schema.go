@@ -49,8 +49,8 @@ func schemaFieldsDepth(schema json.RawMessage, depth int) fields {
 	return all
 }
 
-// A role is what a field is for; its names are those that fields for it go by, in either way to
-// write two words. Where a client does not say its fields, the first of them is tried.
+// A role is what a field is for; its names are the usual names of such fields, in either way to
+// write two words. If a client does not list its fields, the first name is tried.
 type role []string
 
 var (
@@ -66,7 +66,7 @@ var (
 	roleCommands = role{"commands"}
 	roleFiles    = role{"files"}
 	// roleTimeout is when a command is killed, rolePatience how long a client waits for one before
-	// it answers with what there is.
+	// it answers with the output so far.
 	roleTimeout  = role{"timeout", "timeout_ms", "timeout_seconds"}
 	rolePatience = role{"yield_time_ms"}
 	// roleReason explains a call to people, roleDetail how much of a finding is shown.
@@ -115,8 +115,7 @@ func (f fields) have(roles ...role) bool {
 	return true
 }
 
-// inItsUnit returns a number of milliseconds in the unit that a field counts in, which its name or
-// its description tells.
+// inItsUnit converts milliseconds to the unit of a field, which its name or description gives.
 func (f field) inItsUnit(name string, ms int) int {
 	about := strings.ToLower(name + " " + f.about)
 	if strings.Contains(about, "second") && !strings.Contains(about, "millisecond") {
@@ -134,7 +133,7 @@ func (f field) takesRelative() bool {
 // args is the input of a tool under construction.
 type args map[string]any
 
-// set gives the field that has a role a value that no call is complete without.
+// set sets the field with a role, which every call needs.
 func (t offeredTool) set(into args, r role, value any) {
 	if t.input == nil {
 		into[r[0]] = value
@@ -142,7 +141,7 @@ func (t offeredTool) set(into args, r role, value any) {
 	t.add(into, r, value)
 }
 
-// add gives a field a value where the client says that it has one.
+// add sets the field with a role, if the client has one.
 func (t offeredTool) add(into args, r role, value any) {
 	if name, ok := t.input.find(r); ok {
 		into[name] = value

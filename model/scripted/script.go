@@ -55,11 +55,11 @@ type Turn struct {
 	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's
 	// own fields count.
 	Cases []Case `json:"cases,omitempty"`
-	// Choices replace the turn by one of them, drawn by weight from the cell's seed and key.
+	// Choices replace the turn with one of them, drawn by weight from the cell's seed and key.
 	Choices []Choice `json:"choices,omitempty"`
 }
 
-// says reports whether the turn has something of its own to say.
+// says reports whether the turn has its own content.
 func (t Turn) says() bool {
 	return t.Thinking != "" || t.Text != "" || len(t.Calls) > 0 || t.Fault != nil || t.Stop != "" || t.Goto != "" ||
 		len(t.Choices) > 0
@@ -225,12 +225,12 @@ type Fault struct {
 	Message string `json:"message,omitempty"`
 	// RetryAfter is the header of that name: seconds or a date.
 	RetryAfter string `json:"retry_after,omitempty"`
-	// Stream spoils the reply on its way: "cut", "error", "hang" or "drop".
+	// Stream damages the reply on its way: "cut", "error", "hang" or "drop".
 	Stream string `json:"stream,omitempty"`
 	// After is the number of events sent before the stream is spoilt; 0 is half of them.
 	After int `json:"after,omitempty"`
-	// Times limits the fault to the first attempts at the same state of a conversation; 0 is for
-	// ever.
+	// Times limits the fault to the first attempts at the same state of a conversation; 0 is
+	// forever.
 	Times int `json:"times,omitempty"`
 }
 
@@ -244,5 +244,5 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning,omitempty"`
 }
 
-// defaultUsage is reported where a script says nothing.
+// defaultUsage is reported if a script sets none.
 var defaultUsage = Usage{Input: 1000, Output: 100}

@@ -26,8 +26,8 @@ type Options struct {
 	// in, which hold the whole conversation.
 	Log       io.Writer
 	LogBodies bool
-	// OnRequest, where set, is called with every request before its answer begins, so that whoever
-	// has an answer knows that its request was counted; Bytes and DurationMs of an answer are only
+	// OnRequest, where set, is called with every request before its answer begins, so that a client
+	// with an answer knows that its request was counted; Bytes and DurationMs of an answer are only
 	// in the log. Calls do not overlap.
 	OnRequest func(Record)
 	// Now replaces the clock of the log in tests.
@@ -114,7 +114,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path = strings.TrimPrefix(path, "/v1")
 	switch {
 	case r.Method == http.MethodHead, path == "", path == "/":
-		out.WriteHeader(http.StatusOK) // clients probe whether anybody is there
+		out.WriteHeader(http.StatusOK) // clients probe whether a server is there
 	case path == "/models" || strings.HasPrefix(path, "/models/"):
 		writeJSON(out, http.StatusOK, modelsBody(strings.TrimPrefix(path, "/models")))
 	case r.Method != http.MethodPost:
@@ -146,7 +146,7 @@ type exchange struct {
 	record *Record
 }
 
-// answer says the turn that the script has for a request.
+// answer sends the turn that the script has for a request.
 func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 	x.record.Protocol = x.name
 	if !keyAccepted(x.script.Key, r) {
@@ -261,8 +261,7 @@ func (x exchange) spoil(w *countingWriter, r *http.Request, reply reply, fault *
 	}
 }
 
-// sendWhole writes a reply that is not streamed. A fault meant for a stream spoils it as well as it
-// can.
+// sendWhole writes a reply that is not streamed. A fault for streams damages it as far as possible.
 func (x exchange) sendWhole(w *countingWriter, r *http.Request, whole any, fault *Fault) {
 	data, err := json.Marshal(whole)
 	if err != nil {

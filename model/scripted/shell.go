@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// quote makes a word of the shell out of any text.
+// quote turns any text into a word of the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // writeCommand writes a file exactly, whatever its last line.
@@ -19,8 +19,8 @@ func writeCommand(name, content string) string {
 }
 
 // editProgram replaces the one occurrence of a text in a file. It is Perl because that is part of
-// every system with a shell worth the name; it reads the whole file before it writes, and fails
-// without touching it where the text is missing or there twice.
+// nearly every system with a shell; it reads the whole file before it writes, and fails without
+// touching it where the text is missing or there twice.
 const editProgram = `($p,$o,$n)=@ARGV; undef $/; open F,"<",$p or die "$p: $!\n"; $t=<F>; close F; ` +
 	`$i=index($t,$o); die "$p: the text to replace is not there\n" if $i<0; ` +
 	`die "$p: the text to replace is there more than once\n" if index($t,$o,$i+1)>=0; ` +

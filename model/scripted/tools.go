@@ -45,9 +45,9 @@ func (c conversation) resolve(call Call) toolCall {
 	}
 }
 
-// job is something that the tools of an agent do. Its names are those that tools for it go by,
-// without case and underscores, in order of preference; a tool must have a field for all that the
-// job needs.
+// job is something that the tools of an agent do. Its names are the usual names of such tools,
+// without case and underscores, in order of preference; a tool must have a field for everything
+// that the job needs.
 type job struct {
 	names []string
 	needs []role
@@ -120,7 +120,7 @@ func (c conversation) file(t offeredTool, p string) args {
 // patienceMs is as long as clients wait for a command before they answer that it is still running.
 const patienceMs = 30000
 
-// shell runs a command with whatever the client has for it.
+// shell runs a command with the client's tool for it.
 func (c conversation) shell(command string, timeoutMs int) toolCall {
 	if t, ok := c.toolFor(jobShells); ok {
 		arguments := args{}
@@ -278,8 +278,8 @@ func (c conversation) mcp(call Call) toolCall {
 	if t, ok := c.runner(); ok { // whether it is declared or not
 		return t.javascript("mcp__"+identifier(server)+"__"+identifier(tool), input)
 	}
-	// Clients that keep definitions back until they are searched for take the call all the same, in
-	// a namespace.
+	// Clients that keep definitions back until they are searched for accept the call anyway, in a
+	// namespace.
 	if _, ok := c.find("tool_search"); ok {
 		return toolCall{name: tool, namespace: "mcp__" + server, arguments: input}
 	}

@@ -216,7 +216,7 @@ type anthropicStreamEvent struct {
 	Usage json.RawMessage `json:"usage"`
 }
 
-// update takes in cumulative usage: what is absent or null has not changed.
+// update adds cumulative usage: absent or null fields have not changed.
 func (u *AnthropicUsage) update(with json.RawMessage) error {
 	if len(with) == 0 {
 		return nil

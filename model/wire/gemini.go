@@ -50,7 +50,7 @@ type GeminiPart struct {
 	FunctionResponse *GeminiFunctionResponse `json:"functionResponse,omitempty"`
 }
 
-// GeminiFunctionCall is the model's wish to call a function. Older services give it no id.
+// GeminiFunctionCall is the model's request to call a function. Older services give it no id.
 type GeminiFunctionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`

@@ -155,7 +155,7 @@ type ResponsesError struct {
 	Message string `json:"message"`
 }
 
-// ResponsesIncomplete is why a reply ended early: "max_output_tokens" or "content_filter".
+// ResponsesIncomplete says why a reply ended early: "max_output_tokens" or "content_filter".
 type ResponsesIncomplete struct {
 	Reason string `json:"reason"`
 }
