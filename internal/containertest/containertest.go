@@ -1,6 +1,6 @@
 // Package containertest gives tests a real container engine, a static program to be the first
-// process of containers, and a small image made of the machine's own programs. Remove takes
-// everything away again.
+// process of containers, and a small image made of the machine's own programs. Remove removes
+// everything again.
 package containertest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// programs are what the image has, as far as the machine has it.
+// programs are the programs of the image that the machine has.
 var programs = []string{
 	"bash", "sh", "cat", "chmod", "chown", "cp", "cut", "date", "dd", "env", "find", "git", "grep", "head", "id", "ln",
 	"ls", "mkdir", "mv", "ps", "rm", "sed", "seq", "setsid", "sleep", "sort", "stat", "tail", "touch", "tr", "wc",
@@ -53,7 +53,7 @@ func needPodman(t testing.TB) string {
 	return testenv.NeedTool(t, sandbox.IsolationPodman)
 }
 
-// Engine returns podman, and sees to it that containers have a static build of fit.
+// Engine returns podman, and makes sure that containers have a static build of fit.
 func Engine(t testing.TB) *sandbox.Engine {
 	t.Helper()
 	needPodman(t)
@@ -65,8 +65,8 @@ func Engine(t testing.TB) *sandbox.Engine {
 	return engine
 }
 
-// Helper builds the first process of containers without cgo, which tests with the race detector
-// cannot be, and has containers run it.
+// Helper builds the first process of containers without cgo, which the race detector needs in
+// tests, and makes containers run it.
 func Helper(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(workDir(t), "fit")
@@ -182,8 +182,7 @@ func Left() (string, error) {
 	return List("ps", "--all", "--filter", "ancestor="+made.image, "--format", "{{.Names}}")
 }
 
-// List asks podman for a list, which fails when another process takes away one of its items
-// meanwhile.
+// List asks podman for a list, and retries if another process removes one of its items meanwhile.
 func List(args ...string) (out string, err error) {
 	for range 20 {
 		var text []byte
@@ -194,7 +193,7 @@ func List(args ...string) (out string, err error) {
 	return "", err
 }
 
-// Remove takes away what the tests of a package have made. Their TestMain calls it at the end.
+// Remove removes what the tests of a package have made. Their TestMain calls it at the end.
 func Remove() {
 	made.Lock()
 	defer made.Unlock()

@@ -46,7 +46,7 @@ func CutColumns(s string, n int) string {
 // PadColumns adds spaces to text that is narrower than n columns.
 func PadColumns(s string, n int) string { return s + strings.Repeat(" ", max(0, n-lineColumns(s))) }
 
-// lineColumns returns how many columns of a terminal a line takes that is already safe.
+// lineColumns returns how many columns of a terminal a safe line takes.
 func lineColumns(s string) int {
 	sum := 0
 	for _, r := range s {

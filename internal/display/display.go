@@ -1,11 +1,11 @@
-// Package display makes text of others safe for a terminal, and cuts it. Everything that prints
-// what an agent, a file or a server wrote goes through here.
+// Package display makes foreign text safe for a terminal, and cuts it. Everything that prints text
+// of an agent, a file or a server uses it.
 //
-// There is one rule: what a terminal would obey or hide is shown as an escape, in the notation of
-// Go's string literals. That covers control characters (C0, DEL and C1, and so every ANSI and OSC
-// sequence), marks that reorder text, characters without width, line and paragraph separators,
-// characters that are not assigned, and bytes that are not UTF-8. Nothing is removed, so a reader
-// sees that something was there.
+// There is one rule: characters that a terminal would interpret or hide are shown as escapes, in
+// the notation of Go's string literals. That covers control characters (C0, DEL and C1, and so
+// every ANSI and OSC sequence), marks that reorder text, characters without width, line and
+// paragraph separators, characters that are not assigned, and bytes that are not UTF-8. Nothing is
+// removed, so a reader sees that something was there.
 //
 // The variants differ in what they do with line breaks and tabs only: [Text] keeps them, [Line]
 // makes spaces of them, [Name] shows them as escapes. [JSON] is for documents that programs read:

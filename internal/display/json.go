@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON escapes in a JSON document what a terminal would obey or hide. Such characters stand only in
-// its strings, so the document's value stays the same; bytes that are not UTF-8 become the
-// replacement character, as decoders have it. A document that needs no escape is returned itself.
+// JSON escapes characters of a JSON document that a terminal would interpret or hide. They can only
+// be in its strings, so the document's value stays the same; bytes that are not UTF-8 become the
+// replacement character, as in decoders. A document that needs no escape is returned unchanged.
 func JSON(document []byte) []byte {
 	i := unsafeInJSON(document)
 	if i < 0 {

@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What a document may be, so that a file can exhaust neither memory nor patience: an alias stands
-// for all that it refers to, aliases of aliases grow without bound, and every key is compared with
+// The limits of a document, so that a file can exhaust neither memory nor time: an alias stands for
+// all that it refers to, aliases of aliases grow without bound, and every key is compared with
 // every other one of its mapping.
 const (
 	// maxSource is how many bytes a document may have.
@@ -29,7 +29,7 @@ var errTooDeep = errors.New("values are nested too deeply")
 // expansion is how large a value is once its aliases are expanded.
 type expansion struct{ nodes, bytes, depth int }
 
-// measure sizes up a document. A node that several aliases refer to is looked at once.
+// measure computes the size of a document. A node that several aliases refer to is visited once.
 type measure struct {
 	document *Document
 	known    map[*yaml.Node]expansion

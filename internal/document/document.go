@@ -27,7 +27,7 @@ import (
 type Document struct {
 	name   string
 	source []byte
-	line   int // how many lines of the file stand before the document
+	line   int // how many lines of the file come before the document
 	root   *yaml.Node
 }
 
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 	}
 }
 
-// Caret shows the line with a mark under the column, or nothing where the place is unknown or the
+// Caret shows the line with a mark under the column, or nothing if the position is unknown or the
 // line is long.
 func (e *Error) Caret() string {
 	if e.Line == 0 || e.Col == 0 || strings.TrimSpace(e.Excerpt) == "" || len(e.Excerpt) > longestExcerpt {
@@ -68,7 +68,7 @@ func (e *Error) Caret() string {
 }
 
 // Load reads a file, checks it against the schema of a struct, and fills the struct that into
-// points to. What says what the file holds, for the error of one that cannot be read.
+// points to. What names the content of the file, for the error if it cannot be read.
 func Load(what, path string, into any) (*Document, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func invalidUTF8(source []byte) (line, col int) {
 	return 0, 0
 }
 
-// Empty reports whether there is nothing in the document but blanks and comments.
+// Empty reports whether the document has only blanks and comments.
 func (d *Document) Empty() bool {
 	return isNull(d.root)
 }

@@ -4,7 +4,7 @@ import "bytes"
 
 // FrontMatter splits a Markdown file into the settings between the two lines of dashes with which
 // it begins, and the text after them. A file without settings gives nil. Settings that are not
-// closed, or that do not begin in the first line, are an error: they would pass for text, and
+// closed, or that do not begin in the first line, are an error: they would be taken for text, and
 // everything that they restrict would be allowed.
 func FrontMatter(name string, text []byte) (settings *Document, body []byte, err error) {
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))

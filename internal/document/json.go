@@ -42,7 +42,7 @@ func JSONValue(source []byte) (any, error) {
 	return value, nil
 }
 
-// misfit says why a document that is JSON does not fit the value it is decoded into.
+// misfit returns why a JSON document does not fit the value it is decoded into.
 func (d *Document) misfit(err error, offset int64) error {
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("want %s, got %s", typeName(wrongType.Type.Kind()), wrongType.Value)

@@ -20,8 +20,8 @@ import (
 // Schema is a JSON Schema that documents can be checked against.
 type Schema struct{ root *jsonschema.Schema }
 
-// CompileSchema reads a JSON Schema. References are to the schema's own definitions
-// ("#/$defs/name") and nowhere else.
+// CompileSchema reads a JSON Schema. References may only be to the schema's own definitions
+// ("#/$defs/name").
 func CompileSchema(name string, source []byte) (*Schema, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(source, &root); err != nil {
@@ -149,8 +149,7 @@ func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path 
 // isFalse reports whether a schema is the one that nothing fits: "additionalProperties": false.
 func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.Not != nil }
 
-// alone judges a value by what its schema says about the value itself, leaving out what it says
-// about the values inside.
+// alone checks a value against its schema, without the values inside it.
 func (c *checker) alone(schema *jsonschema.Schema, value any) error {
 	shallow := *schema
 	shallow.Properties, shallow.AdditionalProperties, shallow.Required = nil, nil, nil
@@ -214,8 +213,8 @@ func (d *Document) ErrorAt(path []string, format string, args ...any) *Error {
 	return d.at(line, col, "%s%s", name, fmt.Sprintf(format, args...))
 }
 
-// unknownKeys makes one error for each key that a mapping must not have, where the key stands, and
-// says which it may have.
+// unknownKeys makes one error for each key that a mapping must not have, at the key's position, and
+// lists the allowed keys.
 func (d *Document) unknownKeys(path, keys, allowed []string) []*Error {
 	message := "%s: there is no such setting"
 	if len(allowed) > 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// nouns are the types of JSON in the words of somebody who writes YAML.
+// nouns are the types of JSON in words for people who write YAML.
 var nouns = map[string]string{
 	"null": "nothing", "boolean": "true or false", "string": "text", "integer": "a whole number", "number": "a number",
 	"array": "a list", "object": "a mapping",
 }
 
-// broken says in words which rule of its schema a value breaks by itself; "" if none of those that
-// have words.
+// broken describes which rule of its schema a value breaks by itself; "" if it breaks none of the
+// rules described here.
 func broken(schema *jsonschema.Schema, value any) string {
 	types := schema.Types
 	if schema.Type != "" {

@@ -1,5 +1,5 @@
-// Package egress lets programs in a network of their own reach a list of hosts, over TLS, and
-// nobody else.
+// Package egress lets programs in a private network reach a list of hosts, over TLS, and nothing
+// else.
 package egress
 
 import (
@@ -21,12 +21,12 @@ import (
 	"time"
 )
 
-// Port is where programs find the proxy on their loopback. It is below the ports that systems give
-// away, so nothing else that answers there has it.
+// Port is the port of the proxy on the programs' loopback. It is below the ports that systems
+// assign, so nothing else there has it.
 const Port = 3128
 
-// Variables returns what tells programs about the proxy, as NAME=value. What answers on the
-// loopback itself is reached without it.
+// Variables returns the environment variables for the proxy, as NAME=value. Services on the
+// loopback itself are reached without it.
 func Variables() []string {
 	proxy, direct := fmt.Sprintf("http://127.0.0.1:%d", Port), "localhost,127.0.0.1,::1"
 	return []string{"HTTPS_PROXY=" + proxy, "https_proxy=" + proxy, "NO_PROXY=" + direct, "no_proxy=" + direct}
@@ -73,7 +73,7 @@ func (p *Proxy) Serve(listener net.Listener) error {
 				p.serve(ctx, conn)
 			})
 		default:
-			_ = conn.Close() // whoever holds so many has had its share
+			_ = conn.Close() // a client with so many has had its share
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// carry passes a connection on once its first message has shown that it is TLS with that very host:
+// carry passes a connection on once its first message has shown that it is TLS with the same host:
 // the machines behind a name may answer for other names too.
 func (p *Proxy) carry(host string, conn net.Conn, reader io.Reader, upstream net.Conn) {
 	name, greeting, err := serverName(reader)
@@ -164,7 +164,8 @@ func (p *Proxy) note(host string, allowed bool) {
 	}
 }
 
-// first reports whether a host is to be noted. However many are refused, one that is reached is.
+// first reports whether a host must be noted. Hosts that are reached are always noted, however many
+// were refused.
 func (p *Proxy) first(host string, allowed bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,8 +184,8 @@ func (p *Proxy) first(host string, allowed bool) bool {
 }
 
 // refuseInside refuses the addresses of a name that are on this machine or its link, where other
-// things than registries answer: whoever runs the name's domain decides what its address is. Only
-// localhost means this machine.
+// services than registries answer: the owner of the domain decides its address. Only localhost
+// means this machine.
 func refuseInside(host string) func(context.Context, string, string, syscall.RawConn) error {
 	name, _, _ := net.SplitHostPort(host)
 	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -200,7 +201,7 @@ func refuseInside(host string) func(context.Context, string, string, syscall.Raw
 	}
 }
 
-// canonical returns a host and its port as they are compared.
+// canonical returns a host and its port in the form in which they are compared.
 func canonical(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -209,12 +210,12 @@ func canonical(host string) string {
 	return net.JoinHostPort(strings.ToLower(strings.TrimSuffix(name, ".")), port)
 }
 
-// answer refuses a request with a line that whoever reads the program's output understands.
+// answer refuses a request with a line that readers of the program's output understand.
 func answer(conn net.Conn, status int, text string) {
 	text = "fit: " + text + "\n"
 	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\n"+
 		"Content-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		status, http.StatusText(status), len(text), text) // whoever asked may be gone
+		status, http.StatusText(status), len(text), text) // the client may be gone
 }
 
 var (
@@ -226,8 +227,8 @@ var (
 // a greeting is for another host than the one that it names.
 const encryptedHello, encryptedName = 0xfe0d, 0xffce
 
-// serverName reads the first message of TLS. It returns the host that it is meant for, and the
-// bytes that were read.
+// serverName reads the first message of TLS. It returns the host that it names, and the bytes that
+// were read.
 func serverName(from io.Reader) (name string, read []byte, err error) {
 	var kept bytes.Buffer
 	err = tls.Server(listened{reader: io.TeeReader(from, &kept)}, &tls.Config{
@@ -246,7 +247,7 @@ func serverName(from io.Reader) (name string, read []byte, err error) {
 	return name, kept.Bytes(), nil
 }
 
-// listened is a connection of which only what comes in is of interest.
+// listened is a connection that is only read.
 type listened struct {
 	net.Conn
 	reader io.Reader

@@ -1,4 +1,4 @@
-// Package git runs the git binary: with an environment of its own, so that no GIT_ variable and no
+// Package git runs the git binary: with a clean environment, so that no GIT_ variable and no
 // setting of the user changes what a command does, without hooks, without questions, and without
 // reading settings that would start another program.
 //
@@ -27,8 +27,8 @@ type Command struct {
 	Program string
 	// Env is added to the clean environment as NAME=value.
 	Env []string
-	// UserConfig lets git read the user's own settings, which fetching from a private place may
-	// need. Hooks stay off.
+	// UserConfig lets git read the user's own settings, which fetching from a private repository
+	// may need. Hooks stay off.
 	UserConfig bool
 	Stdin      io.Reader
 	// Stdout takes what git prints; nil: it is thrown away.

@@ -23,8 +23,8 @@ type Client struct {
 	Base       string // GitHub's own if empty
 	Token      string
 	Repository Repository
-	// HTTP sends the requests; nil means a client of its own. Redirects lose the token when they
-	// leave the host.
+	// HTTP sends the requests; nil means a default client. Redirects lose the token when they leave
+	// the host.
 	HTTP *http.Client
 	// Timeout bounds a request that asks for a list; a download may take as long as bytes keep
 	// coming. 30 s if zero.
@@ -188,7 +188,7 @@ func (c *Client) page(ctx context.Context, address string) (body []byte, link st
 	return body, response.Header.Get("Link"), err
 }
 
-// nextLink returns the address of the next page, as long as it is on the same host: the token goes
+// nextLink returns the address of the next page, if it is on the same host: the token is sent
 // nowhere else.
 func nextLink(header, current string) string {
 	for part := range strings.SplitSeq(header, ",") {
@@ -208,7 +208,7 @@ func nextLink(header, current string) string {
 // longestAsked is how long to wait for a rate limit to pass before giving up.
 const longestAsked = 2 * time.Minute
 
-// get asks until there is an answer worth having. The caller closes the body.
+// get sends a request, with retries, until there is a usable answer. The caller closes the body.
 func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.Response, error) {
 	policy := retry.Policy{
 		Retries:      retries,

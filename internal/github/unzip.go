@@ -20,7 +20,7 @@ type Limits struct {
 // DefaultLimits leave room for the traces of a large team.
 var DefaultLimits = Limits{Files: 10000, Bytes: 16 << 30}
 
-// errUnsafe is returned for an archive that tries to do what no artifact has to.
+// errUnsafe is returned for an archive with a member that no artifact needs.
 var errUnsafe = errors.New("unsafe archive")
 
 // Members lists the files of an archive, checked as Unzip checks them.
@@ -96,7 +96,7 @@ func check(members []*zip.File, limits Limits) ([]string, error) {
 	return names, nil
 }
 
-// extract writes one file. What the archive says about its size is not believed.
+// extract writes one file. It does not trust the size in the archive.
 func extract(root *os.Root, member *zip.File, left int64) (int64, error) {
 	name := path.Clean(member.Name)
 	if dir := path.Dir(name); dir != "." {

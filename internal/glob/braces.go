@@ -2,8 +2,8 @@ package glob
 
 import "strings"
 
-// expandBraces returns the patterns that the brace groups of source stand for, or the reason why it
-// cannot tell.
+// expandBraces returns the patterns that the brace groups of source stand for, or the reason why
+// they are not supported.
 func expandBraces(source string) (patterns []string, reason string) {
 	if !strings.ContainsAny(source, "{}") {
 		return []string{source}, ""
@@ -70,8 +70,8 @@ func checkBraces(source string) (reason string) {
 	return ""
 }
 
-// expandChecked expands a pattern whose braces are balanced. The first group is replaced by each of
-// its alternatives until no group is left.
+// expandChecked expands a pattern whose braces are balanced. The first group is replaced with each
+// of its alternatives until no group is left.
 func expandChecked(source string) (patterns []string, reason string) {
 	queue := []string{source}
 	for len(queue) > 0 {

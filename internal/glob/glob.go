@@ -125,12 +125,12 @@ func (p Pattern) Match(path string) bool {
 	return false
 }
 
-// isLineOrControl holds for control characters and for what JavaScript's regular expressions end a
-// line at.
+// isLineOrControl reports whether a character is a control character or ends a line in JavaScript's
+// regular expressions.
 func isLineOrControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// isCleanRelative reports whether path is what relative, resolved paths look like: valid text, no
-// empty, . or .. segments.
+// isCleanRelative reports whether path is a clean relative path: valid text, no empty, . or ..
+// segments.
 func isCleanRelative(path string) bool {
 	return path != "." && fs.ValidPath(path)
 }

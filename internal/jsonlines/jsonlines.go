@@ -1,5 +1,5 @@
-// Package jsonlines is what files of appended JSON lines have in common: one writer at a time, a
-// look at the end for what a killed writer left, and lines that are there whole or not at all.
+// Package jsonlines handles files of appended JSON lines: one writer at a time, a check of the end
+// for what a killed writer left, and lines that are written whole or not at all.
 package jsonlines
 
 import (
@@ -16,7 +16,7 @@ import (
 // ErrLocked is returned when another process has the lock of a file.
 var ErrLocked = errors.New("another process is writing it")
 
-// Lock takes the exclusive advisory lock of a file. The kernel gives it back when the process ends,
+// Lock takes the exclusive advisory lock of a file. The kernel releases it when the process ends,
 // however it ends.
 func Lock(file *os.File) error {
 	for {
@@ -34,7 +34,7 @@ func Lock(file *os.File) error {
 // lockInterval is how often LockWait looks.
 const lockInterval = 20 * time.Millisecond
 
-// LockWait is Lock, but waits for whoever has the lock until the context ends.
+// LockWait is Lock, but waits for the lock until the context ends.
 func LockWait(ctx context.Context, file *os.File) error {
 	ticker := time.NewTicker(lockInterval)
 	defer ticker.Stop()
@@ -51,8 +51,8 @@ func LockWait(ctx context.Context, file *os.File) error {
 	}
 }
 
-// LockFile opens a file, which is made where it is missing, and waits for its lock until the
-// context ends. The function that it returns gives the lock back.
+// LockFile opens a file, creating it if necessary, and waits for its lock until the context ends.
+// The function that it returns releases the lock.
 func LockFile(ctx context.Context, name string) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -68,7 +68,7 @@ func LockFile(ctx context.Context, name string) (unlock func(), err error) {
 // firstLook is how much of a file's end is read at first.
 const firstLook = 64 << 10
 
-// Tail reads the end of a file and hands it to look, more and more of it until look has found what
+// Tail reads the end of a file and passes it to look, more and more of it until look has found what
 // it wants or the whole file was read.
 func Tail(file io.ReaderAt, size int64, look func(end []byte) (found bool)) error {
 	for window := int64(firstLook); size > 0; window *= 8 {
@@ -84,9 +84,9 @@ func Tail(file io.ReaderAt, size int64, look func(end []byte) (found bool)) erro
 	return nil
 }
 
-// Append adds one line, given without its line break, and brings it to the disk. A line before it
-// that lacks its end is ended first. If that fails the file is as it was: half a line would not be
-// a record of anything.
+// Append adds one line, given without its line break, and syncs the file. An unfinished line before
+// it is ended first. If that fails the file is as it was: half a line would not be a record of
+// anything.
 func Append(file *os.File, line []byte) error {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package jsontape reads JSON texts one after the other, several times as fast as a parser that
 // builds a tree: one pass over the text notes where each value begins and ends, on a tape that the
-// next text uses again, and nothing is copied or converted until somebody asks for it.
+// next text reuses, and nothing is copied or converted until it is asked for.
 //
 //	var parser jsontape.Parser
 //	event, ok := parser.Parse(line)
@@ -38,11 +38,11 @@ const (
 	// maxDepth bounds the nesting that is accepted, so that a line of brackets cannot exhaust the
 	// stack.
 	maxDepth = 300
-	// maxKept is the memory of an unusually large text, in nodes or bytes, that is not held on to.
+	// maxKept is the size, in nodes or bytes, above which the memory of a text is not kept.
 	maxKept = 1 << 18
 )
 
-// Parser reads texts. Its zero value is ready; it must not be copied nor used by two at once.
+// Parser reads texts. Its zero value is ready; it must not be copied or used concurrently.
 type Parser struct {
 	text  []byte // the text that is read
 	nodes []node // the tape; what lies beyond count is free
@@ -60,8 +60,8 @@ type node struct {
 	keyEscaped       bool // the name may hold escapes
 }
 
-// Parse reads a text, which must be one JSON value. The value and whatever is got from it are valid
-// until the next call, and only as long as the text is not changed.
+// Parse reads a text, which must be one JSON value. The value and everything obtained from it are
+// valid until the next call, and only as long as the text does not change.
 func (p *Parser) Parse(text []byte) (Value, bool) {
 	if len(p.nodes) > maxKept {
 		p.nodes = nil
@@ -80,7 +80,7 @@ func (p *Parser) Parse(text []byte) (Value, bool) {
 	return Value{p: p}, true
 }
 
-// Parse reads a text with a parser of its own, for callers that read one now and then.
+// Parse reads a text with a new parser, for callers that read one occasionally.
 func Parse(text []byte) (Value, bool) { return new(Parser).Parse(text) }
 
 func skipSpace(b []byte, i int) int {
@@ -239,8 +239,7 @@ func stringEnd(b []byte, start int) (end int, escaped bool) {
 	for ; i-start < shortString && len(b)-i >= 8; i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^('"'*lowBits), w^('\\'*lowBits)
-		// A borrow can mark a byte after one that is rightly marked, never one before it: the
-		// lowest mark is right.
+		// A borrow can only mark a byte after a correctly marked one: the lowest mark is correct.
 		if marks := ((quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits; marks != 0 {
 			at := i + bits.TrailingZeros64(marks)>>3
 			if b[at] == '"' {
@@ -279,8 +278,8 @@ func longStringEnd(b []byte, start, from int) int {
 	}
 }
 
-// numberEnd returns the position after the number at i, or -1. Whether it is a good number is seen
-// when its value is asked for.
+// numberEnd returns the position after the number at i, or -1. Its syntax is checked when its value
+// is asked for.
 func numberEnd(b []byte, i int) int {
 	start := i
 	for i < len(b) && (b[i] >= '0' && b[i] <= '9' || b[i] == '.' || b[i] == '-' || b[i] == '+' || b[i] == 'e' ||

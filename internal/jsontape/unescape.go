@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape appends the text of a string whose first backslash is known. What is no escape stays as
-// it is.
+// unescape appends the text of a string whose first backslash is known. Anything that is not an
+// escape stays as it is.
 func unescape(dst, raw []byte, first int) []byte {
 	dst = append(dst, raw[:first]...)
 	for raw = raw[first:]; len(raw) > 0; {

@@ -22,7 +22,7 @@ func Unmarshal(text []byte, into any) bool {
 		decoderOf(target.Type().Elem())(value, target.Elem())
 }
 
-// parsers are those that nobody uses at the moment.
+// parsers is a pool of unused parsers.
 var parsers = sync.Pool{New: func() any { return new(Parser) }}
 
 // decoder sets a value of one type, and reports whether it could.
@@ -43,7 +43,7 @@ func decoderOf(t reflect.Type) decoder {
 	return found
 }
 
-// ownWay are the interfaces of types that read themselves.
+// ownWay are the interfaces of types that decode themselves.
 var ownWay = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
 
 func newDecoder(t reflect.Type) decoder {
@@ -197,8 +197,7 @@ type field struct {
 	decode decoder
 }
 
-// fieldsOf lists the fields of a struct; false where one has something that only encoding/json
-// knows how to read.
+// fieldsOf lists the fields of a struct; false if one needs encoding/json.
 func fieldsOf(t reflect.Type) (fields, bool) {
 	var list fields
 	for at := range t.NumField() {
@@ -215,8 +214,8 @@ func fieldsOf(t reflect.Type) (fields, bool) {
 	return list, true
 }
 
-// decode expects the members in the order of the fields, which is that of our own texts, and takes
-// them in any.
+// decode expects the members in the order of the fields, which is that of our own texts, and
+// accepts any order.
 func (fs fields) decode(v Value, into reflect.Value) bool {
 	if v.Kind() != Object {
 		return v.Kind() == Null

@@ -71,7 +71,7 @@ func (v Value) Path(keys ...string) Value {
 	return v
 }
 
-// Members goes through the members of an object, in order. Keys are views, as texts are.
+// Members iterates over the members of an object, in order. Keys are views, as texts are.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		if v.Kind() != Object {
@@ -86,7 +86,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// Elements goes through the elements of an array, in order.
+// Elements iterates over the elements of an array, in order.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.Kind() != Array {
@@ -112,8 +112,7 @@ func (v Value) Only() (Value, bool) {
 	return Value{v.p, first}, true
 }
 
-// Empty reports whether there is nothing in an object or an array; everything else has nothing in
-// it.
+// Empty reports whether an object or an array has no elements; it is true for every other value.
 func (v Value) Empty() bool { return v.p == nil || v.node().next == v.at+1 }
 
 // Raw returns the value as it is in the text.
@@ -149,7 +148,7 @@ func (v Value) Text() string {
 	return v.p.plainText(n.start, n.end, n.escaped)
 }
 
-// plainText returns what lies between the quotes of a string, without escapes.
+// plainText returns the text between the quotes of a string, unescaped.
 func (p *Parser) plainText(from, to uint32, escaped bool) string {
 	inner := p.text[from:to]
 	if !escaped {
@@ -202,5 +201,5 @@ func (v Value) Float64() float64 {
 	return f
 }
 
-// Bool returns the value of a truth.
+// Bool returns the value of a boolean.
 func (v Value) Bool() bool { return v.Kind() == True }

@@ -12,7 +12,7 @@ type Regexp struct {
 	compile func() *regexp.Regexp
 }
 
-// New returns an expression. One that is malformed panics when it is used.
+// New returns an expression. A malformed one panics when it is used.
 func New(expression string) *Regexp {
 	return &Regexp{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
 }

@@ -18,7 +18,7 @@ type entry[V any] struct {
 	done      chan struct{} // closed when the lookup has ended
 	value     V
 	err       error
-	cancelled bool // whoever looked gave up
+	cancelled bool // the caller of find gave up
 }
 
 // Get returns the cached value of a key, or the result of find. Callers that come while find runs

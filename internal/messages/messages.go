@@ -18,8 +18,8 @@ type Assistant interface {
 	Unknown()
 }
 
-// ReadAssistant takes apart the content of a message of the model: a text, or a list of blocks.
-// What the receiver gets are views, valid as long as the value is.
+// ReadAssistant reads the content of a message of the model: a text, or a list of blocks. The
+// receiver gets views that are valid as long as the value is.
 func ReadAssistant[A Assistant](content jsontape.Value, to A) {
 	if content.Kind() == jsontape.String {
 		to.Text(content.Text())
@@ -54,8 +54,8 @@ type User interface {
 	Unknown()
 }
 
-// ReadUser takes apart the content of a message to the model: a text, or a list of blocks. What the
-// receiver gets are views, valid as long as the value is.
+// ReadUser reads the content of a message to the model: a text, or a list of blocks. The receiver
+// gets views that are valid as long as the value is.
 func ReadUser[U User](content jsontape.Value, to U) {
 	if content.Kind() == jsontape.String {
 		to.Text(content.Text())

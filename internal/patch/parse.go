@@ -169,7 +169,7 @@ func (p *parser) gitNames(rest string) {
 	p.unnamed = p.number // later lines may name it
 }
 
-// ownBinary reads the line by which a workspace says that a binary file changed.
+// ownBinary reads the line with which a workspace reports that a binary file changed.
 func (p *parser) ownBinary(rest string) {
 	status, name, ok := strings.Cut(rest, ": ")
 	if !ok {
@@ -187,7 +187,7 @@ func (p *parser) ownBinary(rest string) {
 	}
 }
 
-// name reads a name as it stands in a header; /dev/null is no file.
+// name reads a name as it is in a header; /dev/null is not a file.
 func (p *parser) name(text, prefix string) string {
 	if strings.HasPrefix(text, `"`) {
 		name, _, ok := unquote(text)

@@ -15,7 +15,7 @@ const (
 	Modified = "modified"
 	Renamed  = "renamed"
 	Copied   = "copied"
-	onlyMode = "mode" // nothing but the mode changed
+	onlyMode = "mode" // only the mode changed
 )
 
 // The first character of a line in a hunk.
@@ -53,7 +53,7 @@ type File struct {
 // Path returns the file's name: the new one, or the old one of a file that is gone.
 func (f *File) Path() string { return cmp.Or(f.New, f.Old) }
 
-// Lines returns those of all hunks.
+// Lines returns the lines of all hunks.
 func (f *File) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		for i := range f.Hunks {

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// footer returns the line that sums up a session, once an agent came to an end.
+// footer returns the line that sums up a session, once an agent has ended.
 func (r *Renderer) footer() string {
 	var (
 		turns, finals int

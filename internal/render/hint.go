@@ -26,7 +26,7 @@ func ToolName(name string) string {
 	return name
 }
 
-// Hint says in a few words what a tool call is about.
+// Hint describes a tool call in a few words.
 func Hint(tool string, input json.RawMessage) string {
 	if strings.HasPrefix(tool, "mcp__") {
 		return compactJSON(input)
@@ -58,7 +58,7 @@ func Hint(tool string, input json.RawMessage) string {
 	return ""
 }
 
-// telling are the arguments that say most about a call of a tool.
+// telling are the most informative arguments of a tool call.
 var telling = map[string]string{
 	"Bash": "command", "bash": "command", "exec_command": "command", "shell": "command", "command_execution": "command",
 	"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",

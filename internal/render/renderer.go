@@ -175,7 +175,7 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 	}
 }
 
-// orchestrator shows what the harness itself has to say; most of its events are for machines.
+// orchestrator shows the harness's own events; most of them are only for programs.
 func (r *Renderer) orchestrator(env trace.Envelope) {
 	var event struct {
 		Type     string `json:"type"`
@@ -227,7 +227,7 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 	}
 }
 
-// resumed begins the lanes' time anew: nobody worked between the end of a process and the next.
+// resumed restarts the lanes' time: nobody worked between the end of a process and the next.
 func (r *Renderer) resumed() {
 	for _, l := range r.lanes {
 		if !l.native {
@@ -241,8 +241,7 @@ func (r *Renderer) notice(format string, args ...any) {
 	r.say(&lane{name: trace.Orchestrator}, errorColour.start(), fmt.Sprintf(format, args...))
 }
 
-// say prints text of a lane: the label outside the colour, the text as it is but for what could
-// harm a terminal.
+// say prints text of a lane: the label outside the colour, the text made safe for a terminal.
 func (r *Renderer) say(l *lane, start, text string) {
 	label := ""
 	if r.labelled && l.name != "" {

@@ -1,4 +1,4 @@
-// Package retry repeats requests that failed for a reason that may pass.
+// Package retry repeats requests after transient failures.
 //
 //	policy := retry.Policy{Retries: 4, First: time.Second, Longest: time.Minute}
 //	err := policy.Do(ctx, func(attempt int) error {
@@ -29,8 +29,8 @@ type Policy struct {
 	Retries int
 	// First is the pause after the first failure. It doubles with every further one, up to Longest.
 	First, Longest time.Duration
-	// LongestAsked bounds the pause that a server may ask for. A request that it wants to see later
-	// than that fails at once. 0 is no bound.
+	// LongestAsked bounds the pause that a server may ask for. If the server asks for a longer
+	// pause, the request fails at once. 0 is no bound.
 	LongestAsked time.Duration
 	// OnRetry, if set, is called before each pause with the number of the attempt that failed,
 	// counted from 1.
@@ -116,8 +116,8 @@ func (p Policy) sleep(ctx context.Context, pause time.Duration) error {
 // Asked reads the pause that a server asks for: milliseconds in retry-after-ms, seconds or a date
 // in Retry-After. It is Unasked where there is none, and never more than a day.
 //
-// The header is an http.Header. The package must not import net/http: sandbox imports it, whose
-// supervisors would then start with everything that HTTP needs.
+// The header is an http.Header. The package must not import net/http: sandbox imports this package,
+// and its supervisors would then initialise everything that HTTP needs.
 func Asked(header interface{ Get(name string) string }, now time.Time) time.Duration {
 	if pause, ok := number(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return pause

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settling is how old a directory must be before it can count as left behind: its maker locks it
-// right after making it.
+// settling is how old a directory must be before it counts as abandoned: its maker locks it right
+// after making it.
 const settling = time.Minute
 
 // Dir is a temporary directory that is locked while its process lives.
@@ -49,7 +49,8 @@ func (d *Dir) Remove() error {
 	return errors.Join(os.RemoveAll(d.Path), d.lock.Close())
 }
 
-// sweep removes what nobody holds. What cannot be removed is left to the next process.
+// sweep removes directories that no process holds. Those that cannot be removed are left to the
+// next process.
 func sweep(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

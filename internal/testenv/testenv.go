@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Size returns full, or small where the test was built with the race detector: it makes a test of
-// a single goroutine some ten times slower and has nothing to say about it.
+// Size returns full, or small where the test was built with the race detector: it makes a test of a
+// single goroutine some ten times slower and finds nothing there.
 func Size(full, small int) int {
 	if Race {
 		return small
@@ -29,9 +29,9 @@ func MuchData(t testing.TB) {
 	}
 }
 
-// Stride returns how many places a test that breaks something at every place goes on each time: 1
-// in "make soak", else full, or small where the test was built with the race detector. Odd strides
-// reach places of both parities.
+// Stride returns the step of a test that breaks something at every position: 1 in "make soak", else
+// full, or small where the test was built with the race detector. Odd strides reach positions of
+// both parities.
 func Stride(full, small int) int {
 	if os.Getenv("FIT_SOAK") != "" {
 		return 1
@@ -56,8 +56,8 @@ func Soak(t testing.TB) {
 	}
 }
 
-// Limits returns what a test of a time limit tries, one after the other, until the machine was
-// quick enough for what must be done within it.
+// Limits returns the time limits that a test tries, one after the other, until the machine is fast
+// enough.
 func Limits() []time.Duration {
 	return []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute}
 }
