@@ -242,8 +242,10 @@ type Build struct {
 	Content string
 	// Text is the Dockerfile, and Context the directory that it can copy from.
 	Text, Context string
-	Timeout       time.Duration // 0: ten minutes
-	Progress      io.Writer
+	// Before, if set, runs ahead of the build, unless the image is there.
+	Before   func(context.Context) error
+	Timeout  time.Duration // 0: ten minutes
+	Progress io.Writer
 }
 
 const defaultBuildTimeout = 10 * time.Minute
@@ -264,6 +266,11 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	image, err := e.Inspect(ctx, name)
 	if _, ok := errors.AsType[*MissingImageError](err); !ok {
 		return image, err
+	}
+	if b.Before != nil {
+		if err := b.Before(ctx); err != nil {
+			return Image{}, err
+		}
 	}
 	if err := e.sweepOnce(ctx); err != nil {
 		return Image{}, err

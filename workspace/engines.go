@@ -121,6 +121,10 @@ func (e *Engines) checkImage(ctx context.Context, engine *sandbox.Engine, env *t
 		}
 		names = env.Bases(string(text))
 	}
+	return e.inspectAll(ctx, engine, names)
+}
+
+func (e *Engines) inspectAll(ctx context.Context, engine *sandbox.Engine, names []string) error {
 	for _, name := range names {
 		if _, err := e.inspect(ctx, engine, name); err != nil {
 			return err
@@ -156,18 +160,13 @@ func (e *Engines) image(ctx context.Context, kind string, env *task.Environment,
 	if err != nil {
 		return nil, sandbox.Image{}, err
 	}
-	for _, base := range env.Bases(string(text)) {
-		if _, err := engine.Inspect(ctx, sandbox.BuiltName(env.Content)); err == nil {
-			break
-		}
-		if _, err := e.inspect(ctx, engine, base); err != nil {
-			return nil, sandbox.Image{}, err
-		}
-	}
 	image, err := engine.Build(ctx, sandbox.Build{
-		Content:  env.Content,
-		Text:     env.Replaced(string(text)),
-		Context:  env.Context,
+		Content: env.Content,
+		Text:    env.Replaced(string(text)),
+		Context: env.Context,
+		Before: func(ctx context.Context) error {
+			return e.inspectAll(ctx, engine, env.Bases(string(text)))
+		},
 		Timeout:  env.BuildTimeout,
 		Progress: e.Progress,
 	})
