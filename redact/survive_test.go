@@ -273,6 +273,13 @@ func eventCarriers(text string, raw bool) []string {
 	}
 }
 
+// What a text is read without: to make a replacer takes longer than to use it.
+var (
+	withoutBreaks  = strings.NewReplacer("\r", "", "\n", "")
+	withoutPieces  = strings.NewReplacer(" ", "", ":", "", ",", "", "0x", "", "\x00", "")
+	standardBase64 = strings.NewReplacer("-", "+", "_", "/")
+)
+
 // leaks reports whether a secret can be read in a text, as it is or in base64 or
 // hex.
 func leaks(out, secret string) bool {
@@ -282,11 +289,11 @@ func leaks(out, secret string) bool {
 	if len(secret) < encodedFloor {
 		return false
 	}
-	unbroken := strings.NewReplacer("\r", "", "\n", "").Replace(out)
+	unbroken := withoutBreaks.Replace(out)
 	if strings.Contains(strings.ToLower(unbroken), hex.EncodeToString([]byte(secret))) {
 		return true
 	}
-	pieces := strings.NewReplacer(" ", "", ":", "", ",", "", "0x", "", "\x00", "").Replace(unbroken)
+	pieces := withoutPieces.Replace(unbroken)
 	if strings.Contains(strings.ToLower(pieces), hex.EncodeToString([]byte(secret))) ||
 		strings.Contains(strings.ReplaceAll(out, "\x00", ""), secret) {
 		return true
@@ -313,7 +320,7 @@ func inHex(text, secret string) bool {
 
 // inBase64 reports whether a secret can be read in a text once or twice encoded.
 func inBase64(text, secret string, times int) bool {
-	plain := strings.NewReplacer("-", "+", "_", "/").Replace(text)
+	plain := standardBase64.Replace(text)
 	for offset := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte("xxx"[:offset] + secret))
 		encoded = encoded[[3]int{0, 2, 3}[offset] : len(encoded)-1]
