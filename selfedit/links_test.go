@@ -152,9 +152,10 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	wantWhole(t, place)
 }
 
-// spin waits for a time too short to sleep.
+// spin waits for a time, the end of it without sleeping, which would be too coarse.
 func spin(delay time.Duration) {
-	for start := time.Now(); time.Since(start) < delay; {
+	start := time.Now()
+	for time.Sleep(delay - time.Millisecond); time.Since(start) < delay; {
 		runtime.Gosched()
 	}
 }
