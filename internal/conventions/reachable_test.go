@@ -40,7 +40,7 @@ func TestEveryFunctionCanBeReached(t *testing.T) {
 	writeFile(t, overlay, string(text), 0o600)
 	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit", "./examples/agents/go")
 	command.Dir = root
-	command.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "GOGC=400")
+	command.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "GOGC=off", "GOMEMLIMIT=3GiB")
 	output, err := command.Output()
 	if err != nil {
 		t.Fatalf("deadcode: %v", err)
