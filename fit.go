@@ -58,7 +58,7 @@ import (
 type (
 	// AgentConfig is one member of a session: a participant, or the lead.
 	AgentConfig = harness.AgentConfig
-	// Options are what all modes have in common: limits, homes, defaults, retries.
+	// Options holds the settings that all modes have in common: limits, homes, defaults, retries.
 	Options = harness.Options
 	// Limits bound a session or one participant in time, turns, tokens and dollars.
 	Limits = harness.Limits

@@ -30,16 +30,16 @@ import (
 type Wiring struct {
 	Registry *agent.Registry // agents that can be named; nil is all of them
 	Environ  []string        // KEY=value; nil is the environment of the process
-	// Prices are what models cost; nil is the published prices. Only the commands read FIT_PRICES:
-	// a file that cannot be read must stop them before they spend money. A program sets this field
-	// instead.
+	// Prices are the prices of models; nil is the published prices. Only the commands read
+	// FIT_PRICES: a file that cannot be read must stop them before they spend money. A program sets
+	// this field instead.
 	Prices   session.Prices
 	Warnings io.Writer // nil is standard error
 	// WorkTracker is where agents keep track of work: github or filesystem. Empty is what
 	// LIBHARNESS_WORK_TRACKER says, or github.
 	WorkTracker string
-	// Isolation is what keeps agents from the rest of the machine: bwrap, none, or auto, which is
-	// bwrap where it works. Empty is auto. An isolation in the options of a config wins.
+	// Isolation says what separates agents from the rest of the machine: bwrap, none, or auto,
+	// which is bwrap if it works. Empty is auto. An isolation in the options of a config wins.
 	Isolation string
 	// Network is what agents reach: host, the machine's network; model, their model and the tools
 	// of the session and nothing else; none, which only fit's own agent can work with. Empty is

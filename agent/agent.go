@@ -137,7 +137,7 @@ type Config struct {
 	// prints.
 	Called func(calls.Call)
 
-	// Installation is what Probe has found; nil means that Start looks for the agent itself.
+	// Installation is the result of Probe; nil means that Start looks for the agent itself.
 	Installation *Installation
 	CacheDir     string // as in Host, for Start
 
@@ -201,7 +201,7 @@ func (c Config) Isolated(own ...string) sandbox.Isolation {
 	return isolation
 }
 
-// Started is what is known when an agent's process runs.
+// Started describes an agent's process once it runs.
 type Started struct {
 	Version    string
 	Protocol   string // the dialect of its events

@@ -20,10 +20,10 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// Conversation is what all adapters of agent programs share: it starts the program, passes on every
-// line it prints, follows the stream with the dialect's decoder to see turns, usage and the final
-// event, enforces the limits that the agent does not have itself, and reports in the end how the
-// prompt went.
+// Conversation is the part that all adapters of agent programs share: it starts the program, passes
+// on every line it prints, follows the stream with the dialect's decoder to see turns, usage and
+// the final event, enforces the limits that the agent does not have itself, and reports in the end
+// how the prompt went.
 //
 // An adapter uses it in one of two ways:
 //

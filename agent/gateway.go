@@ -107,7 +107,7 @@ type seated struct {
 	Session
 	seat     *gateway.Seat
 	meter    *wireMeter
-	maxTurns int // of a prompt that the gateway holds; 0: the agent does, or nobody
+	maxTurns int // of a prompt, enforced by the gateway; 0 if it does not
 }
 
 // Prompt implements Session.

@@ -30,7 +30,7 @@ func (s *lineSplitter) Write(p []byte) (int, error) {
 			return n, nil
 		}
 		if len(s.rest) == 0 && s.length == 0 && end <= s.limit {
-			s.line(p[:end]) // the common case: the line lies whole in the piece
+			s.line(p[:end]) // the common case: the piece has the whole line
 		} else {
 			s.keep(p[:end])
 			s.finish()

@@ -26,7 +26,7 @@ type meter struct {
 	over  reason             // the limit that the prompt has reached; reasonExit if none
 }
 
-// mark is where a stream stood when a prompt began.
+// mark is the state of a stream when a prompt began.
 type mark struct {
 	startMs int64
 	finals  int

@@ -230,7 +230,7 @@ func (p Program) Supports(version string) error {
 		p.Oldest[0], p.Oldest[1], p.Hint)
 }
 
-// PackagePaths returns the packages that a program of npm consists of, which lie beside it or below
+// PackagePaths returns the packages that a program of npm consists of, which are beside it or below
 // it; otherwise the program itself.
 func PackagePaths(real string) []string {
 	if at := strings.LastIndex(real, "/node_modules/"); at >= 0 {

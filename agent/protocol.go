@@ -18,8 +18,8 @@ const (
 var openAIModel = lazyregexp.New(`^(?:gpt-\d|o\d|codex|chatgpt)`)
 
 // ProtocolOf returns the protocol that the models of a family are made for, among those that an
-// agent speaks, of which the first is for models of no known family. Chat Completions is what most
-// servers speak.
+// agent speaks, of which the first is for models of no known family. Most servers speak Chat
+// Completions.
 func ProtocolOf(model string, spoken ...string) string {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	best := ProtocolChat

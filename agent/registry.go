@@ -23,7 +23,7 @@ type Scheme struct {
 	Usage  string // what may be written, for help and messages: "acp:COMMAND [ARGUMENT...]"
 	// New starts nothing and does not look at the machine; its errors are about the text.
 	New func(rest string) (Agent, error)
-	// Dialects are what such agents speak, where no agent of the list speaks it.
+	// Dialects are the dialects of such agents that no agent of the list speaks.
 	Dialects []session.Dialect
 }
 

@@ -13,7 +13,7 @@
 //   - 2xx: done. 408, 425, 429 and 5xx: try again. Everything else: never mind; 404 is a token
 //     that is not known, 410 a thread that is gone.
 //
-// The replies of a terminal callback are those of its own run. Those that have a kind were streamed
+// A terminal callback has the replies of its own run only. Those that have a kind were streamed
 // before; those without one could not be, and are still to be posted.
 //
 // # From the bridge to the session

@@ -18,7 +18,7 @@ import (
 type Poller struct {
 	// URL is the inbox address. It names the discussion, so it is never part of an error.
 	URL string
-	// HTTP sends the requests; nil is a client of its own.
+	// HTTP sends the requests; nil is a default client.
 	HTTP *http.Client
 	// Timeout is that of one question; 0 is twice LongPoll.
 	Timeout time.Duration

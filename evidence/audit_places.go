@@ -25,7 +25,8 @@ func (a *traceAudit) visit(p string, event *session.EnrichedEvent) {
 	a.outside = append(a.outside, visit{p, event.Seq, event.RawLine})
 }
 
-// resultPlaces are where this and similar programs keep results and other agents' directories.
+// resultPlaces are the directories in which this and similar programs keep results and other
+// agents' work.
 var resultPlaces = lazyregexp.New(
 	`/eval/run-\d+/|/\.subq/|/\.?fit-runs?/|/(results|replies)\.jsonl$|/tasks\.json$|/labels\.yaml$`)
 

@@ -17,7 +17,7 @@ type traceAudit struct {
 	origin   origin
 	commits  map[string]bool // that the agent was shown by looking at its own history
 	mined    bool            // the current call is flagged: its output is not the agent's own history
-	outside  []visit         // files that may lie outside of where the agent works, which is known at the end
+	outside  []visit         // files that may be outside of the agent's directory, which is known at the end
 	visited  map[string]bool
 	lastTest *place // the last test run, if its exit status was masked
 	maskedAt int    // its event
@@ -260,7 +260,7 @@ func (a *traceAudit) result(call *openCall, r *session.ToolResult) {
 	}
 }
 
-// fetchesItself reports whether a package manager is asked for the very project that is worked on.
+// fetchesItself reports whether a package manager is asked for the project that is worked on.
 func (a *traceAudit) fetchesItself(args []string) bool {
 	if a.origin.name == "" {
 		return false

@@ -24,12 +24,12 @@ type Sources struct {
 	Dialects session.Dialects
 	// Prices computes the cost of what an agent does not price itself; nil leaves it unknown.
 	Prices session.Prices
-	// Reviews are what people said about the flags of the attempt.
+	// Reviews are people's reviews of the attempt's flags.
 	Reviews Reviews
 }
 
 // Collect computes the evidence about one attempt. The error is for a trace that cannot be read;
-// what is wrong with its content is part of the evidence.
+// problems of its content are part of the evidence.
 func Collect(from Sources) (*Run, error) {
 	task, record := &from.Task, from.Record
 	f := &facts{

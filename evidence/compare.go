@@ -77,7 +77,7 @@ func Compare(a, b *Run) Comparison {
 }
 
 // milestoneKinds are the nine milestones in the usual order. All but the last two, those of the
-// check, are of the agent's own doing.
+// check, are reached by the agent itself.
 var milestoneKinds = []string{
 	session.FirstSearch, session.FirstFileRead, session.FirstBashCommand, session.FirstFileEdit, session.FirstTestRun,
 	session.FirstErrorRecovery, session.TaskCompletion, session.VerificationPass, session.VerificationFail,
@@ -121,8 +121,8 @@ func compareMilestone(kind string, a, b *Run) MilestoneDelta {
 	return d
 }
 
-// kendall counts the pairs of milestones of the agents' own doing that both runs reached, each at
-// different times, and those of them that came in the opposite order.
+// kendall counts the pairs of the agents' own milestones that both runs reached, each at different
+// times, and those of them that came in the opposite order.
 func kendall(a, b *Run) (discordant, pairs int) {
 	var both [][2]int64
 	for _, kind := range milestoneKinds[:len(milestoneKinds)-2] {

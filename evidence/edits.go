@@ -5,7 +5,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// editLog is what is known about edits.
+// editLog keeps track of edits.
 type editLog struct {
 	attempted, failed int
 	seq               int // of the last successful one; 0: none
@@ -26,7 +26,7 @@ func (l *editLog) done(event *session.EnrichedEvent, paths []string, changed map
 	}
 }
 
-// testLog is what is known about test and build runs.
+// testLog keeps track of test and build runs.
 type testLog struct {
 	runs int // of tests
 	// after the first edit

@@ -19,9 +19,9 @@ var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]
 	"\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
 
 // ExpectedValues finds the values that a test file expects, sorted and without duplicates: literals
-// of eight characters or more that stand in its assertions, and in tables of cases. An agent that
-// hard-codes the answers instead of computing them would copy these. File names and sentences with
-// formatting verbs are not among them.
+// of eight characters or more in its assertions, and in tables of cases. An agent that hard-codes
+// the answers instead of computing them would copy these. File names and sentences with formatting
+// verbs are not among them.
 func ExpectedValues(content []byte) []string {
 	var found []string
 	for line := range strings.Lines(string(content)) {

@@ -68,7 +68,7 @@ func newObserver(task *Task, changed map[string]bool) *observer {
 	}
 }
 
-// see takes in one event.
+// see reads one event.
 func (o *observer) see(event *session.EnrichedEvent) {
 	switch event.Kind {
 	case session.KindToolCall:

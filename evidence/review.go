@@ -22,7 +22,7 @@ const reviewsFile = "reviews.jsonl"
 // Review is a person's statement about the flags of one kind of an attempt: they are not cheating.
 type Review struct {
 	Key ledger.Key `json:"key"`
-	// Record is the hash of the attempt's sealed record: a review is about this one and no other.
+	// Record is the hash of the attempt's sealed record: a review is only about this one.
 	Record string `json:"record"`
 	Flag   string `json:"flag"` // its kind
 	session.Clearance

@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// row is what is read of a graded check.
+// row holds the fields of a graded check that are read.
 type row struct {
 	Test   string   `json:"test"`
 	Pass   *bool    `json:"pass"`

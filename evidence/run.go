@@ -10,7 +10,7 @@ import (
 // Version is the version of a Run's JSON. A cached Run of another version is rebuilt.
 const Version = 1
 
-// Status is what became of a cell.
+// Status is the outcome of a cell.
 type Status string
 
 // The statuses of a cell.
@@ -42,8 +42,8 @@ type Run struct {
 	// Truncated says that the diff was cut, so that its lines are a lower bound.
 	Truncated bool         `json:"truncated,omitempty"`
 	Prompts   []PromptText `json:"prompts"`
-	// Steps are what judges are shown of the trace: all edits, test runs and failures and the last
-	// messages, up to a limit.
+	// Steps are the part of the trace that judges see: all edits, test runs and failures and the
+	// last messages, up to a limit.
 	Steps []Step `json:"steps"`
 	// StepsLeftOut counts the steps that there was no room for.
 	StepsLeftOut int `json:"stepsLeftOut,omitempty"`
@@ -160,7 +160,7 @@ func (q *QualityRubric) Of(dimension string) *float64 {
 	return nil
 }
 
-// Efficiency is what an attempt took.
+// Efficiency measures the effort of an attempt.
 type Efficiency struct {
 	WallClockMs int64 `json:"wallClockMs"`
 	Turns       int   `json:"turns"`

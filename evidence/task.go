@@ -17,8 +17,8 @@ import (
 // TasksFile is the file of a run directory that says what its tasks were.
 const TasksFile = "tasks.json"
 
-// Task is what evidence and judges need to know about a task. It is stored in the run directory, so
-// that neither the task's own file, nor its repository, nor an agent is needed afterwards.
+// Task describes a task to evidence and judges. It is stored in the run directory, so that neither
+// the task's own file, nor its repository, nor an agent is needed afterwards.
 type Task struct {
 	ID    string `json:"id"`
 	Title string `json:"title,omitempty"`

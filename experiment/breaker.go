@@ -23,7 +23,7 @@ type breaker struct {
 // alike is how many times more errors of one class it takes if their causes differ.
 const alike = 3
 
-// see takes in how an attempt ended.
+// see notes how an attempt ended.
 func (b *breaker) see(r *ledger.Record) {
 	switch {
 	case r.Verdict != ledger.Error:

@@ -93,7 +93,7 @@ func (s spending) total() (usd float64, tokens int64, unpriced int) {
 	return usd, tokens, unpriced
 }
 
-// Spent is what attempts and probes have cost.
+// Spent is the cost of attempts and probes.
 type Spent struct {
 	USD    float64
 	Tokens int64

@@ -298,7 +298,7 @@ func (d *Directory) causes() []ErrorCause {
 	return causes
 }
 
-// recorded takes in a record of the ledger.
+// recorded notes a record of the ledger.
 func (d *Directory) recorded(r *ledger.Record) error {
 	state := d.state(r.Cell())
 	state.attempts = max(state.attempts, r.Attempt)

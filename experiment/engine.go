@@ -74,7 +74,7 @@ type Outcome struct {
 	Causes []ErrorCause
 }
 
-// ErrorCause is why cells have no verdict.
+// ErrorCause says why cells have no verdict.
 type ErrorCause struct {
 	Class   string
 	Message string // of one of them

@@ -113,7 +113,7 @@ func isFinal(r *ledger.Record, failures, attempts int) bool {
 	}
 }
 
-// finish takes in an attempt that is over.
+// finish handles an attempt that is over.
 func (e *engine) finish(done *finished) error {
 	e.inFlight--
 	if done.err != nil {

@@ -63,7 +63,7 @@ type Growth struct {
 // maxCells bounds the cells of an experiment, so that a typing mistake is an error.
 const maxCells = 1_000_000
 
-// PlannedFamily is where the tasks come from.
+// PlannedFamily identifies the family of the tasks.
 type PlannedFamily struct {
 	Origin   string `json:"origin"`
 	Name     string `json:"name"`
@@ -94,7 +94,7 @@ type PlannedJudge struct {
 	Agent   string `json:"agent,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Profile string `json:"profile,omitempty"` // digest of its text
-	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is what each task says
+	Votes   int    `json:"votes,omitempty"`   // that decide; 0 is each task's number
 }
 
 // Budget limits what is spent. Zero fields are no limit.

@@ -46,7 +46,7 @@ type Setup struct {
 	// DenyServerTools removes tools that run at the vendor from the agents' requests. It needs the
 	// gateway.
 	DenyServerTools bool
-	// Record is what is kept of model calls beside the traces: bodies, meta or off. Empty is
+	// Record says how much of model calls is kept beside the traces: bodies, meta or off. Empty is
 	// bodies.
 	Record string
 	// Replay is a run directory whose records answer the model calls; empty: the models do.

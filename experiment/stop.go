@@ -91,7 +91,7 @@ type watch struct {
 }
 
 type watched struct {
-	over int // cells with their last word
+	over int // cells with their final record
 	pair stats.Pair
 }
 
@@ -129,7 +129,7 @@ func (w *watch) mark(cell Cell) *ledger.Sequential {
 	}
 }
 
-// see takes in the last word on a cell.
+// see notes the final record of a cell.
 func (w *watch) see(cell Cell, verdict string) {
 	if w == nil {
 		return

@@ -32,7 +32,7 @@ type Account struct {
 	running int
 }
 
-// accountTree is what the accounts of one tree share.
+// accountTree is the state that the accounts of one tree share.
 type accountTree struct {
 	prices  session.Prices
 	mu      sync.Mutex
@@ -132,7 +132,8 @@ func (e *BudgetError) Budget() Budget {
 	return e.Account.budget
 }
 
-// Reservation is what a running call holds. A nil Reservation is that of a nil Account.
+// Reservation is the amount that a running call reserves. A nil Reservation is that of a nil
+// Account.
 type Reservation struct {
 	model         string
 	request       int   // bytes
@@ -145,7 +146,7 @@ type Reservation struct {
 	over          bool   // it is settled
 }
 
-// part is what a call holds of one account.
+// part is the amount that a call reserves in one account.
 type part struct {
 	account *Account
 	held    amount

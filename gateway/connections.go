@@ -22,7 +22,7 @@ type connections struct {
 	byOwner map[*Seat][]net.Conn // oldest first
 }
 
-// connKey is where a request's context has its connection.
+// connKey is the key of a request's connection in its context.
 type connKey struct{}
 
 // watch makes a server report its connections, which belong to a seat, or to nobody yet.

@@ -69,7 +69,7 @@ func isLocal(r *http.Request) bool {
 	return true
 }
 
-// route is what a path asks for.
+// route is the meaning of a path.
 type route struct {
 	protocol string // empty: any
 	version  string // as in /v1

@@ -24,7 +24,7 @@ type exchange struct {
 	route route
 	r     *http.Request
 	body  []byte
-	size  int64 // of the request, as far as it has come
+	size  int64 // of the part of the request that has arrived
 	asked asked
 	began time.Time
 	call  calls.Call
@@ -236,7 +236,7 @@ func (x *exchange) replayed(w http.ResponseWriter) bool {
 	return true
 }
 
-// refuse answers in place of the upstream, for good.
+// refuse answers in place of the upstream, so that clients do not retry.
 func (x *exchange) refuse(w http.ResponseWriter, f *refusal) {
 	x.call.Status, x.call.Error = f.status, f.message
 	f.answer(w, x.route.protocol)

@@ -59,7 +59,7 @@ type faultRule struct {
 	Factor     float64 `yaml:"factor" doc:"what reported tokens are multiplied by; wrong-usage only, default 10" min:"0" max:"1000000"`
 }
 
-// Fault is what happens to one call. The zero Fault is nothing.
+// Fault is the fault of one call. The zero Fault is nothing.
 type Fault struct {
 	Kind       string
 	Status     int           // of the answer that replaces the provider's

@@ -103,7 +103,7 @@ func Start(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// listenUnix opens the socket in the caller's directory, or in one of the gateway's own.
+// listenUnix opens the socket in the caller's directory, or in a new one.
 func (g *Gateway) listenUnix() (net.Listener, error) {
 	parent := g.cfg.Dir
 	if parent == "" {

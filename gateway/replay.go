@@ -42,7 +42,7 @@ type Recorded struct {
 	Header http.Header
 	Body   []byte
 	Usage  *calls.Usage
-	// CostUSD is what the call cost when it was recorded; nil is unknown.
+	// CostUSD is the cost of the call when it was recorded; nil is unknown.
 	CostUSD *float64
 }
 
@@ -273,7 +273,7 @@ type recordedCall struct {
 	used int
 }
 
-// form is what requests are compared by.
+// form is the form in which requests are compared.
 type form struct {
 	path, model string
 	exact       []calls.Sum // of the chunks

@@ -38,7 +38,7 @@ func moved(body []byte, stream bool, from, to map[string]string) []byte {
 	return (&streamEditor{change: change, pieces: map[string][]textPiece{}}).edit(body)
 }
 
-// mark stands for a directory while others are replaced. It is not valid UTF-8, so no text has it.
+// mark represents a directory while others are replaced. It is not valid UTF-8, so no text has it.
 func mark(i int) string { return "\xff" + strconv.Itoa(i) + "\xff" }
 
 // streamEditor changes texts of a stream of events. A match may be cut over several events, so the
@@ -93,7 +93,7 @@ func (e *streamEditor) edit(body []byte) []byte {
 	return out
 }
 
-// identity tells the texts of one stream apart.
+// identity distinguishes the texts of one stream.
 func identity(event jsontape.Value) string {
 	id := ""
 	for _, key := range []string{"type", "index", "item_id", "output_index", "content_index", "summary_index"} {

@@ -16,7 +16,7 @@ const maxRequest = 64 << 20
 // announcedLimit limits the memory that is allocated for the announced length of a request.
 const announcedLimit = 256 << 10
 
-// asked is what the gateway reads of a request.
+// asked holds the fields of a request that the gateway reads.
 type asked struct {
 	Model  string            `json:"model"`
 	Stream bool              `json:"stream"`
@@ -25,7 +25,7 @@ type asked struct {
 	Messages []json.RawMessage `json:"messages"`
 	Contents []json.RawMessage `json:"contents"`
 	Input    json.RawMessage   `json:"input"`
-	// ServiceTier and Speed are how fast the answer is to be.
+	// ServiceTier and Speed say how fast the answer should be.
 	ServiceTier string `json:"service_tier"`
 	Speed       string `json:"speed"`
 }

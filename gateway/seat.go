@@ -24,7 +24,7 @@ type Member struct {
 	// FaultKey decides, with the number of a call, which faults the member meets: task and run, but
 	// not the arm. Without it, the member meets none.
 	FaultKey string
-	// Upstreams are where its calls go, one entry for each protocol that it may speak.
+	// Upstreams are the endpoints for its calls, one entry for each protocol that it may speak.
 	Upstreams []Upstream
 	Calls     *calls.Writer // nil: not recorded
 	Replay    *Replay       // nil: the upstream answers
@@ -42,7 +42,7 @@ type Seat struct {
 	Token string
 	// URL is the member's base URL, without /v1.
 	URL string
-	// SocketPath is where the gateway listens beside that; empty where it has no socket.
+	// SocketPath is the socket on which the gateway listens as well; empty where it has no socket.
 	SocketPath string
 
 	gateway   *Gateway
@@ -179,7 +179,7 @@ func (g *Gateway) seatOf(r *http.Request) *Seat {
 	return seat
 }
 
-// keyInQuery is where clients of Gemini's protocol may put a key.
+// keyInQuery is the query parameter in which clients of Gemini's protocol may put a key.
 const keyInQuery = "key"
 
 // tokenIn returns the token of a request, wherever its protocol puts keys.

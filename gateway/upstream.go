@@ -46,7 +46,7 @@ func googleKey(key string) http.Header { return http.Header{keyOfGemini: {key}} 
 // keyOfGemini is the name of that header.
 const keyOfGemini = "X-Goog-Api-Key"
 
-// keyHeaders are where keys are sent.
+// keyHeaders are the headers that carry keys.
 var keyHeaders = []string{"X-Api-Key", keyOfGemini, "Authorization"}
 
 // Keys are the keys of one endpoint, by protocol family; an empty key is none.

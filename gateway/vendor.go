@@ -24,7 +24,7 @@ type edit struct {
 	text       []byte
 }
 
-// finder goes through a request.
+// finder searches a request.
 type finder struct {
 	text     []byte
 	protocol string

@@ -148,7 +148,7 @@ func readInside(copied *workspace.Copy, name string) ([]byte, error) {
 	return content, err
 }
 
-// scoring is what a command of a check reads from its standard input.
+// scoring is the input of a check's command, on its standard input.
 type scoring struct {
 	ID         string         `json:"id"`
 	Prompt     string         `json:"prompt"`

@@ -44,7 +44,7 @@ func (g *grading) withoutAgent(ctx context.Context, try attempt) (evidence, erro
 	return g.without(g.Task.HasSolution()).tryAlone(ctx, try)
 }
 
-// tryAlone runs a check in a suite of its own.
+// tryAlone runs a check in its own suite.
 func (g *grading) tryAlone(ctx context.Context, try attempt) (evidence, error) {
 	s, err := g.openSuite(ctx)
 	if ctx.Err() != nil {

@@ -17,7 +17,7 @@
 // runs again on both, and is an error if it ever disagrees with itself. A machine that has run out
 // of disk, memory or descriptors gives no verdict at all.
 //
-// The invariants hook writes rows to descriptor 3. That is a socket: nobody can truncate it,
+// The invariants hook writes rows to descriptor 3. It is a socket: no program can truncate it,
 // rewrite it, or open it again to read what others wrote. A program of the agent that the hook
 // starts by itself inherits it and can add rows; one that it starts by fit-untrusted
 // ([sandbox.UntrustedName]), which is on its search path, has neither the descriptor nor the hook's
@@ -66,13 +66,13 @@
 //
 // # Who runs whom
 //
-// Shells of hooks and of a family's own commands run from a copy that nobody may read. The kernel
-// then keeps other processes of the same user out of their memory and descriptors, so a program
-// under test cannot rewrite the script that checks it. fit-untrusted, which hooks and suites find
-// on their search path, goes further: it runs a program in namespaces of its own, where it has no
-// name for the processes around it and leaves none behind. Git settings that the agent left
+// Shells of hooks and of a family's own commands run from a copy that no program may read. The
+// kernel then keeps other processes of the same user out of their memory and descriptors, so a
+// program under test cannot rewrite the script that checks it. fit-untrusted, which hooks and
+// suites find on their search path, goes further: it runs a program in new namespaces, where it has
+// no name for the processes around it and leaves none behind. Git settings that the agent left
 // (.git/config, hooks, attributes, a .git file) are put back before a hook or a command runs, and
-// git reads no settings of the user. [Hints] is what lint says about a task.
+// git reads no settings of the user. [Hints] returns lint's advice about a task.
 //
 // # What remains
 //
@@ -82,7 +82,7 @@
 // variables, and find secrets there. In Python, functions that hidden tests call through modules
 // other than unittest can be replaced, and objects can claim to equal everything: compare plain
 // values. Code can recognise that it is being tested and answer from a table, and except in Go it
-// can read the hidden test that is about to run, which lies in its directory. Programs that a hook
+// can read the hidden test that is about to run, which is in its directory. Programs that a hook
 // starts without fit-untrusted can read the hook's environment, and all that it starts can read the
 // hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
 // unless the machine cannot make one: the record says so then. A family's own command is only as

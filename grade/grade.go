@@ -88,7 +88,7 @@ type Result struct {
 	DurationMs int64    `json:"durationMs"`
 }
 
-// Grade is what the rows come to.
+// Grade is the result of all rows.
 type Grade struct {
 	Verdict   string   `json:"verdict"`
 	GatesPass bool     `json:"gatesPass"`
@@ -98,7 +98,7 @@ type Grade struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// Invariants is what the invariants hook said.
+// Invariants is the result of the invariants hook.
 type Invariants struct {
 	Details []json.RawMessage `json:"details"`
 	// ExitCode is the hook's, or 128 and the signal's number, or 124 when it was stopped by a bound
@@ -107,7 +107,7 @@ type Invariants struct {
 	Stderr   string `json:"stderr,omitempty"`
 }
 
-// HiddenTests is what the hidden suite said.
+// HiddenTests is the result of the hidden suite.
 type HiddenTests struct {
 	Details []json.RawMessage `json:"details"`
 	Error   string            `json:"error,omitempty"`

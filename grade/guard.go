@@ -17,7 +17,7 @@ import (
 // shells are the interpreters that are small enough to be copied for every attempt.
 var shells = []string{"sh", "bash", "dash", "ksh", "zsh"}
 
-// guardShell returns a command with its shell replaced by a copy that nobody may read, and the
+// guardShell returns a command with its shell replaced by a copy that no program may read, and the
 // directory of that copy. The kernel keeps other processes of the same user out of the memory and
 // the descriptors of a program whose file they cannot read. So a program that a hook or a suite
 // starts cannot rewrite the script that checks it. Commands of other interpreters are returned as

@@ -20,7 +20,7 @@ import (
 // hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
 const hookStderr = 4 << 10
 
-// graded is what one producer of rows came to.
+// graded is the result of one producer of rows.
 type graded struct {
 	rows     []Row
 	health   health

@@ -347,7 +347,8 @@ func between(log []byte, nonce string, status *int) (tests []byte, ended bool) {
 	return rest, false
 }
 
-// instanceEnvironment lets scripts use git on files of somebody else, and set it up for themselves.
+// instanceEnvironment lets scripts use git on files of another user, and configure it for
+// themselves.
 func instanceEnvironment(home string) map[string]string {
 	return map[string]string{
 		"GIT_CONFIG_GLOBAL": filepath.Join(home, ".gitconfig"),

@@ -26,7 +26,7 @@ func (s logStatus) word() string {
 	return strings.ToLower(string(s))
 }
 
-// logReport is what a log says about tests. A test that is reported as failed has failed, whatever
+// logReport is the test results in a log. A test that is reported as failed has failed, whatever
 // else is said about it: the tested code can print lines, too.
 type logReport map[string]logStatus
 

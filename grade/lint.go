@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// Linter is a shell command that prints a line for each violation in the files that stand for
+// Linter is a shell command that prints a line for each violation in the files that replace
 // {files}.
 type Linter struct {
 	Command string

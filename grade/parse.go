@@ -30,7 +30,7 @@ func parseExit() testReport {
 	return report
 }
 
-// parseReport reads a report of the format that a parser's name stands for.
+// parseReport reads a report in the format of the named parser.
 func parseReport(parser string, data []byte, nonce string) testReport {
 	switch parser {
 	case task.ParserGoTest:

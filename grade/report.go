@@ -101,7 +101,7 @@ func (r *testReport) problem(format string, args ...any) {
 	}
 }
 
-// evidence is what one run of one check has shown.
+// evidence is the result of one run of one check.
 type evidence struct {
 	report testReport
 	// death says that the run did not end by itself, status is its exit code otherwise.
@@ -127,7 +127,7 @@ func (e evidence) silent() bool {
 	return e.status != 0 && len(e.report.Tests) == 0 && !e.report.Complete
 }
 
-// expectation is what a check must report.
+// expectation lists what a check must report.
 type expectation struct {
 	// names are all tests, each as often as it must be reported.
 	names []string
@@ -234,7 +234,7 @@ func (want expectation) compare(tests []testResult) string {
 	return ""
 }
 
-// nameSeparator stands between a suite and its tests in names.
+// nameSeparator separates a suite from its tests in names.
 const nameSeparator = " > "
 
 func leaf(name string) string {

@@ -17,7 +17,7 @@ const (
 	maxRowsSize = 8 << 20
 )
 
-// Role is what a row counts as.
+// Role says how a row counts.
 type Role int
 
 // The roles of rows.
@@ -185,7 +185,7 @@ func stamp(row Row, source string) json.RawMessage {
 }
 
 // compareRows checks all rows of a grader together. Rows that contradict each other, and those that
-// a hook was not declared to produce or produces again, fail: somebody else wrote one of them. It
+// a hook was not declared to produce or produces again, fail: another program wrote one of them. It
 // returns what was wrong, one sentence each, and the declared checks that are missing.
 func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails := map[string]int{}, map[string]int{}

@@ -108,7 +108,7 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 	})
 }
 
-// reportRun is a command whose report is to be read.
+// reportRun is a command whose report is read.
 type reportRun struct {
 	name           string
 	argv           []string

@@ -163,8 +163,8 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 	return found, nil
 }
 
-// unstaged returns the grade of a suite that could not be put into the copy: the agent's doing, if
-// it can be put into the base.
+// unstaged returns the grade of a suite that could not be put into the copy: the agent is to blame
+// if it can be put into the base.
 func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason error) (graded, error) {
 	found := graded{reasons: []string{reason.Error()}}
 	for _, check := range checks {
@@ -269,7 +269,7 @@ func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) 
 }
 
 // ownWay reports whether a suite is run by our runner for a language. The command that the task
-// package gives to suites that name none is not run as it stands: the runners here do the same with
+// package gives to suites that name none is not run as it is: the runners here do the same with
 // evidence that cannot be forged by printing. A family's own command is run as it is.
 func ownWay(runner task.Runner, language string) bool {
 	return runner.Own && runner.Language == language

@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 )
 
-// tally is what rows come to.
+// tally is the sum of rows.
 type tally struct {
 	// GatesPass is false when a gate failed. Without gates it is true.
 	GatesPass bool

@@ -37,7 +37,7 @@ const (
 	runSolving = imageHome + "exec bash /solution/solve.sh"
 )
 
-// verified is what a verifier came to.
+// verified is the result of a verifier.
 type verified struct {
 	rewards map[string]float64
 	health  health // why there are none

@@ -47,7 +47,7 @@ func newPads(names []string) pads {
 	return p
 }
 
-// secret is 128 bits that nobody can guess.
+// secret is 128 random bits.
 func secret() string {
 	var random [16]byte
 	// Read never fails on the systems we run on; the library ends the program otherwise.

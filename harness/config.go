@@ -62,7 +62,7 @@ type AgentConfig struct {
 	Model           string   `json:"model,omitempty"`
 	Tools           []string `json:"tools,omitempty"` // empty is the default of the member's role
 	DisallowedTools []string `json:"disallowedTools,omitempty"`
-	// nobody asked for Tools; set where the default of the role is
+	// Tools were not asked for; set where the default of the role is
 	ToolsByRole bool `json:"toolsByRole,omitempty"`
 	// model turns in one call; 0 is the default of the role, -1 no limit
 	MaxTurns int    `json:"maxTurns,omitempty"`
@@ -153,7 +153,7 @@ type Options struct {
 
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
 	Limits            Limits
-	ParticipantLimits Limits // of each participant that has none of its own
+	ParticipantLimits Limits // of each participant without its own
 	// IdleTimeout ends a round in which nothing happens for this long: no event of the agent and no
 	// tool call. 0 is 30 minutes, negative none.
 	IdleTimeout     time.Duration

@@ -153,7 +153,7 @@ func callKey(id, tool string, arguments json.RawMessage) string {
 	return id + "#" + hex.EncodeToString(sum[:8])
 }
 
-// Refused records that somebody other than a participant's agent tried to call tools in the
+// Refused records that another process than a participant's agent tried to call tools in the
 // participant's name. The line is in the trace when it returns.
 func (d *Dispatcher) Refused(participant, text string) {
 	d.hub.mu.Lock()

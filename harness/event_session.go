@@ -17,7 +17,7 @@ type startedEvent struct {
 	// read.
 	Members  []AgentConfig `json:"members"`
 	Settings settings      `json:"settings"`
-	// Task is what the session is about. It is the lead's first message and has the id 0.
+	// Task is the task of the session. It is the lead's first message and has the id 0.
 	Task string `json:"task"`
 	// Resumed are the counters that continue from an earlier session of the same discussion.
 	Resumed *ResumeContext `json:"resumed,omitempty"`

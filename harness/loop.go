@@ -156,7 +156,7 @@ func (l *loop) disconnect() error {
 	return l.connector.Close()
 }
 
-// drive runs the session from whatever state it is in to its end.
+// drive runs the session from its current state to its end.
 func (l *loop) drive(ctx context.Context) (Result, error) {
 	defer l.cancel()
 	defer context.AfterFunc(ctx, func() { l.stop(ReasonInterrupted, context.Cause(ctx)) })()

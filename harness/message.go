@@ -10,7 +10,7 @@ import (
 // OrchestratorName is the sender of everything the harness itself says to a participant.
 const OrchestratorName = "@orchestrator"
 
-// Kind is what a message on the bus is.
+// Kind is the kind of a message on the bus.
 type Kind string
 
 // The kinds of messages.

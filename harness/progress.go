@@ -46,7 +46,7 @@ func (c *callLog) event(e *session.EnrichedEvent) {
 	}
 }
 
-// passage is what the session knows of a stretch of a member's work.
+// passage is the session's record of a part of a member's work.
 type passage struct {
 	got  []*Message  // that it was given
 	sent []statement // what it said to others

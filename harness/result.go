@@ -20,10 +20,10 @@ const (
 	ReasonAuth        = "auth"
 	ReasonProvider    = "provider" // the model's service failed the lead
 	ReasonInterrupted = "interrupted"
-	// ReasonTrace is a trace that could not be written: the session ended for no fault of its
+	// ReasonTrace is a trace that could not be written: the session ended through no fault of its
 	// agents, their homes are kept, and Resume can continue it.
 	ReasonTrace = "trace"
-	// ReasonDisk is a disk that is full, so that an agent failed for no fault of its own. The
+	// ReasonDisk is a disk that is full, so that an agent failed through no fault of its own. The
 	// session can be resumed.
 	ReasonDisk = "disk"
 )
@@ -59,7 +59,7 @@ type Result struct {
 	Resume *ResumeContext
 }
 
-// ParticipantResult is what one member consumed.
+// ParticipantResult counts what one member consumed.
 type ParticipantResult struct {
 	Name      string   `json:"name"`
 	Turns     int      `json:"turns"`

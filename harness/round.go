@@ -111,7 +111,7 @@ func (r *runner) interruptAfter(grace time.Duration) {
 	r.grace = time.AfterFunc(grace, func() { interrupt(errSessionConcluded) })
 }
 
-// end records how an attempt at a round ended. It reports whether the round is to be tried again.
+// end records how an attempt at a round ended. It reports whether the round must be retried.
 func (r *runner) end(out outcome, attempt int) (again bool) {
 	h := r.loop.hub
 	h.mu.Lock()

@@ -7,7 +7,7 @@ import (
 
 // RunProfile holds the settings that a profile and an advisor give the agent of a run.
 type RunProfile struct {
-	// Agent, Model, Tools, MaxTurns and Cwd are what the profile's front matter says; zero where it
+	// Agent, Model, Tools, MaxTurns and Cwd come from the profile's front matter; zero where it
 	// says nothing.
 	Agent    string
 	Model    string

@@ -78,7 +78,7 @@ const (
 	roundAbandoned   = "abandoned"   // the agent did not stop
 )
 
-// outcome is what became of one prompt.
+// outcome is the outcome of one prompt.
 type outcome struct {
 	result agent.Result
 	err    error // nothing was run at all

@@ -27,7 +27,7 @@ type sessionConfig struct {
 	discuss      *discussConfig
 }
 
-// discussConfig is what only a discussion has.
+// discussConfig holds the settings that only a discussion has.
 type discussConfig struct {
 	id     string
 	sender ReplySender

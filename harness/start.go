@@ -45,7 +45,7 @@ func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 type watching struct {
 	events   func([]byte)
 	started  func(agent.Started)
-	consumed func(session.TokenUsage) // nil for nobody
+	consumed func(session.TokenUsage) // nil if not needed
 }
 
 // startAgent starts the agent of a member, or of the advisor.
@@ -176,10 +176,10 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 
 // adapt relaxes demands that come only from a member's role, where the agent cannot meet them, and
 // returns a note about it. An agent that cannot do without its own system prompt gets that of its
-// role in addition. An agent that reads files by running commands, or whose tools nobody can deny
-// it, works in a sandbox where it can change nothing; without one it reads nothing, or is refused.
-// Everything else that is denied to the member stays so. A list that somebody asked for is honoured
-// or refused, and so is every list of a judge.
+// role in addition. An agent that reads files by running commands, or whose tools cannot be denied,
+// works in a sandbox where it can change nothing; without one it reads nothing, or is refused.
+// Everything else that is denied to the member stays so. A requested list is honoured or refused,
+// and so is every list of a judge.
 func adapt(settings *agent.Config, played agent.Agent, mode Mode, member AgentConfig) (note string, err error) {
 	info := played.Info()
 	can := info.Capabilities

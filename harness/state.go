@@ -49,8 +49,8 @@ type member struct {
 	name, role string
 	config     AgentConfig
 	queue      []*Message // what it has not been given yet
-	// wake makes it look at its queue, and active says that something happens in its round; nil
-	// where nobody takes rounds.
+	// wake makes it look at its queue, and active says that something happens in its round; nil if
+	// there is no loop.
 	wake, active func()
 
 	gone      string // why it has left the session

@@ -57,7 +57,7 @@ func (c *call) openAll(addressees []*member, question string, deadline time.Dura
 	return ids
 }
 
-// addressees decides whom an ask goes to, before anything is registered.
+// addressees decides who receives an ask, before anything is registered.
 func (c *call) addressees(s *state, to string) (list []*member, absent []string, err error) {
 	if s.mode == ModeSupervise && to != "" {
 		return nil, nil, errors.New("\"to\" is not accepted here: there are only two of you, and the question always " +

@@ -102,7 +102,7 @@ func trials(f *frames, subjects []Subject) []trial {
 	return list
 }
 
-// testSubject returns a run that nobody made.
+// testSubject returns a made-up run.
 func testSubject(task evidence.Task, name string, verify *session.VerifyResult) Subject {
 	run := &evidence.Run{}
 	run.Key.Arm, run.Key.TaskID, run.Session.Verify = name, task.ID, verify

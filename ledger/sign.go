@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/wholefile"
 )
 
-// SigningKey signs the heads of ledgers. It belongs to a user and lies outside all run directories,
-// so that someone who changes a ledger and seals it again cannot sign it.
+// SigningKey signs the heads of ledgers. It belongs to a user and is kept outside all run
+// directories, so that someone who changes a ledger and seals it again cannot sign it.
 type SigningKey struct {
 	private ed25519.PrivateKey
 	heads   string // the directory beside the key's file with the last head it signed of each ledger
@@ -64,7 +64,7 @@ func (k *SigningKey) ID() string {
 	return hex.EncodeToString(public)
 }
 
-// remember keeps the last head of a ledger with the key, and which ledger lies at the path. A run
+// remember keeps the last head of a ledger with the key, and which ledger is at the path. A run
 // directory that is put back to an older state brings its older note along, with a valid signature,
 // and one that was rewritten may bring none; the key knows better. If its directory cannot be
 // written, nothing is remembered; results are still worth keeping.
@@ -118,7 +118,7 @@ func (k *SigningKey) replaced(path string, c *Contents) bool {
 	return first != "" && c.first != "" && first != c.first
 }
 
-// Signer is who signed a ledger, and any reason to doubt that the user wrote it.
+// Signer says who signed a ledger, and why it may not be the user's.
 type Signer struct {
 	Own bool
 	// Note says what a reader must know; empty if there is nothing. Doubt is set where the user's

@@ -1,5 +1,5 @@
 // Package model talks to language models. One neutral conversation goes in, one neutral reply comes
-// out, whichever of the four protocols lies between: Anthropic Messages, OpenAI Responses, OpenAI
+// out, whichever of the four protocols is between: Anthropic Messages, OpenAI Responses, OpenAI
 // Chat Completions, which most local servers imitate, or Gemini's generateContent.
 //
 //	client, err := model.New(model.Config{Protocol: model.Anthropic, APIKey: key})

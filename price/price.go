@@ -29,8 +29,8 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 )
 
-// Tokens is what a model consumed. The figures do not overlap, except that CacheWriteLong is the
-// part of CacheWrite that is kept for an hour.
+// Tokens counts the tokens that a model consumed. The figures do not overlap, except that
+// CacheWriteLong is the part of CacheWrite that is kept for an hour.
 type Tokens struct {
 	Input          int64
 	Output         int64

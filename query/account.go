@@ -73,7 +73,7 @@ func (in *Info) result(v jsontape.Value) {
 
 const unknownResult = "unknown"
 
-// add takes in the session of one lane.
+// add adds the session of one lane.
 func (in *Info) add(l *laneState, s *session.EnrichedSession) {
 	in.Turns += s.Turns
 	if s.Usage.TotalTokens == 0 && s.Usage.CostUSD == nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ToolShare is what one tool accounts for.
+// ToolShare is the share of one tool.
 type ToolShare struct {
 	Tool         string  `json:"tool"`
 	Turns        int     `json:"turns"`

@@ -24,7 +24,7 @@ type Call struct {
 	Path    string `json:"-"`
 }
 
-// CallResult is what came back from a tool.
+// CallResult is the result of a tool call.
 type CallResult struct {
 	Content *string `json:"content,omitempty"`
 	IsError bool    `json:"isError"`
@@ -114,7 +114,7 @@ func (t *Trace) place(e *Cursor) place {
 	}
 }
 
-// placeReader goes back to places.
+// placeReader reads entries at known places.
 type placeReader struct {
 	file     *os.File
 	line     lineFetcher

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Cost is what a trace cost, by lane.
+// Cost is the cost of a trace, by lane.
 type Cost struct {
 	// TotalUSD is nil if the cost of any lane is unknown.
 	TotalUSD *float64
@@ -25,7 +25,7 @@ type Cost struct {
 type LaneCost struct {
 	Lane string
 	USD  float64
-	// From is where the figure comes from: FromWire, or "agent".
+	// From is the source of the figure: FromWire, or "agent".
 	From string
 }
 

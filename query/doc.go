@@ -21,9 +21,9 @@
 //
 // # Entries
 //
-// An Entry is what a trace shows as one: a system event, an assistant event, the text of a user
-// event, or one tool result. Entries are numbered from 0 in the order of the file over all lanes;
-// filters never renumber them. A turn is one reply of a model; Info.Turns counts those.
+// An Entry is the unit in which a trace is shown: a system event, an assistant event, the text of a
+// user event, or one tool result. Entries are numbered from 0 in the order of the file over all
+// lanes; filters never renumber them. A turn is one reply of a model; Info.Turns counts those.
 //
 // # What is wrong with a file
 //

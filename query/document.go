@@ -183,7 +183,7 @@ type storedEntry struct {
 	Content     json.RawMessage `json:"content"`
 }
 
-// documentEntry reads one entry of a document. It is printed as it stands; the fields are for
+// documentEntry reads one entry of a document. It is printed as it is; the fields are for
 // questions.
 func documentEntry(raw []byte) (*Entry, bool) {
 	var stored storedEntry

@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
-// Role is who an entry belongs to.
+// Role says whose entry it is.
 type Role string
 
 // The roles of entries.

@@ -329,8 +329,7 @@ type lineFetcher struct {
 	parts   []scan.Part
 }
 
-// A line that lies near the one before is taken for the next of many, of which one read gets as
-// many as fit.
+// A line close to the one before is taken for the next of many, and one read gets as many as fit.
 const (
 	fetchNear  = 4 << 10
 	fetchAhead = 64 << 10

@@ -159,7 +159,7 @@ func (t *laneTable) count(tool string) {
 	t.Tools = append(t.Tools, ToolCount{Tool: tool, Count: 1})
 }
 
-// anyTools stands for a set that did not fit into the table: the line must be read.
+// anyTools represents a set that did not fit into the table: the line must be read.
 const anyTools = math.MaxUint16
 
 func (m *indexMaker) toolSet(tools []string) uint16 {

@@ -12,7 +12,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// unescape returns the text of a string from what stands between its quotes.
+// unescape returns the text of a string, given what is between its quotes.
 func unescape(inner []byte) string { return jsontape.Unescape(inner) }
 
 // optional returns the text of a string, nil for one that is empty or missing.
@@ -56,7 +56,7 @@ func appendNumber(dst []byte, f float64) []byte {
 type Style struct {
 	// Indent is the number of spaces per level; 0 prints everything on one line.
 	Indent int
-	// Level is the level that the value itself stands on.
+	// Level is the level of the value itself.
 	Level int
 	// Signatures keeps the signatures of thinking blocks, which are long and mean nothing to a
 	// reader.
@@ -93,7 +93,7 @@ func (st Style) value(dst []byte, v jsontape.Value, level int) []byte {
 	return append(dst, v.Raw()...)
 }
 
-// appendInner copies a string as it stands if it is already in the form we write.
+// appendInner copies a string unchanged if it is already in the form we write.
 func appendInner(dst, inner []byte) []byte {
 	if !fewestEscapes(inner) || !utf8.Valid(inner) {
 		return jsonenc.AppendString(dst, unescape(inner))

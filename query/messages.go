@@ -29,7 +29,7 @@ type Message struct {
 	Answers     []Answer `json:"answers,omitempty"`
 }
 
-// Answer is what came back to an ask.
+// Answer is the answer to an ask.
 type Answer struct {
 	Line        int64  `json:"line"`
 	TimestampMs int64  `json:"timestampMs,omitempty"`
@@ -80,7 +80,7 @@ type messageBook struct {
 	official     []Message // as the orchestrator noted them
 	officialAsks map[int64]int
 
-	messages []Message // as the tool calls tell
+	messages []Message // from the tool calls
 	asks     map[int64]int
 	calls    map[string]int // asks by the id of their tool call
 }

@@ -29,7 +29,7 @@ type Options struct {
 	// CacheDir is the directory for an index that cannot be written beside the trace; empty is
 	// none.
 	CacheDir string
-	// Stdin is what the path "-" reads.
+	// Stdin is read for the path "-".
 	Stdin io.Reader
 	// Redactor removes secrets from answers, for traces that were not redacted when they were
 	// written; nil leaves everything.

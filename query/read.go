@@ -213,7 +213,7 @@ var roleKinds = map[Role]scan.Kind{
 	RoleToolResult: scan.User,
 }
 
-// Reasoning is what an agent said in one entry.
+// Reasoning is the text of an agent in one entry.
 type Reasoning struct {
 	Index  int     `json:"index"`
 	Text   string  `json:"text"`

@@ -205,7 +205,7 @@ func (l *layer) unescaped() *layer {
 	return d.layer(l)
 }
 
-// jsonEscape decodes the escape sequence a text begins with; size is 0 if it is none.
+// jsonEscape decodes the escape sequence a text begins with; size is 0 if there is none.
 func jsonEscape(text []byte) (size int, with []byte) {
 	if len(text) < 2 {
 		return 0, nil

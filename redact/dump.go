@@ -26,7 +26,7 @@ func (l *layer) undumped() *layer {
 	return d.layer(l)
 }
 
-// endOfDumpLine returns the end of the line that i is in, where its bytes stand again as text.
+// endOfDumpLine returns the end of the line that i is in, where its bytes are repeated as text.
 func endOfDumpLine(text []byte, i int) int {
 	const longest = 72 // fifteen bytes with blanks, and the column of text
 	rest := text[i:min(len(text), i+longest)]

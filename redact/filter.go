@@ -58,14 +58,14 @@ func (f *gramFilter) next(text []byte, i int) int {
 type anchorAction uint8
 
 const (
-	comparePattern anchorAction = iota // a form of a secret may stand here
-	matchShape                         // a credential shape may stand here
+	comparePattern anchorAction = iota // a form of a secret may be here
+	matchShape                         // a credential shape may be here
 	checkUnicode                       // \u00: an ASCII character may be escaped
 	wantDecoding                       // an escape that no innocent text has
 )
 
-// anchor is one meaning of four bytes: the form or shape number, and where in
-// it the four bytes stand.
+// anchor is one meaning of four bytes: the form or shape number, and the offset of the four bytes
+// in it.
 type anchor struct {
 	action anchorAction
 	number int32

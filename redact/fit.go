@@ -165,8 +165,8 @@ func (x *index) fitJSON(text []byte, spans []span) []edit {
 	return edits
 }
 
-// appendStringEdit replaces the part of a find that lies in the string content
-// text[from:to], rounded out to whole escape sequences.
+// appendStringEdit replaces the part of a find that is in the string content text[from:to], rounded
+// out to whole escape sequences.
 func (x *index) appendStringEdit(edits []edit, text []byte, s span, from, to int) []edit {
 	start, end := max(s.start, from), min(s.end, to)
 	if start >= end {

@@ -114,7 +114,7 @@ func (l *Lane) close(p []byte) {
 	}
 }
 
-// deltaEvent is what must be known of an event that carries a piece.
+// deltaEvent holds the needed parts of an event that carries a piece.
 type deltaEvent struct {
 	strings []deltaString
 	// identity distinguishes messages that are streamed at the same time, owner

@@ -269,8 +269,8 @@ func openKeyBlock(text []byte) int {
 }
 
 // openWrap returns the beginning of the encoded lines at the end of a text, of
-// which the next may continue the last, or the length of the text. Lines that
-// lie further back than the longest form reaches are left out.
+// which the next may continue the last, or the length of the text. Lines that are further back than
+// the longest form reaches are left out.
 func openWrap(text []byte, longest int) int {
 	start := len(text)
 	end := base64Char.runBefore(text, len(text), len(text))

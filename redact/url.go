@@ -52,7 +52,7 @@ func secretParameters() []string {
 	return all
 }
 
-// matchUserInfo finds what stands between the scheme and the host of the URL whose "://" is at i.
+// matchUserInfo finds the text between the scheme and the host of the URL whose "://" is at i.
 func matchUserInfo(text []byte, i int) (start, end int, ok bool) {
 	start = i + len("://")
 	end = userInfoEnd(text, i)

@@ -61,7 +61,7 @@ type Comparison struct {
 	Cost  *Ratio `json:"cost,omitempty"`
 	Time  *Ratio `json:"time,omitempty"`
 	Turns *Ratio `json:"turns,omitempty"`
-	// CostA and CostB are what the two groups cost altogether.
+	// CostA and CostB are the total costs of the two groups.
 	CostA *float64 `json:"costA"`
 	CostB *float64 `json:"costB"`
 	// JudgeA and JudgeB describe the judge; the comparison itself uses its verdicts uncorrected.

@@ -29,7 +29,7 @@ type Corrected struct {
 	Calibration stats.Calibration `json:"calibration"`
 	PerArm      bool              `json:"perArm,omitempty"`
 	Design      string            `json:"design"`
-	// Caveat is what a reader must know about it.
+	// Caveat warns the reader about it.
 	Caveat string `json:"caveat,omitempty"`
 }
 

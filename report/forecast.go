@@ -18,7 +18,7 @@ type Forecast struct {
 	CostUSD     *float64    `json:"costUsd,omitempty"`
 	Cheapest    *stats.Plan `json:"cheapest,omitempty"`
 	Affordable  *stats.Plan `json:"affordable,omitempty"`
-	// MDE is what so many tasks would find.
+	// MDE is the smallest effect that so many tasks would find.
 	Tasks    int      `json:"tasks,omitempty"`
 	MDE      *float64 `json:"mde,omitempty"`
 	RunsFor  *float64 `json:"runsNeeded,omitempty"`

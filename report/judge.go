@@ -8,8 +8,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// JudgeReport is what is known about the judge of a group. It is only asked about runs that the
-// mechanical graders pass.
+// JudgeReport describes the judge of a group. It is only asked about runs that the mechanical
+// graders pass.
 type JudgeReport struct {
 	// Asked counts the runs it was asked about, Passed and Failed those it decided on, Undecided
 	// those without a majority.
@@ -186,7 +186,7 @@ func indicator(yes bool) float64 {
 	return 0
 }
 
-// lines tell about the judge in words.
+// lines describe the judge in words.
 func (j *JudgeReport) lines() []string {
 	if j == nil {
 		return nil

@@ -49,7 +49,7 @@ func (m *markdown) header(cells ...string) {
 	m.line("|%s", strings.Repeat(" --- |", len(cells)))
 }
 
-// facts writes what stands under a table.
+// facts writes the lines under a table.
 func (m *markdown) facts(facts []string) {
 	m.line("")
 	for _, fact := range facts {

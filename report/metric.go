@@ -28,8 +28,8 @@ type metric struct {
 	CostUSD      *float64 `json:"costUsd"`
 	DurationMs   int64    `json:"medianDurationMs"`
 	Turns        int      `json:"medianTurns"`
-	// CostPerPass is what a run that passes costs, all runs paid; Judge is the judge's pass rate on
-	// the runs it was asked about.
+	// CostPerPass is the cost of a run that passes, all runs paid; Judge is the judge's pass rate
+	// on the runs it was asked about.
 	CostPerPass *float64 `json:"costPerPass,omitempty"`
 	Judge       *float64 `json:"judgePassRate,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 // Version is the version of the report's JSON. Fields may be added; none is renamed or removed.
 const Version = 1
 
-// Input is what a report is made from.
+// Input is the input of a report.
 type Input struct {
 	Records []ledger.Record
 	// Planned is the size of the experiment; nil is unknown.
@@ -80,7 +80,7 @@ type Group struct {
 	AtLeastK  map[string]stats.AtK `json:"atLeastK,omitempty"`
 	MeanScore *stats.Interval      `json:"meanScore,omitempty"`
 	ScoreAtK  map[string]stats.AtK `json:"scoreAtK,omitempty"`
-	// Judge is what is known about the judge; nil where it was not asked.
+	// Judge describes the judge; nil where it was not asked.
 	Judge *JudgeReport `json:"judge,omitempty"`
 	// Errors counts attempts that ended in errors, by class, those that were repeated included.
 	Errors   map[string]int `json:"errors,omitempty"`

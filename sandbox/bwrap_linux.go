@@ -22,7 +22,7 @@ const (
 	fdEtc              // files for /etc, one after the other
 )
 
-// bwrapOrder tells the supervisor of an isolated program what the command line does not.
+// bwrapOrder holds what the supervisor of an isolated program must know beyond the command line.
 type bwrapOrder struct {
 	// UID is the user that the program becomes if we are root; otherwise 0.
 	UID int `json:"uid,omitempty"`

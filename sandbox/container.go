@@ -38,7 +38,7 @@ type ContainerConfig struct {
 	// Work is a directory of the machine that is also shown at Workdir, an absolute path inside.
 	Work, Workdir string
 	// Tools are files of the machine that programs find by these names, behind those of the image's
-	// own PATH, and Commands are names by which they find fit itself.
+	// own PATH, and Commands are names under which they find fit itself.
 	Tools    map[string]string
 	Commands []string
 	User     string   // of programs that name none; empty: the image's
@@ -74,7 +74,7 @@ const (
 	helperInside  = "/.fit/" + containerName
 )
 
-// defaultPath is where programs are looked for in an image that does not say.
+// defaultPath is the search path of an image that sets none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // NewContainer returns a container that is started when it is needed.
@@ -185,7 +185,7 @@ var containerOwn = []string{
 	"/usr/lib", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/sbin", "/var", "/opt", "/tmp", "/root", "/home",
 }
 
-// covers reports whether a container with some mounts shows everything of others.
+// covers reports whether a container with some mounts shows everything that others show.
 func covers(has, wants map[string]bind) bool {
 	for target, want := range wants {
 		found := false

@@ -185,8 +185,8 @@ func peerProcess(line *net.UnixConn) (int, error) {
 	return int(peer.Pid), nil
 }
 
-// ownThreads is what our own processes in a container need of its processes: the kernel counts
-// threads, and a supervisor has about ten.
+// ownThreads is how many of a container's processes our own need: the kernel counts threads, and a
+// supervisor has about ten.
 const ownThreads = 48
 
 // arguments returns the command line that starts a container.

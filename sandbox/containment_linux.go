@@ -7,7 +7,7 @@ import (
 )
 
 // namespaceWorks tries once per process whether a supervisor can get a PID namespace
-// with a /proc of its own. The answer is a fact of the machine.
+// with its own /proc. The answer is a fact of the machine.
 var namespaceWorks = sync.OnceValue(probeNamespace)
 
 // probeNamespace returns nil, or why there is no PID namespace.

@@ -20,7 +20,7 @@ type Capability struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// Capabilities is what Detect found.
+// Capabilities is the result of Detect.
 type Capabilities struct {
 	// Containment is the mechanism that Local uses here.
 	Containment Containment `json:"containment"`

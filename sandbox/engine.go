@@ -33,7 +33,7 @@ type Engine struct {
 	builds  memo.Table[Image] // by content
 }
 
-// Image is what an engine knows about an image.
+// Image describes an image of an engine.
 type Image struct {
 	Name string
 	// ID is the digest of its configuration, and Digest that of its manifest where it has one.

@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// etcNames are what is shown of /etc: what programs need to find libraries, names, certificates,
-// time zones and their own settings. Everything else there is the machine's, not the program's.
-// passwd and group are made for each sandbox.
+// etcNames are the visible parts of /etc: what programs need to find libraries, names,
+// certificates, time zones and their own settings. Everything else there is the machine's, not the
+// program's. passwd and group are made for each sandbox.
 var etcNames = []string{
 	"alpine-release", "alternatives", "bash.bashrc", "crypto-policies", "debian_version", "fonts", "gai.conf",
 	"host.conf", "hosts", "inputrc", "java*", "ld.so.cache", "ld.so.conf", "ld-musl-*.path", "locale.alias",

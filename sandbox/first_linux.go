@@ -63,8 +63,8 @@ func (i inside) become(argv []string) error {
 	return i.Start(program, argv)
 }
 
-// enter becomes the user that a program in a container is to be. If memory runs out, the kernel
-// should kill programs, and not the process that holds the container.
+// enter becomes the user of a program in a container. If memory runs out, the kernel should kill
+// programs, and not the process that holds the container.
 func (i inside) enter() error {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) // not everywhere
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, i.Nice)             // which is refused only where it would be more

@@ -24,7 +24,7 @@ const (
 	identityBlocks = 0xF000
 )
 
-// owner is to whom a file belongs.
+// owner is the owner of a file.
 type owner struct{ uid, gid uint32 }
 
 // identity is a user without any rights, used by one sandbox at a time.

@@ -43,8 +43,8 @@ func unescapeMount(path string) string {
 	return out.String()
 }
 
-// otherNames returns the paths by which a file or directory, or a part of it, can be seen a second
-// time because it is mounted twice.
+// otherNames returns other paths of a file or directory, or of a part of it, that exist because it
+// is mounted twice.
 func otherNames(path string) []string {
 	all := mounts("/proc/self")
 	var own mounted // the last that covers the path is the one that shows it

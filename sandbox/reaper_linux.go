@@ -175,8 +175,8 @@ func (r *reaper) prepare() error {
 	if !r.order.PIDNamespace {
 		return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	// Without a /proc of its own the program would see process ids that are not its
-	// own, and a "kill $(pgrep server)" would hit the wrong one.
+	// Without its own /proc the program would see process ids that are not its own, and a "kill
+	// $(pgrep server)" would hit the wrong one.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}

@@ -22,9 +22,9 @@ const (
 // ProcessSpawner runs one program to its end; Local does it on this machine.
 type ProcessSpawner interface {
 	// Spawn starts the program, copies what it prints to the two writers as it comes,
-	// and returns when the program and everything it started are gone. The error is
-	// for what was not the program's doing: it could not be started, or a writer
-	// failed. Timeouts, cancellation and exit codes are in the result.
+	// and returns when the program and everything it started are gone. The error is for failures
+	// that the program did not cause: it could not be started, or a writer failed. Timeouts,
+	// cancellation and exit codes are in the result.
 	Spawn(ctx context.Context, s SpawnSpec, stdout, stderr io.Writer) (SpawnResult, error)
 }
 

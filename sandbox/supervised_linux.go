@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is what the supervisor sends us.
+// report is a message of the supervisor.
 type report struct {
 	Ready    bool     `json:"ready,omitempty"`    // answer to a probe
 	Starting bool     `json:"starting,omitempty"` // from here on the program may run

@@ -59,7 +59,7 @@ func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
 	return w
 }
 
-// outermost drops directories that lie in others, or are named twice.
+// outermost drops directories that are inside others, or are named twice.
 func outermost(dirs []string) []string {
 	var kept []string
 	for _, dir := range slices.Sorted(slices.Values(dirs)) { // what contains others comes before them

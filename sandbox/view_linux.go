@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// systemPaths are what programs need to run at all. Those that exist are shown read-only.
+// systemPaths are the paths that programs need to run at all. Those that exist are shown read-only.
 var systemPaths = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store",
 }
@@ -29,7 +29,7 @@ const (
 	asWritable = "writable"
 )
 
-// mount is what one path of the sandbox shows.
+// mount describes one path of the sandbox.
 type mount struct {
 	kind   string // a bwrap option
 	source string // empty for options without one

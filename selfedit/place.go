@@ -137,7 +137,7 @@ func (p *placement) add(w writing, temporary string) error {
 }
 
 // replace puts the new file in the place of the old one and keeps the old one under another name.
-// If what was there is not what the edit was decided on, it goes back.
+// If the replaced file is not the one that the edit was decided on, it is put back.
 func (p *placement) replace(w writing, temporary string) error {
 	err := p.dir.exchange(temporary, p.base)
 	kept := temporary
@@ -173,8 +173,7 @@ func (p *placement) hashKept() (string, error) {
 	return hash, err
 }
 
-// undo puts the old state back, unless somebody else has replaced our file since: what they wrote
-// stays.
+// undo puts the old state back, unless our file was replaced since: the replacement stays.
 func (p *placement) undo() error {
 	ours, err := p.holdsOurs()
 	if err != nil {

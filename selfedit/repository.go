@@ -46,7 +46,7 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// gitPlaces are where systems keep git. PATH is not used: the caller sets it, and could name a
+// gitPlaces are the usual paths of git. PATH is not used: the caller sets it, and could name a
 // program that lies about the branch.
 var gitPlaces = []string{
 	"/usr/bin/git", "/bin/git", "/usr/local/bin/git", "/opt/homebrew/bin/git",
@@ -128,7 +128,7 @@ func (r *repository) checkWorktree(ctx context.Context) error {
 		display.Name(r.gitDir))
 }
 
-// head is what HEAD says.
+// head is the content of HEAD.
 type head struct {
 	// branch is the short name of the branch that a commit would land on; commit is where it is.
 	branch, commit string

@@ -33,7 +33,7 @@ type Request struct {
 	// Path is the file to replace; Dir is what it is relative to, the process's own directory if
 	// empty.
 	Path, Dir string
-	// Content is what the file shall hold. It may be nil for a Check.
+	// Content is the new content of the file. It may be nil for a Check.
 	Content io.Reader
 	// MaxBytes lowers the size limit if it is between 1 and the constant MaxBytes.
 	MaxBytes int64

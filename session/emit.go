@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// place is where an event is in the session.
+// place is the position of an event in the session.
 type place struct {
 	seq    int
 	ms     int64

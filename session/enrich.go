@@ -109,7 +109,7 @@ func (e *Enricher) recognised() ([]*EnrichedSession, error) {
 	return sessions, nil
 }
 
-// Read takes in every line of a stream.
+// Read reads every line of a stream.
 func (e *Enricher) Read(r io.Reader) error {
 	lines := trace.NewLines(r, trace.MaxLine)
 	for {

@@ -91,7 +91,7 @@ func (e *Enricher) agentStart(v jsontape.Value, name string) {
 	}
 }
 
-// agentEnd takes in how an agent's process ran.
+// agentEnd reads how an agent's process ran.
 func (e *Enricher) agentEnd(v jsontape.Value, name string) {
 	code := v.Get("exitCode")
 	if !code.Exists() {

@@ -12,7 +12,7 @@ const (
 
 // openCall is a call that waits for its result, with what will be needed then.
 type openCall struct {
-	id, path, head []byte // in memory of its own, which the next call uses again
+	id, path, head []byte // in its own memory, which the next call reuses
 	canonical      string
 	effective      string
 	turn           int

@@ -83,8 +83,7 @@ func isShell(name string) bool {
 	return false
 }
 
-// Script returns the command that a shell was called for: what stands behind "bash -lc", else the
-// command itself.
+// Script returns the command that a shell runs: the text after "bash -lc", else the command itself.
 func Script(command string) string { return unwrapShell(command) }
 
 // unwrapShell strips "bash -lc '…'" from a command.

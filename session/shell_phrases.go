@@ -48,8 +48,7 @@ func byFirstLetter(texts ...string) (table [26][]phrase) {
 	return table
 }
 
-// runsTests reports whether a well-known test command occurs in a shell command, as words of its
-// own.
+// runsTests reports whether a well-known test command occurs in a shell command, as separate words.
 func runsTests(command string) bool {
 	return occurs(&testPhrases, command, func(next byte) bool { return !isWordByte(next) })
 }

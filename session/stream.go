@@ -50,7 +50,7 @@ type streamDecoder struct {
 
 	init     string     // what the last init event said
 	summary  []byte     // what the current one says
-	apiError *ErrorInfo // the failure of the model's service that the stream told of since the last result
+	apiError *ErrorInfo // the failure of the model's service in the stream since the last result
 }
 
 // Decode implements Decoder.

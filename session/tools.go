@@ -201,7 +201,7 @@ func preview(text string) string {
 	return text[:end]
 }
 
-// inside reports whether a path lies in a directory. Relative paths do, unless they climb out;
+// inside reports whether a path is in a directory. Relative paths do, unless they climb out;
 // without a directory everything does.
 func inside(path, dir string) bool {
 	path = filepath.Clean(path)

@@ -13,7 +13,7 @@ type AgentID string
 // removed.
 const Version = 1
 
-// Kind is what an EnrichedEvent is about.
+// Kind is the kind of an EnrichedEvent.
 type Kind string
 
 // The kinds of canonical events.
@@ -79,7 +79,7 @@ func (c *ToolCall) Effective() string {
 	return cmp.Or(c.Derived, c.Canonical)
 }
 
-// ToolResult is what came back from a tool.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
 	CallID   string `json:"callId"`
 	IsError  bool   `json:"isError"`
@@ -110,7 +110,7 @@ const (
 	ErrorOther           ErrorKind = "other"
 )
 
-// ErrorInfo is what an error event says.
+// ErrorInfo is the content of an error event.
 type ErrorInfo struct {
 	Kind    ErrorKind `json:"kind"`
 	Status  int       `json:"status,omitempty"` // the HTTP status, where there was one
@@ -214,7 +214,7 @@ type VerifyResult struct {
 // of the diff, or both.
 type IntegrityFlag struct {
 	Kind string `json:"kind"`
-	// Evidence is what stands there.
+	// Evidence is the text there.
 	Evidence string   `json:"evidence"`
 	Severity Severity `json:"severity"`
 	// File and Line are a place in the diff. A negative line was removed: its number is that of the
@@ -308,7 +308,7 @@ type EnrichedSession struct {
 	ExitCode      int                     `json:"exitCode"`
 	// ModelCalls are the calls of the model that the gateway saw.
 	ModelCalls []ModelCall `json:"modelCalls,omitempty"`
-	// ReportedUsage is what the agent itself said, where Usage comes from the gateway.
+	// ReportedUsage is the agent's own report, if Usage comes from the gateway.
 	ReportedUsage *TokenUsage `json:"reportedUsage,omitempty"`
 	// OriginalCostUSD is what the calls that were answered from a record cost when they were
 	// recorded.

@@ -17,10 +17,10 @@ type UsageRule int
 
 // The rules.
 const (
-	// UsageDelta is what was consumed since the last report: reports are added up.
+	// UsageDelta is the consumption since the last report: reports are added up.
 	UsageDelta UsageRule = iota
-	// UsagePerMessage is what the message named by Key consumed. Several reports about one message
-	// replace each other.
+	// UsagePerMessage is the consumption of the message named by Key. Several reports about one
+	// message replace each other.
 	UsagePerMessage
 	// UsageCumulative is all that the thread or process named by Key has consumed since it began:
 	// only what is new since the last report counts. Figures that went down mean that the counter

@@ -176,7 +176,7 @@ type Wire struct {
 	calls []calls.Call
 }
 
-// Add takes in a call.
+// Add adds a call.
 func (w *Wire) Add(call calls.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

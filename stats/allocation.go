@@ -14,7 +14,7 @@ const maxPlannedRuns = 50
 type Prices struct {
 	// PerTask is paid once per task whatever the repetitions: preparing, writing, reviewing it.
 	PerTask float64 `json:"perTask"`
-	// PerRun is what one run of one arm costs, averaged over the two arms.
+	// PerRun is the cost of one run of one arm, averaged over the two arms.
 	PerRun float64 `json:"perRun"`
 }
 

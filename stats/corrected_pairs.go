@@ -60,8 +60,8 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 	return comparison, nil
 }
 
-// CompareCorrectedPerAgent is [CompareCorrected] for a judge that has error rates of its own on
-// each arm.
+// CompareCorrectedPerAgent is [CompareCorrected] for a judge with different error rates on each
+// arm.
 //
 // Formula: Δ = θ_A − θ_B with [RoganGladen] per arm. One run per arm and task without clusters: the
 // limits of [PerAgentCorrectedDifference]. Otherwise Var(Δ) is the variance over tasks of the mean

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Claim is what an experiment may say.
+// Claim is the conclusion of an experiment.
 type Claim string
 
 // The five claims.

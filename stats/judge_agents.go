@@ -8,7 +8,7 @@ import (
 )
 
 // The thresholds of Homogeneity: the adjusted p-value below which, and the gap above which, agents
-// get parameters of their own.
+// get their own parameters.
 const (
 	homogeneityAlpha = 0.10
 	homogeneityGap   = 0.10
@@ -196,7 +196,7 @@ type PairedTable struct {
 }
 
 // PerAgentCorrectedDifference returns the difference of two arms' true pass rates when the judge
-// has error rates of its own on each of them.
+// has different error rates on each of them.
 //
 // Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²)
 // − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts

@@ -14,7 +14,7 @@ type Pair struct {
 	// task stands alone.
 	Cluster string
 	// Stratum names the group within which the task is compared, for example its difficulty; empty
-	// is a group of its own.
+	// is its own group.
 	Stratum   string
 	Candidate []float64
 	Baseline  []float64

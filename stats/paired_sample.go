@@ -66,7 +66,7 @@ func (s *pairedSample) add(pair Pair, index int) error {
 	}
 	cluster := "cluster " + pair.Cluster
 	if pair.Cluster == "" {
-		// A prefix of its own keeps lone tasks from colliding with named clusters.
+		// A separate prefix keeps lone tasks from colliding with named clusters.
 		cluster = fmt.Sprintf("task %d", index)
 	}
 	s.differences = append(s.differences, snapToZero(candidate-baseline))
@@ -112,8 +112,8 @@ func (s *pairedSample) armMean(values []float64) (float64, error) {
 	return total / float64(len(values)), nil
 }
 
-// collapseSmallStrata puts strata of a single cluster together, because they show no spread of
-// their own; a last one left alone joins any other.
+// collapseSmallStrata puts strata of a single cluster together, because they show no spread; a last
+// one left alone joins any other.
 func (s *pairedSample) collapseSmallStrata() {
 	const pooled = "\x00small strata"
 	members := map[string]map[string]bool{}

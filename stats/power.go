@@ -122,8 +122,8 @@ func (d Design) quantiles() float64 {
 }
 
 // approximateTasks is n = (z_{α/2} + z_β)²·(ω² + σ_A²/K_A + σ_B²/K_B)/δ², approximateEffect its
-// inverse, approximateRuns the same solved for K. They promise too much for few tasks, and are
-// where the search begins.
+// inverse, approximateRuns the same solved for K. They promise too much for few tasks; the search
+// begins there.
 func (d Design) approximateTasks(effect float64) float64 {
 	z := d.quantiles()
 	return z * z * d.perTask() / (effect * effect)

@@ -128,7 +128,7 @@ func (e *Environment) buildFrom(dockerfile string) error {
 }
 
 // Bases returns the images that the FROM lines of a Dockerfile name, as they are after replacement.
-// Stages of its own, scratch and names that a build argument decides are left out.
+// Its own stages, scratch and names that a build argument decides are left out.
 func (e *Environment) Bases(dockerfile string) []string {
 	var bases []string
 	stages := map[string]bool{"scratch": true}

@@ -29,7 +29,7 @@ type Verifier struct {
 	// that it runs in the agent's.
 	Environment *Environment
 	Network     bool // it has the machine's network
-	// Artifacts are what is taken from the agent's container, after Collect was run in it.
+	// Artifacts are taken from the agent's container, after Collect was run in it.
 	Artifacts []Artifact
 	Collect   []Collect
 	// Secrets are the values of Env and SolutionEnv that are redacted, by name.

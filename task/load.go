@@ -97,7 +97,7 @@ func (o Options) cacheDir() (string, error) {
 	return filepath.Join(cache, "fit", "families"), nil
 }
 
-// loader collects a family and what is wrong with it.
+// loader collects a family and its errors.
 type loader struct {
 	ctx      context.Context
 	opts     Options
@@ -231,7 +231,7 @@ func (l *loader) tasks() {
 	}
 }
 
-// calibration finds the file of human verdicts that family.yaml names; it must lie in the family.
+// calibration finds the file of human verdicts that family.yaml names; it must be in the family.
 func (l *loader) calibration() {
 	name := l.file.Calibration
 	if name == "" {

@@ -9,7 +9,7 @@ import (
 type Family struct {
 	// Origin is how the family was named by the user: a path, or url//subdir@ref.
 	Origin string
-	// Dir is where it lies on this machine.
+	// Dir is its directory on this machine.
 	Dir string
 	// Name is for people: the settings' name, else the directory's.
 	Name string
@@ -48,13 +48,13 @@ type Task struct {
 	Digest   Digest
 	// Files are the digests of the files alone, which are read again at every attempt.
 	Files Digest
-	// Spec is what the task's own file says; nil for a task of a family.
+	// Spec is the task's own file; nil for a task of a family.
 	Spec *Spec
 	// Sample is the row of a dataset that the task was made from; nil for other tasks.
 	Sample *Sample
 	// Verifier grades a Harbor task; nil for other tasks.
 	Verifier *Verifier
-	// Instance is what grades a task of SWE-bench; nil for other tasks.
+	// Instance describes a task of SWE-bench; nil for other tasks.
 	Instance *Instance
 	// Steps are done one after the other, each with its own prompt and verifier; empty if the task
 	// has no steps.
@@ -117,12 +117,12 @@ type Runner struct {
 	Command []string
 	Parser  string // go-test-json, pytest, node-test, tap, junit, exit-nonce
 	Report  string // file the command writes its report to, relative to the working directory; empty: standard output
-	// Script is a program of our own that the command needs; empty: none. It is put outside of what
-	// the agent has written.
+	// Script is a program of fit that the command needs; empty: none. It is put outside of what the
+	// agent has written.
 	Script string
 }
 
-// Settings are what family.yaml and task.yaml add to the layout.
+// Settings holds what family.yaml and task.yaml add to the layout.
 type Settings struct {
 	Tags    []string
 	Cluster string
@@ -133,7 +133,7 @@ type Settings struct {
 	Isolation string
 	// Environment is the container that the task's processes run in; nil: it needs none.
 	Environment *Environment `json:",omitempty"`
-	// Workspace is "export" (a directory of its own) or "worktree" (of the repository Repo at Ref).
+	// Workspace is "export" (a new directory) or "worktree" (of the repository Repo at Ref).
 	Workspace    string
 	Repo, Ref    string
 	AgentNetwork AgentNetwork
@@ -144,7 +144,7 @@ type Settings struct {
 	GraderNetwork bool
 	// PreflightNetwork lets preflight and what it starts use the host's network.
 	PreflightNetwork bool
-	// Port asks for a port of the task's own.
+	// Port asks for a port for the task.
 	Port bool
 	// Checks are the names of the rows that the hooks must produce, where the family declares them.
 	Checks []string

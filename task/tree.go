@@ -77,7 +77,7 @@ func (d *digester) add(name, kind string, content []byte) {
 	fmt.Fprintf(d.sum, "%s\x00%s\x00%x\n", norm.NFC.String(name), kind, inner)
 }
 
-// addTree adds every file and link of a tree below a prefix. Of the mode only the executable bit
+// addTree adds every file and link of a tree below a prefix. Only the executable bit of the mode
 // counts: the rest depends on who checked the files out.
 func (d *digester) addTree(prefix string, entries []entry) error {
 	for _, e := range entries {

@@ -108,7 +108,7 @@ func parseAny(line []byte) (Envelope, error) {
 	}
 	var source string
 	if err := json.Unmarshal(line, &fields); err != nil {
-		if json.Valid(line) { // seq or ts of an unexpected kind: somebody else's event
+		if json.Valid(line) { // seq or ts of an unexpected kind: a foreign event
 			return Envelope{Event: line, Bare: true}, nil
 		}
 		return Envelope{}, err

@@ -9,7 +9,7 @@ import (
 // forever.
 const keptBuffer = 1 << 20
 
-// stagedLine is where a line's event lies in the buffer of staged lines.
+// stagedLine is the position of a line's event in the buffer of staged lines.
 type stagedLine struct {
 	source     string
 	seq, ts    int64

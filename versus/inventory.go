@@ -28,7 +28,7 @@ type Listed struct {
 	CostUSD *float64 `json:"costUsd"`
 	// Problem says why nothing else is known.
 	Problem string `json:"problem,omitempty"`
-	// Signer is who signed the results.
+	// Signer says who signed the results.
 	Signer ledger.Signer `json:"-"`
 }
 

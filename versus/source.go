@@ -63,7 +63,7 @@ type attempt struct {
 	files   *evidence.Directory // where it lies
 }
 
-// plan is what reports need of plan.json.
+// plan holds the fields of plan.json that reports need.
 type plan struct {
 	ID    string `json:"id"`
 	Seed  uint64 `json:"seed"`

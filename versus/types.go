@@ -258,7 +258,7 @@ type OrderGap struct {
 	Pairs      int `json:"pairs"`
 }
 
-// Panel is who judged.
+// Panel describes the judges.
 type Panel struct {
 	Models  []string             `json:"models"`
 	Members []judge.MemberReport `json:"members"`
@@ -276,7 +276,7 @@ type Panel struct {
 	Missing int `json:"missing"`
 }
 
-// Cost is what the comparison cost.
+// Cost is the cost of the comparison.
 type Cost struct {
 	// AgentsUSD is nil where the cost of some attempt is unknown; AgentsKnownUSD is the rest.
 	AgentsUSD      *float64 `json:"agentsUsd"`

@@ -26,7 +26,7 @@ type raw struct {
 	content []byte
 }
 
-// problem is an answer that says what is wrong.
+// problem is an error answer.
 type problem struct {
 	status  int
 	message string

@@ -69,7 +69,7 @@ type attempt struct {
 	Final        bool     `json:"final"`
 }
 
-// output is what a grader printed.
+// output is the output of a grader.
 type output struct {
 	Name  string `json:"name"`
 	Text  string `json:"text"`
@@ -77,7 +77,7 @@ type output struct {
 	Cut   bool   `json:"cut"`
 }
 
-// diff is what the agent changed.
+// diff is the agent's change.
 type diff struct {
 	Text    string `json:"text"`
 	Bytes   int64  `json:"bytes"`
@@ -87,7 +87,7 @@ type diff struct {
 	Removed int    `json:"removed"`
 }
 
-// turnUsage is what one message of the model consumed.
+// turnUsage is the usage of one message of the model.
 type turnUsage struct {
 	Turn  int    `json:"turn"`
 	Index int    `json:"index"`

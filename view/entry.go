@@ -45,7 +45,7 @@ type block struct {
 	MediaType string      `json:"mediaType,omitempty"`
 }
 
-// callResult is what came back from a tool.
+// callResult is the result of a tool call.
 type callResult struct {
 	Index      int        `json:"index"`
 	IsError    bool       `json:"isError"`
@@ -65,7 +65,7 @@ type imageRef struct {
 const (
 	// cutAt is how much of a text a page has.
 	cutAt = 8 << 10
-	// titleLength bounds the line that stands for a folded call.
+	// titleLength limits the line that represents a folded call.
 	titleLength = 300
 	// reach is how far from its call a result is looked for.
 	reach = 100

@@ -260,7 +260,7 @@ type experimentAnswer struct {
 	Live            *liveStatus        `json:"live"`
 }
 
-// planAnswer is what a page shows of a plan.
+// planAnswer is the part of a plan that a page shows.
 type planAnswer struct {
 	ID        string    `json:"id"`
 	Seed      uint64    `json:"seed"`

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// judgement is what the judge of a cell said.
+// judgement is the verdict of a cell's judge.
 type judgement struct {
 	Verdict string `json:"verdict"`
 	Summary string `json:"summary"`

@@ -21,7 +21,7 @@ import (
 type Base struct {
 	// Hash identifies the whole content, modes included: "sha256:…".
 	Hash string
-	// Dir is where the tree lies. It must not be changed.
+	// Dir is the directory of the tree. It must not be changed.
 	Dir   string
 	nodes map[string]node
 	order []string // paths, sorted so that directories come before what is in them

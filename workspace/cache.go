@@ -31,9 +31,9 @@ const warmTimeout = 10 * time.Minute
 
 // Caches keeps warmed build caches outside all workspaces. They are filled from the author's files
 // only, and only with packages that the tests depend on: neither code of an agent nor hidden tests
-// ever get into them. In a sandbox they are mounted read-only, and what is built in a cell goes to
-// a directory of the cell's home, so that one agent cannot leave anything for a grader or for
-// another agent. A nil *Caches has none.
+// ever get into them. In a sandbox they are mounted read-only, and a cell's own builds are kept in
+// its home, so that one agent cannot leave anything for a grader or for another agent. A nil
+// *Caches has none.
 type Caches struct {
 	dir string
 	mu  sync.Mutex // one warming at a time

@@ -260,7 +260,7 @@ func (w *Workspace) dialServices(ctx context.Context, port int) (net.Conn, error
 	return services.Dial(ctx, port)
 }
 
-// skillsDir is where agents look for skills, in their working directory.
+// skillsDir is the directory of skills in a working directory.
 const skillsDir = ".claude/skills"
 
 // imageTree copies the image's working directory into the tree of a base, and the skills that the

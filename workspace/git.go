@@ -125,8 +125,8 @@ func addWorktree(ctx context.Context, s task.Settings, dir string, files bool) (
 	})
 }
 
-// remove forgets this worktree and no other: a user's own worktree may be on a disk that is not
-// mounted. Forced twice, because an agent may have locked it.
+// remove forgets only this worktree: a user's own worktree may be on a disk that is not mounted.
+// Forced twice, because an agent may have locked it.
 func (w *worktree) remove(ctx context.Context) error {
 	return w.locked(ctx, func() error {
 		return git.Run(ctx, git.Command{

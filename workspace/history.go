@@ -16,7 +16,7 @@ var repositories sync.Map
 // repositoriesOf returns the paths of a directory's repository, and of every one around it: the
 // files, the history, which may be elsewhere, and the other directories into which the history is
 // checked out. A directory outside any repository has none. Git itself is not asked, because it
-// does not answer about a repository that belongs to somebody else.
+// does not answer about a repository of another user.
 func repositoriesOf(dir string) []string {
 	if known, ok := repositories.Load(dir); ok {
 		return known.([]string) //nolint:forcetypeassert // nothing else is stored

@@ -123,14 +123,14 @@ type PreflightResult struct {
 // OK reports whether the attempt may continue.
 func (r PreflightResult) OK() bool { return !r.Ran || r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
 
-// Teardown is what was found when the services were stopped.
+// Teardown is the result of stopping the services.
 type Teardown struct {
 	PortFree bool `json:"portFree"`
 	// Descendants are processes of the services that could not be killed.
 	Descendants int `json:"descendants"`
 }
 
-// Sealed is what was found when the workspace was sealed.
+// Sealed is the result of sealing the workspace.
 type Sealed struct {
 	// Killed counts processes of the agent that were still alive and had to be killed.
 	Killed int `json:"killed"`

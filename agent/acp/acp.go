@@ -12,7 +12,7 @@
 // permissions, which are answered by policy, and files of the workspace where the entry says that
 // the agent cannot do without.
 //
-// The trace has the agent's lines as they came. What is sent to the agent stands between them as
+// The trace has the agent's lines as they came. Messages to the agent are between them as
 // {"dir":"out","msg":…}, without prompts and credentials.
 package acp
 
@@ -43,7 +43,7 @@ func Agents() []agent.Agent {
 	return agents
 }
 
-// Scheme makes an agent of a command line: acp:my-agent --stdio.
+// Scheme makes an agent from a command line: acp:my-agent --stdio.
 func Scheme() agent.Scheme {
 	return agent.Scheme{
 		Prefix:   "acp",
@@ -119,7 +119,7 @@ func (a *Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation,
 	}.Find(ctx, host)
 }
 
-// locate finds a program that need not know its version: it may be anybody's script.
+// locate finds a program that need not report its version: it may be any script.
 func (a *Agent) locate(host agent.Host) (agent.Installation, error) {
 	path := a.entry.Command
 	if !strings.ContainsRune(path, filepath.Separator) {
@@ -146,7 +146,7 @@ func (a *Agent) locate(host agent.Host) (agent.Installation, error) {
 	}, nil
 }
 
-// login says what credentials the caller has.
+// login returns the kind of credentials that the caller has.
 func (a *Agent) login(environ []string) string {
 	if a.entry.key(environ) != "" {
 		return agent.AuthAPIKey
@@ -178,7 +178,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url",
 			id)
 	}
-	// An agent of which nobody says how it logs in may have a way of its own.
+	// An agent without a known login may have its own.
 	if cfg.ModelURL == "" && a.entry.Login != "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
 		return fmt.Errorf("agent %s has no key; set %s, or give --model-url", id, strings.Join(a.entry.Keys, " or "))
 	}

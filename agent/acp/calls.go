@@ -18,15 +18,15 @@ const (
 	statusFailed    = "failed"
 )
 
-// Where the tool's own name stands, in agents that do not send it as such.
+// Where the tool's own name is, for agents that do not send it as such.
 const (
 	nameIsTitle     = "title"        // the title of the first message about the call
 	nameStartsTitle = "title-prefix" // the title up to the first colon
 	nameStartsID    = "id-prefix"    // the call's id up to the first two underscores
 )
 
-// call is what is known about a tool call. It is put together from whatever comes: some agents
-// announce a call late, twice or not at all.
+// call is the state of a tool call. It is assembled from all messages: some agents announce a call
+// late, twice or not at all.
 type call struct {
 	id         string
 	name, kind string
@@ -78,7 +78,7 @@ func (c *calls) reset() {
 	c.order = c.order[:0]
 }
 
-// tool takes in a message about a call.
+// tool reads a message about a call.
 func (d *decoder) tool(update jsontape.Value, o session.Origin, to *session.Fold) {
 	known := d.merge(update, &o, to)
 	if known == nil {
@@ -96,7 +96,7 @@ func (d *decoder) tool(update jsontape.Value, o session.Origin, to *session.Fold
 	}
 }
 
-// asked takes in a request for permission, at which the input is known.
+// asked handles a request for permission, at which point the input is known.
 func (d *decoder) asked(about jsontape.Value, o session.Origin, to *session.Fold) {
 	if known := d.merge(about, &o, to); known != nil {
 		d.tell(known, o, to)
@@ -165,7 +165,7 @@ func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
 		if len(known.input) > 0 {
 			told.Command = d.commandsOf(known.input)
 		} else if d.rules.ToolName == nameStartsID {
-			told.Command = known.title // which never shows the input otherwise
+			told.Command = known.title // the agent never shows the input otherwise
 		}
 	}
 	to.ToolCall(o, told)
@@ -186,7 +186,7 @@ func (d *decoder) finish(known *call, update jsontape.Value, o session.Origin, t
 	d.give(known, returned, o, to)
 }
 
-// give reports a call, if nobody has, and its result, once.
+// give reports a call, if it was not reported, and its result, once.
 func (d *decoder) give(known *call, returned session.Returned, o session.Origin, to *session.Fold) {
 	if known.done {
 		return
@@ -198,8 +198,8 @@ func (d *decoder) give(known *call, returned session.Returned, o session.Origin,
 	known.input, known.output = nil, nil
 }
 
-// close ends the calls that are open when the prompt is over. What is said about them later says
-// nothing.
+// close ends the calls that are open when the prompt is over. Later messages about them are
+// ignored.
 func (d *decoder) close(o session.Origin, to *session.Fold) {
 	for _, known := range d.calls.order {
 		o.MessageID = known.answerID
@@ -207,14 +207,14 @@ func (d *decoder) close(o session.Origin, to *session.Fold) {
 	}
 }
 
-// toolName returns the tool's own name, as far as a message says it.
+// toolName returns the tool's own name, if a message has it.
 func toolName(rule string, update jsontape.Value) string {
 	if name := cmp.Or(update.TextOf("name"), update.Get("_meta").TextOf("toolName")); name != "" {
 		return name
 	}
 	switch rule {
 	case nameIsTitle:
-		if update.TextOf("sessionUpdate") == "tool_call" { // later it is what the call is about
+		if update.TextOf("sessionUpdate") == "tool_call" { // later it describes the call
 			return update.TextOf("title")
 		}
 	case nameStartsTitle:
@@ -251,7 +251,7 @@ func hasCommand(input jsontape.Value) bool {
 }
 
 // commandsOf returns the command of an agent that runs several at once; empty if there is one or
-// none, which the session finds by itself.
+// none, which the session finds itself.
 func (d *decoder) commandsOf(input []byte) string {
 	if !bytes.Contains(input, []byte(`"commands"`)) {
 		return ""
@@ -301,8 +301,8 @@ func contentText(content jsontape.Value) string {
 	return strings.Join(texts, "\n")
 }
 
-// outputText returns the text of a tool's raw output, which is a text, an object of the agent's
-// own, or a list of such objects.
+// outputText returns the text of a tool's raw output, which is a text, an object in the agent's own
+// form, or a list of such objects.
 func outputText(output jsontape.Value) string {
 	switch output.Kind() {
 	case jsontape.String:
@@ -326,7 +326,7 @@ func outputText(output jsontape.Value) string {
 	return ""
 }
 
-// failedOutput reports whether a raw output says itself that the tool has failed.
+// failedOutput reports whether a raw output says that the tool failed.
 func failedOutput(output jsontape.Value) bool {
 	switch output.Kind() {
 	case jsontape.Object:
@@ -342,7 +342,7 @@ func failedOutput(output jsontape.Value) bool {
 	return false
 }
 
-// exitPhrase is how an agent says an exit code that it has no field for.
+// exitPhrase is the text of an agent that has no field for exit codes.
 const exitPhrase = "Command exited with code "
 
 // exitCode finds the exit code of a command in its raw output.

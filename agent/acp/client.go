@@ -32,7 +32,7 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return e.message }
 
-// maxMessage is how much of an error of the program's is shown.
+// maxMessage is how much of the program's error is shown.
 const maxMessage = 300
 
 // message is a JSON-RPC message that we send.
@@ -50,19 +50,19 @@ type messageError struct {
 	Message string `json:"message"`
 }
 
-// note is how what we send stands in the trace.
+// note is a message of ours as it is in the trace.
 type note struct {
 	Dir string `json:"dir"`
-	// Rules are what the stream is to be read by, with the first message.
+	// Rules are the rules for reading the stream, with the first message.
 	Rules *rules `json:"rules,omitempty"`
-	// Permission says what was decided, with the answer to a request for permission.
+	// Permission is the decision, with the answer to a request for permission.
 	Permission *permission `json:"permission,omitempty"`
-	// Reason says why the prompt is cancelled, where it was not the caller.
+	// Reason says why the prompt is cancelled, if the caller did not do it.
 	Reason string  `json:"reason,omitempty"`
 	Msg    message `json:"msg"`
 }
 
-// send writes a message to the program, and into the trace with what must not stand there left out.
+// send writes a message to the program, and to the trace without secrets.
 func (c *conversation) send(n note, secret ...string) error {
 	full := n.Msg
 	if len(secret) > 0 {
@@ -81,7 +81,7 @@ func (c *conversation) send(n note, secret ...string) error {
 	return c.Send(full)
 }
 
-// call sends a request and waits for its answer, which is a copy of the line, but not forever.
+// call sends a request and waits, with a limit, for its answer, which is a copy of the line.
 func (c *conversation) call(ctx context.Context, n note, secret ...string) (jsontape.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
 	defer cancel()
@@ -125,14 +125,14 @@ func (c *conversation) observe(event []byte) error {
 	}
 	switch {
 	case method == "" && id.Kind() == jsontape.Number:
-		c.requests.Answered(id.Int64(), bytes.Clone(v.Raw())) // the decoder counts what nobody waits for
+		c.requests.Answered(id.Int64(), bytes.Clone(v.Raw())) // the decoder counts unexpected answers
 	case method != "" && id.Exists() && id.Kind() != jsontape.Null:
 		return c.answer(method, id, v.Get("params"))
 	}
 	return nil
 }
 
-// answer replies to a request of the program. Whatever is asked for must not hang.
+// answer replies to a request of the program. No request may hang.
 func (c *conversation) answer(method string, id jsontape.Value, params jsontape.Value) error {
 	reply := message{Version: "2.0", ID: json.RawMessage(bytes.Clone(id.Raw()))}
 	switch {

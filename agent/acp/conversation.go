@@ -49,14 +49,14 @@ func newConversation(e Entry, cfg agent.Config, made setup) *conversation {
 	return c
 }
 
-// protocolVersion is the version that we speak. Some agents answer 2 when asked for it, which is
+// protocolVersion is the version that we speak. Some agents answer 2 if asked for it, which is
 // another protocol.
 const protocolVersion = 1
 
 // maxVersion is how much is shown of a version that is not a number.
 const maxVersion = 40
 
-// ErrSilent is why a prompt ends whose agent waits for its model forever.
+// ErrSilent ends a prompt whose agent waits for its model forever.
 var ErrSilent = errors.New("the agent waits for its model without a word")
 
 // Prompt implements agent.Session.
@@ -143,7 +143,7 @@ func (c *conversation) open(ctx context.Context) error {
 		return err
 	}
 	if err := c.greet(ctx); err != nil {
-		_ = c.Close() // a process that is not ready for prompts is of no use
+		_ = c.Close() // a process that is not ready for prompts is useless
 		if refused, ok := errors.AsType[*rpcError](err); ok && refused.code == codeAuthRequired {
 			return &agent.AuthError{Reason: err.Error()}
 		}
@@ -218,7 +218,7 @@ func (c *conversation) enter(ctx context.Context, can jsontape.Value) (jsontape.
 	return opened, err
 }
 
-// chooseModel sets the model of a session, where the program was not started with it.
+// chooseModel sets the model of a session, if the program was not started with it.
 func (c *conversation) chooseModel(ctx context.Context, opened jsontape.Value) error {
 	how := c.entry.SetModel
 	if how == "" && !c.entry.mentions("Model") {
@@ -248,7 +248,7 @@ func (c *conversation) chooseModel(ctx context.Context, opened jsontape.Value) e
 }
 
 // offered returns how an agent lets its client choose a model. Several options may be about models;
-// the one that is meant has the id.
+// the right one has the id.
 func offered(opened jsontape.Value) string {
 	for option := range opened.Get("configOptions").Elements() {
 		if option.TextOf("id") == "model" {

@@ -22,8 +22,8 @@ type decoder struct {
 	open    map[int64]string // the methods of our requests without an answer
 	heard   bool             // the stream has our side, too
 	session string           // the conversation's id
-	replay  bool             // what comes is the history of a session that is being loaded
-	reason  string           // why we have cancelled the prompt, where it was not the caller
+	replay  bool             // the lines are the history of a session that is being loaded
+	reason  string           // why we have cancelled the prompt, if the caller did not
 
 	text    text
 	said    []byte // the model's last message of the prompt
@@ -33,7 +33,7 @@ type decoder struct {
 	calls calls
 
 	process   int
-	processID string // counts the processes, each of which counts tokens anew
+	processID string // counts the processes, each of which counts tokens from 0
 
 	answer      int    // the number of the model's current answer
 	answerID    string // its id
@@ -95,13 +95,13 @@ func (d *decoder) Finish(to *session.Fold) {
 	}
 }
 
-// sent takes in a message of ours.
+// sent reads one of our messages.
 func (d *decoder) sent(v, msg jsontape.Value, o session.Origin, to *session.Fold) {
 	d.heard = true
 	method, params := msg.TextOf("method"), msg.Get("params")
 	if id := msg.Get("id"); method != "" && id.Kind() == jsontape.Number {
 		if method == "initialize" || len(d.open) >= maxOpen {
-			clear(d.open) // another process, which counts anew
+			clear(d.open) // another process, which counts from 0
 		}
 		d.open[id.Int64()] = strings.Clone(method)
 	}
@@ -138,7 +138,7 @@ func (d *decoder) prompted(params jsontape.Value, o session.Origin, to *session.
 	d.calls.reset()
 	d.said, d.failure, d.reason = d.said[:0], "", ""
 	d.replay, d.afterResult = false, true
-	if o.Lane != "" { // in a trace the harness has told the prompt already
+	if o.Lane != "" { // in a trace the harness has reported the prompt already
 		return
 	}
 	for part := range params.Get("prompt").Elements() {
@@ -148,7 +148,7 @@ func (d *decoder) prompted(params jsontape.Value, o session.Origin, to *session.
 	}
 }
 
-// decided takes in what we have decided about a tool call.
+// decided reads our decision about a tool call.
 func (d *decoder) decided(decision jsontape.Value, o session.Origin, to *session.Fold) {
 	if decision.TextOf("decision") == decisionAllow {
 		return
@@ -158,13 +158,13 @@ func (d *decoder) decided(decision jsontape.Value, o session.Origin, to *session
 		Message: "permission " + decision.TextOf("decision") + ": " + decision.TextOf("tool") + " " +
 			decision.TextOf("title") + ": " + decision.TextOf("reason"),
 	})
-	if known := d.calls.known(decision.TextOf("toolCallId")); known != nil { // some agents say no more about it
+	if known := d.calls.known(decision.TextOf("toolCallId")); known != nil { // some agents send nothing more about it
 		o.MessageID = known.answerID
 		d.give(known, session.Returned{IsError: true, Content: "permission denied"}, o, to)
 	}
 }
 
-// received takes in a message of the agent.
+// received reads a message of the agent.
 func (d *decoder) received(msg jsontape.Value, o session.Origin, to *session.Fold) {
 	switch method := msg.TextOf("method"); method {
 	case "session/update":
@@ -177,7 +177,7 @@ func (d *decoder) received(msg jsontape.Value, o session.Origin, to *session.Fol
 		d.reply(msg, o, to)
 	case "$/cancel_request", "_auth/status_update":
 	default:
-		if !msg.Get("id").Exists() { // what it asks of its client says nothing
+		if !msg.Get("id").Exists() { // its requests to the client carry no events
 			to.Unknown()
 		}
 	}
@@ -191,8 +191,8 @@ func (d *decoder) enter(id string, to *session.Fold) {
 	}
 }
 
-// reply takes in an answer. Those to unasked requests are counted and mean nothing. In a stream
-// without our side, the content says what it answers.
+// reply reads an answer. Answers without a request are counted and ignored. In a stream without our
+// side, the content shows what it answers.
 func (d *decoder) reply(msg jsontape.Value, o session.Origin, to *session.Fold) {
 	result := msg.Get("result")
 	var method string
@@ -210,7 +210,7 @@ func (d *decoder) reply(msg jsontape.Value, o session.Origin, to *session.Fold) 
 		d.greeted(result, to)
 	case "session/new":
 		d.enter(result.TextOf("sessionId"), to)
-		if o.Lane == "" { // in a trace the harness says it, in the caller's words
+		if o.Lane == "" { // in a trace the harness reports it
 			to.Identify(session.Identity{Model: result.Get("models").TextOf("currentModelId")})
 		}
 	case "session/load":
@@ -222,7 +222,7 @@ func (d *decoder) reply(msg jsontape.Value, o session.Origin, to *session.Fold) 
 	}
 }
 
-// methodOf returns what an answer answers, by its content.
+// methodOf returns the method that an answer belongs to, by its content.
 func methodOf(msg jsontape.Value) string {
 	result := msg.Get("result")
 	switch {
@@ -239,11 +239,11 @@ func methodOf(msg jsontape.Value) string {
 	return "session/load" // or another whose answer says nothing
 }
 
-// greeted reads what an agent says about itself.
+// greeted reads an agent's description of itself.
 func (d *decoder) greeted(result jsontape.Value, to *session.Fold) {
 	info := result.Get("agentInfo")
 	d.rules.learn(info.TextOf("name"))
-	if d.rules.Agent == "" { // of a recording that somebody else has made
+	if d.rules.Agent == "" { // of a recording that fit did not make
 		d.rules.Agent = "acp:" + info.TextOf("name")
 	}
 	to.Identify(session.Identity{
@@ -252,7 +252,7 @@ func (d *decoder) greeted(result jsontape.Value, to *session.Fold) {
 	})
 }
 
-// update takes in a notification about the session.
+// update reads a notification about the session.
 func (d *decoder) update(params jsontape.Value, o session.Origin, to *session.Fold) {
 	if d.replay {
 		return // it was reported when it happened
@@ -287,9 +287,9 @@ func (d *decoder) update(params jsontape.Value, o session.Origin, to *session.Fo
 }
 
 // active marks an event as part of the model's current answer. What the model does after a result
-// came back to it belongs to the next one.
+// belongs to the next one.
 func (d *decoder) active(o *session.Origin, to *session.Fold) {
-	if d.failure != "" { // it was no reason to stop
+	if d.failure != "" { // it did not stop the agent
 		to.Error(d.failed, session.ErrorInfo{Kind: session.ErrorWarning, Message: d.failure})
 		d.failure = ""
 	}
@@ -301,7 +301,7 @@ func (d *decoder) active(o *session.Origin, to *session.Fold) {
 	o.MessageID = d.answerID
 }
 
-// say takes in a piece of a message.
+// say reads a piece of a message.
 func (d *decoder) say(update jsontape.Value, thought bool, o session.Origin, to *session.Fold) {
 	piece := update.Get("content").TextOf("text")
 	if piece == "" || d.notice(piece, o, to) {
@@ -320,7 +320,7 @@ func (d *decoder) say(update jsontape.Value, thought bool, o session.Origin, to 
 	t.pieces++
 }
 
-// notice takes in what the agent itself says, and reports whether it was that.
+// notice handles a message of the agent itself, and reports whether it was one.
 func (d *decoder) notice(piece string, o session.Origin, to *session.Fold) bool {
 	switch {
 	case begins(piece, d.rules.Errors):
@@ -343,7 +343,8 @@ func begins(text string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(text, beginning) })
 }
 
-// flush reports the message that was coming. Its pieces but the first are counted as left out.
+// flush reports the message that was being received. All its pieces but the first are counted as
+// left out.
 func (d *decoder) flush(to *session.Fold) {
 	t := &d.text
 	if t.pieces == 0 {
@@ -358,7 +359,7 @@ func (d *decoder) flush(to *session.Fold) {
 	to.Dropped(t.pieces - 1)
 	t.pieces = 0
 	if cap(t.content) > 1<<20 {
-		t.content = nil // do not hold on to the memory of one huge message
+		t.content = nil // do not keep the memory of one huge message
 	}
 	t.content = t.content[:0]
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// dialectName is the name of the protocol's lines, bare or as {"dir","t","msg"}.
+// dialectName names the format of the protocol's lines, bare or as {"dir","t","msg"}.
 const dialectName = "acp"
 
-// rules are what must be known about an agent to read its stream. The trace has them with the first
-// message, so that it can be read without the agent's entry.
+// rules holds what is needed to read an agent's stream. The trace has them with the first message,
+// so that it can be read without the agent's entry.
 type rules struct {
 	Agent    string   `json:"agent,omitempty"`
 	Usage    string   `json:"usage,omitempty"`
@@ -32,7 +32,7 @@ func rulesOf(e Entry) rules {
 	}
 }
 
-// rulesNamed returns the rules of the agent in the table that calls itself by a name.
+// rulesNamed returns the rules of the agent in the table with a name.
 func rulesNamed(name string) (rules, bool) {
 	for _, entry := range table {
 		if slices.Contains(entry.Names, name) {
@@ -42,7 +42,7 @@ func rulesNamed(name string) (rules, bool) {
 	return rules{}, false
 }
 
-// learn fills in what is not known from what the table says about an agent's name.
+// learn fills in missing rules from the table's entry for an agent's name.
 func (r *rules) learn(name string) {
 	known, found := rulesNamed(name)
 	if !found {
@@ -66,7 +66,7 @@ func dialect(known rules) session.Dialect {
 	}
 }
 
-// recognise says yes to messages that nobody else sends.
+// recognise reports whether a message is one that no other format has.
 func recognise(event []byte) bool {
 	v, ok := jsontape.Parse(event)
 	if !ok || v.Kind() != jsontape.Object {
@@ -93,7 +93,7 @@ func recognise(event []byte) bool {
 	return false
 }
 
-// longUpdate is the length from which an update about a running call is looked at more closely.
+// longUpdate is the length from which an update about a running call is checked for repetition.
 const longUpdate = 4 << 10
 
 // repeats reports whether a line only has the output of a tool so far, which makes the stream of a

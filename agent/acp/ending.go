@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// ended reads the answer to a prompt. That a turn has ended is no proof of success.
+// ended reads the answer to a prompt. The end of a turn does not prove success.
 func (d *decoder) ended(msg jsontape.Value, o session.Origin, to *session.Fold) {
 	d.flush(to)
 	d.close(o, to)
@@ -84,7 +84,7 @@ func (d *decoder) turnUsage(result jsontape.Value, o session.Origin, to *session
 	default:
 		return
 	}
-	if report.Tokens != (session.TokenUsage{}) { // nothing said, or nothing but zeros, is unknown
+	if report.Tokens != (session.TokenUsage{}) { // missing counts, or only zeros, are unknown
 		to.Usage(o, report)
 	}
 }
@@ -97,8 +97,8 @@ func (d *decoder) callUsage(usage jsontape.Value, o session.Origin, to *session.
 	}
 }
 
-// tokens reads a usage object of the protocol. In some agents the input has what came from the
-// cache in it.
+// tokens reads a usage object of the protocol. In some agents the input includes tokens from the
+// cache.
 func tokens(usage jsontape.Value, withCache bool) session.TokenUsage {
 	counted := session.TokenUsage{
 		InputTokens:      count(usage, "inputTokens"),
@@ -114,8 +114,8 @@ func tokens(usage jsontape.Value, withCache bool) session.TokenUsage {
 
 func count(v jsontape.Value, name string) int64 { return max(0, v.Get(name).Int64()) }
 
-// failureText reads an error of the protocol. What happened stands in its message, in its data, or
-// in JSON within the message.
+// failureText reads an error of the protocol. The cause is in its message, in its data, or in JSON
+// within the message.
 func failureText(refused jsontape.Value) (code int64, text string) {
 	code, text = refused.Get("code").Int64(), strings.Clone(refused.TextOf("message"))
 	if inner, ok := jsontape.Parse([]byte(text)); ok && inner.Kind() == jsontape.Object {
@@ -134,13 +134,13 @@ func failureText(refused jsontape.Value) (code int64, text string) {
 	return code, text
 }
 
-// What agents say when they are not let in, or slowed down, without a status.
+// Messages of agents that are refused, or slowed down, without a status.
 var (
 	noAccess = []string{"api key", "unauthorized", "authentication"}
 	tooMuch  = []string{"rate limit", "too many requests"}
 )
 
-// classify says what sort of failure an error is about.
+// classify returns the kind of failure of an error.
 func classify(code int64, message string) session.ErrorInfo {
 	status := statusIn(message)
 	if code >= 400 && code < 600 {

@@ -17,10 +17,10 @@ import (
 
 // Entry is one agent that speaks the protocol: a row of the table, or an entry of agents.yaml.
 //
-// Arguments, variables, files and the mode are templates of package text/template. They are given
-// URL (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the
-// model protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir
-// (the workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
+// Arguments, variables, files and the mode are templates of package text/template. They have URL
+// (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the model
+// protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir (the
+// workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
 // Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often
 // a failed model call is tried again), and the function json. Arguments, variables and files that
 // turn out empty are left out.
@@ -48,7 +48,7 @@ type Entry struct {
 	AsksForAll bool `yaml:"asksForAll" doc:"The agent asks for permission before every tool where Restricted is true, so that lists of tools can be enforced."`
 	ServeFiles bool `yaml:"serveFiles" doc:"Serve the client's file methods, within the workspace, to an agent that cannot do without them."`
 
-	// Silence bounds how long an agent may wait for its model without a word.
+	// Silence limits how long an agent may wait for its model silently.
 	Silence string `yaml:"silence" doc:"How long the agent may say nothing while it waits for its model, as in 90s; default 5m."`
 
 	Usage    string   `yaml:"usage" enum:"none,turn,session,last-call,per-call,quota" doc:"What the token counts mean: see docs/agents.md; default none."`
@@ -57,9 +57,9 @@ type Entry struct {
 	Notices  []string `yaml:"notices" doc:"Beginnings of messages that the agent itself says, not the model."`
 
 	// Oldest is the first version, major and minor, that works. Without it the program is not asked
-	// for its version: it may be anybody's script, and looking for agents must not run it.
+	// for its version: it may be any script, and looking for agents must not run it.
 	Oldest [2]int `yaml:"-"`
-	// Names are what the agent calls itself, by which its recordings are recognised.
+	// Names are the agent's names for itself, which identify its recordings.
 	Names []string `yaml:"-"`
 }
 
@@ -83,8 +83,8 @@ const (
 
 const defaultSilence = 5 * time.Minute
 
-// adHoc returns the entry of a command line of which nothing is known. It gets the model's endpoint
-// and key in the variables that most agents read.
+// adHoc returns the entry of an unknown command line. It gets the model's endpoint and key in the
+// variables that most agents read.
 func adHoc(id string, words []string) Entry {
 	return Entry{
 		ID:      id,
@@ -106,7 +106,7 @@ func adHoc(id string, words []string) Entry {
 	}
 }
 
-// literal escapes words that are no templates.
+// literal escapes words that are not templates.
 func literal(words []string) []string {
 	escaped := make([]string, len(words))
 	for i, word := range words {
@@ -119,7 +119,7 @@ func (e Entry) title() string {
 	return cmp.Or(e.Title, e.ID)
 }
 
-// installHint is never empty: an agent without one would be taken for part of this binary.
+// installHint is never empty: an agent without one would count as part of this binary.
 func (e Entry) installHint() string {
 	return cmp.Or(e.Install, "put "+e.Command+" into PATH")
 }
@@ -131,7 +131,7 @@ func (e Entry) silence() time.Duration {
 	return defaultSilence
 }
 
-// Validate says what is wrong with an entry.
+// Validate returns an error if an entry is not valid.
 func (e Entry) Validate() error {
 	if e.ID == "" || e.Command == "" {
 		return errors.New("an agent of kind acp needs an id and a command")
@@ -173,10 +173,10 @@ func (e Entry) Validate() error {
 	return nil
 }
 
-// wordForm is how other kinds of agents write what is filled in.
+// wordForm matches the placeholders of other kinds of agents.
 var wordForm = lazyregexp.New(`(?:^|[^{])(\{[a-z_]+\})(?:[^}]|$)`)
 
-// checkTemplate says what is wrong with a template, in words for people who do not know Go.
+// checkTemplate returns an error if a template is not valid, worded for people who do not know Go.
 func checkTemplate(text string) error {
 	if found := wordForm.FindStringSubmatch(text); found != nil {
 		return fmt.Errorf("nothing is filled in for %s; there are %s", found[1], templateWords)
@@ -192,7 +192,7 @@ func checkTemplate(text string) error {
 const templateWords = "{{.URL}}, {{.Key}}, {{.Model}}, {{.Protocol}}, {{.Home}}, {{.Dir}}, {{.SystemPrompt}}, " +
 	"{{.MCPServers}}, {{.Restricted}}, {{.Retries}}"
 
-// templates yields every template of an entry, and where it stands.
+// templates yields every template of an entry, and its field.
 func (e Entry) templates() func(yield func(field, text string) bool) {
 	return func(yield func(field, text string) bool) {
 		for _, text := range e.Args {
@@ -224,7 +224,7 @@ func (e Entry) mentions(name string) bool {
 	return false
 }
 
-// values are what templates are given.
+// values are the values that templates can use.
 type values struct {
 	URL, Key, Model, Protocol string
 	Home, Dir                 string

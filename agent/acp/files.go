@@ -17,8 +17,8 @@ const maxFile = 16 << 20
 
 var errOutside = errors.New("only files of the workspace are served")
 
-// workspaceFile opens the workspace, out of which no path and no link leads, and returns the path
-// within it.
+// workspaceFile opens the workspace, so that no path and no link leads out of it, and returns the
+// path within it.
 func (c *conversation) workspaceFile(path string) (*os.Root, string, error) {
 	dir, err := filepath.EvalSymlinks(c.cfg.Dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *conversation) readFile(params jsontape.Value) (any, *messageError) {
 	return object{"content": lines(string(content), params.Get("line").Int(), params.Get("limit").Int())}, nil
 }
 
-// lines returns some lines of a text, counted from 1; all without a limit.
+// lines returns limit lines of a text from first on, counted from 1; without a limit all.
 func lines(text string, first, limit int) string {
 	all := strings.SplitAfter(text, "\n")
 	from := min(max(0, first-1), len(all))
@@ -95,7 +95,7 @@ func (c *conversation) writeFile(params jsontape.Value) (any, *messageError) {
 	return object{}, nil
 }
 
-// openRegular opens a file, and does not wait for the other end of a pipe.
+// openRegular opens a file without blocking on a pipe.
 func openRegular(root *os.Root, path string, flags int) (*os.File, error) {
 	file, err := root.OpenFile(path, flags|syscall.O_NONBLOCK, 0o644)
 	if err != nil {

@@ -23,14 +23,14 @@ type setup struct {
 	restricted bool
 }
 
-// noKey is what a program gets as a key where another endpoint is used and no key is set: most
-// refuse to start without any.
+// noKey is a program's key if another endpoint is used and no key is set: most refuse to start
+// without one.
 const noKey = "no-key-needed"
 
-// defaultRetries rides out a quarter of a minute of trouble.
+// defaultRetries survives fifteen seconds of failures.
 const defaultRetries = 4
 
-// prepare lays out the session's home, and fills in the entry's templates.
+// prepare creates the session's home, and fills in the entry's templates.
 func prepare(e Entry, cfg agent.Config) (setup, error) {
 	home, tmp := filepath.Join(cfg.Home, "home"), filepath.Join(cfg.Home, "tmp")
 	for _, dir := range []string{home, tmp} {
@@ -103,8 +103,8 @@ func writeFiles(e Entry, v values, home string) error {
 	return nil
 }
 
-// environment returns everything the child sees. Without an endpoint of ours the program gets the
-// keys that it knows.
+// environment returns everything the child sees. Without our endpoint the program gets the keys
+// that it knows.
 func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, error) {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: v.Home, TmpDir: tmp})
 	if v.URL == "" {
@@ -126,8 +126,8 @@ func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, err
 // toolServers are the tool servers for templates.
 type toolServers []agent.MCPServer
 
-// File returns the servers in the form of most agents' settings files, in which the servers of HTTP
-// have a type that agents call differently; empty without servers.
+// File returns the servers in the form of most agents' settings files, in which HTTP servers have a
+// type that agents name differently; empty without servers.
 func (servers toolServers) File(httpType string) (string, error) {
 	if len(servers) == 0 {
 		return "", nil

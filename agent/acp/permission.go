@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// permission is what was decided about one request.
+// permission is the decision about one request.
 type permission struct {
 	CallID   string `json:"toolCallId,omitempty"`
 	Tool     string `json:"tool,omitempty"` // as the lists of tools name it
@@ -27,11 +27,11 @@ const (
 	decisionCancel = "cancelled"
 )
 
-// maxTitle is how much of a title, in which whole commands stand, is repeated.
+// maxTitle is how much of a title, which may be a whole command, is repeated.
 const maxTitle = 200
 
-// permit answers a request for permission, at once: allowed is what the caller's lists allow. While
-// the prompt is being cancelled nothing is.
+// permit answers a request for permission, at once: the caller's lists decide. While the prompt is
+// being cancelled nothing is allowed.
 func (c *conversation) permit(reply message, params jsontape.Value) error {
 	call := params.Get("toolCall")
 	p := permission{
@@ -57,7 +57,7 @@ func (c *conversation) permit(reply message, params jsontape.Value) error {
 	return c.send(note{Permission: &p, Msg: reply})
 }
 
-// toolOf returns the tool's own name as far as the agent says it.
+// toolOf returns the tool's own name, if the agent sends it.
 func (c *conversation) toolOf(call jsontape.Value) string {
 	c.toolsMu.Lock()
 	defer c.toolsMu.Unlock()
@@ -77,14 +77,14 @@ func (c *conversation) named(update jsontape.Value) {
 	}
 }
 
-// decide applies the caller's lists. They name tools as the agent does, or by what they are for.
+// decide applies the caller's lists. They name tools as the agent does, or by their purpose.
 func (c *conversation) decide(tool, kind string) (decision, reason string) {
 	if !c.setup.restricted {
 		return decisionAllow, "everything is allowed"
 	}
 	canonical, attached := canonicalTool(tool, kind), c.attached(tool)
 	if attached {
-		canonical = session.ToolOther // some agents call every tool of a server a command
+		canonical = session.ToolOther // some agents report every tool of a server as a command
 	}
 	matches := func(list []string) bool {
 		return slices.ContainsFunc(list, func(name string) bool {

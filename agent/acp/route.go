@@ -8,7 +8,7 @@ import (
 )
 
 // Upstreams implements agent.Routed: a program that can be given another endpoint can be given the
-// gateway. Which of its protocols it will speak, the program decides.
+// gateway. The program decides which of its protocols it speaks.
 func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	e := a.entry
 	if cfg.ModelURL == "" {

@@ -8,15 +8,15 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// silence bounds how long an agent may say nothing while a prompt runs. Agents that retry a failing
-// model forever do it without a word, and none gives up on a stream in which nothing comes. While a
-// tool runs the agent may be silent for as long as the tool takes.
+// silence limits how long an agent may be silent while a prompt runs. Agents that retry a failing
+// model forever do it silently, and none gives up on a silent stream. While a tool runs the agent
+// may be silent for as long as the tool takes.
 type silence struct {
 	bound time.Duration
 
 	mu    sync.Mutex
 	timer *time.Timer     // nil while no prompt runs
-	calls map[string]bool // whether they run; one that has ended does not begin again
+	calls map[string]bool // whether they run; an ended call does not begin again
 	busy  int             // calls that run
 }
 
@@ -24,7 +24,7 @@ func newSilence(bound time.Duration) *silence {
 	return &silence{bound: bound, calls: map[string]bool{}}
 }
 
-// start begins to listen; tooLong is called once.
+// start starts the timer; tooLong is called at most once.
 func (s *silence) start(tooLong func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *silence) heard(method string, params jsontape.Value) {
 	switch method {
 	case "session/update":
 		s.follow(params.Get("update"))
-	case "session/request_permission": // some agents announce a call in no other way
+	case "session/request_permission": // some agents announce a call only this way
 		s.begin(params.Get("toolCall").TextOf("toolCallId"))
 	}
 	switch {

@@ -2,8 +2,8 @@ package acp
 
 import "github.com/fit-eval/fit/agent"
 
-// table is every agent that fit knows to speak the protocol. A new one is a new entry here, and
-// nothing else. What the entries say was seen with the versions that test/acp pins.
+// table lists every agent that fit knows to speak the protocol. A new agent needs only a new entry
+// here. The entries were checked with the versions that test/acp pins.
 var table = []Entry{
 	openCode("opencode", "OpenCode", "OPENCODE", Entry{
 		Title:   "opencode",
@@ -28,7 +28,7 @@ var table = []Entry{
 			"ANTHROPIC_BASE_URL": `{{if eq .Protocol "anthropic"}}{{.URL}}{{end}}`,
 			"ANTHROPIC_API_KEY":  `{{if and .URL (eq .Protocol "anthropic")}}{{.Key}}{{end}}`,
 			"ANTHROPIC_MODEL":    `{{if eq .Protocol "anthropic"}}{{.Model}}{{end}}`,
-			// Or the tools of servers come some time after the first prompt.
+			// Otherwise the tools of servers arrive some time after the first prompt.
 			"QWEN_CODE_LEGACY_MCP_BLOCKING": "1",
 			"QWEN_CODE_NO_RELAUNCH":         "true", // or it starts twice, for a larger heap
 		},
@@ -76,7 +76,7 @@ var table = []Entry{
 			"COPILOT_MODEL":             "{{.Model}}",
 		},
 		Files: map[string]string{
-			"mcp.json":                         `{{.MCPServers.File "http"}}`, // what session/new brings is dropped
+			"mcp.json":                         `{{.MCPServers.File "http"}}`, // servers of session/new are dropped
 			".copilot/copilot-instructions.md": "{{.SystemPrompt}}",
 		},
 		Resume:  byLoad,
@@ -111,7 +111,7 @@ var table = []Entry{
 					"baseUrl": {{json (print .URL "/v1")}}
 				}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}{{end}}`,
 			".cline/rules/fit.md": "{{.SystemPrompt}}",
-			"mcp.json":            `{{.MCPServers.File "streamableHttp"}}`, // what session/new brings is ignored
+			"mcp.json":            `{{.MCPServers.File "streamableHttp"}}`, // servers of session/new are ignored
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
 		Resume:     byLoad,
@@ -216,7 +216,7 @@ func openCode(id, name, prefix string, e Entry) Entry {
 		prefix + "_DISABLE_MODELS_FETCH":    "1",
 		prefix + "_DISABLE_LSP_DOWNLOAD":    "1",
 		prefix + "_DISABLE_DEFAULT_PLUGINS": "1",
-		// Or it reads a list of every vendor's models, of which it uses none.
+		// Otherwise it reads a list of every vendor's models, and uses none of them.
 		prefix + "_MODELS_PATH": "{{if .URL}}{{.Home}}/models.json{{end}}",
 		prefix + "_CONFIG_CONTENT": `{
 			"autoupdate": false, "share": "disabled",

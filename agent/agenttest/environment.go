@@ -1,4 +1,4 @@
-// Package agenttest is what the tests of agents' adapters share: a program that stands in for the
+// Package agenttest has what the tests of agents' adapters share: a program that stands in for the
 // agent's own and records what it was given, and a Stage, which is the real program with a scripted
 // model and a workspace.
 //

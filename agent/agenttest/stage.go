@@ -39,7 +39,7 @@ const Patience = 3 * time.Minute
 // Stage is an agent's real program with a scripted model and a workspace, for tests specific to one
 // agent; test/agents tests what all agents share.
 type Stage struct {
-	// Config is what sessions are started with; tests change it before they start one.
+	// Config is the config of new sessions; tests change it before they start one.
 	Config agent.Config
 
 	t     testing.TB

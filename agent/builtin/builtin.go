@@ -31,7 +31,7 @@ type Agent struct {
 	// negative number is never.
 	MaxRetries int
 
-	bare bool // no tools and no system prompt of its own: a prompt is one request
+	bare bool // without tools and system prompt: a prompt is one request
 }
 
 // New returns the built-in agent.

@@ -15,8 +15,8 @@ const (
 )
 
 // makeRoom shortens a conversation that no longer fits: it drops the text of the older half of the
-// tool results that are still there, which is what fills a conversation up. It returns how many it
-// dropped; none means that nothing more can be done.
+// tool results that are still there, which fill a conversation up. It returns how many it dropped;
+// none means that nothing more can be done.
 func makeRoom(messages []model.Message) (shorter []model.Message, dropped int) {
 	var candidates []*model.ToolResult
 	shorter = make([]model.Message, len(messages))

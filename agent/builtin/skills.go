@@ -24,7 +24,7 @@ const (
 	maxSkillHead        = 64 << 10
 )
 
-// skill is what the prompt says about a skill; the model reads the rest when it needs it.
+// skill is the entry of a skill in the prompt; the model reads the rest when it needs it.
 type skill struct {
 	name, description, file string
 }

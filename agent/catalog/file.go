@@ -57,7 +57,7 @@ type agentsFile struct {
 	Agents []map[string]any `yaml:"agents" doc:"agents that fit does not know by itself" required:"true"`
 }
 
-// entry is what the kinds have in common.
+// entry is the common interface of the kinds.
 type entry interface {
 	Validate() error
 }

@@ -129,7 +129,7 @@ func (c *conversation) observe(event []byte) error {
 }
 
 // answer replies to a request of the program. Permissions are skipped, so none should come;
-// whatever is asked for anyway must not hang.
+// a request that comes anyway must not hang.
 func (c *conversation) answer(v jsontape.Value) error {
 	id := v.TextOf("request_id")
 	response := map[string]any{"subtype": "error", "request_id": id, "error": "not supported"}

@@ -42,7 +42,7 @@ func recogniseDisk(event []byte) bool {
 	return v.Get("parentUuid").Exists() && v.Get("isSidechain").Exists()
 }
 
-// subagentFiles returns the files of the sub-agents of a session, which lie in a directory beside
+// subagentFiles returns the files of the sub-agents of a session, which are in a directory beside
 // it.
 func subagentFiles(path string) []string {
 	return glob.Below(strings.TrimSuffix(path, ".jsonl"), "subagents/agent-*.jsonl")

@@ -15,7 +15,7 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// place is the directory of everything that a session's program keeps. Its temporary files lie
+// place is the directory of everything that a session's program keeps. Its temporary files are
 // beside its home, never above it: the program refuses to put its helpers into a home below the
 // temporary directory, and without them its sandboxed commands fail.
 type place struct {

@@ -91,7 +91,7 @@ func (d *decoder) enter(thread string) {
 	}
 }
 
-// execItem takes in an item of `exec --json`.
+// execItem reads an item of `exec --json`.
 func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin, to *session.Fold) {
 	if item.Kind() != jsontape.Object {
 		to.ParseError()
@@ -139,7 +139,7 @@ func (d *decoder) statement(kind itemKind, item jsontape.Value, o session.Origin
 	case itemPlan:
 		to.Message(o, "assistant", textOf(item), "plan")
 	case itemUser:
-		if o.Lane == "" { // in a trace the harness has told the prompt already
+		if o.Lane == "" { // in a trace the harness has reported the prompt already
 			to.Message(o, "user", textOf(item), "")
 		}
 	case itemCompact:

@@ -22,7 +22,7 @@ type serverState struct {
 	hidden bool // the one before was not shown at all: its calls were rejected
 }
 
-// message takes in one line of the app server.
+// message reads one line of the app server.
 func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) {
 	params := v.Get("params")
 	o := session.Origin{Stamp: at, NativeMs: v.Get("emittedAtMs").Int64()}
@@ -165,7 +165,7 @@ func (d *decoder) show(o *session.Origin, to *session.Fold) {
 }
 
 // tokenUsage reads the counters of a thread, which continue over resumes. Reported before any
-// prompt, they are what was consumed before this stream began.
+// prompt, they count what was consumed before this stream began.
 func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Origin, to *session.Fold) {
 	usage := params.Get("tokenUsage")
 	if !usage.Get("total").Exists() {

@@ -47,7 +47,7 @@ var abilityOf = map[string]ability{
 // readers are tools that the program lacks: it reads by running commands.
 var readers = []string{"Read", "Glob", "Grep", "LS"}
 
-// restriction is what a session must not have.
+// restriction lists what a session must not have.
 type restriction struct {
 	abilities []ability
 	tools     map[string][]string // of tool servers, by the server's name

@@ -198,7 +198,7 @@ func (c *conversation) began(turn string) error {
 const maxMessage = 300
 
 // answerTo replies to a question of the program. Permissions are skipped, so none should come;
-// whatever is asked for anyway must not hang.
+// a request that comes anyway must not hang.
 func answerTo(method string, v jsontape.Value) object {
 	id := rawID(v.Get("id"))
 	switch method {

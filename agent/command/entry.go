@@ -28,7 +28,7 @@ type Entry struct {
 	Install   string            `yaml:"install" doc:"command that installs it"`
 	Login     string            `yaml:"login" doc:"how to give it credentials"`
 
-	// Dir is what ./ and ../ are relative to.
+	// Dir is the directory that ./ and ../ are relative to.
 	Dir string `yaml:"-"`
 }
 
@@ -57,7 +57,7 @@ var (
 	wordForm = lazyregexp.New(`\{[a-z_]+\}`)
 )
 
-// Validate says what is wrong with an entry, beginning with the field.
+// Validate returns an error if an entry is not valid, beginning with the field.
 func (e Entry) Validate() error {
 	for _, field := range []struct{ name, text string }{{"command", e.Command}, {"resume", e.Resume}} {
 		split, err := agent.Words(field.text)

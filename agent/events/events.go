@@ -18,8 +18,8 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// Usage is what was consumed since the last event of this type. InputTokens are those that were not
-// read from or written to a cache.
+// Usage counts the tokens consumed since the last event of this type. InputTokens are those that
+// were not read from or written to a cache.
 type Usage struct {
 	Type             string   `json:"type"`
 	Model            string   `json:"model,omitempty"`
@@ -46,7 +46,7 @@ type Result struct {
 	Success bool   `json:"success"`
 	// Text is the answer, or what went wrong.
 	Text string `json:"text,omitempty"`
-	// Kind is why a prompt failed, as in Error; empty is what the last error said.
+	// Kind says why a prompt failed, as in Error; empty is the kind of the last error.
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
 	// ExitCode is set if fit wrote the event for a program that ended without one.

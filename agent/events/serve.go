@@ -23,7 +23,7 @@ type Run struct {
 	calls int
 }
 
-// Input is what a tool is called with.
+// Input is the input of a tool.
 type Input map[string]any
 
 type toolCall struct {

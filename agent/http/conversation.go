@@ -28,7 +28,7 @@ const (
 	maxReply = 16 << 20
 	// maxHeader bounds the header of an answer, with everything that comes before it.
 	maxHeader = 256 << 10
-	// maxSession bounds the id of a session, which goes into every request and record.
+	// maxSession limits the id of a session, which is in every request and record.
 	maxSession = 4 << 10
 	// maxSaid is how much of a reply that is not an answer is repeated in a message.
 	maxSaid = 300
@@ -129,7 +129,7 @@ func (c *conversation) announce() {
 	c.started = true
 }
 
-// emit passes an event on and takes in what it says.
+// emit passes an event on and updates the state from it.
 func (c *conversation) emit(event []byte) {
 	c.cfg.Events(event)
 	at := session.Stamp{Ts: time.Now().UnixMilli(), Lane: c.cfg.Name}

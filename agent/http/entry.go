@@ -57,7 +57,7 @@ var (
 	variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
-// defaultBody is what is sent where an entry does not say.
+// defaultBody is the default body of a request.
 var defaultBody = map[string]any{"prompt": wordPrompt, "session": wordSession}
 
 func (e Entry) body() any {
@@ -70,7 +70,7 @@ func (e Entry) body() any {
 func (e Entry) method() string { return cmp.Or(e.Method, nethttp.MethodPost) }
 func (e Entry) answer() string { return cmp.Or(e.Answer, "answer") }
 
-// Validate says what is wrong with an entry, beginning with the field.
+// Validate returns an error if an entry is not valid, beginning with the field.
 func (e Entry) Validate() error {
 	address, err := url.Parse(wordForm.Get().ReplaceAllString(e.URL, "x"))
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {

@@ -102,7 +102,7 @@ func (d *decoder) message(message jsontape.Value, o session.Origin, to *session.
 		d.result(message.TextOf("toolCallId"), message.Get("content"), message.Get("isError").Bool(), o, to)
 	case "user":
 		d.giveUp(to)
-		if o.Lane == "" { // in a trace the harness has told the prompt already
+		if o.Lane == "" { // in a trace the harness has reported the prompt already
 			to.Message(o, "user", seen(message.Get("content"), to), "")
 		}
 	case "bashExecution":

@@ -46,7 +46,7 @@ const (
 // ErrNotRunning is returned where no process works in a run directory.
 var ErrNotRunning = errors.New("no process runs this experiment")
 
-// Command is what an experiment is asked to do.
+// Command is a command to an experiment.
 type Command struct {
 	Action string `json:"action"`
 	// Task, Arm and Run name the cell of Cancel and Requeue.
@@ -59,7 +59,7 @@ type Command struct {
 	USD float64 `json:"usd,omitempty"`
 }
 
-// Status is how a running experiment is doing.
+// Status is the status of a running experiment.
 type Status struct {
 	State       string   `json:"state"`
 	Total       int      `json:"total"`
@@ -77,7 +77,7 @@ type Status struct {
 	Unpriced    int      `json:"unpriced"` // attempts whose cost is unknown
 	Tokens      int64    `json:"tokens"`
 	ElapsedMs   int64    `json:"elapsedMs"`
-	// BurnUSDPerHour is what attempts that ended lately cost per hour; nil is unknown.
+	// BurnUSDPerHour is the hourly cost of attempts that ended lately; nil is unknown.
 	BurnUSDPerHour *float64 `json:"burnUsdPerHour"`
 	// LeftMs is the time that is left; nil is unknown.
 	LeftMs  *Left  `json:"leftMs"`

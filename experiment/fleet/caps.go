@@ -302,7 +302,7 @@ func (e *Executor) setLimit(ctx context.Context, p *pool, limit int) error {
 	return nil
 }
 
-// announce tells workers what a pool is.
+// announce publishes the description of a pool.
 func (e *Executor) announce(ctx context.Context, p *pool) error {
 	content, err := json.Marshal(p.poolInfo)
 	if err == nil {

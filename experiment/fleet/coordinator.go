@@ -379,7 +379,7 @@ func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error
 		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()),
 			h.js.DeleteStream(ctx, pools[i].stream()))
 	}
-	_ = h.remove(ctx, workersBucket, livesPrefix+run) // it goes anyway
+	_ = h.remove(ctx, workersBucket, livesPrefix+run) // it expires anyway
 	problems = slices.DeleteFunc(problems, func(err error) bool {
 		return err == nil || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) ||
 			errors.Is(err, jetstream.ErrBucketNotFound)

@@ -72,7 +72,7 @@ func (w *worker) list(ctx context.Context, known *followed) error {
 	return err
 }
 
-// change takes in one write to the bucket.
+// change applies one write to the bucket.
 func (f *followed) change(worker string, message *nats.Msg) {
 	key := strings.TrimPrefix(message.Subject, subjectPrefix)
 	switch message.Header.Get("KV-Operation") {

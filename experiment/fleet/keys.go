@@ -80,7 +80,7 @@ func newHubKeys() (*hubKeys, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "fit fleet"},
-		NotBefore:    time.Now().Add(-48 * time.Hour), // clocks differ, and the fingerprint is what counts
+		NotBefore:    time.Now().Add(-48 * time.Hour), // clocks differ, and only the fingerprint counts
 		NotAfter:     time.Now().AddDate(20, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

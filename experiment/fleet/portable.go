@@ -26,7 +26,7 @@ type portable struct {
 	Arms   map[string][]string `json:"arms,omitempty"`
 	Faults []byte              `json:"faults,omitempty"` // the plan of faults; empty: none
 	Pull   bool                `json:"pull,omitempty"`   // pull images that a worker does not have
-	// Builds are where the images of tasks are built from, by task.
+	// Builds are the sources of the images of tasks, by task.
 	Builds map[string]build `json:"builds,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 // Protocol is the version of the messages. Workers and coordinators of one fleet speak the same.
 const Protocol = 1
 
-// Needs are what a worker must have to run the attempts of a pool.
+// Needs are the requirements on a worker for the attempts of a pool.
 type Needs struct {
 	Fit       string            `json:"fit"`                 // version of fit
 	Agents    map[string]string `json:"agents,omitempty"`    // versions by id
@@ -26,7 +26,7 @@ type Needs struct {
 	Env       []string          `json:"env,omitempty"` // variables whose values are not sent
 }
 
-// Worker is what a worker announces about itself.
+// Worker is a worker's announcement of itself.
 type Worker struct {
 	Protocol  int               `json:"protocol"`
 	Name      string            `json:"name"`
@@ -160,7 +160,7 @@ type done struct {
 	// Error says why a probe failed.
 	Error string `json:"error,omitempty"`
 
-	off time.Duration // by which the worker's clock is off, where that matters
+	off time.Duration // the offset of the worker's clock, if it matters
 }
 
 // valid reports whether a result is one of the attempt with a token.

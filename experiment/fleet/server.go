@@ -25,7 +25,7 @@ type ServerConfig struct {
 	Dir string
 	// Public is the address that the join URL names; empty is the one that is listened on.
 	Public string
-	// Note tells people what happens; nil: nobody.
+	// Note reports what happens; nil reports nothing.
 	Note func(text string)
 }
 

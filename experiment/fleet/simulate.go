@@ -31,7 +31,7 @@ type Scenario struct {
 	Seed     uint64
 }
 
-// Sample is what one attempt takes and costs.
+// Sample is the duration and cost of one attempt.
 type Sample struct {
 	Duration time.Duration
 	USD      *float64 // nil is unknown, which is not zero

@@ -2,7 +2,7 @@ package fleet
 
 import "context"
 
-// Status is what a fleet is doing.
+// Status is the status of a fleet.
 type Status struct {
 	Workers []Worker       `json:"workers"`
 	Pools   []PoolStatus   `json:"pools"`
@@ -24,7 +24,7 @@ type PoolStatus struct {
 	Left bool `json:"left,omitempty"`
 }
 
-// Status asks the hub what the fleet is doing.
+// Status asks the hub for the status of the fleet.
 func (h *Hub) Status(ctx context.Context) (*Status, error) {
 	workers, err := h.Workers(ctx)
 	if err != nil {

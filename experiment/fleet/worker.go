@@ -20,7 +20,7 @@ import (
 	"github.com/fit-eval/fit/experiment/local"
 )
 
-// WorkerConfig is what a worker works with.
+// WorkerConfig configures a worker.
 type WorkerConfig struct {
 	Hub *Hub
 	// Name is the worker's name; empty is the host's name.
@@ -33,13 +33,13 @@ type WorkerConfig struct {
 	Engines   []string // of containers, that work
 	Environ   []string
 	Version   string // of fit
-	// Dir is where the worker keeps trees and the files of its attempts.
+	// Dir is the directory of the worker's trees and the files of its attempts.
 	Dir string
 	// Executor makes the executor of an experiment.
 	Executor func(ctx context.Context, job Job) (Attempts, error)
 	// FreeSpace returns why this machine has no space for attempts; nil if it has.
 	FreeSpace func() error
-	// Note tells people what happens.
+	// Note reports what happens.
 	Note func(text string)
 	Now  func() time.Time // nil is the system's clock
 	// Watched is called while attempts run: a watchdog must kill this process with its sandboxes

@@ -30,8 +30,8 @@ type Config struct {
 	Work   string
 	Faults *gateway.Faults      // that model calls meet on purpose; nil: none
 	Rate   *gateway.RateControl // of the calls of all cells; nil: unbounded
-	// Budgets bound what all cells spend together, and Spent is what earlier processes have spent,
-	// by arm.
+	// Budgets limit the total spending of all cells, and Spent is what earlier processes have
+	// spent, by arm.
 	Budgets experiment.Budgets
 	Spent   map[string]experiment.Spent
 	// Watch, if set, is called when a workspace was made and when an agent was started, from

@@ -20,7 +20,7 @@ type networkKey struct{ arm, task string }
 // network is what the agents of an arm reach in a task.
 type network struct {
 	kind string // sandbox.NetworkHost, NetworkModel or NetworkNone
-	// instead is why it is not what the task prefers; empty if it is.
+	// instead says why it is not what the task prefers; empty if it is.
 	instead string
 }
 

@@ -37,7 +37,7 @@ type Call struct {
 	StartMs     int64 `json:"startMs"`
 	FirstByteMs int64 `json:"firstByteMs,omitempty"`
 	EndMs       int64 `json:"endMs"`
-	// Usage is what the service said about tokens; nil if it said nothing.
+	// Usage is the token usage that the service reported; nil if it said nothing.
 	Usage *Usage `json:"usage,omitempty"`
 	// CostUSD is nil if the price is unknown, which is not zero.
 	CostUSD *float64 `json:"costUsd,omitempty"`
@@ -85,7 +85,7 @@ type Body struct {
 	Omitted string `json:"omitted,omitempty"`
 }
 
-// Place is where a participant works.
+// Place describes where a participant works.
 type Place struct {
 	Participant string `json:"participant"`
 	// Dirs are directories that differ from run to run, by purpose: cwd, home.

@@ -49,7 +49,7 @@ type block struct {
 	text   int   // the length of the text
 }
 
-// chunkPlace is where a chunk is.
+// chunkPlace is the position of a chunk.
 type chunkPlace struct {
 	block      int
 	start, end int // in the block's text

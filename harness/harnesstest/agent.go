@@ -34,8 +34,8 @@ type Turn struct {
 	out func([]byte)
 }
 
-// Func is what a participant does in a turn. What it returns is the turn's final text; an error
-// means that the agent failed.
+// Func carries out a participant's turn. What it returns is the turn's final text; an error means
+// that the agent failed.
 type Func func(ctx context.Context, turn *Turn) (string, error)
 
 // Call uses a tool of the session.

@@ -6,7 +6,7 @@
 //     can know them.
 //  2. Keyring.Connect is the Connect function of harness.Options: it opens the server when the
 //     session starts and closes it when the last agent has ended.
-//  3. An agent gets a Unix socket of its own as an attached tool server, and a program that relays
+//  3. An agent gets its own Unix socket as an attached tool server, and a program that relays
 //     to it (package mcprelay).
 //
 // # Who calls

@@ -58,8 +58,8 @@ type endpoint struct {
 	token       string
 	listener    net.Listener // of its socket
 	socket      string
-	// callIDKey is where the agent puts the id of a call; it is known when the agent is about to
-	// start.
+	// callIDKey is the key under which the agent sends the id of a call; it is known when the agent
+	// is about to start.
 	callIDKey atomic.Pointer[string]
 }
 

@@ -2,8 +2,8 @@ package document
 
 import "go.yaml.in/yaml/v4"
 
-// Parts returns the elements of a list at a path, each as a document of its own whose problems are
-// still at their place in the file. It is nil where there is no list.
+// Parts returns the elements of a list at a path, each as a separate document whose problems keep
+// their positions in the file. It is nil where there is no list.
 func (d *Document) Parts(path ...string) []*Document {
 	list := d.find(path)
 	if list == nil || list.Kind != yaml.SequenceNode {

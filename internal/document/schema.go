@@ -38,8 +38,8 @@ func CompileSchema(name string, source []byte) (*Schema, error) {
 var schemas sync.Map
 
 // Conforms checks the document against the schema of the struct that it is to be decoded into. All
-// problems, up to a bound, are reported, joined, each an *Error with its place, in the order they
-// stand in the file.
+// problems, up to a bound, are reported, joined, each an *Error with its position, in the order of
+// the file.
 func (d *Document) Conforms(value any) error {
 	kind := reflect.TypeOf(value)
 	schema, known := schemas.Load(kind)

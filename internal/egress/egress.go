@@ -223,8 +223,8 @@ var (
 	errHidden = errors.New("the greeting hides who it is meant for")
 )
 
-// encryptedHello and encryptedName are extensions of TLS (RFC 9849 and its first draft) with which
-// a greeting is for another host than the one that it names.
+// encryptedHello and encryptedName are extensions of TLS (RFC 9849 and its first draft) that make a
+// greeting go to another host than the one that it names.
 const encryptedHello, encryptedName = 0xfe0d, 0xffce
 
 // serverName reads the first message of TLS. It returns the host that it names, and the bytes that

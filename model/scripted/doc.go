@@ -42,11 +42,10 @@
 // wants absolute ones. A verb becomes the tool that the request offers for it: one whose name is
 // among those such tools go by (Bash, exec_command, shell, …) and whose schema has the fields that
 // the verb needs, under whatever name (command or cmd, file_path or path, two texts or a list of
-// edits). Its input is what the schema asks for, so that an agent that nobody here has heard of is
-// driven as well as the known ones. Tools that are declared as functions for a freeform tool are
-// called by a line of JavaScript. Where a client has no tool for a verb, a patch or the shell does
-// it. Some clients edit and overwrite only files that were read before, so a script for all agents
-// reads first.
+// edits). Its input is what the schema asks for, so that unknown agents are driven as well as the
+// known ones. Tools that are declared as functions for a freeform tool are called by a line of
+// JavaScript. Where a client has no tool for a verb, a patch or the shell does it. Some clients
+// edit and overwrite only files that were read before, so a script for all agents reads first.
 //
 // Other fields of a turn: "stop" (a stop reason in Anthropic's words: "max_tokens", "refusal", …),
 // "delay_ms" before the first byte, "chunk_delay_ms" between the pieces of a stream, "usage",

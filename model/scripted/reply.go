@@ -82,7 +82,7 @@ func (r reply) id(prefix string) string {
 	return fmt.Sprintf("%s_%s_t%dv%d", prefix, r.conversation, r.index, r.visit)
 }
 
-// signature stands for the vendor's, which is opaque to clients.
+// signature replaces the vendor's, which is opaque to clients.
 const signature = "c2NyaXB0ZWQtbW9kZWw="
 
 // created is the time every reply claims to be from: a reply must not depend on when it was asked

@@ -7,7 +7,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// fields are the fields of a tool's input by name, as its schema tells them; nil where the client
+// fields are the fields of a tool's input by name, according to its schema; nil where the client
 // does not say.
 type fields map[string]field
 
@@ -71,7 +71,7 @@ var (
 	rolePatience = role{"yield_time_ms"}
 	// roleReason explains a call to people, roleDetail how much of a finding is shown.
 	roleReason = role{"description"}
-	// roleInstruction is what an edit is for, in words.
+	// roleInstruction describes an edit in words.
 	roleInstruction = role{"instruction"}
 	roleDetail      = role{"output_mode"}
 )

@@ -16,7 +16,7 @@ type Script struct {
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 	// Turns is the scenario for everything else; its name is main.
 	Turns []Turn `json:"turns,omitempty"`
-	// Usage is reported for turns that have none of their own.
+	// Usage is reported for turns without their own.
 	Usage *Usage `json:"usage,omitempty"`
 	// End answers a conversation that has run past the last turn; the default is a text that says
 	// so.

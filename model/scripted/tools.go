@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
-// toolCall is a call as it goes on the wire.
+// toolCall is a call in its wire form.
 type toolCall struct {
 	name      string
 	namespace string

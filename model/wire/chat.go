@@ -10,7 +10,7 @@ type ChatRequest struct {
 	Model    string        `json:"model"`
 	Messages []ChatMessage `json:"messages"`
 	Tools    []ChatTool    `json:"tools,omitempty"`
-	// MaxCompletionTokens is what OpenAI wants; most servers that imitate it know only MaxTokens.
+	// MaxCompletionTokens is OpenAI's parameter; most servers that imitate it know only MaxTokens.
 	MaxCompletionTokens int                `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int                `json:"max_tokens,omitempty"`
 	Temperature         *float64           `json:"temperature,omitempty"`
@@ -260,8 +260,7 @@ func (a *ChatAccumulator) Add(event Event) ([]Delta, error) {
 	return deltas, nil
 }
 
-// The blocks of a chat reply have no index of their own; reasoning comes first, then the text, then
-// the calls.
+// The blocks of a chat reply have no index; reasoning comes first, then the text, then the calls.
 const (
 	chatReasoningIndex = 0
 	chatTextIndex      = 1

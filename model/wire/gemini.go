@@ -64,8 +64,7 @@ type GeminiFunctionResponse struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// Text returns the response as text: what stands under the key that clients use for it, or all of
-// it.
+// Text returns the response as text: the value of the key that clients use for it, or all of it.
 func (r GeminiFunctionResponse) Text() string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(r.Response, &object) == nil {

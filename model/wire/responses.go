@@ -149,7 +149,7 @@ type Response struct {
 	Usage             *ResponsesUsage      `json:"usage"`
 }
 
-// ResponsesError is why a reply failed.
+// ResponsesError says why a reply failed.
 type ResponsesError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -183,7 +183,7 @@ func (m mutation) unknownFields(t *testing.T) {
 }
 
 // otherIDs renames every id, the same one always to the same new one; the session must be the same
-// but for the names.
+// except for the names.
 func (m mutation) otherIDs(t *testing.T) {
 	names := map[string]bool{m.original.SessionID: true}
 	for _, event := range m.original.Events {
@@ -217,7 +217,7 @@ func (m mutation) otherIDs(t *testing.T) {
 	}
 }
 
-// missingFields takes every field of every sort of event away, one at a time. The rest of the
+// missingFields removes every field of every kind of event, one at a time. The rest of the
 // recording must still be understood.
 func (m mutation) missingFields(t *testing.T) {
 	m.eachField(t, func(object map[string]any, key string) { delete(object, key) })
@@ -264,7 +264,7 @@ func (m mutation) eachField(t *testing.T, change func(object map[string]any, key
 	}
 }
 
-// newFields finds the fields of every sort of event that were not seen before.
+// newFields finds the fields of every kind of event that were not seen before.
 func newFields(t *testing.T, lines [][]byte, seen map[string]bool) []field {
 	t.Helper()
 	var found []field

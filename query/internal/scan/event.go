@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// Kind is what a line is to a reader of traces.
+// Kind is the kind of a line for readers of traces.
 type Kind uint8
 
 // The kinds of lines.
@@ -22,7 +22,7 @@ const (
 	Lifecycle             // of the orchestrator
 )
 
-// PartType is what a content block is.
+// PartType is the type of a content block.
 type PartType uint8
 
 // The types of content blocks.
