@@ -92,7 +92,9 @@ func TestTheExamples(t *testing.T) {
 		testenv.NeedTool(t, program)
 	}
 	built := filepath.Join(t.TempDir(), "agent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", built, filepath.Join(examples, "go"))
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", built,
+		filepath.Join(examples, "go"))
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // the packages are in the cache, compiled for fit
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

@@ -73,7 +73,8 @@ func Helper(t testing.TB) string {
 	made.Lock()
 	defer made.Unlock()
 	if _, err := os.Stat(path); err != nil {
-		build := exec.Command("go", "build", "-o", path, "github.com/fit-eval/fit/test/containers/helper")
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path,
+			"github.com/fit-eval/fit/test/containers/helper")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("build fit: %v\n%s", err, out)

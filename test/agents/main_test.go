@@ -77,11 +77,12 @@ func environ(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := agenttest.Path(bin)
 	if other := os.Getenv("FIT_TEST_AGENTS_PATH"); other != "" { // to drive other versions than the pinned ones
-		bin = other + string(os.PathListSeparator) + bin
+		path = other + string(os.PathListSeparator) + path
 	}
 	return []string{
-		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(),
+		"PATH=" + path, "HOME=" + t.TempDir(),
 		"LANG=C.UTF-8", "SECRET_OF_SOMEBODY=hunter2",
 	}
 }

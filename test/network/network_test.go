@@ -89,7 +89,7 @@ func newBench(t *testing.T, o outside, ids ...string) *bench {
 	}
 	b := &bench{t: t, dir: t.TempDir()}
 	environ := []string{
-		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + t.TempDir(), "LANG=C.UTF-8",
+		"PATH=" + agenttest.Path(bin), "HOME=" + t.TempDir(), "LANG=C.UTF-8",
 		"ANTHROPIC_API_KEY=" + key, "OPENAI_API_KEY=" + key,
 	}
 	b.con = &console.Console{

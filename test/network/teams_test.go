@@ -45,7 +45,7 @@ func TestTheKeyIsWithNobodyInATeam(t *testing.T) {
 	}
 	home, dir := t.TempDir(), t.TempDir()
 	environ := []string{
-		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8",
+		"PATH=" + agenttest.Path(bin), "HOME=" + home, "LANG=C.UTF-8",
 		"OPENAI_API_KEY=" + key, "CODEX_API_KEY=" + key, "ANTHROPIC_API_KEY=" + key,
 	}
 	codex, err := catalog.Default().Get("codex") // the program that starts fastest

@@ -59,21 +59,17 @@ type meeting struct {
 // gather prepares a session. A program that is not installed is missing.
 func gather(t *testing.T, script string, agents ...string) *meeting {
 	t.Helper()
-	path := os.Getenv("PATH")
-	for _, dir := range []string{"../agents", "../acp"} {
-		bin, err := filepath.Abs(filepath.Join(dir, "node_modules/.bin"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = bin + string(os.PathListSeparator) + path
+	bin, err := filepath.Abs("../agents/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
 	}
-	environ := []string{"PATH=" + path, "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
+	environ := []string{"PATH=" + agenttest.Path(bin), "HOME=" + t.TempDir(), "LANG=C.UTF-8"}
 	for _, id := range agents {
 		a, err := catalog.Default().Get(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		agenttest.Find(t, a, agent.Host{Environ: environ, CacheDir: filepath.Join(userCache(t), "fit")})
+		agenttest.Find(t, a, agent.Host{Environ: environ})
 	}
 	m := &meeting{dir: t.TempDir()}
 	m.con = &console.Console{
