@@ -26,6 +26,8 @@ const without = [
   "PreloadTopChromeWebUI",
   "SpareRendererForSitePerProcess",
 ];
+// A page is gone before it has got back what compiling it well has cost; figures are those of users' browsers.
+const unoptimised = process.env.FIT_BENCH ? "" : " --no-opt --no-maglev";
 const scenarios = { ...pages, ...traces, ...live, ...bench, ...walks };
 const browser = await chromium.launch({
   executablePath: process.argv[2],
@@ -38,7 +40,7 @@ const browser = await chromium.launch({
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--js-flags=--expose-gc",
+    "--js-flags=--expose-gc" + unoptimised,
     "--enable-precise-memory-info",
     "--disable-features=" + without.join(","),
   ],
