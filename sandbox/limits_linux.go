@@ -48,13 +48,11 @@ func totalMemory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit) //nolint:unconvert // its type differs by system
 }
 
-// memoryExceeds reports whether the processes below one use more memory than a limit: the private
-// memory of each, and the files that they keep in memory or the memory that they share, whichever
-// is more, because such files can be mapped.
-func memoryExceeds(root int, limit, unnamed uint64) bool {
-	processes := descendants(root)
-	own, files := uint64(0), filesInMemory(root)+unnamed
-	shared := uint64(0) // at most: shared memory counts for each process
+// memoryExceeds reports whether processes use more memory than a limit: the private memory of each,
+// and the files that they keep in memory or the memory that they share, whichever is more, because
+// such files can be mapped.
+func memoryExceeds(processes []int, limit, files uint64) bool {
+	own, shared := uint64(0), uint64(0) // at most: shared memory counts for each process
 	for _, pid := range processes {
 		status := memoryOf(pid, "status")
 		own, shared = own+status["RssAnon"], shared+status["RssShmem"]
@@ -76,11 +74,11 @@ func memoryExceeds(root int, limit, unnamed uint64) bool {
 // mostDescriptors is how many open files of a tree are looked at. No honest tree has so many.
 const mostDescriptors = 1 << 16
 
-// unnamedFiles adds up the open files of the processes below one that have no name, or none any
-// more: in memory, where no file system shows them, and on disk. It is not ok if the processes have
-// more open files than can be looked at.
-func unnamedFiles(root int) (memory, disk uint64, ok bool) {
-	open, ok := openFiles(root)
+// unnamedFiles adds up the open files of processes that have no name, or none any more: in memory,
+// where no file system shows them, and on disk. It is not ok if the processes have more open files
+// than can be looked at.
+func unnamedFiles(processes []int) (memory, disk uint64, ok bool) {
+	open, ok := openFiles(processes)
 	type file struct{ device, number uint64 }
 	seen := map[file]bool{}
 	for _, path := range open {
@@ -106,9 +104,9 @@ func unnamedFiles(root int) (memory, disk uint64, ok bool) {
 	return memory, disk, ok
 }
 
-// openFiles returns the descriptors of the processes below one. It is not ok if there are too many.
-func openFiles(root int) (paths []string, ok bool) {
-	for _, pid := range descendants(root) {
+// openFiles returns the descriptors of processes. It is not ok if there are too many.
+func openFiles(processes []int) (paths []string, ok bool) {
+	for _, pid := range processes {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 		if err != nil {
 			continue // it has ended
@@ -139,9 +137,9 @@ func memoryOf(pid int, file string) map[string]uint64 {
 	return sizes
 }
 
-// filesInMemory adds up the files in the sandbox below a process that are not on a disk: in its own
+// filesInMemory adds up the files in the sandbox of processes that are not on a disk: in its own
 // /tmp, /dev/shm and the like. Without a sandbox there are none.
-func filesInMemory(root int) uint64 {
+func filesInMemory(processes []int) uint64 {
 	ours, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return 0
@@ -151,7 +149,7 @@ func filesInMemory(root int) uint64 {
 		seen[m.device] = true
 	}
 	var sum uint64
-	for _, pid := range descendants(root) {
+	for _, pid := range processes {
 		process := "/proc/" + strconv.Itoa(pid)
 		theirs, err := os.Readlink(process + "/ns/mnt")
 		if err != nil || seen[theirs] {

@@ -234,7 +234,11 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if r.job.room != nil {
 		dirs = append(slices.Clone(dirs), r.job.room.written()...)
 	}
-	r.usage = watchUsage(pid, r.spec.Limits, dirs)
+	below := supervisedBy
+	if r.result.Containment == ProcessGroup {
+		below = descendants
+	}
+	r.usage = watchUsage(func() []int { return below(pid) }, r.spec.Limits, dirs)
 	r.watch(ctx, grown)
 	r.usage.close()
 	writeErr := r.output.finish()

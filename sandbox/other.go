@@ -56,11 +56,13 @@ func (l Local) containment(launch) (Containment, error) {
 // outside are enforced.
 func DefaultLimits(string) Limits { return Limits{DiskBytes: 16 << 30} }
 
-func memoryExceeds(int, uint64, uint64) bool { return false }
+func supervisedBy(int) []int { return nil }
 
-func unnamedFiles(int) (memory, disk uint64, ok bool) { return 0, 0, true }
+func memoryExceeds([]int, uint64, uint64) bool { return false }
 
-func filesInMemory(int) uint64 { return 0 }
+func unnamedFiles([]int) (memory, disk uint64, ok bool) { return 0, 0, true }
+
+func filesInMemory([]int) uint64 { return 0 }
 
 // TryEscape has nothing to try here.
 func TryEscape(context.Context) Capability {

@@ -69,17 +69,22 @@ func descendants(root int) []int {
 	return found
 }
 
-// adopted lists the living processes below this one, which is a supervisor: its first thread starts
-// the program, and gets the orphans. Reading the lists of the other threads costs the process that
-// waits for us several milliseconds: it spins while the kernel drops the /proc entries of each.
+// adopted lists the living processes below this one, which is a supervisor.
 func adopted() []int {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return nil
 	}
-	self := strconv.Itoa(os.Getpid())
-	direct, ok := childrenOfThread(self, self)
+	return supervisedBy(os.Getpid())
+}
+
+// supervisedBy lists the living processes below a supervisor: its first thread starts the program,
+// and gets the orphans. Reading the lists of the other threads costs the process that waits for it
+// several milliseconds: it spins while the kernel drops the /proc entries of each.
+func supervisedBy(supervisor int) []int {
+	process := strconv.Itoa(supervisor)
+	direct, ok := childrenOfThread(process, process)
 	if !ok || len(direct) == 0 {
-		return descendants(os.Getpid())
+		return descendants(supervisor)
 	}
 	found := direct
 	for _, child := range direct {

@@ -37,25 +37,27 @@ func (l Limits) perProcess() Limits {
 type usageWatch struct {
 	limits   Limits
 	dirs     []string
-	exceeded chan string // gets the name of the bound that was passed
+	tree     func() []int // the processes of the tree
+	exceeded chan string  // gets the name of the bound that was passed
 	stop     chan struct{}
 	done     sync.WaitGroup
 	before   int64     // bytes in the directories at the start
 	nextDisk time.Time // when to look at them again
 }
 
-// watchUsage checks the tree below a process until it is closed.
-func watchUsage(pid int, limits Limits, dirs []string) *usageWatch {
+// watchUsage checks a tree until it is closed.
+func watchUsage(tree func() []int, limits Limits, dirs []string) *usageWatch {
 	w := &usageWatch{
 		limits:   limits,
 		dirs:     outermost(dirs),
+		tree:     tree,
 		exceeded: make(chan string, 1),
 		stop:     make(chan struct{}),
 	}
 	if limits.TreeMemoryBytes == 0 && limits.DiskBytes == 0 {
 		return w
 	}
-	w.done.Go(func() { w.follow(pid) })
+	w.done.Go(w.follow)
 	return w
 }
 
@@ -77,7 +79,7 @@ func (w *usageWatch) close() {
 	w.done.Wait()
 }
 
-func (w *usageWatch) follow(pid int) {
+func (w *usageWatch) follow() {
 	if w.limits.DiskBytes > 0 {
 		w.before = w.diskUsed()
 		w.limits.DiskBytes = diskAllowance(w.limits.DiskBytes, freeOnDisk(w.dirs))
@@ -90,17 +92,19 @@ func (w *usageWatch) follow(pid int) {
 			return
 		case <-ticker.C:
 		}
-		memory, disk, ok := unnamedFiles(pid)
+		processes := w.tree()
+		memory, disk, ok := unnamedFiles(processes)
+		named := filesInMemory(processes)
 		switch {
 		case !ok:
 			w.exceeded <- ExceededFiles
 			return
-		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(pid, w.limits.TreeMemoryBytes, memory):
+		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(processes, w.limits.TreeMemoryBytes, named+memory):
 			w.exceeded <- ExceededMemory
 			return
 		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
 			// no disk is that large
-			w.diskUsed()-w.before+int64(disk+filesInMemory(pid)) > int64(w.limits.DiskBytes): //nolint:gosec // small
+			w.diskUsed()-w.before+int64(disk+named) > int64(w.limits.DiskBytes): //nolint:gosec // small
 			w.exceeded <- ExceededDisk
 			return
 		}
