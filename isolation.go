@@ -38,7 +38,8 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		isolation.Kind = sandbox.IsolationNone
 		return consequence, nil
 	}
-	works, leftOpen := sandbox.DetectBwrap(ctx)
+	detected := sandbox.DetectBwrap(ctx)
+	works, leftOpen := detected.Bwrap, detected.LeftOpen
 	switch {
 	case !works.OK && asked == sandbox.IsolationBwrap:
 		return "", fmt.Errorf("isolation bwrap does not work here: %s (%s)", works.Detail, works.Fix)

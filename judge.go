@@ -93,7 +93,7 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 	if slices.Contains(judge.DisallowedTools, "Bash") {
 		return release, nil
 	}
-	if works, _ := sandbox.DetectBwrap(ctx); !works.OK {
+	if !sandbox.DetectBwrap(ctx).Bwrap.OK {
 		return nil, errors.New("the judge could run commands in a read-only sandbox, which is not available any " +
 			"more; judge again from the start")
 	}

@@ -30,7 +30,7 @@ func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 	case isolation.Kind != sandbox.IsolationBwrap && cmp.Or(w.Isolation, isolation.Kind) == sandbox.IsolationNone:
 		return &ConfigError{"Network", fmt.Errorf("%s needs isolation bwrap", asked)}
 	case isolation.Kind != sandbox.IsolationBwrap:
-		works, _ := sandbox.DetectBwrap(ctx)
+		works := sandbox.DetectBwrap(ctx).Bwrap
 		return fmt.Errorf("network %s needs isolation bwrap, which does not work here: %s (%s)", asked, works.Detail,
 			works.Fix)
 	}

@@ -192,8 +192,8 @@ func TestTheTokenOfAnotherIsWorthNothingInANetworkOfOnesOwn(t *testing.T) {
 func needPrivateNetwork(t *testing.T) {
 	t.Helper()
 	testenv.NeedTool(t, "bash")
-	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
-		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	if err := sandbox.PrivateNetworkWorks(t.Context()); err != nil {
+		testenv.Missing(t, "private networks do not work here: %v", err)
 	}
 }
 

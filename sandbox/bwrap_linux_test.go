@@ -2,11 +2,13 @@ package sandbox_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +16,13 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
+// bubblewrap is a fact of the machine, which is found out once.
+var bubblewrap = sync.OnceValue(func() sandbox.Capabilities { return sandbox.DetectBwrap(context.Background()) })
+
 // needBwrap ends a test where programs cannot be isolated.
 func needBwrap(t *testing.T) {
 	t.Helper()
-	if c := sandbox.Detect(t.Context()); !c.Bwrap.OK || !c.BwrapNetwork.OK {
+	if c := bubblewrap(); !c.Bwrap.OK || !c.BwrapNetwork.OK {
 		testenv.Missing(t, "bubblewrap does not work here: %s; %s (%s; %s)",
 			c.Bwrap.Detail, c.Bwrap.Fix, c.BwrapNetwork.Detail, c.BwrapNetwork.Fix)
 	}

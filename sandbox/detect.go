@@ -65,24 +65,24 @@ func Detect(ctx context.Context) Capabilities {
 	ctx, cancel := context.WithTimeout(ctx, 2*tryTimeout)
 	defer cancel()
 	if c.detectBwrap(ctx); !c.Bwrap.OK {
-		c.BwrapNetwork.Detail, c.BwrapNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
 		c.PrivateNetwork.Detail, c.PrivateNetwork.Fix = c.Bwrap.Detail, c.Bwrap.Fix
 		return c
 	}
-	const fix = "run where network namespaces may be made, for example outside of a container"
-	c.BwrapNetwork.decide(tryIsolation(ctx, Isolation{Kind: IsolationBwrap}), fix)
-	if c.PrivateNetwork.decide(PrivateNetworkWorks(ctx), fix); c.PrivateNetwork.OK {
+	if c.PrivateNetwork.decide(PrivateNetworkWorks(ctx), networkFix); c.PrivateNetwork.OK {
 		c.PrivateNetwork.Detail += ": agents can be given --network model"
 	}
 	return c
 }
 
-// DetectBwrap finds out whether programs can be isolated here, and what that leaves open; see
-// Capabilities. It takes a fraction of the time of Detect.
-func DetectBwrap(ctx context.Context) (works Capability, leftOpen string) {
+const networkFix = "run where network namespaces may be made, for example outside of a container"
+
+// DetectBwrap finds out whether programs can be isolated here, with and without the network, and
+// what that leaves open: Bwrap, BwrapNetwork and LeftOpen. It takes a fraction of the time of
+// Detect.
+func DetectBwrap(ctx context.Context) Capabilities {
 	var c Capabilities
 	c.detectBwrap(ctx)
-	return c.Bwrap, c.LeftOpen
+	return c
 }
 
 // keepsRoot is what a sandbox leaves open if its programs keep the user id of our root.

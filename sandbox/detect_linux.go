@@ -19,21 +19,37 @@ func detectKernel(c *Capabilities) {
 	c.detectCgroup()
 }
 
-// detectBwrap starts a program in bubblewrap that tries to get out.
+// detectBwrap starts a program in bubblewrap that tries to get out. It has no network, so that one
+// start answers both questions; where that fails, the program is tried with the network.
 func (c *Capabilities) detectBwrap(ctx context.Context) {
 	if _, err := findBwrap(); err != nil {
 		c.Bwrap.decide(err, installCommand("bubblewrap"))
+		c.BwrapNetwork.decide(err, c.Bwrap.Fix)
 		return
 	}
-	found, err := tryEscape(ctx)
-	if errors.Is(err, errNoRoom) {
-		err = tryIsolation(ctx, Isolation{Kind: IsolationBwrap, Network: true})
+	found, closed := escapeOrStart(ctx, Isolation{Kind: IsolationBwrap})
+	err := closed
+	if closed != nil {
+		found, err = escapeOrStart(ctx, Isolation{Kind: IsolationBwrap, Network: true})
 	}
+	fix := networkFix
 	if err != nil {
 		c.detectUserNamespaces()
+		closed, fix = err, c.UserNamespaces.Fix
 	}
 	c.LeftOpen = found
-	c.Bwrap.decide(err, c.UserNamespaces.Fix)
+	c.Bwrap.decide(err, fix)
+	c.BwrapNetwork.decide(closed, fix)
+}
+
+// escapeOrStart tries to escape from an isolation, or only to start a program in it where there is
+// no room for more.
+func escapeOrStart(ctx context.Context, isolation Isolation) (found string, err error) {
+	found, err = tryEscape(ctx, isolation)
+	if errors.Is(err, errNoRoom) {
+		err = tryIsolation(ctx, isolation)
+	}
+	return found, err
 }
 
 // detectUserNamespaces starts a program in a new user namespace. Root needs none.

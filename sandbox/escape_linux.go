@@ -29,7 +29,7 @@ const harmless = "harmless\n"
 // what it could do.
 func TryEscape(ctx context.Context) Capability {
 	c := Capability{Name: "escape from bubblewrap"}
-	found, err := tryEscape(ctx)
+	found, err := tryEscape(ctx, Isolation{Kind: IsolationBwrap, Network: true})
 	switch {
 	case err != nil:
 		c.Detail, c.Fix = "could not be tried: "+err.Error(), "make bubblewrap work first"
@@ -48,9 +48,9 @@ func TryEscape(ctx context.Context) Capability {
 // errNoRoom says that an escape could not be tried because there is no directory for it.
 var errNoRoom = errors.New("no room for a test directory")
 
-// tryEscape lists what a program in the sandbox could do; the error is for a sandbox that does not
+// tryEscape lists what a program in an isolation could do; the error is for a sandbox that does not
 // start.
-func tryEscape(ctx context.Context) (found string, err error) {
+func tryEscape(ctx context.Context, isolation Isolation) (found string, err error) {
 	dir, err := scratch.Make("", "fit-escape-")
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNoRoom, err)
@@ -61,7 +61,7 @@ func tryEscape(ctx context.Context) (found string, err error) {
 		return "", fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	var out strings.Builder
-	isolation := Isolation{Kind: IsolationBwrap, Network: true, Writable: []string{inside}}
+	isolation.Writable = []string{inside}
 	if err := tryProgram(ctx, isolation, inside, &out, "sh", "-c", escapeAttempts, "sh", outside); err != nil {
 		return "", err
 	}

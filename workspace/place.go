@@ -33,7 +33,7 @@ func bwrapWorks(ctx context.Context) error {
 	return nil
 }
 
-var machine = sync.OnceValue(func() sandbox.Capabilities { return sandbox.Detect(context.Background()) })
+var machine = sync.OnceValue(func() sandbox.Capabilities { return sandbox.DetectBwrap(context.Background()) })
 
 // LeftOpen returns what the sandbox of attempts at a task leaves open on this machine; it is empty
 // for attempts without one.

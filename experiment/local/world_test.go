@@ -96,7 +96,7 @@ func TestFreeSpaceIsLookedAtBeforeACell(t *testing.T) {
 // breakableBwrap puts a bubblewrap before the real one that fails while the returned file exists.
 func breakableBwrap(t *testing.T) string {
 	t.Helper()
-	if found := sandbox.Detect(t.Context()); !found.Bwrap.OK {
+	if found := sandbox.DetectBwrap(t.Context()); !found.Bwrap.OK {
 		testenv.Missing(t, "isolation with bubblewrap: %s", found.Bwrap.Detail)
 	}
 	real, err := exec.LookPath("bwrap")
@@ -186,7 +186,7 @@ func TestASandboxThatBreaksBeforeGradingIsMissingData(t *testing.T) {
 // An agent that makes its own sandbox impossible, by removing what it works in, has only itself to
 // blame.
 func TestAnAgentCannotBreakTheSandboxToBeMissing(t *testing.T) {
-	if found := sandbox.Detect(t.Context()); !found.Bwrap.OK {
+	if found := sandbox.DetectBwrap(t.Context()); !found.Bwrap.OK {
 		testenv.Missing(t, "isolation with bubblewrap: %s", found.Bwrap.Detail)
 	}
 	script := `{"turns":[{"calls":[{"bash":"rm -rf \"$HOME\" \"$PWD\" \"$TMPDIR\" 2>/dev/null; true"}]},{"calls":[{"bash":"echo 42 > answer.txt"}]},{"text":"done"}]}`

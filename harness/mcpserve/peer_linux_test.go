@@ -93,7 +93,7 @@ func TestTheAgentsOwnProgramsAreServed(t *testing.T) {
 
 func needBwrap(t *testing.T) {
 	t.Helper()
-	if works := sandbox.Detect(t.Context()).Bwrap; !works.OK {
+	if works := sandbox.DetectBwrap(t.Context()).Bwrap; !works.OK {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("bubblewrap does not work: %s", works.Detail)
 		}

@@ -31,8 +31,8 @@ type wire struct {
 // leaves the agent no other network.
 func throughGateway(t *testing.T, s *agenttest.Stage) *wire {
 	t.Helper()
-	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
-		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	if err := sandbox.PrivateNetworkWorks(t.Context()); err != nil {
+		testenv.Missing(t, "private networks do not work here: %v", err)
 	}
 	s.Config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{s.Config.Dir}}
 	s.Config.Network = sandbox.NetworkModel

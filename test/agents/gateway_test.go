@@ -119,8 +119,8 @@ func noFileHolds(t *testing.T, dir, secret string) {
 // in one is in test/teams.
 func TestInASandbox(t *testing.T) {
 	python := testenv.NeedTool(t, "/usr/bin/python3")
-	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
-		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	if err := sandbox.PrivateNetworkWorks(t.Context()); err != nil {
+		testenv.Missing(t, "private networks do not work here: %v", err)
 	}
 	const program = `import sys, urllib.request, urllib.error
 for token in sys.argv[2:]:

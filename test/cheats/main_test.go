@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,10 +187,13 @@ func (tr trial) run(t *testing.T) {
 	}
 }
 
+// bubblewrap is a fact of the machine, which is found out once.
+var bubblewrap = sync.OnceValue(func() sandbox.Capabilities { return sandbox.DetectBwrap(context.Background()) })
+
 // needBwrap ends a test that proves nothing without isolation.
 func needBwrap(t *testing.T) {
 	t.Helper()
-	if found := sandbox.Detect(t.Context()); !found.Bwrap.OK || !found.BwrapNetwork.OK {
+	if found := bubblewrap(); !found.Bwrap.OK || !found.BwrapNetwork.OK {
 		testenv.Missing(t, "isolation with bubblewrap: %s %s", found.Bwrap.Detail, found.BwrapNetwork.Detail)
 	}
 }

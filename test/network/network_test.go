@@ -80,8 +80,8 @@ var agents = map[string]string{
 func newBench(t *testing.T, o outside, ids ...string) *bench {
 	t.Helper()
 	testenv.NeedTool(t, "/usr/bin/python3")
-	if found := sandbox.Detect(t.Context()); !found.PrivateNetwork.OK {
-		testenv.Missing(t, "private networks do not work here: %s", found.PrivateNetwork.Detail)
+	if err := sandbox.PrivateNetworkWorks(t.Context()); err != nil {
+		testenv.Missing(t, "private networks do not work here: %v", err)
 	}
 	bin, err := filepath.Abs("../agents/node_modules/.bin")
 	if err != nil {

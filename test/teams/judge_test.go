@@ -49,7 +49,7 @@ func planted(mark string) map[string]string {
 // concludes in one go and can do nothing else to the session; it loads nothing of what the judged
 // agent has left, runs nothing of it, and changes nothing.
 func TestEveryVendorCanJudge(t *testing.T) {
-	if !sandbox.Detect(t.Context()).Bwrap.OK {
+	if !sandbox.DetectBwrap(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps the work read-only")
 	}
 	const inside, elsewhere = "from inside the work", "from elsewhere"

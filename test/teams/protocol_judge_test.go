@@ -15,7 +15,7 @@ import (
 // when it asks for permission; what a command tries is refused by the sandbox.
 func TestAnAgentOfTheProtocolCanJudge(t *testing.T) {
 	t.Parallel()
-	if !sandbox.Detect(t.Context()).Bwrap.OK {
+	if !sandbox.DetectBwrap(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps the work read-only")
 	}
 	m := gather(t, judgement, "opencode")

@@ -32,7 +32,7 @@ const reviewer = `{"scenarios":[
 // file. The others do it in "make soak": they lead in TestASupervisedPairOfTwoVendors, where they
 // look at a file and can change nothing either.
 func TestEveryFacilitatorReadsAndChangesNothing(t *testing.T) {
-	if !sandbox.Detect(t.Context()).Bwrap.OK {
+	if !sandbox.DetectBwrap(t.Context()).Bwrap.OK {
 		testenv.Missing(t, "bubblewrap, which keeps files read-only")
 	}
 	leads := []string{"codex", "builtin"}

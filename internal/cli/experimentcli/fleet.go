@@ -219,7 +219,7 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 // isolations are the ways in which this machine can isolate attempts, the best one last.
 func isolations(ctx context.Context) []string {
 	modes := []string{sandbox.IsolationNone}
-	if works, _ := sandbox.DetectBwrap(ctx); works.OK {
+	if sandbox.DetectBwrap(ctx).Bwrap.OK {
 		modes = append(modes, sandbox.IsolationBwrap)
 	}
 	return modes
