@@ -94,8 +94,8 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 		return release, nil
 	}
 	if !sandbox.DetectBwrap(ctx).Bwrap.OK {
-		return nil, errors.New("the judge could run commands in a read-only sandbox, which is not available any " +
-			"more; judge again from the start")
+		return nil, errors.New("the judge could run commands in a read-only sandbox, which is no longer available; " +
+			"judge again from the start")
 	}
 	return release, w.isolateJudge(ctx, options, judge.Agent, judge.Cwd)
 }

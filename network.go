@@ -26,7 +26,7 @@ func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 		return nil
 	case w.ToolServer.HTTP:
 		return &ConfigError{"Network", fmt.Errorf(
-			"%s closes the way to a tool server at an address; use the tool transport stdio", asked)}
+			"%s blocks tool servers at an address; use the tool transport stdio", asked)}
 	case isolation.Kind != sandbox.IsolationBwrap && cmp.Or(w.Isolation, isolation.Kind) == sandbox.IsolationNone:
 		return &ConfigError{"Network", fmt.Errorf("%s needs isolation bwrap", asked)}
 	case isolation.Kind != sandbox.IsolationBwrap:
@@ -35,7 +35,7 @@ func (w Wiring) closeNetwork(ctx context.Context, base *agent.Config) error {
 			works.Fix)
 	}
 	if err := sandbox.PrivateNetworkWorks(ctx); err != nil {
-		return fmt.Errorf("network %s does not work here: %w; fit doctor says more", asked, err)
+		return fmt.Errorf("network %s does not work here: %w; see fit doctor", asked, err)
 	}
 	isolation.Network, base.Network = false, asked
 	return nil
@@ -56,7 +56,7 @@ func networkNote(kind string) string {
 	case sandbox.NetworkModel:
 		return "agents reach their model and the session's tools, and nothing else"
 	case sandbox.NetworkNone:
-		return "what agents start reaches nothing"
+		return "programs that agents start reach nothing"
 	}
 	return "agents reach what this machine reaches"
 }

@@ -119,8 +119,8 @@ func CheckNetwork(a Agent, cfg Config) error {
 	}
 	for _, server := range cfg.MCPServers {
 		if server.URL != "" {
-			return &NetworkError{kind, fmt.Sprintf("it closes the way to the tool server %s; attach that as a "+
-				"command, or use %s", server.Name, sandbox.NetworkHost)}
+			return &NetworkError{kind, fmt.Sprintf("it blocks the tool server %s; attach that as a command, or use "+
+				"%s", server.Name, sandbox.NetworkHost)}
 		}
 	}
 	return nil

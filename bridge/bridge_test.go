@@ -184,7 +184,7 @@ func TestAWrongTokenIsReportedAtOnceAndNotRetried(t *testing.T) {
 	if b.requests != 2 {
 		t.Errorf("%d requests", b.requests)
 	}
-	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "does not know the token") ||
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "is unknown or has expired") ||
 		strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error must say what is wrong and not the address: %v", err)
 	}

@@ -89,7 +89,7 @@ func (p *Poller) ask(ctx context.Context, after int64) (InboxPage, error) {
 	}
 	var page InboxPage
 	if err := json.NewDecoder(io.LimitReader(response.Body, MaxPage)).Decode(&page); err != nil {
-		return InboxPage{}, fmt.Errorf("inbox: what the bridge answered is not understood: %w", err)
+		return InboxPage{}, fmt.Errorf("inbox: the bridge's answer cannot be read: %w", err)
 	}
 	return page, nil
 }

@@ -48,7 +48,7 @@ type StatusError struct{ Status int }
 func (e *StatusError) Error() string {
 	switch e.Status {
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Sprintf("the bridge answered %d: it does not know the token of this callback, or its time is over",
+		return fmt.Sprintf("the bridge answered %d: the token of this callback is unknown or has expired",
 			e.Status)
 	case http.StatusGone:
 		return "the bridge answered 410: the thread is gone"

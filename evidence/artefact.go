@@ -81,7 +81,7 @@ func (a *artefact) digest() (string, error) {
 	}
 	sum := hex.EncodeToString(a.hash.Sum(nil))
 	if a.vouched != "" && sum != a.vouched {
-		return "", fmt.Errorf("%s is not what was recorded: put back the original", a.name)
+		return "", fmt.Errorf("%s differs from the record: put back the original", a.name)
 	}
 	return sum, nil
 }

@@ -71,7 +71,7 @@ func TestPromptsThatTheGatewayRecorded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "agent.calls"), []byte("forged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = d.Prompts(record, run); err == nil || !strings.Contains(err.Error(), "not what was recorded") ||
+	if list, err = d.Prompts(record, run); err == nil || !strings.Contains(err.Error(), "differs from the record") ||
 		len(list) != 1 {
 		t.Errorf("a forged record: %+v, %v", list, err)
 	}

@@ -103,7 +103,7 @@ func (e *TasksChanged) Error() string {
 	if e.Missing {
 		what = "is missing"
 	}
-	return fmt.Sprintf("%s %s; repeat the command that made the run, which writes it again", e.Path, what)
+	return fmt.Sprintf("%s %s; rerun the command that made the run, which writes it again", e.Path, what)
 }
 
 // ReadTasks reads the tasks of a run directory. digest is what WriteTasks returned; another file,

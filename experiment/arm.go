@@ -201,7 +201,7 @@ func (a *Arm) set(key, value string) error {
 	case key == "maxTurns":
 		turns, err := strconv.Atoi(value)
 		if err != nil || turns < 0 {
-			return fmt.Errorf("arm %q: maxTurns %q: want a whole number from 0 on", a.Name, value)
+			return fmt.Errorf("arm %q: maxTurns %q: want a whole number of at least 0", a.Name, value)
 		}
 		a.MaxTurns = turns
 	case key == "env":

@@ -237,7 +237,7 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 }
 
 // LargerBudget is the advice for a budget that is used up, to be added to the error.
-const LargerBudget = "; run the same command with a larger budget to continue"
+const LargerBudget = "; rerun the command with a larger budget to continue"
 
 func needs(next float64) string {
 	if next <= 0 {

@@ -132,8 +132,8 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 		return err
 	}
 	if cfg.Key != nil && !d.ledger.Signs() {
-		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the records that were there, "+
-			"or it has signed more of them")
+		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the existing records, or "+
+			"has signed more than there are")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 	case nothing:
 		d.Plan, d.Notes = wanted, nil
 		if err := d.putAside(stored); err != nil {
-			return fmt.Errorf("plan anew in %s: %w", d.Path, err)
+			return fmt.Errorf("plan again in %s: %w", d.Path, err)
 		}
 	case len(changes) > 0:
 		return &DifferentError{Dir: d.Path, Differences: append(changes, growth...)}

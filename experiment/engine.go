@@ -27,7 +27,7 @@ const (
 	defaultBreakAfter = 5
 )
 
-const interruptedReason = "interrupted; run the same command again to continue"
+const interruptedReason = "interrupted; rerun the same command to continue"
 
 // Config says how an experiment is run.
 type Config struct {
@@ -347,12 +347,12 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 	case e.status == Decided:
 	case len(e.queue) == 0 && len(e.cancelled) > 0 && o.Status == "":
 		o.Status = Incomplete
-		o.Reason = cells(len(e.cancelled)) + " cancelled; run the same command again to run what is left"
+		o.Reason = cells(len(e.cancelled)) + " cancelled; rerun the same command to run the rest"
 	case len(e.queue) == 0 && len(e.cancelled) == 0 && e.tally.errors == 0:
 		o.Status, o.Reason = Complete, ""
 	case len(e.queue) == 0 && len(e.cancelled) == 0:
 		o.Status = Incomplete
-		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; run again with --retry-errors to retry them",
+		o.Reason = fmt.Sprintf("%d of %d cells ended in errors; rerun with --retry-errors to retry them",
 			e.tally.errors, e.tally.total)
 	case o.Status != "":
 	case len(e.spentArm) > 0:
@@ -366,7 +366,7 @@ func (e *engine) outcome(ctx context.Context) Outcome {
 	case ctx.Err() != nil:
 		o.Status, o.Reason = Interrupted, interruptedReason
 	default:
-		o.Status, o.Reason = Incomplete, "cells are left that could not be started"
+		o.Status, o.Reason = Incomplete, "some cells could not be started"
 	}
 	return o
 }

@@ -66,7 +66,7 @@ func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) 
 		done, verdict := state.done, state.verdict
 		e.identify(&record, cell, attempt)
 		record.Verdict, record.ErrorClass, record.Final = ledger.Error, ledger.ErrorInterrupted, false
-		record.ErrorMessage = "the process was killed while the attempt was under way"
+		record.ErrorMessage = "the process was killed during the attempt"
 		if err := e.dir.ledger.Append(&record); err != nil {
 			return err
 		}

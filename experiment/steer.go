@@ -23,7 +23,7 @@ var errCancelled = errors.New("the cell was cancelled")
 
 // errWithdrawn is the cause of the context of an attempt that no worker had begun when the
 // experiment stopped.
-var errWithdrawn = errors.New("the experiment stopped before anybody began the attempt")
+var errWithdrawn = errors.New("the experiment stopped before the attempt began")
 
 // errOver is the error of a request that arrives after the experiment has ended.
 var errOver = errors.New("the experiment has ended")
@@ -160,7 +160,7 @@ func (e *engine) obey(c control.Command) (string, error) {
 	case control.Pause:
 		e.paused = true
 		e.steer()
-		return "paused; " + cells(len(e.statusNow().Running)) + " under way run on to their end", nil
+		return "paused; " + cells(len(e.statusNow().Running)) + " still running", nil
 	case control.Resume:
 		e.paused = false
 		e.steer()
@@ -200,7 +200,7 @@ func cells(n int) string {
 
 func (e *engine) rebudget(usd float64) (string, error) {
 	if usd < 0 || math.IsNaN(usd) || math.IsInf(usd, 0) {
-		return "", errors.New("a budget is a number of dollars; 0 is no bound")
+		return "", errors.New("a budget is a number of dollars; 0 is unlimited")
 	}
 	e.cfg.Budgets.Experiment.USD = usd
 	if executor, ok := e.cfg.Executor.(rebudgeter); ok {
@@ -268,7 +268,7 @@ func (e *engine) requeue(c control.Command) (string, error) {
 	case state.done && state.verdict != ledger.Error:
 		return "", fmt.Errorf("%s has its verdict, %s; verdicts are never repeated", nameOf(cell), state.verdict)
 	case state.done && e.watch != nil:
-		return "", fmt.Errorf("%s was counted when the experiment was looked at; it stays as it is", nameOf(cell))
+		return "", fmt.Errorf("%s was already counted for --stop-early, so it stays as it is", nameOf(cell))
 	case state.done:
 		state.done = false
 		e.tally.done--

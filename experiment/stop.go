@@ -42,7 +42,7 @@ func (p *Plan) checkStop() error {
 	case !(p.Stop.Alpha > 0 && p.Stop.Alpha < 1):
 		return fmt.Errorf("stopping early at a significance level of %g: want a number between 0 and 1", p.Stop.Alpha)
 	case len(p.Arms) != 2:
-		return fmt.Errorf("stopping early is about the difference of two arms, and there are %d", len(p.Arms))
+		return fmt.Errorf("stopping early needs exactly two arms, and there are %d", len(p.Arms))
 	case p.Shard.N > 1:
 		return errors.New("a shard sees only its own part, so it does not know when the experiment is decided: stop " +
 			"early without shards")

@@ -295,7 +295,7 @@ func (a *Account) stopped(tokens bool) *BudgetError {
 	return &BudgetError{
 		Account: a,
 		Tokens:  tokens,
-		Reason:  fmt.Sprintf("the budget of %s of %s is used up in the middle of a call", a.name, a.budget),
+		Reason:  fmt.Sprintf("the budget of %s of %s was used up during a call", a.name, a.budget),
 	}
 }
 

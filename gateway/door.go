@@ -33,7 +33,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused == nil && !isLocal(r) {
 		refused = &refusal{
 			http.StatusMisdirectedRequest,
-			"fit's gateway answers requests to itself only; it is no proxy for other hosts",
+			"fit's gateway answers only requests to itself; it is not a proxy for other hosts",
 		}
 	}
 	var seat *Seat

@@ -124,7 +124,7 @@ func (x *exchange) decode() *refusal {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &refusal{
 			http.StatusUnsupportedMediaType,
-			fmt.Sprintf("fit's gateway: the request is compressed (%s), and only plain ones can be read", coding),
+			fmt.Sprintf("fit's gateway: the request is compressed (%s), and only plain requests can be read", coding),
 		}
 	}
 	err := json.Unmarshal(x.body, &x.asked)

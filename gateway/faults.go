@@ -79,7 +79,7 @@ func LoadFaults(path string) (*Faults, error) {
 	for i, rule := range plan.Faults {
 		if field, kinds := rule.misplaced(); field != "" {
 			return nil, doc.ErrorAt([]string{"faults", strconv.Itoa(i), field},
-				"%s does not belong to %s; it is for %s", field, rule.Kind, kinds)
+				"%s does not apply to %s; it is for %s", field, rule.Kind, kinds)
 		}
 	}
 	if len(plan.Faults) == 0 {

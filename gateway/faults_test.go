@@ -90,7 +90,7 @@ func TestMistakesInAFaultPlanAreNamedWithTheirLine(t *testing.T) {
 		"faults:\n  - {kind: flood, chance: 1}\n":                        "plan.yaml:2:12: ",
 		"faults:\n  - {kind: cut-stream}\n":                              "plan.yaml:2:",
 		"faults:\n  - {kind: cut-stream, chance: 2}\n":                   "plan.yaml:2:",
-		"faults:\n  - kind: cut-stream\n    chance: 1\n    delayMs: 5\n": "plan.yaml:4:14: faults.0.delayMs: delayMs does not belong to cut-stream; it is for slow-tokens",
+		"faults:\n  - kind: cut-stream\n    chance: 1\n    delayMs: 5\n": "plan.yaml:4:14: faults.0.delayMs: delayMs does not apply to cut-stream; it is for slow-tokens",
 		"faults: []\n":             "the plan has no faults",
 		"seed: 1\n":                "faults",
 		"sede: 1\nfaults: []\n":    "plan.yaml:1:1",

@@ -130,7 +130,7 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s: %v", to.provider(), err)
 	case resp.StatusCode < 200:
 		x.refuse(w, &refusal{http.StatusBadGateway, fmt.Sprintf("the model's endpoint %s answered with status %d, "+
-			"which is no reply of a model; is its address right?", to.provider(), resp.StatusCode)})
+			"which is not a model's reply; is the address right?", to.provider(), resp.StatusCode)})
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		x.refuse(w, &refusal{http.StatusBadGateway, redirected(to, resp)})
 	case resp.StatusCode >= 400:
@@ -138,8 +138,9 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 	case !isJSON && kind != "text/event-stream":
 		x.refuse(w, &refusal{
 			http.StatusBadGateway,
-			fmt.Sprintf("the model's endpoint %s answered with %s, which is no reply of a model; is its address right?",
-				to.provider(), cmp.Or(kind, "a body of no type")),
+			fmt.Sprintf("the model's endpoint %s answered with %s, which is not a model's reply; is the address "+
+				"right?",
+				to.provider(), cmp.Or(kind, "a body without a type")),
 		})
 	case resp.ContentLength > maxReply:
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})

@@ -265,7 +265,7 @@ func TestWhatIsNoCallOfAMemberIsRefused(t *testing.T) {
 	}
 	address := strings.TrimPrefix(h.URL(), "http://")
 	key := "X-Api-Key: " + h.seat.Token + "\r\n"
-	const unknown, proxied, paths = "does not know this key", "no proxy for other hosts", "it serves /v1/messages"
+	const unknown, proxied, paths = "does not know this key", "not a proxy for other hosts", "it serves /v1/messages"
 	const absolute = "POST http://example.com/v1/messages"
 	own, length := "Host: "+address+"\r\n", "Content-Length: 2\r\n\r\n{}"
 	bomb := strings.Repeat("X-Bomb: "+strings.Repeat("x", 1000)+"\r\n", 200) + "\r\n"

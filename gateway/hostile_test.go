@@ -180,7 +180,7 @@ func TestHostileUpstreams(t *testing.T) {
 				_ = buffer.Flush()
 				_ = conn.Close()
 			},
-			502, "status 101, which is no reply of a model", calls.Failed, "101",
+			502, "status 101, which is not a model's reply", calls.Failed, "101",
 		},
 		"compresses": {
 			func(w http.ResponseWriter, _ *http.Request) {

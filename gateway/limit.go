@@ -7,7 +7,7 @@ var ErrTurnLimit = errors.New("the limit of turns is reached")
 
 // limitRefusal is the message to an agent whose call is refused, or stopped, because of a limit. It
 // has no numbers: some agents look for the status of an error in its text, and retry.
-const limitRefusal = "fit: the budget of this run is used up; the model answers no more"
+const limitRefusal = "fit: the budget of this run is used up; the model no longer answers"
 
 // Begin starts a prompt of the member: from now on at most n turns are answered; 0 is no limit. The
 // channel is closed when a limit of the prompt is reached. A budget that was used up before stays

@@ -25,7 +25,7 @@ func (o *OnDemand) Join(m Member) (*Seat, error) {
 	if o.gateway == nil {
 		started, err := Start(o.Config)
 		if err != nil {
-			return nil, fmt.Errorf("%w; --gateway off does without", err)
+			return nil, fmt.Errorf("%w; --gateway off runs without it", err)
 		}
 		o.gateway = started
 	}

@@ -48,7 +48,8 @@ func OpenRecord(cfg RecordConfig) (*Record, error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if sameFile(path, cfg.Path) {
-		return nil, fmt.Errorf("replay: %s cannot be written while it answers; write the trace to another file", path)
+		return nil, fmt.Errorf("replay: %s cannot be written while it is replayed; write the trace to another "+
+			"file", path)
 	}
 	r.replay, err = OpenReplay(path, ReplayConfig{Mode: cfg.ReplayMode, Redactor: cfg.Redactor})
 	return r, err

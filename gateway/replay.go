@@ -255,7 +255,7 @@ func (p *Replay) miss(path string, now []calls.Chunk) error {
 		}
 	}
 	if next == nil {
-		return fmt.Errorf("replay %s: request %d of %s to %s is not in the record, which has no further call of it",
+		return fmt.Errorf("replay %s: request %d of %s to %s is not in the record, which has no more calls of it",
 			r.path, p.asked, p.participant, path)
 	}
 	chunks, err := r.reader.Request(next.call)
@@ -332,14 +332,14 @@ func difference(recorded, now []calls.Chunk) string {
 			places[a.Member]++
 		}
 		if a.Member != b.Member {
-			return fmt.Sprintf("%s was recorded, and is missing now or comes elsewhere", where)
+			return fmt.Sprintf("%s was recorded, and is now missing or in another position", where)
 		}
 		if a.Sum() != b.Sum() {
 			was, is := excerpts(string(a.Text()), string(b.Text()))
 			return fmt.Sprintf("%s was %q and is %q", where, was, is)
 		}
 	}
-	return fmt.Sprintf("%d parts were recorded, and there are %d now", len(recorded), len(now))
+	return fmt.Sprintf("%d parts were recorded, and now there are %d", len(recorded), len(now))
 }
 
 // excerpts returns the parts of two texts around their first difference.

@@ -78,7 +78,7 @@ func findVendorWork(protocol string, body []byte) (vendorWork, error) {
 	}
 	f := &finder{text: body, protocol: protocol}
 	if wrong := f.ambiguous(request); wrong != "" {
-		return vendorWork{}, fmt.Errorf("%s; servers differ in what they make of that", wrong)
+		return vendorWork{}, fmt.Errorf("%s; servers interpret that differently", wrong)
 	}
 	left, err := f.tools(request.Get("tools"))
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *finder) found(kind string) {
 func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 	for tool := range list.Elements() {
 		if wrong := f.ambiguous(tool); wrong != "" {
-			return nil, fmt.Errorf("a tool of %s; servers differ in what they make of that", wrong)
+			return nil, fmt.Errorf("a tool of %s; servers interpret that differently", wrong)
 		}
 		switch kind := tool.TextOf("type"); {
 		case f.protocol == Gemini:

@@ -33,7 +33,7 @@ func Hints(t *task.Task) (warnings, notes []string) {
 		warnings = hookHints(t.Hooks.Invariants)
 	}
 	if t.Instance != nil {
-		return warnings, []string{"the tests report in a log that the agent's code can print to, too: a patch that " +
+		return warnings, []string{"the tests report in a log that the agent's code can also print to: a patch that " +
 			"ends the tests and prints a whole log of its own passes; look at the patches that matter"}
 	}
 	if t.Suite == nil {
@@ -55,9 +55,8 @@ func Hints(t *task.Task) (warnings, notes []string) {
 			"by package unsafe or /proc/self/mem"+boundary)
 	case !t.Suite.Runner.Own && language != task.LanguageGo && t.Suite.Runner.Report == "" &&
 		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
-		notes = append(notes, "the family's own test command is believed by what it prints: code of the agent that "+
-			"runs "+
-			"in its process can print a report"+boundary)
+		notes = append(notes, "the family's own test command is judged by what it prints: agent code that runs in "+
+			"its process can print a report"+boundary)
 	}
 	return warnings, notes
 }

@@ -61,7 +61,7 @@ func (found graded) trouble() string {
 	case found.health.broken != "":
 		return found.health.broken
 	case len(found.rows) == 0:
-		return "the invariants hook made no row"
+		return "the invariants hook reported no row"
 	case len(found.missing) > 0:
 		return "the invariants hook did not report " + display.CutBytes(strings.Join(found.missing, ", "), 300)
 	}
@@ -88,7 +88,7 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 			// It only checks that it runs; the number of all checks decides whether that is enough.
 			return health{}, nil
 		case trouble != "" && !silent && round > 0:
-			return flaky(broken, "on the base it works one time and not the next: "+trouble), nil
+			return flaky(broken, "on the base it sometimes works and sometimes does not: "+trouble), nil
 		case trouble != "" && !silent:
 			return health{broken: broken + "; on the base: " + trouble, ours: true}, nil
 		case !found.died || round == confirmations:

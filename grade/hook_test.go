@@ -120,7 +120,7 @@ echo '{"test":"a","pass":true}' >&3
 exit 0`, "reported more than it may", 0},
 		"says nothing": {`#!/bin/bash
 [ -e bomb ] && exit 0
-echo '{"test":"a","pass":true}' >&3`, "made no row", 0},
+echo '{"test":"a","pass":true}' >&3`, "reported no row", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := hookBench(t, test.script).agent(files{"bomb": ""}).want(grade.VerdictFail, test.reason)

@@ -316,7 +316,7 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 	case death != "" && !ended:
 		shown.broken = "the test script " + death
 	case !ended:
-		shown.broken = "the test script did not run the tests to their end: " +
+		shown.broken = "the test script did not finish the tests: " +
 			strings.TrimSpace(display.LastBytes(strings.TrimSpace(display.Text(all.String())), maxMessage))
 	}
 	shown.log = bytes.ReplaceAll(shown.log, []byte(nonce), []byte("fit"))

@@ -111,16 +111,16 @@ func TestCheatingNodeAgents(t *testing.T) {
 		agent  files
 		reason string
 	}{
-		"process.exit(0) when loaded": {files{"src/add.js": "process.exit(0);\n"}, "did not run to their end"},
+		"process.exit(0) when loaded": {files{"src/add.js": "process.exit(0);\n"}, "did not finish"},
 		"process.exit(0) within a test": {
-			files{"src/add.js": "exports.add = () => process.exit(0);\n"}, "did not run to their end",
+			files{"src/add.js": "exports.add = () => process.exit(0);\n"}, "did not finish",
 		},
 		"exit status rewritten at the end": {
 			files{"src/add.js": addBroken +
 				"process.on('exit', () => { process.exitCode = 0; process.reallyExit(0); });\n"}, "adds failed",
 		},
 		"printed TAP and exit": {
-			files{"src/add.js": `console.log('TAP version 13\nok 1 - adds\nok 2 - numbers\n1..2\n# pass 2\n# fail 0'); process.exit(0);`}, "did not run to their end",
+			files{"src/add.js": `console.log('TAP version 13\nok 1 - adds\nok 2 - numbers\n1..2\n# pass 2\n# fail 0'); process.exit(0);`}, "did not finish",
 		},
 		"printed records": {
 			files{"src/add.js": `const fs = require('fs');

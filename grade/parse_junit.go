@@ -136,7 +136,7 @@ func (p *junitParser) end(element xml.EndElement) {
 		last := p.counts[len(p.counts)-1]
 		p.counts = p.counts[:len(p.counts)-1]
 		if last.said >= 0 && last.said != last.found {
-			p.report.problem("a suite says %d tests, and there are %d", last.said, last.found)
+			p.report.problem("a suite announces %d tests, but there are %d", last.said, last.found)
 		}
 	}
 }

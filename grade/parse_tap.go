@@ -51,7 +51,7 @@ type tapLevel struct {
 
 func (l *tapLevel) finished(report *testReport) bool {
 	if l.hasPlan && l.points != l.planned {
-		report.problem("the plan says %d tests, and there are %d", l.planned, l.points)
+		report.problem("the plan announces %d tests, but there are %d", l.planned, l.points)
 	}
 	return l.hasPlan
 }
@@ -83,7 +83,7 @@ func (p *tapParser) line(line string) {
 	}
 	switch {
 	case strings.HasPrefix(text, "Bail out!"):
-		p.report.problem("the tests were given up: %s", display.FirstBytes(text, maxRaw))
+		p.report.problem("the tests were aborted: %s", display.FirstBytes(text, maxRaw))
 	case tapPlan.MatchString(text):
 		p.plan(level, tapPlan.FindStringSubmatch(text))
 	case tapPoint.MatchString(text):

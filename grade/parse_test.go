@@ -134,7 +134,7 @@ func TestConviction(t *testing.T) {
 		"no end": {
 			evidence{report: testReport{Tests: passed.Tests}},
 			expectation{},
-			"the tests did not run to their end",
+			"the tests did not finish",
 		},
 		"no tests": {evidence{report: testReport{Complete: true}}, expectation{}, "no test ran"},
 		"missing": {

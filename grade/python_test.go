@@ -58,11 +58,11 @@ func TestCheatingPythonAgents(t *testing.T) {
 		agent  files
 		reason string
 	}{
-		"os._exit(0) when imported": {files{"calc.py": "import os\nos._exit(0)\n"}, "did not run to their end"},
-		"sys.exit(0) when imported": {files{"calc.py": "import sys\nsys.exit(0)\n"}, "did not run to their end"},
+		"os._exit(0) when imported": {files{"calc.py": "import os\nos._exit(0)\n"}, "did not finish"},
+		"sys.exit(0) when imported": {files{"calc.py": "import sys\nsys.exit(0)\n"}, "did not finish"},
 		"os._exit(0) in a test": {
 			files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
-			"did not run to their end",
+			"did not finish",
 		},
 		"an exit handler": {files{"calc.py": "import atexit, os\natexit.register(os._exit, 0)\n" +
 			pythonWrong}, "test_two failed"},
@@ -208,7 +208,7 @@ func TestCheatingPytestAgents(t *testing.T) {
 			"_pytest.runner.CallInfo.from_call = classmethod(lambda cls, func, when, reraise=None: cls(None, None, 0, 0, 0, when, _ispytest=True))")}, "changed while the tests ran"},
 		"os._exit(0) in a test": {
 			files{"calc.py": "import os\ndef add(a, b):\n    os._exit(0)\n"},
-			"did not run to their end",
+			"did not finish",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -148,7 +148,7 @@ func (e evidence) failure(want expectation) string {
 	case e.report.Problem != "":
 		return e.withNote(e.report.Problem)
 	case !e.report.Complete:
-		return e.withNote("the tests did not run to their end")
+		return e.withNote("the tests did not finish")
 	case len(e.report.Tests) == 0:
 		return e.withNote("no test ran")
 	}

@@ -236,7 +236,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 		}
 		switch silenced := base.broke() || solved && base.silent(); {
 		case silenced && round > 0:
-			found.health = flaky(broken, "without the agent's work it works one time and not the next")
+			found.health = flaky(broken, "without the agent's work it sometimes works and sometimes does not")
 			return nil
 		case silenced:
 			found.health = health{broken: broken + ", and without the agent's work too", ours: true}

@@ -146,7 +146,7 @@ func (w *witness) read(line []byte) {
 		case record.Pad != w.done:
 			w.report.problem("the report was forged")
 		case w.loaded != "":
-			w.report.problem("the test file was not loaded to its end")
+			w.report.problem("the test file was not fully loaded")
 		default:
 			w.report.Complete = true
 		}

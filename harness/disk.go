@@ -21,7 +21,7 @@ func (r *runner) diskFull(out outcome) error {
 	reason := out.reason()
 	home := cmp.Or(r.member.config.Home, r.loop.hub.state.settings.HomeDir)
 	if errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT) || spaceIn(home) < enoughSpace {
-		return fmt.Errorf("no space is left for what %s keeps in %s: %w", r.member.name, home, reason)
+		return fmt.Errorf("no space is left for the files of %s in %s: %w", r.member.name, home, reason)
 	}
 	return nil
 }

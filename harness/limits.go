@@ -191,7 +191,7 @@ func (r *runner) warnUnknownCost() {
 		m.warned = true
 		h.commit(noteEvent{
 			Type: typeWarning, Agent: m.name,
-			Text: "what this agent costs is not known, so the limit in dollars does not count it",
+			Text: "the cost of this agent is unknown, so the limit in dollars does not count it",
 		})
 	}
 }

@@ -84,8 +84,8 @@ type downMembers struct {
 }
 
 func (e *downMembers) Error() string {
-	return fmt.Sprintf("judge %s cannot be asked: %v; what the others said is kept, and the same command asks only "+
-		"what is missing", strings.Join(e.members, ", "), e.err)
+	return fmt.Sprintf("judge %s cannot be asked: %v; the replies of the others are kept, and rerunning the "+
+		"command asks only what is missing", strings.Join(e.members, ", "), e.err)
 }
 
 func (e *downMembers) Unwrap() error { return e.err }

@@ -17,8 +17,8 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the judges' budget of %s does not pay for the next question: $%.4f is spent, and a "+
-		"question may cost $%.4f; raise --judge-budget-usd to continue", display.Dollars(e.BudgetUSD), e.SpentUSD,
+	return fmt.Sprintf("the judges' budget of %s does not cover the next question: $%.4f is spent, and a question "+
+		"may cost $%.4f; raise --judge-budget-usd to continue", display.Dollars(e.BudgetUSD), e.SpentUSD,
 		e.NextUSD)
 }
 
@@ -28,7 +28,7 @@ type UnpricedError struct {
 }
 
 func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("a budget needs prices, and there is none for %s: give a price file or leave the budget out",
+	return fmt.Sprintf("a budget needs prices, and there is none for %s: give a price file or leave out the budget",
 		strings.Join(e.Members, ", "))
 }
 

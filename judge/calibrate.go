@@ -32,8 +32,8 @@ const aggregation = "majority of at least two votes, abstentions out/1"
 const statusStale = "stale"
 
 // errSealed is returned for a second look at the test split.
-var errSealed = errors.New("the test split was measured already; a second look needs --again, and no rate is " +
-	"corrected by it any more")
+var errSealed = errors.New("the test split was measured already; a second look needs --again, and then it no " +
+	"longer corrects any rate")
 
 // panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
 func (d *deriver) panelID(dimension string) string {

@@ -78,5 +78,5 @@ func ExampleScan() {
 	for _, problem := range contents.Problems {
 		fmt.Println(problem)
 	}
-	// Output: line 1: changed: the content does not fit the hash
+	// Output: line 1: changed: the content does not match the hash
 }

@@ -222,7 +222,7 @@ func (s *scanner) link(found links, intact bool, experiment string) bool {
 	}
 	defer s.end(found.hash)
 	if !intact {
-		s.problem(Changed, "the content does not fit the hash")
+		s.problem(Changed, "the content does not match the hash")
 		return false
 	}
 	if found.prev != want {
@@ -259,7 +259,7 @@ func (s *scanner) recovered(line []byte, found links, intact bool) {
 		len(garbage) != note.Recovered.Bytes {
 		s.garbage = garbage
 		s.flushGarbage()
-		s.problem(Changed, "the torn bytes before this line are not those it vouches for")
+		s.problem(Changed, "the torn bytes before this line are not the ones that it records")
 	} else {
 		s.Recovered++
 	}
@@ -273,7 +273,7 @@ func (s *scanner) recovered(line []byte, found links, intact bool) {
 func (s *scanner) flushGarbage() {
 	if len(s.garbage) > 0 {
 		s.Problems = append(s.Problems,
-			Problem{Line: s.garbageAt, Kind: Garbage, Message: "no record, and no later writer has vouched for it"})
+			Problem{Line: s.garbageAt, Kind: Garbage, Message: "no record, and no later line records it as torn"})
 		s.garbage = nil
 	}
 }

@@ -228,7 +228,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 }
 
 // errSilence is the cause of a request cancelled by the idle timer.
-var errSilence = errors.New("the endpoint fell silent")
+var errSilence = errors.New("the endpoint went silent")
 
 // address returns where a request is sent to.
 func (c *client) address(model string, stream bool) string {

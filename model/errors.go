@@ -80,7 +80,7 @@ var kindText = map[Kind]string{
 	KindRefusal:         "model refused to answer",
 	KindInvalidRequest:  "model endpoint rejected the request",
 	KindNetwork:         "no usable connection to the model endpoint",
-	KindProtocol:        "model endpoint answered out of protocol",
+	KindProtocol:        "model endpoint violated the protocol",
 }
 
 // errorFromReply classifies an HTTP error reply.

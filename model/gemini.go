@@ -132,7 +132,7 @@ func geminiResponse(r wire.GeminiResponse) (Response, error) {
 	}
 	finish := r.Candidates[0].FinishReason
 	if finish == "MALFORMED_FUNCTION_CALL" || finish == "UNEXPECTED_TOOL_CALL" {
-		return Response{}, fmt.Errorf("the model wrote a tool call that cannot be made (%s)", finish)
+		return Response{}, fmt.Errorf("the model wrote an invalid tool call (%s)", finish)
 	}
 	reply.StopReason = StopReason(finish)
 	if stop, known := geminiStops[finish]; known {

@@ -208,7 +208,7 @@ func readIndex(path string, want []byte) *index {
 }
 
 // errStaleIndex means that the index does not describe the file after all.
-var errStaleIndex = errors.New("the index does not fit the trace")
+var errStaleIndex = errors.New("the index does not match the trace")
 
 // dropIndex removes an index that turned out to be damaged. Visitors may have seen entries already,
 // so the question has to be asked again.
@@ -216,7 +216,7 @@ func (t *Trace) dropIndex() error {
 	if err := os.Remove(t.index.path); err != nil {
 		return fmt.Errorf("the index %s is damaged and cannot be removed: %w", t.index.path, err)
 	}
-	return fmt.Errorf("the index %s was damaged and has been removed: please run the command again", t.index.path)
+	return fmt.Errorf("the index %s was damaged and has been removed: rerun the command", t.index.path)
 }
 
 // each calls visit with the records from number n on.

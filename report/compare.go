@@ -324,14 +324,14 @@ func (c *Comparison) warn(a, b *Group) {
 	same := a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
 	case same && differ && a.Provenance.Faults == "":
-		c.Warnings = append(c.Warnings, "the model calls of the second went wrong on purpose (--faults), those of the "+
+		c.Warnings = append(c.Warnings, "the model calls of the second failed on purpose (--faults), those of the "+
 			"first did not: the difference is how robust the arm is")
 	case differ:
-		c.Warnings = append(c.Warnings, "the model calls of the two went wrong on purpose by different plans "+
+		c.Warnings = append(c.Warnings, "the model calls of the two failed on purpose by different plans "+
 			"(--faults), which is part of the difference")
 	case same:
-		c.Warnings = append(c.Warnings, "the two arms are the same configuration, the address of the model aside: "+
-			"with one address, any difference is chance")
+		c.Warnings = append(c.Warnings, "the two arms are the same configuration, except perhaps for the address "+
+			"of the model: with one address, any difference is chance")
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
@@ -340,7 +340,7 @@ func (c *Comparison) warn(a, b *Group) {
 	if c.Sequential {
 		c.Warnings = append(c.Warnings,
 			"the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; "+
-				"where it stopped early, the size of the difference leans towards what stopped it")
+				"where it stopped early, the size of the difference is biased towards what stopped it")
 	}
 	if warning := c.Machines.Warning(); warning != "" {
 		c.Warnings = append(c.Warnings, warning)

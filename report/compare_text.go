@@ -112,8 +112,8 @@ func (c *Comparison) unsureFacts() []string {
 		}
 	}
 	if b := c.Bounds; b != nil {
-		facts = append(facts, fmt.Sprintf("whatever the outcome of %s that is not known for sure, the difference is "+
-			"between %+.1f and %+.1f points", Count(c.Unsure.runs(), "run"), 100*b.Worst, 100*b.Best))
+		facts = append(facts, fmt.Sprintf("whatever the uncertain outcome of %s, the difference is between %+.1f "+
+			"and %+.1f points", Count(c.Unsure.runs(), "run"), 100*b.Worst, 100*b.Best))
 	}
 	return facts
 }

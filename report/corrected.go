@@ -229,7 +229,7 @@ func (c *Corrected) text() string {
 		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", Percent(c.PassRate),
 			c.PassRate.Method, calibration)
 	case statusStale:
-		return "the labels are about another judge than the one that judged here; nothing is corrected"
+		return "the labels are about a different judge; nothing is corrected"
 	case stats.StatusUninformative:
 		return "nothing is corrected: the labels do not show that the judge is better than a coin flip " +
 			"(" + calibration + ")"

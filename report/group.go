@@ -300,9 +300,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	g.Warnings = append(g.Warnings, in.Planned.grown()...)
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s had an error that the agent may have forged: one of the model's service that only its own "+
-				"process reported, after it could run commands, or a grader that broke with its work one time and not the "+
-				"next; no claim rests on it", Count(runs, "run")))
+			fmt.Sprintf("%s had an error that the agent may have forged: one of the model's service that only its "+
+				"own process reported, after it could run commands, or a grader that broke on its work once but "+
+				"not again; no claim rests on it", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false

@@ -213,7 +213,7 @@ func (a *Agreement) text() string {
 	text := fmt.Sprintf("votes: %d each, unanimous on %d of %d runs, %.0f %% of pairs agree", a.Votes, a.Unanimous,
 		a.Runs, 100*a.Observed)
 	if a.Alpha == nil {
-		return text + "; all votes are the same, so that chance explains them as well"
+		return text + "; all votes are the same, so chance explains them as well"
 	}
 	text += fmt.Sprintf(", Krippendorff's α %.2f", a.Alpha.Value)
 	if a.Kappa != nil {

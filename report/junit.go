@@ -85,7 +85,7 @@ func (g *Group) junit() junitSuite {
 				Class: display.Text(g.Name + "." + t.TaskID),
 				Name:  display.Text(fmt.Sprintf("%s run %d", t.TaskID, run)),
 				Time:  seconds(0),
-				Error: &junitMessage{Message: "missing", Text: "the plan has this run, the results do not"},
+				Error: &junitMessage{Message: "missing", Text: "the plan has this run, but the results do not"},
 			})
 		}
 	}

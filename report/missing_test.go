@@ -61,7 +61,7 @@ func TestAClaimDoesNotStandOnALostShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, out.String(), "28 missing runs could change the answer", "shard 3/3",
-		"whatever the outcome of 28 runs", "every arm: 22 of 36 runs have a verdict")
+		"whatever the uncertain outcome of 28 runs", "every arm: 22 of 36 runs have a verdict")
 }
 
 // The pass rate rests on the tasks that have a verdict.

@@ -70,7 +70,7 @@ func (h *holder) endLeft() error {
 		case len(left) == 0:
 			return nil
 		case time.Since(began) > sweepLimit:
-			return errors.New("processes that were left in the container do not end: " +
+			return errors.New("processes left in the container do not end: " +
 				strings.Join(namesOf(left), ", "))
 		}
 		for _, pid := range left {

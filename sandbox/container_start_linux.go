@@ -135,7 +135,8 @@ func (r *room) await(ctx context.Context, listener *net.UnixListener, client <-c
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return errors.New("fit's own program does not run in it: is it an image for this machine's kind of processor?")
+		return errors.New("fit's own program does not run in it: is it an image for this machine's processor " +
+			"architecture?")
 	}
 	_ = os.Remove(filepath.Join(r.dir.Path, "line", lineName)) // nobody else may connect
 	if r.pid, err = peerProcess(line); err != nil {

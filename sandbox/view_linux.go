@@ -77,7 +77,7 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 			return fmt.Errorf("%s path: %w", as, err)
 		}
 		if before, ok := asked[resolved]; ok && before != as {
-			return fmt.Errorf("%s is asked to be both %s and %s", path, before, as)
+			return fmt.Errorf("%s cannot be both %s and %s", path, before, as)
 		}
 		asked[resolved] = as
 		v[resolved] = mount{kind: kind, source: resolved}
@@ -112,7 +112,7 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 			return nil, fmt.Errorf("hidden path: %w", err)
 		}
 		if before, ok := asked[resolved]; ok {
-			return nil, fmt.Errorf("%s is asked to be both %s and hidden", path, before)
+			return nil, fmt.Errorf("%s cannot be both %s and hidden", path, before)
 		}
 		v.hide(resolved)
 	}

@@ -84,7 +84,7 @@ func watch() {
 			if os.Getppid() != watched { // it is dead, and its number may be reused
 				return
 			}
-			fmt.Fprintf(os.Stderr, "fit: this process stood still for %s, and was ended with everything it runs\n",
+			fmt.Fprintf(os.Stderr, "fit: this process was stopped for %s, and was ended with everything it runs\n",
 				last)
 			_ = syscall.Kill(watched, syscall.SIGKILL)
 			return

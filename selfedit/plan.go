@@ -256,7 +256,7 @@ func (p *plan) checkSpelling() error {
 			return notAllowed("'%s' is not a directory", shown)
 		}
 		if exact, err := current.spells(name); err != nil || !exact {
-			return notAllowed("'%s' is stored under another spelling, which the rules were not asked about", shown)
+			return notAllowed("'%s' is stored under another spelling, which the rules were not checked for", shown)
 		}
 		if last {
 			return nil

@@ -180,13 +180,14 @@ func (c *checkTemplate) contradiction(f checkFile) error {
 	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes, CheckMatches}, c.Kind)
 	switch {
 	case f.As != "" && !compares:
-		return errors.New("as is about equals, which is not here")
+		return errors.New("as applies to equals, which is missing")
 	case f.Tolerance != 0 && f.As != CompareNumber:
 		return errors.New("tolerance needs as: number")
 	case f.IgnoreCase && !texts:
-		return errors.New("ignoreCase is about contains, containsAny, excludes and matches; equals has as: normalised")
+		return errors.New("ignoreCase applies to contains, containsAny, excludes and matches; for equals use as: " +
+			"normalised")
 	case f.Choices != "" && c.Kind != CheckChoice:
-		return errors.New("choices is about choice, which is not here")
+		return errors.New("choices applies to choice, which is missing")
 	case f.Gate && f.Weight != nil:
 		return errors.New("a gate has no weight")
 	case c.Kind == checkRubric && (f.Weight != nil || f.Not || f.Gate):
@@ -233,8 +234,8 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 func compilePattern(pattern string, needsGroup bool) error {
 	compiled, err := regexp.Compile(pattern)
 	if err == nil && needsGroup && compiled.NumSubexp() == 0 {
-		err = errors.New("equals is about the first group of the expression, which has none: put parentheses round " +
-			"what to compare")
+		err = errors.New("equals compares the first group of the expression, which has none: put parentheses " +
+			"around what to compare")
 	}
 	return err
 }

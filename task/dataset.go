@@ -101,7 +101,7 @@ func (l *loader) dataset() {
 		l.add(err)
 	}
 	if len(l.family.Tasks) == 0 && len(l.problems) == before {
-		l.wrong(l.file.Data.Dataset, "there is no sample in it")
+		l.wrong(l.file.Data.Dataset, "it has no samples")
 	}
 }
 

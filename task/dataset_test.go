@@ -112,7 +112,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 		"d.csv:2: the sample that begins here has more than 4096 bytes": {
 			"d.csv": "id,q,a\n1,\"" + strings.Repeat("x", 20_000),
 		},
-		"d.csv: there is no sample in it": {"d.csv": "id,q,a\n"},
+		"d.csv: it has no samples": {"d.csv": "id,q,a\n"},
 		"d.txt: a dataset is a .csv, .jsonl, .json or .yaml file": {
 			"family.yaml": "dataset: d.txt\nprompt: a\n",
 			"d.txt":       "x",
@@ -153,7 +153,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 		"d.csv:2: equals of grade: \"one\" is not a number, which as: number compares": {
 			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: \"{{q}}\", as: number}]\n",
 		},
-		"d.csv:2: matches of grade: equals is about the first group": {
+		"d.csv:2: matches of grade: equals compares the first group": {
 			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{matches: \"{{q}}\", equals: x}]\n",
 		},
 		"d.jsonl:1: equals of grade: there is nothing to compare with": {
@@ -168,7 +168,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 			"family.yaml": "dataset: d.jsonl\nprompt: a\n",
 			"d.jsonl":     "{\"q\":\"\xff\"}\n",
 		},
-		"d.json:2: there is more behind the list": {
+		"d.json:2: there is more after the list": {
 			"family.yaml": "dataset: d.json\nprompt: a\ngrade: [{equals: a}]\n",
 			"d.json":      "[{\"q\":1}]\n{}",
 		},

@@ -69,7 +69,7 @@ func (h *harborLoader) soundCheck(table string, check *harborHealthcheck) error 
 	case check.Command == "":
 		return h.wrong("healthcheck", "%s: the command is missing", table)
 	case check.Retries != nil && *check.Retries < 1:
-		return h.wrong("retries", "%s.retries = %d: it is tried once at least", table, *check.Retries)
+		return h.wrong("retries", "%s.retries = %d: it is tried at least once", table, *check.Retries)
 	}
 	return nil
 }
@@ -85,7 +85,8 @@ func (h *harborLoader) soundEnvironment(table string, e *harborEnvironment) erro
 		{"build_timeout_sec", e.BuildTimeoutSec},
 	} {
 		if !(size.value >= 0 && size.value < maxHarborSize) {
-			return h.wrong(size.key, "%s.%s = %v is not an amount that a machine has", table, size.key, size.value)
+			return h.wrong(size.key, "%s.%s = %v is not an amount that a machine can "+
+				"have", table, size.key, size.value)
 		}
 	}
 	if e.Workdir != "" && !path.IsAbs(e.Workdir) {

@@ -221,7 +221,7 @@ func (l *loader) tasks() {
 		l.dataset()
 	case l.file.Data.used():
 		l.add(l.where.wrong("family.yaml", nil, "dataset is missing: the file of samples that the other settings "+
-			"are about"))
+			"apply to"))
 	case len(ids) == 0:
 		l.wrong("tasks", "the family has no task: make a directory tasks/<id> with an agent.task.md in it, or name a "+
 			"dataset in family.yaml")

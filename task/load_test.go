@@ -156,7 +156,7 @@ func TestAllMistakesAreReportedAtOnce(t *testing.T) {
 		`tasks/e/tests/sub/a.gate.test.mjs: the check "a" exists already: a.test.js`,
 		"tasks/f/tests: no file is a check", "tasks/g/tests/x.test.js: not a regular file: the link leads nowhere",
 		"tasks/g/tests/y.test.js: not a regular file: the link leads out of the family",
-		"tasks/h/tests: tests in several languages (node, python)", "tasks/i/tests/x_test.go: there is no test in it",
+		"tasks/h/tests: tests in several languages (node, python)", "tasks/i/tests/x_test.go: it has no tests",
 		"tasks/i/task.yaml:3:13: tests.weights.nobody: there is no such check",
 	} {
 		if !strings.Contains(err.Error(), want) {

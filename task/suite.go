@@ -223,7 +223,7 @@ func (l *loader) applyTests(suite *Suite, tests testsFile, where settingsFile) {
 		if err != nil {
 			l.wrong(path.Join(l.rel(suite.Dir), check.File), "no Go source: %v", err)
 		} else if len(names) == 0 {
-			l.wrong(path.Join(l.rel(suite.Dir), check.File), "there is no test in it")
+			l.wrong(path.Join(l.rel(suite.Dir), check.File), "it has no tests")
 		}
 		check.Tests = names
 	}

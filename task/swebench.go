@@ -188,7 +188,7 @@ func (i *instancesLoader) conclude(name string, before int) {
 	}
 	slices.Sort(i.family.Warnings)
 	if len(i.family.Tasks) == 0 && len(i.problems) == before {
-		i.wrong(name, "there is no row in it")
+		i.wrong(name, "it has no rows")
 	}
 }
 

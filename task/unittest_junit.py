@@ -120,7 +120,7 @@ def parent(path, file):
         except (ValueError, KeyError, TypeError):
             rows = None
     if rows is None or done.returncode != 0:
-        rows = [("unittest.run", 0, "error", "the tests did not run to their end (exit status %d)" % done.returncode)]
+        rows = [("unittest.run", 0, "error", "the tests did not finish (exit status %d)" % done.returncode)]
     report(rows, path)
     return 0 if rows and all(row[2] is None for row in rows) else 1
 

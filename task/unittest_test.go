@@ -24,13 +24,13 @@ func TestTheUnittestRunnerReportsWhatReallyRan(t *testing.T) {
 			[]string{`tests="2"`, `failures="0"`, `name="test_value"`, `name="test_more"`},
 		},
 		"failing":    {"def value(): return 2\n", 1, []string{`failures="1"`, "AssertionError: 2 != 1"}},
-		"broken":     {"def value(:\n", 1, []string{`errors="1"`, "did not run to their end"}},
-		"exits":      {"import os\nos._exit(0)\n", 1, []string{"did not run to their end"}},
+		"broken":     {"def value(:\n", 1, []string{`errors="1"`, "did not finish"}},
+		"exits":      {"import os\nos._exit(0)\n", 1, []string{"did not finish"}},
 		"exits late": {"import sys\ndef value(): sys.exit(0)\n", 1, []string{`errors="2"`, "SystemExit"}},
 		"forges": {
 			"import os\nfor fd in range(3, 30):\n    try: os.write(fd, b'{\"secret\": \"x\", \"rows\": []}')\n    except OSError: pass\n" +
 				"open('report.xml', 'w').write('<testsuite tests=\"2\" failures=\"0\"/>')\nos._exit(0)\n", 1,
-			[]string{"did not run to their end"},
+			[]string{"did not finish"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -292,10 +292,10 @@ func (b *builder) warn() {
 	if excluded := count(r.Cells, func(c *Cell) bool {
 		return c.Status == evidence.StatusEnvError && c.Problem == ""
 	}); excluded > 0 {
-		add("%s had an environmental cause and left the denominators", report.Count(excluded, "run"))
+		add("%s had an environmental cause and were left out of the denominators", report.Count(excluded, "run"))
 	}
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
-		add("%s changed files without an edit that the trace shows (unseen)", report.Count(unseen, "run"))
+		add("%s changed files without an edit in the trace (unseen)", report.Count(unseen, "run"))
 	}
 	for i := range r.Pairs {
 		if warning := r.Pairs[i].Machines.Warning(); warning != "" {
@@ -305,7 +305,7 @@ func (b *builder) warn() {
 	if cleared := count(r.Cells, func(c *Cell) bool {
 		return slices.ContainsFunc(c.Integrity, func(f session.IntegrityFlag) bool { return f.Cleared != nil })
 	}); cleared > 0 {
-		add("%s with flags that a person has cleared: audit says who and why", report.Count(cleared, "run"))
+		add("%s with flags that a person has cleared: audit shows who and why", report.Count(cleared, "run"))
 	}
 	b.warnOfJudges(add)
 	for _, summary := range r.PerAgent {
@@ -321,7 +321,7 @@ func (b *builder) warnOfJudges(add func(format string, args ...any)) {
 	if b.judgement != nil {
 		for i := range b.judgement.Subjects { // one that is readable for code and not for judges
 			if problem := b.judgement.Subjects[i].Problem; problem != "" && r.Cells[i].Problem == "" {
-				add("no judge is heard about a run: %s", problem)
+				add("a run has no judges' verdicts: %s", problem)
 			}
 		}
 	}
@@ -335,7 +335,8 @@ func (b *builder) warnOfJudges(add func(format string, args ...any)) {
 		}
 	}
 	if r.Panel.Missing > 0 {
-		add("%s of judges have no reply yet: judge asks what is missing", report.Count(r.Panel.Missing, "question"))
+		add("%s of judges have no reply yet: fit versus judge asks what is missing",
+			report.Count(r.Panel.Missing, "question"))
 	}
 	if r.Panel.SameFamily {
 		add("judges of the family of a model under test were allowed (--same-family)")

@@ -102,7 +102,7 @@ func writeError(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, &p):
 	case errors.Is(err, fs.ErrNotExist):
-		p = &problem{status: http.StatusGone, message: "the file is not there any more"}
+		p = &problem{status: http.StatusGone, message: "the file no longer exists"}
 	default:
 		p = &problem{status: http.StatusInternalServerError, message: err.Error()}
 	}

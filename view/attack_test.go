@@ -94,7 +94,7 @@ func TestARunDirectoryIsDeleted(t *testing.T) {
 		"/cells/fix-add-00/after/0",
 	} {
 		status, content := p.get(base + address)
-		if status != http.StatusGone || !bytes.Contains(content, []byte("is not there any more")) {
+		if status != http.StatusGone || !bytes.Contains(content, []byte("no longer exists")) {
 			t.Errorf("%s: %d %s", address, status, content)
 		}
 	}

@@ -157,7 +157,7 @@ func isRunDirectory(opened *os.Root, dir string) bool {
 func (s *Server) directory(id string) (place, error) {
 	if known, ok := s.cache.place(id); ok {
 		if _, err := os.Lstat(known.path); errors.Is(err, fs.ErrNotExist) && known.path != "" {
-			return place{}, &problem{status: http.StatusGone, message: known.shown + " is not there any more"}
+			return place{}, &problem{status: http.StatusGone, message: known.shown + " no longer exists"}
 		}
 		return known, nil
 	}
@@ -243,7 +243,7 @@ func irregular(at place) error {
 	for _, entry := range entries {
 		opened := slices.Contains([]string{".json", ".jsonl", ".yaml"}, filepath.Ext(entry.Name()))
 		if opened && !entry.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file; put the original there", filepath.Join(at.shown, entry.Name()))
+			return fmt.Errorf("%s is not a regular file; put the original back", filepath.Join(at.shown, entry.Name()))
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (s *Server) guard(address net.Addr, next http.Handler) http.Handler {
 		case !s.knows(r, cookie):
 			refuse(w, r, http.StatusUnauthorized, "open the address that fit view printed: it carries a token")
 		case r.Method != http.MethodGet && r.Method != http.MethodHead && !ownPost(r):
-			refuse(w, r, http.StatusForbidden, "only our own pages may change something, and they send JSON")
+			refuse(w, r, http.StatusForbidden, "only fit's own pages may change something, and they send JSON")
 		default:
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			next.ServeHTTP(w, r)

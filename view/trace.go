@@ -59,7 +59,7 @@ func traceProblem(path, shown string, err error) error {
 		return p
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &problem{status: http.StatusGone, message: shown + " is not there any more"}
+		return &problem{status: http.StatusGone, message: shown + " no longer exists"}
 	}
 	text := strings.ReplaceAll(err.Error(), path, shown)
 	text = strings.ReplaceAll(text, shown+": "+shown, shown)

@@ -214,7 +214,7 @@ func (s *Server) label(r *http.Request, at place) (any, error) {
 		}
 		item, open := unlabelled(judgement, i, given.Dimension)
 		if !open {
-			return nil, conflict("the run has its label already", "")
+			return nil, conflict("the run already has its label", "")
 		}
 		if err := judgement.Labels.Add(item, *given.Pass); err != nil {
 			return nil, err
@@ -235,7 +235,7 @@ type column struct {
 func (s *Server) versusShow(r *http.Request, at place) (any, error) {
 	run, err := strconv.Atoi(r.PathValue("run"))
 	if err != nil {
-		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number from 0 on")
+		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number of at least 0")
 	}
 	content, err := s.contestReport(r.Context(), at)
 	if err != nil {

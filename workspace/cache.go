@@ -105,7 +105,7 @@ func (c *Caches) named(cfg Config) ([]*cacheDir, error) {
 	var caches []*cacheDir
 	for _, kind := range cfg.Task.Settings.Cache {
 		if c == nil {
-			return nil, fmt.Errorf("the task names the %s cache and there are no caches", kind)
+			return nil, fmt.Errorf("the task names the %s cache, but there are no caches", kind)
 		}
 		cache := &cacheDir{kind: kind, dir: filepath.Join(c.dir, kind)}
 		if _, err := os.Stat(cache.mark(cfg)); err != nil {

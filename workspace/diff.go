@@ -189,7 +189,7 @@ func readForPatch(root *os.Root, name string, n node) (content []byte, binary bo
 	}
 	file, err := openFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, errors.New("it disappeared meanwhile")
+		return nil, false, errors.New("it has disappeared")
 	}
 	if err != nil {
 		return nil, false, err

@@ -143,7 +143,7 @@ func ownDirectory(root, name string) (string, error) {
 	}
 	for dir := root; ; dir = filepath.Dir(dir) {
 		if isRepository(dir) {
-			return "", fmt.Errorf("%s lies in the repository %s: choose a directory outside", root, dir)
+			return "", fmt.Errorf("%s lies in the repository %s: choose a directory outside it", root, dir)
 		}
 		if dir == filepath.Dir(dir) {
 			break

@@ -57,7 +57,7 @@ const protocolVersion = 1
 const maxVersion = 40
 
 // ErrSilent ends a prompt whose agent waits for its model forever.
-var ErrSilent = errors.New("the agent waits for its model without a word")
+var ErrSilent = errors.New("the agent is silent while it waits for its model")
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
@@ -225,7 +225,7 @@ func (c *conversation) chooseModel(ctx context.Context, opened jsontape.Value) e
 		how = offered(opened)
 		if how == "" && c.cfg.Model != "" {
 			return agent.Refuse(session.AgentID(c.entry.ID),
-				"agent %s offers no choice of models; leave --model out", c.entry.ID)
+				"agent %s offers no choice of models; leave out --model", c.entry.ID)
 		}
 	}
 	if c.cfg.Model == "" {

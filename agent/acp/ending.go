@@ -36,7 +36,7 @@ func (d *decoder) ended(msg jsontape.Value, o session.Origin, to *session.Fold) 
 	case "max_tokens":
 		d.end(session.ErrorInfo{
 			Kind:    session.ErrorOther,
-			Message: "the model's answer was cut off at its greatest length",
+			Message: "the model's answer was cut off at its maximum length",
 		}, o, to)
 	case "refusal":
 		d.end(session.ErrorInfo{

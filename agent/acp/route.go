@@ -12,7 +12,8 @@ import (
 func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	e := a.entry
 	if cfg.ModelURL == "" {
-		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", e.ID)
+		return nil, fmt.Errorf("agent %s finds its model by itself; with --model-url, calls go through the "+
+			"gateway", e.ID)
 	}
 	key := e.key(cfg.Environ)
 	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{Anthropic: key, OpenAI: key, Gemini: key}), nil

@@ -162,7 +162,8 @@ func (a *Agent) find(environ []string) (string, error) {
 // instead; without one it is unknown whether the program uses an address at all.
 func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 	if cfg.ModelURL == "" {
-		return nil, fmt.Errorf("agent %s finds its model by itself; --model-url puts the gateway between", a.id())
+		return nil, fmt.Errorf("agent %s finds its model by itself; with --model-url, calls go through the "+
+			"gateway", a.id())
 	}
 	key := func(names ...string) string {
 		for _, name := range names {

@@ -95,7 +95,8 @@ func knownWords(field, text string) error {
 	}
 	for _, word := range wordForm.Get().FindAllString(text, -1) {
 		if !slices.Contains(words, word) {
-			return fmt.Errorf("%s: nothing is known for %s; there are %s", field, word, strings.Join(words, ", "))
+			return fmt.Errorf("%s: %s is not a known placeholder; want one of %s",
+				field, word, strings.Join(words, ", "))
 		}
 	}
 	return nil

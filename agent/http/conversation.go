@@ -203,7 +203,7 @@ func (c *conversation) once(ctx context.Context, prompt string) ([]byte, error) 
 	case err != nil:
 		return nil, retry.Later(&failure{
 			kind:    session.ErrorAPI,
-			message: c.shown("the answer broke off: " + err.Error()),
+			message: c.shown("the answer was cut off: " + err.Error()),
 		}, retry.Unasked)
 	case len(body) > maxReply:
 		return nil, &failure{

@@ -209,7 +209,7 @@ func TestFailures(t *testing.T) {
 		"less than was said": {func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"answer":"all"}`)
-		}, session.OutcomeProvider, 3, "broke off"},
+		}, session.OutcomeProvider, 3, "was cut off"},
 		"deep": {status(200, `{"answer":`+strings.Repeat("[", 1<<20)), session.OutcomeError, 1, "not JSON"},
 		"a long session": {
 			status(200, `{"answer":"a","session":"`+strings.Repeat("s", 1<<20)+`"}`), session.OutcomeError, 1,

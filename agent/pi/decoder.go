@@ -284,7 +284,7 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 	d.last = answer{}
 }
 
-const cutOff = "the model's answer was cut off at its greatest length"
+const cutOff = "the model's answer was cut off at its maximum length"
 
 // retry reports that a failed answer is retried, or will not be any more.
 func (d *decoder) retry(v jsontape.Value, o session.Origin, to *session.Fold) {

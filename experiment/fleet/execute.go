@@ -158,7 +158,7 @@ func (e *Executor) wait(ctx context.Context, own *waiting) {
 		own.published = true
 		if err := e.publishOne(ctx, own.work); err != nil && ctx.Err() == nil {
 			e.publishFailed.Store(true)
-			e.noteOnce("publish", fmt.Sprintf("the hub does not take attempts now: %v; trying again", err))
+			e.noteOnce("publish", fmt.Sprintf("the hub does not accept attempts now: %v; retrying", err))
 		}
 	}
 	select {

@@ -103,7 +103,7 @@ func (w *worker) take(ctx context.Context, known *followed) bool {
 	defer w.mu.Unlock()
 	if known.drain && !w.drained {
 		w.drained = true
-		w.cfg.Note("draining: finishing what runs, then leaving")
+		w.cfg.Note("draining: finishing running cells, then leaving")
 	}
 	return w.drained && !w.pulling && w.busy == 0
 }

@@ -45,10 +45,10 @@ func parseJoinURL(text string) (joinURL, error) {
 		return joinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
 	}
 	if key, err := nkeys.FromSeed([]byte(j.Token)); err != nil {
-		return joinURL{}, errors.New("join URL: the token is not whole; copy the join command again")
+		return joinURL{}, errors.New("join URL: the token is incomplete; copy the join command again")
 	} else if key.Wipe(); j.Fingerprint != "" {
 		if sum, err := hex.DecodeString(j.Fingerprint); err != nil || len(sum) != sha256.Size {
-			return joinURL{}, errors.New("join URL: the certificate's fingerprint is not whole; copy the join " +
+			return joinURL{}, errors.New("join URL: the certificate's fingerprint is incomplete; copy the join " +
 				"command again")
 		}
 	}

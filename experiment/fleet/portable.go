@@ -310,7 +310,7 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	}
 	prepared := p.Prepared
 	if prepared == nil || prepared.Family == nil || prepared.Plan == nil {
-		return errors.New("the experiment is not whole")
+		return errors.New("the experiment is incomplete")
 	}
 	family := prepared.Family
 	for _, path := range []*string{&prepared.Skills, &prepared.NodeModules, &family.Skills, &family.Dir} {

@@ -63,7 +63,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"fingerprint": {wrongCert.String(), "certificate is not the one"},
 		"no TLS":      {noCert.String(), "wants TLS"},
 		"TLS":         {cert.String(), "has no TLS"},
-		"cut token":   {strings.Replace(w.url, own.Token, own.Token[:20], 1), "not whole"},
+		"cut token":   {strings.Replace(w.url, own.Token, own.Token[:20], 1), "incomplete"},
 		"no URL":      {"http://127.0.0.1:1", "not a valid join URL"},
 		"nobody":      {"fit://" + own.Token + "@127.0.0.1:1", "connect to fit://127.0.0.1:1"},
 	} {

@@ -89,7 +89,7 @@ func withoutFiles(r *ledger.Record, err error) ledger.Record {
 	return ledger.Record{
 		Verdict:       ledger.Error,
 		ErrorClass:    ledger.ErrorResources,
-		ErrorMessage:  fmt.Sprintf("the hub did not take what the attempt left: %v", err),
+		ErrorMessage:  fmt.Sprintf("the hub did not accept the attempt's files: %v", err),
 		CostUSD:       r.CostUSD,
 		CostBreakdown: r.CostBreakdown,
 		CostSource:    r.CostSource,

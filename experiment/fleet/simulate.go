@@ -145,7 +145,7 @@ func (s *Scenario) check() error {
 	case s.Workers < 1 || s.Slots < 1 || s.Repeats < 1 || s.Attempts < 1:
 		return errors.New("a simulation needs workers, slots, attempts and repeats")
 	case s.Workers > maxSimulatedSlots/s.Slots:
-		return fmt.Errorf("%d workers with %d slots: want at most %d slots in all", s.Workers, s.Slots,
+		return fmt.Errorf("%d workers with %d slots: want at most %d slots in total", s.Workers, s.Slots,
 			maxSimulatedSlots)
 	case s.Repeats > maxRepeats || s.Attempts > maxSimulatedTries:
 		return fmt.Errorf("%d repeats, %d attempts: want at most %d and %d", s.Repeats, s.Attempts, maxRepeats,

@@ -169,7 +169,7 @@ func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems [
 			case err != nil:
 				problems = append(problems, fmt.Sprintf("%s: %v", artefact.Path, err))
 			case sum != artefact.SHA256:
-				problems = append(problems, fmt.Sprintf("%s: %d bytes that are not what was recorded (%d bytes)",
+				problems = append(problems, fmt.Sprintf("%s: %d bytes that differ from the record (%d bytes)",
 					artefact.Path, size, artefact.Bytes))
 			}
 		}

@@ -55,7 +55,7 @@ func (a *attempt) gradeConfig() grade.Config {
 func (a *attempt) adopt(result grade.Result) {
 	applyGrade(&a.record, result)
 	if a.task.Instance != nil && result.Grade.Verdict == ledger.Pass {
-		a.note("resolved by the log of the tests, to which the tested code can print, too: look at the patch")
+		a.note("resolved by the log of the tests, to which the tested code can also print: look at the patch")
 	}
 }
 

@@ -31,7 +31,7 @@ type NetworkError struct {
 }
 
 func (e *NetworkError) Error() string {
-	return fmt.Sprintf("arm %s, task %s: network %s cannot be had here: %v", e.Arm, e.Task, e.Network, e.Err)
+	return fmt.Sprintf("arm %s, task %s: network %s is not available here: %v", e.Arm, e.Task, e.Network, e.Err)
 }
 
 func (e *NetworkError) Unwrap() error { return e.Err }

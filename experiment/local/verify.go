@@ -124,7 +124,7 @@ func (e *Executor) checkTask(ctx context.Context, t *task.Task, isTest func(*tas
 		case ledger.Pass:
 			return &TaskError{t.ID, "verifyCommand passes on the base: an agent that does nothing would pass"}
 		case ledger.Error:
-			return &TaskError{t.ID, "verifyCommand comes to no verdict on the base: " + base.Grade.Reason}
+			return &TaskError{t.ID, "verifyCommand reaches no verdict on the base: " + base.Grade.Reason}
 		}
 		facts.Passing = passing(base.Rows)
 		facts.Tests, err = a.space.BaseFiles(func(name string) bool { return isTest(t, name) }, maxTestFile)

@@ -80,7 +80,7 @@ func (w *webServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	d, known := w.routes[sha256.Sum256([]byte(token))]
 	if !ok || !known {
 		out.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(out, "this token is not that of a participant", http.StatusUnauthorized)
+		http.Error(out, "this is not the token of a participant", http.StatusUnauthorized)
 		return
 	}
 	if from, _ := r.Context().Value(connectionKey{}).(*connection); !w.admit(from, d.endpoint) {

@@ -48,7 +48,7 @@ func (m *measure) of(node *yaml.Node, depth int) (expansion, error) {
 		return size, m.check(node, size, depth)
 	}
 	if m.open[node] {
-		return expansion{}, m.document.at(node.Line, node.Column, "an alias refers to what it is a part of")
+		return expansion{}, m.document.at(node.Line, node.Column, "an alias refers to a value that contains it")
 	}
 	size := expansion{nodes: 1, bytes: len(node.Value)}
 	if err := m.check(node, size, depth); err != nil {

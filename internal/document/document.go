@@ -110,7 +110,7 @@ func parseAt(name string, source []byte, linesBefore int) (*Document, error) {
 	// What follows would be ignored. A syntax error in it is one, and so is another document.
 	switch err := reader.Decode(&further); {
 	case err == nil && !isNull(&further):
-		return nil, d.at(further.Line, further.Column, "a second document begins here; write one only")
+		return nil, d.at(further.Line, further.Column, "a second document begins here; write only one")
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, d.located(err)
 	}

@@ -83,7 +83,7 @@ func (d *Document) validate(schema *Schema) error {
 		joined[i] = check.found[i]
 	}
 	if check.full() {
-		joined = append(joined, &Error{File: d.name, Msg: "there may be more problems; these are enough to begin with"})
+		joined = append(joined, &Error{File: d.name, Msg: "there may be more problems; fix these first"})
 	}
 	return errors.Join(joined...)
 }

@@ -76,7 +76,7 @@ func expandChecked(source string) (patterns []string, reason string) {
 	queue := []string{source}
 	for len(queue) > 0 {
 		if len(queue)+len(patterns) > maxAlternatives {
-			return nil, "braces that stand for too many patterns"
+			return nil, "braces that expand to too many patterns"
 		}
 		current := queue[0]
 		queue = queue[1:]

@@ -38,7 +38,7 @@ func TestAStoppedWorkerIsEnded(t *testing.T) {
 		t.Errorf("the agent ran on for %s beside the next worker's", took-lease)
 	}
 	<-worker.over
-	if said := worker.out.String(); !strings.Contains(said, "this process stood still for 3.5s") {
+	if said := worker.out.String(); !strings.Contains(said, "this process was stopped for 3.5s") {
 		t.Errorf("it said %q", said)
 	}
 }

@@ -78,26 +78,26 @@ func TestTheCredentialsOfAModelsAddressAreNotWritten(t *testing.T) {
 func TestMistakesOfUseAreNamed(t *testing.T) {
 	c, run := tiny(t, 1)
 	for text, args := range map[string][]string{
-		"--family is required":           {"run"},
-		"want a whole number from 1 on":  with(run, "--runs", "0"),
-		"--max-turns":                    with(run, "--max-turns", "abc"),
-		"--concurrency":                  with(run, "--concurrency", "0"),
-		"want i/N":                       with(run, "--shard", "2"),
-		"from 1 to the second":           with(run, "--shard", "3/2"),
-		`no task "t9"; there are t000`:   with(run, "--task", "t9"),
-		"has no directory .claude":       with(run, "--skills-from", "family"),
-		"use --arm or --arms, not both":  with(run, "--arm", "a=agent:builtin", "--arms", "x.yaml"),
-		"put it into the arm instead":    with(run, "--arm", "a=agent:builtin"),
-		"want one of github, filesystem": with(run, "--work-tracker", "paper"),
-		"called judge":                   with(run, "--judge-profile", "strict"),
-		"--k \"0\"":                      {"report", "--k", "0"},
-		"no results":                     {"report", "--input", "nowhere"},
-		"is not a run directory":         {"clean", "family"},
-		"agent.task.md is not a run":     {"clean", "family/tasks/t000/agent.task.md"},
-		"give what to list":              {"list"},
-		"not empty":                      {"init", "family"},
-		"--effect":                       {"plan", "--effect", "2"},
-		"does not begin with http":       with(run, "--model-url", "localhost"),
+		"--family is required":              {"run"},
+		"want a whole number of at least 1": with(run, "--runs", "0"),
+		"--max-turns":                       with(run, "--max-turns", "abc"),
+		"--concurrency":                     with(run, "--concurrency", "0"),
+		"want i/N":                          with(run, "--shard", "2"),
+		"from 1 to the second":              with(run, "--shard", "3/2"),
+		`no task "t9"; there are t000`:      with(run, "--task", "t9"),
+		"has no directory .claude":          with(run, "--skills-from", "family"),
+		"use --arm or --arms, not both":     with(run, "--arm", "a=agent:builtin", "--arms", "x.yaml"),
+		"put it into the arm instead":       with(run, "--arm", "a=agent:builtin"),
+		"want one of github, filesystem":    with(run, "--work-tracker", "paper"),
+		"called judge":                      with(run, "--judge-profile", "strict"),
+		"--k \"0\"":                         {"report", "--k", "0"},
+		"no results":                        {"report", "--input", "nowhere"},
+		"is not a run directory":            {"clean", "family"},
+		"agent.task.md is not a run":        {"clean", "family/tasks/t000/agent.task.md"},
+		"nothing to list":                   {"list"},
+		"not empty":                         {"init", "family"},
+		"--effect":                          {"plan", "--effect", "2"},
+		"does not begin with http":          with(run, "--model-url", "localhost"),
 	} {
 		c.want(2, args...)
 		if !strings.Contains(c.stderr, text) {
@@ -264,7 +264,7 @@ func TestShardsAreReportedTogether(t *testing.T) {
 	// One that is lost stays lost in the merged ledger, which knows what should be there.
 	c.write(map[string]string{"lost/.keep": ""})
 	c.want(3, "merge", "--input", "shards/1,shards/2", "--output", "lost/results.jsonl")
-	c.contains(c.stderr, "not complete", "shard 3/3")
+	c.contains(c.stderr, "incomplete", "shard 3/3")
 	c.want(0, "report", "--input", "lost", "--format", "text")
 	c.contains(c.stdout, "8 of 12 runs have a verdict")
 	c.want(3, "merge", "--input", "shards/1", "--output", "alone.jsonl")

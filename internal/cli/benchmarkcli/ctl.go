@@ -73,11 +73,11 @@ func parseCommand(args []string) (control.Command, error) {
 		}
 	case control.Concurrency:
 		if c.N, err = strconv.Atoi(about); err != nil || c.N < 1 {
-			return c, console.Usagef("concurrency %q: want a number from 1 on", about)
+			return c, console.Usagef("concurrency %q: want a number of at least 1", about)
 		}
 	case control.BudgetUSD:
 		if c.USD, err = strconv.ParseFloat(strings.TrimPrefix(about, "$"), 64); err != nil || !(c.USD >= 0) {
-			return c, console.Usagef("budget %q: want dollars, such as 10; 0 is no bound", about)
+			return c, console.Usagef("budget %q: want dollars, such as 10; 0 is unlimited", about)
 		}
 	default:
 		return c, console.Usagef(

@@ -156,7 +156,7 @@ func TestResealingIsNoticed(t *testing.T) {
 	c.contains(c.stderr, "is not signed")
 	// To go on with the experiment does not sign what was not signed.
 	c.want(0, run...)
-	c.contains(c.stderr, "your key has not signed the records that were there")
+	c.contains(c.stderr, "your key has not signed the existing records")
 	c.want(1, "list", "out", "--verify")
 	c.contains(c.stderr, "is not signed")
 	c.want(0, with(run, "--runs", "6")...)

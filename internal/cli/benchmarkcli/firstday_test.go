@@ -67,17 +67,17 @@ func TestCausesOfErrorsAreShownOnce(t *testing.T) {
 func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 	c, run := tiny(t, 1)
 	for text, args := range map[string][]string{
-		"share from 0 to 1":           with(run, "--min-pass-rate", "80"),
-		"is not a regular file":       with(run, "--metrics", "/dev/full"),
-		"more than 1000000 cells":     with(run, "--runs", "1000000000"),
-		"has none":                    with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
-		"no such file":                {"lint", "--family", "nope"},
-		"want a share":                {"report", "--min-pass-rate", "80"},
-		"--metrics /dev/full":         {"report", "--metrics", "/dev/full"},
-		"is not empty":                {"init", "family"},
-		"want one of shell, node":     {"init", "--runner", "cobol", "new"},
-		"is not a valid model URL":    with(run, "--model-url", "localhost"),
-		"want a whole number from 1 ": with(run, "--limit", "0"),
+		"share from 0 to 1":                 with(run, "--min-pass-rate", "80"),
+		"is not a regular file":             with(run, "--metrics", "/dev/full"),
+		"more than 1000000 cells":           with(run, "--runs", "1000000000"),
+		"has none":                          with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
+		"no such file":                      {"lint", "--family", "nope"},
+		"want a share":                      {"report", "--min-pass-rate", "80"},
+		"--metrics /dev/full":               {"report", "--metrics", "/dev/full"},
+		"is not empty":                      {"init", "family"},
+		"want one of shell, node":           {"init", "--runner", "cobol", "new"},
+		"is not a valid model URL":          with(run, "--model-url", "localhost"),
+		"want a whole number of at least 1": with(run, "--limit", "0"),
 	} {
 		c.want(2, args...)
 		if !strings.Contains(c.stderr, text) {

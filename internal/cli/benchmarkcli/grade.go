@@ -86,7 +86,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	case opts.family == "":
 		return console.Usagef("--family is required")
 	case len(nonEmpty([]string{opts.input, opts.runDir, opts.predictions})) != 1:
-		return console.Usagef("give what to grade: --task and --run-dir for one attempt, --input for a run " +
+		return console.Usagef("nothing to grade: give --task and --run-dir for one attempt, --input for a run " +
 			"directory, or --predictions for a file of patches")
 	case opts.logs != "" && opts.predictions == "":
 		return console.Usagef("--logs is for --predictions; run directories have their logs")
@@ -134,8 +134,8 @@ func (g *grader) one(ctx context.Context) error {
 		return err
 	}
 	if t.Sample != nil {
-		return console.Usagef("answers to samples are graded again by --input with the run directory, which has " +
-			"their records")
+		return console.Usagef("answers to samples can be graded again only with --input and the run directory, " +
+			"which has their records")
 	}
 	if err := g.unaltered(g.con.Path(g.opts.runDir)); err != nil {
 		return err

@@ -109,8 +109,8 @@ func (g *grader) predictions(ctx context.Context) error {
 		return err
 	}
 	if unsettled > 0 {
-		return console.Exitf(console.ExitIncomplete, "%s reached no verdict: the tests do not run without the patch "+
-			"either; lint says more", report.Count(unsettled, "prediction"))
+		return console.Exitf(console.ExitIncomplete, "%s reached no verdict: the tests do not run without the "+
+			"patch either; fit-benchmark lint shows why", report.Count(unsettled, "prediction"))
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (g *grader) predicted(ctx context.Context, all []prediction) ([]*task.Task,
 		}
 	}
 	if g.isolation == sandbox.IsolationNone {
-		problems = append(problems, errors.New("predictions are patches of strangers: they are graded in a sandbox, "+
+		problems = append(problems, errors.New("predictions are untrusted patches: they are graded in a sandbox, "+
 			"which also shows the repository at "+task.Testbed))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -275,7 +275,7 @@ func (g *grader) writeReport(out io.Writer, made *predictionsReport) error {
 	fmt.Fprintf(g.con.Stderr, "%d of %s resolved, %d unresolved, %d empty, %d errors\n", made.Resolved,
 		report.Count(made.Submitted, "prediction"), made.Unresolved, made.Empty, made.Errors)
 	if made.Resolved > 0 {
-		fmt.Fprintln(g.con.Stderr, "note: the tested code can print to the log of the tests, too: look at the "+
+		fmt.Fprintln(g.con.Stderr, "note: the tested code can also print to the log of the tests: look at the "+
 			"patches that matter")
 	}
 	return nil

@@ -81,7 +81,7 @@ func runImport(ctx context.Context, con *console.Console, opts *importOptions, s
 		fmt.Fprintf(con.Stderr, "not carried over: %s\n", loss)
 	}
 	if _, err := task.Load(ctx, dir, task.Options{Environ: con.Environ}); err != nil {
-		return console.Exitf(console.ExitNegative, "%w\n%s was written, and needs a hand", err, target)
+		return console.Exitf(console.ExitNegative, "%w\n%s was written and needs editing", err, target)
 	}
 	fmt.Fprintf(con.Stderr, "%s is a dataset of %s\nnext: fit-benchmark lint --family %s\n", target,
 		report.Count(len(made.samples), "sample"), target)

@@ -243,11 +243,11 @@ func (m *imported) promptfooSample(i int, test, byDefault promptfooTest) {
 			m.lose("the lists of variables: every combination was a test; %s is a list now", name)
 		case string:
 			if strings.HasPrefix(value, "file://") {
-				m.lose("the file that the variable %s names: its name stands for it", name)
+				m.lose("the file that the variable %s names: its name was used instead", name)
 			}
 		}
 		if name == "id" || name == "grade" {
-			m.lose("the variable %s, which is the name of a column of ours", name)
+			m.lose("the variable %s, whose name is reserved for a column of fit's", name)
 		}
 	}
 	sample["id"] = strconv.Itoa(i + 1)
@@ -256,7 +256,7 @@ func (m *imported) promptfooSample(i int, test, byDefault promptfooTest) {
 		sample["grade"] = checks
 	}
 	if test.Threshold != nil && (m.threshold == nil || *m.threshold != *test.Threshold) {
-		m.lose("thresholds of single tests: threshold in family.yaml is about all")
+		m.lose("thresholds of single tests: threshold in family.yaml applies to all")
 	}
 	m.promptfooOptions(test.Options)
 	m.samples = append(m.samples, sample)

@@ -35,8 +35,8 @@ func newInit(con *console.Console) *cobra.Command {
 			scaffold := "scaffold"
 			switch {
 			case dataset && command.Flags().Changed("runner"):
-				return console.Usagef("--dataset starts from a file of samples, which no runner runs: " +
-					"leave --runner out")
+				return console.Usagef("--dataset starts from a file of samples, which needs no runner: leave out " +
+					"--runner")
 			case dataset:
 				scaffold += "-dataset"
 			case runner.Value != "shell":
@@ -94,7 +94,7 @@ func runInit(con *console.Console, name, scaffold string) error {
 	if tasks, err := fs.ReadDir(scaffolds, scaffold+"/tasks"); err == nil {
 		what = "a family with " + report.Count(len(tasks), "task")
 	}
-	fmt.Fprintf(con.Stderr, "%s is %s; README.md in it says what is what\nnext: fit-benchmark lint --family %s\n", name,
+	fmt.Fprintf(con.Stderr, "%s is %s; its README.md explains the files\nnext: fit-benchmark lint --family %s\n", name,
 		what, name)
 	return nil
 }

@@ -128,8 +128,8 @@ func (l *taskLinter) declared(result grade.Result) {
 	if err != nil {
 		return
 	}
-	l.wrong("the checks of hooks/invariants.sh are not declared, so a program of the agent that it runs could add "+
-		"some; write into task.yaml: checks: %s", quoted)
+	l.wrong("the checks of hooks/invariants.sh are not declared, so an agent's program that it runs could add "+
+		"some; add to task.yaml: checks: %s", quoted)
 }
 
 // gradeOnce grades a fresh workspace with the solution laid over it, if there is one. It reports

@@ -46,7 +46,7 @@ func newList(con *console.Console) *cobra.Command {
 			case family == "" && len(args) == 1:
 				return listRuns(con, args[0], format.Value)
 			default:
-				return console.Usagef("give what to list: --family FAMILY, or a run directory")
+				return console.Usagef("nothing to list: give --family FAMILY, or a run directory")
 			}
 		},
 	}
@@ -84,7 +84,7 @@ func verifyRuns(con *console.Console, dir, key string) error {
 	}
 	fmt.Fprintf(con.Stdout, "%d of %d files are as recorded\n", looked-wrong, looked)
 	if wrong > 0 {
-		return console.Exitf(console.ExitNegative, "%d of %d files are not what the ledger says", wrong, looked)
+		return console.Exitf(console.ExitNegative, "%d of %d files differ from the ledger", wrong, looked)
 	}
 	return nil
 }

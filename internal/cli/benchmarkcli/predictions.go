@@ -57,7 +57,7 @@ func readPredictions(con *console.Console, name string) ([]prediction, error) {
 		err = r.lines(content)
 	}
 	if err == nil && len(r.all) == 0 {
-		err = &document.Error{File: name, Msg: "there is no prediction in it"}
+		err = &document.Error{File: name, Msg: "it has no predictions"}
 	}
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -118,7 +118,7 @@ func (r *predictionReader) document(content []byte) error {
 		return r.wrong(here(), "the list is not closed: %v", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return r.wrong(here(), "there is more behind the list")
+		return r.wrong(here(), "there is more after the list")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	if err != nil || found.Planned == nil || len(found.Planned.Absent) == 0 {
 		return err
 	}
-	return console.Exitf(console.ExitIncomplete, "the merged ledger is not complete: not among the results: %s",
+	return console.Exitf(console.ExitIncomplete, "the merged ledger is incomplete; missing from the results: %s",
 		strings.Join(found.Planned.Absent, ", "))
 }
 

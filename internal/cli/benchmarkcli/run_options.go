@@ -194,8 +194,8 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) ([]e
 	for _, name := range plainFlags {
 		if flags.Changed(name) {
 			return nil,
-				console.Usagef("--%s describes the only arm, so it cannot go with --arm or --arms; put it into "+
-					"the arm instead", name)
+				console.Usagef("--%s describes the only arm, so it cannot be combined with --arm or --arms; put it "+
+					"into the arm instead", name)
 		}
 	}
 	if err := experiment.CheckArms(arms); err != nil {
@@ -250,7 +250,7 @@ func (o *runOptions) turns() (int, error) {
 	}
 	turns, err := strconv.Atoi(text)
 	if err != nil || turns < 0 {
-		return 0, console.Usagef("--max-turns %q: want a whole number from 0 on", o.maxTurns)
+		return 0, console.Usagef("--max-turns %q: want a whole number of at least 0", o.maxTurns)
 	}
 	return turns, nil
 }
@@ -269,7 +269,7 @@ func (o *runOptions) workers(con *console.Console) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, console.Usagef("%s %q: want a whole number from 1 on", name, text)
+		return 0, console.Usagef("%s %q: want a whole number of at least 1", name, text)
 	}
 	return n, nil
 }
@@ -280,12 +280,12 @@ func parseK(text string) ([]int, error) {
 	for _, item := range console.List(text) {
 		k, err := strconv.Atoi(item)
 		if err != nil || k < 1 {
-			return nil, console.Usagef("--k %q: want whole numbers from 1 on, separated by commas", text)
+			return nil, console.Usagef("--k %q: want whole numbers of at least 1, separated by commas", text)
 		}
 		ks = append(ks, k)
 	}
 	if len(ks) == 0 {
-		return nil, console.Usagef("--k is empty: want whole numbers from 1 on, such as 1,3,5")
+		return nil, console.Usagef("--k is empty: want whole numbers of at least 1, such as 1,3,5")
 	}
 	return ks, nil
 }

@@ -27,7 +27,7 @@ func (c *Count) Set(text string) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < c.Min {
-		return fmt.Errorf("want a whole number from %d on", c.Min)
+		return fmt.Errorf("want a whole number of at least %d", c.Min)
 	}
 	c.Value, c.Given = n, true
 	return nil

@@ -23,7 +23,7 @@ func TestFlagValues(t *testing.T) {
 			count,
 			[]string{"0", "-3", "abc", "1.5", "99999999999999999999"},
 			map[string]string{"7": "7"},
-			"whole number from 1 on",
+			"whole number of at least 1",
 		},
 		{
 			money,

@@ -157,7 +157,7 @@ func (o *simulateOptions) parseCaps(s *fleet.Scenario) (map[string]int, error) {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--cap %q: want PROVIDER=N or N, N from 1 on", text)
+			return nil, fmt.Errorf("--cap %q: want PROVIDER=N or N, with N at least 1", text)
 		}
 		if named && !known[provider] {
 			return nil, fmt.Errorf("--cap %q: the plan's providers are %s", text, strings.Join(sorted(known), ", "))

@@ -148,7 +148,7 @@ experiments too; running cells finish. fit fleet status lists the providers.`,
 			case args[1] == "off":
 				n = -1
 			case err != nil || n < 1:
-				return console.Usagef("cap %q: want a whole number from 1 on, or off", args[1])
+				return console.Usagef("cap %q: want a whole number of at least 1, or off", args[1])
 			}
 			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
 				return hub.SetCap(ctx, args[0], n)

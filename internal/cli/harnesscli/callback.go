@@ -86,7 +86,7 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 }
 
 // noSummary is reported for a session that was cut off.
-const noSummary = "The run ended without a summary; its trace shows how far it came."
+const noSummary = "The run ended without a summary; its trace shows how far it got."
 
 // ending is what the summary of a trace may say.
 type ending struct {

@@ -94,7 +94,7 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 			})
 		})
 	if roomErr := room.leave(result); err == nil && roomErr != nil {
-		fmt.Fprintf(con.Stderr, "could not save what the next run of the discussion needs: %v\n", roomErr)
+		fmt.Fprintf(con.Stderr, "could not save the state for the next run of the discussion: %v\n", roomErr)
 	}
 	return err
 }

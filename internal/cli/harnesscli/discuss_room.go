@@ -66,7 +66,8 @@ func (r room) complete(con *console.Console, given *harness.ResumeContext) *harn
 	if data, err := os.ReadFile(filepath.Join(r.dir, resumeFile)); err == nil && r.dir != "" {
 		stored, err := harness.ParseResumeContext(string(data))
 		if err != nil {
-			fmt.Fprintf(con.Stderr, "what the run before left cannot be read, only what is given is known: %v\n", err)
+			fmt.Fprintf(con.Stderr, "cannot read the state that the previous run left; using only what was given: "+
+				"%v\n", err)
 		} else if stored != nil {
 			completed = *stored
 		}
@@ -76,7 +77,7 @@ func (r room) complete(con *console.Console, given *harness.ResumeContext) *harn
 		if r.dir == "" || !isDirectory(filepath.Join(r.dir, name)) {
 			delete(completed.Sessions, name)
 			fmt.Fprintf(con.Stderr, "the earlier conversation of %s is not on this machine; it starts a new one "+
-				"and learns what was said\n", name)
+				"and is told what was said\n", name)
 		}
 	}
 	return &completed

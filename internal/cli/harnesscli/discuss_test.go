@@ -52,7 +52,7 @@ func TestALeftContextThatCannotBeReadIsReported(t *testing.T) {
 	}
 	var stderr strings.Builder
 	got := r.complete(&console.Console{Stderr: &stderr}, &harness.ResumeContext{Reason: "given"})
-	if got.Reason != "given" || !strings.Contains(stderr.String(), "cannot be read") {
+	if got.Reason != "given" || !strings.Contains(stderr.String(), "cannot read the state") {
 		t.Errorf("%+v, %q", got, stderr.String())
 	}
 }

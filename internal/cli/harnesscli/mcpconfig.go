@@ -61,7 +61,7 @@ func misread(err error) string {
 	case !errors.As(err, &wrong):
 		return fmt.Sprintf("it is not JSON: %v", err)
 	case wrong.Field == "":
-		return fmt.Sprintf("it holds one %s", wrong.Value)
+		return fmt.Sprintf("it is a JSON %s", wrong.Value)
 	default:
 		return fmt.Sprintf("%s is a JSON %s", wrong.Field, wrong.Value)
 	}

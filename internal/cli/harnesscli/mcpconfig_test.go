@@ -16,8 +16,8 @@ import (
 // file and not about our types.
 func TestMistakesInTheFileOfToolServers(t *testing.T) {
 	for content, want := range map[string]string{
-		`[]`:                              "it holds one array; the form is",
-		`7`:                               "it holds one number; the form is",
+		`[]`:                              "it is a JSON array; the form is",
+		`7`:                               "it is a JSON number; the form is",
 		`{"mcpServers":`:                  "it is not JSON",
 		``:                                "it is not JSON",
 		`{}`:                              "it names no servers; the form is",

@@ -72,7 +72,7 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	}
 	if past.Mode == harness.ModeDiscuss {
 		if err := reopenedRoom(past.HomeDir).leave(result); err != nil {
-			fmt.Fprintf(con.Stderr, "could not save what the next run of the discussion needs: %v\n", err)
+			fmt.Fprintf(con.Stderr, "could not save the state for the next run of the discussion: %v\n", err)
 		}
 	}
 	reportGone(con, result)

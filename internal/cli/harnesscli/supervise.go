@@ -111,7 +111,7 @@ func (o *superviseOptions) workspace(con *console.Console) (dir string, done fun
 	}
 	return dir, func() {
 		if os.Remove(dir) != nil { // it is not empty
-			fmt.Fprintf(con.Stderr, "what the agent made is in %s\n", dir)
+			fmt.Fprintf(con.Stderr, "the agent's files are in %s\n", dir)
 		}
 	}, nil
 }

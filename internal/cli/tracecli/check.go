@@ -147,7 +147,7 @@ func (a *app) assertion(command *cobra.Command, opts assertOptions, args []strin
 			weight, err = float64(hex), nil
 		}
 		if err != nil || math.IsNaN(weight) || math.IsInf(weight, 0) || weight < 0 {
-			return s, fmt.Errorf("--weight must be a number from 0 on, not %q", opts.Weight)
+			return s, fmt.Errorf("--weight must be a number of at least 0, not %q", opts.Weight)
 		}
 		s.Weight = &weight
 	}

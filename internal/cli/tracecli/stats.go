@@ -153,10 +153,10 @@ func (o *output) costTable(c *query.Cost) {
 	o.line("### 💰 Session cost: " + total)
 	o.line("")
 	if slices.ContainsFunc(c.BySource, func(l query.LaneCost) bool { return l.From == query.FromWire }) {
-		o.line("What the models' services reported to the gateway, and otherwise what the agents report, " +
-			"each counted once.")
+		o.line("As the models' services reported to the gateway, otherwise as the agents report; each is counted " +
+			"once.")
 	} else {
-		o.line("What the agents of this session report, each counted once.")
+		o.line("As the agents of this session report; each is counted once.")
 	}
 	if c.OriginalUSD != nil {
 		o.linef("The calls were answered from a record; when they were recorded they cost $%.4f.", *c.OriginalUSD)

@@ -34,7 +34,7 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 		if judged = err; found {
 			fmt.Fprintf(con.Stderr, "judges: %s\n", askedText(outcome))
 		} else if err == nil {
-			fmt.Fprintln(con.Stderr, "judges: nobody was asked; --panel names whom to ask")
+			fmt.Fprintln(con.Stderr, "judges: none were asked; name them with --panel")
 		}
 		if judged != nil && console.Code(judged) == console.ExitUsage {
 			return judged

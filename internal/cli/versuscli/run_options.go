@@ -137,7 +137,7 @@ func (o *runOptions) chooseArms(con *console.Console, registry *agent.Registry) 
 		}
 	}
 	if given != 1 {
-		return nil, console.Usagef("say once who is compared: --agents %s, --arm or --arms",
+		return nil, console.Usagef("choose what to compare with one of --agents %s, --arm and --arms",
 			strings.Join(registry.IDs(), ","))
 	}
 	arms, err := o.readArms(con)

@@ -123,7 +123,7 @@ func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
 			milestone.TurnIndex)
 	}
 	for _, file := range cell.Unseen {
-		p.line("unseen: %s was changed by no edit that the trace shows", file)
+		p.line("unseen: no edit in the trace changed %s", file)
 	}
 	for i := range cell.Verdicts {
 		showVerdict(p, &cell.Verdicts[i])
