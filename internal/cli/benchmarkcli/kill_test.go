@@ -95,13 +95,13 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	cells := tasks * runs * 2
 	moments := rand.New(rand.NewPCG(7, 11))
 	for killed := range kills {
-		before := journalSize(out)
+		before := begunAttempts(out)
 		for len(tokens) < replies {
 			tokens <- struct{}{}
 		}
 		process := startChild(t, c, args)
 		// Most kills come while cells run, and every fifth at any moment before.
-		begun := func() bool { return killed%5 == 0 || journalSize(out) > before }
+		begun := func() bool { return killed%5 == 0 || begunAttempts(out) > before }
 		killAfter(t, process, begun, time.Duration(5+moments.IntN(120))*time.Millisecond)
 		checkNothingLost(t, out)
 	}
@@ -161,13 +161,13 @@ func killAfter(t testing.TB, process *exec.Cmd, begun func() bool, after time.Du
 	}
 }
 
-// journalSize is how much the journal of attempts has; it grows when an attempt begins.
-func journalSize(out string) int64 {
-	info, err := os.Stat(filepath.Join(out, experiment.AttemptsFile))
+// begunAttempts is how many attempts at cells the journal says were begun; probes are not.
+func begunAttempts(out string) int {
+	journal, err := os.ReadFile(filepath.Join(out, experiment.AttemptsFile))
 	if err != nil {
 		return 0
 	}
-	return info.Size()
+	return strings.Count(string(journal), `"attempt"`) - strings.Count(string(journal), `"probe"`)
 }
 
 // checkNothingLost makes sure that the ledger verifies after every kill.
@@ -219,12 +219,7 @@ func checkOutcome(t testing.TB, c *command, out string, cells, killed int) {
 	if interrupted == 0 || interrupted > 4*killed {
 		t.Errorf("%d attempts were interrupted by %d kills of 4 at a time", interrupted, killed)
 	}
-	journal, err := os.ReadFile(filepath.Join(out, experiment.AttemptsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := strings.Count(string(journal), `"attempt"`) - strings.Count(string(journal), `"probe"`)
-	if started != len(contents.Records) {
+	if started := begunAttempts(out); started != len(contents.Records) {
 		t.Errorf("%d attempts were started and %d recorded", started, len(contents.Records))
 	}
 	t.Logf("%d records, %d interrupted, %d torn lines recovered", len(contents.Records), interrupted,
