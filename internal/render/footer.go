@@ -25,10 +25,7 @@ func (r *Renderer) footer() string {
 			headline = string(final.Outcome)
 		}
 		turns += l.fold.Turns()
-		duration += l.duration
-		if !l.native {
-			duration += l.lastTs - l.firstTs
-		}
+		duration += l.duration + l.lastTs - l.firstTs
 		usage := l.fold.TotalUsage()
 		// a lane without any of these ended before it used anything
 		if l.fold.Turns() > 0 || usage.TotalTokens > 0 || usage.CostUSD != nil {

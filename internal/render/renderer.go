@@ -44,8 +44,8 @@ type lane struct {
 	decoder  session.Decoder
 	fold     *session.Fold
 	native   bool  // speaks the stream dialect, whose system events and totals are shown as they are
-	duration int64 // as its results say; of other lanes, what they took before the session was resumed
-	firstTs  int64
+	duration int64 // as its results say, and before the session was resumed
+	firstTs  int64 // of what the duration does not have yet
 	lastTs   int64
 }
 
@@ -171,7 +171,10 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 	case "system":
 		r.say(l, laneColour(l.name), "["+cmp.Or(event.Subtype, "system")+"]")
 	case "result":
-		l.duration += int64(event.DurationMs)
+		if event.DurationMs > 0 {
+			l.duration += int64(event.DurationMs)
+			l.firstTs, l.lastTs = 0, 0
+		}
 	}
 }
 
@@ -230,9 +233,7 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 // resumed restarts the lanes' time: nobody worked between the end of a process and the next.
 func (r *Renderer) resumed() {
 	for _, l := range r.lanes {
-		if !l.native {
-			l.duration += l.lastTs - l.firstTs
-		}
+		l.duration += l.lastTs - l.firstTs
 		l.firstTs, l.lastTs = 0, 0
 	}
 }

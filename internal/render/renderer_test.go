@@ -79,7 +79,11 @@ func TestTheFooterOfAResumedSessionSumsUpAllOfIt(t *testing.T) {
 		last = `{"source":"agent","seq":12,"ts":900100,"event":{"type":"result","subtype":"success","num_turns":1,"duration_ms":2000,"total_cost_usd":0.01234}}` + "\n"
 	)
 	past, _, _ := strings.Cut(soloTrace, `{"source":"orchestrator","seq":8`)
-	want := "Done.\n--- Result: success | Turns: 3 | Cost: $0.0247 | Duration: 1m 3s ---\n"
+	// It was killed 10 s into another turn.
+	past += `{"source":"agent","seq":8,"ts":5000,"event":{"type":"system","subtype":"init","session_id":"s"}}
+{"source":"agent","seq":9,"ts":15000,"event":{"type":"rate_limit_event"}}
+`
+	want := "Done.\n--- Result: success | Turns: 3 | Cost: $0.0247 | Duration: 1m 13s ---\n"
 	if diff := cmp.Diff(want, resume(t, Config{}, earlier+past, resumed+last)); diff != "" {
 		t.Error(diff)
 	}
