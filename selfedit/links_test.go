@@ -152,10 +152,9 @@ func TestSwappingADirectoryForALinkDuringTheWrite(t *testing.T) {
 	wantWhole(t, place)
 }
 
-// spin waits for a time, the end of it without sleeping, which would be too coarse.
+// spin waits for a time too short to sleep.
 func spin(delay time.Duration) {
-	start := time.Now()
-	for time.Sleep(delay - time.Millisecond); time.Since(start) < delay; {
+	for start := time.Now(); time.Since(start) < delay; {
 		runtime.Gosched()
 	}
 }
