@@ -113,9 +113,8 @@ type Config struct {
 	// Name is the participant's name: the lane its events are written under.
 	Name string
 	Dir  string // working directory, required
-	// Home is this session's own directory, for everything that the agent keeps (configuration,
-	// session files, temporary files). Required; a resumed session needs the home it was started
-	// with.
+	// Home is the session's own directory: the agent keeps its configuration, session files and
+	// temporary files there. Required; a resumed session needs the home it was started with.
 	Home string
 	// Environ is the caller's environment. An agent takes from it only what it is allowed to see.
 	Environ []string

@@ -114,7 +114,7 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 }
 
 // errRanBefore is returned by a second Run of the same value.
-var errRanBefore = errors.New("this session has already run; make a new one for every Run")
+var errRanBefore = errors.New("this session has already run; create a new one for each Run")
 
 // joinTask appends an amendment to a task.
 func joinTask(task, amend string) string {

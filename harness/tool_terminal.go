@@ -51,7 +51,7 @@ func (c *call) recess() ToolResult {
 		VerdictRecessed)
 }
 
-// parseTrigger reads a trigger strictly: a bridge can wait for every trigger that it accepts.
+// parseTrigger reads a trigger and rejects any that a bridge could not wait for.
 func parseTrigger(data json.RawMessage) (*Trigger, error) {
 	if len(data) == 0 || string(data) == "null" {
 		return nil, errors.New("\"trigger\" is missing; give kind missing_input, escalation_needed or elapsed")

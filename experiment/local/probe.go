@@ -34,8 +34,8 @@ type probeError struct {
 func (p *probeError) Error() string { return fmt.Sprintf("%s: %v", p.Who, p.Err) }
 func (p *probeError) Unwrap() error { return p.Err }
 
-// Check makes a workspace for every arm and removes it again, so that permanent problems are found
-// before the first cell, and not in each of them.
+// Check creates and removes one workspace per arm, to find permanent problems before the first cell
+// instead of in each cell.
 func (e *Executor) Check(ctx context.Context) error {
 	return e.inEveryArm(ctx, func(*attempt) error { return nil })
 }

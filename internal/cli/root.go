@@ -168,7 +168,8 @@ func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fit",
 		Short: "Prove whether a change to an agent made it better",
-		Long: `fit runs agents on tasks, keeps a redacted trace of everything they did, and answers whether a change to an agent made it better.
+		Long: `fit runs agents on tasks, keeps a redacted trace of everything they did, and answers whether a change
+to an agent made it better.
 
 New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" shows what this machine has and lacks.`,
 		Version:       con.Version,

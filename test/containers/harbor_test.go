@@ -109,7 +109,8 @@ const solveAll = `echo hello > hello.txt; echo "$(id -un) $PLACE" > who.txt; ech
 cp input.txt output.txt; echo 5 > count.txt; echo yes > answer.txt; echo $COLOUR > colour.txt
 for name in first second third half whole; do echo done > $name.txt; done
 echo ready > /var/state.txt; mkdir -p /srv /data/numbers; echo result > /srv/result.txt; echo 1 > /data/numbers/one; touch /tmp/promised
-setsid bash -c '` + pause + `until [ -e /tmp/question ]; do pause 0.05; done; echo yes > /tmp/answers; sleep 100' > /dev/null 2>&1 < /dev/null &`
+setsid bash -c '` + pause + `until [ -e /tmp/question ]; do pause 0.05; done
+echo yes > /tmp/answers; sleep 100' > /dev/null 2>&1 < /dev/null &`
 
 // An agent solves every fixture, in several sessions where the task has steps. What is exported has
 // all rewards, and nothing that is kept has the verifier's secret.

@@ -28,7 +28,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "List the agents that can be run, and try what they can do",
 		Long: `List the agents that can be run, and try what they can do.
 
-fit knows some agents by name. Add others in agents.yaml, in the current directory or in ~/.config/fit, or name them directly: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,
+fit knows some agents by name. Add others in agents.yaml, in the current directory or in ~/.config/fit, or name them
+directly: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,
 	}
 	command.AddCommand(newList(con, registry), newShow(con, registry), newTry(con, registry))
 	return command

@@ -43,9 +43,12 @@ func newTry(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "try AGENT",
 		Short: "Run one small task with an agent and show which abilities were seen",
-		Long: `Run one small task with an agent and show which abilities were seen, whatever it claims: it reads a file, edits one, runs a command and calls a tool.
+		Long: `Run one small task with an agent and show which abilities were seen, whatever it claims: it reads a
+file, edits one, runs a command and calls a tool.
 
-The model is scripted and runs on this machine, so this needs no key and costs nothing; --live uses the agent's own model, --model-url another endpoint. The exit code is 0 if every ability that the agent claims was seen, and 1 otherwise.`,
+The model is scripted and runs on this machine, so this needs no key and costs nothing; --live uses the agent's own
+model, --model-url another endpoint. The exit code is 0 if every ability that the agent claims was seen, and 1
+otherwise.`,
 		Example: `  fit agents try builtin
   fit agents try 'cmd:./my-agent --prompt-file {prompt}' --live`,
 		Args: cobra.ExactArgs(1),

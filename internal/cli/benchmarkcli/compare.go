@@ -77,12 +77,15 @@ func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare A [B]",
 		Short: "Report whether B is better than A: improved, regressed, or not proven",
-		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory with two or more arms needs no second.
+		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory
+with two or more arms needs no second.
 
-With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets of arms that do not differ significantly.
+With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets
+of arms that do not differ significantly.
 
-Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven, insufficient, with an interval, what the
-difference costs, and the smallest difference that an experiment of this size would have found.`,
+Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven,
+insufficient, with an interval, what the difference costs, and the smallest difference that an experiment of this size
+would have found.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
   fit-benchmark compare runs/main runs/pull-request --fail-on regressed --non-inferior 0.05`,
 		Args: cobra.RangeArgs(1, 2),

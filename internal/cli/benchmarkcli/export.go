@@ -28,11 +28,13 @@ func newExport(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the agents' changes in a run directory as SWE-bench predictions",
-		Long: `Write the agents' changes in a run directory for other programs. swebench is one line of JSON per task, with instance_id, model_name_or_path (the arm) and
-model_patch (the agent's changes). The patch holds text files and links; binary files are left out and named on standard error.
+		Long: `Write the agents' changes in a run directory for other programs. swebench is one line of JSON per task,
+with instance_id, model_name_or_path (the arm) and model_patch (the agent's changes). The patch holds text files and
+links; binary files are left out and named on standard error.
 
-A file of predictions has one per task, so a run directory with several arms needs --arm, and --run chooses one of the runs. An agent that changed nothing has
-an empty patch. The exit code is 3 if a run has no result yet, or none that can be exported.`,
+A file of predictions has one per task, so a run directory with several arms needs --arm, and --run chooses one of the
+runs. An agent that changed nothing has an empty patch. The exit code is 3 if a run has no result yet, or none that
+can be exported.`,
 		Example: `  fit-benchmark export benchmark-runs --format swebench > predictions.jsonl
   fit-benchmark export benchmark-runs --arm after --run 2 --output predictions.jsonl`,
 		Args: cobra.ExactArgs(1),

@@ -52,14 +52,16 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "grade",
 		Short: "Grade stored runs again, with their services, or grade SWE-bench predictions",
-		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as cwd), or every verdict of a run directory (--input). Services that
-the preflight hook starts are started again on a copy. Stored files do not change, and the judge is not asked again.
+		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as
+cwd), or every verdict of a run directory (--input). Services that the preflight hook starts are started again on a
+copy. Stored files do not change, and the judge is not asked again.
 
-With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a list or an object); the report is
-SWE-bench's. Empty patches are counted but not run; a patch that does not apply, or whose tests do not finish, is an error.
+With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a
+list or an object); the report is SWE-bench's. Empty patches are counted but not run; a patch that does not apply, or
+whose tests do not finish, is an error.
 
-The exit code is 0 if the run passes, if all verdicts of a run directory are confirmed, or if all predictions were graded, whatever the result; otherwise it is 1,
-or 3 if the tests of a prediction do not run without its patch either.`,
+The exit code is 0 if the run passes, if all verdicts of a run directory are confirmed, or if all predictions were
+graded, whatever the result; otherwise it is 1, or 3 if the tests of a prediction do not run without its patch either.`,
 		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
   fit-benchmark grade --family my-family --input benchmark-runs
   fit-benchmark grade --family rows.jsonl --predictions predictions.jsonl --output report.json`,

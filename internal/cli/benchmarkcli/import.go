@@ -37,9 +37,11 @@ func newImport(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "import FILE DIR",
 		Short: "Make a dataset from a promptfoo configuration or from a file of Inspect samples",
-		Long: `Make a dataset from a promptfoo configuration (promptfooconfig.yaml) or from a file of Inspect samples (.csv, .json, .jsonl).
+		Long: `Make a dataset from a promptfoo configuration (promptfooconfig.yaml) or from a file of Inspect samples
+(.csv, .json, .jsonl).
 
-Features without a counterpart are not carried over; each is named on a line of its own. Models are not part of a dataset: give them to "run" as arms.`,
+Features without a counterpart are not carried over; each is named on a line of its own. Models are not part of a
+dataset: give them to "run" as arms.`,
 		Example: `  fit-benchmark import promptfooconfig.yaml my-questions
   fit-benchmark import --from inspect --scorer match samples.jsonl my-questions`,
 		Args: cobra.ExactArgs(2),

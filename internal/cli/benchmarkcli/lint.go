@@ -47,9 +47,10 @@ func newLint(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lint",
 		Short: "Check that graders fail on the untouched scaffold and pass on the reference solution",
-		Long: `Check a family before you spend money on it. The graders of every task run without an agent: on the untouched scaffold, where they must fail, and several times on
-the reference solution (tasks/<id>/solution), where they must pass every time: this finds flaky checks. Hooks that are not executable, unknown placeholders, and
-checks that pass without any work are errors. The exit code is 1 if there is an error.`,
+		Long: `Check a family before you spend money on it. The graders of every task run without an agent: on the
+untouched scaffold, where they must fail, and several times on the reference solution (tasks/<id>/solution), where
+they must pass every time: this finds flaky checks. Hooks that are not executable, unknown placeholders, and checks
+that pass without any work are errors. The exit code is 1 if there is an error.`,
 		Example: `  fit-benchmark lint --family my-family
   fit-benchmark lint --family my-family --task 'fix-*' --repeat 5
   fit-benchmark lint --faults plan.yaml`,

@@ -182,8 +182,9 @@ func newClean(con *console.Console) *cobra.Command {
 		Short: "Remove the kept final directories of runs, and workspaces that a killed process left",
 		Example: `  fit-benchmark clean benchmark-runs --dry-run
   fit-benchmark clean benchmark-runs`,
-		Long: `Remove the kept final directories of runs, workspaces and containers that a killed process left, and with --images the images that were built for tasks. Records, traces and diffs stay; runs whose final directory is gone cannot be graded
-again.`,
+		Long: `Remove the kept final directories of runs, workspaces and containers that a killed process left, and
+with --images the images that were built for tasks. Records, traces and diffs stay; runs whose final directory is gone
+cannot be graded again.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			dir := defaultOutput

@@ -37,8 +37,9 @@ func newPlan(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "plan [PILOT-A PILOT-B | PILOT]",
 		Short: "Show how many tasks and runs an answer takes, and what it costs",
-		Long: `Show how many tasks and runs it takes to find a difference, and what that costs. Earlier results serve as a pilot: two arms (DIR:ARM DIR:ARM, or a directory with two arms)
-show how much tasks and runs vary and what a run costs. Without a pilot, plan uses typical variances of pass rates.`,
+		Long: `Show how many tasks and runs it takes to find a difference, and what that costs. Earlier results serve
+as a pilot: two arms (DIR:ARM DIR:ARM, or a directory with two arms) show how much tasks and runs vary and what a run
+costs. Without a pilot, plan uses typical variances of pass rates.`,
 		Example: `  fit-benchmark plan --effect 0.1 --runs 5
   fit-benchmark plan --effect 0.1 benchmark-runs:before benchmark-runs:after --max-cost-usd 50`,
 		Args: cobra.MaximumNArgs(2),

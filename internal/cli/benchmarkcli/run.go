@@ -41,9 +41,11 @@ func NewRun(con *console.Console, registry *agent.Registry, before func(context.
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Run every task with every arm N times; rerun to resume",
-		Long: `Run every task with every arm N times and record each result. Rerun the same command to resume; more runs, tasks or arms are added to the existing results.
+		Long: `Run every task with every arm N times and record each result. Rerun the same command to resume; more
+runs, tasks or arms are added to the existing results.
 
-Before the first cell, every arm's model must reply once. After Ctrl-C, running cells have some time to finish (--drain); a second Ctrl-C stops at once.`,
+Before the first cell, every arm's model must reply once. After Ctrl-C, running cells have some time to finish
+(--drain); a second Ctrl-C stops at once.`,
 		Example: fmt.Sprintf(`  fit-benchmark run --family benchmarks/todo --runs 10 --agent %s
   fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
   fit-benchmark run --family benchmarks/todo --task 'fix-*' --tag quick --limit 3

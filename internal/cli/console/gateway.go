@@ -86,5 +86,5 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 		"remove tools that run at the model's vendor, such as web search, from every request")
 	flags.StringVar(&g.faults, "faults", "",
 		"make model calls fail on purpose, by this plan (YAML): 429, 5xx, cut streams, slow tokens, truncated "+
-			"JSON, wrong usage; the same for every arm")
+			"JSON, wrong usage; all arms get the same faults")
 }

@@ -38,8 +38,9 @@ func New(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job in seconds, offline",
-		Long: `Show the main job in seconds, offline: an agent is measured before and after a change to its instructions, on twelve small tasks with hidden tests, and
-fit says whether the change made it better. The model behind the agent is scripted and says so: no key and no network are used.`,
+		Long: `Show the main job in seconds, offline: an agent is measured before and after a change to its
+instructions, on twelve small tasks with hidden tests, and fit says whether the change made it better. The model
+behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?
   fit demo --same     nothing was changed: fit must not claim anything
   fit demo --view     look at it in the browser while it runs

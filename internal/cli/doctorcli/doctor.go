@@ -47,7 +47,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Show which agents, credentials and tools this machine has, and how to get what is missing",
 		Long: `Show which agents, credentials and tools this machine has, and how to get what is missing.
 
-The exit code is 0 if at least one agent can be run, and 3 otherwise. "fit demo" always works: it needs neither a key nor an agent.`,
+The exit code is 0 if at least one agent can be run, and 3 otherwise. "fit demo" always works: it needs neither a key
+nor an agent.`,
 		Example: `  fit doctor
   fit doctor --format json`,
 		Args: cobra.NoArgs,

@@ -63,10 +63,12 @@ func newServe(con *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the hub of a fleet and print how to join it",
-		Long: `Start the hub of a fleet, print the URL with which workers and coordinators join it, and serve until interrupted.
+		Long: `Start the hub of a fleet, print the URL with which workers and coordinators join it, and serve until
+interrupted.
 
-The URL holds a token: anyone who has it can run programs on all workers. The hub listens on the loopback interface. On any other address it uses TLS with a
-certificate of its own, whose fingerprint is part of the URL. --dir keeps the token, the certificate and the queue, so a restarted hub is the same hub.`,
+The URL holds a token: anyone who has it can run programs on all workers. The hub listens on the loopback interface.
+On any other address it uses TLS with a certificate of its own, whose fingerprint is part of the URL. --dir keeps the
+token, the certificate and the queue, so a restarted hub is the same hub.`,
 		Example: `  fit fleet serve
   fit fleet serve --listen 0.0.0.0:4222 --public hub.example.com:4222
   fit fleet serve --nats nats://nats.example.com:4222`,
@@ -156,8 +158,9 @@ func newWork(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Run cells of a fleet on this machine",
 		Long: `Run cells of a fleet on this machine until interrupted or drained.
 
-The worker announces its agents with their versions, how it can isolate them, and its labels, and gets only cells that it can run. Model keys come from this
-machine's environment. A worker that loses the hub for longer than the lease of its cells stops them; others take them over.`,
+The worker announces its agents with their versions, how it can isolate them, and its labels, and gets only cells that
+it can run. Model keys come from this machine's environment. A worker that loses the hub for longer than the lease of
+its cells stops them; others take them over.`,
 		Example: `  fit fleet work fit://TOKEN@127.0.0.1:4222 --slots 4
   FIT_FLEET=fit://TOKEN@hub:4222?cert=FINGERPRINT fit fleet work --label gpu,eu`,
 		Args: cobra.MaximumNArgs(1),
@@ -199,7 +202,8 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		return own.start(ctx, con.Path(dir), workers.Value, slots.Value)
 	})
 	cmd.Short = "Run a benchmark with a hub and workers on this machine, for a first look"
-	cmd.Long = `Start a hub and some workers on this machine, run a benchmark on them, and stop them. All other flags are those of fit-benchmark run.`
+	cmd.Long = `Start a hub and some workers on this machine, run a benchmark on them, and stop them. All other flags
+are those of fit-benchmark run.`
 	cmd.Example = `  fit fleet run --workers 3 --slots 2 --family benchmarks/todo --runs 10`
 	flags := cmd.Flags()
 	flags.Var(&workers, "workers", "workers to start")

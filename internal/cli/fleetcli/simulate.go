@@ -48,11 +48,12 @@ func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN",
 		Short: "Show how long an experiment would take on a fleet, and what it would cost",
-		Long: `Forecast makespan, cost and use of caps before you spend anything. PLAN is a run directory: its plan is simulated from the beginning.
+		Long: `Forecast makespan, cost and use of caps before you spend anything. PLAN is a run directory: its plan is
+simulated from the beginning.
 
-Durations and costs of cells are drawn from the directory's records, of the same arm and task if there are any: run a few cells first, then simulate more with
---runs. --duration and --cost-usd replace the measured values. Ranges hold nine of ten repeats. Every worker can run every cell; needs, budgets and the fleet's
-own overhead are not simulated.`,
+Durations and costs of cells are drawn from the directory's records, of the same arm and task if there are any: run a
+few cells first, then simulate more with --runs. --duration and --cost-usd replace the measured values. Ranges hold
+nine of ten repeats. Every worker can run every cell; needs, budgets and the fleet's own overhead are not simulated.`,
 		Example: `  fit fleet simulate runs/pilot --runs 20 --workers 50 --slots 4 --cap anthropic=40 --fail-rate 0.02
   fit fleet simulate runs/plan --workers 10 --duration 5m-40m --cost-usd 0.60 --format json`,
 		Args: cobra.ExactArgs(1),

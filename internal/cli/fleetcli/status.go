@@ -136,8 +136,9 @@ func newCap(con *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cap PROVIDER N",
 		Short: "Limit the cells of a provider that run at once, over the whole fleet",
-		Long: `Limit the cells of a provider that run at once, over the whole fleet; off removes the limit. A change takes effect within 2 seconds, for running
-experiments too; running cells finish. fit fleet status lists the providers.`,
+		Long: `Limit the cells of a provider that run at once, over the whole fleet; off removes the limit. A change
+takes effect within 2 seconds, for running experiments too; running cells finish. fit fleet status lists the
+providers.`,
 		Example: "  fit fleet cap anthropic 40\n  fit fleet cap anthropic off",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -46,11 +46,12 @@ func newServe(con *console.Console, secrets func([]string) map[string]string) *c
 		Short: "Serve the gateway on the loopback interface",
 		Long: `Serve the gateway on the loopback interface until interrupted.
 
-The other commands start a gateway by themselves. Start one by hand for agents that fit does not start: give them its address, and a token in place of the key.
-Every call that they make is shown on standard error. The variables to set for them are printed on standard output.
+The other commands start a gateway by themselves. Start one by hand for agents that fit does not start: give them its
+address, and a token in place of the key. Every call that they make is shown on standard error. The variables to set
+for them are printed on standard output.
 
-Calls go to --model-url, or to the addresses in ANTHROPIC_BASE_URL and OPENAI_BASE_URL, or to the vendors, with the keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and
-OPENAI_API_KEY.`,
+Calls go to --model-url, or to the addresses in ANTHROPIC_BASE_URL and OPENAI_BASE_URL, or to the vendors, with the
+keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and OPENAI_API_KEY.`,
 		Example: `  fit gateway serve >gateway.env
   fit gateway serve --model-url http://127.0.0.1:8080 --format json`,
 		Args: cobra.NoArgs,

@@ -33,8 +33,9 @@ func newCallback(con *console.Console, registry *agent.Registry) *cobra.Command 
 	command := &cobra.Command{
 		Use:   "callback",
 		Short: "Report to the bridge of a discussion how its session ended",
-		Long: `Report to the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome, cost, replies, requests for comment, and what the next
-session needs. A trace without a summary is reported as failed. Transient errors are retried.
+		Long: `Report to the bridge of a discussion how the session in a trace ended: its verdict, summary, outcome,
+cost, replies, requests for comment, and what the next session needs. A trace without a summary is reported as failed.
+Transient errors are retried.
 
 Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or refused.`,
 		Example: `  fit-harness callback --trace-file trace.ndjson --callback-url "$CALLBACK_URL" --correlation-id "$CORRELATION_ID" --run-url "$RUN_URL"`,

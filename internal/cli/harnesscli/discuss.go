@@ -34,12 +34,13 @@ func newDiscuss(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "discuss",
 		Short: "Let a lead drive a discussion that people follow in a thread",
-		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to CALLBACK_URL as they come, people's messages are fetched
-from INBOX_URL, and CORRELATION_ID names the run; without them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a
-later run with --resume-context continues with the history, the replies and, on the same machine, the agents' own conversations.
+		Long: `Let a lead drive a discussion that people follow in a thread. Answers to the lead are posted to
+CALLBACK_URL as they come, people's messages are fetched from INBOX_URL, and CORRELATION_ID names the run; without
+them the discussion takes place here only. The lead ends it with Adjourn, or suspends it with Recess: a later run with
+--resume-context continues with the history, the replies and, on the same machine, the agents' own conversations.
 
-Exit codes: 0 adjourned or recessed · 1 failed or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure · 4 stopped by a
-budget · 130 interrupted.`,
+Exit codes: 0 adjourned or recessed · 1 failed or not concluded · 2 usage error · 3 provider, credentials or another
+infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		Example: `  fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --task-text "Shall we drop Python 3.9?" --output trace.ndjson
   fit-harness discuss --agent-profiles security,docs --discussion-id D_42 --resume-context "$RESUME" --task-text "Continue." --output trace2.ndjson`,
 		Args: cobra.NoArgs,

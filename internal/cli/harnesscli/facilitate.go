@@ -32,12 +32,13 @@ func newFacilitate(con *console.Console, registry *agent.Registry) *cobra.Comman
 	command := &cobra.Command{
 		Use:   "facilitate",
 		Short: "Let a facilitator lead several agents, of any vendor",
-		Long: `Let a facilitator lead several agents. Each participant is a profile, .claude/agents/NAME.md in the facilitator's directory; its agent is set by
---agent-profiles NAME=AGENT, by the profile's own front matter, or by --agent. They talk to each other through the tools Ask, Answer and Announce; the session ends
-when the facilitator calls Conclude or a limit is reached.
+		Long: `Let a facilitator lead several agents. Each participant is a profile, .claude/agents/NAME.md in the
+facilitator's directory; its agent is set by --agent-profiles NAME=AGENT, by the profile's own front matter, or by
+--agent. They talk to each other through the tools Ask, Answer and Announce; the session ends when the facilitator
+calls Conclude or a limit is reached.
 
-Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure ·
-4 stopped by a budget · 130 interrupted.`,
+Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider,
+credentials or another infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		Example: fmt.Sprintf(`  fit-harness facilitate --agent-profiles security=%s,docs=%s --task-file review.md --output trace.ndjson
   fit-harness facilitate --agent builtin --agent-profiles alice,bob --lead-profile coach --task-text "Plan the release" --session-timeout 30m`,
 			registry.Examples(2)...),

@@ -17,8 +17,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short:   "Run agents and keep a trace of everything they did",
 		Long: `Run agents and keep a trace of everything they did.
 
-Exit codes: 0 success · 1 the agent failed or ran out of turns or time · 2 usage error · 3 provider, credentials or another infrastructure failure ·
-4 stopped by a budget · 130 interrupted.`,
+Exit codes: 0 success · 1 the agent failed or ran out of turns or time · 2 usage error · 3 provider, credentials or
+another infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 	}
 	command.AddCommand(
 		newRun(con, registry), newSupervise(con, registry), newFacilitate(con, registry), newDiscuss(con, registry),

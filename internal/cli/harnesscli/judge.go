@@ -29,12 +29,13 @@ func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "judge",
 		Short: "Judge finished work in one go",
-		Long: `Judge finished work in one go. The judge sees a copy of the work in a neutral directory, so it cannot load the settings of the agent it judges, and
-cannot change anything. It can read files; it can run commands only where a sandbox keeps the copy read-only. To let a judge question a running agent, use
-fit-harness supervise --lead-profile judge.
+		Long: `Judge finished work in one go. The judge sees a copy of the work in a neutral directory, so it cannot
+load the settings of the agent it judges, and cannot change anything. It can read files; it can run commands only
+where a sandbox keeps the copy read-only. To let a judge question a running agent, use fit-harness supervise
+--lead-profile judge.
 
-Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the judge did not conclude, or another infrastructure failure · 4 stopped by a budget ·
-130 interrupted.`,
+Exit codes: 0 the criteria are met · 1 they are not · 2 usage error · 3 the judge did not conclude, or another
+infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		Example: fmt.Sprintf(
 			`  fit-harness judge --cwd ./result --task-file criteria.md --agent %s --output verdict.ndjson`,
 			registry.Examples(1)...),

@@ -29,8 +29,10 @@ func newResume(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "resume TRACE",
 		Short: "Continue a session that was killed or interrupted",
-		Long: `Continue a session of supervise, facilitate, discuss or judge that was killed or interrupted, with the same conversations, open questions and budgets, all
-of which are in its trace. Isolation and network are those of the session unless --isolation and --network say otherwise. A trace that is still being written is refused. The exit codes are those of the session's own command.`,
+		Long: `Continue a session of supervise, facilitate, discuss or judge that was killed or interrupted, with the
+same conversations, open questions and budgets, all of which are in its trace. Isolation and network are those of the
+session unless --isolation and --network say otherwise. A trace that is still being written is refused. The exit codes
+are those of the session's own command.`,
 		Example: `  fit-harness resume trace.ndjson`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {

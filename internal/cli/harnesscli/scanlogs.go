@@ -30,10 +30,11 @@ func newScanLogs(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "scan-logs",
 		Short: "Check the logs of a workflow run for secrets",
-		Long: `Check the logs of a workflow run for secrets, as they are and in the encodings that often hide them. Each finding is printed as a FAIL line. A file that cannot be read
-counts as a failure, because it may hold a secret.
+		Long: `Check the logs of a workflow run for secrets, as they are and in the encodings that often hide them.
+Each finding is printed as a FAIL line. A file that cannot be read counts as a failure, because it may hold a secret.
 
-Exit codes: 0 nothing found · 1 a secret was found, or a file could not be read · 2 usage error · 3 the logs could not be fetched.`,
+Exit codes: 0 nothing found · 1 a secret was found, or a file could not be read · 2 usage error · 3 the logs could not
+be fetched.`,
 		Example: `  fit-harness scan-logs --archive logs.zip --secret-env GH_TOKEN --secret-env ANTHROPIC_API_KEY
   fit-harness scan-logs --run-id 1234 --repo owner/name --secret-env GH_TOKEN`,
 		Args: cobra.NoArgs,

@@ -33,11 +33,12 @@ func newSupervise(con *console.Console, registry *agent.Registry) *cobra.Command
 	command := &cobra.Command{
 		Use:   "supervise",
 		Short: "Let a supervisor lead one agent, or a judge question it",
-		Long: `Let a supervisor lead one agent: it hands out the work, looks at what comes back, corrects, and concludes with a verdict. The two may be of different
-vendors. With --lead-profile judge the supervisor is a judge; a profile of that name ships with fit and is used unless .claude/agents/judge.md exists.
+		Long: `Let a supervisor lead one agent: it hands out the work, looks at what comes back, corrects, and
+concludes with a verdict. The two may be of different vendors. With --lead-profile judge the supervisor is a judge; a
+profile of that name ships with fit and is used unless .claude/agents/judge.md exists.
 
-Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider, credentials or another infrastructure failure ·
-4 stopped by a budget · 130 interrupted.`,
+Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider,
+credentials or another infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		Example: fmt.Sprintf(`  fit-harness supervise --lead-agent %s --agent %s --task-file task.md --agent-cwd ./repo --output trace.ndjson
   fit-harness supervise --lead-profile judge --task-file criteria.md --agent-cwd ./repo`, registry.Examples(2)...),
 		Args: cobra.NoArgs,

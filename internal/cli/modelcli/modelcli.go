@@ -47,11 +47,12 @@ func newServe(con *console.Console) *cobra.Command {
 		Short: "Serve a scripted model on the loopback interface",
 		Long: `Serve a scripted model on the loopback interface until interrupted.
 
-It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini, so any agent can be run against it without a key or a network. The address is
-printed on standard output: give it to an agent as ANTHROPIC_BASE_URL, with /v1 appended as OPENAI_BASE_URL, or to fit as --model-url.
+It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini, so any agent can be run against it
+without a key or a network. The address is printed on standard output: give it to an agent as ANTHROPIC_BASE_URL, with
+/v1 appended as OPENAI_BASE_URL, or to fit as --model-url.
 
-A script is a JSON file: {"turns": [{"text": "I'll look.", "calls": [{"read": "a.go"}]}, {"text": "Done."}]}. The same script drives every agent; the
-documentation of the package model/scripted has the whole format.`,
+A script is a JSON file: {"turns": [{"text": "I'll look.", "calls": [{"read": "a.go"}]}, {"text": "Done."}]}. The same
+script drives every agent; the documentation of the package model/scripted has the whole format.`,
 		Example: `  fit model serve --script fix.json
   fit model serve --script easy=easy.json --script hard=hard.json --log requests.jsonl   # served under /s/easy and /s/hard`,
 		Args: cobra.NoArgs,

@@ -66,8 +66,8 @@ func newDifference(con *console.Console, options *statsOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "difference --k K --n N --base-k K --base-n N",
 		Short: "Show the interval for the difference of two independent pass rates",
-		Long: `The interval for the difference of two pass rates from independent trials, such as the runs of two arms on one task: Newcombe's
-method 10, from the Wilson intervals of both. fit view draws it beside each task.
+		Long: `The interval for the difference of two pass rates from independent trials, such as the runs of two arms
+on one task: Newcombe's method 10, from the Wilson intervals of both. fit view draws it beside each task.
 
 Over several tasks arms are paired: use fit stats paired.`,
 		Example: `  fit stats difference --k 3 --n 3 --base-k 1 --base-n 3`,

@@ -63,10 +63,12 @@ func (a *app) assert() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "assert TEST FILE (--grep REGEX | --query JMESPATH | --exists | --cites-job JOBFILE)",
 		Short: "Check a file for a grader: print one row and exit 0 or 1",
-		Long: `Check a file for a grader. It always prints exactly one JSON row, and exits 0 if the check passes and 1 if it fails or cannot run.
+		Long: `Check a file for a grader. It always prints exactly one JSON row, and exits 0 if the check passes and 1
+if it fails or cannot run.
 
---grep matches line by line and ignores case. --query passes unless it returns null, false or an empty array; NDJSON is queried as an array of its lines,
-and --unwrap looks at the events inside the envelopes of a trace. A check that cannot run (a missing file, a bad pattern) fails with and without --not.`,
+--grep matches line by line and ignores case. --query passes unless it returns null, false or an empty array; NDJSON
+is queried as an array of its lines, and --unwrap looks at the events inside the envelopes of a trace. A check that
+cannot run (a missing file, a bad pattern) fails with and without --not.`,
 		Example: `  fit trace assert tests-ran trace.ndjson --grep 'go test'
   fit trace assert used-edit trace.ndjson --unwrap --query "[?type=='assistant'].message.content[] | [?name=='Edit']" --gate
   fit trace assert no-secret out.txt --grep 'sk-ant-' --not --weight 2`,

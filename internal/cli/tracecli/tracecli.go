@@ -56,10 +56,10 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "trace",
 		Short: "Read, search, compare and check traces",
-		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with gzip or
-zstd, from a file or, as "-", from standard input. Files of any size are read in constant memory on all cores. For a
-file over 64 MB, the first query leaves an index beside it (FILE.fitidx, or in the cache directory) that makes later ones
-immediate.
+		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with
+gzip or zstd, from a file or, as "-", from standard input. Files of any size are read in constant memory on all cores.
+For a file over 64 MB, the first query leaves an index beside it (FILE.fitidx, or in the cache directory) that makes
+later ones immediate.
 
 An entry is one item of a trace: a system event, an assistant event, the text of a user event, or one tool result.
 Entries are numbered from 0 over all lanes; the verb "turn" and fields such as turnIndex refer to entries. A turn of the

@@ -29,9 +29,12 @@ func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command
 		Short: "Measure the judges against human labels, so that their rates can be corrected",
 		Long: `Measure the judges against human labels, so that their rates can be corrected.
 
-  1. "label" shows runs without saying who did the work or what the judges say, and keeps your verdicts in labels.yaml of the run directory.
-  2. "split" divides the labels: train for examples in prompts, dev for choosing members, test for measuring once.
-  3. "measure" compares the panel with the labels. The test split is sealed: a second look needs --again, and then the split no longer corrects anything.
+  1. "label" shows runs without saying who did the work or what the judges say, and keeps your
+     verdicts in labels.yaml of the run directory.
+  2. "split" divides the labels: train for examples in prompts, dev for choosing members, test
+     for measuring once.
+  3. "measure" compares the panel with the labels. The test split is sealed: a second look needs
+     --again, and then the split no longer corrects anything.
   4. "status" shows the labels and measurements so far.`,
 		Example: `  fit versus calibrate label eval/run-001 --dim correctness
   fit versus calibrate split eval/run-001
@@ -77,8 +80,8 @@ func newLabel(d *reader) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "label DIRECTORY",
 		Short: "Show runs one by one, blind, and keep your verdicts",
-		Long: `Show runs one by one, without saying who did the work or what the judges say, and keep your verdicts. The answer is read from standard input, one line each: p (pass),
-f (fail), s (skip), q (quit).`,
+		Long: `Show runs one by one, without saying who did the work or what the judges say, and keep your verdicts.
+The answer is read from standard input, one line each: p (pass), f (fail), s (skip), q (quit).`,
 		Example: "  fit versus calibrate label eval/run-001 --dim correctness",
 		Args:    cobra.ExactArgs(1),
 		RunE: d.judged(&dimension, func(ctx context.Context, judgement *versus.Judgement) error {

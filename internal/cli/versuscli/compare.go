@@ -19,8 +19,9 @@ func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare A B…",
 		Short: "Compare run directories, task by task",
-		Long: `Compare run directories, task by task: the first with each of the others. Each is a directory, or DIRECTORY:ARM for one arm of it. Directories with several arms
-are compared arm by arm, by name. The p-values of all comparisons are corrected for their number.`,
+		Long: `Compare run directories, task by task: the first with each of the others. Each is a directory, or
+DIRECTORY:ARM for one arm of it. Directories with several arms are compared arm by arm, by name. The p-values of all
+comparisons are corrected for their number.`,
 		Example: fmt.Sprintf(`  fit versus compare eval/run-001 eval/run-002
   fit versus compare eval/run-001:%s eval/run-001:%s --robot`, registry.Examples(2)...),
 		Args: cobra.MinimumNArgs(2),

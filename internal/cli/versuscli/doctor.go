@@ -45,8 +45,9 @@ func newDoctor(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor [AGENT]…",
 		Short: "Show for each agent its program, version, login, command line and environment",
-		Long: `Show for each agent what a run would start: the program with its SHA-256 and version, how it is logged in, its command line, and the names of all variables that
-it gets. Tasks and arms may set more. Nothing is started except to ask for the version.
+		Long: `Show for each agent what a run would start: the program with its SHA-256 and version, how it is logged
+in, its command line, and the names of all variables that it gets. Tasks and arms may set more. Nothing is started
+except to ask for the version.
 
 The exit code is 3 if a named agent cannot be run or, without names, if none can.`,
 		Example: fmt.Sprintf(`  fit versus doctor

@@ -18,11 +18,11 @@ func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "judge DIRECTORY",
 		Short: "Ask judges about the runs in a run directory; nothing is asked twice",
-		Long: `Ask judges about the runs in a run directory, of fit versus or fit-benchmark. Every reply is kept in the directory, so nothing is asked twice. Flags
-that are not given keep their values from the last time.
+		Long: `Ask judges about the runs in a run directory, of fit versus or fit-benchmark. Every reply is kept in
+the directory, so nothing is asked twice. Flags that are not given keep their values from the last time.
 
-The exit code is 3 if a member cannot be asked (the replies of the others are kept) or the files of a run are missing or changed (the other runs are
-judged), and 4 if the budget is used up.`,
+The exit code is 3 if a member cannot be asked (the replies of the others are kept) or the files of a run are missing
+or changed (the other runs are judged), and 4 if the budget is used up.`,
 		Example: `  fit versus judge eval/run-001 --panel panel.yaml
   fit versus judge eval/run-001 --pairwise ties --judge-budget-usd 5`,
 		Args: cobra.ExactArgs(1),

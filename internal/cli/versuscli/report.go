@@ -13,8 +13,8 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report DIRECTORY",
 		Short: "Show the report of a run directory; nothing is asked or started",
-		Long: `Show the report of a run directory, of fit versus or fit-benchmark: scores, claims, causes of failure, milestones, judges and
-cost. It uses only the files in the directory: no agent, no model and no clock.`,
+		Long: `Show the report of a run directory, of fit versus or fit-benchmark: scores, claims, causes of failure,
+milestones, judges and cost. It uses only the files in the directory: no agent, no model and no clock.`,
 		Example: `  fit versus report eval/run-001
   fit versus report eval/run-001 --robot > report.json
   fit versus report eval/run-001 --format sarif > findings.sarif`,

@@ -18,11 +18,12 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Compare agents on the same tasks, with evidence that can be checked",
 		Long: `Compare agents on the same tasks, with evidence that can be checked. "subq eval" is the same command.
 
-A task is a YAML file: a prompt, a commit of a repository, and a command that verifies the result. "run" lets every agent work on every task in its own
-workspace and records what happened in a run directory; the other commands read that directory and need no agent.
+A task is a YAML file: a prompt, a commit of a repository, and a command that verifies the result. "run" lets every
+agent work on every task in its own workspace and records what happened in a run directory; the other commands read
+that directory and need no agent.
 
-Exit codes: 0 the measurement is complete, whatever the result · 1 a requested gate is not met · 2 usage error · 3 infrastructure failure, or incomplete ·
-4 stopped by a budget · 130 interrupted.`,
+Exit codes: 0 the measurement is complete, whatever the result · 1 a requested gate is not met · 2 usage error · 3
+infrastructure failure, or incomplete · 4 stopped by a budget · 130 interrupted.`,
 		Example: fmt.Sprintf(`  fit versus doctor
   fit versus run examples/versus/go.yaml --agents %s,%s --runs 3`, registry.Examples(2)...),
 	}

@@ -34,10 +34,12 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "view [DIR|TRACE]...",
 		Short: "Look at experiments, runs and traces in the browser, live",
-		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default: the current directory), and the given traces.
-Pages update during a run. The app is part of this program: nothing is loaded from the network.
+		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default:
+the current directory), and the given traces. Pages update during a run. The app is part of this program: nothing is
+loaded from the network.
 
-The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges for a cookie: without either, nothing is shown.`,
+The server listens on the loopback interface. The address that it prints carries a token, which the browser exchanges
+for a cookie: without either, nothing is shown.`,
 		Example: `  fit view                         every run directory below this one
   fit view results trace.ndjson    a run directory and a trace
   fit view --no-open runs          print the address only`,
