@@ -52,7 +52,7 @@ func TestASessionIsRunOnce(t *testing.T) {
 	if result, err := f.Run(t.Context(), "go"); err != nil || !result.Success {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if result, err := f.Run(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "make a new one") {
+	if result, err := f.Run(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "create a new one") {
 		t.Errorf("the second Run: %+v, %v", result, err)
 	}
 }
