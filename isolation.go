@@ -25,6 +25,9 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 		if err == nil {
 			err = w.closeNetwork(ctx, base)
 		}
+		if cut := ctx.Err(); cut != nil {
+			err = cut // what was tried says nothing about the machine
+		}
 		if base.Limits == (sandbox.Limits{}) {
 			base.Limits = sandbox.DefaultLimits(isolation.Kind)
 		}

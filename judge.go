@@ -93,7 +93,11 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 	if slices.Contains(judge.DisallowedTools, "Bash") {
 		return release, nil
 	}
-	if !sandbox.DetectBwrap(ctx).Bwrap.OK {
+	works := sandbox.DetectBwrap(ctx).Bwrap.OK
+	if err := ctx.Err(); err != nil {
+		return nil, err // it says nothing about the machine
+	}
+	if !works {
 		return nil, errors.New("the judge could run commands in a read-only sandbox, which is no longer available; " +
 			"judge again from the start")
 	}
