@@ -292,7 +292,7 @@ func (b *builder) warn() {
 	if excluded := count(r.Cells, func(c *Cell) bool {
 		return c.Status == evidence.StatusEnvError && c.Problem == ""
 	}); excluded > 0 {
-		add("%s had an environmental cause and were left out of the denominators", report.Count(excluded, "run"))
+		add("the denominators leave out %s with an environmental cause", report.Count(excluded, "run"))
 	}
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
 		add("%s changed files without an edit in the trace (unseen)", report.Count(unseen, "run"))

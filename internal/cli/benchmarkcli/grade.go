@@ -88,7 +88,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	case opts.family == "":
 		return console.Usagef("--family is required")
 	case len(nonEmpty([]string{opts.input, opts.runDir, opts.predictions})) != 1:
-		return console.Usagef("nothing to grade: give --task and --run-dir for one attempt, --input for a run " +
+		return console.Usagef("choose one thing to grade: --task and --run-dir for one attempt, --input for a run " +
 			"directory, or --predictions for a file of patches")
 	case opts.logs != "" && opts.predictions == "":
 		return console.Usagef("--logs is for --predictions; run directories have their logs")

@@ -46,7 +46,7 @@ func newList(con *console.Console) *cobra.Command {
 			case family == "" && len(args) == 1:
 				return listRuns(con, args[0], format.Value)
 			default:
-				return console.Usagef("nothing to list: give --family FAMILY, or a run directory")
+				return console.Usagef("choose one thing to list: --family FAMILY, or a run directory")
 			}
 		},
 	}
