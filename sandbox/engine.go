@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/memo"
+	"github.com/fit-eval/fit/internal/retry"
 )
 
 // Engine makes containers with the command line of podman or docker.
@@ -46,9 +48,6 @@ type Image struct {
 
 // engineWait bounds the commands of an engine that only look something up.
 const engineWait = time.Minute
-
-// inspectAgain is the pause before an image is looked up again.
-const inspectAgain = 50 * time.Millisecond
 
 // errNoEngine is returned where neither podman nor docker works.
 var errNoEngine = errors.New("no container engine works here")
@@ -157,12 +156,11 @@ func (m *MissingImageError) Error() string {
 
 // Inspect finds an image. If it is missing, the error is a *MissingImageError.
 func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
-	text, err := e.output(ctx, "image", "inspect", name)
-	for end := time.Now().Add(engineWait); halfWritten(err) && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(inspectAgain)
+	var text string
+	if err := whileImagesChange(ctx, func() (err error) {
 		text, err = e.output(ctx, "image", "inspect", name)
-	}
-	if err != nil {
+		return err
+	}); err != nil {
 		if failed, ok := errors.AsType[*engineError](err); ok && missing(failed.Said) {
 			return Image{}, &MissingImageError{Engine: e.Kind, Image: name}
 		}
@@ -198,11 +196,20 @@ func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 	return image, nil
 }
 
-// halfWritten reports whether podman failed because it read an image that is being written. To find
-// the parent of any image it reads all of them.
-func halfWritten(err error) bool {
-	failed, ok := errors.AsType[*engineError](err)
-	return ok && strings.Contains(failed.Said, "locating item named")
+// imagesChanged is podman's message when another process writes or removes an image at that moment.
+// To find the parent of an image, or the layers of an earlier build, podman reads all images.
+var imagesChanged = lazyregexp.New(`locating item named|layer not known`)
+
+// whileImagesChange repeats what podman could not do because images were changing.
+func whileImagesChange(ctx context.Context, do func() error) error {
+	policy := retry.Policy{Retries: 15, First: 50 * time.Millisecond, Longest: 5 * time.Second}
+	return policy.Do(ctx, func(int) error {
+		err := do()
+		if failed, ok := errors.AsType[*engineError](err); ok && imagesChanged.MatchString(failed.Said) {
+			return retry.Later(err, retry.Unasked)
+		}
+		return err
+	})
 }
 
 // missing reports whether an engine says that something is not there.
@@ -284,7 +291,8 @@ func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
 	} else if e.command(ctx, "buildx", "version").Run() != nil {
 		env = append(env, "DOCKER_BUILDKIT=0")
 	}
-	if err := e.runTree(ctx, append(args, b.Context), env, b); err != nil {
+	err = whileImagesChange(ctx, func() error { return e.runTree(ctx, append(args, b.Context), env, b) })
+	if err != nil {
 		return Image{}, fmt.Errorf("build the image of %s: %w", path.Base(b.Context), err)
 	}
 	return e.Inspect(ctx, name)
