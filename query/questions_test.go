@@ -233,6 +233,26 @@ func TestValidateNamesTheLine(t *testing.T) {
 	}
 }
 
+// Codex and the agents of the Agent Client Protocol speak JSON-RPC, whose messages have no type.
+func TestValidateKnowsMessagesWithoutAType(t *testing.T) {
+	good := traceOf(t,
+		enveloped("a", 0, `{"dir":"out","msg":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}}`),
+		enveloped("a", 1, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}`),
+		enveloped("a", 2, `{"method":"turn/started","params":{}}`), enveloped("a", 3, `{"id":2,"result":null}`),
+		enveloped("a", 4, `{"id":"3","error":{"code":-1,"message":"no"}}`))
+	report, err := good.Validate(context.Background(),
+		func(f Finding) error { t.Errorf("finding %+v", f); return nil })
+	if err != nil || report.Lines != 5 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+	bad := traceOf(t, enveloped("a", 0, `{"id":1}`), enveloped("a", 1, `{"method":5}`), enveloped("a", 2, `{"result":1}`),
+		enveloped("a", 3, `{"dir":"out","msg":5}`), enveloped("a", 4, `{"dir":"out","method":"x"}`))
+	report, err = bad.Validate(context.Background(), func(Finding) error { return nil })
+	if err != nil || report.Errors != 5 {
+		t.Errorf("report %+v, %v", report, err)
+	}
+}
+
 func TestSplitWritesOneFileForEachParticipant(t *testing.T) {
 	path := write(t, strings.Join([]string{
 		enveloped("orchestrator", 0, `{"type":"meta"}`), enveloped("agent", 1, prompt),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/query/internal/scan"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
@@ -112,7 +113,9 @@ func (v *validator) event(ev *scan.Event) {
 		v.found(line, severityWarning, "a bare event in a trace of envelopes")
 	}
 	if len(ev.Type) == 0 {
-		v.found(line, severityError, "the event has no type")
+		if !isMessage(ev.Native) {
+			v.found(line, severityError, "the event has no type")
+		}
 		return
 	}
 	if ev.Kind == scan.Lifecycle {
@@ -125,6 +128,19 @@ func (v *validator) event(ev *scan.Event) {
 		return
 	}
 	v.blocks(ev)
+}
+
+// isMessage reports whether an event is a message of JSON-RPC, in which several agents speak: a
+// method or the answer to one stands in place of a type. The messages to the agent are wrapped.
+func isMessage(event []byte) bool {
+	v, ok := jsontape.Parse(event)
+	if !ok || v.Kind() != jsontape.Object {
+		return false
+	}
+	if v.TextOf("dir") != "" {
+		v = v.Get("msg")
+	}
+	return v.TextOf("method") != "" || v.Get("id").Exists() && (v.Get("result").Exists() || v.Get("error").Exists())
 }
 
 func (v *validator) envelope(ev *scan.Event) {
