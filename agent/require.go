@@ -73,6 +73,9 @@ func RequirePrice(id session.AgentID, cfg Config, model string) error {
 			return nil
 		}
 	}
+	if model == "" {
+		return Refuse(id, "a dollar budget needs a price, and no model is named; name one, or drop the budget")
+	}
 	return Refuse(id, "a dollar budget needs a price, and model %q has none; name it in a price file (FIT_PRICES) or "+
 		"drop the budget", model)
 }

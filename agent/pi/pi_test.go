@@ -275,6 +275,7 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"running on a subscription":     func(c *agent.Config) { c.Auth = agent.AuthSubscription },
 		"has none; name it in a price":  func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, unknown },
 		"a dollar budget needs a price": func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"no model is named":             func(c *agent.Config) { c.MaxCostUSD, c.Model, c.Prices = 1, "", unknown },
 		"no conversation":               func(c *agent.Config) { c.Resume = "../../etc" },
 		"no working directory":          func(c *agent.Config) { c.Dir = "" },
 	} {
