@@ -231,3 +231,24 @@ func TestLinkedPathWorksInside(t *testing.T) {
 		t.Errorf("printed %q and %q", out, errs)
 	}
 }
+
+// A bubblewrap that fails although the kernel would let it has a way out, too.
+func TestABrokenBubblewrapNamesAWayOut(t *testing.T) {
+	for program, want := range map[string]string{
+		"#!/bin/sh\necho 'bwrap: no' >&2\nexit 1\n": "bwrap: no",
+		"#!/bin/sh\nkill -9 $$\n":                   "ended by SIGKILL",
+		"nonsense":                                  "exec format error",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":/usr/bin:/bin")
+		found := sandbox.DetectBwrap(t.Context())
+		for _, c := range []sandbox.Capability{found.Bwrap, found.BwrapNetwork} {
+			if c.OK || !strings.Contains(c.Detail, want) || c.Fix == "" {
+				t.Errorf("%q: %+v, want %q and a fix", program, c, want)
+			}
+		}
+	}
+}

@@ -150,6 +150,8 @@ func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Wri
 		return err
 	case result.TimedOut:
 		return fmt.Errorf("bubblewrap hangs: it did not start a program within %s", tryTimeout)
+	case result.Signal != "":
+		return fmt.Errorf("bubblewrap was ended by %s", result.Signal)
 	case result.ExitCode != 0:
 		return fmt.Errorf("bubblewrap fails with exit code %d", result.ExitCode)
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -35,7 +36,7 @@ func (c *Capabilities) detectBwrap(ctx context.Context) {
 	fix := networkFix
 	if err != nil {
 		c.detectUserNamespaces()
-		closed, fix = err, c.UserNamespaces.Fix
+		closed, fix = err, cmp.Or(c.UserNamespaces.Fix, "make this work: bwrap --ro-bind / / true")
 	}
 	c.LeftOpen = found
 	c.Bwrap.decide(err, fix)
