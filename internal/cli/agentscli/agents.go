@@ -59,6 +59,9 @@ func newList(con *console.Console, registry *agent.Registry) *cobra.Command {
 			for _, a := range registry.All() {
 				rows = append(rows, describe(command.Context(), con, a))
 			}
+			if err := command.Context().Err(); err != nil {
+				return err // not everything was looked at
+			}
 			if format.Value == "json" {
 				return jsonenc.WriteIndented(con.Stdout, rows)
 			}

@@ -62,6 +62,9 @@ nor an agent.`,
 
 func run(ctx context.Context, con *console.Console, registry *agent.Registry, format string) error {
 	findings, runnable := examine(ctx, con, registry)
+	if err := ctx.Err(); err != nil {
+		return err // not everything was looked at
+	}
 	if format == "json" {
 		found := map[string]any{"runnable": runnable, "findings": findings}
 		if err := jsonenc.WriteIndented(con.Stdout, found); err != nil {

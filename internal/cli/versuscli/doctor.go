@@ -94,6 +94,9 @@ func (d *doctor) run(ctx context.Context, ids []string, robot bool) error {
 		}
 		found = append(found, one)
 	}
+	if err := ctx.Err(); err != nil {
+		return err // not everything was looked at
+	}
 	if robot {
 		if err := jsonenc.WriteIndented(d.con.Stdout, map[string]any{"agents": found}); err != nil {
 			return err
