@@ -33,6 +33,7 @@ type Renderer struct {
 	// labelled is true once it is clear that more than one lane speaks.
 	labelled bool
 	silent   bool // what comes was shown before
+	live     bool // some line was not
 	verdict  string
 	err      error
 }
@@ -54,6 +55,7 @@ func New(cfg Config) *Renderer { return &Renderer{cfg: cfg, lanes: map[string]*l
 
 // Line shows one line of a trace.
 func (r *Renderer) Line(env trace.Envelope) {
+	r.live = r.live || !r.silent
 	if env.Source == trace.Orchestrator {
 		r.orchestrator(env)
 		return
@@ -82,10 +84,10 @@ func (r *Renderer) Past(env trace.Envelope) {
 	r.silent = false
 }
 
-// Close prints the last line, if any agent came to an end, and returns the first error of the
-// output.
+// Close prints the last line, if any agent came to an end and the past is not all there was, and
+// returns the first error of the output.
 func (r *Renderer) Close() error {
-	if footer := r.footer(); footer != "" {
+	if footer := r.footer(); footer != "" && r.live {
 		r.print(footer + "\n")
 	}
 	return r.err

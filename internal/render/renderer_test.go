@@ -89,6 +89,13 @@ func TestTheFooterOfAResumedSessionSumsUpAllOfIt(t *testing.T) {
 	}
 }
 
+// A session that cannot be resumed has no result, whatever its agents came to before.
+func TestThePastAloneHasNoFooter(t *testing.T) {
+	if got := resume(t, Config{}, soloTrace, ""); got != "" {
+		t.Error(got)
+	}
+}
+
 // Whoever is stopped before a turn of the model has used nothing; that leaves the sum known.
 func TestAParticipantThatUsedNothingLeavesTheCostKnown(t *testing.T) {
 	const idle = `{"source":"bob","seq":9,"ts":1700,"event":{"type":"system","subtype":"init","session_id":"t","model":"m"}}
