@@ -167,7 +167,7 @@ func shape(text string) string {
 // source looks at what was added to the code.
 func (a *diffAudit) source(file *patch.File) {
 	for line := range file.Lines() {
-		if line.Op == patch.Plus && (knowsItIsTested.MatchString(line.Text) ||
+		if line.Op == patch.Plus && (detectsTests.MatchString(line.Text) ||
 			slices.ContainsFunc(literals(line.Text), func(value string) bool { return a.expected[value] })) {
 			a.inDiff(flagHardcodedOutput, file.New, line.New, line.Text)
 		}
@@ -239,7 +239,7 @@ func (a *diffAudit) checkingTest(file *patch.File) {
 		lines := file.Hunks[i].Lines
 		for at, line := range lines {
 			dropped := line.Op == patch.Minus && strings.TrimSpace(line.Text) != "" && !kept[line.Text]
-			if dropped || line.Op == patch.Plus && (endsWell(file.New, line.Text) || cutsOff(lines[at:])) {
+			if dropped || line.Op == patch.Plus && (exitsWithSuccess(file.New, line.Text) || returnsEarly(lines[at:])) {
 				a.tamperedAt(file, line)
 				return
 			}
@@ -250,15 +250,15 @@ func (a *diffAudit) checkingTest(file *patch.File) {
 	}
 }
 
-// endsWell reports whether a line of a file ends the program with success.
-func endsWell(name, text string) bool {
-	return exitsWell.MatchString(text) ||
+// exitsWithSuccess reports whether a line of a file ends the program with success.
+func exitsWithSuccess(name, text string) bool {
+	return successExit.MatchString(text) ||
 		isOneOf(path.Ext(name), "", ".sh", ".bash", ".zsh", ".bats") && shellEnds.MatchString(text)
 }
 
-// cutsOff reports whether the first line returns, so that lines of the same block that were there
-// before are never reached.
-func cutsOff(lines []patch.Line) bool {
+// returnsEarly reports whether the first line returns, so that lines of the same block that were
+// there before are never reached.
+func returnsEarly(lines []patch.Line) bool {
 	if !returns.MatchString(lines[0].Text) {
 		return false
 	}
@@ -300,11 +300,11 @@ var (
 		`\bt\.(?:is|deepEqual|throws|equal)\(`)
 	values = lazyregexp.New("\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`|\\b\\d+(?:\\.\\d+)?\\b|\\b(?:true|false|True|False|null|None|nil)\\b")
 
-	exitsWell = lazyregexp.New(`\b(?:sys\.exit|os\._exit|os\.Exit|process\.exit)\(0?\)`)
-	shellEnds = lazyregexp.New(`(?:^|\|\||;)\s*(?:exit(?:\s+0)?|true|:)\s*(?:[;#].*)?$`)
-	returns   = lazyregexp.New(`^\s*return(?:\s+(?:0|true|True|nil|None|null))?\s*(?:[;#].*|//.*)?$`)
+	successExit = lazyregexp.New(`\b(?:sys\.exit|os\._exit|os\.Exit|process\.exit)\(0?\)`)
+	shellEnds   = lazyregexp.New(`(?:^|\|\||;)\s*(?:exit(?:\s+0)?|true|:)\s*(?:[;#].*)?$`)
+	returns     = lazyregexp.New(`^\s*return(?:\s+(?:0|true|True|nil|None|null))?\s*(?:[;#].*|//.*)?$`)
 
-	knowsItIsTested = lazyregexp.New(`(?i)\b(?:if|when|case|\?|&&|\|\||return|elif|unless)\b.*(?:process\.env\.(?:CI|JEST_WORKER_ID|VITEST)\b|` +
+	detectsTests = lazyregexp.New(`(?i)\b(?:if|when|case|\?|&&|\|\||return|elif|unless)\b.*(?:process\.env\.(?:CI|JEST_WORKER_ID|VITEST)\b|` +
 		`process\.env\.NODE_ENV\s*={2,3}\s*['"]test|PYTEST_CURRENT_TEST|os\.(?:environ|getenv)\W{1,3}['"]CI['"]|os\.Getenv\("CI"\)|` +
 		`['"]pytest['"] in sys\.modules|flag\.Lookup\("test\.|testing\.Testing\(\))`)
 

@@ -51,8 +51,8 @@ func (f *facts) providerFailed() []string {
 		return []string{said(f.record.ErrorClass, f.record.ErrorMessage)}
 	case f.session.Outcome == session.OutcomeProvider, f.session.Outcome == session.OutcomeAuth:
 		return []string{"outcome: " + string(f.session.Outcome)}
-	case f.seen != nil && f.seen.trouble.provider != nil && f.session.Outcome != session.OutcomeSuccess:
-		return []string{f.seen.trouble.provider.String()}
+	case f.seen != nil && f.seen.failures.provider != nil && f.session.Outcome != session.OutcomeSuccess:
+		return []string{f.seen.failures.provider.String()}
 	}
 	return nil
 }
@@ -66,8 +66,8 @@ func (f *facts) harnessFailed() []string {
 	case f.malformed():
 		return []string{fmt.Sprintf("%d of %d lines of the stream are malformed, and the model completed no turn",
 			f.session.ParseErrors, f.session.ParseErrors+f.seen.events)}
-	case f.seen != nil && f.seen.trouble.missingTool != nil:
-		return []string{f.seen.trouble.missingTool.text}
+	case f.seen != nil && f.seen.failures.missingTool != nil:
+		return []string{f.seen.failures.missingTool.text}
 	}
 	return nil
 }
@@ -100,12 +100,12 @@ func (f *facts) contextExhausted() []string {
 	if f.seen == nil {
 		return nil
 	}
-	trouble := &f.seen.trouble
+	failures := &f.seen.failures
 	switch {
-	case trouble.overflow != nil:
-		return []string{trouble.overflow.String()}
-	case trouble.compactions >= maxCompactions && f.session.Outcome != session.OutcomeSuccess:
-		return []string{fmt.Sprintf("%d compactions, and the last turn broke off", trouble.compactions)}
+	case failures.overflow != nil:
+		return []string{failures.overflow.String()}
+	case failures.compactions >= maxCompactions && f.session.Outcome != session.OutcomeSuccess:
+		return []string{fmt.Sprintf("%d compactions, and the last turn broke off", failures.compactions)}
 	}
 	return nil
 }
@@ -119,14 +119,14 @@ func (f *facts) budgetOrLoop() []string {
 	if f.seen == nil {
 		return nil
 	}
-	trouble := &f.seen.trouble
+	failures := &f.seen.failures
 	switch {
-	case trouble.limit != nil:
-		return []string{trouble.limit.String()}
-	case trouble.loop != nil:
-		return []string{trouble.loop.String()}
-	case trouble.stalled():
-		return []string{fmt.Sprintf("%d turns without a call that succeeded", trouble.lastTurn-trouble.progressTurn)}
+	case failures.limit != nil:
+		return []string{failures.limit.String()}
+	case failures.loop != nil:
+		return []string{failures.loop.String()}
+	case failures.stalled():
+		return []string{fmt.Sprintf("%d turns without a call that succeeded", failures.lastTurn-failures.progressTurn)}
 	}
 	return nil
 }
@@ -186,14 +186,14 @@ func (f *facts) tags() []string {
 			tags = append(tags, tag)
 		}
 	}
-	trouble := &f.seen.trouble
+	failures := &f.seen.failures
 	add(tagUnverified, len(f.files) > 0 && f.seen.tests.lastPostEdit == 0)
 	add(tagEditFailures, f.seen.edits.failed > 0)
-	add(tagEditWithoutRead, trouble.editWithoutRead)
+	add(tagEditWithoutRead, failures.editWithoutRead)
 	share := explorationShare(f.seen)
 	add(tagExploration, share != nil && *share > heavyExploration)
-	add(tagReminderLoop, trouble.reminderLoop)
-	add(tagUnknownCommand, trouble.unknownCommand)
+	add(tagReminderLoop, failures.reminderLoop)
+	add(tagUnknownCommand, failures.unknownCommand)
 	add(tagFalseSuccess, f.verify != nil && !f.verify.Passed && claimsSuccess(f.session.FinalText))
 	return tags
 }

@@ -80,11 +80,11 @@ func (c *classifier) isTest(name string) bool {
 		strings.HasSuffix(stem, "Test") && path.Ext(base) == ".java":
 		return true
 	}
-	return liesIn(name, "test", "tests", "__tests__", "spec", "testdata")
+	return inDirectory(name, "test", "tests", "__tests__", "spec", "testdata")
 }
 
-// liesIn reports whether a file is below a directory with one of these names.
-func liesIn(name string, dirs ...string) bool {
+// inDirectory reports whether a file is below a directory with one of these names.
+func inDirectory(name string, dirs ...string) bool {
 	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"),
 		func(dir string) bool { return slices.Contains(dirs, dir) })
 }
@@ -114,7 +114,7 @@ func isGenerated(name string) bool {
 		return true
 	}
 	endings := []string{".pb.go", "_pb2.py", ".min.js", ".min.css", "_generated.go", ".pyc"}
-	return liesIn(name, "vendor", "node_modules", "third_party", "dist", "build", "__pycache__", ".venv") ||
+	return inDirectory(name, "vendor", "node_modules", "third_party", "dist", "build", "__pycache__", ".venv") ||
 		strings.Contains(base, ".generated.") ||
 		slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(base, ending) })
 }

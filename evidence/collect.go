@@ -107,7 +107,7 @@ func (f *facts) follow(from Sources) error {
 				seen = newObserver(f.task, changed)
 				observers[strings.Clone(event.Lane)] = seen
 			}
-			seen.see(event)
+			seen.observe(event)
 		},
 	}}
 	if err := enricher.ReadPacked(from.Trace); err != nil {

@@ -28,7 +28,7 @@ func played(task *Task, changed []string, cwd string, acts ...act) (*observer, *
 	o := newObserver(task, files)
 	fold := session.NewFold(session.Options{
 		Flat:          true,
-		OnEvent:       o.see,
+		OnEvent:       o.observe,
 		VerifyCommand: task.VerifyCommand,
 		StartMs:       1,
 	})

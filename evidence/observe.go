@@ -30,7 +30,7 @@ type observer struct {
 	openOrder []string
 	edits     editLog
 	tests     testLog
-	trouble   troubleLog
+	failures  failureLog
 	audit     traceAudit
 	steps     stepLog
 	prompts   promptLog
@@ -57,19 +57,19 @@ type recentCall struct {
 
 func newObserver(task *Task, changed map[string]bool) *observer {
 	return &observer{
-		changed: changed,
-		calls:   map[string]int{},
-		open:    map[string]*openCall{},
-		edits:   editLog{seen: map[string]bool{}},
-		audit:   newTraceAudit(task),
-		read:    map[string]bool{},
-		trouble: troubleLog{required: task.RequiredTools},
-		seed:    maphash.MakeSeed(),
+		changed:  changed,
+		calls:    map[string]int{},
+		open:     map[string]*openCall{},
+		edits:    editLog{seen: map[string]bool{}},
+		audit:    newTraceAudit(task),
+		read:     map[string]bool{},
+		failures: failureLog{required: task.RequiredTools},
+		seed:     maphash.MakeSeed(),
 	}
 }
 
-// see reads one event.
-func (o *observer) see(event *session.EnrichedEvent) {
+// observe reads one event.
+func (o *observer) observe(event *session.EnrichedEvent) {
 	switch event.Kind {
 	case session.KindToolCall:
 		o.events++
@@ -81,10 +81,10 @@ func (o *observer) see(event *session.EnrichedEvent) {
 		o.message(event)
 	case session.KindThinking:
 		o.events++
-		o.trouble.active()
+		o.failures.active()
 	case session.KindError:
 		o.events++
-		o.trouble.failed(event)
+		o.failures.failed(event)
 		o.steps.add(event, stepError, "", event.Text)
 	case session.KindSystemPrompt:
 		o.prompts.add(event.Label, event.Text, event.TurnIndex)
@@ -93,15 +93,15 @@ func (o *observer) see(event *session.EnrichedEvent) {
 
 func (o *observer) message(event *session.EnrichedEvent) {
 	if event.Label == "compaction" {
-		o.trouble.compactions++
+		o.failures.compactions++
 	}
 	if event.Role == "assistant" {
 		o.events++
-		o.trouble.active()
-		o.trouble.turn(event.TurnIndex)
+		o.failures.active()
+		o.failures.turn(event.TurnIndex)
 	}
 	if event.Label == "reminder" {
-		o.trouble.reminded()
+		o.failures.reminded()
 	}
 	o.steps.message(event)
 }
@@ -111,9 +111,9 @@ func (o *observer) call(event *session.EnrichedEvent) {
 	effective := tool.Effective()
 	o.calls[effective]++
 	o.total++
-	o.trouble.active()
-	o.trouble.turn(event.TurnIndex)
-	o.trouble.repeated(o.countRepeats(tool, event.TurnIndex), event)
+	o.failures.active()
+	o.failures.turn(event.TurnIndex)
+	o.failures.repeated(o.countRepeats(tool, event.TurnIndex), event)
 	call := &openCall{effective: effective, canonical: tool.Canonical, seq: event.Seq}
 	o.await(tool.CallID, call)
 	if tool.Canonical == session.ToolBash {
@@ -189,10 +189,10 @@ func (o *observer) result(event *session.EnrichedEvent) {
 		o.remember(call.paths)
 	}
 	if !failed {
-		o.trouble.progress(event.TurnIndex)
+		o.failures.progress(event.TurnIndex)
 	}
 	if call.canonical == session.ToolBash && failed {
-		o.trouble.missing(r.Content, call.command)
+		o.failures.missing(r.Content, call.command)
 	}
 	o.audit.result(call, r)
 	o.steps.result(event, call.effective, failed, call.isEdit)
@@ -211,7 +211,7 @@ func (o *observer) edited(event *session.EnrichedEvent, call *openCall, failed b
 	o.edits.failed++
 	for _, path := range call.paths {
 		if !o.read[path] {
-			o.trouble.editWithoutRead = true
+			o.failures.editWithoutRead = true
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (f *facts) codeQuality() *float64 {
 	}
 	violations := 0
 	for i := range f.patch.Files {
-		violations += f.debris(&f.patch.Files[i])
+		violations += f.countDebugLines(&f.patch.Files[i])
 	}
 	lint := f.record.Lint
 	measured := lint != nil && lint.Error == ""
@@ -124,9 +124,9 @@ func (f *facts) codeQuality() *float64 {
 	return score(1 / (1 + float64(violations)/3))
 }
 
-// debris counts the lines that were added for debugging, or to silence a checker.
-func (f *facts) debris(file *patch.File) int {
-	pattern := debrisOf(file.Path())
+// countDebugLines counts the lines that were added for debugging, or to silence a checker.
+func (f *facts) countDebugLines(file *patch.File) int {
+	pattern := debugPattern(file.Path())
 	if pattern == nil || f.classes.class(file.Path()) != ClassSource {
 		return 0
 	}
@@ -140,22 +140,22 @@ func (f *facts) debris(file *patch.File) int {
 }
 
 var (
-	scriptDebris = lazyregexp.New(`\bconsole\.log\b|\bdebugger\b|@ts-(?:ignore|nocheck)\b|eslint-disable|:\s*any\b|\bas any\b|\bTODO\b|\bFIXME\b`)
-	goDebris     = lazyregexp.New(`\bfmt\.Print(?:ln|f)?\(|\bspew\.Dump\(|//\s*nolint|\bTODO\b|\bFIXME\b|\bpanic\("(?:todo|not implemented)`)
-	pythonDebris = lazyregexp.New(`^\s*print\(|\bpdb\.set_trace\(|\bbreakpoint\(\)|#\s*type:\s*ignore|#\s*noqa|\bTODO\b|\bFIXME\b`)
-	otherDebris  = lazyregexp.New(`\bTODO\b|\bFIXME\b|\bdbg!\(|\bvar_dump\(|\bSystem\.out\.println\(`)
+	scriptDebugLine = lazyregexp.New(`\bconsole\.log\b|\bdebugger\b|@ts-(?:ignore|nocheck)\b|eslint-disable|:\s*any\b|\bas any\b|\bTODO\b|\bFIXME\b`)
+	goDebugLine     = lazyregexp.New(`\bfmt\.Print(?:ln|f)?\(|\bspew\.Dump\(|//\s*nolint|\bTODO\b|\bFIXME\b|\bpanic\("(?:todo|not implemented)`)
+	pythonDebugLine = lazyregexp.New(`^\s*print\(|\bpdb\.set_trace\(|\bbreakpoint\(\)|#\s*type:\s*ignore|#\s*noqa|\bTODO\b|\bFIXME\b`)
+	otherDebugLine  = lazyregexp.New(`\bTODO\b|\bFIXME\b|\bdbg!\(|\bvar_dump\(|\bSystem\.out\.println\(`)
 )
 
-func debrisOf(name string) *lazyregexp.Regexp {
+func debugPattern(name string) *lazyregexp.Regexp {
 	switch path.Ext(name) {
 	case ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte":
-		return scriptDebris
+		return scriptDebugLine
 	case ".go":
-		return goDebris
+		return goDebugLine
 	case ".py":
-		return pythonDebris
+		return pythonDebugLine
 	case ".rs", ".php", ".java", ".kt", ".rb", ".c", ".h", ".cc", ".cpp", ".cs", ".swift":
-		return otherDebris
+		return otherDebugLine
 	}
 	return nil
 }

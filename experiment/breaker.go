@@ -23,8 +23,8 @@ type breaker struct {
 // alike is how many times more errors of one class it takes if their causes differ.
 const alike = 3
 
-// see notes how an attempt ended.
-func (b *breaker) see(r *ledger.Record) {
+// record notes how an attempt ended.
+func (b *breaker) record(r *ledger.Record) {
 	switch {
 	case r.Verdict != ledger.Error:
 		b.cause, b.count, b.class, b.classes = "", 0, "", 0

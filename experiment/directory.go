@@ -159,7 +159,7 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 	switch {
 	case nothing:
 		d.Plan, d.Notes = wanted, nil
-		if err := d.putAside(stored); err != nil {
+		if err := d.moveAside(stored); err != nil {
 			return fmt.Errorf("plan again in %s: %w", d.Path, err)
 		}
 	case len(changes) > 0:
@@ -174,8 +174,8 @@ func (d *Directory) resume(stored, wanted *Plan) error {
 	return writePlan(d.Path, d.Plan, d.redactor)
 }
 
-// putAside moves the files of an experiment without results into a separate directory.
-func (d *Directory) putAside(stored *Plan) error {
+// moveAside moves the files of an experiment without results into a separate directory.
+func (d *Directory) moveAside(stored *Plan) error {
 	aside := filepath.Join(d.Path, fmt.Sprintf("abandoned-%s-%d", stored.ID, time.Now().UnixMilli()))
 	moved := 0
 	for _, name := range []string{

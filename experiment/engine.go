@@ -90,7 +90,7 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 	}
 	e := newEngine(dir, cfg)
 	e.steer()
-	if err := e.takeUp(ctx); err != nil {
+	if err := e.resume(ctx); err != nil {
 		return Outcome{}, err
 	}
 	e.report(nil)
@@ -109,7 +109,7 @@ func (d *Directory) Estimate(budgets Budgets) Estimate {
 		if s := d.cells[cell.Key()]; s == nil || !s.done {
 			left[cell.Arm]++
 		} else {
-			watch.see(cell, s.verdict)
+			watch.record(cell, s.verdict)
 		}
 	}
 	if watch != nil {
@@ -291,7 +291,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			at++
 			continue
 		}
-		if e.spentArm[next.cell.Arm] != "" || e.watch.tooFar(next.cell, places) {
+		if e.spentArm[next.cell.Arm] != "" || e.watch.tooFarAhead(next.cell, places) {
 			at++
 			continue
 		}

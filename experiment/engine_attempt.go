@@ -120,19 +120,19 @@ func (e *engine) finish(done *finished) error {
 		return done.err
 	}
 	record := &done.record
-	cancelled := e.landed(done)
+	cancelled := e.attemptEnded(done)
 	e.dir.spent.settle(done.held, record)
 	state := e.dir.state(done.cell.Key())
 	e.dir.note(state, record)
-	e.breaker.see(record)
+	e.breaker.record(record)
 	if e.breaker.open != "" {
 		e.stop(Broken, e.breaker.open)
 	}
 	switch {
 	case record.Final:
 		e.tally.end(done.cell.TaskID, record.Verdict)
-		e.tally.doneHere++
-		e.watch.see(done.cell, record.Verdict)
+		e.tally.doneByProcess++
+		e.watch.record(done.cell, record.Verdict)
 		if err := e.decide(); err != nil {
 			return err
 		}

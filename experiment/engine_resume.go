@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// takeUp finds out what remains to do, and records the attempts that died with an earlier process.
-func (e *engine) takeUp(ctx context.Context) error {
+// resume finds out what remains to do, and records the attempts that died with an earlier process.
+func (e *engine) resume(ctx context.Context) error {
 	cells := e.dir.Plan.Cells()
 	e.tally.total = len(cells)
 	var goOn []waiting // it may be over by now, so it comes first
@@ -29,7 +29,7 @@ func (e *engine) takeUp(ctx context.Context) error {
 		}
 		if state.done && (state.verdict != ledger.Error || !e.cfg.RetryErrors) {
 			e.tally.end(cell.TaskID, state.verdict)
-			e.watch.see(cell, state.verdict)
+			e.watch.record(cell, state.verdict)
 			continue
 		}
 		if state.done {

@@ -32,7 +32,7 @@ type Progress struct {
 // tally keeps the numbers of the progress.
 type tally struct {
 	total, done, passed, failed, errors, retries int
-	doneHere                                     int // in this process: earlier ones say nothing about the pace
+	doneByProcess                                int // in this process: earlier ones say nothing about the pace
 	outcomes                                     map[string][]float64
 	verdicts                                     int
 	rate                                         *stats.Interval
@@ -96,8 +96,8 @@ func (e *engine) progress(last *ledger.Record) Progress {
 		Elapsed:  e.cfg.Now().Sub(e.began),
 		Last:     last,
 	}
-	if left := p.Total - p.Done; left > 0 && e.tally.doneHere > 0 {
-		p.ETA = time.Duration(float64(p.Elapsed) / float64(e.tally.doneHere) * float64(left))
+	if left := p.Total - p.Done; left > 0 && e.tally.doneByProcess > 0 {
+		p.ETA = time.Duration(float64(p.Elapsed) / float64(e.tally.doneByProcess) * float64(left))
 	}
 	return p
 }

@@ -149,13 +149,13 @@ func (e *engine) waits() bool { return e.paused && e.stopped == "" && len(e.queu
 func (e *engine) answer(r request) {
 	var out response
 	if r.command.Action != control.Ping {
-		out.message, out.err = e.obey(r.command)
+		out.message, out.err = e.apply(r.command)
 	}
 	out.status = e.statusNow()
 	r.reply <- out
 }
 
-func (e *engine) obey(c control.Command) (string, error) {
+func (e *engine) apply(c control.Command) (string, error) {
 	switch c.Action {
 	case control.Pause:
 		e.paused = true
@@ -278,8 +278,8 @@ func (e *engine) requeue(c control.Command) (string, error) {
 	return fmt.Sprintf("%s is next in the queue", nameOf(cell)), nil
 }
 
-// landed notes that an attempt is over, and reports whether its cell was cancelled.
-func (e *engine) landed(done *finished) (cancelled bool) {
+// attemptEnded notes that an attempt is over, and reports whether its cell was cancelled.
+func (e *engine) attemptEnded(done *finished) (cancelled bool) {
 	key := done.cell.Key()
 	under := e.running[key]
 	if under == nil {

@@ -129,8 +129,8 @@ func (w *watch) mark(cell Cell) *ledger.Sequential {
 	}
 }
 
-// see notes the final record of a cell.
-func (w *watch) see(cell Cell, verdict string) {
+// record notes the final record of a cell.
+func (w *watch) record(cell Cell, verdict string) {
 	if w == nil {
 		return
 	}
@@ -150,9 +150,9 @@ func (w *watch) see(cell Cell, verdict string) {
 	}
 }
 
-// tooFar reports whether a cell is so far after the first incomplete task that it has to wait:
+// tooFarAhead reports whether a cell is so far after the first incomplete task that it has to wait:
 // results out of turn do not count until their turn comes, and may be wasted.
-func (w *watch) tooFar(cell Cell, concurrency int) bool {
+func (w *watch) tooFarAhead(cell Cell, concurrency int) bool {
 	return w != nil && w.place[cell.TaskID] >= w.complete+max(stats.MinClaimTasks, 2*concurrency)
 }
 

@@ -85,7 +85,7 @@ func (x *exchange) serve(w http.ResponseWriter) {
 		if x.route.turn && x.seat.member.FaultKey != "" {
 			fault = x.config().Faults.Draw(x.seat.member.FaultKey, number)
 		}
-		x.meet(w, fault, func(w http.ResponseWriter) { x.forward(w, cancel) })
+		x.injectFault(w, fault, func(w http.ResponseWriter) { x.forward(w, cancel) })
 	}
 	x.finish()
 	if x.abort {
@@ -242,8 +242,8 @@ func (x *exchange) refuse(w http.ResponseWriter, f *refusal) {
 	f.answer(w, x.route.protocol)
 }
 
-// trouble answers in place of an upstream that gave no usable answer. Agents retry.
-func (x *exchange) trouble(w http.ResponseWriter, status int, format string, args ...any) {
+// answerFailure answers in place of an upstream that gave no usable answer. Agents retry.
+func (x *exchange) answerFailure(w http.ResponseWriter, status int, format string, args ...any) {
 	x.call.Status, x.call.Error = status, fmt.Sprintf(format, args...)
 	writeError(w, x.route.protocol, status, x.call.Error)
 }

@@ -30,8 +30,8 @@ type faultWriter struct {
 	cut     bool
 }
 
-// meet lets a fault happen to the call.
-func (x *exchange) meet(w http.ResponseWriter, fault Fault, forward func(http.ResponseWriter)) {
+// injectFault lets a fault happen to the call.
+func (x *exchange) injectFault(w http.ResponseWriter, fault Fault, forward func(http.ResponseWriter)) {
 	switch {
 	case fault.Kind == "":
 		forward(w)
@@ -48,7 +48,7 @@ func (x *exchange) meet(w http.ResponseWriter, fault Fault, forward func(http.Re
 		x.abort = x.abort || broken.end() != nil
 	}
 	x.call.Outcome, x.call.Error = calls.Fault, "on purpose: "+fault.Kind
-	x.seat.spoiled.Store(true)
+	x.seat.faulted.Store(true)
 }
 
 // Unwrap lets a response controller flush.

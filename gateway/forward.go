@@ -99,16 +99,17 @@ func (x *exchange) upstream() (upstream, bool) {
 func (x *exchange) ended(w http.ResponseWriter, to upstream, err error) {
 	switch cause := context.Cause(x.r.Context()); {
 	case errors.Is(cause, errSilent):
-		x.trouble(w, http.StatusGatewayTimeout, "%v: %s", errSilent, to.provider())
+		x.answerFailure(w, http.StatusGatewayTimeout, "%v: %s", errSilent, to.provider())
 	case cause != nil:
 		x.call.Outcome, x.abort = calls.Disconnected, true // an empty reply would look like a good one
 	default:
-		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s %s: %v", to.provider(), misbehaviour(err), err)
+		x.answerFailure(w, http.StatusBadGateway, "the model's endpoint %s %s: %v", to.provider(), describeFailure(err),
+			err)
 	}
 }
 
-// misbehaviour describes why an upstream gave no reply.
-func misbehaviour(err error) string {
+// describeFailure describes why an upstream gave no reply.
+func describeFailure(err error) string {
 	var operation *net.OpError
 	switch reached := !errors.As(err, &operation) || operation.Op != "dial"; {
 	case !reached:
@@ -127,7 +128,7 @@ func (x *exchange) answer(w http.ResponseWriter, to upstream, resp *http.Respons
 	isJSON := kind == "application/json" || strings.HasSuffix(kind, "+json")
 	switch {
 	case err != nil:
-		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s: %v", to.provider(), err)
+		x.answerFailure(w, http.StatusBadGateway, "the model's endpoint %s: %v", to.provider(), err)
 	case resp.StatusCode < 200:
 		x.refuse(w, &refusal{http.StatusBadGateway, fmt.Sprintf("the model's endpoint %s answered with status %d, "+
 			"which is not a model's reply; is the address right?", to.provider(), resp.StatusCode)})
@@ -225,13 +226,13 @@ func (x *exchange) passWhole(
 	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func(),
 ) {
 	x.observer = &observer{protocol: x.route.protocol}
-	content, err := io.ReadAll(io.LimitReader(&heard{body, x.firstByte(alive)}, maxReply+1))
+	content, err := io.ReadAll(io.LimitReader(&notifyingReader{body, x.firstByte(alive)}, maxReply+1))
 	switch {
 	case err != nil && context.Cause(x.r.Context()) != nil:
 		x.ended(w, to, err)
 		return
 	case err != nil:
-		x.trouble(w, http.StatusBadGateway, "the model's endpoint %s broke off its reply after %d bytes: %v",
+		x.answerFailure(w, http.StatusBadGateway, "the model's endpoint %s broke off its reply after %d bytes: %v",
 			to.provider(), len(content), err)
 		return
 	case len(content) > maxReply:
@@ -263,13 +264,13 @@ func (x *exchange) firstByte(alive func()) func() {
 	}
 }
 
-// heard says of every piece that is read.
-type heard struct {
+// notifyingReader says of every piece that is read.
+type notifyingReader struct {
 	io.Reader
 	piece func()
 }
 
-func (h *heard) Read(p []byte) (int, error) {
+func (h *notifyingReader) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {
 		h.piece()
@@ -285,7 +286,7 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 	w.WriteHeader(resp.StatusCode)
 	flush := http.NewResponseController(w).Flush
 	_ = flush() // the first write meets the same error
-	body = to.hiding(&heard{body, x.firstByte(func() {
+	body = to.hiding(&notifyingReader{body, x.firstByte(func() {
 		if !x.observer.complete { // nobody waits for what comes after a reply
 			alive()
 		}

@@ -23,13 +23,13 @@ type laneKey struct{ provider, key string }
 
 // rateLane is the state of one provider and key.
 type rateLane struct {
-	limit   int // calls at a time; 0 is no bound yet
-	running int
-	good    int       // good calls since the bound has changed
-	era     int       // how often the bound was halved
-	until   time.Time // the provider asked to wait until then
-	queue   []*rateWaiter
-	changed chan struct{} // closed and replaced when a waiter should look again
+	limit    int // calls at a time; 0 is no bound yet
+	running  int
+	good     int       // good calls since the bound has changed
+	halvings int       // how often the bound was halved
+	until    time.Time // the provider asked to wait until then
+	queue    []*rateWaiter
+	changed  chan struct{} // closed and replaced when a waiter should look again
 }
 
 // rateWaiter is not empty, because pointers to zero-size values may be equal.
@@ -70,7 +70,7 @@ func (c *RateControl) Acquire(ctx context.Context, provider, key string) (
 	}
 	lane.leave(me)
 	lane.running++
-	era := lane.era
+	era := lane.halvings
 	c.mu.Unlock()
 	var once sync.Once
 	return func(status int, retryAfter time.Duration) {
@@ -129,9 +129,9 @@ func (l *rateLane) wake() {
 func (l *rateLane) ended(era, status int, retryAfter time.Duration) {
 	busy := status == http.StatusTooManyRequests || status == statusOverloaded
 	switch {
-	case busy && era == l.era:
+	case busy && era == l.halvings:
 		l.limit = max(1, cmp.Or(l.limit, l.running)/2)
-		l.era, l.good = l.era+1, 0
+		l.halvings, l.good = l.halvings+1, 0
 	case status >= 200 && status < 300 && l.limit > 0:
 		if l.good++; l.good >= l.limit {
 			l.limit, l.good = l.limit+1, 0

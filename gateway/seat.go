@@ -48,7 +48,7 @@ type Seat struct {
 	gateway   *Gateway
 	member    Member
 	underWay  atomic.Int64        // bytes of requests
-	spoiled   atomic.Bool         // a call was made to fail on purpose
+	faulted   atomic.Bool         // a call was made to fail on purpose
 	upstreams map[string]upstream // by protocol
 
 	mu       sync.Mutex
@@ -261,7 +261,7 @@ func (s *Seat) Lost() bool {
 }
 
 // Spoiled reports whether a call of the member was made to fail on purpose.
-func (s *Seat) Spoiled() bool { return s.spoiled.Load() }
+func (s *Seat) Spoiled() bool { return s.faulted.Load() }
 
 // Wire returns the calls of the member as the gateway saw them.
 func (s *Seat) Wire() *session.Wire { return &s.wire }

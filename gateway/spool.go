@@ -21,7 +21,7 @@ type spool struct {
 // Write adds to the reply.
 func (s *spool) Write(p []byte) {
 	if s.file == nil && !s.full && s.memory.Len()+len(p) > inMemory {
-		s.file = nameless(s.dir)
+		s.file = createUnnamed(s.dir)
 		s.full = s.file == nil
 	}
 	if s.file != nil {
@@ -59,8 +59,8 @@ func (s *spool) close() {
 	s.file, s.size = nil, 0
 }
 
-// nameless opens a file without a name; nil where there is no place for one.
-func nameless(dir string) *os.File {
+// createUnnamed opens a file without a name; nil where there is no place for one.
+func createUnnamed(dir string) *os.File {
 	file, err := os.CreateTemp(dir, "reply-")
 	if err != nil {
 		return nil

@@ -266,13 +266,13 @@ func (f *finder) content(blocks jsontape.Value) error {
 			form = `{"type":"input_text","text":%q}`
 		}
 		start, end := block.Span()
-		f.edits = append(f.edits, edit{start, end, fmt.Appendf(nil, form, takenOut)})
+		f.edits = append(f.edits, edit{start, end, fmt.Appendf(nil, form, removedText)})
 	}
 	return nil
 }
 
-// takenOut replaces content that would have been fetched.
-const takenOut = "(fit took out what the model's vendor would have fetched from an address)"
+// removedText replaces content that would have been fetched.
+const removedText = "(fit took out what the model's vendor would have fetched from an address)"
 
 // namesAddress reports whether a block of content has an address, at any depth. A data URL is not
 // an address.

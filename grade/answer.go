@@ -60,7 +60,7 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 				return found, err
 			}
 			found.rows = append(found.rows, rows...)
-			if !health.ok() && found.health.ok() || health.ours {
+			if !health.ok() && found.health.ok() || health.graderFault {
 				found.health = health
 			}
 			continue
@@ -76,10 +76,10 @@ func (g *grading) judgeAnswer(ctx context.Context) (graded, error) {
 
 // answerRow makes the row of one check. An unknown fact is missing data, not a fail.
 func (g *grading) answerRow(check task.AnswerCheck, answer *Answer, text, missing string) (Row, health) {
-	holds, why, err := holdAgainst(check, answer, text)
+	holds, why, err := compareAnswer(check, answer, text)
 	if err != nil {
 		return testRow(check.Name, check.Gate, check.Weight, false, err.Error()),
-			health{broken: fmt.Sprintf("the check %s: %v", check.Name, err), ours: true}
+			health{broken: fmt.Sprintf("the check %s: %v", check.Name, err), graderFault: true}
 	}
 	if holds == check.Not {
 		if check.Not {
@@ -163,20 +163,20 @@ type scoring struct {
 // answer, but works with an empty one, was broken by the answer, which is a fail.
 func (g *grading) scoreByCommand(ctx context.Context, check task.AnswerCheck, answer *Answer, text string,
 ) ([]Row, health, error) {
-	rows, trouble, err := g.runScoring(ctx, check, answer, text)
-	if err != nil || trouble == "" {
+	rows, problem, err := g.runScoring(ctx, check, answer, text)
+	if err != nil || problem == "" {
 		return rows, health{}, err
 	}
-	broken := fmt.Sprintf("the command of the check %s %s", check.Name, trouble)
+	broken := fmt.Sprintf("the command of the check %s %s", check.Name, problem)
 	_, without, err := g.unrecorded().runScoring(ctx, check, &Answer{}, "")
 	if without != "" {
-		return rows, health{broken: broken + "; with an empty answer: " + without, ours: true}, err
+		return rows, health{broken: broken + "; with an empty answer: " + without, graderFault: true}, err
 	}
 	return rows, health{broken: broken}, err
 }
 
 func (g *grading) runScoring(ctx context.Context, check task.AnswerCheck, answer *Answer, text string,
-) (rows []Row, trouble string, err error) {
+) (rows []Row, problem string, err error) {
 	input, err := jsonenc.Marshal(scoring{
 		ID:         g.Task.ID,
 		Prompt:     g.Task.Prompt,
@@ -219,10 +219,10 @@ func (g *grading) runScoring(ctx context.Context, check task.AnswerCheck, answer
 	}
 	g.keep(check.Name+".stderr.log", done.stderr.Bytes())
 	rows = parseRows(g.redactRows(printed.data))
-	death := done.death()
+	aborted := done.abortReason()
 	switch {
-	case death != "":
-		return rows, death, nil
+	case aborted != "":
+		return rows, aborted, nil
 	case done.status() != 0:
 		return rows, fmt.Sprintf("ended with status %d: %s", done.status(), done.stderr.last(300)), nil
 	case len(rows) == 0:

@@ -109,14 +109,14 @@ func TestChecksOfAnAnswer(t *testing.T) {
 	} {
 		for want, texts := range map[bool][]string{true: test.passes, false: test.fails} {
 			for _, text := range texts {
-				holds, why, err := holdAgainst(test.check, facts, text)
+				holds, why, err := compareAnswer(test.check, facts, text)
 				if err != nil || holds != want || !holds && why == "" {
 					t.Errorf("%s, %q: %v %q %v", test.name, text, holds, why, err)
 				}
 			}
 		}
 	}
-	if _, _, err := holdAgainst(task.AnswerCheck{Kind: "maxCostUsd", Limit: 1}, &Answer{}, ""); err == nil {
+	if _, _, err := compareAnswer(task.AnswerCheck{Kind: "maxCostUsd", Limit: 1}, &Answer{}, ""); err == nil {
 		t.Error("an unknown cost is not a cheap one")
 	}
 }

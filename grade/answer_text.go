@@ -21,9 +21,9 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// holdAgainst reports whether a check holds for an answer, and why not. An error means that it is
+// compareAnswer reports whether a check holds for an answer, and why not. An error means that it is
 // unknown.
-func holdAgainst(check task.AnswerCheck, answer *Answer, text string) (holds bool, why string, err error) {
+func compareAnswer(check task.AnswerCheck, answer *Answer, text string) (holds bool, why string, err error) {
 	switch check.Kind {
 	case task.CheckEquals:
 		holds, why = equals(check, text)
@@ -195,7 +195,7 @@ func withoutFence(text string) string {
 
 var (
 	// A small letter may be a word: it counts only where nothing follows.
-	saidChoice = lazyregexp.New(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?` +
+	choicePattern = lazyregexp.New(`(?m)(?i:\banswer)\**(?i:\s+is\b\s*:?|\s*:)\s*\**\s*\(?` +
 		`(?:([A-Z])\b|([a-z])(?:[).*,;]|\s*$))`)
 	soleChoice = lazyregexp.New(`^[\s*(]*([A-Za-z])[\s).:*]*$`)
 	ledChoice  = lazyregexp.New(`^[\s*(]*([A-Z])[).:]\s`)
@@ -211,7 +211,7 @@ func choice(check task.AnswerCheck, text string) (bool, string) {
 }
 
 func chosen(choices []string, text string) string {
-	if all := saidChoice.FindAllStringSubmatch(text, -1); len(all) > 0 {
+	if all := choicePattern.FindAllStringSubmatch(text, -1); len(all) > 0 {
 		return strings.ToUpper(all[len(all)-1][1] + all[len(all)-1][2])
 	}
 	for _, pattern := range []*lazyregexp.Regexp{soleChoice, ledChoice} {

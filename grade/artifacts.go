@@ -18,8 +18,9 @@ import (
 	"github.com/fit-eval/fit/workspace"
 )
 
-// ownPlace returns the container of a verifier that has its own. Only artifacts are copied there.
-func (v *verification) ownPlace(ctx context.Context, space *workspace.Workspace) (workspace.Place, error) {
+// ownContainer returns the container of a verifier that has its own. Only artifacts are copied
+// there.
+func (v *verification) ownContainer(ctx context.Context, space *workspace.Workspace) (workspace.Place, error) {
 	place, err := space.Fresh(ctx, v.Environment, "verifier "+v.dir, v.Network)
 	if err != nil {
 		return place, err

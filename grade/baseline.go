@@ -54,7 +54,7 @@ func (g *grading) tryAlone(ctx context.Context, try attempt) (evidence, error) {
 		return evidence{}, err
 	}
 	if err != nil {
-		return evidence{unfit: err.Error()}, nil
+		return evidence{cannotRun: err.Error()}, nil
 	}
 	defer s.close()
 	return try(ctx, s)

@@ -56,8 +56,8 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		dies string
 		runs string
 	}{
-		"a death is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
-		"silence is not":       {"[ -e bomb ] && exit 0", "2\n"},
+		"an abort is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
+		"silence is not":        {"[ -e bomb ] && exit 0", "2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, file := counting(t)
@@ -99,7 +99,7 @@ func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		runs string
 	}{
 		// The first run is the one that says what the test reports on the reference solution.
-		"a death is confirmed":   {"[ -e bomb ] && kill -9 $$", "11\n"},
+		"an abort is confirmed":  {"[ -e bomb ] && kill -9 $$", "11\n"},
 		"a failed report is not": {"[ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

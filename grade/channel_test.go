@@ -15,7 +15,7 @@ func TestAChannelIsReadToItsEndWhoeverHoldsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := syscall.Dup(int(c.theirs.Fd()))
+	number, err := syscall.Dup(int(c.childEnd.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // solution, or on the base where there is none; and where that names no tests, the names that can
 // be read in the source.
 func (s *suiteRun) expect(ctx context.Context, check task.Check) (expectation, error) {
-	if len(check.Tests) > 0 || ownWay(s.suite.Runner, task.LanguageGo) ||
+	if len(check.Tests) > 0 || usesOwnRunner(s.suite.Runner, task.LanguageGo) ||
 		s.suite.Runner.Parser == task.ParserExitNonce {
 		return expectation{names: check.Tests}, nil
 	}
@@ -22,7 +22,7 @@ func (s *suiteRun) expect(ctx context.Context, check task.Check) (expectation, e
 	if err != nil {
 		return expectation{}, err
 	}
-	if known.death == "" && known.unfit == "" && known.report.Complete && known.report.Problem == "" &&
+	if known.abortReason == "" && known.cannotRun == "" && known.report.Complete && known.report.Problem == "" &&
 		len(known.report.Tests) > 0 {
 		return expectation{names: known.report.names()}, nil
 	}

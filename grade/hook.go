@@ -49,14 +49,14 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	if err != nil {
 		return found, err
 	}
-	if broken := found.trouble(); broken != "" {
+	if broken := found.failureReason(); broken != "" {
 		found.health, err = g.blameHook(ctx, found, broken)
 	}
 	return found, err
 }
 
-// trouble returns why a hook did not do its work; empty means that it did.
-func (found graded) trouble() string {
+// failureReason returns why a hook did not do its work; empty means that it did.
+func (found graded) failureReason() string {
 	switch {
 	case found.health.broken != "":
 		return found.health.broken
@@ -74,23 +74,23 @@ func (found graded) trouble() string {
 // never without it.
 func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
 	if g.fromBase {
-		return health{broken: broken, ours: true}, nil // there is nothing to compare with
+		return health{broken: broken, graderFault: true}, nil // there is nothing to compare with
 	}
 	for round := 0; ; round++ {
 		base, err := g.without(false).runHook(ctx)
 		if err != nil {
 			return health{}, err
 		}
-		trouble := base.trouble()
+		problem := base.failureReason()
 		silent := len(base.rows) == 0 && base.health.ok()
 		switch {
 		case silent && len(found.rows) == 0 && found.health.ok():
 			// It only checks that it runs; the number of all checks decides whether that is enough.
 			return health{}, nil
-		case trouble != "" && !silent && round > 0:
-			return flaky(broken, "on the base it sometimes works and sometimes does not: "+trouble), nil
-		case trouble != "" && !silent:
-			return health{broken: broken + "; on the base: " + trouble, ours: true}, nil
+		case problem != "" && !silent && round > 0:
+			return flaky(broken, "on the base it sometimes works and sometimes does not: "+problem), nil
+		case problem != "" && !silent:
+			return health{broken: broken + "; on the base: " + problem, graderFault: true}, nil
 		case !found.died || round == confirmations:
 			return health{broken: broken}, nil
 		}
@@ -98,17 +98,17 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 		if err != nil {
 			return health{}, err
 		}
-		if again.trouble() == "" {
-			return worksAgain(broken), nil
+		if again.failureReason() == "" {
+			return worksOnRetry(broken), nil
 		}
 	}
 }
 
 func flaky(broken, why string) health {
-	return health{broken: broken + ", and it is flaky: " + why, ours: true}
+	return health{broken: broken + ", and it is flaky: " + why, graderFault: true}
 }
 
-func worksAgain(broken string) health {
+func worksOnRetry(broken string) health {
 	h := flaky(broken, "run again on the same files it works")
 	h.works = true
 	return h
@@ -147,7 +147,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		dir:   copied.Dir,
 		place: place,
 		env:   env,
-		files: []*os.File{channel.theirs},
+		files: []*os.File{channel.childEnd},
 		// The hook's shell must be seen from inside.
 		readable: visible(shell),
 		timeout:  g.Task.Settings.Timeouts.Invariants,
@@ -161,7 +161,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		stderr: done.stderr.last(hookStderr),
 	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
-	found.health.broken = hookDeath(done, overflow || len(found.rows) >= maxRows)
+	found.health.broken = hookAbortReason(done, overflow || len(found.rows) >= maxRows)
 	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())
@@ -174,11 +174,11 @@ func visible(dirs ...string) []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-func hookDeath(done ended, overflow bool) string {
-	death := done.death()
+func hookAbortReason(done ended, overflow bool) string {
+	aborted := done.abortReason()
 	switch {
-	case death != "":
-		return "the invariants hook " + death
+	case aborted != "":
+		return "the invariants hook " + aborted
 	case done.ExitCode != 0:
 		return fmt.Sprintf("the invariants hook ended with status %d", done.ExitCode)
 	case overflow:
@@ -201,10 +201,10 @@ func (g *grading) redactRows(data []byte) []byte {
 // be truncated nor rewritten nor opened a second time through /proc, so a process that inherits it
 // can add rows but not take any away.
 type channel struct {
-	theirs, ours *os.File
-	data         bytes.Buffer
-	overflow     bool
-	reading      sync.WaitGroup
+	childEnd, ourEnd *os.File
+	data             bytes.Buffer
+	overflow         bool
+	reading          sync.WaitGroup
 }
 
 func openChannel() (*channel, error) {
@@ -212,18 +212,18 @@ func openChannel() (*channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &channel{ours: ours, theirs: theirs}
+	c := &channel{ourEnd: ours, childEnd: theirs}
 	c.reading.Go(c.read)
 	return c, nil
 }
 
 // read drains the socket, so that no writer ever blocks, and keeps what is within the limit.
 func (c *channel) read() {
-	n, _ := io.Copy(&c.data, io.LimitReader(c.ours, maxRowsSize))
+	n, _ := io.Copy(&c.data, io.LimitReader(c.ourEnd, maxRowsSize))
 	if n < maxRowsSize {
 		return
 	}
-	more, _ := io.Copy(io.Discard, c.ours)
+	more, _ := io.Copy(io.Discard, c.ourEnd)
 	c.overflow = more > 0
 }
 
@@ -231,10 +231,10 @@ func (c *channel) read() {
 // that was ever written is in the socket.
 func (c *channel) close() (data []byte, overflow bool) {
 	// A process that cannot be killed may hold the other side, but nothing writes to it any more.
-	_ = syscall.Shutdown(int(c.theirs.Fd()), syscall.SHUT_WR)
-	_ = c.theirs.Close()
+	_ = syscall.Shutdown(int(c.childEnd.Fd()), syscall.SHUT_WR)
+	_ = c.childEnd.Close()
 	c.reading.Wait()
-	_ = c.ours.Close()
+	_ = c.ourEnd.Close()
 	return c.data.Bytes(), c.overflow
 }
 

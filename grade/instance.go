@@ -65,7 +65,7 @@ func (g *grading) judgeInstance(ctx context.Context) (graded, error) {
 	if len(n.Lacks) > 0 {
 		broken := "it cannot be graded: the row has no " + strings.Join(n.Lacks, ", ")
 		g.instance.Error = broken
-		return graded{health: health{broken: broken, ours: true}}, nil
+		return graded{health: health{broken: broken, graderFault: true}}, nil
 	}
 	if !g.instance.PatchExists {
 		return g.unresolved("the patch is empty"), nil
@@ -115,7 +115,10 @@ func (g *grading) brokenInstance(ctx context.Context, shown instanceRun) (graded
 	}
 	found.health = health{broken: reason}
 	if without.broken != "" {
-		found.health = health{broken: reason + ", and without the agent's work too: " + without.broken, ours: true}
+		found.health = health{
+			broken:      reason + ", and without the agent's work too: " + without.broken,
+			graderFault: true,
+		}
 		g.instance.InfraFailure = true
 	}
 	return found, nil
@@ -309,12 +312,12 @@ func (g *grading) evaluate(ctx context.Context, copied *workspace.Copy, shown *i
 		return err
 	}
 	shown.log, shown.status = all.Bytes(), done.status()
-	death := done.death()
+	aborted := done.abortReason()
 	var ended bool
 	shown.tests, ended = between(shown.log, nonce, &shown.status)
 	switch {
-	case death != "" && !ended:
-		shown.broken = "the test script " + death
+	case aborted != "" && !ended:
+		shown.broken = "the test script " + aborted
 	case !ended:
 		shown.broken = "the test script did not finish the tests: " +
 			strings.TrimSpace(display.LastBytes(strings.TrimSpace(display.Text(all.String())), maxMessage))

@@ -77,7 +77,7 @@ func (g *grading) lint(ctx context.Context, linter Linter, files []string,
 	case err != nil:
 		return 0, 0, "", err
 	case shown.broke():
-		return 0, 0, g.Redactor.String(shown.death + shown.unfit), nil
+		return 0, 0, g.Redactor.String(shown.abortReason + shown.cannotRun), nil
 	case shown.status == notExecutable || shown.status == notFound:
 		return 0, 0, g.Redactor.String(fmt.Sprintf("lintCommand exits with %d: %s", shown.status, shown.note)), nil
 	}

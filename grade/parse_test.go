@@ -130,7 +130,7 @@ func TestConviction(t *testing.T) {
 		"more than expected":     {evidence{report: passed}, expectation{names: []string{"b"}}, ""},
 		"nothing known":          {evidence{report: passed}, expectation{}, ""},
 		"status":                 {evidence{report: passed, status: 1, note: "boom"}, expectation{}, "exit 1: boom"},
-		"death":                  {evidence{report: passed, death: "timed out"}, expectation{}, "timed out"},
+		"aborted":                {evidence{report: passed, abortReason: "timed out"}, expectation{}, "timed out"},
 		"no end": {
 			evidence{report: testReport{Tests: passed.Tests}},
 			expectation{},

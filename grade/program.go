@@ -100,8 +100,8 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	return done, nil
 }
 
-// death returns why the program did not end by itself; empty if it did, whatever its status.
-func (e ended) death() string {
+// abortReason returns why the program did not end by itself; empty if it did, whatever its status.
+func (e ended) abortReason() string {
 	switch {
 	case e.failure != nil:
 		return "could not be started: " + e.failure.Error()

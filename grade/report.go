@@ -104,13 +104,13 @@ func (r *testReport) problem(format string, args ...any) {
 // evidence is the result of one run of one check.
 type evidence struct {
 	report testReport
-	// death says that the run did not end by itself, status is its exit code otherwise.
-	death  string
-	status int
+	// abortReason says why the run did not end by itself; otherwise status is its exit code.
+	abortReason string
+	status      int
 	// note is the end of what was printed, for people.
 	note string
-	// unfit says that the check could not be run because a tool is missing.
-	unfit string
+	// cannotRun says why the check could not be run, such as a missing tool.
+	cannotRun string
 	// died is set for a run that was killed by a signal or failed without a report, which may be
 	// chance or the agent's fault.
 	died bool
@@ -120,7 +120,7 @@ type evidence struct {
 }
 
 // broke reports whether the run did not end by itself.
-func (e evidence) broke() bool { return e.death != "" || e.unfit != "" }
+func (e evidence) broke() bool { return e.abortReason != "" || e.cannotRun != "" }
 
 // silent reports whether the run failed without reporting any test.
 func (e evidence) silent() bool {
@@ -139,10 +139,10 @@ type expectation struct {
 // failure returns why evidence does not prove that a check passed; empty means that it does.
 func (e evidence) failure(want expectation) string {
 	switch {
-	case e.unfit != "":
-		return e.unfit
-	case e.death != "":
-		return e.death
+	case e.cannotRun != "":
+		return e.cannotRun
+	case e.abortReason != "":
+		return e.abortReason
 	case e.status != 0:
 		return e.withNote(fmt.Sprintf("exit %d", e.status))
 	case e.report.Problem != "":

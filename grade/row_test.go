@@ -166,7 +166,7 @@ func TestVerdicts(t *testing.T) {
 		},
 		"the grader is broken": {
 			[]string{pass},
-			health{broken: "died", ours: true},
+			health{broken: "died", graderFault: true},
 			Grade{Verdict: VerdictError, GatesPass: true, Score: score(1), Reason: "died"},
 		},
 		"no rows at all": {

@@ -56,7 +56,7 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 		TimedOut: shown.timedOut,
 		StartMs:  shown.startMs,
 		EndMs:    shown.endMs,
-		Error:    shown.unfit,
+		Error:    shown.cannotRun,
 		Output:   s.kept(outputFile(command.Name)),
 	})
 	return nil
@@ -81,7 +81,7 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 	if err := stage(s.root, s.suite.Dir, check.File); MachineFailed(err) {
 		return evidence{}, err
 	} else if err != nil {
-		return evidence{unfit: "stage failed: " + err.Error()}, nil
+		return evidence{cannotRun: "stage failed: " + err.Error()}, nil
 	}
 	defer func() { _ = s.root.RemoveAll(check.File) }()
 	runner := s.suite.Runner
@@ -124,7 +124,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	if r.report != "" {
 		// An existing report is not from this run.
 		if err := s.root.RemoveAll(r.report); err != nil {
-			return evidence{unfit: "an old report is in the way: " + err.Error()}, nil
+			return evidence{cannotRun: "an old report is in the way: " + err.Error()}, nil
 		}
 		r.words["{report}"] = filepath.Join(s.copied.Dir, r.report)
 	}

@@ -27,11 +27,11 @@ const buildFactor = 3
 
 // goBinary is the compiled tests of one package.
 type goBinary struct {
-	path   string
-	tests  map[string][]string // the names of the tests of each check
-	pads   pads
-	failed string // why it could not be built
-	unfit  string
+	path      string
+	tests     map[string][]string // the names of the tests of each check
+	pads      pads
+	failed    string // why it could not be built
+	cannotRun string
 }
 
 // tryGo runs the tests of one file. Everything is compiled before anything runs, because code of
@@ -43,8 +43,8 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error
 		}
 	}
 	binary := s.binaries[check.Name]
-	if binary.unfit != "" || binary.failed != "" {
-		return evidence{unfit: binary.unfit, status: 1, note: binary.failed}, nil
+	if binary.cannotRun != "" || binary.failed != "" {
+		return evidence{cannotRun: binary.cannotRun, status: 1, note: binary.failed}, nil
 	}
 	return s.runGo(ctx, check, path.Dir(check.File), binary)
 }
@@ -160,9 +160,9 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	binary := goBinary{
 		tests: map[string][]string{}, pads: pads{Names: map[string][]string{}},
 	}
-	trouble, err := s.replacedModule(ctx)
-	if trouble != "" || err != nil {
-		binary.failed = trouble
+	problem, err := s.replacedModule(ctx)
+	if problem != "" || err != nil {
+		binary.failed = problem
 		return binary, err
 	}
 	var staged []string
@@ -175,7 +175,7 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 		files, err := s.stageGo(check, &binary)
 		staged = append(staged, files...)
 		if err != nil {
-			binary.unfit = "stage failed: " + err.Error()
+			binary.cannotRun = "stage failed: " + err.Error()
 			return binary, nil
 		}
 	}
@@ -201,9 +201,9 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	_, missing := os.Stat(binary.path)
 	switch {
 	case done.failure != nil:
-		binary.unfit = done.death()
-	case done.death() != "":
-		binary.failed = "the build " + done.death()
+		binary.cannotRun = done.abortReason()
+	case done.abortReason() != "":
+		binary.failed = "the build " + done.abortReason()
 	case done.ExitCode != 0 || missing != nil:
 		binary.failed = "the tests do not compile: " + done.stderr.last(maxMessage)
 	}

@@ -41,7 +41,7 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 	if err := stage(s.root, s.suite.Dir, check.File); MachineFailed(err) {
 		return evidence{}, err
 	} else if err != nil {
-		return evidence{unfit: "stage failed: " + err.Error()}, nil
+		return evidence{cannotRun: "stage failed: " + err.Error()}, nil
 	}
 	// The next check, and processes that the agent left running, must not see this one.
 	defer func() { _ = s.root.RemoveAll(check.File) }()

@@ -31,7 +31,7 @@ func (s *suiteRun) tryPython(ctx context.Context, check task.Check, want expecta
 			return evidence{}, err
 		}
 		if interpreter == "" {
-			return evidence{unfit: noPytest}, nil
+			return evidence{cannotRun: noPytest}, nil
 		}
 	}
 	noCache := s.copied.TmpDir + "/pycache"

@@ -82,7 +82,10 @@ func (g *grading) judgeSteps() graded {
 			g.note("step %s: %s", step.Name, note)
 		}
 		if !step.health.ok() {
-			found.health = health{broken: "step " + step.Name + ": " + step.health.broken, ours: step.health.ours}
+			found.health = health{
+				broken:      "step " + step.Name + ": " + step.health.broken,
+				graderFault: step.health.graderFault,
+			}
 		}
 		for name, value := range step.Rewards {
 			rewards[name] += value / float64(len(g.Steps))

@@ -99,7 +99,7 @@ func (s *suiteRun) close() {
 // renew prepares for the next check: it discards what the agent's code did to the files during the
 // last one. Go's tests are compiled already and only need the other files of the suite.
 func (s *suiteRun) renew(ctx context.Context) (*suiteRun, error) {
-	if ownWay(s.suite.Runner, task.LanguageGo) {
+	if usesOwnRunner(s.suite.Runner, task.LanguageGo) {
 		return s, s.stageSupport()
 	}
 	fresh, err := s.openSuite(ctx)
@@ -172,8 +172,8 @@ func (g *grading) unstaged(ctx context.Context, checks []task.Check, reason erro
 		if err != nil {
 			return found, err
 		}
-		if base.unfit != "" {
-			found.health = health{broken: reason.Error(), ours: true}
+		if base.cannotRun != "" {
+			found.health = health{broken: reason.Error(), graderFault: true}
 		}
 		found.rows = append(found.rows, testRow(check.Name, check.Gate, check.Weight, false, reason.Error()))
 	}
@@ -222,8 +222,8 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
 		if err == nil && done.status() != 0 {
 			found.health = health{
-				broken: what + " " + reason + ", and no other program runs in the sandbox",
-				ours:   true,
+				broken:      what + " " + reason + ", and no other program runs in the sandbox",
+				graderFault: true,
 			}
 		}
 		return err
@@ -239,7 +239,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 			found.health = flaky(broken, "without the agent's work it sometimes works and sometimes does not")
 			return nil
 		case silenced:
-			found.health = health{broken: broken + ", and without the agent's work too", ours: true}
+			found.health = health{broken: broken + ", and without the agent's work too", graderFault: true}
 			return nil
 		case !shown.died || round == confirmations:
 			return nil
@@ -249,7 +249,7 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 			return err
 		}
 		if !again.broke() && !again.silent() {
-			found.health = worksAgain(broken)
+			found.health = worksOnRetry(broken)
 			return nil
 		}
 	}
@@ -258,20 +258,20 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 // try runs one check, with the runner of its language unless the family has its own command.
 func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) (evidence, error) {
 	switch runner := s.suite.Runner; {
-	case ownWay(runner, task.LanguageGo):
+	case usesOwnRunner(runner, task.LanguageGo):
 		return s.tryGo(ctx, check)
-	case ownWay(runner, task.LanguageNode):
+	case usesOwnRunner(runner, task.LanguageNode):
 		return s.tryNode(ctx, check, want)
-	case ownWay(runner, task.LanguagePython):
+	case usesOwnRunner(runner, task.LanguagePython):
 		return s.tryPython(ctx, check, want)
 	}
 	return s.tryCommand(ctx, check)
 }
 
-// ownWay reports whether a suite is run by our runner for a language. The command that the task
-// package gives to suites that name none is not run as it is: the runners here do the same with
-// evidence that cannot be forged by printing. A family's own command is run as it is.
-func ownWay(runner task.Runner, language string) bool {
+// usesOwnRunner reports whether a suite is run by our runner for a language. The command that the
+// task package gives to suites that name none is not run as it is: the runners here do the same
+// with evidence that cannot be forged by printing. A family's own command is run as it is.
+func usesOwnRunner(runner task.Runner, language string) bool {
 	return runner.Own && runner.Language == language
 }
 
@@ -280,16 +280,16 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 	s.keep("tests."+fileName(check)+".stdout.log", done.stdout.Bytes())
 	s.keep("tests."+fileName(check)+".stderr.log", done.stderr.Bytes())
 	shown := evidence{
-		death:    done.death(),
-		status:   done.status(),
-		note:     done.stderr.last(maxMessage),
-		timedOut: done.TimedOut,
-		startMs:  done.StartMs,
-		endMs:    done.EndMs,
-		died:     done.killed(),
+		abortReason: done.abortReason(),
+		status:      done.status(),
+		note:        done.stderr.last(maxMessage),
+		timedOut:    done.TimedOut,
+		startMs:     done.StartMs,
+		endMs:       done.EndMs,
+		died:        done.killed(),
 	}
 	if done.failure != nil {
-		shown.unfit, shown.death = shown.death, ""
+		shown.cannotRun, shown.abortReason = shown.abortReason, ""
 	}
 	return shown
 }

@@ -100,9 +100,9 @@ const (
 type health struct {
 	// broken says why a grader did not work on the agent's copy; empty means that it did.
 	broken string
-	// ours is set when the grader does not do its work without the agent either: then nothing was
-	// measured.
-	ours bool
+	// graderFault is set when the grader does not do its work without the agent either: then
+	// nothing was measured.
+	graderFault bool
 	// works is set when the grader broke with the agent's work and then worked with the same files,
 	// and never broke without them: this is chance, or a program of the agent that chooses when to
 	// break it.
@@ -114,7 +114,7 @@ func (h health) ok() bool { return h.broken == "" }
 // or combines the health of two graders: that of the first broken one, preferring one that is
 // broken without the agent too.
 func (h health) or(other health) health {
-	if h.ok() || other.ours && !h.ours {
+	if h.ok() || other.graderFault && !h.graderFault {
 		return other
 	}
 	return h
@@ -138,7 +138,7 @@ func decide(tally tally, threshold *float64, h health, reasons []string) Grade {
 		Reason:    display.CutBytes(strings.Join(reasons, "; "), 1000),
 	}
 	switch {
-	case !h.ok() && h.ours:
+	case !h.ok() && h.graderFault:
 		grade.Verdict, grade.Reason = VerdictError, h.broken
 	case !h.ok():
 		grade.Verdict, grade.Reason = VerdictFail, h.broken

@@ -95,16 +95,16 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	case ctx.Err() != nil || MachineFailed(err):
 		return verified{}, errors.Join(ctx.Err(), err)
 	case err != nil: // the task's author must fix it
-		return verified{health: health{broken: "the verifier cannot run: " + err.Error(), ours: true}}, nil
+		return verified{health: health{broken: "the verifier cannot run: " + err.Error(), graderFault: true}}, nil
 	}
 	g.keep(path.Join(dir, "verifier.stdout.log"), done.stdout.Bytes())
 	g.keep(path.Join(dir, "verifier.stderr.log"), done.stderr.Bytes())
 	g.keepTree(path.Join(dir, "verifier"), run.rewards)
 	found := verified{said: lastLine(done.stderr.Bytes())}
-	if death := done.death(); death != "" {
-		found.health = health{broken: "the verifier " + death, ours: true}
+	if aborted := done.abortReason(); aborted != "" {
+		found.health = health{broken: "the verifier " + aborted, graderFault: true}
 	} else if found.rewards, err = run.readRewards(); err != nil {
-		found.health = health{broken: err.Error(), ours: true}
+		found.health = health{broken: err.Error(), graderFault: true}
 	}
 	return found, nil
 }
@@ -122,12 +122,12 @@ type verification struct {
 	dir                  string   // of what is kept
 	room, tests, rewards string   // of this machine
 	left                 []string // names of processes that the agent left running
-	untaken              error    // why its rewards cannot be read
+	rewardsErr           error    // why its rewards cannot be read
 }
 
 func (v *verification) readRewards() (map[string]float64, error) {
-	if v.untaken != nil {
-		return nil, v.untaken
+	if v.rewardsErr != nil {
+		return nil, v.rewardsErr
 	}
 	return readRewards(v.rewards)
 }
@@ -226,7 +226,7 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 		return ended{}, err
 	}
 	if v.Environment != nil {
-		if place, err = v.ownPlace(ctx, space); err != nil {
+		if place, err = v.ownContainer(ctx, space); err != nil {
 			return ended{}, err
 		}
 		return v.runIn(ctx, place)
@@ -235,12 +235,12 @@ func (v *verification) inside(ctx context.Context, space *workspace.Workspace) (
 		return ended{}, err
 	}
 	done, err = v.runIn(ctx, place)
-	if (err != nil || done.death() != "") && ctx.Err() == nil && len(v.left) > 0 {
+	if (err != nil || done.abortReason() != "") && ctx.Err() == nil && len(v.left) > 0 {
 		if err := agent.EndLeft(ctx); err != nil { // it must not keep the verifier from its work
 			return done, err
 		}
 		v.note("the verifier was run again without the processes that the agent left: with them it %s",
-			cmp.Or(done.death(), "did not start"))
+			cmp.Or(done.abortReason(), "did not start"))
 		// they may have ended its container
 		if err := place.Isolation.Container.Start(ctx, place.Isolation); err != nil {
 			return done, err
@@ -306,7 +306,7 @@ func (v *verification) runIn(ctx context.Context, place workspace.Place) (ended,
 	if err != nil {
 		return done, err
 	}
-	v.untaken = v.takeRewards(ctx, container)
+	v.rewardsErr = v.takeRewards(ctx, container)
 	return done, ctx.Err()
 }
 
@@ -398,8 +398,8 @@ func Solve(ctx context.Context, cfg Config, v *task.Verifier, user string) error
 		env:     v.SolutionEnv,
 		timeout: min(g.Task.Settings.Timeouts.Agent, time.Hour),
 	})
-	if err == nil && (done.failure != nil || done.death() != "") {
-		err = fmt.Errorf("solution/solve.sh %s", done.death())
+	if err == nil && (done.failure != nil || done.abortReason() != "") {
+		err = fmt.Errorf("solution/solve.sh %s", done.abortReason())
 	}
 	return err
 }

@@ -45,10 +45,10 @@ func (l *loop) accountOf(member string) *gateway.Account {
 	return l.account
 }
 
-// outOfMoney handles an account that had too little left for a call of the round: it ends the
+// endWithoutBudget handles an account that had too little left for a call of the round: it ends the
 // member's part in the session, or the session, whichever the account pays for. The lock must be
 // held.
-func (r *runner) outOfMoney(out outcome) bool {
+func (r *runner) endWithoutBudget(out outcome) bool {
 	empty, ok := errors.AsType[*gateway.BudgetError](out.result.Err)
 	if !ok {
 		return false

@@ -60,7 +60,7 @@ func (e messageEvent) apply(s *state) {
 		s.remind(e.Message)
 	}
 	if from := s.members[e.From]; from != nil {
-		from.unsure.sent = append(from.unsure.sent, saidBy(e.Message))
+		from.unsure.sent = append(from.unsure.sent, statementOf(e.Message))
 	}
 	if e.Call != "" {
 		s.recordCall(e.Message)
@@ -252,7 +252,7 @@ func (e conclusionEvent) apply(s *state) {
 	s.conclusion = &e
 	for _, id := range s.openAsks() {
 		a := s.asks[id]
-		s.unsettled = append(s.unsettled,
+		s.openAtEnd = append(s.openAtEnd,
 			PendingAsk{From: a.asker.name, To: a.addressee.name, Question: a.message.Text})
 	}
 	if m := s.members[e.By]; m != nil {
@@ -277,7 +277,7 @@ func (e *replyEvent) apply(s *state) {
 		ThreadID: s.discussionID,
 	})
 	if m := s.members[e.Agent]; m != nil && e.Kind == ReplyAck {
-		m.unsure.sent = append(m.unsure.sent, statement{what: "you posted to the thread", text: e.Body})
+		m.unsure.sent = append(m.unsure.sent, statement{verb: "you posted to the thread", text: e.Body})
 		if r := m.record(e.Call); r != nil {
 			r.tool = toolAcknowledge
 		}
@@ -304,7 +304,7 @@ func (e rfcEvent) apply(s *state) {
 		s.rfcs = append(s.rfcs, one)
 	}
 	if m := s.members[e.Agent]; m != nil {
-		m.unsure.sent = append(m.unsure.sent, statement{what: "you requested comments in " + e.Channel, text: e.Body})
+		m.unsure.sent = append(m.unsure.sent, statement{verb: "you requested comments in " + e.Channel, text: e.Body})
 		if r := m.record(e.Call); r != nil {
 			r.tool, r.id = toolRequestForComment, e.CorrelationID
 		}

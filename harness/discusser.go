@@ -236,7 +236,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 	if r == nil {
 		return
 	}
-	if text := r.standing(r.Sessions[h.state.lead.name] != ""); text != "" {
+	if text := r.describe(r.Sessions[h.state.lead.name] != ""); text != "" {
 		h.post(&Message{
 			Kind: KindSynthetic,
 			From: OrchestratorName,
@@ -259,7 +259,7 @@ func (h *hub) injectHistory(r *ResumeContext) {
 // resumeContext returns what the next session of this discussion needs to know.
 func (s *state) resumeContext() *ResumeContext {
 	r := &ResumeContext{
-		Pending:      s.unsettled,
+		Pending:      s.openAtEnd,
 		Replies:      s.replies,
 		AskIDCounter: s.lastAsk,
 		RFCCounter:   s.lastRFC,

@@ -7,9 +7,9 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// rested is called when a member has ended a round, or has found nothing to do. The lock must be
-// held.
-func (l *loop) rested(r *runner) {
+// becameIdle is called when a member has ended a round, or has found nothing to do. The lock must
+// be held.
+func (l *loop) becameIdle(r *runner) {
 	l.checkOwed(r.member, false)
 	if l.hub.running == 0 {
 		l.wakeLead() // it may be waiting for more to read

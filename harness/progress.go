@@ -54,29 +54,29 @@ type passage struct {
 
 // statement is something that a member said to others.
 type statement struct {
-	what, to string
+	verb, to string
 	ask      int64
 	text     string
 }
 
-func saidBy(m *Message) statement {
+func statementOf(m *Message) statement {
 	switch m.Kind {
 	case KindAsk:
 		return statement{
-			what: "you asked",
+			verb: "you asked",
 			to:   m.To,
 			ask:  m.AskID,
 			text: m.Text,
 		}
 	case KindAnswer:
-		return statement{what: "you answered", ask: m.AskID, text: m.Text}
+		return statement{verb: "you answered", ask: m.AskID, text: m.Text}
 	default:
-		return statement{what: "you announced", text: m.Text}
+		return statement{verb: "you announced", text: m.Text}
 	}
 }
 
 func (s statement) String() string {
-	what := s.what
+	what := s.verb
 	if s.to != "" {
 		what += " " + s.to
 	}

@@ -21,7 +21,7 @@ func TestAnInterruptedAgentLearnsWhatItHadDone(t *testing.T) {
 	now := &Message{Kind: KindAsk, From: "eve", AskID: 4, Text: "well?"}
 	past := passage{got: []*Message{old, now}}
 	past.give([]*Message{now})
-	past.sent = append(past.sent, saidBy(&Message{Kind: KindAsk, To: "bob", AskID: 3, Text: "who?"}))
+	past.sent = append(past.sent, statementOf(&Message{Kind: KindAsk, To: "bob", AskID: 3, Text: "who?"}))
 	note := past.recall("Stop.", []*Message{now}, log.calls)
 	want := `Stop.
 Before, you were given this:

@@ -10,8 +10,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// past is a session as its trace records it.
-type past struct {
+// pastSession is a session as its trace records it.
+type pastSession struct {
 	start   startedEvent
 	events  []event
 	elapsed time.Duration
@@ -20,13 +20,13 @@ type past struct {
 
 // readPast reads the orchestrator's lines of a trace. It skips damaged lines and those of agents,
 // whose effects on the session are in the orchestrator's lines.
-func readPast(path string) (*past, error) {
+func readPast(path string) (*pastSession, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	p := &past{}
+	p := &pastSession{}
 	started := false
 	var lastTs int64
 	for line, err := range trace.NewReader(file).All() {
@@ -62,7 +62,7 @@ func (e startedEvent) check() error {
 
 // add adds an event that is part of the state. Events written while the agents of an interrupted
 // session were stopped are not.
-func (p *past) add(e event) {
+func (p *pastSession) add(e event) {
 	switch e.(type) {
 	case nil:
 		return
@@ -78,14 +78,14 @@ func (p *past) add(e event) {
 
 // begin forgets earlier sessions: a file may hold several, and only the last can be resumed. A
 // discussion's first line is before its start.
-func (p *past) begin(start startedEvent) {
+func (p *pastSession) begin(start startedEvent) {
 	var meta []event
 	if n := len(p.events); n > 0 {
 		if last, ok := p.events[n-1].(metaEvent); ok {
 			meta = []event{last}
 		}
 	}
-	*p = past{start: start, events: meta}
+	*p = pastSession{start: start, events: meta}
 }
 
 // decodeEvent reads a line of the orchestrator. Lines that only inform, and lines of later

@@ -63,7 +63,7 @@ func resume(ctx context.Context, path string, writer *trace.Writer, cfg ResumeCo
 }
 
 // rebuild returns a loop in the state of the past one.
-func (p *past) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*loop, error) {
+func (p *pastSession) rebuild(path string, cfg ResumeConfig, writer *trace.Writer) (*loop, error) {
 	options := cfg.Options
 	options.ProfilesDir, options.Advisor = p.start.Settings.ProfilesDir, p.start.Settings.Advisor
 	sc := sessionConfig{
@@ -113,7 +113,7 @@ func (l *loop) takeOver() {
 	}
 	h.commit(e)
 	h.refused = h.state.refusal
-	h.replyAgain()
+	h.restoreReply()
 	for _, id := range h.state.openAsks() {
 		h.arm(h.state.asks[id])
 	}
@@ -122,9 +122,9 @@ func (l *loop) takeOver() {
 	}
 }
 
-// replyAgain writes the reply line of an answer that was the last thing to reach the trace: every
+// restoreReply writes the reply line of an answer that was the last thing to reach the trace: every
 // answer to the lead of a discussion has one, right after it.
-func (h *hub) replyAgain() {
+func (h *hub) restoreReply() {
 	a := h.state.lastAnswer
 	if h.state.mode == ModeDiscuss && a != nil && a.To == h.state.lead.name && a.From != OrchestratorName {
 		h.commit(&replyEvent{

@@ -19,7 +19,7 @@ func (r *runner) next() (ctx context.Context, prompt string) {
 	defer h.mu.Unlock()
 	if !r.ready() || !h.stopped && r.exhausted() {
 		r.awake = false
-		r.loop.rested(r)
+		r.loop.becameIdle(r)
 		return nil, ""
 	}
 	r.final, r.gathered = false, false
@@ -39,14 +39,14 @@ func (r *runner) ready() bool {
 	case r.loop.hub.stopped:
 		return r.final
 	default:
-		return !r.gathering()
+		return !r.shouldWait()
 	}
 }
 
-// gathering reports whether the lead should wait a moment for more to read. It is woken when the
+// shouldWait reports whether the lead should wait a moment for more to read. It is woken when the
 // window closes, or when nobody is left who could send more: nobody is in a round, and nobody has
 // messages to read. The lock must be held.
-func (r *runner) gathering() bool {
+func (r *runner) shouldWait() bool {
 	h := r.loop.hub
 	window := h.state.settings.BatchWindow
 	switch {
@@ -139,7 +139,7 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	}
 	switch {
 	case h.stopped:
-	case r.outOfMoney(out):
+	case r.endWithoutBudget(out):
 	case out.kind == roundFailed && r.failed(out, round.id, attempt):
 		return true
 	case r.overBudget():
@@ -193,7 +193,7 @@ func (r *runner) release() {
 func (r *runner) idle() {
 	r.busy = false
 	r.loop.hub.running--
-	r.loop.rested(r)
+	r.loop.becameIdle(r)
 }
 
 func (r *runner) roundEnd(round int64, out outcome) turnEndEvent {
@@ -303,13 +303,13 @@ func (r *runner) again(first string) (context.Context, string) {
 	}
 	ctx, prompt := r.begin(batch, true), inboxText(batch)
 	if first != "" {
-		prompt = r.recalled(first, prompt)
+		prompt = r.withProgress(first, prompt)
 	}
 	return ctx, prompt
 }
 
-// recalled adds to a prompt what happened before an interruption. The lock must be held.
-func (r *runner) recalled(first, prompt string) string {
+// withProgress adds to a prompt what happened before an interruption. The lock must be held.
+func (r *runner) withProgress(first, prompt string) string {
 	var now []*Message
 	if r.member.round != nil {
 		now = r.member.round.batch
@@ -331,7 +331,7 @@ func (r *runner) remember(conversation agent.Session, prompt string) string {
 	if r.member.round != nil && r.member.round.redelivery {
 		first = interruptedDuring
 	}
-	return r.recalled(first, prompt)
+	return r.withProgress(first, prompt)
 }
 
 // continueRound continues the round that a crash interrupted.

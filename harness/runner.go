@@ -203,7 +203,7 @@ func (r *runner) forgotten(errs ...error) bool {
 		return false
 	}
 	r.closeSession()
-	r.beginAnew(cause)
+	r.forgetConversation(cause)
 	return true
 }
 
@@ -215,8 +215,8 @@ func (r *runner) resumes() bool {
 	return r.member.sessionID != ""
 }
 
-// beginAnew notes why a conversation cannot be resumed, and forgets its id.
-func (r *runner) beginAnew(cause error) {
+// forgetConversation notes why a conversation cannot be resumed, and forgets its id.
+func (r *runner) forgetConversation(cause error) {
 	r.loop.note(noteEvent{
 		Type:  typeWarning,
 		Agent: r.member.name,
@@ -282,7 +282,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 	// a conversation that was not saved cannot be resumed, but a new one can begin
 	if err != nil && r.member.sessionID != "" {
 		if anew, failed := r.start(played, config, ""); failed == nil {
-			r.beginAnew(err)
+			r.forgetConversation(err)
 			started, err = anew, nil
 		}
 	}

@@ -31,7 +31,7 @@ type state struct {
 	discussionID string
 	replies      []Reply
 	inherited    int          // of the replies: how many are of earlier sessions
-	unsettled    []PendingAsk // open when the session was concluded
+	openAtEnd    []PendingAsk // open when the session was concluded
 	rfcs         []RFC
 	advisorUsed  int
 

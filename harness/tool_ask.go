@@ -154,7 +154,7 @@ func (c *call) answer() ToolResult {
 		a := s.asks[ask.id]
 		switch {
 		case a == nil:
-			return failed("Answer: ask #%d %s", ask.id, c.whyNotOpen(s, ask.id))
+			return failed("Answer: ask #%d %s", ask.id, c.closedReason(s, ask.id))
 		case a.addressee != c.member:
 			return failed("Answer: ask #%d was put to %s, not to %s; it stays open", a.id, a.addressee.name,
 				c.member.name)
@@ -164,7 +164,7 @@ func (c *call) answer() ToolResult {
 	})
 }
 
-func (c *call) whyNotOpen(s *state, id int64) string {
+func (c *call) closedReason(s *state, id int64) string {
 	switch s.endOf(id) {
 	case askAnswered:
 		return "has been answered already"
@@ -189,7 +189,7 @@ func owedText(m *member) string {
 // answerOnly handles an Answer without id: it answers the only ask owed; otherwise it is announced
 // to everybody.
 func (c *call) answerOnly(s *state, message string) ToolResult {
-	a, owed := owedOne(c.member)
+	a, owed := impliedAsk(c.member)
 	if a != nil {
 		return c.answerAsk(s, a, message)
 	}
@@ -203,9 +203,9 @@ func (c *call) answerOnly(s *state, message string) ToolResult {
 		"owe %d answers. To answer one ask, give its askId.", owed)}
 }
 
-// owedOne returns the only ask that an answer without id can mean: among those that the member has
-// seen, or among all if it has seen none.
-func owedOne(m *member) (*ask, int) {
+// impliedAsk returns the only ask that an answer without id can mean: among those that the member
+// has seen, or among all if it has seen none.
+func impliedAsk(m *member) (*ask, int) {
 	candidates := slices.DeleteFunc(slices.Clone(m.owed), func(a *ask) bool { return !a.delivered })
 	if len(candidates) == 0 {
 		candidates = m.owed

@@ -172,7 +172,7 @@ func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 		return p, nil
 	}
 	for _, fillA := range []float64{1, 0} {
-		worst, err := p.compare(a, b, filledUp(a, b, cfg.Measure, fillA, 1-fillA), cfg)
+		worst, err := p.compare(a, b, filledPairs(a, b, cfg.Measure, fillA, 1-fillA), cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -188,8 +188,8 @@ func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	return p, nil
 }
 
-// filledUp is pairUp with a value for every run of each side whose outcome is not certain.
-func filledUp(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
+// filledPairs is pairUp with a value for every run of each side whose outcome is not certain.
+func filledPairs(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
 	fill := map[*Group]float64{a: fillA, b: fillB}
 	var pairs []stats.Pair
 	at := map[string]int{}

@@ -41,7 +41,7 @@ func CompareMachines(a, b *Group) *Machines {
 			if tasks[r.TaskID] == nil {
 				tasks[r.TaskID] = &machinesOf{kinds: map[string]map[string]bool{}}
 			}
-			tasks[r.TaskID].see(side, r)
+			tasks[r.TaskID].add(side, r)
 		}
 	}
 	m := &Machines{Workers: len(workers)}
@@ -67,7 +67,7 @@ type machinesOf struct {
 	kinds map[string]map[string]bool // what was seen of isolation, fit, and each agent
 }
 
-func (m *machinesOf) see(side int, r *ledger.Record) {
+func (m *machinesOf) add(side int, r *ledger.Record) {
 	m.sides[side] = true
 	for kind, value := range map[string]string{
 		"isolation": r.Isolation,

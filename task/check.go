@@ -240,8 +240,8 @@ func compilePattern(pattern string, needsGroup bool) error {
 	return err
 }
 
-// meaningless finds a check that gives the same result for every answer.
-func (c *AnswerCheck) meaningless() error {
+// checkDecides rejects a check that gives the same result for every answer.
+func (c *AnswerCheck) checkDecides() error {
 	compares := c.Kind == CheckEquals || c.Kind == CheckMatches
 	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)
 	if len(c.Want) == 0 && (texts || c.Kind == CheckEquals || c.Kind == CheckChoice) {

@@ -103,7 +103,7 @@ func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubri
 			return check, "", err
 		}
 	}
-	if err := check.meaningless(); err != nil {
+	if err := check.checkDecides(); err != nil {
 		return check, "", err
 	}
 	if check.Kind == CheckChoice {

@@ -90,7 +90,7 @@ func (h *harborLoader) load() (Task, error) {
 	if h.file, err = parseHarbor(name, source); err != nil {
 		return t, err
 	}
-	if err := h.sound(); err != nil {
+	if err := h.check(); err != nil {
 		return t, err
 	}
 	h.env = valuesOf(h.opts.Environ)

@@ -2,8 +2,8 @@ package task
 
 import "path"
 
-// sound refuses invalid values of task.toml.
-func (h *harborLoader) sound() error {
+// check refuses invalid values of task.toml.
+func (h *harborLoader) check() error {
 	file := h.file
 	type table struct {
 		name  string
@@ -19,7 +19,7 @@ func (h *harborLoader) sound() error {
 		}
 		names[step.Name] = true
 		tables = append(tables, table{"steps.agent", step.Agent}, table{"steps.verifier", step.Verifier.harborPhase})
-		if err := h.soundCheck("steps.healthcheck", step.Healthcheck); err != nil {
+		if err := h.checkHealth("steps.healthcheck", step.Healthcheck); err != nil {
 			return err
 		}
 		collects = append(collects[:len(collects):len(collects)], step.Verifier.Collect...)
@@ -28,7 +28,7 @@ func (h *harborLoader) sound() error {
 		if limit := table.phase.TimeoutSec; limit != nil && !(*limit > 0) {
 			return h.wrong("timeout_sec", "%s.timeout_sec = %v is not a time", table.name, *limit)
 		}
-		if err := h.soundUser(table.name, table.phase.User); err != nil {
+		if err := h.checkUser(table.name, table.phase.User); err != nil {
 			return err
 		}
 	}
@@ -36,22 +36,22 @@ func (h *harborLoader) sound() error {
 		if collect.Command == "" {
 			return h.wrong("collect", "verifier.collect: the command is missing")
 		}
-		if err := h.soundUser("verifier.collect", collect.User); err != nil {
+		if err := h.checkUser("verifier.collect", collect.User); err != nil {
 			return err
 		}
 	}
-	if err := h.soundCheck("environment.healthcheck", file.Environment.Healthcheck); err != nil {
+	if err := h.checkHealth("environment.healthcheck", file.Environment.Healthcheck); err != nil {
 		return err
 	}
 	if own := file.Verifier.Environment; own != nil {
-		if err := h.soundEnvironment("verifier.environment", own); err != nil {
+		if err := h.checkEnvironment("verifier.environment", own); err != nil {
 			return err
 		}
 	}
-	return h.soundEnvironment("environment", &file.Environment)
+	return h.checkEnvironment("environment", &file.Environment)
 }
 
-func (h *harborLoader) soundUser(table string, user any) error {
+func (h *harborLoader) checkUser(table string, user any) error {
 	switch user := user.(type) {
 	case nil, string:
 		return nil
@@ -63,7 +63,7 @@ func (h *harborLoader) soundUser(table string, user any) error {
 	return h.wrong("user", "%s.user is neither a name nor a number", table)
 }
 
-func (h *harborLoader) soundCheck(table string, check *harborHealthcheck) error {
+func (h *harborLoader) checkHealth(table string, check *harborHealthcheck) error {
 	switch {
 	case check == nil:
 	case check.Command == "":
@@ -74,7 +74,7 @@ func (h *harborLoader) soundCheck(table string, check *harborHealthcheck) error 
 	return nil
 }
 
-func (h *harborLoader) soundEnvironment(table string, e *harborEnvironment) error {
+func (h *harborLoader) checkEnvironment(table string, e *harborEnvironment) error {
 	for _, size := range []struct {
 		key   string
 		value float64

@@ -265,7 +265,7 @@ func (l *loader) overlays(t *Task) {
 				l.wrong(l.rel(e.source), "neither a regular file, a directory nor a link")
 			}
 		}
-		all.lay(overlay.To, entries)
+		all.add(overlay.To, entries)
 		l.fail(visible.addTree(overlay.To, entries))
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -14,7 +14,7 @@ func (l *specLoader) repository(t *Task) {
 	if l.file.Repo.Path == "" {
 		return // the schema has said so
 	}
-	real, err := filepath.EvalSymlinks(besides(t, l.file.Repo.Path))
+	real, err := filepath.EvalSymlinks(resolvePath(t, l.file.Repo.Path))
 	if err != nil || !isDir(real) {
 		l.wrong([]string{"repo", "path"}, "there is no directory %s", l.file.Repo.Path)
 		return
@@ -62,8 +62,8 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
-// besides resolves a path that a task file names, relative to its directory.
-func besides(t *Task, path string) string {
+// resolvePath resolves a path that a task file names, relative to its directory.
+func resolvePath(t *Task, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -80,7 +80,7 @@ func (l *specLoader) reference(t *Task) {
 	if r.Patch == "" {
 		return
 	}
-	path := besides(t, r.Patch)
+	path := resolvePath(t, r.Patch)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > textLimit {
 		l.wrong([]string{"reference", "patch"}, "%s is not a patch file of at most %d bytes", r.Patch, textLimit)
@@ -106,7 +106,7 @@ func (l *specLoader) tracked(t *Task, file string) bool {
 	if root == "" || l.file.Repo.Path == "" {
 		return false
 	}
-	source := besides(t, l.file.Repo.Path)
+	source := resolvePath(t, l.file.Repo.Path)
 	if real, err := filepath.EvalSymlinks(source); err == nil {
 		source = real
 	}

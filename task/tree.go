@@ -129,7 +129,7 @@ func isGenerated(rel string) bool { return slices.Contains(generated, path.Base(
 // merged returns the tree that overlays make up together: later entries win.
 type merged map[string]entry
 
-func (m merged) lay(to string, entries []entry) {
+func (m merged) add(to string, entries []entry) {
 	for dir := to; dir != "" && dir != "."; dir = path.Dir(dir) {
 		m[dir] = entry{path: dir, mode: fs.ModeDir}
 	}

@@ -24,7 +24,7 @@ const (
 	maxDeliveries = 10
 	maxAvoided    = 5
 	avoidDelay    = 300 * time.Millisecond
-	troubleDelay  = 2 * time.Second
+	problemDelay  = 2 * time.Second
 	holdDelay     = 2 * capsEvery // by then every worker knows that the pool is on hold
 )
 
@@ -110,7 +110,7 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 		_ = message.NakWithDelay(holdDelay)
 		return
 	}
-	if slices.Contains(w.Avoid, p.about.Name) && meta.NumDelivered <= maxAvoided && p.othersCan(ctx) {
+	if slices.Contains(w.Avoid, p.about.Name) && meta.NumDelivered <= maxAvoided && p.othersCanRun(ctx) {
 		p.mu.Lock()
 		p.notBefore = time.Now().Add(2 * avoidDelay) // so that another worker gets it
 		p.mu.Unlock()
@@ -162,8 +162,8 @@ func (p *workPool) onHold(ctx context.Context) bool {
 	return now.Hold
 }
 
-// othersCan reports whether another worker can make the attempts of the pool.
-func (p *workPool) othersCan(ctx context.Context) bool {
+// othersCanRun reports whether another worker can make the attempts of the pool.
+func (p *workPool) othersCanRun(ctx context.Context) bool {
 	workers, err := p.cfg.Hub.Workers(ctx)
 	if err != nil {
 		return false
@@ -200,10 +200,10 @@ func (p *workPool) make(l *leased) {
 	case record.ErrorClass == ledger.ErrorResources:
 		// this machine's lack is nothing about the cell
 		p.mu.Lock()
-		p.trouble = record.ErrorMessage
+		p.problem = record.ErrorMessage
 		p.mu.Unlock()
 		p.cfg.Note(l.work.name() + ": given back: " + record.ErrorMessage)
-		_ = l.current().NakWithDelay(troubleDelay)
+		_ = l.current().NakWithDelay(problemDelay)
 		return
 	}
 	p.report(l, record, sink)

@@ -69,21 +69,21 @@ type Executor struct {
 	changed chan struct{}  // receives when places may have changed
 	steered chan struct{}  // receives when the limits of the pools must be looked at
 
-	mu       sync.Mutex
-	waiting  map[string]*waiting // attempts that were published, by token
-	arrived  map[string]arrival  // the first result of attempts, by token
-	held     int                 // bytes of results in arrived
-	maxHeld  int
-	sealed   map[string]ledger.Record // what the ledger had when this process began, by name
-	failedOn map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
-	read     uint64                   // the last message of the stream of results that was read
-	reread   context.CancelFunc       // restarts the reader at read
-	doneLost bool                     // the stream of results is not the one that was read
-	places   int
-	limit    int  // how many attempts may run at once; 0: as many as there is place for
-	none     bool // nothing may begin
-	noted    map[string]bool
-	unpackAt chan struct{} // bounds how many results are unpacked at a time
+	mu          sync.Mutex
+	waiting     map[string]*waiting // attempts that were published, by token
+	arrived     map[string]arrival  // the first result of attempts, by token
+	held        int                 // bytes of results in arrived
+	maxHeld     int
+	sealed      map[string]ledger.Record // what the ledger had when this process began, by name
+	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	read        uint64                   // the last message of the stream of results that was read
+	reread      context.CancelFunc       // restarts the reader at read
+	resultsLost bool                     // the stream of results is not the one that was read
+	places      int
+	limit       int  // how many attempts may run at once; 0: as many as there is place for
+	none        bool // nothing may begin
+	noted       map[string]bool
+	unpackAt    chan struct{} // bounds how many results are unpacked at a time
 
 	publishFailed atomic.Bool
 	toPublish     chan publication
@@ -109,8 +109,8 @@ type waiting struct {
 // arrival is the first result of an attempt. Its large parts may have stayed on the hub.
 type arrival struct {
 	done
-	sequence uint64 // of its message
-	shed     bool   // record and files are on the hub only
+	sequence  uint64 // of its message
+	onHubOnly bool   // record and files are on the hub only
 }
 
 // New publishes an experiment and begins to read the results of its attempts.

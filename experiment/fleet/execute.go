@@ -61,10 +61,10 @@ func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
 
 // complete makes the record of an attempt from its result.
 func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.Record {
-	record, err := e.takeIn(ctx, w, result)
-	for try := 1; try < takeInTries && err != nil && mayPass(err); try++ { // it is paid for
+	record, err := e.acceptResult(ctx, w, result)
+	for try := 1; try < acceptTries && err != nil && mayPass(err); try++ { // it is paid for
 		pause(ctx)
-		record, err = e.takeIn(ctx, w, result)
+		record, err = e.acceptResult(ctx, w, result)
 	}
 	if err != nil {
 		record = ledger.Record{
@@ -85,8 +85,8 @@ func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.
 	return record
 }
 
-// takeInTries is how often a result is fetched: the hub may be away for a while.
-const takeInTries = 20
+// acceptTries is how often a result is fetched: the hub may be away for a while.
+const acceptTries = 20
 
 // mayPass reports whether an error that kept a result from being fetched may be transient.
 func mayPass(err error) bool {
@@ -262,10 +262,10 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	}
 }
 
-// takeIn puts the files of an attempt into the run directory and returns its record as this machine
-// would have made it.
-func (e *Executor) takeIn(ctx context.Context, w work, came arrival) (ledger.Record, error) {
-	result, err := e.whole(ctx, came)
+// acceptResult puts the files of an attempt into the run directory and returns its record as this
+// machine would have made it.
+func (e *Executor) acceptResult(ctx context.Context, w work, came arrival) (ledger.Record, error) {
+	result, err := e.fetchWhole(ctx, came)
 	if err != nil {
 		return ledger.Record{}, err
 	}
@@ -273,7 +273,7 @@ func (e *Executor) takeIn(ctx context.Context, w work, came arrival) (ledger.Rec
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	if err := e.layOut(ctx, result, w.name()); err != nil {
+	if err := e.unpackResult(ctx, result, w.name()); err != nil {
 		return ledger.Record{}, err
 	}
 	record.RunDir, record.Worker, record.Host = w.name(), result.Worker, result.Host

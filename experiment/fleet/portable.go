@@ -81,7 +81,7 @@ func pack(prepared *experiment.Prepared, output string, faults []byte) (*portabl
 		},
 		left: map[string]bool{output: true},
 	}
-	withheld, err := p.withhold()
+	withheld, err := p.removeSecrets()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -110,9 +110,9 @@ func clone(prepared *experiment.Prepared) (*experiment.Prepared, error) {
 	return &copied, nil
 }
 
-// withhold removes the values of secret variables. It returns their names by arm: a worker must
-// have its own.
-func (p *packing) withhold() (map[string][]string, error) {
+// removeSecrets removes the values of secret variables. It returns their names by arm: a worker
+// must have its own.
+func (p *packing) removeSecrets() (map[string][]string, error) {
 	family, names := p.out.Prepared.Family, map[string][]string{}
 	var shared []string
 	for i := range family.Tasks {

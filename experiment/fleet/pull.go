@@ -42,7 +42,7 @@ func (w *worker) setPools(ctx context.Context, infos []poolInfo) {
 func (w *worker) ready() []*workPool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.drained || w.trouble != "" || len(w.unsent) > 0 {
+	if w.drained || w.problem != "" || len(w.unsent) > 0 {
 		return nil
 	}
 	var list []*workPool

@@ -105,7 +105,7 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	if !known && !sealed {
 		kept := result
 		if e.held+result.size() > e.maxHeld {
-			kept.Record, kept.Tree, kept.shed = nil, nil, true
+			kept.Record, kept.Tree, kept.onHubOnly = nil, nil, true
 		}
 		e.held += kept.size()
 		e.arrived[tok] = kept
@@ -125,9 +125,9 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 // size returns how much memory the large parts of a result take.
 func (d *done) size() int { return len(d.Record) + len(d.Tree) }
 
-// whole returns a result with all of its parts.
-func (e *Executor) whole(ctx context.Context, came arrival) (done, error) {
-	if !came.shed {
+// fetchWhole returns a result with all of its parts.
+func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, error) {
+	if !came.onHubOnly {
 		return came.done, nil
 	}
 	e.mu.Lock()
@@ -207,7 +207,7 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 	if _, err := os.Stat(filepath.Join(e.cfg.Dir, filepath.FromSlash(dir))); err == nil {
 		return // it was kept by an earlier process
 	}
-	err := e.layOut(ctx, result, dir)
+	err := e.unpackResult(ctx, result, dir)
 	if err == nil && (result.Object != "" || len(result.Tree) > 0) {
 		line.Dir = dir
 	}
@@ -233,9 +233,9 @@ func appendLine(name string, line []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// layOut unpacks what an attempt left below the run directory. A complete directory stays: an
+// unpackResult unpacks what an attempt left below the run directory. A complete directory stays: an
 // earlier process put it there.
-func (e *Executor) layOut(ctx context.Context, result done, name string) error {
+func (e *Executor) unpackResult(ctx context.Context, result done, name string) error {
 	if result.Object == "" && len(result.Tree) == 0 {
 		return nil
 	}

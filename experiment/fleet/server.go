@@ -31,13 +31,13 @@ type ServerConfig struct {
 
 // Server is an embedded hub.
 type Server struct {
-	cfg     ServerConfig
-	options server.Options
-	join    joinURL
-	lock    *os.File
-	full    chan string // receives why the hub cannot write
-	ended   chan struct{}
-	mending sync.WaitGroup
+	cfg      ServerConfig
+	options  server.Options
+	join     joinURL
+	lock     *os.File
+	full     chan string // receives why the hub cannot write
+	ended    chan struct{}
+	restarts sync.WaitGroup
 
 	nats *server.Server // of the goroutine that mends, until that has ended
 }
@@ -105,7 +105,7 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 	}
 	s.options.Port = s.nats.Addr().(*net.TCPAddr).Port
 	s.join.Address = net.JoinHostPort(reachable(s.nats.Addr().(*net.TCPAddr).IP), strconv.Itoa(s.options.Port))
-	s.mending.Go(s.mend)
+	s.restarts.Go(s.restartWhenWritable)
 	return s, nil
 }
 
@@ -195,7 +195,7 @@ func (s *Server) OwnURL() string {
 // Close ends the hub; its streams stay on disk.
 func (s *Server) Close() {
 	close(s.ended)
-	s.mending.Wait()
+	s.restarts.Wait()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
 	_ = s.lock.Close()

@@ -19,11 +19,11 @@ import (
 
 // How often a coordinator looks at the caps, at the workers and at its streams.
 const (
-	capsEvery    = 500 * time.Millisecond
-	workersEvery = time.Second
-	streamsEvery = 5 * time.Second
-	allEvery     = 30 * time.Second
-	manyWorkers  = 200 // from which on they are listed less often
+	capsEvery     = 500 * time.Millisecond
+	workersEvery  = time.Second
+	streamsEvery  = 5 * time.Second
+	thoroughEvery = 30 * time.Second
+	manyWorkers   = 200 // from which on they are listed less often
 )
 
 // watch keeps the limits of the pools at the caps, keeps track of workers, and republishes what the
@@ -58,7 +58,7 @@ func (e *Executor) watch(ctx context.Context) {
 			if err := e.reconcile(ctx, thorough); err == nil {
 				connects = again
 				if thorough {
-					lookAtAll = time.Now().Add(allEvery)
+					lookAtAll = time.Now().Add(thoroughEvery)
 				}
 			}
 			lookAtStreams = time.Now().Add(streamsEvery)
@@ -204,7 +204,7 @@ func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 		}
 	}
 	if _, err := e.cfg.Hub.js.Stream(ctx, doneStream(e.run)); errors.Is(err, jetstream.ErrStreamNotFound) {
-		lost, e.doneLost = true, true
+		lost, e.resultsLost = true, true
 	} else if err != nil {
 		return err
 	}
@@ -231,9 +231,9 @@ func (e *Executor) restore(ctx context.Context) error {
 	if err := e.openStreams(ctx); err != nil {
 		return err
 	}
-	if e.doneLost {
+	if e.resultsLost {
 		e.mu.Lock()
-		e.read, e.doneLost = 0, false
+		e.read, e.resultsLost = 0, false
 		e.reread()
 		e.mu.Unlock()
 	}

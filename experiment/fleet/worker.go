@@ -83,7 +83,7 @@ type worker struct {
 	pulling bool               // an attempt may be under way to us
 	busy    int                // attempts that were pulled and are not over
 	unsent  map[*leased]error  // whose results the hub cannot store, and why
-	trouble string
+	problem string
 	drained bool
 }
 
@@ -167,7 +167,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 func (w *worker) announce(ctx context.Context) error {
 	w.mu.Lock()
 	about := w.about
-	about.Busy, about.Trouble, about.Draining = w.busy, w.trouble, w.drained
+	about.Busy, about.Trouble, about.Draining = w.busy, w.problem, w.drained
 	for _, err := range w.unsent {
 		about.Trouble = fmt.Sprintf("the hub cannot store its results: %v", err)
 	}
@@ -198,8 +198,8 @@ func (w *worker) heartbeats(ctx context.Context) {
 			trouble = err.Error()
 		}
 		w.mu.Lock()
-		before := w.trouble
-		w.trouble = trouble
+		before := w.problem
+		w.problem = trouble
 		w.mu.Unlock()
 		if trouble != before && trouble != "" {
 			w.cfg.Note("no further attempts for now: " + trouble)

@@ -220,7 +220,7 @@ func (a *attempt) preflight(ctx context.Context) bool {
 
 // seal makes sure that nothing writes any more, and stores the result.
 func (a *attempt) seal(ctx context.Context) bool {
-	if !a.onlyTalked() {
+	if !a.startedNoProcess() {
 		sealed, err := a.space.Seal(ctx)
 		a.record.Survivors = sealed.Killed
 		if err != nil {

@@ -34,7 +34,7 @@ func (e ending) cause() error {
 // completed a turn has not been measured, whatever the reason: the agent could not influence it.
 // How it handles deliberate faults is measured.
 func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
-	empty := a.outOfMoney()
+	empty := a.budgetError()
 	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
 		end.reason = session.OutcomeError // a deliberate fault: how the agent handles it is measured
 	}
@@ -51,7 +51,7 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
 		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
 	case empty != nil && end.reason != session.OutcomeSuccess:
 		a.record.BudgetOf = ledger.BudgetArm
-		if empty.Account == a.whole {
+		if empty.Account == a.experimentAccount {
 			a.record.BudgetOf = ledger.BudgetExperiment
 		}
 		a.fail(ctx, ledger.ErrorBudget, fmt.Errorf("%w%s", empty, experiment.LargerBudget))

@@ -50,7 +50,7 @@ func openAccounts(cfg Config) (whole *gateway.Account, arms map[string]*gateway.
 }
 
 // Rebudget changes what the whole experiment may spend while it runs.
-func (e *Executor) Rebudget(whole experiment.Budget) { e.whole.Rebudget(budgetOf(whole)) }
+func (e *Executor) Rebudget(whole experiment.Budget) { e.experimentAccount.Rebudget(budgetOf(whole)) }
 
 func budgetOf(b experiment.Budget) gateway.Budget {
 	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
@@ -188,9 +188,9 @@ func (a *attempt) throughGateway() agent.Gateway {
 	return way
 }
 
-// outOfMoney returns the error of a call that was refused because the arm or the experiment, and
+// budgetError returns the error of a call that was refused because the arm or the experiment, and
 // not the cell, has spent its budget; nil if there is none.
-func (a *attempt) outOfMoney() *gateway.BudgetError {
+func (a *attempt) budgetError() *gateway.BudgetError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, seat := range a.seats {

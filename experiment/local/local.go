@@ -69,27 +69,27 @@ const (
 
 // Executor runs cells on this machine.
 type Executor struct {
-	prepared  *experiment.Prepared
-	machine   *Machine
-	artefacts experiment.Sink
-	work      string
-	spawner   sandbox.ProcessSpawner
-	tasks     map[string]*task.Task
-	arms      map[string]*experiment.Arm
-	networks  map[networkKey]network
-	ports     *workspace.Ports
-	bases     *workspace.Bases
-	caches    *workspace.Caches
-	baseline  *grade.Baseline
-	packers   *packers
-	minFree   uint64 // bytes
-	watch     func(Step)
-	keepAll   bool
-	gateway   *gateway.OnDemand
-	replays   map[ledger.Cell]string      // the recorded attempts of cells, where this is a replay
-	whole     *gateway.Account            // of the experiment
-	accounts  map[string]*gateway.Account // by arm
-	inside    insideAgents
+	prepared          *experiment.Prepared
+	machine           *Machine
+	artefacts         experiment.Sink
+	work              string
+	spawner           sandbox.ProcessSpawner
+	tasks             map[string]*task.Task
+	arms              map[string]*experiment.Arm
+	networks          map[networkKey]network
+	ports             *workspace.Ports
+	bases             *workspace.Bases
+	caches            *workspace.Caches
+	baseline          *grade.Baseline
+	packers           *packers
+	minFree           uint64 // bytes
+	watch             func(Step)
+	keepAll           bool
+	gateway           *gateway.OnDemand
+	replays           map[ledger.Cell]string // the recorded attempts of cells, where this is a replay
+	experimentAccount *gateway.Account
+	accounts          map[string]*gateway.Account // by arm
+	inside            insideAgents
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -111,7 +111,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		keepAll:   cfg.KeepWorkspaces,
 		gateway:   newGateway(cfg),
 	}
-	e.whole, e.accounts = openAccounts(cfg)
+	e.experimentAccount, e.accounts = openAccounts(cfg)
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (
 				asked = task.AgentNetwork{Kind: setup.Network, Required: true}
 			}
 			key := networkKey{arm.Name, t.ID}
-			why := m.cannotHave(ctx, asked.Kind, setup, arm, t)
+			why := m.networkProblem(ctx, asked.Kind, setup, arm, t)
 			switch {
 			case why == nil:
 				decided[key] = network{kind: asked.Kind}
@@ -62,8 +62,8 @@ func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (
 	return decided, nil
 }
 
-// cannotHave returns why the agents of an arm cannot have a network in a task; nil if they can.
-func (m *Machine) cannotHave(
+// networkProblem returns why the agents of an arm cannot have a network in a task; nil if they can.
+func (m *Machine) networkProblem(
 	ctx context.Context, kind string, setup *experiment.Setup, arm *experiment.Arm, t *task.Task,
 ) error {
 	if kind == sandbox.NetworkHost {

@@ -21,10 +21,10 @@ func (w *watchedSpawner) Spawn(ctx context.Context, s sandbox.SpawnSpec, stdout,
 	return w.ProcessSpawner.Spawn(ctx, s, stdout, stderr)
 }
 
-// onlyTalked reports whether an attempt has started no process so far: its agent is part of fit,
-// has run no command, and works alone. Then the processes of the machine need not be searched,
+// startedNoProcess reports whether an attempt has started no process so far: its agent is part of
+// fit, has run no command, and works alone. Then the processes of the machine need not be searched,
 // which would take longer than answering a question.
-func (a *attempt) onlyTalked() bool {
+func (a *attempt) startedNoProcess() bool {
 	return a.watched != nil && !a.watched.used.Load() && a.arm.Lead == "" && a.task.Hooks.Preflight == "" &&
 		a.machine.installation(a.arm.Agent).Path == ""
 }

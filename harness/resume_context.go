@@ -13,9 +13,9 @@ const (
 	shownReplyRunes = 2000
 )
 
-// standing describes the state of a discussion when it was suspended. A lead whose conversation
+// describe returns the state of a discussion when it was suspended. A lead whose conversation
 // continues knows the replies; a new lead is given them.
-func (r *ResumeContext) standing(remembers bool) string {
+func (r *ResumeContext) describe(remembers bool) string {
 	var b strings.Builder
 	if r.Reason != "" {
 		fmt.Fprintf(&b, "This discussion was suspended and continues now. The reason for the recess was: %s\n",

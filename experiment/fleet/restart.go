@@ -30,12 +30,12 @@ func (w writeErrors) Errorf(format string, args ...any) {
 	}
 }
 
-// mendEvery is how often a hub that cannot write checks whether it can.
-const mendEvery = 500 * time.Millisecond
+// writeCheckEvery is how often a hub that cannot write checks whether it can.
+const writeCheckEvery = 500 * time.Millisecond
 
-// mend restarts the engine when its disk was full and has space again: a stream that could not be
-// written is closed until then.
-func (s *Server) mend() {
+// restartWhenWritable restarts the engine when its disk was full and has space again: a stream that
+// could not be written is closed until then.
+func (s *Server) restartWhenWritable() {
 	for {
 		select {
 		case <-s.full:
@@ -46,7 +46,7 @@ func (s *Server) mend() {
 			s.cfg.Dir))
 		for s.tryWrite() != nil {
 			select {
-			case <-time.After(mendEvery):
+			case <-time.After(writeCheckEvery):
 			case <-s.ended:
 				return
 			}
@@ -59,12 +59,12 @@ func (s *Server) mend() {
 	}
 }
 
-// mendRoom is how much free space a hub needs before it continues.
-const mendRoom = 4 << 20
+// neededSpace is how much free space a hub needs before it continues.
+const neededSpace = 4 << 20
 
 func (s *Server) tryWrite() error {
 	name := filepath.Join(s.cfg.Dir, "room")
-	err := os.WriteFile(name, make([]byte, mendRoom), 0o600)
+	err := os.WriteFile(name, make([]byte, neededSpace), 0o600)
 	return errors.Join(err, os.Remove(name))
 }
 

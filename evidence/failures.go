@@ -26,8 +26,8 @@ type place struct {
 
 func (p place) String() string { return fmt.Sprintf("trace:%d %s", p.line, p.text) }
 
-// troubleLog holds what went wrong in a trace and may explain why an attempt failed.
-type troubleLog struct {
+// failureLog holds what went wrong in a trace and may explain why an attempt failed.
+type failureLog struct {
 	provider        *place // the model's service failed, and no turn has succeeded since
 	overflow        *place // the conversation became too long, and no turn has succeeded since
 	limit           *place // turns or money ran out
@@ -44,26 +44,26 @@ type troubleLog struct {
 }
 
 // active notes that the model did something: what failed before has been overcome.
-func (l *troubleLog) active() {
+func (l *failureLog) active() {
 	l.provider, l.overflow = nil, nil
 }
 
 // turn notes the turn of what the model does.
-func (l *troubleLog) turn(index int) { l.lastTurn = max(l.lastTurn, index) }
+func (l *failureLog) turn(index int) { l.lastTurn = max(l.lastTurn, index) }
 
 // progress notes that a call succeeded.
-func (l *troubleLog) progress(turn int) {
+func (l *failureLog) progress(turn int) {
 	l.progressTurn = max(l.progressTurn, turn)
 	l.reminders = 0
 }
 
-func (l *troubleLog) reminded() {
+func (l *failureLog) reminded() {
 	if l.reminders++; l.reminders >= remindersInARow {
 		l.reminderLoop = true
 	}
 }
 
-func (l *troubleLog) failed(event *session.EnrichedEvent) {
+func (l *failureLog) failed(event *session.EnrichedEvent) {
 	at := &place{event.RawLine, strings.Clone(cut(event.Text, maxExcerpt))}
 	switch event.Error.Kind {
 	case session.ErrorRateLimit, session.ErrorOverloaded, session.ErrorAuth, session.ErrorAPI:
@@ -77,7 +77,7 @@ func (l *troubleLog) failed(event *session.EnrichedEvent) {
 }
 
 // repeated notes how often a call was made within a few turns.
-func (l *troubleLog) repeated(times int, event *session.EnrichedEvent) {
+func (l *failureLog) repeated(times int, event *session.EnrichedEvent) {
 	if times >= loopCalls && l.loop == nil {
 		what := cmp.Or(event.Tool.Command, event.Tool.Canonical)
 		l.loop = &place{event.RawLine, fmt.Sprintf("%d equal calls: %s", times, cut(what, maxExcerpt))}
@@ -85,10 +85,10 @@ func (l *troubleLog) repeated(times int, event *session.EnrichedEvent) {
 }
 
 // stalled reports whether many turns achieved nothing.
-func (l *troubleLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
+func (l *failureLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
 
 // missing looks for a program that is not there in what a failed shell call printed.
-func (l *troubleLog) missing(output, command string) {
+func (l *failureLog) missing(output, command string) {
 	output = cut(output, maxCommand)
 	if !strings.Contains(output, "not found") {
 		return
