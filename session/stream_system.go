@@ -137,11 +137,12 @@ func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
 	report := UsageReport{Rule: UsageDelta, Tokens: messageTokens(usage)}
 	if cost.Exists() {
 		total := cost.Float64()
-		increment := total - s.cost
-		if increment < 0 {
-			increment = total
+		report.CostUSD = &total
+		if before := s.cost; report.sound() {
+			if s.cost = total; total >= before {
+				report.CostUSD = new(total - before)
+			}
 		}
-		s.cost, report.CostUSD = total, &increment
 	}
 	to.Usage(o, report)
 }

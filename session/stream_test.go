@@ -33,6 +33,25 @@ func result(subtype string, isError bool, since, counted int, more string) strin
 		subtype, isError, since, counted, float64(counted)/100, more)
 }
 
+// An agent can print any figure. Those that cannot be meant count for nothing: taken at their word
+// they would lower what was spent, overflow the sum, or be more than JSON can say.
+func TestFiguresThatCannotBeMeantAreIgnored(t *testing.T) {
+	good := `{"type":"result","subtype":"success","usage":{"input_tokens":5,"output_tokens":1},"total_cost_usd":0.5}`
+	for _, n := range []string{"1e400", "1e308", "-1", "9223372036854775807", "-9223372036854775808"} {
+		for _, form := range []string{
+			`{"type":"result","subtype":"success","usage":{"input_tokens":%[1]s,"output_tokens":1},"total_cost_usd":%[1]s}`,
+			`{"type":"result","subtype":"success","usage":{"input_tokens":1},"modelUsage":{"m":{"inputTokens":%[1]s,"costUSD":%[1]s}}}`,
+			`{"type":"result","subtype":"success","usage":{"input_tokens":1},"model_usage_since_last_result":{"m":{"inputTokens":1,"costUSD":%s}}}`,
+		} {
+			bad := fmt.Sprintf(form, n)
+			s := read(t, initLine, bad, bad, good)
+			if u := s.Usage; u.InputTokens != 5 || u.CostUSD == nil || *u.CostUSD != 0.5 || s.ParseErrors == 0 {
+				t.Errorf("%s: %+v, cost %v, %d errors", bad, u, u.CostUSD, s.ParseErrors)
+			}
+		}
+	}
+}
+
 // TestWhatIsCumulative pins the rule of each version: counters per process that start anew when a
 // conversation is resumed, and figures since the last result.
 func TestWhatIsCumulative(t *testing.T) {

@@ -40,6 +40,25 @@ type UsageReport struct {
 	CostUSD *float64 // as the agent reports it; nil if it does not
 }
 
+// The most that one report may count. More is a mistake, and sums of it would overflow.
+const (
+	maxTokens  = 1 << 40
+	maxCostUSD = 1e9
+)
+
+// sound reports whether the figures of a report can be meant.
+func (r *UsageReport) sound() bool {
+	u := &r.Tokens
+	for _, n := range [...]int64{
+		u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CacheWriteLongTokens,
+	} {
+		if n < 0 || n > maxTokens {
+			return false
+		}
+	}
+	return r.CostUSD == nil || *r.CostUSD >= 0 && *r.CostUSD <= maxCostUSD
+}
+
 // usageBook adds up usage reports by their rules.
 type usageBook struct {
 	prices      Prices
@@ -64,8 +83,13 @@ func newUsageBook(prices Prices) usageBook {
 	return usageBook{prices: prices, perModel: map[string]*modelTotal{}}
 }
 
-// Usage records what a stream says about tokens, and emits a cost event for what is new in it.
+// Usage records what a stream says about tokens, and emits a cost event for what is new in it. A
+// report with an invalid figure is ignored: a part of it would be taken for the whole.
 func (f *Fold) Usage(o Origin, report UsageReport) {
+	if !report.sound() {
+		f.ParseError()
+		return
+	}
 	report.Model = cmp.Or(report.Model, f.session.Model)
 	atMs, _ := f.time(o)
 	increment, ok := f.usage.add(report, atMs)

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"math"
+
 	"slices"
 	"strings"
 
@@ -117,34 +119,28 @@ func (d *decoder) result(v jsontape.Value, o session.Origin, to *session.Fold) {
 	to.ToolResult(o, returned)
 }
 
-// The most that one event may count. More is a mistake, and sums of it would overflow.
-const (
-	maxTokens  = 1 << 40
-	maxCostUSD = 1e9
-)
-
 // usage reads what was consumed. An event with an invalid count is ignored: a part of it would be
 // taken for the whole.
 func usage(v jsontape.Value, o session.Origin, to *session.Fold) {
 	report := session.UsageReport{Rule: session.UsageDelta, Model: v.TextOf("model")}
 	sound := v.Get("input_tokens").Kind() == jsontape.Number && v.Get("output_tokens").Kind() == jsontape.Number
-	number := func(key string, most float64) float64 {
+	number := func(key string) float64 {
 		n := v.Get(key)
 		if kind := n.Kind(); kind != jsontape.Number {
 			sound = sound && (kind == jsontape.Missing || kind == jsontape.Null)
 			return 0
 		}
 		value := n.Float64()
-		sound = sound && value >= 0 && value <= most
+		sound = sound && value >= 0 && value < math.MaxInt64
 		return value
 	}
 	counted := [...]float64{
-		number("input_tokens", maxTokens),
-		number("output_tokens", maxTokens),
-		number("cache_read_tokens", maxTokens),
-		number("cache_write_tokens", maxTokens),
+		number("input_tokens"),
+		number("output_tokens"),
+		number("cache_read_tokens"),
+		number("cache_write_tokens"),
 	}
-	usd := number("cost_usd", maxCostUSD)
+	usd := number("cost_usd")
 	if !sound {
 		to.ParseError()
 		return

@@ -173,7 +173,7 @@ func (r *Renderer) nativeEvent(l *lane, raw []byte) {
 	case "system":
 		r.say(l, laneColour(l.name), "["+cmp.Or(event.Subtype, "system")+"]")
 	case "result":
-		if event.DurationMs > 0 {
+		if event.DurationMs > 0 && event.DurationMs < 1<<53 { // larger ones overflow
 			l.duration += int64(event.DurationMs)
 			l.firstTs, l.lastTs = 0, 0
 		}

@@ -89,6 +89,13 @@ func TestTheFooterOfAResumedSessionSumsUpAllOfIt(t *testing.T) {
 	}
 }
 
+func TestADurationThatCannotBeMeantIsNotShown(t *testing.T) {
+	trace := strings.Replace(soloTrace, `"duration_ms":`, `"duration_ms":1e300,"x":`, 1)
+	if got := replay(t, Config{}, trace); !strings.Contains(got, "| Duration: 600ms ---") {
+		t.Error(got)
+	}
+}
+
 // A session that cannot be resumed has no result, whatever its agents came to before.
 func TestThePastAloneHasNoFooter(t *testing.T) {
 	if got := resume(t, Config{}, soloTrace, ""); got != "" {
