@@ -121,7 +121,7 @@ func statusLine(p experiment.Progress) string {
 		parts = append(parts, fmt.Sprintf("%.0f %% pass [%.0f, %.0f]", 100*p.Rate.Est, 100*p.Rate.Lo, 100*p.Rate.Hi))
 	}
 	if p.Errors > 0 {
-		parts = append(parts, fmt.Sprintf("%d errors", p.Errors))
+		parts = append(parts, report.Count(p.Errors, "error"))
 	}
 	cost := fmt.Sprintf("$%.2f", p.CostUSD)
 	if p.Unpriced > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/report"
 )
 
 func (a *app) fileVerbs() []*cobra.Command {
@@ -183,7 +184,7 @@ func (a *app) validate() *cobra.Command {
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			bad := false
 			for _, t := range traces {
-				report, err := t.Validate(ctx, func(f query.Finding) error {
+				found, err := t.Validate(ctx, func(f query.Finding) error {
 					return out.record(t.Name(), f, func() {
 						out.linef("%s:%d: %s: %s", t.Name(), f.Line, f.Severity, display.Text(f.Message))
 					})
@@ -191,9 +192,9 @@ func (a *app) validate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				bad = bad || report.Errors > 0
-				fmt.Fprintf(a.con.Stderr, "%s: %d lines, %d errors, %d warnings\n", t.Name(), report.Lines,
-					report.Errors, report.Warnings)
+				bad = bad || found.Errors > 0
+				fmt.Fprintf(a.con.Stderr, "%s: %s, %s, %s\n", t.Name(), report.Count(int(found.Lines), "line"),
+					report.Count(found.Errors, "error"), report.Count(found.Warnings, "warning"))
 			}
 			if out.format == formatJSON {
 				if err := out.end(); err != nil {
