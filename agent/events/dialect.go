@@ -2,7 +2,6 @@ package events
 
 import (
 	"math"
-
 	"slices"
 	"strings"
 
