@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"io"
 	"unicode/utf8"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // Marshal encodes a value on one line, without a newline at the end.
@@ -27,12 +29,17 @@ func Write(w io.Writer, value any) error {
 }
 
 // WriteIndented writes a value for people to read, with two spaces a level and a newline at the
-// end.
+// end. Characters that a terminal would interpret or hide are escaped.
 func WriteIndented(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := w.Write(display.JSON(buf.Bytes()))
+	return err
 }
 
 // String returns a text as a JSON string.

@@ -329,7 +329,7 @@ func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 }
 
 func writeAgree(w io.Writer, result agreeResult) {
-	fmt.Fprintf(w, "%d items, %d raters, categories %s\n", result.Items, result.Raters,
+	fmt.Fprintf(w, "%s, %s, categories %s\n", counted(result.Items, "item", "items"), counted(result.Raters, "rater", "raters"),
 		strings.Join(result.Categories, ", "))
 	for _, row := range []struct {
 		name  string

@@ -221,8 +221,8 @@ func counted(n int, one, many string) string {
 }
 
 func writePower(w io.Writer, result powerResult) {
-	fmt.Fprintf(w, "per task: variance %g between and %g within, %d run(s) per arm; alpha %g, power %g\n",
-		result.Omega2, result.Sigma2, result.Runs, result.Alpha, result.Target)
+	fmt.Fprintf(w, "per task: variance %g between and %g within, %s per arm; alpha %g, power %g\n",
+		result.Omega2, result.Sigma2, counted(result.Runs, "run", "runs"), result.Alpha, result.Target)
 	switch {
 	case result.MDE == nil:
 	case *result.MDE > 1:
@@ -243,16 +243,17 @@ func writePower(w io.Writer, result powerResult) {
 			fmt.Fprintf(w, "no number of runs makes %s enough: the tasks themselves differ too much\n",
 				counted(*result.Tasks, "task", "tasks"))
 		} else {
-			fmt.Fprintf(w, "%s enough with %d run(s) per arm and task\n",
-				counted(*result.Tasks, "task is", "tasks are"), *result.RunsNeeded)
+			fmt.Fprintf(w, "%s enough with %s per arm and task\n",
+				counted(*result.Tasks, "task is", "tasks are"), counted(*result.RunsNeeded, "run", "runs"))
 		}
 	}
 	if result.Cheapest != nil {
-		fmt.Fprintf(w, "cheapest: %d tasks × %d run(s) per arm, cost %.2f\n", result.Cheapest.Tasks,
-			result.Cheapest.Runs, result.Cheapest.Cost)
+		fmt.Fprintf(w, "cheapest: %s × %s per arm, cost %.2f\n", counted(result.Cheapest.Tasks, "task", "tasks"),
+			counted(result.Cheapest.Runs, "run", "runs"), result.Cheapest.Cost)
 	}
 	if result.Affordable != nil {
-		fmt.Fprintf(w, "affordable: %d tasks × %d run(s) per arm, cost %.2f, shows %.1f points or more\n",
-			result.Affordable.Tasks, result.Affordable.Runs, result.Affordable.Cost, 100*result.Affordable.MDE)
+		fmt.Fprintf(w, "affordable: %s × %s per arm, cost %.2f, shows %.1f points or more\n",
+			counted(result.Affordable.Tasks, "task", "tasks"), counted(result.Affordable.Runs, "run", "runs"),
+			result.Affordable.Cost, 100*result.Affordable.MDE)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/stats"
 )
@@ -113,7 +114,7 @@ func emit(con *console.Console, options *statsOptions, result any, text func(w i
 	}
 	var buffer strings.Builder
 	text(&buffer)
-	if _, err := io.WriteString(con.Stdout, buffer.String()); err != nil {
+	if _, err := io.WriteString(con.Stdout, display.Text(buffer.String())); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

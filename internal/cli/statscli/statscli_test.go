@@ -60,6 +60,24 @@ func (s *session) json(arguments ...string) map[string]any {
 	return object
 }
 
+// Names in a table are a stranger's.
+func TestNothingOfATableReachesTheTerminalAsItIs(t *testing.T) {
+	s := newSession(t, map[string]string{
+		"table.csv": "task,new\x1b[31m,old\u202e\nx\x1b[0m,1,0\ny\u200b,0,1\nz\u009b,1,1\n",
+	})
+	for _, arguments := range [][]string{
+		{"paired", "table.csv"},
+		{"paired", "table.csv", "--format", "json"},
+		{"agree", "table.csv", "--names", "no"},
+		{"agree", "table.csv", "--names", "no", "--format", "json"},
+	} {
+		out, code, err := s.run(arguments...)
+		if code != console.ExitGood || strings.ContainsAny(out, "\x1b\u202e\u200b\u009b") {
+			t.Errorf("%s: exit %d, %v\n%q", arguments, code, err, out)
+		}
+	}
+}
+
 func wantFields(t *testing.T, got map[string]any, want map[string]any) {
 	t.Helper()
 	for name, value := range want {
@@ -221,7 +239,7 @@ func TestTextIsForPeople(t *testing.T) {
 		{"no number of runs makes 20 tasks enough", []string{"power", "--effect", "0.1", "--tasks", "20"}},
 		{"cheapest: ", []string{"power", "--effect", "0.1", "--cost-per-run", "0.4"}},
 		{
-			"affordable: 250 tasks × 1 run(s) per arm, cost 200.00",
+			"affordable: 250 tasks × 1 run per arm, cost 200.00",
 			[]string{"power", "--budget", "200", "--cost-per-run", "0.4"},
 		},
 		{
