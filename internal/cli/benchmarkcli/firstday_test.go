@@ -64,6 +64,30 @@ func TestCausesOfErrorsAreShownOnce(t *testing.T) {
 	}
 }
 
+// A family may be a stranger's: neither its words nor what its hooks say reach the terminal as they
+// are.
+func TestNothingOfAFamilyReachesTheTerminalAsItIs(t *testing.T) {
+	c, run := tiny(t, 1)
+	const evil = `evil\e[31m\u202e\u200b`
+	c.write(map[string]string{
+		"family/family.yaml":          `name: "` + evil + `"`,
+		"family/tasks/t000/task.yaml": `{tags: ["` + evil + `"], checks: ["` + evil + `"]}`,
+		"family/tasks/t000/hooks/invariants.sh": "#!/bin/sh\n" +
+			`printf '{"test":"evil\\u001b[31m\\u202e\\u200b","pass":false,"message":"\\u001b[31m\\u202e"}\n' >&3` + "\n",
+		"family/tasks/t000/hooks/preflight.sh": "#!/bin/sh\nprintf '\\033[31m\\342\\200\\256' >&2\nexit 7\n",
+	})
+	for code, args := range map[int][]string{
+		0: {"list", "--family", "family"},
+		1: {"lint", "--family", "family"},
+		3: with(run, "--runs", "1", "--format", "text"),
+	} {
+		c.want(code, args...)
+		if out := c.stdout + c.stderr; strings.ContainsAny(out, "\x1b\u202e\u200b") {
+			t.Errorf("%s: %q", args, out)
+		}
+	}
+}
+
 func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 	c, run := tiny(t, 1)
 	for text, args := range map[string][]string{

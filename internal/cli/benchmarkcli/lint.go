@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/report"
 )
@@ -163,7 +164,7 @@ func (l *linter) conclude(tasks int) error {
 		}
 	} else {
 		for _, f := range l.findings {
-			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", f.Task, f.Level, f.Message)
+			fmt.Fprintf(l.con.Stdout, "%s: %s: %s\n", display.Name(f.Task), f.Level, display.Text(f.Message))
 		}
 		fmt.Fprintf(l.con.Stdout, "%s, %s, %s\n", report.Count(tasks, "task"), report.Count(errs, "error"),
 			report.Count(counts["warning"], "warning"))

@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
@@ -79,7 +80,7 @@ func verifyRuns(con *console.Console, dir, key string) error {
 		n, problems := local.CheckArtefacts(filepath.Dir(read.Path), read.Contents.Records)
 		looked, wrong = looked+n, wrong+len(problems)
 		for _, problem := range problems {
-			fmt.Fprintln(con.Stdout, problem)
+			fmt.Fprintln(con.Stdout, display.Text(problem))
 		}
 	}
 	fmt.Fprintf(con.Stdout, "%d of %d files are as recorded\n", looked-wrong, looked)
@@ -137,12 +138,12 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 		return jsonenc.WriteIndented(con.Stdout,
 			map[string]any{"name": family.Name, "revision": family.Revision, "tasks": tasks})
 	}
-	fmt.Fprintf(con.Stdout, "%s, %s\n", family.Name, family.Revision)
+	fmt.Fprintf(con.Stdout, "%s, %s\n", display.Line(family.Name), family.Revision)
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "task\thooks\tchecks\tjudge\tsolution\ttags")
 	for _, t := range tasks {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", t.ID, strings.Join(t.Hooks, ","), strings.Join(t.Checks, ","),
-			t.Judge, t.Solution, strings.Join(t.Tags, ","))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%t\t%t\t%s\n", display.Name(t.ID), strings.Join(t.Hooks, ","),
+			display.Name(strings.Join(t.Checks, ",")), t.Judge, t.Solution, display.Name(strings.Join(t.Tags, ",")))
 	}
 	return table.Flush()
 }
@@ -163,8 +164,8 @@ func listRuns(con *console.Console, dir, format string) error {
 		if r.ErrorClass != "" {
 			verdict += " (" + r.ErrorClass + ")"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", r.TaskID, r.Arm, r.RunIndex, r.Attempt, verdict, r.Turns,
-			r.RunDir)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%d\t%s\n", display.Name(r.TaskID), display.Name(r.Arm), r.RunIndex,
+			r.Attempt, display.Name(verdict), r.Turns, display.Name(r.RunDir))
 	}
 	if err := table.Flush(); err != nil {
 		return err
