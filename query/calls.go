@@ -86,11 +86,11 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 		switch e.Role {
 		case RoleAssistant:
 			e.callIDs(func(id string) {
-				pair, _ := pairs.row(&id)
+				pair, _ := pairs.row(new(e.inLane(id)))
 				pair.id, pair.call = id, t.place(e)
 			})
 		case RoleToolResult:
-			if pair := pairs.find(e.resultID()); pair != nil {
+			if pair := pairs.find(e.inLane(e.resultID())); pair != nil {
 				pair.result = new(t.place(e))
 			}
 		}
@@ -232,7 +232,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 				if !ok || textOf(b.ToolUseID) == "" {
 					continue
 				}
-				command, _ := commands.row(b.ToolUseID)
+				command, _ := commands.row(new(e.inLane(*b.ToolUseID)))
 				*command = Command{
 					TurnIndex: entry.Index,
 					ToolUseID: *b.ToolUseID,
@@ -242,7 +242,7 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 				}
 			}
 		case RoleToolResult:
-			if command := commands.find(e.resultID()); command != nil {
+			if command := commands.find(e.inLane(e.resultID())); command != nil {
 				command.IsError = new(e.IsError())
 			}
 		}

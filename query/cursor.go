@@ -119,6 +119,18 @@ func (e *Cursor) resultID() string {
 	return unescape(e.ev.Parts[e.part].ID)
 }
 
+// inLane makes the id of a call unique; see laneKey.
+func (e *Cursor) inLane(id string) string {
+	if e.entry != nil {
+		return laneKey(e.entry.Lane, id)
+	}
+	return laneKey(e.lane.source(), id)
+}
+
+// laneKey makes the id of a call unique: some models number their calls, so that those of several
+// participants have the same ids.
+func laneKey(lane *string, id string) string { return LaneName(lane) + "\x00" + id }
+
 // Entry decodes the entry. The result may be kept.
 func (e *Cursor) Entry() *Entry {
 	if e.entry == nil {

@@ -139,7 +139,7 @@ func (m *messageBook) call(e *Cursor) error {
 			}
 		}
 	case RoleToolResult:
-		if n, ok := m.calls[e.resultID()]; ok {
+		if n, ok := m.calls[e.inLane(e.resultID())]; ok {
 			m.asked(n, textOf(e.Entry().Result))
 		}
 	}
@@ -160,7 +160,7 @@ func (m *messageBook) used(entry *Entry, b *Block) {
 			message.To = []string{to}
 		}
 		if b.ToolUseID != nil {
-			m.calls[*b.ToolUseID] = len(m.messages)
+			m.calls[laneKey(entry.Lane, *b.ToolUseID)] = len(m.messages)
 		}
 	case "Announce":
 		message.Kind, message.Text = messageAnnounce, textOf(b.input("message"))

@@ -33,6 +33,22 @@ func TestCallsArePairedWithResults(t *testing.T) {
 	}
 }
 
+// Some models number their calls, so that those of several participants have the same ids.
+func TestCallsOfSeveralLanesMayShareAnID(t *testing.T) {
+	other := strings.NewReplacer("/repo/a.go", "/repo/b.go", "package a", "package b")
+	trace := traceOf(t, enveloped("a", 0, askRead), enveloped("b", 1, other.Replace(askRead)),
+		enveloped("b", 2, other.Replace(gotRead)), enveloped("a", 3, gotRead))
+	var got []string
+	err := trace.Calls(context.Background(), func(c *Call) error {
+		got = append(got, *c.Source+" "+string(c.Input)+" "+*c.Result.Content)
+		return nil
+	})
+	want := []string{`a {"file_path":"/repo/a.go"} package a`, `b {"file_path":"/repo/b.go"} package b`}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestTheTimeOfACallIsKnownFromItsLines(t *testing.T) {
 	trace := traceOf(t, `{"source":"a","seq":0,"ts":1000,"event":`+askRead+`}`,
 		`{"source":"a","seq":1,"ts":1250,"event":`+gotRead+`}`)

@@ -87,13 +87,13 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 				entry := e.Entry()
 				for _, b := range entry.Content {
 					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
-						ids[*b.ToolUseID] = true
+						ids[e.inLane(*b.ToolUseID)] = true
 						hashes[idHash([]byte(*b.ToolUseID))] = true
 					}
 				}
 				return visit(entry)
 			case RoleToolResult:
-				if id := e.resultID(); id == "" || !ids[id] {
+				if id := e.resultID(); id == "" || !ids[e.inLane(id)] {
 					return nil
 				}
 				return visit(e.Entry())
