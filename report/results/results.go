@@ -178,7 +178,8 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	all.Ledgers = append(all.Ledgers, Ledger{path, contents})
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
-			return nil, fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines that are left", err)
+			return nil, fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines "+
+				"that are left", err)
 		}
 		for _, problem := range contents.Problems {
 			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})

@@ -329,7 +329,8 @@ func (r ratings) errorRates(positive string) (tpr, tnr *float64) {
 }
 
 func writeAgree(w io.Writer, result agreeResult) {
-	fmt.Fprintf(w, "%s, %s, categories %s\n", counted(result.Items, "item", "items"), counted(result.Raters, "rater", "raters"),
+	fmt.Fprintf(w, "%s, %s, categories %s\n", counted(result.Items, "item", "items"),
+		counted(result.Raters, "rater", "raters"),
 		strings.Join(result.Categories, ", "))
 	for _, row := range []struct {
 		name  string
