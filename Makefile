@@ -48,7 +48,7 @@ lint: $(GOLANGCI)
 # are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it. The
 # packages of test/ take longest and start first.
 RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment experiment/control experiment/fleet gateway/... harness/... \
-	internal/egress internal/github internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... trace view
+	internal/cli/console internal/egress internal/github internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... trace view
 # Of packages that mostly start programs, about which the detector has nothing to say, and of redact: what several goroutines do.
 SHARED := Goroutines|Writer|Concurrent|Flood|Streams|TimesOut|AtOnce|OneAfterTheOther|MajorityOfTheJudges|CellsBudget|BudgetsOfAnArm
 # These do less with the race detector than without, or nothing.

@@ -92,6 +92,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	if !ok {
 		name = "fit"
 	}
+	con = con.Shared() // cells, builds and calls report side by side
 	registry, mistake := catalog.Load(catalog.Files(con.Dir, con.Environ)...)
 	root := newRoot(con, registry)
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/agent"
@@ -95,7 +94,6 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 			return experiment.Outcome{}, startError(ctx, err)
 		}
 	}
-	var mu sync.Mutex
 	executor, err := fleet.New(ctx, fleet.Config{
 		Hub:       f.hub,
 		Prepared:  r.Prepared,
@@ -108,11 +106,7 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Faults:    f.faults,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
 		Redactor:  r.Machine.Redactor,
-		Note: func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintf(r.Console.Stderr, "note: %s\n", text)
-		},
+		Note:      func(text string) { fmt.Fprintf(r.Console.Stderr, "note: %s\n", text) },
 	})
 	if err != nil {
 		return experiment.Outcome{}, startError(ctx, err)

@@ -47,14 +47,9 @@ func hubURL(con *console.Console, given string) (string, error) {
 		experimentcli.FleetVariable)
 }
 
-// note prints lines that several goroutines have to say.
+// note prints the lines of the hub and its workers.
 func note(con *console.Console) func(string) {
-	var mu sync.Mutex
-	return func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintln(con.Stderr, text)
-	}
+	return func(text string) { fmt.Fprintln(con.Stderr, text) }
 }
 
 func newServe(con *console.Console) *cobra.Command {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -88,8 +87,11 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions, redacto
 	if err != nil {
 		return console.Usagef("--addr: %w", err)
 	}
-	log := &callLog{w: con.Stderr}
-	seat, err := proxy.Join(gateway.Member{Name: "agent", Upstreams: upstreams, OnCall: log.show})
+	seat, err := proxy.Join(gateway.Member{
+		Name:      "agent",
+		Upstreams: upstreams,
+		OnCall:    func(c calls.Call) { showCall(con.Stderr, c) },
+	})
 	if err == nil {
 		err = announce(con.Stdout, opts.format.Value, seat)
 	}
@@ -136,13 +138,8 @@ func announce(w io.Writer, format string, seat *gateway.Seat) error {
 	return err
 }
 
-// callLog shows calls as they end.
-type callLog struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *callLog) show(c calls.Call) {
+// showCall prints a call that has ended.
+func showCall(w io.Writer, c calls.Call) {
 	line := fmt.Sprintf("%s %s %d %s %dms", c.Path, c.Model, c.Status, c.Outcome, c.EndMs)
 	if c.Usage != nil {
 		line += fmt.Sprintf(", %d tokens in, %d out", c.Usage.Input+c.Usage.CacheRead+c.Usage.CacheWrite5m+
@@ -157,7 +154,5 @@ func (l *callLog) show(c calls.Call) {
 	if c.Error != "" {
 		line += ": " + c.Error
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintln(l.w, display.Line(line))
+	fmt.Fprintln(w, display.Line(line))
 }

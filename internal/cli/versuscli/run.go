@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -108,10 +107,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 
 // steps prints a line for every workspace that is made and every agent that is started.
 func steps(con *console.Console, output string) func(local.Step) {
-	var mu sync.Mutex
 	return func(step local.Step) {
-		mu.Lock()
-		defer mu.Unlock()
 		fmt.Fprintf(con.Stderr, "%s %s/%s for task %s, run %d: %s\n", step.Kind, output, step.Cell.Arm,
 			step.Cell.TaskID, step.Cell.RunIndex, step.Detail)
 	}
