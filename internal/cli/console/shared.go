@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Shared returns the console with streams that many goroutines may write to at once: what is written
-// with one call stays together. The files of a process are such streams already.
+// Shared returns the console with streams that many goroutines may write to at once: what is
+// written with one call stays together. The files of a process are such streams already.
 func (c *Console) Shared() *Console {
 	mu, shared := &sync.Mutex{}, *c
 	for _, stream := range []*io.Writer{&shared.Stdout, &shared.Stderr} {
