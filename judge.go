@@ -45,7 +45,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 		}
 		return harness.NewJudge(cfg)
 	}
-	team.equip = func(ctx context.Context, p *parts) (func(), error) {
+	team.prepare = func(ctx context.Context, p *parts) (func(), error) {
 		room, err := scratch.Make("", "fit-judge-")
 		if err != nil {
 			return nil, fmt.Errorf("make a neutral directory for the judge: %w", err)

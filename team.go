@@ -21,9 +21,9 @@ type Team struct {
 	// build creates the session. It is called twice: to check everything before anything is
 	// written, and to start.
 	build func(parts) (*harness.Session, error)
-	// equip, if set, prepares what only a session that is about to start needs. The function it
+	// prepare, if set, prepares what only a session that is about to start needs. The function it
 	// returns releases that.
-	equip func(context.Context, *parts) (release func(), err error)
+	prepare func(context.Context, *parts) (release func(), err error)
 }
 
 // parts holds what the build function of every mode needs.
@@ -74,7 +74,7 @@ func (w Wiring) NewSupervisor(cfg SupervisorConfig) (*Team, error) {
 		cfg.ReadOnlySandbox = p.sealed
 		return harness.NewSupervisor(cfg)
 	}
-	team.equip = func(ctx context.Context, p *parts) (func(), error) {
+	team.prepare = func(ctx context.Context, p *parts) (func(), error) {
 		p.sealed = p.options.Base.Isolation.Kind == sandbox.IsolationBwrap
 		if !p.sealed && len(cfg.Supervisor.Tools) == 0 {
 			p.warning = "the supervisor runs no commands, because without isolation nothing would keep them from " +
@@ -142,8 +142,8 @@ func (t *Team) Run(ctx context.Context, task string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if t.equip != nil {
-		release, err := t.equip(ctx, &p)
+	if t.prepare != nil {
+		release, err := t.prepare(ctx, &p)
 		if err != nil {
 			return Result{}, err
 		}

@@ -46,11 +46,11 @@ type Conversation struct {
 	stderr  tally
 	dropped int
 	of      string
-	// complaint is the last line on standard error, where programs say why they could not start.
-	complaint string
-	printed   bool          // the prompt's program has printed text, where that is all it prints
-	changed   chan struct{} // closed and replaced whenever an event was taken in
-	proc      *process      // the last one that was started
+	// lastStderr is the last line on standard error, where programs say why they could not start.
+	lastStderr string
+	printed    bool          // the prompt's program has printed text, where that is all it prints
+	changed    chan struct{} // closed and replaced whenever an event was taken in
+	proc       *process      // the last one that was started
 
 	deliver  sync.Mutex // held while the caller sees an event
 	announce sync.Once
@@ -79,9 +79,9 @@ type ConversationConfig struct {
 	// nothing shows how often it asked a model, or as none if it ends without printing anything.
 	Plain func(line []byte)
 	// Closing, if set, returns the final event of a process that has ended by itself without one,
-	// for programs whose exit code says how they did. The complaint is the last line on standard
+	// for programs whose exit code says how they did. lastStderr is the last line on standard
 	// error.
-	Closing func(exitCode int, complaint string) []byte
+	Closing func(exitCode int, lastStderr string) []byte
 }
 
 // Command is one start of the agent's program.
@@ -181,7 +181,7 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 	}
 	c.countPlain(reason)
 	if c.cfg.Closing != nil && reason == reasonExit && proc.endedByItself() {
-		c.event(c.cfg.Closing(proc.spawned.ExitCode, c.complaint))
+		c.event(c.cfg.Closing(proc.spawned.ExitCode, c.lastStderr))
 	}
 	return c.result(ctx, proc, before, reason), nil
 }
@@ -264,7 +264,7 @@ func (c *Conversation) Until(ctx context.Context, check func() bool) error {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return withComplaint(proc.failure(), c.complaint)
+			return withStderr(proc.failure(), c.lastStderr)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -60,7 +60,7 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 // wireMeter reports what a running prompt has consumed: as the gateway saw it, or else as the agent
 // reports it.
 type wireMeter struct {
-	tell func(session.TokenUsage) // nil if Config.Consumed is
+	onUsage func(session.TokenUsage) // nil if Config.Consumed is
 
 	mu    sync.Mutex
 	seat  *gateway.Seat // nil: no prompt is running
@@ -70,8 +70,8 @@ type wireMeter struct {
 
 // meterOnWire reports every call that the gateway sees to Config.Consumed.
 func meterOnWire(cfg *Config) *wireMeter {
-	m := &wireMeter{tell: cfg.Consumed}
-	if m.tell == nil {
+	m := &wireMeter{onUsage: cfg.Consumed}
+	if m.onUsage == nil {
 		return m
 	}
 	cfg.Consumed = func(word session.TokenUsage) { m.report(&word) }
@@ -109,6 +109,6 @@ func (m *wireMeter) report(word *session.TokenUsage) {
 	seat, first, said := m.seat, m.first, m.word
 	m.mu.Unlock()
 	if seat != nil {
-		m.tell(seat.Wire().Usage(first, said))
+		m.onUsage(seat.Wire().Usage(first, said))
 	}
 }

@@ -92,8 +92,8 @@ func (c *Conversation) flushDropped() {
 	}
 }
 
-// maxComplaint is how much of the last line on standard error is repeated in an error message.
-const maxComplaint = 300
+// maxStderr is how much of the last line on standard error is repeated in an error message.
+const maxStderr = 300
 
 // stderrLine handles a line of standard error.
 func (c *Conversation) stderrLine(line []byte) {
@@ -103,6 +103,6 @@ func (c *Conversation) stderrLine(line []byte) {
 	}
 	c.pass(trace.RawEvent(trace.TypeStderr, line))
 	c.mu.Lock()
-	c.complaint = c.cfg.Config.Redactor.Cut(string(line), maxComplaint)
+	c.lastStderr = c.cfg.Config.Redactor.Cut(string(line), maxStderr)
 	c.mu.Unlock()
 }

@@ -32,7 +32,7 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	judge(&result, final, c.meter.fold.UsageReports() > before.reports)
 	if proc.exited() {
-		explainEnd(&result, proc, c.complaint)
+		explainEnd(&result, proc, c.lastStderr)
 	}
 	switch why {
 	case reasonContext:
@@ -77,16 +77,16 @@ func judge(result *Result, final *session.Final, usageTold bool) {
 	}
 }
 
-// withComplaint adds to an error what the program has said.
-func withComplaint(err error, complaint string) error {
-	if complaint == "" {
+// withStderr adds to an error what the program has said.
+func withStderr(err error, lastStderr string) error {
+	if lastStderr == "" {
 		return err
 	}
-	return fmt.Errorf("%w; it said: %s", err, display.Line(complaint))
+	return fmt.Errorf("%w; it said: %s", err, display.Line(lastStderr))
 }
 
 // explainEnd adds what the end of the process says beyond the stream.
-func explainEnd(result *Result, proc *process, complaint string) {
+func explainEnd(result *Result, proc *process, lastStderr string) {
 	switch {
 	case proc.spawned.OutputLimit && !result.Success:
 		result.Outcome, result.Err = session.OutcomeOutput, errors.New(
@@ -100,7 +100,7 @@ func explainEnd(result *Result, proc *process, complaint string) {
 			result.Outcome = session.OutcomeError
 		}
 	case result.Outcome == session.OutcomeNoResult:
-		result.Err = withComplaint(fmt.Errorf("the agent ended without a result: %w", proc.failure()), complaint)
+		result.Err = withStderr(fmt.Errorf("the agent ended without a result: %w", proc.failure()), lastStderr)
 	case result.Success && proc.err != nil:
 		result.Err = proc.err
 	}

@@ -11,12 +11,12 @@ import (
 // goroutine, with retries. A reply that the bridge refuses for good is given up and reported; the
 // next ones are still posted.
 type Sender struct {
-	client Client
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
-	wake   chan struct{} // has room for one
-	hurry  chan struct{} // closed by Flush: no more long pauses
+	client   Client
+	ctx      context.Context
+	cancel   context.CancelFunc
+	done     chan struct{}
+	wake     chan struct{} // has room for one
+	noPauses chan struct{} // closed by Flush: no more long pauses
 
 	mu       sync.Mutex
 	queue    []harness.Reply
@@ -32,11 +32,11 @@ var _ harness.ReplySender = (*Sender)(nil)
 // NewSender starts a sender. It ends with Close.
 func NewSender(client Client) *Sender {
 	s := &Sender{
-		client: client,
-		done:   make(chan struct{}),
-		wake:   make(chan struct{}, 1),
-		hurry:  make(chan struct{}),
-		idle:   make(chan struct{}),
+		client:   client,
+		done:     make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		noPauses: make(chan struct{}),
+		idle:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	close(s.idle)
@@ -65,7 +65,7 @@ func (s *Sender) Flush(ctx context.Context) []int64 {
 	idle := s.idle
 	if !s.flushing {
 		s.flushing = true
-		close(s.hurry)
+		close(s.noPauses)
 	}
 	s.mu.Unlock()
 	select {
@@ -102,7 +102,7 @@ func (s *Sender) deliver() {
 	for {
 		r, ok := s.next()
 		if ok {
-			s.finish(r, s.client.post(s.ctx, replyCallback(s.client.CorrelationID, r), s.hurry))
+			s.finish(r, s.client.post(s.ctx, replyCallback(s.client.CorrelationID, r), s.noPauses))
 			continue
 		}
 		select {

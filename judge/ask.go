@@ -98,11 +98,11 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	a := &asking{
 		store:    s,
 		limits:   limits,
-		purse:    newPurse(limits, s.spent()),
+		budget:   newBudgetMeter(limits, s.spent()),
 		down:     map[string]error{},
 		underWay: map[string]chan struct{}{},
 	}
-	if err := a.purse.check(settings.Panel); err != nil {
+	if err := a.budget.check(settings.Panel); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.note(settings, limits.Now()); err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	err := a.phases(ctx, d)
 	a.outcome.LeftOut = map[string]string{}
 	for i := range d.members {
-		if !d.members[i].sits() {
+		if !d.members[i].isActive() {
 			a.outcome.LeftOut[d.members[i].member.Name] = d.members[i].LeftOut
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Store) spent() float64 {
 type asking struct {
 	store  *Store
 	limits Limits
-	purse  *purse
+	budget *budgetMeter
 	client func(Member) (model.Client, error)
 
 	mu      sync.Mutex
@@ -155,7 +155,7 @@ func (a *asking) phases(ctx context.Context, d *deriver) error {
 			return err
 		}
 		d.selfTest()
-		if !slices.ContainsFunc(d.members, func(m seat) bool { return m.sits() }) {
+		if !slices.ContainsFunc(d.members, func(m seat) bool { return m.isActive() }) {
 			return noMembers(d)
 		}
 	}
@@ -189,7 +189,7 @@ func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*questi
 	group.SetLimit(a.limits.Parallel)
 	for q := range questions {
 		for i := range d.members {
-			if m := &d.members[i]; m.sits() && ctx.Err() == nil && !a.isDown(m.member) {
+			if m := &d.members[i]; m.isActive() && ctx.Err() == nil && !a.isDown(m.member) {
 				group.Go(func() error {
 					err := a.one(ctx, q, m.member, lines)
 					if err != nil {
@@ -250,12 +250,12 @@ func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) e
 	if _, known := a.store.find(key); known { // it was under way a moment ago
 		return nil
 	}
-	reserved, err := a.purse.reserve(r)
+	reserved, err := a.budget.reserve(r)
 	if err != nil {
 		return err
 	}
 	reply, err := a.call(ctx, r)
-	a.purse.settle(reserved, reply.CostUSD)
+	a.budget.settle(reserved, reply.CostUSD)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -32,8 +32,8 @@ func (e *UnpricedError) Error() string {
 		strings.Join(e.Members, ", "))
 }
 
-// purse keeps a budget: the maximum cost of a call is reserved before the call is made.
-type purse struct {
+// budgetMeter keeps a budget: the maximum cost of a call is reserved before the call is made.
+type budgetMeter struct {
 	prices price.Table
 	limit  *float64 // nil: no bound
 	now    func() int64
@@ -43,8 +43,8 @@ type purse struct {
 	spent, reserved float64
 }
 
-func newPurse(limits Limits, spent float64) *purse {
-	p := &purse{
+func newBudgetMeter(limits Limits, spent float64) *budgetMeter {
+	p := &budgetMeter{
 		prices: limits.Prices,
 		limit:  limits.BudgetUSD,
 		now:    limits.Now,
@@ -55,7 +55,7 @@ func newPurse(limits Limits, spent float64) *purse {
 }
 
 // check refuses members without a price where there is a budget.
-func (p *purse) check(panel Panel) error {
+func (p *budgetMeter) check(panel Panel) error {
 	if p.limit == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (p *purse) check(panel Panel) error {
 // without prices, which is an UnpricedError, and API keys that are not set.
 func (l Limits) Check(panel Panel) error {
 	l = l.withDefaults()
-	if err := newPurse(l, 0).check(panel); err != nil {
+	if err := newBudgetMeter(l, 0).check(panel); err != nil {
 		return err
 	}
 	for _, member := range panel.Members {
@@ -91,7 +91,7 @@ const bytesPerToken = 2
 
 // reserve takes the maximum cost of a request out of the budget, waiting for calls under way whose
 // reservation may turn out too large.
-func (p *purse) reserve(r *request) (float64, error) {
+func (p *budgetMeter) reserve(r *request) (float64, error) {
 	if p.limit == nil {
 		return 0, nil
 	}
@@ -115,7 +115,7 @@ func (p *purse) reserve(r *request) (float64, error) {
 }
 
 // settle replaces a reservation with the actual cost of the call.
-func (p *purse) settle(reserved float64, cost *float64) {
+func (p *budgetMeter) settle(reserved float64, cost *float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reserved -= reserved

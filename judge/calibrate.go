@@ -40,7 +40,7 @@ func (d *deriver) panelID(dimension string) string {
 	parts := []string{dimension, d.frames.of(kindSingle, dimension).hash, aggregation}
 	for i := range d.members {
 		m := &d.members[i]
-		if m.sits() && d.selected(dimension, m.member.Name) {
+		if m.isActive() && d.selected(dimension, m.member.Name) {
 			parts = append(parts, m.member.Protocol+" "+m.member.Model)
 		}
 	}

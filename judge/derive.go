@@ -120,7 +120,7 @@ type seat struct {
 	MemberReport
 }
 
-func (s *seat) sits() bool { return s.LeftOut == "" }
+func (s *seat) isActive() bool { return s.LeftOut == "" }
 
 func newDeriver(settings Settings, subjects []Subject, find func(key string) (*Reply, bool)) *deriver {
 	d := &deriver{
@@ -191,7 +191,7 @@ func (d *deriver) panelVerdict(q *question) PanelVerdict {
 	voters := 0
 	for i := range d.members {
 		m := &d.members[i]
-		if !m.sits() {
+		if !m.isActive() {
 			continue
 		}
 		a, missing := q.answer(m.member, d.find)

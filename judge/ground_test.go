@@ -157,7 +157,7 @@ func TestGrounding(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := ground(opinion, q.shown, q.void)
+			a := ground(opinion, q.shown, q.refuted)
 			if a.abstained != test.abstained || a.dropped != test.dropped || !a.abstained && a.result != test.result {
 				t.Errorf("%q, abstained %v, dropped %d; want %q, %v, %d", a.result, a.abstained, a.dropped, test.result,
 					test.abstained, test.dropped)
@@ -220,7 +220,7 @@ func FuzzReplies(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			a := ground(opinion, q.shown, q.void)
+			a := ground(opinion, q.shown, q.refuted)
 			if a.abstained != (len(a.held) == 0) {
 				t.Errorf("abstained %v with %d citations that hold", a.abstained, len(a.held))
 			}

@@ -143,7 +143,7 @@ func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]swapV
 		ab, ba := pair(d.frames, dimension, a, b), pair(d.frames, dimension, b, a)
 		for i := range d.members {
 			m := &d.members[i]
-			if !m.sits() || !d.selected(dimension, m.member.Name) {
+			if !m.isActive() || !d.selected(dimension, m.member.Name) {
 				continue
 			}
 			vote, view, valid := d.swap(m.member, ab, ba, &verdict)

@@ -22,8 +22,8 @@ type question struct {
 	frame           *frame
 	body            []byte // what the member is shown
 	shown           shown
-	// void reports whether a claim about failing tests is refuted by the harness's own check.
-	void func(item string) bool
+	// refuted reports whether a claim about failing tests is refuted by the harness's own check.
+	refuted func(item string) bool
 
 	hashed hash.Cloner // the parts of the request that all members share
 }
@@ -77,7 +77,7 @@ func (v *view) single(f *frames, kind, dimension string) *question {
 		frame:     f.of(kind, dimension),
 		body:      fence(parts),
 		shown:     parts,
-		void:      func(string) bool { return passed },
+		refuted:   func(string) bool { return passed },
 	})
 }
 
@@ -93,7 +93,7 @@ func pair(f *frames, dimension string, x, y *view) *question {
 		frame:     f.of(kindPair, dimension),
 		body:      fence(parts),
 		shown:     parts,
-		void: func(item string) bool {
+		refuted: func(item string) bool {
 			switch {
 			case strings.HasPrefix(item, "X/"):
 				return xPassed
@@ -167,7 +167,7 @@ func (q *question) answer(member Member, find func(key string) (*Reply, bool)) (
 		}
 		opinion, err := parseReply(reply.Reply, q.kind == kindPair)
 		if err == nil {
-			return ground(opinion, q.shown, q.void), nil
+			return ground(opinion, q.shown, q.refuted), nil
 		}
 		if try == 1 {
 			return abstain("the reply cannot be read: " + err.Error()), nil

@@ -45,7 +45,7 @@ func (s *Subject) cluster() string { return cmp.Or(s.Task.Cluster, s.Task.ID) }
 
 func (s *Subject) verify() *session.VerifyResult { return s.Run.Session.Verify }
 
-// testsPassed reports whether the tests passed, so that a claim that they fail is void.
+// testsPassed reports whether the tests passed, so that a claim that they fail is refuted.
 func (s *Subject) testsPassed() bool {
 	return s.verify() != nil && s.verify().Passed && !s.Run.TestsTampered()
 }

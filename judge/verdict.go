@@ -34,13 +34,13 @@ func abstain(reason string) answer { return answer{abstained: true, reason: reas
 // The kinds of claims that a check of the harness refutes.
 var testClaims = []string{"tests_fail", "build_broken"}
 
-// ground checks the citations of an opinion. void reports whether a claim about failing tests that
-// rests on an item is refuted by the harness's own check.
-func ground(o opinion, s shown, void func(item string) bool) answer {
+// ground checks the citations of an opinion. isRefuted reports whether a claim about failing tests
+// that rests on an item is refuted by the harness's own check.
+func ground(o opinion, s shown, isRefuted func(item string) bool) answer {
 	a := answer{opinion: o, held: []string{}}
 	var refuted []string
 	for _, c := range o.claims {
-		if slices.Contains(testClaims, c.kind) && void(c.cite) {
+		if slices.Contains(testClaims, c.kind) && isRefuted(c.cite) {
 			refuted = append(refuted, collapse(c.cite))
 			a.dropped++
 		}

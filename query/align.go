@@ -134,7 +134,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 		return c.actions, err
 	}
 	err := t.batches(ctx, nil, c.batch)
-	t.problems, t.nothing = c.problems, len(c.lanes) == 0 && !c.found
+	t.problems, t.noEvents = c.problems, len(c.lanes) == 0 && !c.found
 	return c.actions, err
 }
 

@@ -165,7 +165,7 @@ func (in *Info) lane(name string, bare bool) *laneState {
 	return l
 }
 
-func (l *laneState) saw(ms int64) {
+func (l *laneState) noteTime(ms int64) {
 	if ms == 0 {
 		return
 	}

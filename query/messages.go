@@ -54,7 +54,7 @@ func (t *Trace) Messages(ctx context.Context) ([]Message, error) {
 	if _, err := all.walk(ctx, p); err != nil {
 		return nil, err
 	}
-	t.problems, t.nothing = all.problems, all.nothing
+	t.problems, t.noEvents = all.problems, all.noEvents
 	messages := m.messages
 	if m.orchestrated {
 		messages = m.official

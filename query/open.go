@@ -56,7 +56,7 @@ type Trace struct {
 	spooled  *os.File
 	problems Problems
 	missing  []string
-	nothing  bool
+	noEvents bool
 }
 
 // Name returns how the trace is named in answers.
@@ -71,7 +71,7 @@ var ErrNothing = errors.New("no events of an agent that fit knows; give a trace,
 
 // Nothing reports whether the last question read the whole trace and found no event in it, neither
 // of the orchestrator nor of an agent that speaks a known dialect.
-func (t *Trace) Nothing() bool { return t.nothing }
+func (t *Trace) Nothing() bool { return t.noEvents }
 
 // MissingLanes lists the lanes of the options that the last question did not find, if it saw the
 // whole trace.

@@ -45,7 +45,7 @@ func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*Valid
 		return nil, err
 	}
 	v.end()
-	t.nothing = !v.known
+	t.noEvents = !v.known
 	return &v.report, v.err
 }
 

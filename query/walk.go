@@ -52,7 +52,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	default:
 		err = t.scan(ctx, w)
 	}
-	t.problems, t.nothing = w.info.Problems, false
+	t.problems, t.noEvents = w.info.Problems, false
 	if errors.Is(err, errStop) {
 		t.problems.NoEnd = false // the end was not looked for
 		return w.info, nil
@@ -61,7 +61,7 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 		return nil, err
 	}
 	if t.doc == nil {
-		t.nothing = !w.found && t.index == nil
+		t.noEvents = !w.found && t.index == nil
 		w.info.finish()
 		t.missing = t.absent(w.info)
 	}
@@ -139,7 +139,7 @@ func (w *walker) event(ev *scan.Event) error {
 		return nil
 	}
 	l := w.info.lane(ev.Lane, ev.Bare)
-	l.saw(ev.Ts)
+	l.noteTime(ev.Ts)
 	if ev.Kind == scan.Other {
 		return w.other(l, ev)
 	}

@@ -85,7 +85,7 @@ func (x *index) layersOf(text []byte) []*layer {
 }
 
 // findDecoded searches a stretch of text in its decoded layers.
-func (x *index) findDecoded(text []byte, d doubt) []span {
+func (x *index) findDecoded(text []byte, d uncertain) []span {
 	text = text[d.start:nextSeparator(text, d.end)]
 	layers := []*layer{{text: text}}
 	if d.decode {
@@ -96,7 +96,7 @@ func (x *index) findDecoded(text []byte, d doubt) []span {
 	for _, l := range layers[1:] {
 		s := search{index: x, text: l.text}
 		s.run()
-		for _, again := range s.doubts {
+		for _, again := range s.uncertain {
 			wrap = wrap || again.wrap
 		}
 		spans = append(spans, l.translate(s.spans)...)

@@ -14,16 +14,16 @@ type search struct {
 	text  []byte
 	spans []span
 	// triggers are the places where a secret may be escaped or broken into
-	// lines, doubts what must be decoded around them to be sure.
-	triggers []int
-	doubts   []doubt
+	// lines, uncertain what must be decoded around them to be sure.
+	triggers  []int
+	uncertain []uncertain
 	// covered is, for each shape, the end of its last find: inside it the shape
 	// is not looked for again, which would take quadratic time.
 	covered [maxShapes]int
 }
 
-// doubt is a stretch of text that must be decoded to be sure.
-type doubt struct {
+// uncertain is a stretch of text that must be decoded to be sure.
+type uncertain struct {
 	start, end   int
 	decode, wrap bool
 }
@@ -32,12 +32,12 @@ type doubt struct {
 func (x *index) find(text []byte) []span {
 	s := search{index: x, text: text}
 	if x.anyBackslash && bytes.IndexByte(text, '\\') >= 0 {
-		s.doubts = []doubt{{start: 0, end: len(text), decode: true}}
+		s.uncertain = []uncertain{{start: 0, end: len(text), decode: true}}
 	}
 	s.run()
 	spans := s.spans
 	slices.Sort(s.triggers)
-	for _, d := range s.doubts {
+	for _, d := range s.uncertain {
 		for _, found := range x.findDecoded(text, d) {
 			if s.triggered(found) {
 				spans = append(spans, found)
@@ -55,23 +55,23 @@ func (s *search) triggered(found span) bool {
 		s.anyBackslash && bytes.IndexByte(s.text[found.start:found.end], '\\') >= 0
 }
 
-// doubtAt notes that the surroundings of i must be looked at again, from the
+// uncertainAt notes that the surroundings of i must be looked at again, from the
 // beginning of a word on: there no escape sequence is under way.
-func (s *search) doubtAt(i int, decode, wrap bool) {
+func (s *search) uncertainAt(i int, decode, wrap bool) {
 	s.triggers = append(s.triggers, i)
 	start, end := max(0, i-s.reach), min(len(s.text), i+s.reach)
 	known := 0
-	if n := len(s.doubts); n > 0 {
-		known = s.doubts[n-1].end
+	if n := len(s.uncertain); n > 0 {
+		known = s.uncertain[n-1].end
 	}
 	for start > known && !separator[s.text[start-1]] {
 		start--
 	}
-	if len(s.doubts) == 0 || start > known {
-		s.doubts = append(s.doubts, doubt{start, end, decode, wrap})
+	if len(s.uncertain) == 0 || start > known {
+		s.uncertain = append(s.uncertain, uncertain{start, end, decode, wrap})
 		return
 	}
-	last := &s.doubts[len(s.doubts)-1]
+	last := &s.uncertain[len(s.uncertain)-1]
 	last.end = max(last.end, end)
 	last.decode, last.wrap = last.decode || decode, last.wrap || wrap
 }
@@ -97,10 +97,10 @@ func (s *search) try(i int, a anchor) {
 		s.match(int(a.number), i-int(a.offset))
 	case checkUnicode:
 		if at := i - int(a.offset); s.escapesSecret(at) {
-			s.doubtAt(at, true, false)
+			s.uncertainAt(at, true, false)
 		}
 	case wantDecoding:
-		s.doubtAt(i, true, false)
+		s.uncertainAt(i, true, false)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *search) match(number, i int) {
 		s.spans = append(s.spans, span{start, end, s.shapeLabels[number]})
 	}
 	if end > 0 && startsEscape(s.text[end:]) {
-		s.doubtAt(end, true, false)
+		s.uncertainAt(end, true, false)
 	}
 }
 
@@ -174,6 +174,6 @@ func (s *search) compare(f *form, start, anchorAt int) {
 		}
 	}
 	if decode || wrap {
-		s.doubtAt(stop, decode, wrap)
+		s.uncertainAt(stop, decode, wrap)
 	}
 }

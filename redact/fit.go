@@ -42,10 +42,10 @@ func (x *index) betterName(a, b span) bool {
 
 const placeholderMark = "[REDACTED:"
 
-// spare takes finds out of placeholders that are already in the text. If the name in a placeholder
-// is not ours, only the fixed part is protected; otherwise anything could hide in a forged
-// placeholder.
-func (x *index) spare(text []byte, spans []span) []span {
+// keepPlaceholders takes finds out of placeholders that are already in the text. If the name in a
+// placeholder is not ours, only the fixed part is protected; otherwise anything could hide in a
+// forged placeholder.
+func (x *index) keepPlaceholders(text []byte, spans []span) []span {
 	held := x.placeholders(text)
 	if len(held) == 0 {
 		return spans

@@ -39,7 +39,7 @@ func (m *message) push(x *index, piece string) string {
 	text := make([]byte, 0, len(m.shown)+len(m.moved)+len(piece))
 	text = append(append(append(text, m.shown...), m.moved...), piece...)
 	begin := len(m.shown)
-	spans := x.union(x.spare(text, x.find(text)))
+	spans := x.union(x.keepPlaceholders(text, x.find(text)))
 	open := x.openEnd(text, spans)
 	if len(text)-open > moveLimit {
 		open = len(text)

@@ -144,7 +144,7 @@ func (r *Redactor) edits(p []byte, asJSON bool) []edit {
 	if len(spans) == 0 {
 		return nil
 	}
-	spans = r.index.union(r.index.spare(p, spans))
+	spans = r.index.union(r.index.keepPlaceholders(p, spans))
 	if len(spans) == 0 {
 		return nil
 	}

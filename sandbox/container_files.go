@@ -19,11 +19,11 @@ import (
 
 // The file operations of our binary in a container.
 const (
-	filesPut   = "put"
-	filesLay   = "lay"
-	filesGet   = "get"
-	filesClear = "clear"
-	filesOwn   = "own"
+	filesPut     = "put"
+	filesOverlay = "lay"
+	filesGet     = "get"
+	filesClear   = "clear"
+	filesOwn     = "own"
 )
 
 // moveTimeout limits one operation: a process left in the container can stop our binary.
@@ -41,7 +41,7 @@ func (c *Container) Put(ctx context.Context, dir, path string) error {
 // Lay copies a directory of the machine over one of the container, which may be one that isolation
 // mounts. It removes what is in the way, and writes nothing through a link.
 func (c *Container) Lay(ctx context.Context, isolation Isolation, dir, path string) error {
-	return c.send(ctx, isolation, filesLay, dir, path)
+	return c.send(ctx, isolation, filesOverlay, dir, path)
 }
 
 func (c *Container) send(ctx context.Context, isolation Isolation, verb, dir, path string) error {
@@ -140,10 +140,10 @@ func moveFiles(verb string, args []string) int {
 	switch verb {
 	case filesPut:
 		if err = clearDir(args[0], "755"); err == nil {
-			err = layFiles(args[0], nil)
+			err = unpackFiles(args[0], nil)
 		}
-	case filesLay:
-		err = layFiles(args[0], makeWay)
+	case filesOverlay:
+		err = unpackFiles(args[0], removeConflicts)
 	case filesGet:
 		err = writeTar(os.Stdout, args[0])
 	case filesClear:
@@ -163,7 +163,7 @@ func moveFiles(verb string, args []string) int {
 	return 1
 }
 
-func layFiles(path string, before func(*os.Root, *tar.Header, string) error) error {
+func unpackFiles(path string, before func(*os.Root, *tar.Header, string) error) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
@@ -175,9 +175,9 @@ func layFiles(path string, before func(*os.Root, *tar.Header, string) error) err
 	return readTar(os.Stdin, root, math.MaxInt64, true, before)
 }
 
-// makeWay removes what is in the way of a file of an archive: links and files in place of its
-// directories, and anything of another kind that has its name.
-func makeWay(root *os.Root, header *tar.Header, name string) error {
+// removeConflicts removes what is in the way of a file of an archive: links and files in place of
+// its directories, and anything of another kind that has its name.
+func removeConflicts(root *os.Root, header *tar.Header, name string) error {
 	for at := filepath.Dir(name); at != "."; at = filepath.Dir(at) {
 		if info, err := root.Lstat(at); err == nil && !info.IsDir() {
 			if err := root.RemoveAll(at); err != nil {

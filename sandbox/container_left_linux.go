@@ -113,8 +113,8 @@ func (h *holder) killAll() int {
 	return h.orphans
 }
 
-// giveUp ends a supervisor that does not finish its work, so that replace does it.
-func (h *holder) giveUp(request networkRequest) {
+// abort ends a supervisor that does not finish its work, so that replace does it.
+func (h *holder) abort(request networkRequest) {
 	h.starting.Lock()
 	for pid, started := range h.running {
 		if started.ID == request.Supervisor {

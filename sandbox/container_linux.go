@@ -106,7 +106,7 @@ func (c *Container) Open(ctx context.Context, port int, serve func(net.Listener)
 		for n, r := range c.rooms {
 			if err := r.open(ctx, port, serve); err != nil {
 				for _, opened := range c.rooms[:n] {
-					opened.shut(port)
+					opened.closeDoor(port)
 				}
 				return nil, err
 			}
@@ -126,7 +126,7 @@ func (c *Container) release(port int) {
 	}
 	delete(c.doors, port)
 	for _, r := range c.rooms {
-		r.shut(port)
+		r.closeDoor(port)
 	}
 }
 
@@ -141,8 +141,8 @@ func (r *room) open(ctx context.Context, port int, serve func(net.Listener) erro
 	return nil
 }
 
-// shut closes a door.
-func (r *room) shut(port int) {
+// closeDoor closes a door.
+func (r *room) closeDoor(port int) {
 	if door := r.doors[port]; door != nil {
 		_ = door.Close()
 		delete(r.doors, port)
@@ -201,7 +201,7 @@ func (c *Container) start(ctx context.Context, binds map[string]bind, below []st
 // remove ends the container, and returns when it is gone.
 func (r *room) remove(client <-chan error) error {
 	for port := range r.doors {
-		r.shut(port)
+		r.closeDoor(port)
 	}
 	if r.network != nil {
 		r.network.Close() // the first process inside ends, and with it all others
@@ -229,7 +229,7 @@ func (r *room) start(files []*os.File) (supervisor, error) {
 		}
 		return nil, err
 	}
-	return insider{joinedProcess: p, room: r}, nil
+	return innerSupervisor{joinedProcess: p, room: r}, nil
 }
 
 // end ends the container.
@@ -242,20 +242,20 @@ func (r *room) end() {
 	}
 }
 
-// insider is a supervisor in a container. Its process id means nothing out here.
-type insider struct {
+// innerSupervisor is a supervisor in a container. Its process id means nothing out here.
+type innerSupervisor struct {
 	*joinedProcess
 	room *room
 }
 
-func (i insider) pid() int { return i.room.pid }
+func (i innerSupervisor) pid() int { return i.room.pid }
 
 // kill ends the container: nothing less certain is left to try.
-func (i insider) kill() { i.room.end() }
+func (i innerSupervisor) kill() { i.room.end() }
 
 // giveUpAfter makes the first process of the container replace a supervisor that has not ended
 // after a while, unless stop is called.
-func (i insider) giveUpAfter(delay time.Duration) (stop func() bool) {
+func (i innerSupervisor) giveUpAfter(delay time.Duration) (stop func() bool) {
 	return time.AfterFunc(delay, func() {
 		select {
 		case <-i.done:

@@ -73,7 +73,7 @@ func (i inside) enter() error {
 		return err
 	}
 	given := os.Getenv("HOME")
-	i.goHome(who)
+	i.setHome(who)
 	if i.User == "" || who.uid == 0 && who.gid == 0 {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (i inside) enter() error {
 	return nil
 }
 
-// goHome sets the home directory that the image has for a user, if there is such a directory.
-func (i inside) goHome(who account) {
+// setHome sets the home directory that the image has for a user, if there is such a directory.
+func (i inside) setHome(who account) {
 	home := i.Home
 	if home == usersHome {
 		home = who.home

@@ -11,8 +11,8 @@ import (
 	"github.com/fit-eval/fit/sandbox/internal/first"
 )
 
-// ofKernel returns the limits that are set, as the kernel knows them.
-func (l Limits) ofKernel() []first.Limit {
+// rlimits returns the limits that are set, as the kernel knows them.
+func (l Limits) rlimits() []first.Limit {
 	limits := []first.Limit{
 		{Resource: unix.RLIMIT_CPU, Value: l.CPUSeconds},
 		{Resource: unix.RLIMIT_FSIZE, Value: l.FileBytes},

@@ -125,7 +125,7 @@ func (h *holder) serve(request networkRequest, files []*os.File) {
 		go h.answerEndLeft(request.ID)
 	case networkGiveUp:
 		closeFiles(files)
-		h.giveUp(request)
+		h.abort(request)
 	default:
 		closeFiles(files)
 		h.fail(request.ID, errors.New("unknown request "+request.Do))
@@ -195,7 +195,7 @@ func (h *holder) dial(request networkRequest) {
 		return
 	}
 	defer conn.Close()
-	h.handOver(request.ID, conn)
+	h.sendSocket(request.ID, conn)
 }
 
 func (h *holder) listen(request networkRequest) {
@@ -205,11 +205,11 @@ func (h *holder) listen(request networkRequest) {
 		return
 	}
 	defer listener.Close()
-	h.handOver(request.ID, listener)
+	h.sendSocket(request.ID, listener)
 }
 
-// handOver sends a socket without changing it.
-func (h *holder) handOver(id int, socket any) {
+// sendSocket sends a socket without changing it.
+func (h *holder) sendSocket(id int, socket any) {
 	carrier, ok := socket.(syscall.Conn)
 	if !ok {
 		h.fail(id, errors.New("a socket without a descriptor"))

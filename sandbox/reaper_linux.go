@@ -217,7 +217,7 @@ func (r *reaper) start() error {
 			Settings: first.Settings{
 				Dir:     r.order.Inside.Dir,
 				StartFD: len(files) - 1,
-				Limits:  r.order.Limits.ofKernel(),
+				Limits:  r.order.Limits.rlimits(),
 			},
 			User: r.order.Inside.User,
 			Home: r.order.Inside.Home,
@@ -228,7 +228,7 @@ func (r *reaper) start() error {
 		}
 	case r.order.Limits != (Limits{}):
 		program = "/proc/self/exe"
-		argv = first.Settings{Limits: r.order.Limits.ofKernel()}.Argv(r.order.Program, r.order.Argv)
+		argv = first.Settings{Limits: r.order.Limits.rlimits()}.Argv(r.order.Program, r.order.Argv)
 	}
 	attributes := &syscall.ProcAttr{
 		Dir:   r.order.Dir,
@@ -330,7 +330,7 @@ func (r *reaper) isolatedArgv() []string {
 		Dir:     ord.Dir,
 		StartFD: ord.FirstFD + fdStart,
 		SelfFD:  ord.FirstFD + fdSelf,
-		Limits:  r.order.Limits.ofKernel(),
+		Limits:  r.order.Limits.rlimits(),
 	}
 	argv := []string{ord.Bwrap, "--args", ord.descriptor(fdArguments), "--", "/proc/self/fd/" + ord.descriptor(fdSelf)}
 	return append(argv, last.Argv(r.order.Program, r.order.Argv)...)

@@ -77,7 +77,7 @@ func startSupervised(mode Containment, job launch) (tree, int, error) {
 		return nil, 0, &setupError{Err: err}
 	}
 	t.env = job.Env
-	if inside, ok := t.process.(insider); ok {
+	if inside, ok := t.process.(innerSupervisor); ok {
 		defer inside.giveUpAfter(containerStart)()
 	}
 	if err := t.awaitStart(decoder); err != nil {
@@ -264,7 +264,7 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 			end, reported = *n.Ended, true
 		}
 	}
-	if _, inside := t.process.(insider); inside {
+	if _, inside := t.process.(innerSupervisor); inside {
 		end.Unkillable = nil // the container's first process ends them, or the container
 	}
 	if len(end.Unkillable) > 0 {
@@ -314,7 +314,7 @@ func (t *supervisedTree) terminate() { _, _ = t.line.Write([]byte{commandTermina
 
 func (t *supervisedTree) kill() {
 	_, _ = t.line.Write([]byte{commandKill})
-	if inside, ok := t.process.(insider); ok {
+	if inside, ok := t.process.(innerSupervisor); ok {
 		inside.giveUpAfter(killDelay / 3)
 	}
 }

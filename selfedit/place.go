@@ -175,7 +175,7 @@ func (p *placement) hashKept() (string, error) {
 
 // undo puts the old state back, unless our file was replaced since: the replacement stays.
 func (p *placement) undo() error {
-	ours, err := p.holdsOurs()
+	ours, err := p.isOurFile()
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (p *placement) undo() error {
 	return errors.Join(err, p.dir.sync())
 }
 
-func (p *placement) holdsOurs() (bool, error) {
+func (p *placement) isOurFile() (bool, error) {
 	stat, err := p.dir.stat(p.base)
 	return err == nil && stat.Dev == p.ours.Dev && stat.Ino == p.ours.Ino, ignoreAbsent(err)
 }

@@ -283,9 +283,9 @@ func (p *plan) checkScope(ctx context.Context, repoErr error) (err error) {
 	return err
 }
 
-// stillHolds looks again, after the write, at what could have moved meanwhile: the directory and
+// recheck looks again, after the write, at what could have moved meanwhile: the directory and
 // the branch.
-func (p *plan) stillHolds(ctx context.Context, home homeDirs) error {
+func (p *plan) recheck(ctx context.Context, home homeDirs) error {
 	now, err := openBeneath(p.rootDir, p.parentRel())
 	if err != nil {
 		return notAllowed("the directory of '%s' was moved or replaced during the write: %v", display.Name(p.rel), err)

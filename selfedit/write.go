@@ -41,8 +41,8 @@ func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
 	if e.afterPlacing != nil {
 		e.afterPlacing()
 	}
-	if err := w.plan.stillHolds(ctx, w.home); err != nil {
-		return Result{}, e.takeBack(w, placed, made, err)
+	if err := w.plan.recheck(ctx, w.home); err != nil {
+		return Result{}, e.revert(w, placed, made, err)
 	}
 	if err := w.log.append(e.now(), w.event("written", nil)); err != nil {
 		return Result{}, errors.Join(err, placed.undo(), made.undo()) // the line that it was started stays
@@ -52,8 +52,8 @@ func (e *Editor) write(ctx context.Context, w writing) (Result, error) {
 	return w.result, nil
 }
 
-// takeBack undoes a write that a safeguard found wrong afterwards, and records that.
-func (e *Editor) takeBack(w writing, placed *placement, made *createdDirectories, reason error) error {
+// revert undoes a write that a safeguard found wrong afterwards, and records that.
+func (e *Editor) revert(w writing, placed *placement, made *createdDirectories, reason error) error {
 	if err := errors.Join(placed.undo(), made.undo()); err != nil {
 		return fmt.Errorf("%w; and putting the old file back failed: %w", reason, err)
 	}

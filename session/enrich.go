@@ -178,7 +178,7 @@ func (e *Enricher) bad(name string, _ int64) {
 
 // event hands an event to the lane's decoder, or finds one for it.
 func (e *Enricher) event(event []byte, at Stamp) {
-	if ours(event) {
+	if isRawOutput(event) {
 		e.note(event, at)
 		return
 	}
@@ -222,12 +222,12 @@ func (e *Enricher) lane(name string) *lane {
 func (e *Enricher) recognise(l *lane, event []byte) bool {
 	dialect, ok := e.Dialects.Of(event)
 	if ok {
-		l.speak(dialect)
+		l.setDialect(dialect)
 	}
 	return ok
 }
 
-func (l *lane) speak(dialect Dialect) {
+func (l *lane) setDialect(dialect Dialect) {
 	l.dialect, l.decoder = dialect, dialect.New()
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// ours reports whether an event stands for output of an agent that was not an event.
-func ours(event []byte) bool {
+// isRawOutput reports whether an event stands for output of an agent that was not an event.
+func isRawOutput(event []byte) bool {
 	if len(event) < 10 || (event[9] != 'r' && event[9] != 's' && event[9] != 'd') { // most are of other types
 		return false
 	}
-	return slices.ContainsFunc(ourPrefixes, func(prefix []byte) bool { return bytes.HasPrefix(event, prefix) })
+	return slices.ContainsFunc(rawOutputPrefixes, func(prefix []byte) bool { return bytes.HasPrefix(event, prefix) })
 }
 
-var ourPrefixes = [][]byte{
+var rawOutputPrefixes = [][]byte{
 	[]byte(`{"type":"raw"`), []byte(`{"type":"stderr"`), []byte(`{"type":"skipped"`),
 	[]byte(`{"type":"dropped"`),
 }
@@ -87,7 +87,7 @@ func (e *Enricher) agentStart(v jsontape.Value, name string) {
 	l.agent = AgentID(strings.Clone(v.TextOf("runtime")))
 	l.fold.Identify(Identity{Version: v.TextOf("version"), Model: v.TextOf("model")})
 	if dialect, known := e.Dialects.Named(v.TextOf("protocol")); known && l.decoder == nil {
-		l.speak(dialect)
+		l.setDialect(dialect)
 	}
 }
 

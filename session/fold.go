@@ -99,14 +99,14 @@ type Fold struct {
 	ended    bool
 	finals   int
 	awaited  bool // what the model had to answer before the last final event
-	last     lastWords
+	last     lastMessage
 	exit     *int
 	timedOut bool
 	done     bool
 }
 
-// lastWords is the agent's own last message.
-type lastWords struct {
+// lastMessage is the agent's own last message.
+type lastMessage struct {
 	text []byte
 	at   int64
 	turn int
@@ -116,7 +116,7 @@ type lastWords struct {
 // maxLastWords is the size above which the memory of a message is not kept.
 const maxLastWords = 1 << 20
 
-func (l *lastWords) say(text string, at place) {
+func (l *lastMessage) say(text string, at place) {
 	l.text, l.at, l.turn, l.set = keptText(l.text, text), at.ms, at.turn, true
 }
 
@@ -175,7 +175,7 @@ func (f *Fold) Identity() Identity {
 // Message records something said by "user", "assistant" or "system". The label marks special
 // messages: compaction, reminder, interrupted.
 func (f *Fold) Message(o Origin, role, text, label string) {
-	f.turns.saw(role == "assistant", o)
+	f.turns.note(role == "assistant", o)
 	at := f.place(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{
@@ -201,7 +201,7 @@ func (f *Fold) Message(o Origin, role, text, label string) {
 
 // Thinking records the model's reasoning, if the stream shows it.
 func (f *Fold) Thinking(o Origin, text string) {
-	f.turns.saw(true, o)
+	f.turns.note(true, o)
 	at := f.place(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})

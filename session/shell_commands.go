@@ -73,7 +73,7 @@ func (s *commandSplitter) split(script, after string, depth int) {
 		case c == '\'' || c == '"':
 			quote = c
 		case c == '<' && following == '<' && !strings.HasPrefix(script[i:], "<<<"):
-			if end := hereEnd(script, i); end > 0 {
+			if end := hereDocumentEnd(script, i); end > 0 {
 				s.add(script[start:i], after, depth)
 				s.hereDocument(script[start:i], script[i:end], depth)
 				start, after, i = end, ";", end-1
@@ -119,8 +119,8 @@ func (s *commandSplitter) nested(script string, i, depth int) int {
 	return i
 }
 
-// hereEnd returns the end of the here-document whose << is at i; 0 if it is not one.
-func hereEnd(script string, i int) int {
+// hereDocumentEnd returns the end of the here-document whose << is at i; 0 if it is not one.
+func hereDocumentEnd(script string, i int) int {
 	line, _, _ := strings.Cut(script[i:], "\n")
 	word := strings.TrimLeft(strings.TrimPrefix(line[2:], "-"), " ")
 	if end := strings.IndexAny(word, " ;&|>)"); end >= 0 {

@@ -68,7 +68,7 @@ const previewBytes = 400
 
 // ToolCall records the use of a tool.
 func (f *Fold) ToolCall(o Origin, call Call) {
-	f.turns.saw(true, o)
+	f.turns.note(true, o)
 	f.tool = ToolCall{
 		CallID:     call.ID,
 		NativeName: call.Name,
@@ -171,7 +171,7 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 
 // ToolResult records the result of a tool call.
 func (f *Fold) ToolResult(o Origin, r Returned) {
-	f.turns.saw(false, o)
+	f.turns.note(false, o)
 	if at := f.place(o); f.watched {
 		f.result = ToolResult{
 			CallID:   r.CallID,

@@ -14,8 +14,8 @@ func (t *turnCounter) begin() {
 	t.afterResult = false
 }
 
-// saw notes an event of the model (active) or one that comes back to it.
-func (t *turnCounter) saw(active bool, o Origin) {
+// note notes an event of the model (active) or one that comes back to it.
+func (t *turnCounter) note(active bool, o Origin) {
 	if o.Parent != "" {
 		return
 	}

@@ -132,7 +132,7 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 			increment, cost = since(r, before)
 		}
 	case UsageCumulative:
-		if before, seen := b.counters.set(r); seen && !wentDown(r, before) {
+		if before, seen := b.counters.set(r); seen && !decreased(r, before) {
 			increment, cost = since(r, before)
 		}
 	case UsageDelta, UsageProvisional:
@@ -321,7 +321,7 @@ func since(now, before UsageReport) (TokenUsage, *float64) {
 	return increment, new(*now.CostUSD - *before.CostUSD)
 }
 
-func wentDown(now, before UsageReport) bool {
+func decreased(now, before UsageReport) bool {
 	return now.Tokens.InputTokens < before.Tokens.InputTokens || now.Tokens.OutputTokens < before.Tokens.OutputTokens ||
 		now.Tokens.CacheReadTokens < before.Tokens.CacheReadTokens ||
 		now.Tokens.CacheWriteTokens < before.Tokens.CacheWriteTokens

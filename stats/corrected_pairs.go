@@ -139,9 +139,9 @@ func (c *Comparison) correct(interval Interval, se, df float64, config CompareCo
 
 // unknown returns the comparison under a judge that smoothing leaves no better than a coin.
 func (c Comparison) unknown(method string, level float64) Comparison {
-	nothing := nothingKnown(c.Est, level, method)
+	nothing := uninformative(c.Est, level, method)
 	nothing.Est = c.Est
-	c.Interval, c.boundedInterval, c.P, c.PMid, c.MDE = &nothing.Interval, nil, 1, nil, outOfReach
+	c.Interval, c.boundedInterval, c.P, c.PMid, c.MDE = &nothing.Interval, nil, 1, nil, undetectable
 	c.Warnings = append(c.Warnings, noBetterThanACoin)
 	return c
 }

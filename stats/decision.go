@@ -139,7 +139,7 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 		return Decision{}, err
 	}
 	decision := newDecision(comparison, config)
-	decision.Obstacles = obstacles(comparison, config, decision.PAdj)
+	decision.Obstacles = reasonsAgainst(comparison, config, decision.PAdj)
 	decision.Claim = claim(comparison, config, decision.PAdj)
 	if decision.Claim == Improved || decision.Claim == Regressed || decision.Claim == Equivalent {
 		decision.Obstacles = nil
@@ -292,7 +292,7 @@ func designFaults(comparison Comparison, config DecideConfig) []string {
 	return faults
 }
 
-func obstacles(comparison Comparison, config DecideConfig, pAdj float64) []string {
+func reasonsAgainst(comparison Comparison, config DecideConfig, pAdj float64) []string {
 	list := designFaults(comparison, config)
 	switch {
 	case comparison.Interval == nil:

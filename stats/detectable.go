@@ -86,7 +86,7 @@ func leastSimulatedEffect(start float64, power func(effect float64, experiments 
 	}
 	effect := at + (distuv.UnitNormal.Quantile(DefaultPower)-level)/slope
 	if slope <= 0 || effect > most {
-		return outOfReach
+		return undetectable
 	}
 	return effect
 }

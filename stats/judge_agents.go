@@ -169,7 +169,7 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	youden := tpr + tnr - 1
 	observed := float64(b-c) / float64(n)
 	if youden <= 1e-9 {
-		return nothingKnown(observed, level, method), nil
+		return uninformative(observed, level, method), nil
 	}
 	gap := wins - losses
 	delta := gap / (tasks * youden)
@@ -179,8 +179,8 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	return PairedCorrection{Interval: interval, Observed: observed}, nil
 }
 
-// nothingKnown returns the difference under a judge that smoothing leaves no better than a coin.
-func nothingKnown(observed, level float64, method string) PairedCorrection {
+// uninformative returns the difference under a judge that smoothing leaves no better than a coin.
+func uninformative(observed, level float64, method string) PairedCorrection {
 	return PairedCorrection{Interval: Interval{
 		Lo:       -1,
 		Hi:       1,
@@ -229,7 +229,7 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 	a, b := smoothCalibration(pa, first), smoothCalibration(pb, second)
 	observed := float64(table.FirstOnly-table.SecondOnly) / float64(n)
 	if a.youden <= 1e-9 || b.youden <= 1e-9 {
-		return nothingKnown(observed, level, "per-agent-corrected"), nil
+		return uninformative(observed, level, "per-agent-corrected"), nil
 	}
 	variance := pa*(1-pa)/(tasks*a.youden*a.youden) + pb*(1-pb)/(tasks*b.youden*b.youden) -
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance

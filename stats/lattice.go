@@ -42,7 +42,7 @@ func (l *lattice) value(i int) float64 { return float64(i-l.steps) / float64(l.s
 // would not improve.
 func (l *lattice) fit(first, second float64) {
 	a, b := 0.0, 0.0
-	objective := l.weigh(a, b) - a*first - b*second
+	objective := l.setChances(a, b) - a*first - b*second
 	for range 100 {
 		var m1, m2, m3, m4 float64
 		for i, p := range l.chance {
@@ -58,7 +58,7 @@ func (l *lattice) fit(first, second float64) {
 		da, db := (h22*g1-h12*g2)/det, (h11*g2-h12*g1)/det
 		scale, next := 1.0, objective
 		for ; scale > 1e-9; scale /= 2 {
-			next = l.weigh(a+scale*da, b+scale*db) - (a+scale*da)*first - (b+scale*db)*second
+			next = l.setChances(a+scale*da, b+scale*db) - (a+scale*da)*first - (b+scale*db)*second
 			if next < objective {
 				break
 			}
@@ -70,8 +70,8 @@ func (l *lattice) fit(first, second float64) {
 	}
 }
 
-// weigh sets the chances for a and b and returns the logarithm of their sum before scaling.
-func (l *lattice) weigh(a, b float64) float64 {
+// setChances sets the chances for a and b and returns the logarithm of their sum before scaling.
+func (l *lattice) setChances(a, b float64) float64 {
 	for i := range l.chance {
 		x := l.value(i)
 		l.chance[i] = a*x + b*x*x

@@ -103,8 +103,9 @@ const (
 	simulatedExperiments = 4000
 	// maxSimulatedTasks is the size beyond which Student's test and the one used agree.
 	maxSimulatedTasks = 400
-	// outOfReach is the detectable effect where no difference of pass rates is found often enough.
-	outOfReach = 2
+	// undetectable is the detectable effect where no difference of pass rates is found often
+	// enough.
+	undetectable = 2
 )
 
 // studentPower returns the power of Student's two-sided test with df degrees of freedom when the
@@ -234,13 +235,13 @@ func MinimumDetectableEffect(tasks int, design Design) (float64, error) {
 		func(effect float64) float64 { return design.power(effect, tasks) }), nil
 }
 
-// leastEffect returns the smallest effect whose power reaches the target; outOfReach where none
+// leastEffect returns the smallest effect whose power reaches the target; undetectable where none
 // below most does.
 func leastEffect(start, most, target float64, power func(effect float64) float64) float64 {
 	low, high := 0.0, math.Min(start, 0.99*most)
 	for power(high) < target {
 		if high >= 0.99*most || high > 1e3*start {
-			return outOfReach
+			return undetectable
 		}
 		low, high = high, math.Min(1.25*high, 0.99*most)
 	}

@@ -44,7 +44,7 @@ func newRates(effect float64, design Design) (*rates, bool) {
 func (r *rates) fit(wanted [4]float64) (means [4]float64) {
 	const ridge = 1e-7
 	objective := func(theta [4]float64) float64 {
-		value := r.weigh(theta)
+		value := r.setChances(theta)
 		for k, t := range theta {
 			value += ridge*t*t/2 - t*wanted[k]
 		}
@@ -80,13 +80,13 @@ func (r *rates) fit(wanted [4]float64) (means [4]float64) {
 			break
 		}
 	}
-	r.weigh(theta)
+	r.setChances(theta)
 	means, _ = r.moments()
 	return means
 }
 
-// weigh sets the chances for θ and returns the logarithm of their sum before scaling.
-func (r *rates) weigh(theta [4]float64) float64 {
+// setChances sets the chances for θ and returns the logarithm of their sum before scaling.
+func (r *rates) setChances(theta [4]float64) float64 {
 	for n, known := range r.known {
 		r.chance[n] = theta[0]*known[0] + theta[1]*known[1] + theta[2]*known[2] + theta[3]*known[3]
 	}

@@ -37,7 +37,7 @@ func insufficiency(comparison Comparison, words wording) []string {
 	switch {
 	case comparison.Interval == nil:
 		reasons = append(reasons, "the results show no spread to judge by")
-	case comparison.MDE >= outOfReach && words.kind == Rate:
+	case comparison.MDE >= undetectable && words.kind == Rate:
 		reasons = append(reasons, "no difference would show in 8 of 10 such experiments")
 	case comparison.MDE > MaxUsefulMDE:
 		reasons = append(reasons, fmt.Sprintf("only a difference of %s or more would show", words.size(comparison.MDE)))

@@ -246,11 +246,11 @@ func TestAGrowingTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last *glance
+	var last *scan
 	for range 20 {
 		file.bytes++
-		job := p.server.glancing(file)
-		if again := p.server.glancing(file); again != job {
+		job := p.server.startScan(file)
+		if again := p.server.startScan(file); again != job {
 			t.Fatal("a trace is read twice at the same size")
 		}
 		<-job.done

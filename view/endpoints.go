@@ -21,17 +21,17 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments/{x}/labels":                   s.ask(s.ofDirectory(s.labels)),
 		"POST /api/experiments/{x}/labels":                  s.ask(s.ofDirectory(s.label)),
 		"GET /api/trace/overview":                           s.ask(s.traceOverview),
-		"GET /api/trace/page":                               s.ask(s.ofNumber("page", 1<<31/pageSize, s.tracePage)),
-		"GET /api/trace/entry":                              s.ask(s.ofNumber("n", 1<<31, s.traceEntry)),
+		"GET /api/trace/page":                               s.ask(s.withNumber("page", 1<<31/pageSize, s.tracePage)),
+		"GET /api/trace/entry":                              s.ask(s.withNumber("n", 1<<31, s.traceEntry)),
 		"GET /api/trace/entries":                            s.ask(s.traceEntries),
 		"GET /api/trace/find":                               s.ask(s.traceFind),
-		"GET /api/trace/lanes":                              s.ask(s.ofNumber("buckets", maxBuckets, s.traceLanes)),
-		"GET /api/trace/messages":                           s.ask(s.ofTrace(s.traceMessages)),
+		"GET /api/trace/lanes":                              s.ask(s.withNumber("buckets", maxBuckets, s.traceLanes)),
+		"GET /api/trace/messages":                           s.ask(s.withTrace(s.traceMessages)),
 		"GET /api/trace/align":                              s.ask(s.traceAlign),
-		"GET /api/trace/calls":                              s.ask(s.ofTrace(s.traceCalls)),
+		"GET /api/trace/calls":                              s.ask(s.withTrace(s.traceCalls)),
 		"GET /api/trace/prompts":                            s.ask(s.tracePrompts),
-		"GET /api/trace/markdown":                           s.ask(s.ofNumber("n", 1<<31, s.traceMarkdown)),
-		"GET /api/trace/image":                              s.ask(s.ofNumber("n", 1<<31, s.traceImage)),
+		"GET /api/trace/markdown":                           s.ask(s.withNumber("n", 1<<31, s.traceMarkdown)),
+		"GET /api/trace/image":                              s.ask(s.withNumber("n", 1<<31, s.traceImage)),
 	}
 }
 
@@ -46,9 +46,9 @@ func (s *Server) ofDirectory(answer func(*http.Request, place) (any, error)) end
 	}
 }
 
-// ofTrace answers a question about the trace that a request names. Errors name the trace as people
-// know it.
-func (s *Server) ofTrace(answer func(*http.Request, *query.Trace) (any, error)) endpoint {
+// withTrace answers a question about the trace that a request names. Errors name the trace as
+// people know it.
+func (s *Server) withTrace(answer func(*http.Request, *query.Trace) (any, error)) endpoint {
 	return func(r *http.Request) (any, error) {
 		t, _, err := s.openTrace(r)
 		if err != nil {
@@ -62,8 +62,8 @@ func (s *Server) ofTrace(answer func(*http.Request, *query.Trace) (any, error)) 
 	}
 }
 
-// ofNumber answers a question about a trace and a number, which is a parameter of the request.
-func (s *Server) ofNumber(name string, limit int,
+// withNumber answers a question about a trace and a number, which is a parameter of the request.
+func (s *Server) withNumber(name string, limit int,
 	answer func(r *http.Request, t *query.Trace, n int) (any, error),
 ) endpoint {
 	return func(r *http.Request) (any, error) {
@@ -71,6 +71,6 @@ func (s *Server) ofNumber(name string, limit int,
 		if err != nil {
 			return nil, err
 		}
-		return s.ofTrace(func(r *http.Request, t *query.Trace) (any, error) { return answer(r, t, n) })(r)
+		return s.withTrace(func(r *http.Request, t *query.Trace) (any, error) { return answer(r, t, n) })(r)
 	}
 }

@@ -117,7 +117,7 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string,
 		}
 	}
 	cells := slices.Clone(snap.cells)
-	slices.SortStableFunc(cells, func(a, b *cell) int { return urgency(a.State) - urgency(b.State) })
+	slices.SortStableFunc(cells, func(a, b *cell) int { return cellPriority(a.State) - cellPriority(b.State) })
 	var transcripts []string
 	for _, c := range cells {
 		address := fmt.Sprintf("%s/cells/%s/%s/%d", base, component(c.Task), component(c.Arm), c.Run)
@@ -144,8 +144,8 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string,
 	return transcripts, nil
 }
 
-// urgency sorts the cells whose transcripts people want to read first.
-func urgency(state string) int {
+// cellPriority sorts the cells whose transcripts people want to read first.
+func cellPriority(state string) int {
 	return slices.Index([]string{stateFail, stateError, stateRetry, stateRunning, statePass, stateWaiting}, state)
 }
 

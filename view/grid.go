@@ -49,8 +49,8 @@ func (c *cell) runDir(attempt int) string {
 	return experiment.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}.RunDir(attempt)
 }
 
-// whyLength bounds the line that says why a cell did not pass.
-const whyLength = 200
+// maxReason bounds the line that says why a cell did not pass.
+const maxReason = 200
 
 // grid puts the cells together: what was planned, what was recorded, what was begun.
 func (s *snapshot) grid(started []experiment.Started) {
@@ -152,7 +152,7 @@ func (c *cell) explain(run *report.Run) {
 	}
 }
 
-func oneLine(text string) string { return display.CutRunes(display.Line(text), whyLength) }
+func oneLine(text string) string { return display.CutRunes(display.Line(text), maxReason) }
 
 // arms returns the arms in the order of the plan, then those that only the ledger knows.
 func (s *snapshot) arms() []string {

@@ -49,16 +49,16 @@ const (
 // pulses are the answers of running experiments, kept for a moment: many pages ask at once.
 type pulses struct {
 	mu    sync.Mutex
-	known map[string]pulse
+	known map[string]polledStatus
 }
 
-type pulse struct {
+type polledStatus struct {
 	at     time.Time
 	status *control.Status // nil: nobody runs it
 }
 
-// pulse asks the process that works in a run directory; nil if there is none.
-func (s *Server) pulse(ctx context.Context, at place) *control.Status {
+// pollStatus asks the process that works in a run directory; nil if there is none.
+func (s *Server) pollStatus(ctx context.Context, at place) *control.Status {
 	s.pulses.mu.Lock()
 	last, ok := s.pulses.known[at.id]
 	s.pulses.mu.Unlock()
@@ -80,26 +80,26 @@ func (s *Server) pulse(ctx context.Context, at place) *control.Status {
 	s.pulses.mu.Lock()
 	defer s.pulses.mu.Unlock()
 	if s.pulses.known == nil {
-		s.pulses.known = map[string]pulse{}
+		s.pulses.known = map[string]polledStatus{}
 	}
-	s.pulses.known[at.id] = pulse{at: time.Now(), status: status}
+	s.pulses.known[at.id] = polledStatus{at: time.Now(), status: status}
 	return status
 }
 
 // isRunning reports whether a process works in a run directory.
-func (s *Server) isRunning(at place) bool { return s.pulse(context.Background(), at) != nil }
+func (s *Server) isRunning(at place) bool { return s.pollStatus(context.Background(), at) != nil }
 
 // status returns the status of the experiment in a run directory; nil if it is not running.
 func (s *Server) status(ctx context.Context, at place) *liveStatus {
-	now := s.pulse(ctx, at)
+	now := s.pollStatus(ctx, at)
 	if now == nil {
 		return nil
 	}
-	return s.liven(ctx, at, now)
+	return s.addLiveActions(ctx, at, now)
 }
 
-// liven adds the last actions of the agents of running cells.
-func (s *Server) liven(ctx context.Context, at place, now *control.Status) *liveStatus {
+// addLiveActions adds the last actions of the agents of running cells.
+func (s *Server) addLiveActions(ctx context.Context, at place, now *control.Status) *liveStatus {
 	status := &liveStatus{Status: *now, Controllable: true, Running: []runningCell{}}
 	for _, one := range now.Running {
 		running := runningCell{Cell: one}
@@ -160,7 +160,7 @@ func (s *Server) steer(r *http.Request, at place) (any, error) {
 	s.pulses.mu.Unlock()
 	return map[string]any{
 		"version": version,
-		"status":  s.liven(r.Context(), at, &answer.Status),
+		"status":  s.addLiveActions(r.Context(), at, &answer.Status),
 		"message": answer.Message,
 	}, nil
 }

@@ -127,7 +127,7 @@ func TestABusyExperimentHasNotEnded(t *testing.T) {
 		p.server.pulses.mu.Lock()
 		defer p.server.pulses.mu.Unlock()
 		last := p.server.pulses.known[at.id]
-		p.server.pulses.known[at.id] = pulse{status: last.status}
+		p.server.pulses.known[at.id] = polledStatus{status: last.status}
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestABusyExperimentHasNotEnded(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	forget()
-	if status := p.server.pulse(soon, at); status == nil || status.State != control.Running {
+	if status := p.server.pollStatus(soon, at); status == nil || status.State != control.Running {
 		t.Errorf("a process that is busy is %+v", status)
 	}
 	close(busy)
@@ -148,7 +148,7 @@ func TestABusyExperimentHasNotEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	forget()
-	if status := p.server.pulse(t.Context(), at); status != nil {
+	if status := p.server.pollStatus(t.Context(), at); status != nil {
 		t.Errorf("a process that has ended is %+v", status)
 	}
 }

@@ -91,14 +91,14 @@ func (s *Server) ask(answer endpoint) endpoint {
 // glance of each is kept.
 type indexing struct {
 	mu   sync.Mutex
-	jobs map[string]*glance // by path
+	jobs map[string]*scan // by path
 }
 
-// glance is the result of a pass over a large trace.
-type glance struct {
+// scan is the result of a pass over a large trace.
+type scan struct {
 	stamp    string // the size and time of the file
 	done     chan struct{}
-	before   *glance // the last pass, when the trace was shorter
+	before   *scan // the last pass, when the trace was shorter
 	overview *query.Overview
 	err      error
 }
@@ -109,10 +109,10 @@ const indexFrom = 64 << 20
 // patience is how long an answer waits for a large trace to be read.
 const patience = 300 * time.Millisecond
 
-// glance returns the glance of a large trace, and reads the trace in the background if necessary.
-// Meanwhile the answer is the last one, or nil.
-func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
-	job := s.glancing(file)
+// scanTrace returns the glance of a large trace, and reads the trace in the background if
+// necessary. Meanwhile the answer is the last one, or nil.
+func (s *Server) scanTrace(ctx context.Context, file traceFile) (*scan, error) {
+	job := s.startScan(file)
 	select {
 	case <-job.done:
 		return job, job.err
@@ -125,13 +125,13 @@ func (s *Server) glance(ctx context.Context, file traceFile) (*glance, error) {
 	}
 }
 
-// glancing returns the pass over a trace that is under way, else the one that knows it as it is
+// startScan returns the pass over a trace that is under way, else the one that knows it as it is
 // now, and begins it if need be: one at a time, however often a trace grows.
-func (s *Server) glancing(file traceFile) *glance {
+func (s *Server) startScan(file traceFile) *scan {
 	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
 	s.indexing.mu.Lock()
 	defer s.indexing.mu.Unlock()
-	job := &glance{stamp: stamp, done: make(chan struct{})}
+	job := &scan{stamp: stamp, done: make(chan struct{})}
 	if known := s.indexing.jobs[file.path]; known != nil {
 		select {
 		case <-known.done:
@@ -146,7 +146,7 @@ func (s *Server) glancing(file traceFile) *glance {
 		}
 	}
 	if s.indexing.jobs == nil {
-		s.indexing.jobs = map[string]*glance{}
+		s.indexing.jobs = map[string]*scan{}
 	}
 	s.indexing.jobs[file.path] = job
 	s.work.Go(func() {
@@ -158,7 +158,7 @@ func (s *Server) glancing(file traceFile) *glance {
 
 // readAll reads a large trace twice: a complete pass leaves an index behind, which makes pages
 // quick.
-func (s *Server) readAll(ctx context.Context, id string, job *glance) error {
+func (s *Server) readAll(ctx context.Context, id string, job *scan) error {
 	t, _, err := s.openNamed(ctx, id)
 	if err == nil && !t.Indexed() {
 		_, _, err = t.Count(ctx)
@@ -245,7 +245,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 
 // largeOverview answers at once, with what is known about a large trace.
 func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file traceFile) (any, error) {
-	known, err := s.glance(r.Context(), file)
+	known, err := s.scanTrace(r.Context(), file)
 	switch {
 	case err != nil:
 		return nil, traceProblem(file.path, file.shown, err)

@@ -108,7 +108,7 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		return nil, err
 	}
 	if cfg.Task.Instance != nil {
-		if err := layInstance(ctx, cfg, tree); err != nil {
+		if err := writeInstance(ctx, cfg, tree); err != nil {
 			return nil, err
 		}
 	}
@@ -122,11 +122,11 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		}
 	}
 	for _, overlay := range cfg.overlays() {
-		if err := layOver(ctx, overlay, tree); err != nil {
+		if err := overlayTree(ctx, overlay, tree); err != nil {
 			return nil, fmt.Errorf("overlay %s: %w", overlay.From, err)
 		}
 	}
-	if err := laySample(cfg.Task.Sample, tree); err != nil {
+	if err := writeSample(cfg.Task.Sample, tree); err != nil {
 		return nil, err
 	}
 	if err := renderEnv(cfg.Task.Env, tree); err != nil {

@@ -212,7 +212,7 @@ func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 	}
 	for _, dir := range hidden {
 		if dir != "" {
-			if err := layOver(ctx, task.Overlay{From: dir}, w.Dir); err != nil {
+			if err := overlayTree(ctx, task.Overlay{From: dir}, w.Dir); err != nil {
 				return err
 			}
 		}

@@ -116,7 +116,7 @@ func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNe
 		change.Status = "mode"
 	}
 	side := func(root *os.Root, n node, there bool) (patchSide, error) {
-		s := patchSide{there: there, mode: gitMode(n)}
+		s := patchSide{exists: there, mode: gitMode(n)}
 		if !there || same {
 			return s, nil
 		}

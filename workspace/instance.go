@@ -13,11 +13,11 @@ import (
 	"github.com/fit-eval/fit/internal/git"
 )
 
-// layInstance makes the repository of a SWE-bench task in the tree of a base: the one that its
+// writeInstance makes the repository of a SWE-bench task in the tree of a base: the one that its
 // image has, or one on this machine. Only the commit that agents start from, and what came before
 // it, is in it: later commits have the solution, and neither a reference nor an object of them is
 // left.
-func layInstance(ctx context.Context, cfg Config, tree string) error {
+func writeInstance(ctx context.Context, cfg Config, tree string) error {
 	instance := cfg.Task.Instance
 	source := instance.Repository
 	inside := inContainer(cfg.Isolation, cfg.Task)

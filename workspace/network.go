@@ -80,7 +80,7 @@ func (w *Workspace) openPrivate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("port %d of the private network: %w", w.Port, err)
 	}
-	w.inward = openRelay(listener, everybody, dialHost(w.Port))
+	w.toHost = openRelay(listener, admitAll, dialHost(w.Port))
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 	}
 	dial := w.dialer()
 	return w.Port, func(listener net.Listener) error {
-		door := newRelay(listener, everybody, dial)
+		door := newRelay(listener, admitAll, dial)
 		door.accept()
 		door.close()
 		return nil
@@ -122,7 +122,7 @@ func (w *Workspace) ServiceDoor() (port int, serve func(net.Listener) error) {
 func (w *Workspace) dialer() func(context.Context) (net.Conn, error) {
 	private, port := w.private, w.Port
 	switch {
-	case private != nil && w.inward == nil:
+	case private != nil && w.toHost == nil:
 		return func(ctx context.Context) (net.Conn, error) { return private.Dial(ctx, port) }
 	case w.containers != nil && !w.cfg.Task.Settings.PreflightNetwork:
 		return func(ctx context.Context) (net.Conn, error) { return w.dialServices(ctx, port) }
@@ -141,7 +141,7 @@ func dialHost(port int) func(context.Context) (net.Conn, error) {
 // services.
 func (w *Workspace) openOutward(ctx context.Context) error {
 	inside := w.containers != nil && w.hasService() && !w.cfg.Task.Settings.PreflightNetwork
-	if w.private == nil && !inside || w.Port == 0 || w.inward != nil || w.outward != nil || !w.agentOnHost() {
+	if w.private == nil && !inside || w.Port == 0 || w.toHost != nil || w.toServices != nil || !w.agentOnHost() {
 		return nil
 	}
 	var config net.ListenConfig
@@ -149,7 +149,7 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.outward = openRelay(listener, w.isOwn, w.dialer())
+	w.toServices = openRelay(listener, w.isOwn, w.dialer())
 	return nil
 }
 
@@ -165,18 +165,18 @@ func (w *Workspace) isOwn(conn net.Conn) bool {
 
 // closeOutward ends every connection between the host and the private network.
 func (w *Workspace) closeOutward() {
-	if w.outward != nil {
-		w.outward.close()
-		w.outward = nil
+	if w.toServices != nil {
+		w.toServices.close()
+		w.toServices = nil
 	}
 }
 
 // closePrivate gives the private network up.
 func (w *Workspace) closePrivate() {
 	w.closeOutward()
-	if w.inward != nil {
-		w.inward.close()
-		w.inward = nil
+	if w.toHost != nil {
+		w.toHost.close()
+		w.toHost = nil
 	}
 	if w.private != nil {
 		w.private.Close()
@@ -214,8 +214,8 @@ func newRelay(listener net.Listener, admit func(net.Conn) bool, dial func(contex
 	}
 }
 
-// everybody admits all connections: every process in a private network belongs to the attempt.
-func everybody(net.Conn) bool { return true }
+// admitAll admits all connections: every process in a private network belongs to the attempt.
+func admitAll(net.Conn) bool { return true }
 
 var errNotAdmitted = errors.New("not a process of the attempt")
 

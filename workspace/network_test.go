@@ -192,7 +192,7 @@ func TestAnAgentWithANetworkOfItsOwnReachesItsService(t *testing.T) {
 			place := enclosed(t, w)
 			expect(t, "its service", place, asks(w.Port, ""), "service of "+w.Dir+"\n")
 			expect(t, "anything else", place, asks(outside, ""), "nothing\n")
-			if w.outward != nil {
+			if w.toServices != nil {
 				t.Error("there is a way from the host to the service")
 			}
 		})

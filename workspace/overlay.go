@@ -41,9 +41,9 @@ func (cfg Config) skills() string {
 	return cfg.Family.Skills
 }
 
-// layOver copies a source tree over what is there: files replace files and links, directories are
-// merged. Links are copied as they are.
-func layOver(ctx context.Context, overlay task.Overlay, tree string) error {
+// overlayTree copies a source tree over what is there: files replace files and links, directories
+// are merged. Links are copied as they are.
+func overlayTree(ctx context.Context, overlay task.Overlay, tree string) error {
 	from, err := os.OpenRoot(overlay.From)
 	if err != nil {
 		return err
@@ -63,12 +63,12 @@ func layOver(ctx context.Context, overlay task.Overlay, tree string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return layNode(dir, base, n, to, overlay.To)
+		return overlayNode(dir, base, n, to, overlay.To)
 	}}
 	return w.walk(from)
 }
 
-func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error {
+func overlayNode(dir *os.Root, base string, n node, to *os.Root, below string) error {
 	name := path.Join(below, n.Path)
 	before, err := to.Lstat(name)
 	there := err == nil
@@ -88,7 +88,7 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 		}
 		return to.Mkdir(name, 0o755)
 	case n.isLink():
-		if leadsOut(name, n.Target) {
+		if linkEscapes(name, n.Target) {
 			return fmt.Errorf("the link %s to %s leads out of the working directory", display.Name(name),
 				display.Name(n.Target))
 		}
@@ -101,9 +101,9 @@ func layNode(dir *os.Root, base string, n node, to *os.Root, below string) error
 	}
 }
 
-// leadsOut reports from the text of a link whether it leaves the tree. Links to links are each
+// linkEscapes reports from the text of a link whether it leaves the tree. Links to links are each
 // checked on their own.
-func leadsOut(name, target string) bool {
+func linkEscapes(name, target string) bool {
 	if path.IsAbs(target) {
 		return true
 	}

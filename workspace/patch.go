@@ -10,7 +10,7 @@ import (
 
 // patchSide is a file before or after.
 type patchSide struct {
-	there   bool
+	exists  bool
 	mode    string
 	content []byte
 	binary  bool
@@ -22,17 +22,17 @@ const contextLines = 3
 // filePatch writes the patch of one file the way git does. A file that became a link, or the other
 // way round, is deleted and recreated.
 func filePatch(name string, a, b patchSide) []byte {
-	if a.there && b.there && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
+	if a.exists && b.exists && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
 		return append(filePatch(name, a, patchSide{}), filePatch(name, patchSide{}, b)...)
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "diff --git %s %s\n", quotePath("a/", name), quotePath("b/", name))
 	from, to := quotePath("a/", name), quotePath("b/", name)
 	switch {
-	case !a.there:
+	case !a.exists:
 		fmt.Fprintf(&out, "new file mode %s\n", b.mode)
 		from = "/dev/null"
-	case !b.there:
+	case !b.exists:
 		fmt.Fprintf(&out, "deleted file mode %s\n", a.mode)
 		to = "/dev/null"
 	case a.mode != b.mode:

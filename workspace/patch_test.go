@@ -24,7 +24,7 @@ func FuzzPatch(f *testing.F) {
 			if !there {
 				return patchSide{}
 			}
-			return patchSide{there: true, mode: "100644", content: []byte(content)}
+			return patchSide{exists: true, mode: "100644", content: []byte(content)}
 		}
 		patch := filePatch(name, side(before, hadBefore), side(after, hasAfter))
 		header, _, _ := strings.Cut(string(patch), "\n@@")

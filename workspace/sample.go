@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// laySample puts the files of a sample into the tree of a base.
-func laySample(sample *task.Sample, tree string) error {
+// writeSample puts the files of a sample into the tree of a base.
+func writeSample(sample *task.Sample, tree string) error {
 	if sample == nil || len(sample.Files) == 0 {
 		return nil
 	}

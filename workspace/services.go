@@ -246,7 +246,7 @@ func (w *Workspace) portFree(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	connection, err := dialHost(w.Port)(ctx)
-	if err != nil && w.private != nil && w.inward == nil {
+	if err != nil && w.private != nil && w.toHost == nil {
 		connection, err = w.private.Dial(ctx, w.Port)
 	}
 	if err != nil {

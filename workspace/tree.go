@@ -161,7 +161,7 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 	}
 	defer dest.Close()
 	sum := sha256.New()
-	n, err := pump(io.MultiWriter(dest, sum), source, limit)
+	n, err := copyLimited(io.MultiWriter(dest, sum), source, limit)
 	if err == nil {
 		err = dest.Chmod(mode.Perm())
 	}
@@ -172,8 +172,8 @@ func copyFile(from *os.Root, base string, to *os.Root, name string, mode fs.File
 // collector busy.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// pump copies up to a number of bytes; more is a *LimitError.
-func pump(to io.Writer, from io.Reader, limit int64) (int64, error) {
+// copyLimited copies up to a number of bytes; more is a *LimitError.
+func copyLimited(to io.Writer, from io.Reader, limit int64) (int64, error) {
 	buffer := buffers.Get().(*[64 << 10]byte) //nolint:forcetypeassert // nothing else is in the pool
 	defer buffers.Put(buffer)
 	n, err := io.CopyBuffer(to, io.LimitReader(from, limit+1), buffer[:])
@@ -191,7 +191,7 @@ func hashFile(dir *os.Root, base string, limit int64) (string, error) {
 	}
 	defer file.Close()
 	sum := sha256.New()
-	_, err = pump(sum, file, limit)
+	_, err = copyLimited(sum, file, limit)
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 

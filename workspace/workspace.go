@@ -76,15 +76,15 @@ type Workspace struct {
 	// worktree (leaky)" or "bwrap (as root)".
 	Label string
 
-	cfg      Config
-	base     *Base
-	caches   []*cacheDir
-	services *services
-	private  *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
-	outward  *relay                  // from the host to the services in it
-	inward   *relay                  // from it to services on the host
-	worktree *worktree
-	adopted  bool // Dir is somebody else's
+	cfg        Config
+	base       *Base
+	caches     []*cacheDir
+	services   *services
+	private    *sandbox.PrivateNetwork // of services and graders; nil: they have none in common
+	toServices *relay                  // from the host to the services in it
+	toHost     *relay                  // from it to services on the host
+	worktree   *worktree
+	adopted    bool // Dir is somebody else's
 	// containers are in use in place of a sandbox on the machine itself; nil: they are not.
 	containers  *containers
 	servicesDir string // what preflight worked in

@@ -28,14 +28,14 @@ const (
 // call is the state of a tool call. It is assembled from all messages: some agents announce a call
 // late, twice or not at all.
 type call struct {
-	id         string
-	name, kind string
-	title      string
-	input      []byte // JSON; empty if none was seen
-	paths      []string
-	output     []byte // the last that was shown
-	answerID   string // the model's answer that it belongs to
-	told, done bool
+	id             string
+	name, kind     string
+	title          string
+	input          []byte // JSON; empty if none was seen
+	paths          []string
+	output         []byte // the last that was shown
+	answerID       string // the model's answer that it belongs to
+	reported, done bool
 }
 
 // calls are the calls of the prompt that runs, in order.
@@ -88,10 +88,10 @@ func (d *decoder) tool(update jsontape.Value, o session.Origin, to *session.Fold
 	case statusCompleted, statusFailed:
 		d.finish(known, update, o, to)
 	case statusRunning:
-		d.tell(known, o, to)
+		d.reportCall(known, o, to)
 	case statusPending:
 		if known.kind == "execute" && hasCommand(update.Get("rawInput")) {
-			d.tell(known, o, to) // a command is complete with its first word
+			d.reportCall(known, o, to) // a command is complete with its first word
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (d *decoder) tool(update jsontape.Value, o session.Origin, to *session.Fold
 // asked handles a request for permission, at which point the input is known.
 func (d *decoder) asked(about jsontape.Value, o session.Origin, to *session.Fold) {
 	if known := d.merge(about, &o, to); known != nil {
-		d.tell(known, o, to)
+		d.reportCall(known, o, to)
 	}
 }
 
@@ -126,7 +126,7 @@ func (d *decoder) merge(update jsontape.Value, o *session.Origin, to *session.Fo
 	}
 	replace(&known.kind, update.TextOf("kind"))
 	replace(&known.title, update.TextOf("title"))
-	if !known.told {
+	if !known.reported {
 		known.input = raw(known.input, update.Get("rawInput"))
 		if paths := pathsOf(update); len(paths) > 0 {
 			known.paths = paths
@@ -146,12 +146,12 @@ func replace(field *string, value string) {
 	}
 }
 
-// tell reports a call once.
-func (d *decoder) tell(known *call, o session.Origin, to *session.Fold) {
-	if known.told {
+// reportCall reports a call once.
+func (d *decoder) reportCall(known *call, o session.Origin, to *session.Fold) {
+	if known.reported {
 		return
 	}
-	known.told = true
+	known.reported = true
 	told := session.Call{
 		ID:        known.id,
 		Name:      known.name,
@@ -191,7 +191,7 @@ func (d *decoder) give(known *call, returned session.Returned, o session.Origin,
 	if known.done {
 		return
 	}
-	d.tell(known, o, to)
+	d.reportCall(known, o, to)
 	known.done, d.afterResult = true, true
 	returned.CallID = known.id
 	to.ToolResult(o, returned)

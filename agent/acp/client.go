@@ -119,7 +119,7 @@ func (c *conversation) observe(event []byte) error {
 		return nil // the decoder counts it
 	}
 	method, id := v.TextOf("method"), v.Get("id")
-	c.quiet.heard(method, v.Get("params"))
+	c.quiet.note(method, v.Get("params"))
 	if c.setup.restricted && method == "session/update" {
 		c.named(v.Path("params", "update"))
 	}

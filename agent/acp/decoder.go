@@ -19,11 +19,11 @@ type decoder struct {
 	inputs jsontape.Parser
 	rules  rules
 
-	open    map[int64]string // the methods of our requests without an answer
-	heard   bool             // the stream has our side, too
-	session string           // the conversation's id
-	replay  bool             // the lines are the history of a session that is being loaded
-	reason  string           // why we have cancelled the prompt, if the caller did not
+	open        map[int64]string // the methods of our requests without an answer
+	hasRequests bool             // the stream has our side, too
+	session     string           // the conversation's id
+	replay      bool             // the lines are the history of a session that is being loaded
+	reason      string           // why we have cancelled the prompt, if the caller did not
 
 	text    text
 	said    []byte // the model's last message of the prompt
@@ -42,11 +42,11 @@ type decoder struct {
 
 // text is a message that is coming in pieces.
 type text struct {
-	thought bool
-	at      session.Origin
-	content []byte
-	id      []byte // the agent's id of the message
-	pieces  int
+	reasoning bool
+	at        session.Origin
+	content   []byte
+	id        []byte // the agent's id of the message
+	pieces    int
 }
 
 // maxText bounds the memory for a message that does not end.
@@ -97,7 +97,7 @@ func (d *decoder) Finish(to *session.Fold) {
 
 // sent reads one of our messages.
 func (d *decoder) sent(v, msg jsontape.Value, o session.Origin, to *session.Fold) {
-	d.heard = true
+	d.hasRequests = true
 	method, params := msg.TextOf("method"), msg.Get("params")
 	if id := msg.Get("id"); method != "" && id.Kind() == jsontape.Number {
 		if method == "initialize" || len(d.open) >= maxOpen {
@@ -196,7 +196,7 @@ func (d *decoder) enter(id string, to *session.Fold) {
 func (d *decoder) reply(msg jsontape.Value, o session.Origin, to *session.Fold) {
 	result := msg.Get("result")
 	var method string
-	if d.heard {
+	if d.hasRequests {
 		id := msg.Get("id")
 		if id.Kind() == jsontape.Number {
 			method = d.open[id.Int64()]
@@ -270,9 +270,9 @@ func (d *decoder) update(params jsontape.Value, o session.Origin, to *session.Fo
 		if d.rules.Usage == usagePerCall {
 			d.callUsage(update.Path("_meta", "usage"), o, to)
 		}
-		d.say(update, false, o, to)
+		d.readText(update, false, o, to)
 	case "agent_thought_chunk":
-		d.say(update, true, o, to)
+		d.readText(update, true, o, to)
 	case "tool_call", "tool_call_update":
 		d.tool(update, o, to)
 	case "plan":
@@ -301,20 +301,20 @@ func (d *decoder) active(o *session.Origin, to *session.Fold) {
 	o.MessageID = d.answerID
 }
 
-// say reads a piece of a message.
-func (d *decoder) say(update jsontape.Value, thought bool, o session.Origin, to *session.Fold) {
+// readText reads a piece of a message.
+func (d *decoder) readText(update jsontape.Value, reasoning bool, o session.Origin, to *session.Fold) {
 	piece := update.Get("content").TextOf("text")
 	if piece == "" || d.notice(piece, o, to) {
 		return
 	}
 	t := &d.text
 	id := update.TextOf("messageId")
-	if t.pieces > 0 && (t.thought != thought || id != string(t.id) || len(t.content) > maxText) {
+	if t.pieces > 0 && (t.reasoning != reasoning || id != string(t.id) || len(t.content) > maxText) {
 		d.flush(to)
 	}
 	if t.pieces == 0 {
 		d.active(&o, to)
-		t.thought, t.at, t.id = thought, o, append(t.id[:0], id...)
+		t.reasoning, t.at, t.id = reasoning, o, append(t.id[:0], id...)
 	}
 	t.content = append(t.content, piece...)
 	t.pieces++
@@ -350,7 +350,7 @@ func (d *decoder) flush(to *session.Fold) {
 	if t.pieces == 0 {
 		return
 	}
-	if t.thought {
+	if t.reasoning {
 		to.Thinking(t.at, view(t.content))
 	} else {
 		to.Message(t.at, "assistant", view(t.content), "")

@@ -136,8 +136,8 @@ func failureText(refused jsontape.Value) (code int64, text string) {
 
 // Messages of agents that are refused, or slowed down, without a status.
 var (
-	noAccess = []string{"api key", "unauthorized", "authentication"}
-	tooMuch  = []string{"rate limit", "too many requests"}
+	authWords      = []string{"api key", "unauthorized", "authentication"}
+	rateLimitWords = []string{"rate limit", "too many requests"}
 )
 
 // classify returns the kind of failure of an error.
@@ -150,9 +150,9 @@ func classify(code int64, message string) session.ErrorInfo {
 	switch {
 	case code == codeAuthRequired:
 		info.Kind = session.ErrorAuth
-	case info.Kind == session.ErrorAPI && status == 0 && session.Mentions(message, noAccess...):
+	case info.Kind == session.ErrorAPI && status == 0 && session.Mentions(message, authWords...):
 		info.Kind = session.ErrorAuth
-	case info.Kind == session.ErrorAPI && status == 0 && session.Mentions(message, tooMuch...):
+	case info.Kind == session.ErrorAPI && status == 0 && session.Mentions(message, rateLimitWords...):
 		info.Kind = session.ErrorRateLimit
 	}
 	return info

@@ -49,8 +49,8 @@ func (s *silence) forget() {
 	s.busy = 0
 }
 
-// heard notes a message of the agent.
-func (s *silence) heard(method string, params jsontape.Value) {
+// note notes a message of the agent.
+func (s *silence) note(method string, params jsontape.Value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch method {

@@ -38,9 +38,9 @@ type conversation struct {
 	tokens   int64
 	started  bool
 	broken   error // why no command can be run on this machine any more
-	// unkept are results of calls that were interrupted. They are written to the file with the next
-	// message.
-	unkept   []storedMessage
+	// unsaved are results of calls that were interrupted. They are written to the file with the
+	// next message.
+	unsaved  []storedMessage
 	skills   *string // what the system prompt says about them; nil before the first turn
 	closing  sync.Once
 	closeErr error
@@ -253,7 +253,7 @@ func (c *conversation) callTools(ctx context.Context, calls []model.ToolCall, ag
 	if err := ctx.Err(); err != nil {
 		// A resumed conversation must find that these calls did not finish.
 		c.messages = append(c.messages, answer)
-		c.unkept = append(c.unkept, storedMessage{Message: answer})
+		c.unsaved = append(c.unsaved, storedMessage{Message: answer})
 		return err
 	}
 	return c.say(answer)
@@ -312,8 +312,8 @@ func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{
 func (c *conversation) keep(m storedMessage) error {
 	c.messages = append(c.messages, m.Message)
 	c.count(m.Message)
-	kept := append(c.unkept, m) //nolint:gocritic // the list begins anew
-	c.unkept = nil
+	kept := append(c.unsaved, m) //nolint:gocritic // the list begins anew
+	c.unsaved = nil
 	return c.store.append(c.id, kept...)
 }
 

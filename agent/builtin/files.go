@@ -63,7 +63,7 @@ func (c *conversation) loadFile(name string) (content []byte, path string, err e
 	}
 	info, err := c.root.Stat(path)
 	if err != nil {
-		return nil, path, friendly(path, err)
+		return nil, path, plainError(path, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, path, fmt.Errorf("%s is not a regular file", path)
@@ -73,7 +73,7 @@ func (c *conversation) loadFile(name string) (content []byte, path string, err e
 	}
 	file, err := c.root.Open(path)
 	if err != nil {
-		return nil, path, friendly(path, err)
+		return nil, path, plainError(path, err)
 	}
 	defer file.Close()
 	content, err = io.ReadAll(io.LimitReader(file, readLimit))
@@ -95,7 +95,7 @@ func (c *conversation) write(_ context.Context, in writeInput) (string, error) {
 	}
 	if dir := filepath.Dir(path); dir != "." {
 		if err := c.root.MkdirAll(dir, 0o755); err != nil {
-			return "", friendly(dir, err)
+			return "", plainError(dir, err)
 		}
 	}
 	if err := c.save(path, []byte(in.Content)); err != nil {
@@ -111,11 +111,11 @@ func (c *conversation) save(path string, content []byte) error {
 	}
 	file, err := c.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
-		return friendly(path, err)
+		return plainError(path, err)
 	}
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return friendly(path, err)
+		return plainError(path, err)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (c *conversation) walk(ctx context.Context, start string,
 	return fs.WalkDir(c.root.FS(), base, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			if name == base {
-				return friendly(name, err)
+				return plainError(name, err)
 			}
 			return nil // unreadable files are skipped
 		}

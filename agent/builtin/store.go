@@ -99,12 +99,12 @@ func (s store) load(id string) (messages []model.Message, promptID string, err e
 		}
 		whole = decoder.InputOffset()
 	}
-	return withoutLooseEnds(messages), promptID, nil
+	return dropIncompleteCalls(messages), promptID, nil
 }
 
-// withoutLooseEnds leaves out every reply that calls tools and is not followed by their results,
+// dropIncompleteCalls leaves out every reply that calls tools and is not followed by their results,
 // except at the end.
-func withoutLooseEnds(messages []model.Message) []model.Message {
+func dropIncompleteCalls(messages []model.Message) []model.Message {
 	var kept []model.Message
 	for i, m := range messages {
 		last := i == len(messages)-1

@@ -158,8 +158,8 @@ func resolved(dir string) string {
 	return dir
 }
 
-// friendly hides the details of os.Root from the model.
-func friendly(path string, err error) error {
+// plainError hides the details of os.Root from the model.
+func plainError(path string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", path, pathErr.Err)
 	}

@@ -12,7 +12,7 @@ import (
 // processes.
 type decoder struct {
 	parser   jsontape.Parser
-	told     callLog
+	log      callLog
 	failures failureReader
 	calls    callReader
 	server   serverState
@@ -77,7 +77,7 @@ func (d *decoder) threadStarted(v jsontape.Value, to *session.Fold) {
 	if d.items {
 		d.process++
 		d.items = false
-		d.told.restart(d.process)
+		d.log.restart(d.process)
 	}
 	d.enter(v.TextOf("thread_id"))
 	to.Identify(session.Identity{SessionID: d.thread})
@@ -100,7 +100,7 @@ func (d *decoder) execItem(item jsontape.Value, completed bool, o session.Origin
 	d.items = true
 	id := item.TextOf("id")
 	if d.process > 0 && id != "" { // ids are counted from zero in every process
-		d.id = append(append(d.id[:0], d.told.prefix...), id...)
+		d.id = append(append(d.id[:0], d.log.prefix...), id...)
 		id = view(d.id)
 	}
 	d.item(item, id, completed, o, to)
@@ -117,8 +117,8 @@ func (d *decoder) item(item jsontape.Value, id string, completed bool, o session
 	case kind.isTool():
 		d.tool(kind, item, id, completed, o, to)
 	case kind == itemTodo:
-		if !completed || !d.told.began(id) {
-			d.told.begin(id)
+		if !completed || !d.log.began(id) {
+			d.log.begin(id)
 			to.ToolCall(o, session.Call{Name: name, Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
 		}
 	case completed:
@@ -155,10 +155,10 @@ func (d *decoder) statement(kind itemKind, item jsontape.Value, o session.Origin
 func (d *decoder) tool(kind itemKind, item jsontape.Value, id string, completed bool, o session.Origin,
 	to *session.Fold,
 ) {
-	if d.told.begin(id) {
+	if d.log.begin(id) {
 		to.ToolCall(o, d.calls.callOf(kind, id, item, to.Watched()))
 	}
-	if completed && d.told.end(id) {
+	if completed && d.log.end(id) {
 		to.ToolResult(o, d.calls.resultOf(kind, id, item, to.Watched()))
 	}
 }

@@ -145,7 +145,7 @@ func (d *decoder) serverItem(params jsontape.Value, completed bool, o session.Or
 		}
 	}
 	spoken := completed && (kind == itemMessage || kind == itemReasoning || kind == itemPlan)
-	if spoken || (kind.isTool() && !d.told.began(id)) {
+	if spoken || (kind.isTool() && !d.log.began(id)) {
 		d.show(&o, to)
 	}
 	d.item(item, id, completed, o, to)

@@ -15,7 +15,7 @@ import (
 // the program's own events, of which only those with something new are read.
 type rolloutDecoder struct {
 	parser   jsontape.Parser
-	told     callLog
+	log      callLog
 	failures failureReader
 	calls    callReader
 	failed   session.Recent[bool] // calls that the program says have failed
@@ -148,7 +148,7 @@ func injected(text string) bool {
 }
 
 func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.Call) {
-	if d.told.begin(call.ID) {
+	if d.log.begin(call.ID) {
 		to.ToolCall(o, call)
 	}
 }
@@ -224,7 +224,7 @@ func (d *rolloutDecoder) result(id string, output jsontape.Value, o session.Orig
 		to.ParseError()
 		return
 	}
-	if !d.told.end(id) {
+	if !d.log.end(id) {
 		return
 	}
 	result := session.Returned{CallID: id, Content: partsText(output), IsError: d.failed.Get(id)}
@@ -311,14 +311,14 @@ func (d *rolloutDecoder) item(item jsontape.Value, o session.Origin, to *session
 	case kind == itemUnknown:
 		to.Unknown()
 	case !kind.isTool() || kind == itemWeb:
-	case d.told.began(item.TextOf("id")):
+	case d.log.began(item.TextOf("id")):
 		if d.calls.resultOf(kind, "", item, false).IsError {
 			d.failed.Set(item.TextOf("id"), true)
 		}
 	default:
 		id := item.TextOf("id")
 		d.call(o, to, d.calls.callOf(kind, id, item, to.Watched()))
-		if d.told.end(id) {
+		if d.log.end(id) {
 			to.ToolResult(o, d.calls.resultOf(kind, id, item, to.Watched()))
 		}
 	}

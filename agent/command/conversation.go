@@ -213,7 +213,7 @@ func (c *conversation) environ(fill func(string) string) []string {
 }
 
 // closing makes the result event of a program that has printed none.
-func (c *conversation) closing(exitCode int, complaint string) []byte {
+func (c *conversation) closing(exitCode int, lastStderr string) []byte {
 	result := events.Result{
 		Type:     events.TypeResult,
 		Success:  exitCode == 0,
@@ -226,8 +226,8 @@ func (c *conversation) closing(exitCode int, complaint string) []byte {
 		result.Text = "the program ended with exit code 0 and printed nothing; what it prints is its answer"
 	case exitCode != 0:
 		result.Text = fmt.Sprintf("the program ended with exit code %d", exitCode)
-		if complaint != "" {
-			result.Text += "; it said: " + display.Line(complaint)
+		if lastStderr != "" {
+			result.Text += "; it said: " + display.Line(lastStderr)
 		}
 	}
 	if exitCode == temporaryFailure {

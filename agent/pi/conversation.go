@@ -25,7 +25,7 @@ type conversation struct {
 
 	requests atomic.Int64
 	greeted  atomic.Bool // the program has answered our first request
-	rest     rest
+	idle     idleState
 }
 
 func newConversation(cfg agent.Config, e endpoint, p place) *conversation {
@@ -33,7 +33,7 @@ func newConversation(cfg agent.Config, e endpoint, p place) *conversation {
 	dialect := jsonDialect()
 	if !cfg.OneShot {
 		dialect = rpcDialect()
-		dialect.New = func() session.Decoder { return &restingDecoder{decoder: &decoder{}, rest: &c.rest} }
+		dialect.New = func() session.Decoder { return &idleDecoder{decoder: &decoder{}, idle: &c.idle} }
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent:         agentID,
@@ -83,7 +83,7 @@ func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
 	if !c.Alive() {
 		c.greeted.Store(false)
-		c.rest.reset()
+		c.idle.reset()
 		if err := c.Open(ctx, agent.Command{Argv: c.argv(), Env: c.environ()}); err != nil {
 			return agent.Result{}, err
 		}
@@ -120,9 +120,9 @@ func (c *conversation) observe(event []byte) error {
 	switch v.TextOf("type") {
 	case "response":
 		c.greeted.Store(true)
-		c.rest.answered(v.TextOf("id"))
+		c.idle.answered(v.TextOf("id"))
 	case "agent_end":
-		return c.Send(map[string]any{"id": c.rest.question(), "type": "get_state"})
+		return c.Send(map[string]any{"id": c.idle.question(), "type": "get_state"})
 	case "extension_ui_request": // nobody can answer, and the extension must not hang
 		switch v.TextOf("method") {
 		case "select", "confirm", "input", "editor":
@@ -136,17 +136,17 @@ func (c *conversation) observe(event []byte) error {
 // when there is nothing left to try. The long-lived one is asked something after every end: it
 // announces the next attempt, or that it shortens the conversation, before it answers.
 func (c *conversation) settle(session.Final) time.Duration {
-	if c.cfg.OneShot || !c.rest.settled() {
-		return unsettled
+	if c.cfg.OneShot || !c.idle.settled() {
+		return settleTimeout
 	}
 	return 0
 }
 
-// unsettled is how long it may remain unclear whether a program has finished.
-const unsettled = 30 * time.Second
+// settleTimeout is how long it may remain unclear whether a program has finished.
+const settleTimeout = 30 * time.Second
 
-// rest keeps track of whether the program is idle after the end of an attempt.
-type rest struct {
+// idleState keeps track of whether the program is idle after the end of an attempt.
+type idleState struct {
 	mu         sync.Mutex
 	ends       int // attempts that have ended
 	asked      int // the last end after which we have asked
@@ -156,14 +156,14 @@ type rest struct {
 
 const questionPrefix = "fit-end-"
 
-func (r *rest) reset() {
+func (r *idleState) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ends, r.asked, r.confirmed, r.compacting = 0, 0, 0, false
 }
 
-// saw notes an event when it is decoded, so that its effect is not seen earlier.
-func (r *rest) saw(event []byte) {
+// note notes an event when it is decoded, so that its effect is not seen earlier.
+func (r *idleState) note(event []byte) {
 	v, _ := jsontape.Parse(event)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,14 +178,14 @@ func (r *rest) saw(event []byte) {
 }
 
 // question returns the id of a request that is made after the last end.
-func (r *rest) question() string {
+func (r *idleState) question() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = r.ends
 	return questionPrefix + strconv.Itoa(r.asked)
 }
 
-func (r *rest) answered(id string) {
+func (r *idleState) answered(id string) {
 	number, err := strconv.Atoi(strings.TrimPrefix(id, questionPrefix))
 	if err != nil || !strings.HasPrefix(id, questionPrefix) {
 		return
@@ -195,20 +195,20 @@ func (r *rest) answered(id string) {
 	r.confirmed = max(r.confirmed, min(number, r.asked))
 }
 
-func (r *rest) settled() bool {
+func (r *idleState) settled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.confirmed == r.ends && !r.compacting
 }
 
-// restingDecoder passes every event to a rest.
-type restingDecoder struct {
+// idleDecoder passes every event to an idleState.
+type idleDecoder struct {
 	*decoder
-	rest *rest
+	idle *idleState
 }
 
 // Decode implements session.Decoder.
-func (d *restingDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
-	d.rest.saw(event)
+func (d *idleDecoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
+	d.idle.note(event)
 	d.decoder.Decode(event, at, to)
 }

@@ -14,7 +14,7 @@ import (
 // processes.
 type decoder struct {
 	parser jsontape.Parser
-	told   callLog
+	log    callLog
 	key    []byte // of the usage of the last answer
 
 	failed  *failure // the last answer of the model was none; whether it was given up is not known yet
@@ -222,7 +222,7 @@ func (d *decoder) usage(u jsontape.Value, model, key string, o session.Origin, t
 // call reports a tool call once, whichever of its two events comes first. A model that uses an id
 // again after its result means a new call.
 func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o session.Origin, to *session.Fold) {
-	if !d.told.call(id, inAnswer) {
+	if !d.log.call(id, inAnswer) {
 		return
 	}
 	to.ToolCall(o, session.Call{ID: id, Name: name, Args: args.Raw()})
@@ -230,7 +230,7 @@ func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o se
 
 // result reports the result of a tool call once.
 func (d *decoder) result(id string, content jsontape.Value, failed bool, o session.Origin, to *session.Fold) {
-	if !d.told.result(id) {
+	if !d.log.result(id) {
 		return
 	}
 	var text string

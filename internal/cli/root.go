@@ -28,9 +28,9 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// personalities are the names people know the commands by; the binary called by such a name is that
+// programNames are the names people know the commands by; the binary called by such a name is that
 // command.
-var personalities = map[string][]string{
+var programNames = map[string][]string{
 	"fit-harness":   {"harness"},
 	"fit-eval":      {"harness"},
 	"fit-trace":     {"trace"},
@@ -48,7 +48,7 @@ func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	defer endSoon()()
+	defer exitOnTerminate()()
 	con := console.System(version())
 	// What cannot be removed now is tried again by the next start.
 	_ = agent.RemoveLoginCopies(con.Environ)
@@ -59,10 +59,10 @@ func Main() int {
 // terminationLimit is how long a command may take to end after SIGTERM.
 const terminationLimit = 900 * time.Millisecond
 
-// endSoon makes sure that SIGTERM ends the process within a second, whatever it does: a command
-// that computes does not look at its context. What it has started is ended by its supervisors. The
-// function that is returned gives that up.
-func endSoon() (stop func()) {
+// exitOnTerminate makes sure that SIGTERM ends the process within a second, whatever it does: a
+// command that computes does not look at its context. What it has started is ended by its
+// supervisors. The function that is returned gives that up.
+func exitOnTerminate() (stop func()) {
 	terminated, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(terminated, syscall.SIGTERM)
 	go func() {
@@ -88,7 +88,7 @@ func endSoon() (stop func()) {
 // error is printed here and nowhere else.
 func Run(ctx context.Context, args []string, con *console.Console) int {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
-	prefix, ok := personalities[name]
+	prefix, ok := programNames[name]
 	if !ok {
 		name = "fit"
 	}

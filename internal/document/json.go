@@ -22,7 +22,7 @@ func DecodeJSON(name string, source []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(source))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return d.misfit(err, decoder.InputOffset())
+		return d.typeError(err, decoder.InputOffset())
 	}
 	return nil
 }
@@ -37,13 +37,13 @@ func JSONValue(source []byte) (any, error) {
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
-		return nil, d.misfit(err, decoder.InputOffset())
+		return nil, d.typeError(err, decoder.InputOffset())
 	}
 	return value, nil
 }
 
-// misfit returns why a JSON document does not fit the value it is decoded into.
-func (d *Document) misfit(err error, offset int64) error {
+// typeError returns why a JSON document does not fit the value it is decoded into.
+func (d *Document) typeError(err error, offset int64) error {
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("want %s, got %s", typeName(wrongType.Type.Kind()), wrongType.Value)
 		if wrongType.Field != "" {

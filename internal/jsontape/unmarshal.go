@@ -43,11 +43,11 @@ func decoderOf(t reflect.Type) decoder {
 	return found
 }
 
-// ownWay are the interfaces of types that decode themselves.
-var ownWay = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
+// selfDecoding are the interfaces of types that decode themselves.
+var selfDecoding = []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler]()}
 
 func newDecoder(t reflect.Type) decoder {
-	for _, own := range ownWay {
+	for _, own := range selfDecoding {
 		if reflect.PointerTo(t).Implements(own) {
 			return decodeSlowly
 		}
@@ -68,7 +68,7 @@ func newDecoder(t reflect.Type) decoder {
 			return sliceDecoder(t)
 		}
 	case reflect.Map:
-		if t.Key().Kind() == reflect.String && !t.Key().Implements(ownWay[1]) {
+		if t.Key().Kind() == reflect.String && !t.Key().Implements(selfDecoding[1]) {
 			return mapDecoder(t)
 		}
 	case reflect.Struct:

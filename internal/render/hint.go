@@ -52,14 +52,14 @@ func Hint(tool string, input json.RawMessage) string {
 	case "Agent", "Task":
 		return cmp.Or(text("prompt"), text("description"))
 	}
-	if argument, known := telling[tool]; known {
+	if argument, known := mainArgument[tool]; known {
 		return text(argument)
 	}
 	return ""
 }
 
-// telling are the most informative arguments of a tool call.
-var telling = map[string]string{
+// mainArgument are the most informative arguments of a tool call.
+var mainArgument = map[string]string{
 	"Bash": "command", "bash": "command", "exec_command": "command", "shell": "command", "command_execution": "command",
 	"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path",
 	"read": "path", "write": "path", "edit": "path",

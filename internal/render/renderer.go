@@ -68,7 +68,7 @@ func (r *Renderer) Line(env trace.Envelope) {
 		if !ok {
 			return
 		}
-		l.speaks(dialect)
+		l.setDialect(dialect)
 	}
 	if l.native {
 		r.nativeEvent(l, env.Event)
@@ -109,7 +109,7 @@ func (r *Renderer) lane(name string) *lane {
 	return l
 }
 
-func (l *lane) speaks(dialect session.Dialect) {
+func (l *lane) setDialect(dialect session.Dialect) {
 	l.known, l.decoder, l.native = true, dialect.New(), dialect.Name == session.StreamDialectName
 }
 
@@ -207,7 +207,7 @@ func (r *Renderer) orchestrator(env trace.Envelope) {
 	case trace.TypeAgentStart:
 		if dialect, ok := r.cfg.Dialects.Named(event.Protocol); ok {
 			l := r.lane(event.Agent)
-			l.speaks(dialect)
+			l.setDialect(dialect)
 			l.firstTs, l.lastTs = env.Ts, env.Ts // its first words may come a second later
 		}
 	case trace.TypeModelCall:

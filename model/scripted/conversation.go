@@ -118,16 +118,16 @@ func (c conversation) find(name string) (offeredTool, bool) {
 	return offeredTool{}, false
 }
 
-// asides are the openings of user messages in which clients tell the model about its surroundings.
-// They are not prompts.
-var asides = []string{
+// contextPrefixes are the openings of user messages in which clients tell the model about its
+// surroundings. They are not prompts.
+var contextPrefixes = []string{
 	"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
 	"<permissions instructions>", "<session_context>",
 }
 
-func isAside(text string) bool {
+func isContext(text string) bool {
 	trimmed := strings.TrimSpace(text)
-	return slices.ContainsFunc(asides, func(opening string) bool { return strings.HasPrefix(trimmed, opening) })
+	return slices.ContainsFunc(contextPrefixes, func(prefix string) bool { return strings.HasPrefix(trimmed, prefix) })
 }
 
 // prompt notes what the user said. Asides join the system prompt, for conditions and for finding
@@ -135,7 +135,7 @@ func isAside(text string) bool {
 func (c *conversation) prompt(texts []string) {
 	var said []string
 	for _, text := range texts {
-		if isAside(text) {
+		if isContext(text) {
 			c.system += "\n" + text
 		} else if text != "" {
 			said = append(said, text)

@@ -115,8 +115,8 @@ func (f fields) have(roles ...role) bool {
 	return true
 }
 
-// inItsUnit converts milliseconds to the unit of a field, which its name or description gives.
-func (f field) inItsUnit(name string, ms int) int {
+// convertUnit converts milliseconds to the unit of a field, which its name or description gives.
+func (f field) convertUnit(name string, ms int) int {
 	about := strings.ToLower(name + " " + f.about)
 	if strings.Contains(about, "second") && !strings.Contains(about, "millisecond") {
 		return (ms + 999) / 1000

@@ -229,7 +229,7 @@ func (x exchange) send(w *countingWriter, r *http.Request, reply reply, fault *F
 	}
 	for i, event := range list {
 		if i == spoilAt {
-			x.spoil(w, r, reply, fault)
+			x.failStream(w, r, reply, fault)
 			return
 		}
 		if _, err := event.WriteTo(w); err != nil {
@@ -244,8 +244,8 @@ func (x exchange) send(w *countingWriter, r *http.Request, reply reply, fault *F
 	}
 }
 
-// spoil ends a stream the way the fault says.
-func (x exchange) spoil(w *countingWriter, r *http.Request, reply reply, fault *Fault) {
+// failStream ends a stream the way the fault says.
+func (x exchange) failStream(w *countingWriter, r *http.Request, reply reply, fault *Fault) {
 	switch fault.Stream {
 	case "error":
 		if _, err := x.errorEvent(reply, fault.apiError()).WriteTo(w); err != nil {

@@ -138,7 +138,7 @@ func (c conversation) shell(command string, timeoutMs int) toolCall {
 	}
 	t.set(arguments, roleCommand, line)
 	if name, ok := t.input.find(roleTimeout); ok && timeoutMs > 0 {
-		arguments[name] = t.input[name].inItsUnit(name, timeoutMs)
+		arguments[name] = t.input[name].convertUnit(name, timeoutMs)
 	}
 	t.add(arguments, rolePatience, patienceMs)
 	t.add(arguments, roleReason, "Run a command")

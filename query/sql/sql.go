@@ -93,7 +93,7 @@ func Schema() string {
 // Query answers a query over tables that are built from the traces. The tables can only be read,
 // and no file can be attached.
 func Query(ctx context.Context, traces []*query.Trace, statement string) (*Rows, error) {
-	if err := readsOnly(statement); err != nil {
+	if err := checkReadOnly(statement); err != nil {
 		return nil, err
 	}
 	for _, t := range traces {
@@ -124,8 +124,8 @@ func Query(ctx context.Context, traces []*query.Trace, statement string) (*Rows,
 	return runQuery(ctx, db, statement)
 }
 
-// readsOnly accepts one statement that asks.
-func readsOnly(statement string) error {
+// checkReadOnly accepts one statement that asks.
+func checkReadOnly(statement string) error {
 	fields := strings.Fields(statement)
 	if len(fields) == 0 {
 		return errors.New("sql: the query is empty")

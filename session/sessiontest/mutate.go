@@ -68,9 +68,9 @@ type field struct {
 	path []string
 }
 
-// told returns the content of a session, without positions in the file and counts of what was not
-// understood.
-func told(s *session.EnrichedSession) string {
+// contentOf returns the content of a session, without positions in the file and counts of what was
+// not understood.
+func contentOf(s *session.EnrichedSession) string {
 	if s == nil {
 		return "nothing"
 	}
@@ -98,7 +98,7 @@ func (m mutation) one(t *testing.T, lines [][]byte) *session.EnrichedSession {
 
 func (m mutation) same(t *testing.T, got *session.EnrichedSession) {
 	t.Helper()
-	if diff := cmp.Diff(told(m.original), told(got)); diff != "" {
+	if diff := cmp.Diff(contentOf(m.original), contentOf(got)); diff != "" {
 		t.Errorf("the session changed (-before +after):\n%s", diff)
 	}
 }
@@ -212,7 +212,7 @@ func (m mutation) otherIDs(t *testing.T) {
 	for _, line := range m.lines {
 		lines = append(lines, []byte(renamer.Replace(string(line))))
 	}
-	if diff := cmp.Diff(renamer.Replace(told(m.original)), told(m.one(t, lines))); diff != "" {
+	if diff := cmp.Diff(renamer.Replace(contentOf(m.original)), contentOf(m.one(t, lines))); diff != "" {
 		t.Errorf("other ids, another session (-want +got):\n%s", diff)
 	}
 }

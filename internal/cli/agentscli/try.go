@@ -92,8 +92,8 @@ type trial struct {
 	asked   int
 }
 
-// sight is one line of the table.
-type sight struct {
+// abilityRow is one line of the table.
+type abilityRow struct {
 	Ability string `json:"ability"`
 	Claimed bool   `json:"claimed"`
 	Seen    bool   `json:"seen"`
@@ -225,7 +225,7 @@ func (t *trial) file(name string) string {
 }
 
 // look compares what the agent says it can do with what was seen.
-func (t *trial) look(played agent.Agent, result fit.RunResult, sessions []*session.EnrichedSession) []sight {
+func (t *trial) look(played agent.Agent, result fit.RunResult, sessions []*session.EnrichedSession) []abilityRow {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	can := played.Info().Capabilities
@@ -250,7 +250,7 @@ func (t *trial) look(played agent.Agent, result fit.RunResult, sessions []*sessi
 	} else if usage.TotalTokens > 0 {
 		detail = fmt.Sprint(usage.TotalTokens)
 	}
-	return []sight{
+	return []abilityRow{
 		{"read a file", true, strings.Contains(known, t.word), ""},
 		{"edit a file", true, strings.Contains(t.file(todoFile), "done"), ""},
 		{"run a command", true, strings.Contains(t.file(copyFile), t.word), ""},
@@ -265,21 +265,21 @@ func (t *trial) look(played agent.Agent, result fit.RunResult, sessions []*sessi
 func (t *trial) report(con *console.Console, played agent.Agent, result fit.RunResult,
 	sessions []*session.EnrichedSession, opts *tryOptions,
 ) error {
-	sights := t.look(played, result, sessions)
+	rows := t.look(played, result, sessions)
 	missing := 0
-	for _, s := range sights {
+	for _, s := range rows {
 		if s.Claimed && !s.Seen {
 			missing++
 		}
 	}
 	if opts.format.Value == "json" {
 		err := jsonenc.WriteIndented(con.Stdout, map[string]any{
-			"agent": played.Info().ID, "outcome": result.Reason, "seen": sights,
+			"agent": played.Info().ID, "outcome": result.Reason, "seen": rows,
 		})
 		if err != nil {
 			return err
 		}
-	} else if err := printSights(con, sights); err != nil {
+	} else if err := printAbilities(con, rows); err != nil {
 		return err
 	}
 	switch {
@@ -294,11 +294,11 @@ func (t *trial) report(con *console.Console, played agent.Agent, result fit.RunR
 	return nil
 }
 
-func printSights(con *console.Console, sights []sight) error {
+func printAbilities(con *console.Console, rows []abilityRow) error {
 	word := map[bool]string{true: "yes", false: "no"}
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "ABILITY\tEXPECTED\tSEEN\t")
-	for _, s := range sights {
+	for _, s := range rows {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Ability, word[s.Claimed], word[s.Seen], s.Detail)
 	}
 	return table.Flush()

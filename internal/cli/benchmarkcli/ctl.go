@@ -120,7 +120,8 @@ func printStatus(con *console.Console, s *control.Status) error {
 	}
 	parts = append(parts, cost, fmt.Sprintf("%d at a time", s.Concurrency))
 	if left := s.LeftMs; left != nil {
-		parts = append(parts, fmt.Sprintf("%s left [%s, %s]", shortly(left.Est), shortly(left.Lo), shortly(left.Hi)))
+		parts = append(parts, fmt.Sprintf("%s left [%s, %s]", durationText(left.Est), durationText(left.Lo),
+			durationText(left.Hi)))
 	}
 	fmt.Fprintln(con.Stdout, strings.Join(parts, " · "))
 	for _, cell := range s.Running {
@@ -129,9 +130,9 @@ func printStatus(con *console.Console, s *control.Status) error {
 			where = ", on " + display.Line(cell.Where)
 		}
 		fmt.Fprintf(con.Stdout, "  %s/%s/%d  attempt %d, for %s%s\n", cell.Task, cell.Arm, cell.Run, cell.Attempt,
-			shortly(cell.ElapsedMs), where)
+			durationText(cell.ElapsedMs), where)
 	}
 	return nil
 }
 
-func shortly(ms int64) string { return report.Duration(time.Duration(ms) * time.Millisecond) }
+func durationText(ms int64) string { return report.Duration(time.Duration(ms) * time.Millisecond) }

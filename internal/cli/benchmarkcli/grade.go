@@ -139,7 +139,7 @@ func (g *grader) one(ctx context.Context) error {
 		return console.Usagef("answers to samples can be graded again only with --input and the run directory, " +
 			"which has their records")
 	}
-	if err := g.unaltered(g.con.Path(g.opts.runDir)); err != nil {
+	if err := g.checkUnaltered(g.con.Path(g.opts.runDir)); err != nil {
 		return err
 	}
 	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir), nil)
@@ -159,9 +159,9 @@ func (g *grader) one(ctx context.Context) error {
 	}
 }
 
-// unaltered compares the final directory of an attempt with the ledger of the run directory that it
-// lies in; without one there is nothing to compare it with.
-func (g *grader) unaltered(dir string) error {
+// checkUnaltered compares the final directory of an attempt with the ledger of the run directory
+// that it lies in; without one there is nothing to compare it with.
+func (g *grader) checkUnaltered(dir string) error {
 	top := filepath.Join(dir, "..", "..", "..", "..", "..") // runs/<task>/<arm>/<run>/<attempt>
 	if !isFile(filepath.Join(top, experiment.LedgerFile)) {
 		return nil

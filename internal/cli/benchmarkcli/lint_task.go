@@ -23,18 +23,18 @@ type taskLinter struct {
 	undeclared bool
 }
 
-func (l *taskLinter) wrong(format string, args ...any) {
+func (l *taskLinter) errorf(format string, args ...any) {
 	l.findings = append(l.findings, finding{Task: l.t.ID, Level: "error", Message: fmt.Sprintf(format, args...)})
 }
 
-func (l *taskLinter) doubt(format string, args ...any) {
+func (l *taskLinter) warnf(format string, args ...any) {
 	l.findings = append(l.findings, finding{Task: l.t.ID, Level: "warning", Message: fmt.Sprintf(format, args...)})
 }
 
 func (l *taskLinter) check(ctx context.Context) error {
 	t := l.t
 	if t.Instance != nil && len(t.Instance.Lacks) > 0 {
-		l.wrong("it cannot be graded: the row has no %s", strings.Join(t.Instance.Lacks, ", "))
+		l.errorf("it cannot be graded: the row has no %s", strings.Join(t.Instance.Lacks, ", "))
 		return nil
 	}
 	untouched, ok, err := l.gradeOnce(ctx, "", nil)
@@ -43,30 +43,30 @@ func (l *taskLinter) check(ctx context.Context) error {
 	}
 	switch {
 	case untouched.Grade.Verdict == grade.VerdictPass:
-		l.wrong("the graders pass on the untouched scaffold: an agent that does nothing would pass")
+		l.errorf("the graders pass on the untouched scaffold: an agent that does nothing would pass")
 	case untouched.Grade.Verdict != grade.VerdictFail:
-		l.wrong("the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
+		l.errorf("the graders reach no verdict on the untouched scaffold: %s", untouched.Grade.Reason)
 	default:
 		for _, row := range untouched.Rows {
 			check := grade.Classify(row)
 			switch {
 			case check.Role != grade.Scored || !check.Pass:
 			case t.Verifier != nil: // its author may count differently
-				l.doubt("reward %q is 1 on the untouched scaffold", check.Name)
+				l.warnf("reward %q is 1 on the untouched scaffold", check.Name)
 			default:
-				l.wrong("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
+				l.errorf("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
 					"or remove it", check.Name)
 			}
 		}
 	}
 	if untouched.Grade.Malformed > 0 {
-		l.wrong("%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight "+
+		l.errorf("%d rows are malformed; a row has a test and a boolean pass, and either gate:true or a weight "+
 			"that is not negative", untouched.Grade.Malformed)
 	}
 	l.declared(untouched)
 	warnings, notes := grade.Hints(t)
 	for _, warning := range warnings {
-		l.doubt("%s", warning)
+		l.warnf("%s", warning)
 	}
 	for _, note := range notes {
 		l.findings = append(l.findings, finding{Task: t.ID, Level: "note", Message: note})
@@ -76,14 +76,14 @@ func (l *taskLinter) check(ctx context.Context) error {
 		t.Instance != nil && t.Instance.Gold != "":
 		return l.solution(ctx)
 	case t.Instance != nil:
-		l.doubt("the row has no patch, so it is unknown whether the task can be solved")
+		l.warnf("the row has no patch, so it is unknown whether the task can be solved")
 	case t.Verifier != nil:
-		l.doubt("there is no solution/solve.sh, so it is unknown whether the task can be solved")
+		l.warnf("there is no solution/solve.sh, so it is unknown whether the task can be solved")
 	case t.Sample != nil: // one warning for the whole dataset says so
 	case t.Solution != "":
 		return l.solution(ctx)
 	default:
-		l.doubt(
+		l.warnf(
 			"there is no reference solution (tasks/%s/solution), so it is unknown whether the task can be solved",
 			t.ID)
 	}
@@ -97,11 +97,11 @@ func (l *taskLinter) solution(ctx context.Context) error {
 		return err
 	}
 	if solved.Grade.Verdict != grade.VerdictPass {
-		l.wrong("the graders do not pass on the reference solution: %s%s", solved.Grade.Reason, failing(solved.Rows))
+		l.errorf("the graders do not pass on the reference solution: %s%s", solved.Grade.Reason, failing(solved.Rows))
 	}
 	l.declared(solved)
 	for _, check := range flaky {
-		l.wrong("check %q is flaky: it gave different results for the same files", check.Name)
+		l.errorf("check %q is flaky: it gave different results for the same files", check.Name)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (l *taskLinter) declared(result grade.Result) {
 	if err != nil {
 		return
 	}
-	l.wrong("the checks of hooks/invariants.sh are not declared, so an agent's program that it runs could add "+
+	l.errorf("the checks of hooks/invariants.sh are not declared, so an agent's program that it runs could add "+
 		"some; add to task.yaml: checks: %s", quoted)
 }
 
@@ -150,7 +150,7 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		if ctx.Err() != nil {
 			return result, false, ctx.Err()
 		}
-		l.wrong("%v", err)
+		l.errorf("%v", err)
 		return result, false, nil
 	}
 	defer func() { _ = space.Remove(context.WithoutCancel(ctx)) }()
@@ -159,11 +159,11 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		return result, false, err
 	}
 	if !preflight.OK() {
-		l.wrong("hooks/preflight.sh fails on the untouched scaffold: %s", preflight.Message)
+		l.errorf("hooks/preflight.sh fails on the untouched scaffold: %s", preflight.Message)
 		return result, false, nil
 	}
 	if solution != "" {
-		if err := layOver(space.Dir, solution); err != nil {
+		if err := overlayDir(space.Dir, solution); err != nil {
 			return result, false, err
 		}
 	}
@@ -172,7 +172,7 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		if ctx.Err() != nil {
 			return result, false, ctx.Err()
 		}
-		l.wrong("%v", err)
+		l.errorf("%v", err)
 		return result, false, nil
 	}
 	answer, err := l.answer(space.Dir, flaky != nil)

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// layOver copies a family author's files over a working directory that no agent has seen.
-func layOver(dir, from string) error {
+// overlayDir copies a family author's files over a working directory that no agent has seen.
+func overlayDir(dir, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

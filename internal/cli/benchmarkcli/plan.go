@@ -23,8 +23,8 @@ type planOptions struct {
 
 // Usual variances of pass rates, where there is no pilot.
 const (
-	usualBetween = 0.10
-	usualWithin  = 0.12
+	typicalBetween = 0.10
+	typicalWithin  = 0.12
 )
 
 func newPlan(con *console.Console) *cobra.Command {
@@ -52,9 +52,9 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 	flags.Var(&opts.maxTasks, "max-tasks", "largest number of tasks available")
 	flags.Var(&opts.costPerRun, "cost-per-run", "cost of one run in dollars (default: the pilot's)")
 	flags.Var(&opts.budget, "max-cost-usd", "budget in dollars: show the best experiment for it")
-	flags.Float64Var(&opts.between, "between", usualBetween,
+	flags.Float64Var(&opts.between, "between", typicalBetween,
 		"variance of the difference between tasks, without a pilot")
-	flags.Float64Var(&opts.within, "within", usualWithin, "variance of runs within a task, without a pilot")
+	flags.Float64Var(&opts.within, "within", typicalWithin, "variance of runs within a task, without a pilot")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "chance of finding the difference if it exists")
 	flags.Var(&opts.format, "format", "output format")

@@ -260,14 +260,14 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 	for _, cause := range causes {
 		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
 			display.CutRunes(display.Line(cause.Message), 400))
-		if hint := wayOut[cause.Class]; hint != "" {
+		if hint := remedies[cause.Class]; hint != "" {
 			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
 		}
 	}
 }
 
-// wayOut says what to do about a class of errors.
-var wayOut = map[string]string{
+// remedies says what to do about a class of errors.
+var remedies = map[string]string{
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model's service failed: wait, run fewer attempts at a time, then --retry-errors",

@@ -78,7 +78,7 @@ func wire(con *console.Console, registry *agent.Registry, o *agentOptions, outpu
 		DenyServerTools: o.gateway.DenyServerTools,
 		Calls:           recorded,
 		OpenTrace:       out.open,
-		Ready:           func(p fit.Prepared) { introduce(con, p) },
+		Ready:           func(p fit.Prepared) { printAgents(con, p) },
 	}, out
 }
 
@@ -200,8 +200,8 @@ func asFlag(err error) error {
 	return fmt.Errorf("%s: %w", flag, config.Err)
 }
 
-// introduce says how the agents are isolated, and who takes part.
-func introduce(con *console.Console, prepared fit.Prepared) {
+// printAgents says how the agents are isolated, and who takes part.
+func printAgents(con *console.Console, prepared fit.Prepared) {
 	fmt.Fprintf(con.Stderr, "isolation: %s; %s\n", prepared.Isolation, prepared.IsolationNote)
 	if prepared.Network != sandbox.NetworkHost {
 		fmt.Fprintf(con.Stderr, "network: %s; %s\n", prepared.Network, prepared.NetworkNote)

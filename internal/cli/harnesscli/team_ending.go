@@ -28,20 +28,20 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 	case result.Reason == "" && err != nil: // nothing was started
 		return startError(err)
 	case mode == harness.ModeJudge:
-		return console.Exit(console.ExitIncomplete, because("the judge did not conclude", result, err))
+		return console.Exit(console.ExitIncomplete, withReason("the judge did not conclude", result, err))
 	case result.Reason == harness.ReasonQuiescent, result.Reason == harness.ReasonMaxTurns,
 		result.Reason == harness.ReasonTimeout:
 		return console.Exit(console.ExitNegative, lowered(result.Summary))
 	case result.Reason == harness.ReasonTrace:
 		return console.Exit(console.ExitIncomplete,
-			because("the trace could not be written; fit-harness resume can continue the session", result, err))
+			withReason("the trace could not be written; fit-harness resume can continue the session", result, err))
 	case result.Reason == harness.ReasonDisk:
 		return console.Exit(console.ExitIncomplete,
-			because("the disk is full; make room, then fit-harness resume can continue the session", result, err))
+			withReason("the disk is full; make room, then fit-harness resume can continue the session", result, err))
 	case result.Reason == harness.ReasonError && !cannotStart(err):
-		return console.Exit(console.ExitNegative, because("an agent failed", result, err))
+		return console.Exit(console.ExitNegative, withReason("an agent failed", result, err))
 	default:
-		return console.Exit(console.ExitIncomplete, because("the session could not continue", result, err))
+		return console.Exit(console.ExitIncomplete, withReason("the session could not continue", result, err))
 	}
 }
 
@@ -80,7 +80,7 @@ func lowered(sentence string) error {
 	return errors.New(strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], "."))
 }
 
-func because(what string, result harness.Result, err error) error {
+func withReason(what string, result harness.Result, err error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)

@@ -53,7 +53,7 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 	out.style = query.Style{Signatures: a.flags.signatures}
 	err := run(out)
 	if err == nil {
-		err = a.nothing(out, sink)
+		err = a.reportEmpty(out, sink)
 	}
 	err = cmp.Or(err, out.w.Flush())
 	closed := closeSink()

@@ -72,7 +72,7 @@ func (o *output) hit(h *query.Hit) {
 		if !shown && entry.Index > h.Turn.Index {
 			show()
 		}
-		o.line(o.paint(dim, "  ") + o.index(entry.Index) + " " + o.lane(entry.Lane) + o.paint(dim, glance(entry)))
+		o.line(o.paint(dim, "  ") + o.index(entry.Index) + " " + o.lane(entry.Lane) + o.paint(dim, inBrief(entry)))
 	}
 	if !shown {
 		show()
@@ -82,8 +82,8 @@ func (o *output) hit(h *query.Hit) {
 	}
 }
 
-// glance is an entry in a few words.
-func glance(t *query.Entry) string {
+// inBrief is an entry in a few words.
+func inBrief(t *query.Entry) string {
 	switch t.Role {
 	case query.RoleSystem:
 		return "system " + textOf(t.Subtype)

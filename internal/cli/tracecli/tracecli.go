@@ -205,8 +205,9 @@ func classify(err error) error {
 	return err
 }
 
-// nothing complains about inputs that hold no trace. If there is nothing else, nothing is printed.
-func (a *app) nothing(out *output, sink io.Writer) error {
+// reportEmpty complains about inputs that hold no trace. If there is nothing else, nothing is
+// printed.
+func (a *app) reportEmpty(out *output, sink io.Writer) error {
 	var empty []string
 	for _, t := range a.opened {
 		if t.Nothing() {
