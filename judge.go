@@ -89,7 +89,7 @@ func (w Wiring) isolateJudge(ctx context.Context, options *Options, id, room str
 
 // reopenRoom gives a judge that is resumed the sandbox that it had.
 func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Options) (release func(), err error) {
-	release = func() { _ = os.RemoveAll(judge.Cwd) }
+	release = func() { _ = scratch.RemoveAll(judge.Cwd) }
 	if slices.Contains(judge.DisallowedTools, "Bash") {
 		return release, nil
 	}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -46,7 +46,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 
 func (l *loop) removeTempHome() {
 	if l.hub.state.settings.TempHome {
-		_ = os.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory does no harm
+		_ = scratch.RemoveAll(l.hub.state.settings.HomeDir) // a leftover in the temporary directory does no harm
 	}
 }
 

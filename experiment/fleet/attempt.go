@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -183,10 +183,10 @@ func (p *workPool) make(l *leased) {
 	var record ledger.Record
 	sink := p.sinkDir(l.work.name())
 	if err == nil {
-		_ = local.RemoveAll(sink) // the same attempt may have been here before
+		_ = scratch.RemoveAll(sink) // the same attempt may have been here before
 		record, err = here.attempts.Execute(l.ctx, l.work.Cell, l.work.Attempt)
 	}
-	defer func() { _ = local.RemoveAll(sink) }() // the next start removes what stays
+	defer func() { _ = scratch.RemoveAll(sink) }() // the next start removes what stays
 	switch {
 	case l.held.Err() != nil:
 		p.cfg.Note(fmt.Sprintf("%s: gave up: %v", l.work.name(), errFenced))

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -248,7 +248,7 @@ func (e *Executor) unpackResult(ctx context.Context, result done, name string) e
 		if err == nil && hash == result.SHA256 {
 			return nil
 		}
-		if err := local.RemoveAll(dir); err != nil {
+		if err := scratch.RemoveAll(dir); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -20,8 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // maxTree bounds what is unpacked from one object.
@@ -282,7 +282,7 @@ func unpackTree(packed io.Reader, want, dir string) error {
 		err = os.Rename(temporary, dir)
 	}
 	if err != nil {
-		return errors.Join(err, local.RemoveAll(temporary))
+		return errors.Join(err, scratch.RemoveAll(temporary))
 	}
 	return nil
 }

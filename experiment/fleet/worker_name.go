@@ -13,8 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/jsonlines"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // workerName returns a name in the form of a valid key.
@@ -85,7 +85,7 @@ func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
 		return nil, err
 	}
 	// what an earlier process left belongs to attempts that are over
-	if err := local.RemoveAll(filepath.Join(w.dir, "attempts")); err != nil {
+	if err := scratch.RemoveAll(filepath.Join(w.dir, "attempts")); err != nil {
 		return nil, err
 	}
 	return file, os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)

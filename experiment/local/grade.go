@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -21,7 +22,8 @@ func (a *attempt) grade(ctx context.Context) bool {
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
 	config := a.gradeConfig()
-	defer func() { _ = RemoveAll(config.Scratch) }() // leftovers are removed with the directory of all workspaces
+	// leftovers are removed with the directory of all workspaces
+	defer func() { _ = scratch.RemoveAll(config.Scratch) }()
 	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
 	result, err := grade.Run(ctx, config)
 	if err != nil {

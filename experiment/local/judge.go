@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/harness/mcpserve"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/workspace"
@@ -155,7 +156,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	if err != nil {
 		return harness.Result{}, err
 	}
-	defer func() { _ = RemoveAll(room) }()
+	defer func() { _ = scratch.RemoveAll(room) }()
 	view, home, profiles := filepath.Join(room, "room", "work"), filepath.Join(room, "home"), filepath.Join(room,
 		"profiles")
 	for _, dir := range []string{filepath.Dir(view), home, profiles} {

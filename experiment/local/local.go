@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -125,7 +126,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.forgetWorktrees(ctx); err != nil {
 		return nil, err
 	}
-	if err := RemoveAll(e.work); err != nil {
+	if err := scratch.RemoveAll(e.work); err != nil {
 		return nil, fmt.Errorf("empty the directory for workspaces: %w", err)
 	}
 	if err := os.MkdirAll(e.work, 0o700); err != nil {
@@ -199,7 +200,7 @@ func (e *Executor) Close() error {
 	if e.keepAll {
 		return err
 	}
-	return errors.Join(err, RemoveAll(e.work))
+	return errors.Join(err, scratch.RemoveAll(e.work))
 }
 
 // Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record,

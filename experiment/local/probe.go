@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 	"github.com/fit-eval/fit/workspace"
@@ -165,7 +166,7 @@ func (e *Executor) probeJudge(ctx context.Context, record func(experiment.Probe)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = RemoveAll(room) }() // leftovers are removed with the directory of all workspaces
+	defer func() { _ = scratch.RemoveAll(room) }() // leftovers are removed with the directory of all workspaces
 	settings := agent.Config{
 		Dir:      filepath.Join(room, "work"),
 		Home:     filepath.Join(room, "home"),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 )
@@ -22,7 +23,7 @@ func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
 		return false
 	}
 	config := a.gradeConfig()
-	defer func() { _ = RemoveAll(config.Scratch) }()
+	defer func() { _ = scratch.RemoveAll(config.Scratch) }()
 	began, worked := time.Now(), time.Duration(0)
 	steps, err := grade.RunSteps(ctx, config, a.space, func(ctx context.Context, step *task.Step) error {
 		started := time.Now()

@@ -46,7 +46,7 @@ func Make(parent, prefix string) (*Dir, error) {
 
 // Remove removes the directory and everything in it.
 func (d *Dir) Remove() error {
-	return errors.Join(os.RemoveAll(d.Path), d.lock.Close())
+	return errors.Join(RemoveAll(d.Path), d.lock.Close())
 }
 
 // sweep removes directories that no process holds. Those that cannot be removed are left to the
@@ -66,7 +66,7 @@ func sweep(parent, prefix string) {
 			continue
 		}
 		if lock, free := tryLock(path); free {
-			_ = os.RemoveAll(path)
+			_ = RemoveAll(path)
 			_ = lock.Close()
 		}
 	}

@@ -2,10 +2,8 @@ package benchmarkcli
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/scratch"
@@ -43,7 +41,7 @@ func openBench(con *console.Console, family *task.Family, isolation *experimentc
 	if cache := experimentcli.CacheDir(); cache != "" {
 		b.caches = workspace.NewCaches(filepath.Join(cache, "build"))
 	}
-	return b, func() { _ = errors.Join(local.RemoveAll(room.Path), room.Remove()) }, nil
+	return b, func() { _ = room.Remove() }, nil
 }
 
 // space is the config of a workspace of a task.

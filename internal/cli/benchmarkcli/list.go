@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
@@ -265,11 +266,15 @@ func runClean(con *console.Console, dir string, dryRun bool) error {
 		if dryRun {
 			continue
 		}
-		if err := local.RemoveAll(one); err != nil {
+		if err := scratch.RemoveAll(one); err != nil {
 			return fmt.Errorf("clean: %w", err)
 		}
 	}
-	fmt.Fprintf(con.Stderr, "%d directories %s\n", len(kept),
+	what := "directories"
+	if len(kept) == 1 {
+		what = "directory"
+	}
+	fmt.Fprintf(con.Stderr, "%d %s %s\n", len(kept), what,
 		map[bool]string{true: "would be removed", false: "removed"}[dryRun])
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
@@ -123,7 +123,7 @@ func (i installation) into(ctx context.Context, con *console.Console, dir string
 	if err != nil {
 		return wrap(err)
 	}
-	defer func() { _ = local.RemoveAll(room) }()
+	defer func() { _ = scratch.RemoveAll(room) }()
 	if err := i.prepare(room); err != nil {
 		return wrap(err)
 	}

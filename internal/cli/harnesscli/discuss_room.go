@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/wholefile"
 )
 
@@ -120,7 +121,7 @@ func (r room) leave(result harness.Result) error {
 	case result.Reason != harness.ReasonConcluded: // it may be tried again
 		return nil
 	case r.own:
-		return os.RemoveAll(r.dir)
+		return scratch.RemoveAll(r.dir)
 	default:
 		if err := os.Remove(filepath.Join(r.dir, resumeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
