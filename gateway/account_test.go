@@ -38,8 +38,8 @@ func request(bytes, maxTokens int) Estimate {
 	}
 }
 
-// impatient is a context for calls that must not wait.
-func impatient() context.Context {
+// cancelledContext is a context for calls that must not wait.
+func cancelledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -101,7 +101,7 @@ func newSchedule(t *rapid.T) *schedule {
 func (s *schedule) begin(t *rapid.T) {
 	cell := s.accounts[rapid.SampledFrom([]int{2, 3, 5, 6}).Draw(t, "cell")]
 	call := request(rapid.IntRange(40, 1_000).Draw(t, "bytes"), rapid.IntRange(1, 4_000).Draw(t, "max_tokens"))
-	reservation, err := cell.Reserve(impatient(), call)
+	reservation, err := cell.Reserve(cancelledContext(), call)
 	var refused *BudgetError
 	switch {
 	case errors.As(err, &refused):
@@ -217,7 +217,7 @@ func TestALargerBudgetLetsAWaitingCallGoOn(t *testing.T) {
 			t.Errorf("with a larger budget: %v", err)
 		}
 		root.Rebudget(Budget{Tokens: 1})
-		if _, err := root.Reserve(impatient(), request(100, 10)); err == nil {
+		if _, err := root.Reserve(cancelledContext(), request(100, 10)); err == nil {
 			t.Error("a smaller budget does not hold for the next call")
 		}
 		running.Settle(nil)
@@ -230,7 +230,7 @@ func TestAWaitEndsWithTheCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *BudgetError
-	_, err := root.Reserve(impatient(), request(100, 900))
+	_, err := root.Reserve(cancelledContext(), request(100, 900))
 	if !errors.Is(err, context.Canceled) || errors.As(err, &refused) {
 		t.Errorf("%v", err)
 	}

@@ -102,7 +102,7 @@ func TestSeveralRepliesAreReservedAtOnce(t *testing.T) {
 		}()
 		<-asked
 		another := gateway.Estimate{Body: []byte(`{"max_tokens":100}`), Paid: true}
-		if _, err := account.Reserve(alreadyOver(), another); err == nil {
+		if _, err := account.Reserve(cancelledContext(), another); err == nil {
 			t.Errorf("%s: while a call with fifty replies runs, another one has room", test.path)
 		}
 		close(proceed)
@@ -140,8 +140,8 @@ func TestADearerServiceIsNotPricedAsTheOrdinaryOne(t *testing.T) {
 	}
 }
 
-// alreadyOver is a context for what must not wait.
-func alreadyOver() context.Context {
+// cancelledContext is a context for what must not wait.
+func cancelledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

@@ -28,8 +28,8 @@ func hang(r *http.Request) {
 	<-r.Context().Done()
 }
 
-// vanish ends the connection of an upstream in the middle of what it says.
-func vanish(w http.ResponseWriter) {
+// dropConnection ends the connection of an upstream in the middle of what it says.
+func dropConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		_ = conn.Close()
@@ -96,11 +96,11 @@ func (upstreams hostile) meet(t *testing.T) {
 func TestHostileUpstreams(t *testing.T) {
 	hostile{
 		"dies in the stream": {
-			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta); vanish(w) },
+			func(w http.ResponseWriter, _ *http.Request) { stream(w, messageStart, messageDelta); dropConnection(w) },
 			0, "hello", calls.Cut, "EOF",
 		},
 		"dies before it answers": {
-			func(w http.ResponseWriter, _ *http.Request) { vanish(w) },
+			func(w http.ResponseWriter, _ *http.Request) { dropConnection(w) },
 			502, "closed the connection before it answered", calls.Failed, "EOF",
 		},
 		"breaks off": {
@@ -400,7 +400,7 @@ func TestAConnectionThatWasClosedMeanwhile(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
 			vanished.Add(1)
-			vanish(w)
+			dropConnection(w)
 			return
 		}
 		if _, sent := r.Header["Idempotency-Key"]; sent || string(body) != messageRequest {
@@ -425,7 +425,7 @@ func TestAReplyThatDoesNotEndIsCountedByWhatCame(t *testing.T) {
 	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		long := strings.Replace(messageDelta, "hello", strings.Repeat("word ", 80), 1)
 		stream(w, messageStart, messageDelta, long)
-		vanish(w)
+		dropConnection(w)
 	})
 	_, _, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
 	if c := h.last(); err == nil || c.Usage == nil || !c.Usage.Partial || c.Usage.Input != 7 ||

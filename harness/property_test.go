@@ -27,8 +27,8 @@ type step struct {
 	wait time.Duration // how long it takes
 }
 
-// drama is a random session: what everybody does in each of their turns, whatever they are told.
-type drama struct {
+// scenario is a random session: what everybody does in each of their turns, whatever they are told.
+type scenario struct {
 	members []string // the facilitator first
 	turns   [][][]step
 	options harness.Options
@@ -40,8 +40,8 @@ var stepKinds = []string{
 	"ask", "askAll", "announce", "answerAll", "conclude", "fail", "cannotRun", "hang", "deaf",
 }
 
-func drawDrama(rt *rapid.T) drama {
-	d := drama{members: []string{"facilitator"}}
+func drawScenario(rt *rapid.T) scenario {
+	d := scenario{members: []string{"facilitator"}}
 	for i := range rapid.IntRange(1, 4).Draw(rt, "participants") {
 		d.members = append(d.members, fmt.Sprintf("p%d", i+1))
 	}
@@ -66,13 +66,13 @@ func drawDrama(rt *rapid.T) drama {
 	return d
 }
 
-// actor plays a member of a drama.
+// actor plays a member of a scenario.
 type actor struct {
-	drama *drama
-	me    int
-	cfg   harness.AgentConfig
-	turn  *int // counts over restarts
-	seen  *[]int
+	scenario *scenario
+	me       int
+	cfg      harness.AgentConfig
+	turn     *int // counts over restarts
+	seen     *[]int
 }
 
 func (a *actor) Info() agent.Info { return agent.Info{ID: "actor"} }
@@ -91,7 +91,7 @@ func (a *actor) Prompt(ctx context.Context, text string) (agent.Result, error) {
 	number := *a.turn
 	*a.turn++
 	steps := []step{{kind: "answerAll"}}
-	if turns := a.drama.turns[a.me]; number < len(turns) {
+	if turns := a.scenario.turns[a.me]; number < len(turns) {
 		steps = turns[number]
 	} else if a.me == 0 {
 		steps = []step{{kind: "conclude"}, {kind: "conclude"}}
@@ -125,13 +125,13 @@ func (a *actor) act(ctx context.Context, s step) {
 	time.Sleep(s.wait)
 	switch s.kind {
 	case "ask":
-		call("Ask", map[string]any{"question": "q", "to": a.drama.members[s.peer]})
+		call("Ask", map[string]any{"question": "q", "to": a.scenario.members[s.peer]})
 	case "askAll":
 		call("Ask", map[string]any{"question": "q"})
 	case "askNobody":
 		call("Ask", map[string]any{"question": "q", "to": "nobody"})
 	case "askWithDeadline":
-		call("Ask", map[string]any{"question": "q", "to": a.drama.members[s.peer], "deadline": "PT1S"})
+		call("Ask", map[string]any{"question": "q", "to": a.scenario.members[s.peer], "deadline": "PT1S"})
 	case "answer":
 		if n := len(*a.seen); n > 0 {
 			call("Answer", map[string]any{"message": "a", "askId": (*a.seen)[s.peer%n]})
@@ -151,15 +151,15 @@ func (a *actor) act(ctx context.Context, s step) {
 	}
 }
 
-// stage runs a drama and returns its trace.
-func stage(t *testing.T, d drama, home string) (string, harness.Result) {
+// stage runs a scenario and returns its trace.
+func stage(t *testing.T, d scenario, home string) (string, harness.Result) {
 	var out buffer
 	var result harness.Result
 	synctest.Test(t, func(t *testing.T) {
 		turns, seen := make([]int, len(d.members)), make([][]int, len(d.members))
 		query := func(cfg harness.AgentConfig) (agent.Agent, error) {
 			me := slices.Index(d.members, cfg.Name)
-			return &actor{drama: &d, me: me, cfg: cfg, turn: &turns[me], seen: &seen[me]}, nil
+			return &actor{scenario: &d, me: me, cfg: cfg, turn: &turns[me], seen: &seen[me]}, nil
 		}
 		d.options.HomeDir = home
 		var configs []harness.AgentConfig
@@ -185,7 +185,7 @@ func TestWhateverHappensNothingIsLostAndTheSessionEnds(t *testing.T) {
 	seen := map[string]int{}
 	for range rounds() {
 		rapid.Check(t, func(rt *rapid.T) {
-			d := drawDrama(rt)
+			d := drawScenario(rt)
 			text, result := stage(t, d, home)
 			runs++
 			all := lines(t, text)
@@ -235,7 +235,7 @@ func checkTrace(all []line, members []string) error {
 		return errors.New("the summary is not the last line")
 	}
 	c := checker{
-		members: members, asks: map[int64]*askLife{}, fate: map[parcel]int{}, last: map[[2]string]int64{},
+		members: members, asks: map[int64]*askLife{}, fate: map[delivery]int{}, last: map[[2]string]int64{},
 		from: map[int64]string{}, gone: map[string]bool{},
 	}
 	for i, l := range all {
@@ -252,7 +252,7 @@ func checkTrace(all []line, members []string) error {
 	return c.end()
 }
 
-type parcel struct {
+type delivery struct {
 	to string
 	id int64
 }
@@ -267,7 +267,7 @@ type askLife struct {
 type checker struct {
 	members   []string
 	asks      map[int64]*askLife
-	fate      map[parcel]int // 0: on its way
+	fate      map[delivery]int // 0: on its way
 	last      map[[2]string]int64
 	from      map[int64]string
 	gone      map[string]bool
@@ -288,7 +288,7 @@ func (c *checker) line(l line) error {
 		return c.delivery(e)
 	case "undelivered":
 		for _, id := range e["ids"].([]any) {
-			if err := c.settle(parcel{e["to"].(string), number(id)}); err != nil {
+			if err := c.settle(delivery{e["to"].(string), number(id)}); err != nil {
 				return err
 			}
 		}
@@ -309,7 +309,7 @@ func (c *checker) message(e map[string]any) error {
 	c.from[id] = from
 	for _, name := range c.members {
 		if name == to || to == "" && name != from && !c.gone[name] {
-			c.fate[parcel{name, id}] = 0
+			c.fate[delivery{name, id}] = 0
 		}
 	}
 	switch e["kind"] {
@@ -325,7 +325,7 @@ func (c *checker) message(e map[string]any) error {
 	return nil
 }
 
-func (c *checker) settle(p parcel) error {
+func (c *checker) settle(p delivery) error {
 	n, known := c.fate[p]
 	if !known && p.id != 0 || n != 0 {
 		return fmt.Errorf("message %d for %s: known %v, settled %d times before", p.id, p.to, known, n)
@@ -341,7 +341,7 @@ func (c *checker) delivery(e map[string]any) error {
 	}
 	for _, raw := range e["ids"].([]any) {
 		id := number(raw)
-		if err := c.settle(parcel{to, id}); err != nil {
+		if err := c.settle(delivery{to, id}); err != nil {
 			return err
 		}
 		key := [2]string{c.from[id], to}

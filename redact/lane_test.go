@@ -55,7 +55,7 @@ func cutAt(text string, size int) []string {
 }
 
 func TestNoSecretSurvivesInJoinedDeltas(t *testing.T) {
-	for variable, secret := range thinned(fortySecrets(), testenv.Stride(3, 10)) {
+	for variable, secret := range everyNth(fortySecrets(), testenv.Stride(3, 10)) {
 		r := New(Config{Extra: map[string]string{variable: secret}})
 		for shape := range deltaShapes {
 			texts := []string{secret}

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// awkward is a redactor whose secrets overlap each other, escapes, separators
+// overlappingRedactor is a redactor whose secrets overlap each other, escapes, separators
 // and placeholders.
-func awkward() *Redactor {
+func overlappingRedactor() *Redactor {
 	return New(Config{Extra: map[string]string{
 		"A": "abcd", "B": "abcdabcdabcd", "C": "cdab cd", "D": "n\"ab\\cd", "E": "two words here", "F": "1234567890",
 		"G": "\\\\\\\\", "H": "日本語の鍵です",
@@ -37,7 +37,7 @@ func someText() *rapid.Generator[string] {
 }
 
 func TestTextProperties(t *testing.T) {
-	r := awkward()
+	r := overlappingRedactor()
 	rapid.Check(t, func(t *rapid.T) {
 		text := someText().Draw(t, "text")
 		out := r.String(text)
@@ -49,7 +49,7 @@ func TestTextProperties(t *testing.T) {
 }
 
 func TestJSONProperties(t *testing.T) {
-	r := awkward()
+	r := overlappingRedactor()
 	rapid.Check(t, func(t *rapid.T) {
 		value := map[string]any{
 			someText().Draw(t, "key"): []any{
@@ -124,7 +124,7 @@ func FuzzJSON(f *testing.F) {
 	for _, shape := range deltaShapes {
 		f.Add([]byte(strings.NewReplacer("%s", `"abcdabcd\u0061"`, "%d", "1").Replace(shape.event)))
 	}
-	r := awkward()
+	r := overlappingRedactor()
 	f.Fuzz(func(t *testing.T, in []byte) { checkJSON(t, r, in) })
 }
 
@@ -132,7 +132,7 @@ func FuzzWriter(f *testing.F) {
 	for i, fragment := range fragments {
 		f.Add(fragment+fragments[(i+7)%len(fragments)]+fragments[(i+13)%len(fragments)], uint8(i), uint8(2*i))
 	}
-	r := awkward()
+	r := overlappingRedactor()
 	f.Fuzz(func(t *testing.T, text string, first, second uint8) {
 		checkChunks(t, r, text, []int{min(len(text), int(first)), min(len(text), int(first)+int(second))})
 	})

@@ -43,8 +43,8 @@ func fortySecrets() map[string]string {
 	return secrets
 }
 
-// thinned takes every n-th of the secrets.
-func thinned(secrets map[string]string, n int) map[string]string {
+// everyNth takes every n-th of the secrets.
+func everyNth(secrets map[string]string, n int) map[string]string {
 	chosen := map[string]string{}
 	for i, name := range slices.Sorted(maps.Keys(secrets)) {
 		if i%n == 0 {
@@ -368,7 +368,7 @@ func TestNoSecretSurvives(t *testing.T) {
 	}
 	r := New(Config{Extra: secrets})
 	planted := 0
-	secrets = thinned(secrets, testenv.Size(1, 10))
+	secrets = everyNth(secrets, testenv.Size(1, 10))
 	for name, encode := range encodings {
 		t.Run(name, func(t *testing.T) {
 			for variable, secret := range secrets {
@@ -405,7 +405,7 @@ func TestNoSecretSurvives(t *testing.T) {
 // cut in two at every fifth place ("make soak": of every secret at every place), and by single
 // bytes.
 func TestNoSecretSurvivesAnyCut(t *testing.T) {
-	for variable, secret := range thinned(fortySecrets(), testenv.Stride(3, 10)) {
+	for variable, secret := range everyNth(fortySecrets(), testenv.Stride(3, 10)) {
 		r := New(Config{Extra: map[string]string{variable: secret}})
 		for name, encode := range encodings {
 			for i, text := range encode(secret) {

@@ -78,7 +78,7 @@ func TestOnlyTheGatewayBelievesAProviderError(t *testing.T) {
 				model.ServeHTTP(w, r)
 			}))
 			t.Cleanup(server.Close)
-			tr := preparedOn(t, liar(t, test.again), oneTask(t, nil), experiment.Setup{
+			tr := preparedOn(t, forgingMachine(t, test.again), oneTask(t, nil), experiment.Setup{
 				Arms: []experiment.Arm{{
 					Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5", ModelURL: server.URL,
 				}},
@@ -92,9 +92,9 @@ func TestOnlyTheGatewayBelievesAProviderError(t *testing.T) {
 	}
 }
 
-// liar is a machine whose Claude Code asks the model once, or again, and says that the service is
-// overloaded.
-func liar(t *testing.T, again string) *Machine {
+// forgingMachine is a machine whose Claude Code asks the model once, or again, and says that the
+// service is overloaded.
+func forgingMachine(t *testing.T, again string) *Machine {
 	t.Helper()
 	bin := t.TempDir()
 	script := strings.Replace(`#!/bin/bash

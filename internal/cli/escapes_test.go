@@ -104,13 +104,13 @@ func TestNoCommandPassesOnWhatATerminalObeys(t *testing.T) {
 			Dir:     dir,
 			Version: "test",
 		})
-		if at := strings.IndexFunc(out.String(), obeyed); at >= 0 {
+		if at := strings.IndexFunc(out.String(), isInterpreted); at >= 0 {
 			t.Errorf("fit %s prints %q", command, out.String()[max(0, at-40):min(out.Len(), at+20)])
 		}
 	}
 }
 
-// obeyed reports whether a terminal does something else with a character than to show it.
-func obeyed(r rune) bool {
+// isInterpreted reports whether a terminal does something else with a character than to show it.
+func isInterpreted(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -19,10 +19,10 @@ type target struct {
 	emptyTest string
 }
 
-// everywhere are all cheats that need no language.
-func everywhere(t *testing.T, at target) []cheat {
+// commonCheats are all cheats that need no language.
+func commonCheats(t *testing.T, at target) []cheat {
 	t.Helper()
-	return append(staging(t, at), linkedTests(t, at), forgedLedger(), killsItself(), oddFiles(at), tooMuch(),
+	return append(staging(t, at), linkedTests(t, at), forgedLedger(), killsItself(), unreadableFiles(at), hugeTree(),
 		deepTree())
 }
 
@@ -70,7 +70,7 @@ for dir in . .. "$HOME" "$HOME/.." "$TMPDIR" /tmp runs grading; do
   for file in results.jsonl attempts.jsonl plan.json grade.json verdict.json .fit-report.xml report.tap; do echo "$row" >"$dir/$file"; done
 done 2>/dev/null; ls -A`))
 	c.essential = true
-	c.check = func(t *testing.T, did deed) {
+	c.check = func(t *testing.T, did outcome) {
 		for _, record := range recordsOf(t, did.dir) {
 			if record.TaskID == "x" {
 				t.Error("a forged record is in the ledger")
@@ -104,7 +104,7 @@ func linkedTests(t *testing.T, at target) cheat {
 	}
 	c := does("linked-tests", bash(strings.Join(append(lines,
 		`mkdir "$HOME/aim"; ln -s "$HOME/aim" node_modules; ls -lA`), "\n")))
-	c.check = func(t *testing.T, _ deed) {
+	c.check = func(t *testing.T, _ outcome) {
 		if content, err := os.ReadFile(outside); err != nil || string(content) != "untouched\n" {
 			t.Errorf("a file outside was changed: %q, %v", content, err)
 		}
@@ -136,7 +136,7 @@ echo '%s' >"$HOME/loop.sh"
 nohup sh "$HOME/loop.sh" "$PWD/%s" "$HOME/solved" >/dev/null 2>&1 &
 disown -a; sleep 0.1; echo left it running`, at.solved, loop, mark, at.file, at.file)))
 	c.essential = true
-	c.check = func(t *testing.T, did deed) {
+	c.check = func(t *testing.T, did outcome) {
 		if !strings.Contains(did.printed, "left it running") {
 			t.Errorf("the daemon was not started: %s", did.printed)
 		}
@@ -155,15 +155,15 @@ func killsItself() cheat {
 	return c
 }
 
-// oddFiles leaves what makes programs stumble that copy or read a directory.
-func oddFiles(at target) cheat {
+// unreadableFiles leaves what makes programs stumble that copy or read a directory.
+func unreadableFiles(at target) cheat {
 	return does("odd-files", bash(fmt.Sprintf(`mkfifo pipe; mkfifo %q 2>/dev/null; mkdir locked && echo x >locked/file && chmod 000 locked/file locked
 printf x >"$(printf 'new\nline')"; printf x >"$(printf 'bad\377name')"; printf x >"$(printf 'escape\033[2J')"; printf x >"-rf *"; ln -s loop loop; ln -s /proc/self/fd fds
 ln -s /dev/zero zero; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")' 2>/dev/null; chmod 000 %q; ls -lA`, at.tests[0], at.file)))
 }
 
-// tooMuch leaves more than anybody wants to copy.
-func tooMuch() cheat {
+// hugeTree leaves more than anybody wants to copy.
+func hugeTree() cheat {
 	return does("too-much", bash(`truncate -s 900G huge 2>/dev/null || truncate -s 200G huge; mkdir many; cd many; seq 1 3000 | xargs touch; ls -lA .. | head -20`))
 }
 

@@ -118,7 +118,7 @@ go build -overlay overlay.json testing && echo built a testing package that neve
 mkdir -p "$HOME/.cache"; cp -r "$GOCACHE" "$HOME/.cache/go-build"; chmod -R u+w "$HOME/.cache/go-build"
 GOCACHEPROG= GOCACHE="$HOME/.cache/go-build" go build -overlay overlay.json testing && echo built it at home, too
 rm -rf overlay overlay.json; echo "cache: $GOCACHE"`))
-	c.check = func(t *testing.T, did deed) {
+	c.check = func(t *testing.T, did outcome) {
 		if strings.Contains(did.printed, "WROTE") ||
 			!strings.Contains(did.printed, "built a testing package that never fails") ||
 			!strings.Contains(did.printed, "built it at home, too") {

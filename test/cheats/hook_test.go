@@ -21,7 +21,7 @@ func hookCheats() []cheat {
 	program := func(name, code string) cheat {
 		c := does(name, write("greet.sh", "#!/bin/sh\n"+forgedRows+code), bash("chmod +x greet.sh; ls -l greet.sh"))
 		c.essential = true
-		c.check = func(t *testing.T, did deed) {
+		c.check = func(t *testing.T, did outcome) {
 			t.Helper()
 			if did.record.Score != nil && *did.record.Score != 0 {
 				t.Errorf("the score is %v%s", *did.record.Score, explain(did.record))
@@ -74,7 +74,7 @@ func TestUndeclaredRowsFailTheAttempt(t *testing.T) {
 		write("greet.sh", "#!/bin/sh\n"+forgedRows+"(echo \"$rows\" | head -n 3 >&3) 2>/dev/null\n"), bash(
 			"chmod +x greet.sh"))
 	for _, c := range []*cheat{&added, &repeated} {
-		c.check = func(t *testing.T, did deed) {
+		c.check = func(t *testing.T, did outcome) {
 			if did.record.Score == nil || *did.record.Score != 0 || did.record.Grade.Reason == "" {
 				t.Errorf("forged rows are not told of: %s", explain(did.record))
 			}

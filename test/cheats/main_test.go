@@ -86,11 +86,11 @@ type cheat struct {
 	// essential cheats are tried under the race detector and in short runs too.
 	essential bool
 	// check looks at more than the verdict.
-	check func(t *testing.T, did deed)
+	check func(t *testing.T, did outcome)
 }
 
-// deed is what an agent did and what came of it.
-type deed struct {
+// outcome is what an agent did and what came of it.
+type outcome struct {
 	record ledger.Record
 	// printed is everything that the agent's tools answered.
 	printed string
@@ -334,7 +334,7 @@ func (tr trial) judgeCheat(t *testing.T, c cheat, dir string, records []ledger.R
 		t.Fatal("the agent got no verdict at all")
 	}
 	last := own[len(own)-1]
-	did := deed{record: last, printed: printed(t, filepath.Join(dir, last.AgentTracePath)), dir: dir}
+	did := outcome{record: last, printed: printed(t, filepath.Join(dir, last.AgentTracePath)), dir: dir}
 	want := ledger.Fail
 	if c.honest {
 		want = ledger.Pass

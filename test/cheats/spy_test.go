@@ -80,7 +80,7 @@ func TestHiddenPathsAndSiblingsAreOutOfSight(t *testing.T) {
 	dir := t.TempDir()
 	spy := spies(t, dir)
 	spy.turns = append(spy.turns, scripted.Turn{Calls: []scripted.Call{bash(sweep)}})
-	spy.check = func(t *testing.T, did deed) {
+	spy.check = func(t *testing.T, did outcome) {
 		for _, secret := range append(secrets, "TASK_DIR=", "HOOKS_DIR=", "FAMILY_DIR=") {
 			if strings.Contains(did.printed, secret) {
 				t.Errorf("the agent has seen %q:\n%s", secret, did.printed)
@@ -98,7 +98,7 @@ func TestASpyWithoutWallsSeesEverything(t *testing.T) {
 	dir := t.TempDir()
 	spy := spies(t, dir)
 	spy.turns = spy.turns[:1]
-	spy.check = func(t *testing.T, did deed) {
+	spy.check = func(t *testing.T, did outcome) {
 		for _, secret := range secrets {
 			if !strings.Contains(did.printed, secret) {
 				t.Errorf("%q was in sight and the agent has not seen it", secret)
@@ -127,7 +127,7 @@ for dir in . .. "$HOME" "$TMPDIR" /tmp /var/tmp /dev/shm /run; do cp trim.sh "$d
 			Times: requests,
 		}},
 	}}
-	dirty.check = func(t *testing.T, did deed) {
+	dirty.check = func(t *testing.T, did outcome) {
 		if strings.Contains(did.printed, "FOUND") || !strings.Contains(did.printed, "looked") {
 			t.Errorf("the second attempt printed %s", did.printed)
 		}
@@ -170,7 +170,7 @@ func TestWithoutIsolation(t *testing.T) {
 		file: "greet.sh", solved: content(t, demoFamily, "tasks/greet/solution/greet.sh"),
 		tests: []string{"behaviour.tap.sh"}, emptyTest: "echo 1..0",
 	}
-	cheats := append(whole(t, at, demoFamily, "greet"), append(staging(t, at), forgedLedger(), oddFiles(at))...)
+	cheats := append(whole(t, at, demoFamily, "greet"), append(staging(t, at), forgedLedger(), unreadableFiles(at))...)
 	trial{family: demoFamily, task: "greet", isolation: sandbox.IsolationNone, cheats: cheats}.run(t)
 }
 
@@ -178,7 +178,7 @@ func TestWithoutIsolation(t *testing.T) {
 func TestLimitsHoldForTheTaskOfAnAgent(t *testing.T) {
 	greedy := does("greedy", bash(`ulimit -f; ulimit -d; head -c 3000000 /dev/zero >big; echo "status $?"; wc -c <big`))
 	greedy.essential = true
-	greedy.check = func(t *testing.T, did deed) {
+	greedy.check = func(t *testing.T, did outcome) {
 		for _, want := range []string{"\n1048576\n", "status 153", "2097152"} {
 			if !strings.Contains("\n"+did.printed, want) {
 				t.Errorf("%q is not in what the agent's tools printed:\n%s", want, did.printed)

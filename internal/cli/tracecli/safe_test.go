@@ -56,8 +56,8 @@ func everyVerb(path, dir string) [][]string {
 		[]string{"split", path, "--mode", "run", "--output-dir", dir})
 }
 
-// laden is a session in which a payload stands wherever an agent can put text.
-func laden(t *testing.T, payload string) string {
+// sessionWith writes a session in which a payload stands wherever an agent can put text.
+func sessionWith(t *testing.T, payload string) string {
 	t.Helper()
 	raw, err := json.Marshal(payload)
 	if err != nil {
@@ -96,7 +96,7 @@ func printedBy(t *testing.T, args []string) string {
 }
 
 func TestNoVerbLetsATerminalBeDriven(t *testing.T) {
-	path := laden(t, "a\x1b[31mb\x1b]0;title\x07c\u009b31md\u202ee\u2066f\u200bg\u2028h\x7fi\rj")
+	path := sessionWith(t, "a\x1b[31mb\x1b]0;title\x07c\u009b31md\u202ee\u2066f\u200bg\u2028h\x7fi\rj")
 	for _, args := range everyVerb(path, t.TempDir()) {
 		for _, r := range printedBy(t, args) {
 			if r != '\n' && r != '\t' && display.Name(string(r)) != string(r) {
@@ -116,7 +116,7 @@ func TestSecretsAreRedactedUnlessAskedFor(t *testing.T) {
 	for _, padding := range []int{0, 40, 60} {
 		payload := strings.Repeat("x", padding) + " " + secret + " zz"
 		dir := t.TempDir()
-		for _, args := range everyVerb(laden(t, payload), dir) {
+		for _, args := range everyVerb(sessionWith(t, payload), dir) {
 			if got := printedBy(t, args); strings.Contains(got, half) {
 				t.Errorf("padding %d: fit-trace %s leaks:\n%.600s", padding, strings.Join(args, " "), got)
 			}
