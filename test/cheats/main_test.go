@@ -19,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
@@ -44,7 +45,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = local.RemoveAll(dir) }()
+	defer func() { _ = scratch.RemoveAll(dir) }()
 	buildCaches = dir
 	// What fit has compiled of the standard library for this user need not be compiled again. It is
 	// copied, so that no cheat gets at it; the go command itself knows a file that is half written.
