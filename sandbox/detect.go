@@ -144,6 +144,7 @@ func tryProgram(ctx context.Context, isolation Isolation, dir string, out io.Wri
 		Isolation: isolation,
 		Env:       []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 		Timeout:   tryTimeout,
+		Grace:     -1, // it has nothing to save
 	}, out, nil)
 	switch {
 	case err != nil:

@@ -10,20 +10,33 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/fit-eval/fit/internal/memo"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
 
-// bwrapWorks tries once per process whether programs can be isolated here, and returns nil or why
-// not. The answer is a fact of the machine, so a caller that gives up waiting must not decide it
-// for the others.
+// machine remembers what this machine can do: the answer is the same as long as the process runs.
+type machine struct {
+	table memo.Table[sandbox.Capabilities]
+}
+
+var thisMachine machine
+
+// bwrap tries once whether programs can be isolated here. If the context ends first, that says
+// nothing about the machine, and the next caller tries again.
+func (m *machine) bwrap(ctx context.Context) (sandbox.Capabilities, error) {
+	return m.table.Get(ctx, "bwrap", func() (sandbox.Capabilities, error) {
+		return sandbox.DetectBwrap(ctx), ctx.Err()
+	})
+}
+
+// bwrapWorks returns nil if programs can be isolated here, or why not.
 func bwrapWorks(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	c, err := thisMachine.bwrap(ctx)
+	if err != nil {
 		return err
 	}
-	c := machine()
 	for _, capability := range []sandbox.Capability{c.Bwrap, c.BwrapNetwork} {
 		if !capability.OK {
 			return fmt.Errorf("isolation bwrap does not work here: %s (%s), or set isolation: none", capability.Detail,
@@ -33,15 +46,15 @@ func bwrapWorks(ctx context.Context) error {
 	return nil
 }
 
-var machine = sync.OnceValue(func() sandbox.Capabilities { return sandbox.DetectBwrap(context.Background()) })
-
 // LeftOpen returns what the sandbox of attempts at a task leaves open on this machine; it is empty
 // for attempts without one.
 func LeftOpen(ctx context.Context, asked string, t *task.Task) string {
 	if inContainer(asked, t) || NotIsolated(ctx, asked, t) != "" {
 		return ""
 	}
-	return machine().LeftOpen
+	c, err := thisMachine.bwrap(ctx)
+	bestEffort(err) // then nothing runs in the sandbox either
+	return c.LeftOpen
 }
 
 // Agent returns the place of the agent: only its own directories are writable, hidden material,

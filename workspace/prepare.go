@@ -95,7 +95,11 @@ func create(ctx context.Context, cfg Config) (w *Workspace, err error) {
 		return w, err
 	}
 	if w.Label = w.Isolation; w.Isolation == sandbox.IsolationBwrap {
-		w.Label = sandbox.WithLeftOpen(w.Isolation, machine().LeftOpen)
+		found, err := thisMachine.bwrap(ctx)
+		if err != nil {
+			return w, err
+		}
+		w.Label = sandbox.WithLeftOpen(w.Isolation, found.LeftOpen)
 	}
 	if env := cfg.Task.Settings.Environment; env != nil && w.containers == nil {
 		w.Label += " (without its image " + env.Name() + ")"
@@ -217,7 +221,7 @@ func chooseIsolation(ctx context.Context, asked string) (string, error) {
 		if works == nil {
 			return sandbox.IsolationBwrap, nil
 		}
-		if asked == "" {
+		if asked == "" && ctx.Err() == nil {
 			return sandbox.IsolationNone, nil
 		}
 		return "", works

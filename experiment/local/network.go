@@ -59,7 +59,7 @@ func (m *Machine) decideNetworks(ctx context.Context, setup *experiment.Setup) (
 			}
 		}
 	}
-	return decided, nil
+	return decided, ctx.Err() // what an interrupted look found says nothing about the machine
 }
 
 // networkProblem returns why the agents of an arm cannot have a network in a task; nil if they can.

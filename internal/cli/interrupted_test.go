@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
@@ -31,6 +32,10 @@ func TestInterruptedCommandsExit130(t *testing.T) {
 		"doctor":        {"fit", "doctor"},
 		"versus doctor": {"fit", "versus", "doctor"},
 		"agents":        {"fit", "agents", "list"},
+		"run": {
+			"fit", "benchmark", "run", "--family", "../../examples/quick-shell", "--agent", "builtin",
+			"--model-url", "http://127.0.0.1:9", "--output", filepath.Join(t.TempDir(), "runs"),
+		},
 	}
 	for name, args := range commands {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +44,9 @@ func TestInterruptedCommandsExit130(t *testing.T) {
 			code := cli.Run(ctx, args, &console.Console{Stdout: &stdout, Stderr: &stderr})
 			if code != console.ExitInterrupted || stdout.Len() > 0 && name != "demo" {
 				t.Errorf("exit code %d, want 130 and no answer: %s%s", code, &stdout, &stderr)
+			}
+			if strings.Contains(stderr.String(), "not isolated") {
+				t.Errorf("%s", &stderr)
 			}
 		})
 	}

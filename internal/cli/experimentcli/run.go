@@ -51,7 +51,9 @@ type Run struct {
 func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	estimate := r.Dir.Estimate(r.Budgets)
 	if estimate.Cells > 0 && r.Fleet == nil {
-		r.warnOfIsolation(ctx) // first of all
+		if err := r.warnOfIsolation(ctx); err != nil { // first of all
+			return experiment.Outcome{}, startError(ctx, err)
+		}
 	}
 	for _, note := range r.Dir.Notes {
 		fmt.Fprintf(r.Console.Stderr, "note: %s\n", note)
@@ -215,7 +217,7 @@ func (r *Run) announce(e experiment.Estimate) {
 
 // warnOfIsolation says before anything is spent that agents will not be isolated, and how to change
 // that, and what the sandbox of this machine leaves open.
-func (r *Run) warnOfIsolation(ctx context.Context) {
+func (r *Run) warnOfIsolation(ctx context.Context) error {
 	reasons, open := map[string]int{}, ""
 	for i := range r.Prepared.Family.Tasks {
 		t := &r.Prepared.Family.Tasks[i]
@@ -223,6 +225,9 @@ func (r *Run) warnOfIsolation(ctx context.Context) {
 			reasons[why]++
 		}
 		open = cmp.Or(open, workspace.LeftOpen(ctx, r.Prepared.Isolation, t))
+	}
+	if err := ctx.Err(); err != nil {
+		return err // not everything was looked at
 	}
 	if open != "" {
 		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox of this machine is not tight: %s (fit doctor)\n", open)
@@ -232,6 +237,7 @@ func (r *Run) warnOfIsolation(ctx context.Context) {
 			"  their agents can read hidden tests, other runs and your files (docs/security.md)\n",
 			report.Count(tasks, "task"), why)
 	}
+	return nil
 }
 
 // NetworkUsage is the help of the flag --network.
