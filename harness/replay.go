@@ -53,6 +53,10 @@ func readPast(path string) (*pastSession, error) {
 
 // check refuses a start that no session has.
 func (e startedEvent) check() error {
+	if e.Format > trace.FormatVersion {
+		return fmt.Errorf("it has format %d, and this fit knows %d: resume it with the fit that wrote it", e.Format,
+			trace.FormatVersion)
+	}
 	if e.Members[0].Name != e.Lead {
 		return fmt.Errorf("its session_start is damaged: the first member is %q and the lead %q", e.Members[0].Name,
 			e.Lead)

@@ -222,6 +222,16 @@ func TestResumeRefusesWhatItCannotResume(t *testing.T) {
 		!strings.Contains(err.Error(), "no session") {
 		t.Errorf("somebody else's trace: %v", err)
 	}
+	newer := filepath.Join(dir, "newer.ndjson")
+	start := `{"source":"orchestrator","seq":0,"ts":1,"event":{"type":"session_start","format":99,"lead":"a",` +
+		`"members":[{"name":"a"}]}}` + "\n"
+	if err := os.WriteFile(newer, []byte(start), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := harness.Resume(t.Context(), newer, harness.ResumeConfig{NewAgent: meetingQuery(false)}); err == nil ||
+		!strings.Contains(err.Error(), "format 99") {
+		t.Errorf("a trace of a later fit: %v", err)
+	}
 	live, err := trace.Open(path, trace.Config{})
 	if err != nil {
 		t.Fatal(err)
