@@ -143,17 +143,18 @@ func (a *advisor) ask(ctx context.Context, caller, question string) (advice stri
 	if broken := guard(func() { result, err = a.converse(ctx, caller, question) }); broken != nil {
 		err = broken
 	}
+	usage = result.Usage.OfTurns(result.Turns)
 	switch {
 	case ctx.Err() != nil:
-		return "", result.Usage, errAdvisorStopped
+		return "", usage, errAdvisorStopped
 	case err != nil:
-		return "", result.Usage, err
+		return "", usage, err
 	case !result.Success && result.Err != nil:
-		return "", result.Usage, result.Err
+		return "", usage, result.Err
 	case !result.Success:
-		return "", result.Usage, errors.New("the consultation failed")
+		return "", usage, errors.New("the consultation failed")
 	default:
-		return a.hub.clean(result.Text), result.Usage, nil
+		return a.hub.clean(result.Text), usage, nil
 	}
 }
 
