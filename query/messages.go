@@ -139,7 +139,9 @@ func (m *messageBook) call(e *Cursor) error {
 			}
 		}
 	case RoleToolResult:
-		if n, ok := m.calls[e.inLane(e.resultID())]; ok {
+		id := e.inLane(e.resultID())
+		if n, ok := m.calls[id]; ok {
+			delete(m.calls, id) // another call may repeat the id
 			m.asked(n, textOf(e.Entry().Result))
 		}
 	}

@@ -86,16 +86,18 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 				}
 				entry := e.Entry()
 				for _, b := range entry.Content {
-					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
+					if b.Type == BlockToolUse && b.Name == name && textOf(b.ToolUseID) != "" {
 						ids[e.inLane(*b.ToolUseID)] = true
 						hashes[idHash([]byte(*b.ToolUseID))] = true
 					}
 				}
 				return visit(entry)
 			case RoleToolResult:
-				if id := e.resultID(); id == "" || !ids[e.inLane(id)] {
+				id := e.inLane(e.resultID())
+				if !ids[id] {
 					return nil
 				}
+				delete(ids, id) // a call of another tool may repeat it
 				return visit(e.Entry())
 			}
 			return nil

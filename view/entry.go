@@ -81,7 +81,7 @@ func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) 
 		ms    int64
 	}
 	items := []entry{}
-	calls := map[string]call{}
+	calls := map[string]call{} // the last of each lane and id
 	err := t.Range(ctx, max(0, from-reach), to+reach, func(e *query.Entry) error {
 		inside := e.Index >= from && e.Index < to
 		at := -1
@@ -90,8 +90,8 @@ func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) 
 			items = append(items, show(e, cutAt))
 		}
 		for i := range e.Content {
-			if b := &e.Content[i]; b.Type == query.BlockToolUse && b.ToolUseID != nil && e.Index < to {
-				calls[*b.ToolUseID] = call{
+			if b := &e.Content[i]; b.Type == query.BlockToolUse && b.ToolUseID != nil {
+				calls[e.LaneName()+"\x00"+*b.ToolUseID] = call{
 					at:    at,
 					block: i,
 					index: e.Index,
@@ -102,7 +102,7 @@ func window(ctx context.Context, t *query.Trace, from, to int) ([]entry, error) 
 		if e.Role != query.RoleToolResult || e.ToolUseID == nil {
 			return nil
 		}
-		known, ok := calls[*e.ToolUseID]
+		known, ok := calls[e.LaneName()+"\x00"+*e.ToolUseID]
 		if !ok {
 			return nil
 		}
