@@ -97,18 +97,8 @@ func TestAMarkdownPageHoldsWhatHappenedAndNoForeignMarkup(t *testing.T) {
 }
 
 func TestSpansFormATree(t *testing.T) {
-	var spans bytes.Buffer
-	if err := OTLP(context.Background(), hostile(t), &spans); err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		ResourceSpans []struct{ ScopeSpans []struct{ Spans []otlpSpan } }
-	}
-	if err := json.Unmarshal(spans.Bytes(), &doc); err != nil {
-		t.Fatalf("%v in %s", err, spans.String())
-	}
 	byID, failed := map[string]bool{}, 0
-	all := doc.ResourceSpans[0].ScopeSpans[0].Spans
+	all := spansOf(t, hostile(t))
 	for _, s := range all {
 		byID[s.SpanID] = true
 		if s.Status != nil && s.Status.Code == statusError {
@@ -126,6 +116,52 @@ func TestSpansFormATree(t *testing.T) {
 	if len(all) != 1+1+4+3 || failed != 1 {
 		t.Errorf("%d spans, %d failed; want a session, a lane, 4 messages, 3 calls, one of them failed", len(all),
 			failed)
+	}
+}
+
+func spansOf(t *testing.T, trace *query.Trace) []otlpSpan {
+	t.Helper()
+	var spans bytes.Buffer
+	if err := OTLP(context.Background(), trace, &spans); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		ResourceSpans []struct{ ScopeSpans []struct{ Spans []otlpSpan } }
+	}
+	if err := json.Unmarshal(spans.Bytes(), &doc); err != nil {
+		t.Fatalf("%v in %s", err, spans.String())
+	}
+	return doc.ResourceSpans[0].ScopeSpans[0].Spans
+}
+
+// Models that number messages and calls give the same ids in every lane, and again in the next run.
+func TestSpansOfRepeatedIDsDiffer(t *testing.T) {
+	const (
+		task = `,"seq":0,"event":{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"1","name":"Task"}]}}}` + "\n"
+		sub  = `,"seq":1,"event":{"type":"assistant","parent_tool_use_id":"1","message":{"content":[{"type":"tool_use","id":"2","name":"Bash"}]}}}` + "\n"
+		a, b = `{"source":"a"`, `{"source":"b"`
+	)
+	path := filepath.Join(t.TempDir(), "trace.ndjson")
+	lines := a + task + b + task + a + sub + b + sub + a + task + a + sub
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := spansOf(t, open(t, path))
+	byID, started := map[string]bool{}, map[string]int{}
+	for _, s := range all {
+		if byID[s.SpanID] {
+			t.Errorf("%s has the id of another span", s.Name)
+		}
+		byID[s.SpanID] = true
+		started[s.Parent]++
+	}
+	for _, s := range all {
+		if s.Name == "execute_tool Task" && started[s.SpanID] != 2 {
+			t.Errorf("%d spans below a task, want a message and a call", started[s.SpanID])
+		}
+	}
+	if len(all) != 1+2+5+6 {
+		t.Errorf("%d spans; want a session, 2 lanes, 5 messages, 6 calls", len(all))
 	}
 }
 
