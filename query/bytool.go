@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,9 @@ type ToolShare struct {
 type ByTool struct {
 	PerTool []ToolShare `json:"perTool"`
 	Totals  Totals      `json:"totals"`
+	// Missing names the lanes whose tools are not among them, because their agents report tokens,
+	// if at all, for more than one message at a time.
+	Missing []string `json:"-"`
 }
 
 // noTool is the bucket of messages that use no tool.
@@ -57,8 +61,13 @@ func (e *Cursor) modelTurn() laneTurn {
 func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 	book := t.newUsageBook()
 	var messages ordered[messageShare]
+	reports := map[string]bool{} // of the lanes that use tools, those that say what a message took
 	info, err := t.walk(ctx, plan{accounts: true, visit: func(e *Cursor) error {
 		id, usage, ok := e.Usage()
+		if ok || e.usesAny() {
+			lane := LaneName(e.Lane())
+			reports[lane] = reports[lane] || ok
+		}
 		if !ok {
 			return nil
 		}
@@ -75,7 +84,9 @@ func (t *Trace) ByTool(ctx context.Context) (*ByTool, *Info, error) {
 		return nil, nil, err
 	}
 	totals := newStats(info, book).Totals
-	return &ByTool{PerTool: shares(messages.rows, totals), Totals: totals}, info, nil
+	maps.DeleteFunc(reports, func(_ string, reports bool) bool { return reports })
+	missing := slices.Sorted(maps.Keys(reports))
+	return &ByTool{PerTool: shares(messages.rows, totals), Totals: totals, Missing: missing}, info, nil
 }
 
 // shareBook sums up by tool. The cost share of a row is first the number of all its tokens, the

@@ -88,6 +88,27 @@ func shape(t *testing.T, raw []byte) []string {
 	return keys
 }
 
+// Codex reports the tokens of a whole conversation, which cannot be split over its tools.
+func TestToolsWithoutTokensAreSaidToBeMissing(t *testing.T) {
+	for lane, want := range map[string]string{
+		"codex-a-happy":  ": the tools of agent are missing: the agent does not report tokens by message\n",
+		"pi-a-happy":     "",
+		"stream-a-happy": "",
+	} {
+		path := wrapped(t, [2]string{"agent", lane})
+		if want != "" {
+			want = path + want
+		}
+		var out, errs bytes.Buffer
+		con := &console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+		code := run(con, []string{"stats", "--by-tool", path})
+		said := strings.ReplaceAll(errs.String(), path+": "+query.CutOff+"\n", "")
+		if code != 0 || said != want {
+			t.Errorf("%s: exit code %d, %q, want %q", lane, code, said, want)
+		}
+	}
+}
+
 func TestEveryDialectGivesTheSameShapes(t *testing.T) {
 	verbs := [][]string{
 		{"overview"},

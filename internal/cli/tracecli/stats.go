@@ -95,6 +95,10 @@ func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) erro
 	if err != nil {
 		return err
 	}
+	for _, lane := range s.Missing {
+		fmt.Fprintf(a.con.Stderr, "%s: the tools of %s are missing: the agent does not report tokens by message\n",
+			display.Line(t.Name()), display.Line(lane))
+	}
 	return out.object(t.Name(), s, func() {
 		out.line("Tool | Turns | In | Out | Share")
 		for _, row := range s.PerTool {
