@@ -143,18 +143,17 @@ func (a *advisor) ask(ctx context.Context, caller, question string) (advice stri
 	if broken := guard(func() { result, err = a.converse(ctx, caller, question) }); broken != nil {
 		err = broken
 	}
-	usage = result.Usage.OfTurns(result.Turns)
 	switch {
 	case ctx.Err() != nil:
-		return "", usage, errAdvisorStopped
+		return "", result.Usage, errAdvisorStopped
 	case err != nil:
-		return "", usage, err
+		return "", result.Usage, err
 	case !result.Success && result.Err != nil:
-		return "", usage, result.Err
+		return "", result.Usage, result.Err
 	case !result.Success:
-		return "", usage, errors.New("the consultation failed")
+		return "", result.Usage, errors.New("the consultation failed")
 	default:
-		return a.hub.clean(result.Text), usage, nil
+		return a.hub.clean(result.Text), result.Usage, nil
 	}
 }
 

@@ -191,42 +191,6 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// silentWorker is an agent that reports its turns and nothing about tokens.
-type silentWorker struct {
-	*worker
-	turns int
-}
-
-func (s silentWorker) Start(context.Context, agent.Config) (agent.Session, error) { return s, nil }
-
-func (s silentWorker) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	result, err := s.worker.Prompt(ctx, text)
-	result.Turns = s.turns
-	return result, err
-}
-
-func TestOnlyRoundsWithoutATurnCostNothing(t *testing.T) {
-	for turns, known := range map[int]bool{0: true, 1: false} {
-		f, err := harness.NewFacilitator(harness.FacilitatorConfig{
-			FacilitatorCwd: t.TempDir(), AgentConfigs: []harness.AgentConfig{{Name: "p"}}, Output: &buffer{},
-			NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
-				w := &worker{cfg: cfg, team: 1}
-				if cfg.Name == "facilitator" {
-					w.rounds, w.first, w.last = 1, func() {}, func() {}
-				}
-				return silentWorker{w, turns}, nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := f.Run(t.Context(), "work")
-		if err != nil || (result.CostUSD != nil) != known {
-			t.Errorf("%d turns: cost %v, %v", turns, result.CostUSD, err)
-		}
-	}
-}
-
 // fullDisk takes some writes and then no more.
 type fullDisk struct{ room int }
 

@@ -204,7 +204,7 @@ func (r *runner) roundEnd(round int64, out outcome) turnEndEvent {
 		Outcome:   out.kind,
 		SessionID: r.loop.hub.clean(out.result.SessionID),
 		Tokens:    out.result.Usage.TotalTokens,
-		CostUSD:   out.result.Usage.OfTurns(out.result.Turns).CostUSD,
+		CostUSD:   out.result.Usage.CostUSD,
 		Steps:     out.result.Turns,
 	}
 	// an agent that did not stop has no result

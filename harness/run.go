@@ -233,6 +233,6 @@ func summaryOf(result RunResult) trace.Summary {
 		Turns:   result.Turns,
 		Summary: display.CutRunes(text, summaryLimit),
 		Reason:  string(result.Reason),
-		CostUSD: result.Usage.OfTurns(result.Turns).CostUSD,
+		CostUSD: result.Usage.CostUSD,
 	}
 }

@@ -18,7 +18,7 @@ import (
 type Summary struct {
 	Result  string `json:"result"`
 	IsError bool   `json:"isError"`
-	// TotalCostUSD is nil if some of the cost is unknown.
+	// TotalCostUSD is nil if the price of some tokens is unknown, or nothing was used.
 	TotalCostUSD *float64    `json:"totalCostUsd"`
 	DurationMs   int64       `json:"durationMs"`
 	NumTurns     int64       `json:"numTurns"` // as the agents' result events claim
@@ -76,17 +76,16 @@ const unknownResult = "unknown"
 // add adds the session of one lane.
 func (in *Info) add(l *laneState, s *session.EnrichedSession) {
 	in.Turns += s.Turns
-	usage := s.Usage
-	if in.Problems.Skipped == 0 { // what was skipped may have been turns
-		usage = usage.OfTurns(s.Turns)
+	if s.Usage.TotalTokens == 0 && s.Usage.CostUSD == nil {
+		return
 	}
-	in.used = in.used.Plus(usage)
+	in.used = in.used.Plus(s.Usage)
 	l.byWire = s.Usage.CostSource == session.CostWire
 	if l.byWire && s.ReportedUsage != nil {
 		l.word = s.ReportedUsage.CostUSD
 	}
 	in.original = addOptional(in.original, s.OriginalCostUSD)
-	if l.CostUSD = usage.CostUSD; l.CostUSD == nil {
+	if l.CostUSD = s.Usage.CostUSD; l.CostUSD == nil {
 		in.unpriced = append(in.unpriced, l.Lane)
 	}
 	in.models.add(s.ModelUsage)

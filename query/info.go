@@ -230,9 +230,8 @@ func (in *Info) finish() {
 		if !l.wanted {
 			continue
 		}
-		silent := l.Agent != "" && l.FirstMs == 0 // it started and was stopped before it said anything
-		if l.foreign == nil && l.account == nil && (len(l.calls) > 0 || silent) {
-			l.account = newAccount(l, in.prices) // if it has calls, it speaks an unknown dialect
+		if l.foreign == nil && l.account == nil && len(l.calls) > 0 {
+			l.account = newAccount(l, in.prices) // an agent with an unknown dialect
 		}
 		switch {
 		case l.foreign != nil:

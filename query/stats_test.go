@@ -55,32 +55,6 @@ func TestStatsFallBackToMessages(t *testing.T) {
 	}
 }
 
-// Without a turn of the model nothing was used; a turn or a call without figures cost something.
-func TestOnlyWhatUsedNothingCostsNothing(t *testing.T) {
-	const (
-		start = `{"source":"orchestrator","seq":0,"ts":1,"event":{"type":"agent_start","agent":"a","runtime":"builtin","protocol":"stream-json"}}`
-		ended = `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}`
-		cut   = `{"source":"orchestrator","seq":1,"ts":2,"event":{"type":"model_call","agent":"a","seq":1,"outcome":"cut","messages":1}}`
-	)
-	said := enveloped("a", 1, `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Well"}]}}`)
-	for name, test := range map[string]struct {
-		lines []string
-		want  string
-	}{
-		"silent":          {[]string{start}, `{"totalCostUsd":0,"bySource":{"a":0},"from":{"a":"agent"}}`},
-		"without a turn":  {[]string{start, enveloped("a", 1, ended)}, `{"totalCostUsd":0,"bySource":{"a":0},"from":{"a":"agent"}}`},
-		"without figures": {[]string{start, said}, `{"totalCostUsd":null,"bySource":{},"from":{},"unknown":["a"]}`},
-		"cut off":         {[]string{start, cut}, `{"totalCostUsd":null,"bySource":{},"from":{},"unknown":["a"]}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cost, _, err := traceOf(t, test.lines...).Cost(context.Background())
-			if got := asJSON(t, cost); err != nil || got != test.want {
-				t.Errorf("%s, %v; want %s", got, err, test.want)
-			}
-		})
-	}
-}
-
 func TestResultsWithoutUsageStillKnowTheCost(t *testing.T) {
 	s := statsOf(t, traceOf(t, askRead,
 		`{"type":"result","subtype":"success","total_cost_usd":1.5,"duration_ms":7,"num_turns":2}`))

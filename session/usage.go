@@ -258,15 +258,6 @@ func (u TokenUsage) Since(before TokenUsage) TokenUsage {
 	return increment
 }
 
-// OfTurns returns the usage of what took that many turns of the model: without a turn, a figure and
-// a call that was cut off, nothing was used, and that costs nothing.
-func (u TokenUsage) OfTurns(turns int) TokenUsage {
-	if turns == 0 && u.TotalTokens == 0 && u.CostUSD == nil && !u.Partial {
-		u.CostUSD, u.CostSource = new(float64), CostReported
-	}
-	return u
-}
-
 // totalled returns the counts with their sum.
 func totalled(u TokenUsage) TokenUsage {
 	u.TotalTokens = u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens

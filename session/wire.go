@@ -124,7 +124,6 @@ func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 		if nothing { // no call was let through
 			return TokenUsage{CostUSD: new(float64), CostSource: CostWire}, true
 		}
-		word.Partial = word.Partial || word.TotalTokens == 0 && (b.partial || b.silent > 0)
 		return word, false
 	}
 	var seen float64

@@ -26,7 +26,11 @@ func (r *Renderer) footer() string {
 		}
 		turns += l.fold.Turns()
 		duration += l.duration + l.lastTs - l.firstTs
-		used = used.Plus(l.fold.TotalUsage().OfTurns(l.fold.Turns()))
+		usage := l.fold.TotalUsage()
+		// a lane without any of these ended before it used anything
+		if l.fold.Turns() > 0 || usage.TotalTokens > 0 || usage.CostUSD != nil {
+			used = used.Plus(usage)
+		}
 	}
 	if finals == 0 {
 		return ""

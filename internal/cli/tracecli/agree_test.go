@@ -142,11 +142,9 @@ func bySession(t *testing.T, path string) figures {
 	var used session.TokenUsage
 	turns := 0
 	for _, s := range sessions {
-		usage := s.Usage
-		if s.ParseErrors == 0 {
-			usage = usage.OfTurns(s.Turns)
+		if s.Usage.TotalTokens > 0 || s.Usage.CostUSD != nil {
+			used = used.Plus(s.Usage)
 		}
-		used = used.Plus(usage)
 		turns += s.Turns
 	}
 	return figures{Cost: printed(used.CostUSD), Turns: fmt.Sprint(turns), Tokens: printed(query.Tokens{
