@@ -191,6 +191,28 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// Agents that say nothing about tokens are not free.
+func TestATeamWithoutFiguresHasNoKnownCost(t *testing.T) {
+	f, err := harness.NewFacilitator(harness.FacilitatorConfig{
+		FacilitatorCwd: t.TempDir(),
+		AgentConfigs:   []harness.AgentConfig{{Name: "p"}},
+		Output:         &buffer{},
+		NewAgent: func(cfg harness.AgentConfig) (agent.Agent, error) {
+			w := &worker{cfg: cfg, team: 1}
+			if cfg.Name == "facilitator" {
+				w.rounds, w.first, w.last = 1, func() {}, func() {}
+			}
+			return w, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := f.Run(t.Context(), "work"); err != nil || !result.Success || result.CostUSD != nil {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 // fullDisk takes some writes and then no more.
 type fullDisk struct{ room int }
 

@@ -107,7 +107,7 @@ func (s *spending) add(tookMs, tokens int64, costUSD *float64) {
 	s.tokens += tokens
 	if costUSD != nil {
 		s.costUSD += *costUSD
-	} else if tokens > 0 {
+	} else {
 		s.unknown = true
 	}
 }

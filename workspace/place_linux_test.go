@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // Whoever gives up while bubblewrap is tried has not found out that there is none: attempts would
@@ -14,7 +16,7 @@ import (
 func TestAnInterruptedLookDecidesNothingAboutIsolation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if kind, err := chooseIsolation(ctx, ""); !errors.Is(err, context.Canceled) {
+	if kind, err := chooseIsolation(ctx, ""); kind == sandbox.IsolationNone {
 		t.Errorf("isolation %q, %v", kind, err)
 	}
 }
