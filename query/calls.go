@@ -45,13 +45,13 @@ type place struct {
 // pairing is a call and the place of its result. Only places are kept, so that a file of any length
 // is paired in little memory.
 type pairing struct {
+	id     string
 	call   place
-	nth    int // among the calls of its entry that have an id
 	result *place
 }
 
-// Calls shows every tool call that has an id, with its result: the next one of that id, unless the
-// id is used again before. A model that numbers its calls repeats ids when a task is run again.
+// Calls shows every tool call that has an id, with its result. A repeated id keeps its first place
+// and its last value.
 func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
 	pairs, err := t.pair(ctx)
 	if err != nil {
@@ -85,14 +85,12 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		switch e.Role {
 		case RoleAssistant:
-			nth := 0
 			e.callIDs(func(id string) {
-				pair := pairs.addRow(e.inLane(id))
-				pair.call, pair.nth = t.place(e), nth
-				nth++
+				pair, _ := pairs.row(new(e.inLane(id)))
+				pair.id, pair.call = id, t.place(e)
 			})
 		case RoleToolResult:
-			if pair := pairs.find(e.inLane(e.resultID())); pair != nil && pair.result == nil {
+			if pair := pairs.find(e.inLane(e.resultID())); pair != nil {
 				pair.result = new(t.place(e))
 			}
 		}
@@ -174,17 +172,22 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 		return nil, err
 	}
 	var call *Call
-	nth := 0
-	for i := range entry.Content {
-		b := &entry.Content[i]
-		if b.Type != BlockToolUse || textOf(b.ToolUseID) == "" {
-			continue
+	for _, b := range entry.Content {
+		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
+			call = &Call{
+				TurnIndex:   entry.Index,
+				Name:        b.Name,
+				ToolUseID:   p.id,
+				Input:       b.Input,
+				Source:      entry.Lane,
+				TimestampMs: entry.TimestampMs,
+				Parent:      entry.Parent,
+			}
+			call.Command, _ = b.command()
+			if paths := b.paths(); len(paths) > 0 {
+				call.Path = paths[0]
+			}
 		}
-		if nth == p.nth {
-			call = newCall(entry, b)
-			break
-		}
-		nth++
 	}
 	if call == nil || p.result == nil {
 		return call, nil
@@ -195,23 +198,6 @@ func (r *placeReader) call(p *pairing) (*Call, error) {
 	}
 	call.answer(result)
 	return call, nil
-}
-
-func newCall(entry *Entry, b *Block) *Call {
-	call := &Call{
-		TurnIndex:   entry.Index,
-		Name:        b.Name,
-		ToolUseID:   *b.ToolUseID,
-		Input:       b.Input,
-		Source:      entry.Lane,
-		TimestampMs: entry.TimestampMs,
-		Parent:      entry.Parent,
-	}
-	call.Command, _ = b.command()
-	if paths := b.paths(); len(paths) > 0 {
-		call.Path = paths[0]
-	}
-	return call
 }
 
 func (c *Call) answer(entry *Entry) {
@@ -246,15 +232,17 @@ func (t *Trace) Commands(ctx context.Context, match *regexp.Regexp, visit func(C
 				if !ok || textOf(b.ToolUseID) == "" {
 					continue
 				}
-				*commands.addRow(e.inLane(*b.ToolUseID)) = Command{
+				command, _ := commands.row(new(e.inLane(*b.ToolUseID)))
+				*command = Command{
 					TurnIndex: entry.Index,
 					ToolUseID: *b.ToolUseID,
 					Command:   text,
 					Source:    entry.Lane,
+					IsError:   command.IsError,
 				}
 			}
 		case RoleToolResult:
-			if command := commands.find(e.inLane(e.resultID())); command != nil && command.IsError == nil {
+			if command := commands.find(e.inLane(e.resultID())); command != nil {
 				command.IsError = new(e.IsError())
 			}
 		}

@@ -139,9 +139,7 @@ func (m *messageBook) call(e *Cursor) error {
 			}
 		}
 	case RoleToolResult:
-		id := e.inLane(e.resultID())
-		if n, ok := m.calls[id]; ok {
-			delete(m.calls, id) // another call may repeat the id
+		if n, ok := m.calls[e.inLane(e.resultID())]; ok {
 			m.asked(n, textOf(e.Entry().Result))
 		}
 	}

@@ -14,23 +14,16 @@ func (o *ordered[T]) row(key *string) (row *T, isNew bool) {
 		if place, known := o.places[*key]; known {
 			return &o.rows[place], false
 		}
-		return o.addRow(*key), true
+		if o.places == nil {
+			o.places = map[string]int{}
+		}
+		o.places[*key] = len(o.rows)
 	}
 	o.rows = append(o.rows, *new(T))
 	return &o.rows[len(o.rows)-1], true
 }
 
-// addRow adds a row, even if there is one of that key. It is valid until the next one is added.
-func (o *ordered[T]) addRow(key string) *T {
-	if o.places == nil {
-		o.places = map[string]int{}
-	}
-	o.places[key] = len(o.rows)
-	o.rows = append(o.rows, *new(T))
-	return &o.rows[len(o.rows)-1]
-}
-
-// find returns the youngest row of a key, nil if there is none.
+// find returns the row of a key, nil if there is none.
 func (o *ordered[T]) find(key string) *T {
 	if place, known := o.places[key]; known {
 		return &o.rows[place]

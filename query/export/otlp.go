@@ -29,7 +29,7 @@ func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
 	if t.Nothing() {
 		return fmt.Errorf("%s: %w", t.Name(), query.ErrNothing)
 	}
-	out := &spanWriter{w: bufio.NewWriterSize(w, 64<<10), lanes: map[string]string{}, calls: callCounts{}}
+	out := &spanWriter{w: bufio.NewWriterSize(w, 64<<10), lanes: map[string]string{}}
 	out.open(t, info)
 	for _, m := range messages {
 		out.message(m)
@@ -45,7 +45,7 @@ func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
 type spanMessage struct {
 	id          string
 	lane        string
-	parent      string // the key of the call that started the sub-agent
+	parent      string
 	first, last int64
 	usage       query.Tokens
 	hasUsage    bool
@@ -53,14 +53,14 @@ type spanMessage struct {
 
 func spanMessages(ctx context.Context, t *query.Trace) ([]spanMessage, *query.Info, error) {
 	var messages []spanMessage
-	places, calls := map[string]int{}, callCounts{}
+	places := map[string]int{}
 	info, err := t.Walk(ctx, func(e *query.Cursor) error {
 		if e.Role != query.RoleAssistant {
 			return nil
 		}
 		entry := e.Entry()
 		lane, id := entry.LaneName(), textOf(entry.MessageID)
-		n, again := places[lane+"\x00"+id]
+		n, again := places[lane+"\x00"+id] // several lanes may share ids
 		if !again || id == "" {
 			n = len(messages)
 			if id == "" {
@@ -70,14 +70,9 @@ func spanMessages(ctx context.Context, t *query.Trace) ([]spanMessage, *query.In
 			messages = append(messages, spanMessage{
 				id:     id,
 				lane:   lane,
-				parent: calls.last(lane, entry.Parent),
+				parent: entry.Parent,
 				first:  entry.TimestampMs,
 			})
-		}
-		for _, b := range entry.Content {
-			if b.Type == query.BlockToolUse {
-				calls.next(lane, textOf(b.ToolUseID))
-			}
 		}
 		m := &messages[n]
 		m.last = max(m.last, entry.TimestampMs)
@@ -89,31 +84,11 @@ func spanMessages(ctx context.Context, t *query.Trace) ([]spanMessage, *query.In
 	return messages, info, err
 }
 
-// callCounts counts the calls of every lane and id: several lanes may share ids, and a lane may
-// repeat them.
-type callCounts map[string]int
-
-// next counts a call and returns its key.
-func (c callCounts) next(lane, id string) string {
-	c[lane+"\x00"+id]++
-	return c.last(lane, id)
-}
-
-// last returns the key of the last call of an id so far, "" without an id.
-func (c callCounts) last(lane, id string) string {
-	if id == "" {
-		return ""
-	}
-	id = lane + "\x00" + id
-	return id + "\x00" + strconv.Itoa(c[id])
-}
-
 type spanWriter struct {
 	w       *bufio.Writer
 	traceID string
 	root    string
 	lanes   map[string]string
-	calls   callCounts
 	count   int
 	start   int64 // of the session, for what has no time of its own
 }
@@ -226,10 +201,10 @@ func (s *spanWriter) message(m spanMessage) {
 	}, m.first, m.last)
 }
 
-// parent returns the tool call that started the sub-agent, by its key, else the lane.
+// parent returns the tool call that started the sub-agent, else the lane.
 func (s *spanWriter) parent(lane, call string) string {
 	if call != "" {
-		return spanID(s.traceID, "call", call)
+		return spanID(s.traceID, "call", lane, call)
 	}
 	return s.lanes[lane]
 }
@@ -240,10 +215,9 @@ func (s *spanWriter) call(c *query.Call) error {
 		end += *c.DurationMs
 	}
 	lane := query.LaneName(c.Source)
-	parent := s.parent(lane, s.calls.last(lane, c.Parent))
 	sp := otlpSpan{
-		SpanID: spanID(s.traceID, "call", s.calls.next(lane, c.ToolUseID)),
-		Parent: parent,
+		SpanID: spanID(s.traceID, "call", lane, c.ToolUseID),
+		Parent: s.parent(lane, c.Parent),
 		Name:   "execute_tool " + c.Name,
 		Kind:   spanInternal,
 		Attributes: []attribute{
