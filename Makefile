@@ -155,7 +155,7 @@ bench-evidence:
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestEvidence' -count=1 -timeout 30m -v
 
 bench-benchmark:
-	FIT_BENCH=1 $(GO) test ./experiment -run "^TestOverhead$$" -count=1 -v
+	FIT_BENCH=1 $(GO) test ./experiment/local -run "^TestOverhead$$" -count=1 -v
 
 # Traced messages a second among 10, 100 and 1,000 participants, and how the cost of one grows.
 bench-bus:

@@ -1,0 +1,70 @@
+package conventions
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTheMakefileRunsTestsThatExist: a target whose test was moved or renamed would measure nothing
+// and be green forever.
+func TestTheMakefileRunsTestsThatExist(t *testing.T) {
+	functions := map[string][]string{} // by package
+	for _, file := range goFiles(t) {
+		for _, decl := range file.ast.Decls {
+			if function, ok := decl.(*ast.FuncDecl); ok && file.test {
+				functions[file.pkg()] = append(functions[file.pkg()], function.Name.Name)
+			}
+		}
+	}
+	var (
+		chosen    = regexp.MustCompile(`-(?:run|bench) (?:'([^']*)'|"([^"]*)"|(\w+))`)
+		directory = regexp.MustCompile(` \./([\w/]+)`)
+		word      = regexp.MustCompile(`\w+`)
+		checked   = 0
+	)
+	for _, line := range makefile(t) {
+		for _, found := range chosen.FindAllStringSubmatch(line, -1) {
+			pattern := strings.Join(found[1:], "")
+			var here []string // in any of the packages
+			for _, dir := range directory.FindAllStringSubmatch(line, -1) {
+				here = append(here, functions[dir[1]]...)
+				if pattern != "^$" && !slices.ContainsFunc(functions[dir[1]], regexp.MustCompile(pattern).MatchString) {
+					t.Errorf("Makefile: no test of %s is chosen by %s", dir[1], pattern)
+				}
+			}
+			for _, part := range word.FindAllString(pattern, -1) {
+				checked++
+				if !slices.ContainsFunc(here, func(name string) bool { return strings.Contains(name, part) }) {
+					t.Errorf("Makefile: %s is in the name of no test that is chosen from by:%s", part, line)
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d words that choose tests were found in the Makefile", checked)
+	}
+}
+
+// makefile returns the commands of the Makefile with its own variables filled in.
+func makefile(t *testing.T) (commands []string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(repository(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(source)
+	for _, set := range regexp.MustCompile(`(?m)^(\w+) := (.*)$`).FindAllStringSubmatch(text, -1) {
+		text = strings.ReplaceAll(text, "$("+set[1]+")", set[2])
+	}
+	for line := range strings.Lines(strings.ReplaceAll(text, "$$", "$")) {
+		if strings.HasPrefix(line, "\t") {
+			commands = append(commands, line)
+		}
+	}
+	return commands
+}
