@@ -124,6 +124,9 @@ func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
 		if nothing { // no call was let through
 			return TokenUsage{CostUSD: new(float64), CostSource: CostWire}, true
 		}
+		if free := word.CostUSD != nil && *word.CostUSD == 0; free && b.partial && word.TotalTokens == 0 {
+			word.CostUSD, word.CostSource = nil, CostUnknown // the agent counts answers, and this was cut off
+		}
 		return word, false
 	}
 	var seen float64

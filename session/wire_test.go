@@ -179,6 +179,16 @@ func TestPromptsComeFromTheRecordOfCalls(t *testing.T) {
 
 // TestAnAgentWhoseOnlyCallWasRefusedCostsNothing: a budget that lets no call through makes the cost
 // known, and not unknown.
+// fit's own agent counts answers: one that is stopped in its first call says 0.
+func TestACallThatWasCutOffIsNotFree(t *testing.T) {
+	var wire session.Wire
+	wire.Add(calls.Call{Outcome: calls.Disconnected})
+	word := session.TokenUsage{CostUSD: new(float64), CostSource: session.CostReported}
+	if u := wire.Usage(0, word); u.CostUSD != nil || u.CostSource != session.CostUnknown {
+		t.Errorf("%+v, want an unknown cost", u)
+	}
+}
+
 func TestAnAgentWhoseOnlyCallWasRefusedCostsNothing(t *testing.T) {
 	refused := calls.Call{Model: "m", Outcome: calls.Budget, Status: 400, Messages: 1}
 	silent := ok(nil, nil)
