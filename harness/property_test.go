@@ -27,7 +27,7 @@ type step struct {
 	wait time.Duration // how long it takes
 }
 
-// scenario is a random session: what everybody does in each of their turns, whatever they are told.
+// scenario is a random session: what each participant does in each turn, whatever it was asked.
 type scenario struct {
 	members []string // the facilitator first
 	turns   [][][]step

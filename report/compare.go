@@ -188,7 +188,7 @@ func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	return p, nil
 }
 
-// filledPairs is pairUp with a value for every run of each side whose outcome is not certain.
+// filledPairs is pairUp, with fillA and fillB in place of outcomes that are uncertain.
 func filledPairs(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
 	fill := map[*Group]float64{a: fillA, b: fillB}
 	var pairs []stats.Pair

@@ -240,7 +240,7 @@ func compilePattern(pattern string, needsGroup bool) error {
 	return err
 }
 
-// checkDecides rejects a check that gives the same result for every answer.
+// checkDecides rejects a check that passes any answer, or none.
 func (c *AnswerCheck) checkDecides() error {
 	compares := c.Kind == CheckEquals || c.Kind == CheckMatches
 	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)

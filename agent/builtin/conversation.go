@@ -312,7 +312,7 @@ func (c *conversation) say(m model.Message) error { return c.keep(storedMessage{
 func (c *conversation) keep(m storedMessage) error {
 	c.messages = append(c.messages, m.Message)
 	c.count(m.Message)
-	kept := append(c.unsaved, m) //nolint:gocritic // the list begins anew
+	kept := append(c.unsaved, m) //nolint:gocritic // the old list is not used again
 	c.unsaved = nil
 	return c.store.append(c.id, kept...)
 }
