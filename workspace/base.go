@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/memo"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of
@@ -48,7 +49,7 @@ func (b *Bases) Close() error {
 	defer b.mu.Unlock()
 	var errs []error
 	for _, dir := range b.dirs {
-		errs = append(errs, removeTree(dir))
+		errs = append(errs, scratch.RemoveAll(dir))
 	}
 	return errors.Join(errs...)
 }
@@ -97,7 +98,7 @@ func imageKey(cfg Config) string {
 func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, removeTree(dir))
+			err = errors.Join(err, scratch.RemoveAll(dir))
 		}
 	}()
 	tree := filepath.Join(dir, "tree")
@@ -261,36 +262,3 @@ func (b *Base) copyNode(from, to *os.Root, n node) error {
 }
 
 var errBaseChanged = errors.New("the base snapshot has been changed")
-
-// removeTree deletes a directory with everything in it, also where directories are not writable.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	unlockDirs(root)
-	return os.RemoveAll(dir)
-}
-
-// unlockDirs makes every directory below a root writable, if it can.
-func unlockDirs(root *os.Root) {
-	_ = root.Chmod(".", 0o700)
-	names, err := readNames(root)
-	if err != nil {
-		return
-	}
-	for _, base := range names {
-		if info, err := root.Lstat(base); err != nil || !info.IsDir() {
-			continue
-		}
-		if inner, err := openDir(root, base); err == nil {
-			unlockDirs(inner)
-			inner.Close()
-		}
-	}
-}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // systemPaths are what every sandbox shows read-only. Links to them are kept: an environment that
@@ -82,9 +83,9 @@ func (c *Copy) Remove() error {
 	if c.end != nil {
 		err = c.end()
 	}
-	err = errors.Join(err, removeTree(c.root))
+	err = errors.Join(err, scratch.RemoveAll(c.root))
 	if !within(c.root, c.Dir) {
-		err = errors.Join(err, removeTree(c.Dir))
+		err = errors.Join(err, scratch.RemoveAll(c.Dir))
 	}
 	return err
 }

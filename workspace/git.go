@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/task"
 )
 
@@ -75,7 +76,7 @@ func checkOut(ctx context.Context, tree, dir string) (*Base, error) {
 		return nil, err
 	}
 	made, err := takeSnapshot(dir)
-	return made, errors.Join(err, removeTree(dir))
+	return made, errors.Join(err, scratch.RemoveAll(dir))
 }
 
 func gitAll(ctx context.Context, tree string, calls ...[]string) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/scratch"
 )
 
 // writeInstance makes the repository of a SWE-bench task in the tree of a base: the one that its
@@ -72,7 +73,7 @@ func sealHistory(ctx context.Context, source, head, tree string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = removeTree(fresh) }()
+	defer func() { _ = scratch.RemoveAll(fresh) }()
 	template := filepath.Join(fresh, "template") // an empty one: no hooks, no examples
 	at := filepath.Join(fresh, ".git")
 	calls := []git.Command{
@@ -102,7 +103,7 @@ func sealHistory(ctx context.Context, source, head, tree string) error {
 	if err := os.RemoveAll(filepath.Join(at, "logs")); err != nil {
 		return err
 	}
-	if err := removeTree(filepath.Join(tree, ".git")); err != nil {
+	if err := scratch.RemoveAll(filepath.Join(tree, ".git")); err != nil {
 		return err
 	}
 	return os.Rename(at, filepath.Join(tree, ".git"))
@@ -151,7 +152,7 @@ func removeNested(tree string) error {
 		return nil
 	})
 	for _, name := range found {
-		err = errors.Join(err, removeTree(name))
+		err = errors.Join(err, scratch.RemoveAll(name))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/task"
 )
@@ -284,7 +285,7 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 func (w *Workspace) Remove(ctx context.Context) error {
 	w.StopServices(ctx)
 	err := w.closeContainers("", "")
-	err = errors.Join(err, removeTree(w.Root))
+	err = errors.Join(err, scratch.RemoveAll(w.Root))
 	if w.worktree != nil {
 		err = errors.Join(err, w.worktree.remove(ctx))
 		w.worktree = nil

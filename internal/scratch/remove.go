@@ -14,11 +14,32 @@ func RemoveAll(dir string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // the second try reports what cannot be changed
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	if parent, err := os.OpenRoot(filepath.Dir(dir)); err == nil {
+		unlock(parent, filepath.Base(dir))
+		_ = parent.Close()
+	}
+	return os.RemoveAll(dir) // it reports what could not be unlocked
+}
+
+// unlock makes a directory and those below it writable, if it can. It goes down one name at a time,
+// because a path to the bottom may be longer than the system allows.
+func unlock(parent *os.Root, base string) {
+	if info, err := parent.Lstat(base); err != nil || !info.IsDir() {
+		return
+	}
+	_ = parent.Chmod(base, 0o700)
+	dir, err := parent.OpenRoot(base)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	list, err := dir.Open(".")
+	if err != nil {
+		return
+	}
+	names, _ := list.Readdirnames(-1)
+	_ = list.Close()
+	for _, name := range names {
+		unlock(dir, name)
+	}
 }
