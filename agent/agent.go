@@ -56,6 +56,8 @@ type Info struct {
 	// Credentials are the environment variables that hold keys and tokens of the agent; their
 	// values are redacted from everything that is written.
 	Credentials []string
+	// Places says where the agent reads what a project brings it.
+	Places Places
 	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that
 	// the model gave the call; empty: it sends none.
 	CallIDKey string
@@ -84,6 +86,9 @@ type Capabilities struct {
 	AllowedTools        Support
 	DisallowedTools     Support
 	Subscription        Support // can be run on a plan instead of a key
+	Settings            Support // a settings file of its own format (Config.Settings)
+	Effort              Support // how long its model thinks (Config.Effort)
+	Sampling            Support // Config.Temperature
 	ShowsRetries        Support // a model call that is retried is shown in the stream
 	ShowsFailedCalls    Support // a tool call that the agent itself rejects is shown in the stream
 }
@@ -153,6 +158,17 @@ type Config struct {
 	// Retries is how often a model call that failed is tried again; nil means a number that
 	// survives a short outage and does not take minutes.
 	Retries *int
+
+	// Context says what the agent reads of its project: ContextProject, which is the default, or
+	// ContextNone.
+	Context string
+	// Settings is a file in the agent's own format, over which fit's own settings win; empty: none.
+	Settings string
+	// Effort is how long the model thinks before it answers, in the agent's own words; empty: its
+	// default.
+	Effort string
+	// Temperature is that of the model's sampling; nil: the default.
+	Temperature *float64
 
 	SystemPrompt        string
 	ReplaceSystemPrompt bool // SystemPrompt replaces the agent's own instead of being appended

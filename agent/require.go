@@ -46,6 +46,9 @@ func Require(info Info, cfg Config) error {
 		{len(cfg.AllowedTools) > 0, c.AllowedTools, "a list of allowed tools"},
 		{len(cfg.DisallowedTools) > 0, c.DisallowedTools, "a list of disallowed tools"},
 		{len(cfg.MCPServers) > 0, c.MCP, "MCP servers"},
+		{cfg.Settings != "", c.Settings, "a settings file"},
+		{cfg.Effort != "", c.Effort, "an effort"},
+		{cfg.Temperature != nil, c.Sampling, "a temperature"},
 		{cfg.Auth == AuthSubscription, c.Subscription, "running on a subscription"},
 	} {
 		if need.asked && need.have == Unsupported {

@@ -26,6 +26,13 @@ type Arm struct {
 	ModelURL     string            `json:"modelUrl,omitempty" yaml:"modelUrl" doc:"model endpoint, without /v1; {cell} and {seed} are filled in"`
 	Profile      string            `json:"profile,omitempty" yaml:"profile" doc:"profile of the agent: .claude/agents/NAME.md in its working directory"`
 	Skills       string            `json:"skills,omitempty" yaml:"skills" doc:"directory that contains .claude, in place of the family's"`
+	Context      string            `json:"context,omitempty" yaml:"context" doc:"what the agent reads of its project; default project" enum:"project,none"`
+	Instructions string            `json:"instructions,omitempty" yaml:"instructions" doc:"file that replaces the instruction files of the project, under the name that the agent reads"`
+	Files        string            `json:"files,omitempty" yaml:"files" doc:"directory that is laid over the working directory"`
+	MCP          string            `json:"mcp,omitempty" yaml:"mcp" doc:"file with tool servers of the agent, in the form of .mcp.json"`
+	Settings     string            `json:"settings,omitempty" yaml:"settings" doc:"settings file in the agent's own format"`
+	Effort       string            `json:"effort,omitempty" yaml:"effort" doc:"how long the model thinks, in the agent's own words"`
+	Temperature  *float64          `json:"temperature,omitempty" yaml:"temperature" doc:"temperature of the model's sampling"`
 	Prompt       string            `json:"prompt,omitempty" yaml:"prompt" doc:"text that is appended to the system prompt"`
 	AllowedTools []string          `json:"allowedTools,omitempty" yaml:"allowedTools" doc:"the only tools the agent may use"`
 	Env          map[string]string `json:"env,omitempty" yaml:"env" doc:"variables of the agent's environment"`

@@ -25,7 +25,9 @@ const (
 	ErrorBudget      = "budget"      // the budget of the experiment or of the arm was used up
 	ErrorSandbox     = "sandbox"     // the sandbox could not be started any more
 	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
-	ErrorInternal    = "internal"
+	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
+	ErrorNotDelivered = "not_delivered"
+	ErrorInternal     = "internal"
 )
 
 // The values of Record.BudgetOf.
@@ -114,7 +116,10 @@ type Record struct {
 	// they cost when they were recorded.
 	Replay          string   `json:"replay,omitempty"`
 	OriginalCostUSD *float64 `json:"originalCostUsd,omitempty"`
-	Isolation       string   `json:"isolation"`
+	// Treatment says what the model was given of what the arm and the task's files bring; nil in
+	// records of versions that did not look.
+	Treatment *Treatment `json:"treatment,omitempty"`
+	Isolation string     `json:"isolation"`
 	// Container is what the attempt ran in; nil: it needed none.
 	Container     *Container `json:"container,omitempty"`
 	Workspace     string     `json:"workspace,omitempty"` // export, or worktree, which shares the history
