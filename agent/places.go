@@ -15,7 +15,12 @@ const (
 // arm brings.
 type Places struct {
 	// Instructions are the files that are in the conversation from its start, such as CLAUDE.md.
+	// A place may be a directory, whose Markdown files are read, or a glob.
 	Instructions []string
+	// OneOf says that only the first of Instructions that exists is read.
+	OneOf bool
+	// Imports says that words such as @docs/style.md in instructions take in other files.
+	Imports bool
 	// Skills are directories of skills: one directory each, with a SKILL.md in it.
 	Skills []string
 	// Agents are directories with the definitions of sub-agents.
