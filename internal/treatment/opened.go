@@ -21,7 +21,7 @@ type opener struct {
 // watched is a piece that is loaded on demand.
 type watched struct {
 	piece  *Piece
-	lines  int      // that only this version has
+	lines  int // that only this version has
 	found  map[uint64]bool
 	called bool
 }
