@@ -31,7 +31,7 @@ func (q *request) parts() []*part {
 		var b strings.Builder
 		for _, t := range q.texts {
 			if t.part == p.name {
-				b.WriteString(fold(strings.ReplaceAll(t.text, separator, " ")))
+				b.WriteString(fold(t.text))
 				b.WriteString(separator)
 			}
 		}
