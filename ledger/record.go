@@ -27,6 +27,7 @@ const (
 	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
 	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
 	ErrorNotDelivered = "not_delivered"
+	ErrorBypass       = "bypass" // the agent has another way to its model than the gateway
 	ErrorInternal     = "internal"
 )
 

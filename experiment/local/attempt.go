@@ -199,7 +199,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.step(stepAllocated, space.Label)
-	return true
+	return a.checkPrograms(ctx)
 }
 
 func (a *attempt) preflight(ctx context.Context) bool {
