@@ -12,17 +12,13 @@ import (
 )
 
 // programs lists the files of the project that make the agent run programs of the project.
-func (a *attempt) programs() ([]string, error) {
-	chosen, err := a.machine.Registry.Get(a.arm.Agent)
-	if err != nil || a.arm.Context == agent.ContextNone {
-		return nil, err
-	}
-	root, err := os.OpenRoot(a.space.Base().Dir)
+func (a *attempt) programs(places agent.Places) ([]string, error) {
+	root, err := os.OpenRoot(a.space.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return chosen.Info().Places.ProgramsIn(root)
+	return places.ProgramsIn(root)
 }
 
 // mayRunPrograms reports whether the agent may run programs of the project: where they are
@@ -34,21 +30,21 @@ func (a *attempt) mayRunPrograms() bool {
 // refusePrograms returns an error if the project has programs which the agent would run with
 // nothing between them and the person's files.
 func (a *attempt) refusePrograms() error {
-	if a.mayRunPrograms() {
+	if a.mayRunPrograms() || len(a.stock.programs) == 0 {
 		return nil
-	}
-	found, err := a.programs()
-	if err != nil || len(found) == 0 {
-		return err
 	}
 	return fmt.Errorf("without isolation, %s would run programs that the files of task %s bring: %s; isolate the "+
 		"runs (fit doctor), leave the project out with context: none, or accept it with context: project",
-		a.arm.Agent, a.task.ID, strings.Join(found, ", "))
+		a.arm.Agent, a.task.ID, strings.Join(a.stock.programs, ", "))
 }
 
-// checkPrograms ends an attempt whose agent would run such programs.
-func (a *attempt) checkPrograms(ctx context.Context) bool {
-	if err := a.refusePrograms(); err != nil {
+// ready takes stock of what the agent finds, and ends an attempt that must not start.
+func (a *attempt) ready(ctx context.Context) bool {
+	err := a.takeStock()
+	if err == nil {
+		err = a.refusePrograms()
+	}
+	if err != nil {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	return true

@@ -254,28 +254,29 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 // play lets the agent make its first request.
 func (s *start) play(ctx context.Context) error {
 	a := s.attempt
+	if err := a.takeStock(); err != nil {
+		return err
+	}
 	if err := a.refusePrograms(); err != nil {
 		return &RefusedError{err}
 	}
-	var err error
-	if s.pieces, err = a.pieces(); err != nil {
-		return err
-	}
 	unknown := s.perform(ctx)
+	var err error
 	s.given, err = treatment.Read(treatment.Config{
 		Calls:       s.calls,
 		Participant: agentLane,
 		Context:     a.context(),
-		Pieces:      s.pieces,
+		Pieces:      a.stock.pieces,
 		Redactor:    a.redact,
 		Unknown:     unknown,
 	})
-	if err == nil {
-		s.given.Programs, err = a.programs()
-	}
 	if err == nil && unknown == "" {
 		s.first, err = treatment.ReadStart(s.calls, agentLane)
 	}
+	if err == nil {
+		s.given.Programs = a.stock.programs
+	}
+	s.pieces = a.stock.pieces
 	return err
 }
 
@@ -306,7 +307,7 @@ func (s *start) perform(ctx context.Context) (unknown string) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	end := time.AfterFunc(rehearsalTimeout, cancel)
+	end := time.AfterFunc(min(rehearsalTimeout, a.agentTimeout(a.task.Settings.Timeouts.Agent)), cancel)
 	defer end.Stop()
 	settings.Gateway = endedAfterReply(settings.Gateway, end)
 	result, err := harness.Run(ctx, harness.RunConfig{

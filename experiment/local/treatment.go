@@ -19,40 +19,48 @@ import (
 	"github.com/fit-eval/fit/profile"
 )
 
-// pieces lists what the agent of the attempt is to be given: what the arm says, and what the agent
-// reads of its project by itself. It is read from the snapshot that the agent starts from, which no
-// agent can change.
-func (a *attempt) pieces() ([]treatment.Piece, error) {
+// stock is what an agent is to be given, and what of its project could make it run programs.
+type stock struct {
+	pieces   []treatment.Piece
+	programs []string
+}
+
+// takeStock lists what the agent of the attempt is to be given, before it starts and can change
+// anything: what the arm says, and what the agent reads of its project by itself.
+func (a *attempt) takeStock() (err error) {
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var all []treatment.Piece
+	a.stock = stock{}
 	if a.arm.Context != agent.ContextNone {
-		if all, err = treatment.Find(a.space.Base().Dir, chosen.Info().Places); err != nil {
-			return nil, fmt.Errorf("find what the agent reads: %w", err)
+		if a.stock.programs, err = a.programs(chosen.Info().Places); err != nil {
+			return err
 		}
-		for i := range all {
-			all[i].From = a.broughtBy(all[i].Path)
+		if a.stock.pieces, err = treatment.Find(a.space.Dir, chosen.Info().Places); err != nil {
+			return fmt.Errorf("find what the agent reads: %w", err)
+		}
+		for i := range a.stock.pieces {
+			a.stock.pieces[i].From = a.broughtBy(a.stock.pieces[i].Path)
 		}
 	}
 	if a.arm.Profile != "" {
-		found, err := profile.Load(filepath.Join(a.space.Base().Dir, ".claude", "agents"), a.arm.Profile)
+		found, err := profile.Load(filepath.Join(a.space.Dir, ".claude", "agents"), a.arm.Profile)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, armPiece(ledger.PieceProfile, a.arm.Profile, profile.Join(found.Persona, found.Protocol)))
+		a.stock.add(ledger.PieceProfile, a.arm.Profile, profile.Join(found.Persona, found.Protocol))
 	}
 	if a.arm.Prompt != "" {
-		all = append(all, armPiece(ledger.PiecePrompt, "prompt", a.arm.Prompt))
+		a.stock.add(ledger.PiecePrompt, "prompt", a.arm.Prompt)
 	}
-	return all, nil
+	return nil
 }
 
-// armPiece is a text that the arm itself holds.
-func armPiece(kind, name, text string) treatment.Piece {
+// add adds a text that the arm itself holds.
+func (s *stock) add(kind, name, text string) {
 	sum := sha256.Sum256([]byte(text))
-	return treatment.Piece{
+	s.pieces = append(s.pieces, treatment.Piece{
 		Piece: ledger.Piece{
 			Kind:   kind,
 			Name:   name,
@@ -60,7 +68,7 @@ func armPiece(kind, name, text string) treatment.Piece {
 			From:   ledger.FromArm,
 		},
 		Text: text,
-	}
+	})
 }
 
 // settleTreatment seals what the model was given, and ends an attempt whose model was not given
@@ -90,23 +98,19 @@ func (a *attempt) settleTreatment(ctx context.Context, goOn bool) bool {
 }
 
 func (a *attempt) readTreatment() (*ledger.Treatment, error) {
-	pieces, err := a.pieces()
-	if err != nil {
-		return nil, err
-	}
 	found, err := treatment.Read(treatment.Config{
 		Calls:       filepath.Join(a.dir, calls.Path(agentTrace)),
 		Participant: agentLane,
 		Context:     a.context(),
-		Pieces:      pieces,
+		Pieces:      a.stock.pieces,
 		Redactor:    a.redact,
 		Unknown:     a.unknownDelivery(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	found.Programs, err = a.programs()
-	return found, err
+	found.Programs = a.stock.programs
+	return found, nil
 }
 
 // context is what the agent reads of its project.
