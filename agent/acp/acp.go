@@ -75,6 +75,7 @@ func (a *Agent) Info() agent.Info {
 		LoginHint:   e.Login,
 		Protocols:   slices.Clone(e.Protocols),
 		Credentials: slices.Clone(e.Keys),
+		Places:      e.Places,
 		Capabilities: agent.Capabilities{
 			LongLived: agent.Native,
 			MCP:       agent.Native,
@@ -189,6 +190,9 @@ func (a *Agent) Check(cfg agent.Config) error {
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	if err := agent.Ready(ctx, a, &cfg); err != nil {
+		return nil, err
+	}
+	if err := checkProject(a.entry, cfg); err != nil {
 		return nil, err
 	}
 	setup, err := prepare(a.entry, cfg)
