@@ -57,11 +57,11 @@ func TestTheProjectIsInTheSystemPrompt(t *testing.T) {
 		!strings.Contains(got, "ü\n\n[This is the beginning of AGENTS.md; read the file for the rest.]") {
 		t.Errorf("with a long AGENTS.md: %q", strings.ReplaceAll(got, "ü", ""))
 	}
-	if !strings.HasSuffix(got, "\n- a (.agents/skills/a/SKILL.md): Of all.") {
+	if !strings.HasSuffix(got, "\n- a (.claude/skills/a/SKILL.md): Of Claude.") {
 		t.Errorf("with skills: %q", strings.ReplaceAll(got, "ü", ""))
 	}
 	replaced := prompt(func(c *agent.Config) { c.SystemPrompt, c.ReplaceSystemPrompt = "Be kind.", true })
-	if !strings.HasPrefix(replaced, "Be kind.\n\nThe instructions") || !strings.HasSuffix(replaced, "Of all.") {
+	if !strings.HasPrefix(replaced, "Be kind.\n\nThe instructions") || !strings.HasSuffix(replaced, "Of Claude.") {
 		t.Errorf("with another system prompt: %q", strings.ReplaceAll(replaced, "ü", ""))
 	}
 	none := prompt(func(c *agent.Config) { c.SystemPrompt, c.Context = "Be kind.", agent.ContextNone })
