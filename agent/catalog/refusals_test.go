@@ -45,14 +45,15 @@ func TestKindsWithoutAPlaceRefuseWhatNeedsOne(t *testing.T) {
 	for _, a := range every(t) {
 		info := a.Info()
 		skills, instructions := agent.RequirePlaces(info, true, false), agent.RequirePlaces(info, false, true)
-		if (skills == nil) != (len(info.Places.Skills) > 0) || (instructions == nil) != (len(info.Places.Instructions) > 0) {
+		if (skills == nil) != (len(info.Places.Skills) > 0) ||
+			(instructions == nil) != (len(info.Places.Instructions) > 0) {
 			t.Errorf("%s: %v, %v", info.ID, skills, instructions)
 		}
 		if strings.Contains(string(info.ID), ":") || info.ID == "model" {
 			if skills == nil || instructions == nil {
 				t.Errorf("%s has places: %+v", info.ID, info.Places)
 			}
-			for _, way := range []string{string(info.ID), "prompt:", "places: {skills: [.agents/skills]}", "agents.yaml"} {
+			for _, way := range []string{string(info.ID), "prompt:", "{skills: [.agents/skills]}", "agents.yaml"} {
 				if skills != nil && !strings.Contains(skills.Error(), way) {
 					t.Errorf("%s: %v does not name %s", info.ID, skills, way)
 				}
