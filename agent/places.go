@@ -22,7 +22,12 @@ const (
 // arm brings. Entries of agents.yaml have the same form.
 type Places struct {
 	// Instructions are the files that are in the conversation from its start, such as CLAUDE.md.
+	// A place may be a directory, whose Markdown files are read, or a glob.
 	Instructions []string `yaml:"instructions" doc:"files that it reads at its start, such as AGENTS.md"`
+	// OneOf says that only the first of Instructions that exists is read.
+	OneOf bool `yaml:"oneOf" doc:"only the first of the instructions that exists is read"`
+	// Imports says that words such as @docs/style.md in instructions take in other files.
+	Imports bool `yaml:"-"`
 	// Skills are directories of skills: one directory each, with a SKILL.md in it.
 	Skills []string `yaml:"skills" doc:"directories of skills, such as .agents/skills"`
 	// Agents are directories with the definitions of sub-agents.

@@ -39,6 +39,8 @@ type Skill struct {
 	Description string
 	Body        string // the text after the front matter
 	Text        string // the whole file
+	// Hidden says that the front matter keeps the skill from the model: only a person may call it.
+	Hidden bool
 	// Invalid says, with file and line, why the front matter cannot be read; nil if it can, or if
 	// there is none. Agents differ in what they make of such a skill.
 	Invalid error
@@ -63,6 +65,7 @@ func Parse(dir string, text []byte) Skill {
 	var said struct {
 		Name        string `yaml:"name"`
 		Description string `yaml:"description"`
+		Hidden      bool   `yaml:"disable-model-invocation"`
 	}
 	if err == nil {
 		s.Body = string(body)
@@ -74,6 +77,7 @@ func Parse(dir string, text []byte) Skill {
 		s.Invalid = err
 		said.Name, said.Description = "", plainDescription(s.Text)
 	}
+	s.Hidden = said.Hidden
 	s.Name, s.Description = cmp.Or(said.Name, path.Base(dir)), said.Description
 	return s
 }
