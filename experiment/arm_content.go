@@ -92,8 +92,8 @@ func (a *Arm) skillsContent() ([]Bring, error) {
 	return all, nil
 }
 
-// errNoSkill says what a directory of skills looks like.
-var errNoSkill = errors.New("there is no SKILL.md; name the directory of a skill, a directory of such directories, or " +
+// ErrNoSkill says that a directory holds no skill, and what one looks like.
+var ErrNoSkill = errors.New("there is no SKILL.md; name the directory of a skill, a directory of such directories, or " +
 	"one that has .claude/skills or .agents/skills")
 
 // ReadSkills finds the skills of a directory: it is one itself, it has several, or it has
@@ -124,7 +124,7 @@ func ReadSkills(dir string) ([]Bring, error) {
 	if !slices.ContainsFunc(r.found, func(b Bring) bool {
 		return b.Kind == ledger.PieceSkill || b.Kind == ledger.PieceAgent
 	}) {
-		return nil, errNoSkill
+		return nil, ErrNoSkill
 	}
 	return r.found, nil
 }
@@ -383,6 +383,20 @@ func (a *Arm) serversContent() ([]Bring, error) {
 	return all, nil
 }
 
+// CurrentDigest hashes the content as it is now.
+func (b *Bring) CurrentDigest() (string, error) {
+	if b.Kind != ledger.PieceServer {
+		return contentDigest(b.Source)
+	}
+	servers, err := ReadServers(b.Source)
+	for _, s := range servers {
+		if s.Name == b.Name {
+			return s.digest, err
+		}
+	}
+	return "", err
+}
+
 // contentDigest hashes a file or a directory without its repository.
 func contentDigest(name string) (string, error) {
 	info, err := os.Stat(name)
@@ -393,9 +407,6 @@ func contentDigest(name string) (string, error) {
 		return treeDigest(name, ".git")
 	}
 	content, err := os.ReadFile(name)
-	if info.Mode()&0o111 != 0 {
-		content = append([]byte("program\x00"), content...)
-	}
 	return digestOf(content), err
 }
 
@@ -431,4 +442,3 @@ func (a *Arm) Seal(brings []Bring) error {
 	a.Hash = digestOf(text)
 	return nil
 }
-

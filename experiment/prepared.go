@@ -41,7 +41,7 @@ type Setup struct {
 	Skills string
 	// Context is what the agents of all arms read of their projects; empty: what each arm says.
 	Context string
-	Tools  map[string]string
+	Tools   map[string]string
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.
 	Gateway string
