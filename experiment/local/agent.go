@@ -133,7 +133,7 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	cfg.AllowedTools = a.arm.AllowedTools
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
-	cfg.Context, cfg.ProjectPrograms = a.arm.ContextFor(a.task), slices.Contains(a.prepared.ProjectPrograms, a.arm.Name)
+	cfg.Context = a.arm.ContextFor(a.task)
 	cfg.Settings, cfg.Effort, cfg.Temperature = a.arm.Settings, a.arm.Effort, a.arm.Temperature
 	var err error
 	if cfg.MCPServers, err = a.serversOf(place.Dir); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
@@ -36,7 +35,6 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base.Auth = a.arm.Auth
 	base.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	base.Context = a.arm.ContextFor(a.task) // of the agent: a lead reads nothing of the work
-	base.ProjectPrograms = slices.Contains(a.prepared.ProjectPrograms, a.arm.Name)
 	a.noteNetwork(base)
 	a.noteGateway(base)
 	servers, err := a.serversOf(place.Dir)

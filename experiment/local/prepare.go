@@ -220,7 +220,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		Auth:         arm.Auth,
 		MaxTurns:     arm.MaxTurns,
 		MaxCostUSD:   p.CellBudget.USD,
-		Context:      arm.Context,
+		Context:      arm.ContextFor(&p.Family.Tasks[0]),
 		Settings:     arm.Settings,
 		Effort:       arm.Effort,
 		Temperature:  arm.Temperature,
