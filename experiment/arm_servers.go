@@ -118,8 +118,17 @@ func (s Server) Expand(getenv func(name string) string) (Server, error) {
 	return s, nil
 }
 
-// Literal returns the names of variables and headers of a server whose values are written in its
-// file.
+// Variables returns the names of the variables without which the server cannot be started.
+func (s Server) Variables() []string {
+	var names []string
+	_, _ = s.Expand(func(name string) string { // nothing is missing
+		names = append(names, name)
+		return name
+	})
+	return names
+}
+
+// Literal returns the variables and headers of a server whose values are written in its file.
 func (s Server) Literal() map[string]string {
 	literal := map[string]string{}
 	for _, values := range []map[string]string{s.Env, s.Headers} {
