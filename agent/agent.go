@@ -162,6 +162,9 @@ type Config struct {
 	// Context says what the agent reads of its project: ContextProject, which is the default, or
 	// ContextNone.
 	Context string
+	// ProjectPrograms lets programs of the project run, such as hooks and tool servers. Otherwise
+	// the agent reads the project's texts only.
+	ProjectPrograms bool
 	// Settings is a file in the agent's own format, over which fit's own settings win; empty: none.
 	Settings string
 	// Effort is how long the model thinks before it answers, in the agent's own words; empty: its

@@ -1,5 +1,12 @@
 package agent
 
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
 // What an agent reads of the project that it works in.
 const (
 	// ContextProject is the default: instruction files, skills, sub-agents and commands of the
@@ -12,19 +19,24 @@ const (
 
 // Places says where an agent reads what a project brings it. Paths are relative to the working
 // directory and have slashes. Where a list has an order, the first place is where fit puts what an
-// arm brings.
+// arm brings. Entries of agents.yaml have the same form.
 type Places struct {
 	// Instructions are the files that are in the conversation from its start, such as CLAUDE.md.
-	Instructions []string
+	// A place may be a directory, whose Markdown files are read, or a glob.
+	Instructions []string `yaml:"instructions" doc:"files that it reads at its start, such as AGENTS.md"`
+	// OneOf says that only the first of Instructions that exists is read.
+	OneOf bool `yaml:"oneOf" doc:"only the first of the instructions that exists is read"`
+	// Imports says that words such as @docs/style.md in instructions take in other files.
+	Imports bool `yaml:"-"`
 	// Skills are directories of skills: one directory each, with a SKILL.md in it.
-	Skills []string
+	Skills []string `yaml:"skills" doc:"directories of skills, such as .agents/skills"`
 	// Agents are directories with the definitions of sub-agents.
-	Agents []string
+	Agents []string `yaml:"agents" doc:"directories of sub-agents"`
 	// Commands are directories of prompts that a person calls by name.
-	Commands []string
+	Commands []string `yaml:"commands" doc:"directories of prompts that a person calls by name"`
 	// Programs are files that make the agent run programs of the project: hooks, tool servers,
 	// plugins, extensions.
-	Programs []ProjectProgram
+	Programs []ProjectProgram `yaml:"-"`
 }
 
 // ProjectProgram is a file of a project that makes an agent run programs.
@@ -39,6 +51,48 @@ type ProjectProgram struct {
 // Reads reports whether an agent reads anything of a project.
 func (p Places) Reads() bool {
 	return len(p.Instructions)+len(p.Skills)+len(p.Agents)+len(p.Commands) > 0
+}
+
+// Validate returns an error if a place is not below the working directory, beginning with the field.
+func (p Places) Validate() error {
+	for _, list := range []struct {
+		field string
+		names []string
+	}{
+		{"instructions", p.Instructions}, {"skills", p.Skills}, {"agents", p.Agents}, {"commands", p.Commands},
+	} {
+		for _, name := range list.names {
+			if name == "." || path.Clean(name) != name || !filepath.IsLocal(name) || strings.Contains(name, `\`) {
+				return fmt.Errorf("places.%s: %q is not a path below the working directory, as in .agents/skills",
+					list.field, name)
+			}
+		}
+	}
+	return nil
+}
+
+// RequirePlaces refuses skills and instructions for an agent that has no place for them.
+func RequirePlaces(info Info, skills, instructions bool) error {
+	for _, need := range []struct {
+		asked         bool
+		places        []string
+		what, declare string
+	}{
+		{skills, info.Places.Skills, "skills", "skills: [.agents/skills]"},
+		{instructions, info.Places.Instructions, "instructions", "instructions: [AGENTS.md]"},
+	} {
+		if need.asked && len(need.places) == 0 {
+			return Refuse(info.ID, "agent %s has no place for %s; pass the text with prompt:, or, if it is a command or "+
+				"an acp agent that reads them, declare places: {%s} in agents.yaml", info.ID, need.what, need.declare)
+		}
+	}
+	return nil
+}
+
+// RunsProjectPrograms reports whether the session may run programs of its project: where they are
+// isolated, or where the caller allows it.
+func (c Config) RunsProjectPrograms() bool {
+	return c.ReadsProject() && (c.ProjectPrograms || c.Isolation.Isolates())
 }
 
 // ReadsProject reports whether the session reads what its project brings.

@@ -70,6 +70,9 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Format:    trace.FormatVersion,
 		Isolation: cfg.Session.Isolation.String(),
 		Network:   cfg.Session.NetworkKind(),
+		Context:   cmp.Or(cfg.Session.Context, agent.ContextProject),
+
+		ProjectPrograms: cfg.Session.RunsProjectPrograms(),
 	})
 
 	result, err := recorder.drive(ctx)

@@ -131,6 +131,7 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings := base
 	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, cmp.Or(config.Model,
 		base.Model), config.Home
+	settings.Context = cmp.Or(config.Context, base.Context)
 	settings.MaxTurns = max(config.MaxTurns, 0)
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
@@ -170,8 +171,10 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	if member.Name != mode.traits().lead {
 		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
 	}
-	_, err := adapt(&settings, played, mode, member)
-	return err
+	if _, err := adapt(&settings, played, mode, member); err != nil {
+		return err
+	}
+	return agent.CheckPrograms(played.Info(), settings)
 }
 
 // adapt relaxes demands that come only from a member's role, where the agent cannot meet them, and

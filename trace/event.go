@@ -51,6 +51,11 @@ type SessionStart struct {
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reached: host, model or none.
 	Network string `json:"network,omitempty"`
+	// Context is what the agent of a run read of its project: project or none. In a session of
+	// several agents each member has its own.
+	Context string `json:"context,omitempty"`
+	// ProjectPrograms says that programs of the project, such as hooks, could run.
+	ProjectPrograms bool `json:"projectPrograms,omitempty"`
 }
 
 // HostEvent says that an agent asked for a host. Only the first request for each host is recorded.

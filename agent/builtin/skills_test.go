@@ -55,16 +55,3 @@ func TestSkillsThatCannotBeReadAreLeftOut(t *testing.T) {
 		t.Errorf("found %s", got)
 	}
 }
-
-func FuzzDescribeSkill(f *testing.F) {
-	f.Add([]byte("---\nname: a\ndescription: b\n---\ntext"))
-	f.Add([]byte("---\nname: [\n---"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		name, description := describeSkill(text)
-		for _, said := range []string{oneLine(name), oneLine(description)} {
-			if strings.ContainsAny(said, "\n\r") || len(said) > maxSkillDescription+4 {
-				t.Errorf("%q", said)
-			}
-		}
-	})
-}

@@ -6,7 +6,6 @@
 package treatment
 
 import (
-	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -22,10 +21,9 @@ type Piece struct {
 	// Others are the bodies of the other versions of the same skill in the experiment: a line that
 	// one of them has too does not show that this one was opened.
 	Others []string
+	// Hidden says that the piece keeps itself from the model: only a person may call it.
+	Hidden bool
 }
-
-// Find lists what an agent with these places reads below its working directory.
-func Find(dir string, places agent.Places) ([]Piece, error) { return nil, nil }
 
 // Config says what to look for in the record of a run's calls.
 type Config struct {
@@ -50,15 +48,17 @@ type Start struct {
 	System  []string // the parts of the system prompt, decoded
 	Texts   []string // of the messages
 	Tools   []string // name and description of each
-	Options string   // sampling and other settings of the request, as sorted JSON
+	// Options are the sampling and other settings of the request: its other members, as JSON.
+	Options map[string]string
 }
 
-// ReadStart reads the first request of a record.
+// ReadStart reads the first request of a record, without what differs from run to run:
+// directories, ids, dates. Agent is the caller's to fill in.
 func ReadStart(calls, participant string) (*Start, error) { return &Start{}, nil }
 
 // Difference is one thing in which two arms' first requests differ.
 type Difference struct {
-	What   string `json:"what"` // model, tools, system, messages, options
+	What   string `json:"what"` // agent, model, tools, system, messages, options
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 	// Declared says that it is the content of a piece that one of the arms brings.
