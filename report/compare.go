@@ -163,11 +163,11 @@ func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
 	withheld, allowed := Withheld(cfg.Allow, a, b)
 	p, err := prepare(a, b, cfg)
 	if err != nil {
-		why := strings.Join(append([]string{""}, sentences(withheld)...), ": ")
+		why := strings.Join(append([]string{""}, Sentences(withheld)...), ": ")
 		return nil, fmt.Errorf("compare %s with %s%s: %w", b.Name, a.Name, why, err)
 	}
-	p.Withheld, p.Allowed, p.Treatment = withheld, allowed, treatmentOf(1-cfg.Alpha, b, a)
-	p.Config.Withheld, p.Config.Remark = sentences(withheld), p.Treatment.Remark()
+	p.Withheld, p.Allowed, p.Treatment = withheld, allowed, CompareTreatment(b, a)
+	p.Config.Withheld, p.Config.Remark = Sentences(withheld), p.Treatment.Remark()
 	return p, nil
 }
 
@@ -345,7 +345,7 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	for _, reason := range prepared.Allowed {
 		c.Warnings = append(c.Warnings, reason.allowedText())
 	}
-	same := sameArm(a, b)
+	same := SameArm(a, b)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
 	case same && differ && a.Provenance.Faults == "":
 		c.Warnings = append(c.Warnings, "the model calls of the second failed on purpose (--faults), those of the "+
@@ -373,8 +373,8 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }
 
-// sameArm reports whether two groups are of the same configuration.
-func sameArm(a, b *Group) bool {
+// SameArm reports whether two groups are of the same configuration.
+func SameArm(a, b *Group) bool {
 	return a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
 }
 

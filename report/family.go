@@ -66,7 +66,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 			Differs:    g.Differs,
 		})
 	}
-	f.Treatment = treatmentOf(1-cfg.Alpha, groups...)
+	f.Treatment = CompareTreatment(groups...)
 	f.Warnings = warningsOf(groups...)
 	var sides [][2]*Group
 	for i, a := range groups {
@@ -106,7 +106,7 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 			A:        side[0].Name,
 			B:        side[1].Name,
 			Withheld: p.Withheld,
-			Same:     sameArm(side[0], side[1]),
+			Same:     SameArm(side[0], side[1]),
 			Unsure:   p.Unsure,
 			Bounds:   p.Bounds,
 		})
@@ -125,7 +125,7 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 // warn says what readers must know about one pair.
 func (f *Family) warn(side [2]*Group, p *Prepared) {
 	name := side[1].Name + " against " + side[0].Name + ": "
-	if sameArm(side[0], side[1]) {
+	if SameArm(side[0], side[1]) {
 		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
 	}
 	for _, reason := range p.Allowed {

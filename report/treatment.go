@@ -83,7 +83,9 @@ type pieceKey struct{ kind, name string }
 
 func keyOf(p *ledger.Piece) pieceKey { return pieceKey{p.Kind, p.Name} }
 
-// treatmentOf folds the runs of groups into what they were given; the first group is named first.
+// CompareTreatment says what the models of groups were given; the first group is named first.
+func CompareTreatment(groups ...*Group) *Treatment { return treatmentOf(stats.DefaultLevel, groups...) }
+
 func treatmentOf(level float64, groups ...*Group) *Treatment {
 	t := &Treatment{}
 	found := map[pieceKey]*Piece{}
@@ -295,6 +297,14 @@ func (p *Piece) differs() bool {
 		some, none = some || p.Arms[i].held > 0, none || p.Arms[i].held == 0
 	}
 	return some && none || p.versions()
+}
+
+// shown reports whether an agent must show its model the piece, or what announces it, at the start.
+// Commands are for people, and files and settings for the agent.
+func (p *Piece) shown() bool {
+	return p.declared() && slices.Contains([]string{
+		ledger.PieceInstructions, ledger.PieceSkill, ledger.PieceAgent, ledger.PiecePrompt, ledger.PieceProfile,
+	}, p.Kind)
 }
 
 // declared reports whether an arm or the family brings the piece.

@@ -221,6 +221,9 @@ func piecesText(kind string, names []string) string {
 		return fmt.Sprintf("%s %s and %d more", word, strings.Join(names[:maxNamedPieces], ", "),
 			len(names)-maxNamedPieces)
 	}
+	if len(names) == 1 && names[0] == word { // an arm has one prompt, which has no name
+		return word
+	}
 	return strings.TrimSpace(word + " " + series(names))
 }
 
@@ -317,7 +320,7 @@ func (t *Treatment) Undelivered() string {
 	for i := range t.Pieces {
 		p := &t.Pieces[i]
 		for j := range p.Arms {
-			if g := &p.Arms[j]; p.declared() && g.given() > 0 && g.Absent > 0 {
+			if g := &p.Arms[j]; p.shown() && g.held > 0 && g.Absent > 0 {
 				return fmt.Sprintf("the %s was absent in %d of %s of %s", piecesText(p.Kind, []string{p.Name}), g.Absent,
 					Count(g.Runs, "run"), g.Arm)
 			}

@@ -56,8 +56,8 @@ func (r Reason) Sentence() string {
 	return fmt.Sprintf("%s (--allow %s accepts it)", r.Text, r.Allow)
 }
 
-// sentences returns those of reasons.
-func sentences(reasons []Reason) []string {
+// Sentences returns those of reasons.
+func Sentences(reasons []Reason) []string {
 	var list []string
 	for _, r := range reasons {
 		list = append(list, r.Sentence())

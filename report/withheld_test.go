@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,12 +61,14 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 				}
 			},
 		},
-		"a treatment that no run was given": {ReasonNotDelivered, "no run of b was given the skill csv-tools",
+		"a treatment that no run was given": {
+			ReasonNotDelivered, "no run of b was given the skill csv-tools",
 			func(_, b []ledger.Record) {
 				for i := range b {
 					b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenAbsent)}
 				}
-			}},
+			},
+		},
 		"nothing: a smaller model beside it": {"", "", func(a, b []ledger.Record) {
 			serving(&a[0], small, steady)
 			serving(&b[5], steady, small)
@@ -126,7 +129,7 @@ func TestAnArmThatChangedIsOneGroupOnlyWhereThatIsAllowed(t *testing.T) {
 	for i := range b[:9] {
 		b[i].AgentVersion = "2"
 	}
-	records := append(a, b...)
+	records := slices.Concat(a, b)
 	apart := build(t, Input{Records: records, K: []int{1}})
 	if len(apart.Groups) != 3 || len(apart.Groups[0].Withheld) != 0 || len(apart.Groups[1].Withheld) != 1 {
 		t.Fatalf("%+v", apart.Groups)

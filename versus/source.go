@@ -39,6 +39,8 @@ type Options struct {
 	Weights judge.Weights
 	// Alpha is the significance level; 0 is 0.05.
 	Alpha float64
+	// Allow are the reasons to withhold claims that the user accepts, such as report.ReasonDrift.
+	Allow []string
 }
 
 // Source is a run directory that has been read.
