@@ -2,9 +2,12 @@ package agent
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // What an agent reads of the project that it works in.
@@ -69,6 +72,28 @@ func (p Places) Validate() error {
 		}
 	}
 	return nil
+}
+
+// FirstInstructions reads the first of the instruction files that is there, for agents that read
+// only one: its name, and at most so many bytes of its text. Symlinks are followed within the
+// working directory only, and nothing but regular files is opened.
+func (p Places) FirstInstructions(root *os.Root, limit int64) (name, text string) {
+	for _, name := range p.Instructions {
+		file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		info, err := file.Stat()
+		var data []byte
+		if err == nil && info.Mode().IsRegular() {
+			data, err = io.ReadAll(io.LimitReader(file, limit))
+		}
+		_ = file.Close() // it was only read
+		if err == nil && info.Mode().IsRegular() {
+			return name, string(data)
+		}
+	}
+	return "", ""
 }
 
 // RequirePlaces refuses skills and instructions for an agent that has no place for them.

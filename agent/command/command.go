@@ -124,6 +124,9 @@ func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, e
 			return agent.Installation{}, err
 		}
 		fmt.Fprintln(hash, sum)
+		if file != path {
+			found.Scripts = append(found.Scripts, real)
+		}
 	}
 	found.Version = hex.EncodeToString(hash.Sum(nil))[:12]
 	for _, name := range a.entry.keys() {

@@ -125,13 +125,16 @@ func (e Entry) local(word string) string {
 	return filepath.Join(e.Dir, word)
 }
 
-// files returns the paths that the entry names: arguments that begin with ./ or ../, and Read.
+// files returns the paths that the entry names: arguments that begin with ./ or ../ or are absolute
+// paths of files, and Read.
 func (e Entry) files() []string {
 	var files []string
 	named, _ := agent.Words(e.Command)
 	resumed, _ := agent.Words(e.Resume)
-	for _, word := range slices.Concat(named, resumed) {
-		if path := e.local(word); path != word && !slices.Contains(files, path) {
+	for i, word := range slices.Concat(named, resumed) {
+		path := e.local(word)
+		script := path != word || i > 0 && agent.IsScript(word)
+		if script && !slices.Contains(files, path) {
 			files = append(files, path)
 		}
 	}

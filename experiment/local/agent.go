@@ -76,7 +76,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		goOn = false
 	}
 	a.keepCalls()
-	return goOn
+	return a.settleTreatment(ctx, goOn)
 }
 
 // runSession lets the agent do one prompt, and adds its usage to that of earlier ones.
@@ -197,6 +197,8 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Limits:    place.Limits,
 		Gateway:   a.throughGateway(),
 		Account:   a.account,
+
+		ProjectPrograms: a.mayRunPrograms(),
 	}
 	if len(a.registries()) > 0 {
 		cfg.ExtraEnv = append(cfg.ExtraEnv, egress.Variables()...)

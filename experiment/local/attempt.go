@@ -63,11 +63,12 @@ type attempt struct {
 	mu         sync.Mutex
 	seats      []*gateway.Seat // of its agents
 	agentLines *trace.Writer   // of its agents; nil before there is one
+	stock      stock           // what its agent is to be given
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }
 
-func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error) {
+func (e *Executor) newAttempt(ctx context.Context, cell experiment.Cell, number int) (*attempt, error) {
 	a := &attempt{
 		Executor: e,
 		cell:     cell,
@@ -83,6 +84,7 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 		USD:    cheaper(e.prepared.CellBudget.USD, a.task),
 		Tokens: e.prepared.CellBudget.Tokens,
 	})
+	e.machine.refresh(ctx, a.arm.Agent)
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
 	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm))
@@ -113,6 +115,7 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	}
 	found := e.machine.installation(arm.Agent)
 	r.Agent, r.AgentVersion, r.AgentBinary, r.AgentSHA256 = arm.Agent, found.Version, found.Path, found.SHA256
+	r.AgentScripts = found.ScriptSHA256
 	if t := e.tasks[cell.TaskID]; t != nil {
 		r.Workspace = t.Settings.Workspace
 	}
@@ -215,7 +218,7 @@ func (a *attempt) preflight(ctx context.Context) bool {
 		}
 		return false
 	}
-	return true
+	return a.ready(ctx)
 }
 
 // seal makes sure that nothing writes any more, and stores the result.

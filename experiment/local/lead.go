@@ -85,7 +85,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	for _, member := range result.Participants {
 		end.turns += member.Turns
 	}
-	return a.agentEnded(ctx, end, nil)
+	return a.settleTreatment(ctx, a.agentEnded(ctx, end, nil))
 }
 
 func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {

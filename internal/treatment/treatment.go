@@ -43,11 +43,11 @@ func Read(cfg Config) (*ledger.Treatment, error) { return &ledger.Treatment{Cont
 
 // Start is what a model was given first: the first request that carries a turn and offers tools.
 type Start struct {
-	Agent   string // id and version
-	Model   string
-	System  []string // the parts of the system prompt, decoded
-	Texts   []string // of the messages
-	Tools   []string // name and description of each
+	Agent  string // id and version
+	Model  string
+	System []string // the parts of the system prompt, decoded
+	Texts  []string // of the messages
+	Tools  []string // name and description of each
 	// Options are the sampling and other settings of the request: its other members, as JSON.
 	Options map[string]string
 }

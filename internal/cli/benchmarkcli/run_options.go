@@ -40,7 +40,8 @@ type runOptions struct {
 	budget                                 budgetOptions
 	attempts, breakAfter, judgeVotes       console.Count
 	retryErrors, noProbe, summary, keepRaw bool
-	stopEarly                              bool
+	stopEarly, dryRun                      bool
+	allow                                  console.Allow
 	gateway                                console.Gateway
 	gates                                  gates
 	alpha                                  float64
@@ -147,6 +148,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.keepRaw, "keep-raw", false,
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
+	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
+	o.allow.Register(flags, console.AllowSame)
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)

@@ -33,6 +33,7 @@ type runOptions struct {
 	output, fleet                     string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
+	allow                             console.Allow
 	gateway                           console.Gateway
 	judge                             judgeOptions
 }
@@ -68,7 +69,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
 		"keep the working directories of all attempts; rerunning the command removes them")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "check everything that costs nothing, show the plan, and stop")
+	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
+	o.allow.Register(flags, console.AllowSame)
 	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
 	flags.StringVar(&o.output, "output", "",
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
