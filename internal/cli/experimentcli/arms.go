@@ -17,11 +17,10 @@ func ReadArms(con *console.Console, file string, texts []string) ([]experiment.A
 	}
 	var arms []experiment.Arm
 	for _, text := range texts {
-		arm, err := experiment.ParseArm(text)
+		arm, err := experiment.ParseArm(text, con.Path)
 		if err != nil {
 			return nil, err
 		}
-		arm.Skills = con.Path(arm.Skills)
 		arms = append(arms, arm)
 	}
 	return arms, nil
