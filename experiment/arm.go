@@ -70,8 +70,8 @@ func CheckArms(arms []Arm) error {
 		if arm.LeadModel != "" && arm.Lead == "" {
 			problems = append(problems, fmt.Errorf("arm %q has a leadModel but no lead", arm.Name))
 		}
-		if err := arm.checkContext(); err != nil {
-			problems = append(problems, err)
+		if err := arm.CheckContext(); err != nil {
+			problems = append(problems, fmt.Errorf("arm %q: %w", arm.Name, err))
 		}
 		seen[arm.Name] = true
 	}
@@ -86,17 +86,22 @@ const (
 	contextTask    = "task"
 )
 
-// checkContext refuses what an agent that reads nothing of its project cannot be given by files.
-func (a *Arm) checkContext() error {
-	if a.Context != contextNone {
+// CheckContext refuses what an arm brings to an agent that reads nothing of its project.
+func (a *Arm) CheckContext() error {
+	if a.Context != contextNone && a.Context != contextTask {
 		return nil
 	}
 	for _, brings := range []struct{ key, value string }{
 		{"skills", a.Skills}, {"instructions", a.Instructions}, {"files", a.Files}, {"mcp", a.MCP}, {"settings", a.Settings},
 	} {
-		if brings.value != "" {
-			return fmt.Errorf("arm %q has %s, which reach no agent with context: none; use context: project, or pass the "+
-				"text with prompt:", a.Name, brings.key)
+		switch {
+		case brings.value == "":
+		case a.Context == contextTask:
+			return fmt.Errorf("it has %s, which reach no agent at the tasks with context: none; give it context:project",
+				brings.key)
+		default:
+			return fmt.Errorf("it has %s, which reach no agent with context: none; give it context:project, or pass the "+
+				"text with prompt:", brings.key)
 		}
 	}
 	return nil

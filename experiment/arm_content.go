@@ -50,7 +50,7 @@ func (a *Arm) Contents() ([]Bring, error) {
 	} {
 		found, err := read()
 		if err != nil {
-			return nil, fmt.Errorf("arm %s: %w", a.Name, err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}

@@ -141,7 +141,7 @@ func (p *armParser) set(key, value string, quoted bool) error {
 	case paths[key] != nil:
 		*paths[key] = p.path(value)
 	case key == "skills":
-		a.Skills = resolveSkills(value, p.path)
+		a.Skills = ResolveSkills(value, p.path)
 	case key == "prompt":
 		return p.setPrompt(value, quoted)
 	case key == "needs":
@@ -219,8 +219,8 @@ func (p *armParser) path(text string) string {
 	return p.resolve(text)
 }
 
-// resolveSkills resolves every directory of a skills setting.
-func resolveSkills(text string, resolve func(string) string) string {
+// ResolveSkills resolves every directory of a skills setting.
+func ResolveSkills(text string, resolve func(string) string) string {
 	if text == "" {
 		return ""
 	}

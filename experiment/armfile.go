@@ -34,7 +34,7 @@ func LoadArms(path string) ([]Arm, error) {
 			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"}, "two arms are called %q", arm.Name)
 		}
 		seen[arm.Name] = true
-		arm.Skills = resolveSkills(arm.Skills, beside)
+		arm.Skills = ResolveSkills(arm.Skills, beside)
 		for _, path := range []*string{&arm.Instructions, &arm.Files, &arm.MCP, &arm.Settings} {
 			*path = beside(*path)
 		}

@@ -39,7 +39,8 @@ type Setup struct {
 	NodeModules string
 	// Skills are the skills of arms that name none, as Arm.Skills; empty: the family's.
 	Skills string
-	// Context is what the agents of all arms read of their projects; empty: what each arm says.
+	// Context is what the agents of arms that do not say it read of their projects; empty: what the
+	// tasks say.
 	Context string
 	Tools   map[string]string
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
@@ -69,6 +70,9 @@ type Prepared struct {
 	Plan *Plan
 	// Brings are what arms bring to their agents, and the family to all, by arm.
 	Brings map[string][]Bring
+	// ProjectPrograms are the arms that asked for context: project, so that programs of the project
+	// may run without isolation.
+	ProjectPrograms []string
 	// SkillHashes are the digests of the staged skills, by arm.
 	SkillHashes map[string]string
 }

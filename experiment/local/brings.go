@@ -39,7 +39,7 @@ func (p *preparation) bring(arm *experiment.Arm, info agent.Info) error {
 	if err := absolute(arm); err != nil {
 		return err
 	}
-	if err := experiment.CheckArms([]experiment.Arm{*arm}); err != nil {
+	if err := arm.CheckContext(); err != nil {
 		return err
 	}
 	brings, err := arm.Contents()
@@ -47,7 +47,7 @@ func (p *preparation) bring(arm *experiment.Arm, info agent.Info) error {
 		return err
 	}
 	if err := agent.RequirePlaces(info, has(brings, ledger.PieceSkill), arm.Instructions != ""); err != nil {
-		return fmt.Errorf("arm %s: %w", arm.Name, err)
+		return err
 	}
 	if arm.Skills == "" {
 		shared, err := familyBrings(p.Family)

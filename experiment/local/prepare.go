@@ -142,7 +142,10 @@ func (p *preparation) onlyNamed() error {
 func (p *preparation) chooseAgents(ctx context.Context) error {
 	p.Arms = slices.Clone(p.Arms)
 	for i := range p.Arms {
-		p.Arms[i].Context = cmp.Or(p.Context, p.Arms[i].Context)
+		arm := &p.Arms[i]
+		if arm.Context = cmp.Or(arm.Context, p.Context); arm.Context == agent.ContextProject {
+			p.ProjectPrograms = append(p.ProjectPrograms, arm.Name)
+		}
 	}
 	if err := experiment.CheckArms(p.Arms); err != nil {
 		return err
@@ -217,7 +220,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		Auth:         arm.Auth,
 		MaxTurns:     arm.MaxTurns,
 		MaxCostUSD:   p.CellBudget.USD,
-		Context:      arm.Context,
+		Context:      arm.ContextFor(&p.Family.Tasks[0]),
 		Settings:     arm.Settings,
 		Effort:       arm.Effort,
 		Temperature:  arm.Temperature,

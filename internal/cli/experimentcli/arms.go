@@ -10,6 +10,10 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
+// ContextUsage explains --context.
+const ContextUsage = "what agents read of their working directories by themselves: project, which is instruction " +
+	"files, skills, sub-agents and commands, or none (default: what the arm says, else the task, else project)"
+
 // ReadArms reads the file of --arms or, without one, the values of --arm.
 func ReadArms(con *console.Console, file string, texts []string) ([]experiment.Arm, error) {
 	if file != "" {
