@@ -35,6 +35,8 @@ type Results struct {
 	Doubts []string
 	Probes report.Probes
 	Labels *report.Labels // those of the family, if it has any
+	// Allow are the reasons to withhold claims that the user accepts.
+	Allow []string
 }
 
 // Ledger is one that was read.
@@ -130,6 +132,7 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 		Detail:  detail,
 		Labels:  all.Labels,
 		Probes:  &all.Probes,
+		Allow:   all.Allow,
 	})
 	if err != nil {
 		return nil, err
