@@ -93,7 +93,7 @@ func TestClaimRule(t *testing.T) {
 			wonAndLost(9, 0, 0),
 			DecideConfig{Withheld: []string{"the model changed"}},
 			Insufficient,
-			"claim: the model changed; 9 tasks where at least 10 are needed; the observed",
+			"claim: the model changed; 9 tasks where at least 10 are needed and",
 		},
 		"a remark": {
 			wonAndLost(20, 3, 27),
