@@ -88,22 +88,27 @@ func withoutNumber(line string) string {
 
 // appendFolded appends a line with single spaces between its words.
 func appendFolded(dst []byte, line string) []byte {
-	start, space := len(dst), false
+	start := len(dst)
 	for i := 0; i < len(line); {
-		c, size := rune(line[i]), 1
-		if c >= utf8.RuneSelf {
-			c, size = utf8.DecodeRuneInString(line[i:])
+		from := i
+		for i < len(line) && line[i] > ' ' && line[i] < utf8.RuneSelf { // nearly everything
+			i++
 		}
-		if c == '\ufeff' || unicode.IsSpace(c) {
-			space, i = true, i+size
+		if i > from {
+			dst = append(dst, line[from:i]...)
 			continue
 		}
-		if space && len(dst) > start {
+		c, size := utf8.DecodeRuneInString(line[i:])
+		i += size
+		switch {
+		case c != '\ufeff' && c != 0 && !unicode.IsSpace(c):
+			dst = utf8.AppendRune(dst, c)
+		case len(dst) > start && dst[len(dst)-1] != ' ':
 			dst = append(dst, ' ')
 		}
-		space = false
-		dst = utf8.AppendRune(dst, c)
-		i += size
+	}
+	if len(dst) > start && dst[len(dst)-1] == ' ' {
+		dst = dst[:len(dst)-1]
 	}
 	return dst
 }

@@ -31,7 +31,7 @@ func (q *request) parts() []*part {
 		var b strings.Builder
 		for _, t := range q.texts {
 			if t.part == p.name {
-				b.WriteString(fold(strings.ReplaceAll(t.text, separator, " ")))
+				b.WriteString(fold(t.text))
 				b.WriteString(separator)
 			}
 		}
@@ -49,15 +49,14 @@ type grader struct {
 
 // grade fills in what the request shows of a piece.
 func (g *grader) grade(p *Piece, clean string) {
-	switch p.Kind {
-	case ledger.PieceSkill, ledger.PieceAgent, ledger.PieceCommand:
+	switch {
+	case isAnnounced(p.Kind):
 		g.announced(p, clean)
-	case ledger.PieceServer:
+	case p.Kind == ledger.PieceServer:
 		g.server(p)
+	case strings.TrimSpace(clean) == "":
+		return // settings and other files are no texts that a model is given
 	default:
-		if clean == "" {
-			return // settings and other files are no texts that a model is given
-		}
 		g.content(p, clean)
 	}
 	if g.request.stored != "" && (p.Given == ledger.GivenAbsent || p.Given == ledger.GivenName) {

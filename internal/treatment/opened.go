@@ -21,7 +21,7 @@ type opener struct {
 // watched is a piece that is loaded on demand.
 type watched struct {
 	piece  *Piece
-	lines  int      // that only this version has
+	lines  int // that only this version has
 	found  map[uint64]bool
 	called bool
 }
@@ -140,9 +140,19 @@ func (o *opener) chunk(chunk []byte) {
 	for start < len(chunk) && strings.IndexByte(", \t\r\n", chunk[start]) >= 0 {
 		start++
 	}
-	if value, ok := o.parser.Parse(chunk[start:]); ok {
+	if value, ok := o.parser.Parse(chunk[start:]); ok && isMessage(value) {
 		o.read(value, false)
 	}
+}
+
+// isMessage reports whether a part of a request is one of the conversation: not a tool, and not a
+// part of the system prompt.
+func isMessage(value jsontape.Value) bool {
+	if value.Get("role").Exists() || value.Get("parts").Exists() {
+		return true
+	}
+	part := partOf("", value.TextOf("type"))
+	return part == inResults || part == inReplies
 }
 
 // read looks for tool calls in a value, and for lines in everything that the model did not say
