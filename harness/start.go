@@ -93,6 +93,8 @@ func agentStart(name, runtime, model string, info agent.Started) trace.AgentStar
 		Auth:          info.Auth,
 		Gateway:       info.Gateway,
 		GatewayReason: info.GatewayReason,
+
+		ProjectPrograms: info.ProjectPrograms,
 	}
 }
 
@@ -136,6 +138,8 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
 	settings.MCPServers = slices.Clone(config.MCPServers)
+	settings.Settings, settings.Effort = cmp.Or(config.Settings, base.Settings), cmp.Or(config.Effort, base.Effort)
+	settings.Temperature = cmp.Or(config.Temperature, base.Temperature)
 	settings.ExtraEnv = slices.Clone(base.ExtraEnv)
 	if len(config.ReadOnly) > 0 {
 		settings.Isolation = sealed(base.Isolation, config)

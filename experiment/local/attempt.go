@@ -87,7 +87,7 @@ func (e *Executor) newAttempt(ctx context.Context, cell experiment.Cell, number 
 	e.machine.refresh(ctx, a.arm.Agent)
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
-	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm))
+	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm, e.machine))
 	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
@@ -196,7 +196,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.space = space
-	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
+	a.record.Isolation, a.record.Digests.Base = space.Label, space.StartHash()
 	a.noteContainer()
 	if err := a.findInside(ctx); err != nil {
 		return a.fail(ctx, ledger.ErrorSetup, err)
@@ -229,6 +229,9 @@ func (a *attempt) seal(ctx context.Context) bool {
 		if err != nil {
 			return a.fail(ctx, ledger.ErrorInternal, err)
 		}
+	}
+	if err := a.space.Withdraw(); err != nil { // a verifier may work in the directory itself
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	diff, err := a.space.Diff(ctx)
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
@@ -24,7 +25,7 @@ func (a *attempt) programs(places agent.Places) ([]string, error) {
 // mayRunPrograms reports whether the agent may run programs of the project: where they are
 // isolated, or where a person wrote the context of the arm.
 func (a *attempt) mayRunPrograms() bool {
-	return sandbox.Isolates(a.space.Isolation) || a.arm.Context == agent.ContextProject
+	return sandbox.Isolates(a.space.Isolation) || slices.Contains(a.prepared.ProjectPrograms, a.arm.Name)
 }
 
 // refusePrograms returns an error if the project has programs which the agent would run with

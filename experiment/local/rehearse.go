@@ -238,7 +238,7 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 		task:     &s.prepared.Family.Tasks[0],
 		dir:      filepath.Join(s.dir, strconv.Itoa(number)),
 	}
-	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm))
+	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.machine))
 	found := &start{
 		attempt:  a,
 		planned:  &s.prepared.Plan.Arms[arm],

@@ -33,7 +33,7 @@ func (a *attempt) takeStock() (err error) {
 		return err
 	}
 	a.stock = stock{}
-	if a.arm.Context != agent.ContextNone {
+	if a.arm.ContextFor(a.task) != agent.ContextNone {
 		if a.stock.programs, err = a.programs(chosen.Info().Places); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 
 // context is what the agent reads of its project.
 func (a *attempt) context() string {
-	if a.arm.Context == agent.ContextNone {
+	if a.arm.ContextFor(a.task) == agent.ContextNone {
 		return agent.ContextNone
 	}
 	return agent.ContextProject

@@ -214,6 +214,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),
 		Skills:          skills,
+		Context:         o.context.Value,
 		NodeModules:     modules,
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
