@@ -58,6 +58,9 @@ type Info struct {
 	Credentials []string
 	// Places says where the agent reads what a project brings it.
 	Places Places
+	// Managed are absolute paths of files by which an administrator configures the agent for
+	// everybody on a machine; see ManagedFiles.
+	Managed []string
 	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that
 	// the model gave the call; empty: it sends none.
 	CallIDKey string
@@ -235,4 +238,6 @@ type Started struct {
 	Gateway       string
 	GatewayReason string
 	Argv          []string
+	// ProjectPrograms are the files of the project whose programs the agent may run.
+	ProjectPrograms []string
 }

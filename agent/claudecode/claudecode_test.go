@@ -22,12 +22,30 @@ func TestMain(m *testing.M) {
 
 func TestArguments(t *testing.T) {
 	base := []string{"claude", "-p", "--output-format", "stream-json", "--verbose"}
-	rest := []string{"--dangerously-skip-permissions", "--setting-sources", "", "--strict-mcp-config"}
+	skip := "--dangerously-skip-permissions"
+	rest := []string{skip, "--setting-sources", "project,local", "--strict-mcp-config"}
+	isolated := sandbox.Isolation{Kind: sandbox.IsolationBwrap}
 	for name, test := range map[string]struct {
 		args arguments
 		want []string
 	}{
 		"one prompt": {arguments{path: "claude"}, slices.Concat(base, rest)},
+		"nothing of the project": {
+			arguments{path: "claude", cfg: agent.Config{Context: agent.ContextNone, Isolation: isolated}},
+			slices.Concat(base, []string{skip, "--setting-sources", "", "--strict-mcp-config"}),
+		},
+		"programs of the project, where they are isolated": {
+			arguments{path: "claude", cfg: agent.Config{Isolation: isolated}, place: place{settings: "/h/s"}},
+			slices.Concat(base, []string{
+				skip, "--setting-sources", "project,local", "--settings", "/h/s", "--include-hook-events",
+			}),
+		},
+		"settings of the caller": {
+			arguments{path: "claude", cfg: agent.Config{Settings: "/x"}, place: place{settings: "/h/s"}},
+			slices.Concat(base, []string{
+				skip, "--setting-sources", "user,project,local", "--settings", "/h/s", "--strict-mcp-config",
+			}),
+		},
 		"long-lived": {
 			arguments{path: "claude", longLived: true},
 			slices.Concat(base, []string{"--input-format", "stream-json"}, rest),
@@ -203,7 +221,7 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := plan(t)
 	always := []string{
-		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES",
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", hostVariable,
 		"DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
 		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT",
 	}
