@@ -109,6 +109,10 @@ type Installation struct {
 	Version string `json:"version"`
 	// SHA256 is the program's, if it was asked for (Digest).
 	SHA256 string `json:"sha256,omitempty"`
+	// Scripts are the files beside the program that its entry in agents.yaml names, and
+	// ScriptSHA256 their digests by path, if they were asked for.
+	Scripts      []string          `json:"scripts,omitempty"`
+	ScriptSHA256 map[string]string `json:"scriptSha256,omitempty"`
 	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// Login says what credentials were found: "subscription", "apikey", or nothing.

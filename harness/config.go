@@ -78,6 +78,10 @@ type AgentConfig struct {
 	Amend      string            `json:"amend,omitempty"` // added at the end of the system prompt
 	Limits     Limits            `json:"limits,omitzero"` // of this member over the whole session
 	MCPServers []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
+	// Settings, Effort and Temperature are those of agent.Config; empty is what Options.Base says.
+	Settings    string   `json:"-"`
+	Effort      string   `json:"-"`
+	Temperature *float64 `json:"-"`
 	// the agent's own directory; empty is one below Options.HomeDir
 	Home   string               `json:"home,omitempty"`
 	System profile.SystemPrompt `json:"-"` // composed from the profile

@@ -136,6 +136,8 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
 	settings.MCPServers = slices.Clone(config.MCPServers)
+	settings.Settings, settings.Effort = cmp.Or(config.Settings, base.Settings), cmp.Or(config.Effort, base.Effort)
+	settings.Temperature = cmp.Or(config.Temperature, base.Temperature)
 	settings.ExtraEnv = slices.Clone(base.ExtraEnv)
 	if len(config.ReadOnly) > 0 {
 		settings.Isolation = sealed(base.Isolation, config)

@@ -75,6 +75,7 @@ func (a *Agent) Info() agent.Info {
 		LoginHint:   e.Login,
 		Protocols:   slices.Clone(e.Protocols),
 		Credentials: slices.Clone(e.Keys),
+		Places:      e.Places,
 		Capabilities: agent.Capabilities{
 			LongLived: agent.Native,
 			MCP:       agent.Native,
@@ -143,6 +144,7 @@ func (a *Agent) locate(host agent.Host) (agent.Installation, error) {
 		Path:      absolute,
 		ReadPaths: readPaths(real, host.Environ),
 		Login:     a.login(host.Environ),
+		Scripts:   slices.DeleteFunc(slices.Clone(a.entry.Args), func(word string) bool { return !agent.IsScript(word) }),
 	}, nil
 }
 
@@ -188,6 +190,9 @@ func (a *Agent) Check(cfg agent.Config) error {
 // Start implements agent.Agent. The process starts with the first prompt.
 func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, error) {
 	if err := agent.Ready(ctx, a, &cfg); err != nil {
+		return nil, err
+	}
+	if err := checkProject(a.entry, cfg); err != nil {
 		return nil, err
 	}
 	setup, err := prepare(a.entry, cfg)

@@ -22,8 +22,9 @@ import (
 // protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir (the
 // workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
 // Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often
-// a failed model call is tried again), and the function json. Arguments, variables and files that
-// turn out empty are left out.
+// a failed model call is tried again), Project (whether the agent reads the texts of its project),
+// Programs (whether it runs the project's programs), and the function json. Arguments, variables
+// and files that turn out empty are left out.
 type Entry struct {
 	Kind    string   `yaml:"kind" enum:"acp" doc:"Kind of the agent."`
 	ID      string   `yaml:"id" required:"true" pattern:"^[a-z][a-z0-9-]*$" doc:"Name of the agent."`
@@ -48,6 +49,8 @@ type Entry struct {
 	AsksForAll bool `yaml:"asksForAll" doc:"The agent asks for permission before every tool where Restricted is true, so that lists of tools can be enforced."`
 	ServeFiles bool `yaml:"serveFiles" doc:"Serve the client's file methods, within the workspace, to an agent that cannot do without them."`
 
+	Places agent.Places `yaml:"places" doc:"Where the agent reads what a project brings it, such as skills; without it, skills are refused."`
+
 	// Silence limits how long an agent may wait for its model silently.
 	Silence string `yaml:"silence" doc:"How long the agent may say nothing while it waits for its model, as in 90s; default 5m."`
 
@@ -61,6 +64,23 @@ type Entry struct {
 	Oldest [2]int `yaml:"-"`
 	// Names are the agent's names for itself, which identify its recordings.
 	Names []string `yaml:"-"`
+
+	// Pins are variables that a .env of the project would set, with the values that they have
+	// instead where they are not set.
+	Pins map[string]string `yaml:"-"`
+	// Links are places in the session's home by the places of the project that they show, for
+	// agents that read more than their project there.
+	Links []link `yaml:"-"`
+	// Insists are places that the agent reads whatever it is told.
+	Insists agent.Places `yaml:"-"`
+	// Distrusts says that the agent keeps away from all of a project that it was told to distrust,
+	// but also from tool servers. Then Distrusted is true in templates.
+	Distrusts bool `yaml:"-"`
+	// Above are places that the agent reads in the directories above the project, up to the root of
+	// a repository.
+	Above []string `yaml:"-"`
+	// Tools are the agent's own tools, where lists of tools decide what it offers its model.
+	Tools []string `yaml:"-"`
 }
 
 // The meanings of token counts.
@@ -165,6 +185,9 @@ func (e Entry) Validate() error {
 			return err
 		}
 	}
+	if err := e.Places.Validate(); err != nil {
+		return err
+	}
 	for field, text := range e.templates() {
 		if err := checkTemplate(text); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
@@ -190,7 +213,7 @@ func checkTemplate(text string) error {
 
 // templateWords are the values that templates can have.
 const templateWords = "{{.URL}}, {{.Key}}, {{.Model}}, {{.Protocol}}, {{.Home}}, {{.Dir}}, {{.SystemPrompt}}, " +
-	"{{.MCPServers}}, {{.Restricted}}, {{.Retries}}"
+	"{{.MCPServers}}, {{.Restricted}}, {{.Retries}}, {{.Project}}, {{.Programs}}"
 
 // templates yields every template of an entry, and its field.
 func (e Entry) templates() func(yield func(field, text string) bool) {
@@ -227,11 +250,14 @@ func (e Entry) mentions(name string) bool {
 // values are the values that templates can use.
 type values struct {
 	URL, Key, Model, Protocol string
-	Home, Dir                 string
+	Home, Dir, Parent         string
 	SystemPrompt              string
 	MCPServers                toolServers
 	Restricted                bool
 	Retries                   int
+	Project, Programs         bool
+	Distrusted                bool
+	Denied                    []string // of the entry's own tools
 }
 
 func render(text string, v values) (string, error) {

@@ -59,6 +59,9 @@ func prepare(e Entry, cfg agent.Config) (setup, error) {
 	if err := writeFiles(e, v, home); err != nil {
 		return setup{}, err
 	}
+	if err := makeLinks(e, v, home); err != nil {
+		return setup{}, err
+	}
 	made.env, err = environment(e, cfg, v, tmp)
 	return made, err
 }
@@ -70,10 +73,14 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 		Protocol:     agent.ProtocolOf(cfg.Model, e.Protocols...),
 		Home:         home,
 		Dir:          cfg.Dir,
+		Parent:       filepath.Dir(cfg.Dir),
 		SystemPrompt: cfg.SystemPrompt,
 		Restricted:   len(cfg.AllowedTools) > 0 || len(cfg.DisallowedTools) > 0,
 		Retries:      defaultRetries,
 		MCPServers:   cfg.MCPServers,
+		Project:      cfg.ReadsProject(),
+		Programs:     cfg.RunsProjectPrograms(),
+		Distrusted:   distrusted(e, cfg),
 	}
 	if cfg.Retries != nil {
 		v.Retries = max(0, *cfg.Retries)
@@ -119,12 +126,26 @@ func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, err
 			env[name] = value
 		}
 	}
+	for name, value := range e.Pins {
+		if _, set := env[name]; !set {
+			env[name] = value
+		}
+	}
 	env.Assign(cfg.ExtraEnv...)
 	return env.List(), nil
 }
 
 // toolServers are the tool servers for templates.
 type toolServers []agent.MCPServer
+
+// Names returns the names of the servers with commas between them, or a name that no server has.
+func (servers toolServers) Names() string {
+	names := make([]string, len(servers))
+	for i, server := range servers {
+		names[i] = server.Name
+	}
+	return cmp.Or(strings.Join(names, ","), "-")
+}
 
 // File returns the servers in the form of most agents' settings files, in which HTTP servers have a
 // type that agents name differently; empty without servers.

@@ -10,12 +10,27 @@ var table = []Entry{
 		Command: "opencode",
 		Install: "npm install -g opencode-ai",
 		Oldest:  [2]int{1, 18},
+		Places: agent.Places{
+			Instructions: []string{"AGENTS.md", "CLAUDE.md"},
+			Skills:       []string{".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill"},
+			Agents:       []string{".opencode/agents", ".opencode/agent"},
+			Commands:     []string{".opencode/commands", ".opencode/command"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".opencode/plugin/*"}, {Glob: ".opencode/plugins/*"},
+				{Glob: ".opencode/tool/*"}, {Glob: ".opencode/tools/*"},
+			},
+		},
 	}),
 	{
-		ID:        "qwen-code",
-		Title:     "Qwen Code",
-		Command:   "qwen",
-		Args:      []string{"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}"},
+		ID:      "qwen-code",
+		Title:   "Qwen Code",
+		Command: "qwen",
+		Args: []string{
+			"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}",
+			"{{if not .Project}}--safe-mode{{end}}", // without its own instructions, too
+			"{{if and .SystemPrompt (not .Project)}}--append-system-prompt={{.SystemPrompt}}{{end}}",
+			"{{if and .Project (not .Programs)}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
+		},
 		Install:   "npm install -g @qwen-code/qwen-code",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
 		Oldest:    [2]int{0, 24},
@@ -31,11 +46,14 @@ var table = []Entry{
 			// Otherwise the tools of servers arrive some time after the first prompt.
 			"QWEN_CODE_LEGACY_MCP_BLOCKING": "1",
 			"QWEN_CODE_NO_RELAUNCH":         "true", // or it starts twice, for a larger heap
+			// Its settings win over those of the project.
+			"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{.Home}}/settings.json",
+			"QWEN_CODE_SYSTEM_DEFAULTS_PATH": "{{.Home}}/none.json",
 		},
 		Files: map[string]string{
 			// Its defaults call the model for a classifier before every command, and for memory and
 			// suggestions after every turn.
-			".qwen/settings.json": `{
+			"settings.json": `{
 				"security": {"auth": {"selectedType":
 					{{if eq .Protocol "anthropic"}}"anthropic"{{else}}"openai"{{end}}}},
 				"general": {"enableAutoUpdate": false},
@@ -43,10 +61,26 @@ var table = []Entry{
 				"telemetry": {"enabled": false},
 				"tools": {"approvalMode": {{if .Restricted}}"default"{{else}}"yolo"{{end}}},
 				"memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
-				"ui": {"enableFollowupSuggestions": false}
+				"ui": {"enableFollowupSuggestions": false},
+				"disableAllHooks": {{not .Programs}},
+				"context": {
+					"fileName": [{{json (.FromAnywhere (print .Home "/system.md"))}},
+						{{json (.FromAnywhere (print .Dir "/QWEN.md"))}}, {{json (.FromAnywhere (print .Dir "/AGENTS.md"))}}]
+				}
 			}`,
-			".qwen/QWEN.md": "{{.SystemPrompt}}",
+			"system.md": "{{if .Project}}{{.SystemPrompt}}{{end}}",
 		},
+		Places: agent.Places{
+			Instructions: []string{"AGENTS.md", "QWEN.md", ".qwen/rules"},
+			Skills:       []string{".agents/skills", ".qwen/skills"},
+			Agents:       []string{".qwen/agents"},
+			Commands:     []string{".qwen/commands"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".qwen/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
+				{Glob: ".mcp.json"},
+			},
+		},
+		Above:  []string{".qwen/rules", ".qwen/QWEN.local.md"},
 		Resume: byLoad,
 		Usage:  usagePerCall,
 		Names:  []string{"qwen-code"},
@@ -74,6 +108,7 @@ var table = []Entry{
 			"COPILOT_PROVIDER_TYPE":     `{{if eq .Protocol "anthropic"}}anthropic{{end}}`,
 			"COPILOT_PROVIDER_WIRE_API": `{{if eq .Protocol "responses"}}responses{{end}}`,
 			"COPILOT_MODEL":             "{{.Model}}",
+			"GIT_CEILING_DIRECTORIES":   "{{.Parent}}", // or it reads the instructions of the repository above
 		},
 		Files: map[string]string{
 			"mcp.json":                         `{{.MCPServers.File "http"}}`, // servers of session/new are dropped
@@ -84,6 +119,11 @@ var table = []Entry{
 		Errors:  []string{"Error: "},
 		Notices: []string{"Info: "},
 		Names:   []string{"Copilot"},
+		Places:  copilotPlaces,
+		Insists: copilotPlaces,
+		Above: []string{
+			".agents/skills", ".claude/skills", ".github/skills", ".claude/agents", ".github/agents", ".claude/commands",
+		},
 	},
 	{
 		ID:        "cline",
@@ -100,10 +140,14 @@ var table = []Entry{
 			"CLINE_PROVIDER":             clineProvider,
 			"CLINE_MODEL":                "{{.Model}}",
 			"CLINE_SESSION_BACKEND_MODE": "local", // or a daemon is left behind
-			"CLINE_MCP_SETTINGS_PATH":    "{{if .MCPServers}}{{.Home}}/mcp.json{{end}}",
+			"CLINE_MCP_SETTINGS_PATH":    "{{.Home}}/mcp.json",
+			"GIT_CEILING_DIRECTORIES":    "{{.Parent}}", // or it takes the skills of the repository above
 		},
 		Files: map[string]string{
-			".cline/data/settings/global-settings.json": `{"telemetryOptOut": true, "autoUpdateEnabled": false}`,
+			".cline/data/settings/global-settings.json": `{
+				"telemetryOptOut": true, "autoUpdateEnabled": false,
+				"disabledTools": [{{if not .Project}}"skills"{{end}}]
+			}`,
 			".cline/data/settings/providers.json": `{{if .URL}}{
 				"version": 1, "lastUsedProvider": "` + clineProvider + `",
 				"modes": {}, "providers": {"` + clineProvider + `": {"settings": {
@@ -112,6 +156,23 @@ var table = []Entry{
 				}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}{{end}}`,
 			".cline/rules/fit.md": "{{.SystemPrompt}}",
 			"mcp.json":            `{{.MCPServers.File "streamableHttp"}}`, // servers of session/new are ignored
+		},
+		Places: agent.Places{
+			Instructions: []string{"AGENTS.md", ".clinerules", ".cline/rules"},
+			Skills:       []string{".agents/skills", ".cline/skills", ".clinerules/skills"},
+			Agents:       []string{".cline/agents"},
+			Commands:     []string{".clinerules/workflows", ".cline/workflows"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".clinerules/hooks/*"}, {Glob: ".cline/hooks/*"}, {Glob: ".cline/plugins/*"},
+			},
+		},
+		Insists: agent.Places{
+			Instructions: []string{"AGENTS.md", ".clinerules", ".cline/rules"},
+			Agents:       []string{".cline/agents"},
+			Commands:     []string{".clinerules/workflows", ".cline/workflows"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".clinerules/hooks/*"}, {Glob: ".cline/hooks/*"}, {Glob: ".cline/plugins/*"},
+			},
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
 		Resume:     byLoad,
@@ -124,7 +185,9 @@ var table = []Entry{
 		Title:   "Gemini CLI",
 		Command: "gemini",
 		Args: []string{
-			"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}", "{{if .Model}}--model={{.Model}}{{end}}",
+			"--acp", "{{if not (or .Restricted .Distrusted)}}--approval-mode=yolo{{end}}",
+			"{{if .Model}}--model={{.Model}}{{end}}",
+			"{{if not .Programs}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
 		},
 		Install:   "npm install -g @google/gemini-cli",
 		Login:     "set GEMINI_API_KEY",
@@ -134,21 +197,51 @@ var table = []Entry{
 		Env: map[string]string{
 			"GOOGLE_GEMINI_BASE_URL":     "{{.URL}}",
 			"GEMINI_API_KEY":             "{{.Key}}",
-			"GEMINI_CLI_TRUST_WORKSPACE": "true",
+			"GEMINI_CLI_TRUST_WORKSPACE": "{{not .Distrusted}}",
 			"GEMINI_CLI_NO_RELAUNCH":     "true", // or it starts twice, for a larger heap
+		},
+		Pins: map[string]string{
+			"GEMINI_MODEL": "", "GEMINI_SYSTEM_MD": "", "GEMINI_WRITE_SYSTEM_MD": "", "GEMINI_SANDBOX": "",
+			"GEMINI_SANDBOX_PROXY_COMMAND": "", "GEMINI_CLI_CUSTOM_HEADERS": "", "GEMINI_CLI_HOME": "",
+			"GEMINI_API_KEY_AUTH_MECHANISM": "", "GEMINI_CLI_TRUSTED_FOLDERS_PATH": "", "GEMINI_CLI_ACTIVITY_LOG_TARGET": "",
+			"GEMINI_CLI_IDE_SERVER_PORT": "", "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND": "", "GEMINI_DEBUG_LOG_FILE": "",
+			"GEMINI_TELEMETRY_ENABLED": "false", "GEMINI_TELEMETRY_TARGET": "local", "GEMINI_TELEMETRY_OTLP_ENDPOINT": "",
+			"GEMINI_TELEMETRY_OUTFILE": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_HEADERS": "",
+			"GOOGLE_API_KEY": "", "GOOGLE_GENAI_USE_VERTEXAI": "", "GOOGLE_GENAI_USE_GCA": "", "GOOGLE_VERTEX_BASE_URL": "",
+			"GOOGLE_CLOUD_PROJECT": "", "GOOGLE_CLOUD_ACCESS_TOKEN": "", "GOOGLE_APPLICATION_CREDENTIALS": "",
+			"GOOGLE_GENAI_API_VERSION": "", "CODE_ASSIST_ENDPOINT": "", "CLOUD_SHELL": "", "SANDBOX": "",
+			"HTTP_PROXY": "", "HTTPS_PROXY": "", "http_proxy": "", "https_proxy": "", "NO_PROXY": "", "no_proxy": "",
+			"ALL_PROXY": "", "all_proxy": "", "NODE_TLS_REJECT_UNAUTHORIZED": "",
 		},
 		Files: map[string]string{
 			".gemini/settings.json": `{
 				"security": {"auth": {"selectedType": "gemini-api-key"}},
 				"general": {"enableAutoUpdate": false},
 				"privacy": {"usageStatisticsEnabled": false},
-				"telemetry": {"enabled": false}
+				"telemetry": {"enabled": false},
+				"skills": {"enabled": {{.Project}}},
+				"context": {"memoryBoundaryMarkers": []},
+				"advanced": {"ignoreLocalEnv": true}
 			}`,
 			".gemini/GEMINI.md": "{{.SystemPrompt}}",
 		},
-		Usage:    usageQuota,
-		ToolName: nameStartsID,
-		Names:    []string{"gemini-cli"},
+		Places: agent.Places{
+			Instructions: []string{"GEMINI.md"},
+			Skills:       []string{".agents/skills", ".gemini/skills"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
+			},
+		},
+		Insists: agent.Places{
+			Instructions: []string{"GEMINI.md"},
+			Programs: []agent.ProjectProgram{
+				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "discoveryCommand", "serverCommand"}},
+			},
+		},
+		Distrusts: true,
+		Usage:     usageQuota,
+		ToolName:  nameStartsID,
+		Names:     []string{"gemini-cli"},
 	},
 	{
 		ID:        "codex-acp",
@@ -200,6 +293,16 @@ var table = []Entry{
 	}),
 }
 
+// copilotPlaces are read by Copilot whatever it is told.
+var copilotPlaces = agent.Places{
+	Instructions: []string{
+		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".github/instructions", ".claude/rules",
+	},
+	Skills:   []string{".agents/skills", ".claude/skills", ".github/skills"},
+	Agents:   []string{".github/agents", ".claude/agents"},
+	Commands: []string{".claude/commands"},
+}
+
 // clineProvider is the provider's name in Cline's settings.
 const clineProvider = `{{if eq .Protocol "anthropic"}}anthropic{{else}}openai-compatible{{end}}`
 
@@ -216,12 +319,20 @@ func openCode(id, name, prefix string, e Entry) Entry {
 		prefix + "_DISABLE_MODELS_FETCH":    "1",
 		prefix + "_DISABLE_LSP_DOWNLOAD":    "1",
 		prefix + "_DISABLE_DEFAULT_PLUGINS": "1",
+		// It would read the settings of its project, and all of this in the directories above it,
+		// too. It is told where the project's texts are instead.
+		prefix + "_DISABLE_PROJECT_CONFIG":  "1",
+		prefix + "_DISABLE_EXTERNAL_SKILLS": "1",
 		// Otherwise it reads a list of every vendor's models, and uses none of them.
 		prefix + "_MODELS_PATH": "{{if .URL}}{{.Home}}/models.json{{end}}",
 		prefix + "_CONFIG_CONTENT": `{
 			"autoupdate": false, "share": "disabled",
 			"permission": {{if .Restricted}}"ask"{{else}}"allow"{{end}}
-			{{if .SystemPrompt}}, "instructions": [{{json (print .Home "/instructions.md")}}]{{end}}
+			{{if .Project}}, "skills": {"paths": [{{json (print .Dir "/.agents/skills")}},
+				{{json (print .Dir "/.claude/skills")}}, {{json (print .Dir "/.opencode/skills")}},
+				{{json (print .Dir "/.opencode/skill")}}]}{{end}}
+			, "instructions": [{{json (print .Home "/instructions.md")}}
+				{{if .Project}}, {{json (.First "AGENTS.md" "CLAUDE.md")}}{{end}}]
 			{{if .URL}}, "model": {{json (print "fit/" .Model)}}, "small_model": {{json (print "fit/" .Model)}},
 			"enabled_providers": ["fit"],
 			"provider": {"fit": {
@@ -237,6 +348,16 @@ func openCode(id, name, prefix string, e Entry) Entry {
 	e.Files = map[string]string{
 		"instructions.md": "{{.SystemPrompt}}",
 		"models.json":     "{{if .URL}}{}{{end}}",
+	}
+	for _, name := range []string{"agent", "agents", "command", "commands"} {
+		e.Links = append(e.Links, link{Home: ".config/" + id + "/" + name, Project: "." + id + "/" + name})
+	}
+	for _, name := range []string{"plugin", "plugins", "tool", "tools"} {
+		e.Links = append(e.Links, link{
+			Home:    ".config/" + id + "/" + name,
+			Project: "." + id + "/" + name,
+			Program: true,
+		})
 	}
 	e.Resume, e.Usage, e.ToolName, e.AsksForAll = byLoad, usageLastCall, nameIsTitle, true
 	return e

@@ -3,15 +3,12 @@ package builtin
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/skill"
 )
-
-// skillsDir is the directory of skills in a working directory: one directory each, with a SKILL.md
-// in it.
-const skillsDir = ".claude/skills"
 
 // The bounds of what skills may add to a system prompt.
 const (
@@ -24,17 +21,21 @@ type listedSkill struct {
 	name, description, file string
 }
 
-// findSkills lists the skills of a working directory, sorted by their directories. No symlink is
-// followed out of it, and a skill that cannot be read is left out.
+// findSkills lists the skills of a working directory, sorted by their directories; of two with one
+// name the first counts. No symlink is followed out of it, and a skill that cannot be read, or that
+// only a person may call, is left out.
 func findSkills(root *os.Root) []listedSkill {
-	found, _ := skill.List(root, skillsDir) // the others are used without those that cannot be read
 	var skills []listedSkill
-	for _, s := range found[:min(len(found), maxSkills)] {
-		skills = append(skills, listedSkill{
-			name:        oneLine(s.Name),
-			description: oneLine(s.Description),
-			file:        s.File(),
-		})
+	for _, dir := range places.Skills {
+		found, _ := skill.List(root, dir) // the others are used without those that cannot be read
+		for _, s := range found {
+			name := oneLine(s.Name)
+			known := slices.ContainsFunc(skills, func(other listedSkill) bool { return other.name == name })
+			if known || s.Hidden || len(skills) == maxSkills {
+				continue
+			}
+			skills = append(skills, listedSkill{name: name, description: oneLine(s.Description), file: s.File()})
+		}
 	}
 	return skills
 }

@@ -10,11 +10,13 @@ import (
 // A skills directory is an arm like any other: it changes what the model is sent, and so what comes
 // of it.
 func TestASkillChangesWhatTheModelIsSent(t *testing.T) {
-	url := serveScript(t, `{"scenarios":[{"name":"skilled","when":{"system":"answering (.claude/skills/answering/SKILL.md): Use it for questions"},"turns":[
-		{"calls":[{"read":".claude/skills/answering/SKILL.md"}]},{"cases":[{"when":{"last_result":"It is 42"},"calls":[{"write":"answer.txt","content":"42\n"}]}],"text":"lost"},{"text":"Done."}]}],
+	url := serveScript(t, `{"scenarios":[{"name":"skilled","when":{"system":"answering (.agents/skills/answering/SKILL.md): Use it for questions"},"turns":[
+		{"calls":[{"read":".agents/skills/answering/SKILL.md"}]},{"cases":[{"when":{"last_result":"It is 42"},"calls":[{"write":"answer.txt","content":"42\n"}]}],"text":"lost"},{"text":"Done."}]}],
 		"turns":[{"text":"I do not know."}]}`)
 	before, after := t.TempDir(), t.TempDir()
-	writeFiles(t, before, map[string]string{".claude/settings.json": "{}"})
+	writeFiles(t, before, map[string]string{
+		".claude/skills/other/SKILL.md": "---\nname: other\ndescription: Use it for nothing.\n---\nNothing.\n",
+	})
 	writeFiles(t, after, map[string]string{
 		".claude/settings.json":             "{}",
 		".claude/skills/answering/SKILL.md": "---\nname: answering\ndescription: Use it for questions.\n---\nIt is 42.\n",

@@ -73,7 +73,9 @@ var atHome = agent.Places{
 		".copilot/copilot-instructions.md", ".cline/rules/rule.md", "Documents/Cline/Rules/rule.md",
 		".config/AGENTS.md", ".kilocode/rules/rule.md",
 	},
-	Skills:   []string{".pi/agent/skills", ".config/opencode/skills", ".config/opencode/skill", ".config/agents/skills"},
+	Skills: []string{
+		".pi/agent/skills", ".config/opencode/skills", ".config/opencode/skill", ".config/agents/skills",
+	},
 	Agents:   []string{".config/opencode/agent", ".config/opencode/agents", ".copilot/agents"},
 	Commands: []string{".pi/agent/prompts", ".config/opencode/command"},
 }

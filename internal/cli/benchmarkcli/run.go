@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
@@ -100,19 +101,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	dir, err := experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor)
-	if err != nil {
-		return err
-	}
-	if err := keepLabels(prepared.Family, output); err != nil {
-		return errors.Join(err, dir.Close())
-	}
 	run := &running{opts: opts, con: con}
 	run.Run = experimentcli.Run{
 		Console:     con,
 		Prepared:    prepared,
 		Machine:     machine,
-		Dir:         dir,
 		Output:      output,
 		Workers:     workers,
 		Attempts:    opts.attempts.Value,
@@ -124,9 +117,19 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Drain:       opts.drain.Value,
 		Record:      run.printer(),
 		Fleet:       fleet,
+		Allow:       opts.allow,
+	}
+	if opts.dryRun {
+		return run.dryRun(ctx)
+	}
+	if run.Dir, err = experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor); err != nil {
+		return err
+	}
+	if err := keepLabels(prepared.Family, output); err != nil {
+		return errors.Join(err, run.Dir.Close())
 	}
 	outcome, err := run.Do(ctx)
-	err = cmp.Or(err, dir.Close())
+	err = cmp.Or(err, run.Dir.Close())
 	if err != nil {
 		return err
 	}
@@ -211,6 +214,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),
 		Skills:          skills,
+		Context:         o.context.Value,
 		NodeModules:     modules,
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
@@ -282,6 +286,18 @@ type running struct {
 	experimentcli.Run
 	con  *console.Console
 	opts *runOptions
+}
+
+// dryRun shows what the run would do, after a rehearsal.
+func (r *running) dryRun(ctx context.Context) error {
+	if err := experimentcli.DryRun(ctx, &r.Run); err != nil {
+		return err
+	}
+	if r.opts.format.Value == "json" {
+		return jsonenc.WriteIndented(r.con.Stdout, r.Prepared.Plan)
+	}
+	experimentcli.ShowPlan(r.con, r.Prepared.Plan, r.opts.output)
+	return nil
 }
 
 // printer writes records to standard output as they are made; nil where the report is printed
