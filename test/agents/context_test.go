@@ -22,10 +22,12 @@ import (
 // where every place of every agent is filled. Each was measured, and is a row of the table of
 // places (agent.Info); a row without a line here fails a convention.
 var given = map[session.AgentID][]string{
-	"claude-code": {"CLAUDE.md", ".claude/CLAUDE.md", ".claude/skills", ".claude/agents"},
-	"codex":       {"AGENTS.override.md", ".agents/skills", ".codex/skills"},
-	"pi-agent":    {"AGENTS.md", ".agents/skills", ".pi/skills"},
-	"builtin":     {"AGENTS.md", ".agents/skills", ".claude/skills"},
+	"claude-code": {
+		"CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules", ".claude/skills", ".claude/agents",
+	},
+	"codex":    {"AGENTS.override.md", ".agents/skills", ".codex/skills"},
+	"pi-agent": {"AGENTS.md", ".agents/skills", ".pi/skills"},
+	"builtin":  {"AGENTS.md", ".agents/skills", ".claude/skills"},
 	"opencode": {
 		"AGENTS.md", ".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill", ".opencode/agent",
 		".opencode/agents",
@@ -39,9 +41,10 @@ var given = map[session.AgentID][]string{
 	},
 }
 
-// secondChoices are rows of the table that an agent reads only where another file is missing.
+// secondChoices are rows of the table that an agent reads only where another file is missing, or of
+// which it tells other models than this one.
 var secondChoices = map[session.AgentID][]string{
-	"codex": {"AGENTS.md"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
+	"codex": {"AGENTS.md", ".codex/agents"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
 }
 
 // everywhere are places of a project that some agent reads or is said to read, beside those of the
