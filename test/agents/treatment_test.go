@@ -262,7 +262,7 @@ func TestWhatAgentsCutIsProvenInPart(t *testing.T) {
 		switch records[i].Arm {
 		case "codex":
 			if count["instructions part"] != 1 || count["skill part"]+count["skill name"] != 61 {
-				t.Errorf("codex: %v, %+v\n%s %s", count, records[i].Treatment, records[i].ErrorMessage, said)
+				t.Errorf("codex: %v", count)
 			}
 		default:
 			if skills != 61 || count["skill whole"] > 30 {
