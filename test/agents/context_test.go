@@ -44,9 +44,11 @@ var given = map[session.AgentID][]string{
 // namesOnly are agents that give their model the names of skills without the descriptions.
 var namesOnly = []session.AgentID{"cline"}
 
-// secondChoices are rows of the table that an agent reads only where another file is missing.
+// secondChoices are rows of the table that an agent reads only where another file is missing, or of
+// which it tells other models than this one.
 var secondChoices = map[session.AgentID][]string{
-	"codex": {"AGENTS.md"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
+	"codex": {"AGENTS.md", ".codex/agents"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"},
+	"opencode": {"CLAUDE.md"},
 }
 
 // everywhere are places of a project that some agent reads or is said to read, beside those of the
