@@ -32,7 +32,6 @@ var table = []Entry{
 			"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}",
 			"{{if not .Project}}--safe-mode{{end}}", // without its own instructions, too
 			"{{if and .SystemPrompt (not .Project)}}--append-system-prompt={{.SystemPrompt}}{{end}}",
-			"{{if and .Project (not .Programs)}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
 		},
 		Install:   "npm install -g @qwen-code/qwen-code",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
@@ -96,6 +95,9 @@ var table = []Entry{
 				{Glob: ".mcp.json"},
 			},
 		},
+		Insists: agent.Places{Programs: []agent.ProjectProgram{
+			{Glob: ".qwen/settings.json", Keys: []string{"mcpServers"}}, {Glob: ".mcp.json"},
+		}},
 		// An empty variable counts as none here.
 		Pins:   map[string]string{"QWEN_TELEMETRY_ENABLED": "false", "QWEN_USAGE_STATISTICS_ENABLED": "false"},
 		Above:  []agent.ProjectProgram{{Glob: ".qwen/rules/*"}, {Glob: ".qwen/QWEN.local.md"}},
@@ -217,7 +219,6 @@ var table = []Entry{
 		Args: []string{
 			"--acp", "{{if not (or .Restricted .Distrusted)}}--approval-mode=yolo{{end}}",
 			"{{if .Model}}--model={{.Model}}{{end}}",
-			"{{if not .Programs}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
 		},
 		Install:   "npm install -g @google/gemini-cli",
 		Login:     "set GEMINI_API_KEY",
@@ -267,7 +268,7 @@ var table = []Entry{
 		Insists: agent.Places{
 			Instructions: []string{"GEMINI.md"},
 			Programs: []agent.ProjectProgram{
-				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "discoveryCommand", "serverCommand"}},
+				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
 			},
 		},
 		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json", Keys: []string{
