@@ -95,6 +95,7 @@ var table = []Entry{
 				{Glob: ".mcp.json"},
 			},
 		},
+		KeepsOut: true,
 		Insists: agent.Places{Programs: []agent.ProjectProgram{
 			{Glob: ".qwen/settings.json", Keys: []string{"mcpServers"}}, {Glob: ".mcp.json"},
 		}},
@@ -143,8 +144,12 @@ var table = []Entry{
 		Places:  copilotPlaces,
 		Insists: copilotPlaces,
 		Above: []agent.ProjectProgram{
-			{Glob: ".agents/skills/*"}, {Glob: ".claude/skills/*"}, {Glob: ".github/skills/*"},
-			{Glob: ".claude/agents/*"}, {Glob: ".github/agents/*"}, {Glob: ".claude/commands/*"},
+			{Glob: ".agents/skills/*"},
+			{Glob: ".claude/skills/*"},
+			{Glob: ".github/skills/*"},
+			{Glob: ".claude/agents/*"},
+			{Glob: ".github/agents/*"},
+			{Glob: ".claude/commands/*"},
 			{Glob: ".github/hooks/*"},
 		},
 	},
@@ -340,13 +345,15 @@ var openCodePlugins = []agent.ProjectProgram{
 // copilotPlaces are read by Copilot whatever it is told.
 var copilotPlaces = agent.Places{
 	Instructions: []string{
-		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".github/instructions", ".claude/rules",
+		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules",
+		".github/copilot-instructions.md", ".github/instructions",
 	},
 	Skills:   []string{".agents/skills", ".claude/skills", ".github/skills"},
 	Agents:   []string{".github/agents", ".claude/agents"},
 	Commands: []string{".claude/commands"},
 	Programs: []agent.ProjectProgram{
-		{Glob: ".github/hooks/*"}, {Glob: ".github/copilot/settings*.json", Keys: []string{"hooks"}},
+		{Glob: ".github/hooks/*"},
+		{Glob: ".github/copilot/settings*.json", Keys: []string{"hooks"}},
 		{Glob: ".claude/settings*.json", Keys: []string{"hooks"}},
 	},
 }

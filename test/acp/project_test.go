@@ -239,8 +239,8 @@ func checkTold(t *testing.T, info agent.Info, context, told string) {
 	}
 }
 
-// TestTheProjectIsRefused: where nothing keeps an agent from what it must not read or run, it is not
-// started, and the refusal names the file.
+// TestTheProjectIsRefused: where nothing keeps an agent from what it must not read or run, it is
+// not started, and the refusal names the file.
 func TestTheProjectIsRefused(t *testing.T) {
 	for _, tt := range []struct{ id, file, content, want string }{
 		{"opencode", "work/.opencode/plugin/evil.js", "", ".opencode/plugin/evil.js"},
