@@ -87,7 +87,7 @@ vuln:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp
+bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment
 
 # What takes too long for make test: everything with every agent, every team of theirs, and sessions of each that are killed forty times.
 soak:
@@ -124,7 +124,7 @@ clean:
 	rm -rf bin
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
-.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp
+.PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment
 bench-start: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestStartup$$' -count=1 -v
 
@@ -153,6 +153,10 @@ bench-session:
 # The evidence of 200 MB of every kind of trace beside the flat fold of the same, and the memory for 10 MB beside that for 1 GB.
 bench-evidence:
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestEvidence' -count=1 -timeout 30m -v
+
+# The search for what a model was given, beside json.Valid over the same model calls.
+bench-treatment:
+	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestTreatment$$' -count=1 -v
 
 bench-benchmark:
 	FIT_BENCH=1 $(GO) test ./experiment/local -run "^TestOverhead$$" -count=1 -v

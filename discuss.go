@@ -8,6 +8,7 @@ import (
 	"github.com/fit-eval/fit/bridge"
 	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/redact"
+	"github.com/fit-eval/fit/sandbox"
 )
 
 // NewDiscusser is the function of the same name, with this wiring. A discussion without Replies and
@@ -93,6 +94,7 @@ func (w Wiring) Resume(ctx context.Context, tracePath string, cfg ResumeConfig) 
 	if err := w.fillBase(&cfg.Options.Base); err != nil {
 		return Result{}, err
 	}
+	cfg.Options.Base.ProjectPrograms = past.ProjectPrograms && past.Isolation == sandbox.IsolationNone
 	w.Isolation, w.Network = cmp.Or(w.Isolation, past.Isolation), cmp.Or(w.Network, past.Network)
 	if past.ToolTransport != "" { // as it was started
 		w.ToolServer.HTTP = past.ToolTransport == transportHTTP

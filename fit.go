@@ -82,6 +82,16 @@ type (
 	RunResult = harness.RunResult
 )
 
+// What an agent reads of the project that it works in: the values of RunConfig.Context,
+// AgentConfig.Context and Options.Base.Context.
+const (
+	ContextProject = agent.ContextProject
+	ContextNone    = agent.ContextNone
+)
+
+// Contexts are the values of a context, the default first.
+var Contexts = []string{ContextProject, ContextNone}
+
 // ConfigError reports a field of a config that is missing or wrong.
 type ConfigError struct {
 	Field string // as in FacilitatorConfig.Output

@@ -34,6 +34,10 @@ type RunConfig struct {
 
 	// AgentProfile is the name of a profile: .claude/agents/NAME.md in Cwd.
 	AgentProfile string
+	// Context says what the agent reads of Cwd by itself: ContextProject, its instruction files,
+	// skills, sub-agents and commands; or ContextNone. Empty is ContextProject, but a project whose
+	// files would run programs without isolation, such as hooks, is an error unless Context says it.
+	Context      string
 	AllowedTools []string // the only tools the agent may use; empty is the profile's, or all
 	MCPServers   []MCPServer
 	Advisor      AdvisorConfig
@@ -86,6 +90,9 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	note, err := w.isolate(ctx, &settings, settings.Dir)
 	if err == nil {
 		err = checkNetwork(played, settings)
+	}
+	if err == nil {
+		err = agent.CheckPrograms(played.Info(), settings)
 	}
 	if err != nil {
 		return RunResult{}, err
@@ -146,6 +153,7 @@ func (w Wiring) runSettings(cfg *RunConfig) (agent.Config, harness.RunProfile, e
 		ModelURL:     cfg.ModelURL,
 		Model:        cmp.Or(cfg.Model, profile.Model),
 		Auth:         cfg.Auth,
+		Context:      cfg.Context,
 		MaxTurns:     max(0, cmp.Or(cfg.MaxTurns, profile.MaxTurns)),
 		MaxCostUSD:   cfg.MaxCostUSD,
 		AllowedTools: cfg.AllowedTools,

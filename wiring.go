@@ -131,6 +131,11 @@ func (w Wiring) fillBase(base *agent.Config) error {
 		return &ConfigError{"ModelURL", fmt.Errorf("%q is not a valid URL; it must start with http:// or https:// "+
 			"and name a host", base.ModelURL)}
 	}
+	base.ProjectPrograms = base.ProjectPrograms || base.Context == ContextProject
+	if base.Context != "" && !slices.Contains(Contexts, base.Context) {
+		return &ConfigError{"Context", fmt.Errorf("there is no context %q; use %s", base.Context,
+			strings.Join(Contexts, " or "))}
+	}
 	if err := w.decideGateway(base); err != nil {
 		return err
 	}

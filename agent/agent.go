@@ -58,6 +58,9 @@ type Info struct {
 	Credentials []string
 	// Places says where the agent reads what a project brings it.
 	Places Places
+	// Managed are absolute paths of files by which an administrator configures the agent for
+	// everybody on a machine; see ManagedFiles.
+	Managed []string
 	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that
 	// the model gave the call; empty: it sends none.
 	CallIDKey string
@@ -106,6 +109,10 @@ type Installation struct {
 	Version string `json:"version"`
 	// SHA256 is the program's, if it was asked for (Digest).
 	SHA256 string `json:"sha256,omitempty"`
+	// Scripts are the files beside the program that its entry in agents.yaml names, and
+	// ScriptSHA256 their digests by path, if they were asked for.
+	Scripts      []string          `json:"scripts,omitempty"`
+	ScriptSHA256 map[string]string `json:"scriptSha256,omitempty"`
 	// ReadPaths are the files and directories that the agent must be able to read inside a sandbox.
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// Login says what credentials were found: "subscription", "apikey", or nothing.
@@ -231,4 +238,6 @@ type Started struct {
 	Gateway       string
 	GatewayReason string
 	Argv          []string
+	// ProjectPrograms are the files of the project whose programs the agent may run.
+	ProjectPrograms []string
 }

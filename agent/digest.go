@@ -40,3 +40,12 @@ func Digest(host Host, found Installation) (string, error) {
 	remember(host.CacheDir, key, sum)
 	return sum, nil
 }
+
+// IsScript reports whether a word of a command line is the absolute path of a file.
+func IsScript(word string) bool {
+	if !filepath.IsAbs(word) {
+		return false
+	}
+	info, err := os.Stat(word)
+	return err == nil && info.Mode().IsRegular()
+}

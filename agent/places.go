@@ -2,9 +2,12 @@ package agent
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // What an agent reads of the project that it works in.
@@ -21,8 +24,13 @@ const (
 // directory and have slashes. Where a list has an order, the first place is where fit puts what an
 // arm brings. Entries of agents.yaml have the same form.
 type Places struct {
-	// Instructions are the files that are in the conversation from its start, such as CLAUDE.md.
+	// Instructions are the files that are in the conversation from its start, such as AGENTS.md.
+	// A place may be a directory, whose Markdown files are read, or a glob.
 	Instructions []string `yaml:"instructions" doc:"files that it reads at its start, such as AGENTS.md"`
+	// OneOf says that only the first of Instructions that exists is read.
+	OneOf bool `yaml:"oneOf" doc:"only the first of the instructions that exists is read"`
+	// Imports says that words such as @docs/style.md in instructions take in other files.
+	Imports bool `yaml:"-"`
 	// Skills are directories of skills: one directory each, with a SKILL.md in it.
 	Skills []string `yaml:"skills" doc:"directories of skills, such as .agents/skills"`
 	// Agents are directories with the definitions of sub-agents.
@@ -48,7 +56,8 @@ func (p Places) Reads() bool {
 	return len(p.Instructions)+len(p.Skills)+len(p.Agents)+len(p.Commands) > 0
 }
 
-// Validate returns an error if a place is not below the working directory, beginning with the field.
+// Validate returns an error if a place is not below the working directory, beginning with the
+// field.
 func (p Places) Validate() error {
 	for _, list := range []struct {
 		field string
@@ -66,6 +75,28 @@ func (p Places) Validate() error {
 	return nil
 }
 
+// FirstInstructions reads the first of the instruction files that is there, for agents that read
+// only one: its name, and at most so many bytes of its text. Symlinks are followed within the
+// working directory only, and nothing but regular files is opened.
+func (p Places) FirstInstructions(root *os.Root, limit int64) (name, text string) {
+	for _, name := range p.Instructions {
+		file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		info, err := file.Stat()
+		var data []byte
+		if err == nil && info.Mode().IsRegular() {
+			data, err = io.ReadAll(io.LimitReader(file, limit))
+		}
+		_ = file.Close() // it was only read
+		if err == nil && info.Mode().IsRegular() {
+			return name, string(data)
+		}
+	}
+	return "", ""
+}
+
 // RequirePlaces refuses skills and instructions for an agent that has no place for them.
 func RequirePlaces(info Info, skills, instructions bool) error {
 	for _, need := range []struct {
@@ -77,8 +108,9 @@ func RequirePlaces(info Info, skills, instructions bool) error {
 		{instructions, info.Places.Instructions, "instructions", "instructions: [AGENTS.md]"},
 	} {
 		if need.asked && len(need.places) == 0 {
-			return Refuse(info.ID, "agent %s has no place for %s; pass the text with prompt:, or, if it is a command or "+
-				"an acp agent that reads them, declare places: {%s} in agents.yaml", info.ID, need.what, need.declare)
+			return Refuse(info.ID, "agent %s has no place for %s; pass the text with prompt:, or, if it is a command "+
+				"or an acp agent that reads them, declare places: {%s} in agents.yaml", info.ID, need.what,
+				need.declare)
 		}
 	}
 	return nil

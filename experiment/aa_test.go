@@ -88,7 +88,7 @@ func TestADifferenceIsFound(t *testing.T) {
 }
 
 func ExampleParseArm() {
-	arm, err := ParseArm("after=agent:claude-code,model:claude-sonnet-4-5,prompt:Be brief, be right: test first.,tools:Read+Edit,env:MODE=a:b,maxTurns:30")
+	arm, err := ParseArm("after=agent:claude-code,model:claude-sonnet-4-5,prompt:Be brief, be right: test first.,tools:Read+Edit,env:MODE=a:b,maxTurns:30", nil)
 	fmt.Println(arm.Name, arm.Agent, arm.Model, arm.AllowedTools, arm.Env, arm.MaxTurns, err)
 	fmt.Println(arm.Prompt)
 	// Output:

@@ -2,9 +2,9 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/task"
 )
 
 // Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2"
@@ -25,8 +26,8 @@ type Arm struct {
 	Model        string            `json:"model,omitempty" yaml:"model" doc:"model of the agent; empty is the agent's own"`
 	ModelURL     string            `json:"modelUrl,omitempty" yaml:"modelUrl" doc:"model endpoint, without /v1; {cell} and {seed} are filled in"`
 	Profile      string            `json:"profile,omitempty" yaml:"profile" doc:"profile of the agent: .claude/agents/NAME.md in its working directory"`
-	Skills       string            `json:"skills,omitempty" yaml:"skills" doc:"directory that contains .claude, in place of the family's"`
-	Context      string            `json:"context,omitempty" yaml:"context" doc:"what the agent reads of its project; default project" enum:"project,none"`
+	Skills       string            `json:"skills,omitempty" yaml:"skills" doc:"directory of a skill, directory of skills, or one with .claude/skills or .agents/skills, in place of the family's; several with +"`
+	Context      string            `json:"context,omitempty" yaml:"context" doc:"what the agent reads of its project: instruction files, skills, sub-agents and commands, or nothing by itself; default: what the task says, else project" enum:"project,none"`
 	Instructions string            `json:"instructions,omitempty" yaml:"instructions" doc:"file that replaces the instruction files of the project, under the name that the agent reads"`
 	Files        string            `json:"files,omitempty" yaml:"files" doc:"directory that is laid over the working directory"`
 	MCP          string            `json:"mcp,omitempty" yaml:"mcp" doc:"file with tool servers of the agent, in the form of .mcp.json"`
@@ -41,7 +42,7 @@ type Arm struct {
 	Lead         string            `json:"lead,omitempty" yaml:"lead" doc:"agent of a supervising lead; empty: the agent gets the task word for word"`
 	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel" doc:"model of the lead"`
 	Needs        []string          `json:"needs,omitempty" yaml:"needs" doc:"labels that a worker of a fleet must have to run the arm"`
-	// of everything above and of the content of the skills directory
+	// of everything above, and of the content of what the paths above name
 	Hash string `json:"hash" yaml:"-"`
 }
 
@@ -69,31 +70,68 @@ func CheckArms(arms []Arm) error {
 		if arm.LeadModel != "" && arm.Lead == "" {
 			problems = append(problems, fmt.Errorf("arm %q has a leadModel but no lead", arm.Name))
 		}
+		if err := arm.CheckContext(); err != nil {
+			problems = append(problems, fmt.Errorf("arm %q: %w", arm.Name, err))
+		}
 		seen[arm.Name] = true
 	}
 	return errors.Join(problems...)
 }
 
-// Seal fills in the hash of an arm: over its settings and over the content of its skills. The paths
-// of the skills, the model's address, the worker that runs the arm and the arm's name make no
-// difference to the agent, so they are not part of the hash. The model is part of it.
-func (a *Arm) Seal() error {
-	same := *a
-	same.Name, same.Hash, same.ModelURL, same.Needs = "", "", "", nil
-	if a.Skills != "" {
-		skills, err := TreeDigest(filepath.Join(a.Skills, ".claude"))
-		if err != nil {
-			return fmt.Errorf("skills of arm %q: %w", a.Name, err)
+// What the agent of an arm reads of its project, in the words of package agent. contextTask is as
+// each task says, where tasks differ.
+const (
+	contextProject = "project"
+	contextNone    = "none"
+	contextTask    = "task"
+)
+
+// CheckContext refuses what an arm brings to an agent that reads nothing of its project.
+func (a *Arm) CheckContext() error {
+	if a.Context != contextNone && a.Context != contextTask {
+		return nil
+	}
+	for _, brings := range []struct{ key, value string }{
+		{"skills", a.Skills}, {"instructions", a.Instructions}, {"files", a.Files}, {"mcp", a.MCP}, {"settings", a.Settings},
+	} {
+		switch {
+		case brings.value == "":
+		case a.Context == contextTask:
+			return fmt.Errorf("it has %s, which reach no agent at the tasks with context: none; give it context:project",
+				brings.key)
+		default:
+			return fmt.Errorf("it has %s, which reach no agent with context: none; give it context:project, or pass the "+
+				"text with prompt:", brings.key)
 		}
-		same.Skills = skills
 	}
-	content, err := json.Marshal(same)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(content)
-	a.Hash = "sha256:" + hex.EncodeToString(sum[:])
 	return nil
+}
+
+// ContextFor returns what the agent reads of its project at a task.
+func (a *Arm) ContextFor(t *task.Task) string {
+	if a.Context == contextProject || a.Context == contextNone {
+		return a.Context
+	}
+	return cmp.Or(t.Settings.Context, contextProject)
+}
+
+// SettleContext says what the agent of an arm that says nothing reads: what all tasks say, or what
+// each of them says.
+func (a *Arm) SettleContext(tasks []task.Task) {
+	if a.Context != "" {
+		return
+	}
+	for i := range tasks {
+		context := a.ContextFor(&tasks[i])
+		if i > 0 && context != a.ContextFor(&tasks[0]) {
+			a.Context = contextTask
+			return
+		}
+	}
+	a.Context = contextProject
+	if len(tasks) > 0 {
+		a.Context = cmp.Or(tasks[0].Settings.Context, contextProject)
+	}
 }
 
 // withoutSecrets returns the arm as the plan keeps it: values of variables are replaced with a
@@ -112,15 +150,23 @@ func (a Arm) withoutSecrets() Arm {
 
 // TreeDigest hashes a directory: names, contents, links as they are, and whether files are
 // executable.
-func TreeDigest(dir string) (string, error) {
+func TreeDigest(dir string) (string, error) { return treeDigest(dir, "") }
+
+// treeDigest is TreeDigest without one entry of the directory; empty: with all.
+func treeDigest(dir, without string) (string, error) {
 	hash := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case rel == without && entry.IsDir():
+			return fs.SkipDir
+		case rel == without || entry.IsDir():
+			return nil
 		}
 		kind, sum, err := fileDigest(path, entry)
 		if err != nil {
@@ -153,75 +199,6 @@ func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]b
 		kind = "program"
 	}
 	return kind, sha256.Sum256(content), err
-}
-
-// ParseArm reads an arm from a flag: name=key:value,key:value. A value ends at a comma that is
-// followed by a known key and a colon, so that it may itself hold commas and colons. Values may be
-// empty.
-func ParseArm(text string) (Arm, error) {
-	name, rest, _ := strings.Cut(text, "=")
-	arm := Arm{Name: strings.TrimSpace(name)}
-	if !validArmName(arm.Name) {
-		return Arm{}, fmt.Errorf("arm %q: want name=key:value,… with a name of letters, digits, dots, dashes and "+
-			"underscores", text)
-	}
-	for rest != "" {
-		at := armKey.Get().FindStringSubmatchIndex(rest)
-		if at == nil || at[0] != 0 {
-			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", arm.Name, rest,
-				strings.Join(armKeys, ", "))
-		}
-		key, value := rest[at[2]:at[3]], rest[at[1]:]
-		rest = ""
-		if next := nextArmKey.Get().FindStringIndex(value); next != nil {
-			value, rest = value[:next[0]], value[next[0]+1:]
-		}
-		if err := arm.set(key, value); err != nil {
-			return Arm{}, err
-		}
-	}
-	return arm, nil
-}
-
-var (
-	armKeys = []string{
-		"agent", "model", "modelUrl", "profile", "skills", "prompt", "tools", "env", "maxTurns",
-		"auth", "lead", "leadModel", "needs",
-	}
-	armKey     = lazyregexp.New(`^\s*(` + strings.Join(armKeys, "|") + `):`)
-	nextArmKey = lazyregexp.New(`,\s*(` + strings.Join(armKeys, "|") + `):`)
-)
-
-func (a *Arm) set(key, value string) error {
-	fields := map[string]*string{
-		"agent": &a.Agent, "model": &a.Model, "modelUrl": &a.ModelURL, "profile": &a.Profile, "skills": &a.Skills,
-		"prompt": &a.Prompt, "auth": &a.Auth,
-		"lead": &a.Lead, "leadModel": &a.LeadModel,
-	}
-	switch {
-	case fields[key] != nil:
-		*fields[key] = value
-	case key == "needs":
-		a.Needs = strings.FieldsFunc(value, func(r rune) bool { return r == '+' || r == ' ' })
-	case key == "tools":
-		a.AllowedTools = strings.FieldsFunc(value, func(r rune) bool { return r == '+' || r == ' ' })
-	case key == "maxTurns":
-		turns, err := strconv.Atoi(value)
-		if err != nil || turns < 0 {
-			return fmt.Errorf("arm %q: maxTurns %q: want a whole number of at least 0", a.Name, value)
-		}
-		a.MaxTurns = turns
-	case key == "env":
-		variable, content, ok := strings.Cut(value, "=")
-		if !ok || variable == "" {
-			return fmt.Errorf("arm %q: env %q; want env:NAME=value", a.Name, value)
-		}
-		if a.Env == nil {
-			a.Env = map[string]string{}
-		}
-		a.Env[variable] = content
-	}
-	return nil
 }
 
 // ModelURL fills the placeholders of a model URL with the cell, so that a scripted model can draw

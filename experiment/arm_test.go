@@ -28,7 +28,11 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 
 func sealed(t *testing.T, arm Arm) string {
 	t.Helper()
-	if err := arm.Seal(); err != nil {
+	brings, err := arm.Contents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := arm.Seal(brings); err != nil {
 		t.Fatal(err)
 	}
 	return arm.Hash
@@ -75,7 +79,7 @@ func TestMistakesInArmsAreNamed(t *testing.T) {
 		"", "=agent:x", "a b=agent:x", "a=agnt:x", "a=maxTurns:many", "a=env:NOVALUE",
 		"a=agent",
 	} {
-		if arm, err := ParseArm(text); err == nil {
+		if arm, err := ParseArm(text, nil); err == nil {
 			t.Errorf("%q is accepted: %+v", text, arm)
 		}
 	}

@@ -13,13 +13,19 @@ type armsFile struct {
 	Arms []Arm `yaml:"arms" doc:"the agent configurations that are measured against each other; the first is the baseline" required:"true"`
 }
 
-// LoadArms reads arms.yaml. Mistakes are reported with file, line and column; skills directories
-// are relative to the file.
+// LoadArms reads arms.yaml. Mistakes are reported with file, line and column; paths are relative to
+// the file.
 func LoadArms(path string) ([]Arm, error) {
 	var file armsFile
 	doc, err := document.Load("arms", path, &file)
 	if err != nil {
 		return nil, err
+	}
+	beside := func(name string) string {
+		if name == "" || filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(filepath.Dir(path), name)
 	}
 	seen := map[string]bool{}
 	for i := range file.Arms {
@@ -28,8 +34,9 @@ func LoadArms(path string) ([]Arm, error) {
 			return nil, doc.ErrorAt([]string{"arms", strconv.Itoa(i), "name"}, "two arms are called %q", arm.Name)
 		}
 		seen[arm.Name] = true
-		if arm.Skills != "" && !filepath.IsAbs(arm.Skills) {
-			arm.Skills = filepath.Join(filepath.Dir(path), arm.Skills)
+		arm.Skills = ResolveSkills(arm.Skills, beside)
+		for _, path := range []*string{&arm.Instructions, &arm.Files, &arm.MCP, &arm.Settings} {
+			*path = beside(*path)
 		}
 	}
 	if err := CheckArms(file.Arms); err != nil {

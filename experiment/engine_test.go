@@ -52,7 +52,7 @@ func planOf(t testing.TB, tasks, runs int, arms ...string) *Plan {
 	}
 	for _, name := range arms {
 		arm := Arm{Name: name, Agent: "builtin"}
-		if err := arm.Seal(); err != nil {
+		if err := arm.Seal(nil); err != nil {
 			t.Fatal(err)
 		}
 		plan.Arms = append(plan.Arms, PlannedArm{Arm: arm})

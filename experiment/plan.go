@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -87,6 +88,9 @@ type PlannedArm struct {
 	Arm
 	AgentVersion string `json:"agentVersion,omitempty"`
 	LeadVersion  string `json:"leadVersion,omitempty"`
+	// Brings is what the arm brings to its agent, or the family to all, with the digests of the
+	// contents.
+	Brings []Brought `json:"brings,omitempty"`
 }
 
 // PlannedJudge is the judge; empty if no task is judged.
@@ -158,6 +162,7 @@ func (p *Plan) identity() string {
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {
 		same.Arms[i].Arm = Arm{Name: p.Arms[i].Name, Hash: p.Arms[i].Hash}
+		same.Arms[i].Brings = nil // the hash is of them, too
 	}
 	content, err := json.Marshal(same)
 	if err != nil {
@@ -282,7 +287,7 @@ func (a PlannedArm) name() string { return "arm " + a.Name }
 func (a PlannedArm) changed(now PlannedArm) string {
 	switch {
 	case a.Hash != now.Hash:
-		return fieldDifferences(a.Arm, now.Arm)
+		return fieldDifferences(a, now)
 	case a.AgentVersion != now.AgentVersion:
 		return fmt.Sprintf("version of the agent: %s, now %s", a.AgentVersion, now.AgentVersion)
 	case a.LeadVersion != now.LeadVersion:
@@ -291,16 +296,18 @@ func (a PlannedArm) changed(now PlannedArm) string {
 	return ""
 }
 
-// fieldDifferences names the settings of an arm that differ.
-func fieldDifferences(before, after Arm) string {
+// fieldDifferences names the settings of an arm that differ, and what it brings. Arms of plans that
+// say nothing about their context had none.
+func fieldDifferences(before, after PlannedArm) string {
 	fields := func(a Arm) map[string]any {
+		a.Context = cmp.Or(a.Context, contextNone)
 		content, _ := json.Marshal(a) // strings and numbers always marshal
 		var m map[string]any
 		_ = json.Unmarshal(content, &m)
 		delete(m, "hash")
 		return m
 	}
-	old, now := fields(before), fields(after)
+	old, now := fields(before.Arm), fields(after.Arm)
 	names := maps.Clone(old)
 	maps.Copy(names, now)
 	var diffs []string
@@ -309,8 +316,14 @@ func fieldDifferences(before, after Arm) string {
 			diffs = append(diffs, fmt.Sprintf("%s: %v, now %v", name, old[name], now[name]))
 		}
 	}
+	for _, b := range after.Brings {
+		at := slices.IndexFunc(before.Brings, func(other Brought) bool { return other.Kind == b.Kind && other.Name == b.Name })
+		if at >= 0 && before.Brings[at].Digest != b.Digest {
+			diffs = append(diffs, fmt.Sprintf("the content of %s %s has changed", b.Kind, b.Name))
+		}
+	}
 	if len(diffs) == 0 {
-		return "the content of its skills has changed"
+		return "the content of what it brings has changed"
 	}
 	return strings.Join(diffs, "; ")
 }

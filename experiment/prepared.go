@@ -37,9 +37,12 @@ type Setup struct {
 	DefaultMaxTurns int
 	// NodeModules is a directory that becomes node_modules in every working directory; empty: none.
 	NodeModules string
-	// Skills is a directory that contains .claude, for arms that name none; empty: the family's.
+	// Skills are the skills of arms that name none, as Arm.Skills; empty: the family's.
 	Skills string
-	Tools  map[string]string
+	// Context is what the agents of arms that do not say it read of their projects; empty: what the
+	// tasks say.
+	Context string
+	Tools   map[string]string
 	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
 	// on, for all agents that can be pointed at it.
 	Gateway string
@@ -65,6 +68,11 @@ type Setup struct {
 type Prepared struct {
 	Setup
 	Plan *Plan
+	// Brings are what arms bring to their agents, and the family to all, by arm.
+	Brings map[string][]Bring
+	// ProjectPrograms are the arms that asked for context: project, so that programs of the project
+	// may run without isolation.
+	ProjectPrograms []string
 	// SkillHashes are the digests of the staged skills, by arm.
 	SkillHashes map[string]string
 }

@@ -20,7 +20,7 @@ type Estimate struct {
 // text has fewer than 2.
 const (
 	fewestBytesPerToken = 2
-	bytesPerToken       = 4
+	bytesPerToken       = calls.BytesPerToken
 	mostBytesPerToken   = 8
 	// defaultOutput is for requests that leave the length of the reply to the server: as much as
 	// models give.

@@ -93,7 +93,7 @@ func OpenReplay(path string, cfg ReplayConfig) (*Recording, error) {
 // load reads the requests of all calls that can be answered again.
 func (r *Recording) load() error {
 	all := r.reader.Calls()
-	normals := map[string]*normaliser{}
+	normals := map[string]*calls.Normaliser{}
 	for i := range all {
 		call := &all[i]
 		switch call.Outcome {
@@ -113,7 +113,7 @@ func (r *Recording) load() error {
 		}
 		normal := normals[call.Participant]
 		if normal == nil {
-			normal = newNormaliser(r.dirs[call.Participant])
+			normal = calls.NewNormaliser(r.dirs[call.Participant])
 			normals[call.Participant] = normal
 		}
 		form := newForm(call.Path, call.Model, chunks, normal)
@@ -168,7 +168,7 @@ func (r *Recording) For(participant string, dirs map[string]string) *Replay {
 		record:      r,
 		participant: participant,
 		dirs:        dirs,
-		normal:      newNormaliser(dirs),
+		normal:      calls.NewNormaliser(dirs),
 	}
 }
 
@@ -177,7 +177,7 @@ type Replay struct {
 	record      *Recording
 	participant string
 	dirs        map[string]string
-	normal      *normaliser
+	normal      *calls.Normaliser
 	asked       int
 }
 
@@ -282,11 +282,11 @@ type form struct {
 	tools       int
 }
 
-func newForm(path, model string, chunks []calls.Chunk, normal *normaliser) form {
+func newForm(path, model string, chunks []calls.Chunk, normal *calls.Normaliser) form {
 	f := form{path: path, model: model}
 	for i := range chunks {
 		f.exact = append(f.exact, chunks[i].Sum())
-		f.plain = append(f.plain, normal.sum(&chunks[i]))
+		f.plain = append(f.plain, normal.Sum(&chunks[i]))
 		switch chunks[i].Member {
 		case "messages", "input", "contents":
 			f.messages++

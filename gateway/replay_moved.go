@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
 )
@@ -14,10 +15,10 @@ import (
 // moved replaces the participant's recorded directories in a reply with its current ones: what the
 // model asks for must happen here.
 func moved(body []byte, stream bool, from, to map[string]string) []byte {
-	var changes []directory // the path now, under the path then
-	for _, was := range sorted(from) {
-		if now := strings.TrimSuffix(to[was.name], "/"); now != "" && now != was.path {
-			changes = append(changes, directory{name: was.path, path: now})
+	var changes []calls.Directory // the path now, under the path then
+	for _, was := range calls.Directories(from) {
+		if now := strings.TrimSuffix(to[was.Name], "/"); now != "" && now != was.Path {
+			changes = append(changes, calls.Directory{Name: was.Path, Path: now})
 		}
 	}
 	if len(changes) == 0 {
@@ -25,10 +26,10 @@ func moved(body []byte, stream bool, from, to map[string]string) []byte {
 	}
 	change := func(text []byte) []byte {
 		for i, c := range changes { // in two steps, so that what was put in is not replaced again
-			text = replacePath(text, c.name, mark(i))
+			text = calls.ReplacePath(text, c.Name, mark(i))
 		}
 		for i, c := range changes {
-			text = bytes.ReplaceAll(text, []byte(mark(i)), []byte(c.path))
+			text = bytes.ReplaceAll(text, []byte(mark(i)), []byte(c.Path))
 		}
 		return text
 	}

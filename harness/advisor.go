@@ -182,6 +182,7 @@ func (a *advisor) config(caller string) AgentConfig {
 		Agent:           cmp.Or(a.cfg.Agent, of.Agent),
 		Model:           a.cfg.Model,
 		Cwd:             of.Cwd,
+		Context:         of.Context,
 		Tools:           advisorTools,
 		ToolsByRole:     true,
 		DisallowedTools: advisorDisallowedTools,

@@ -67,6 +67,10 @@ type AgentConfig struct {
 	// model turns in one call; 0 is the default of the role, -1 no limit
 	MaxTurns int    `json:"maxTurns,omitempty"`
 	Cwd      string `json:"cwd,omitempty"`
+	// Context says what the agent reads of its directory: agent.ContextProject or
+	// agent.ContextNone; empty is that of Options.Base. A judge reads nothing, and neither does a
+	// lead whose directory and a participant's lie in one another: it would obey the work.
+	Context string `json:"context,omitempty"`
 	// directories that its agent sees in a sandbox in which it can change nothing; empty is no
 	// sandbox
 	ReadOnly   []string          `json:"readOnly,omitempty"`
@@ -74,6 +78,10 @@ type AgentConfig struct {
 	Amend      string            `json:"amend,omitempty"` // added at the end of the system prompt
 	Limits     Limits            `json:"limits,omitzero"` // of this member over the whole session
 	MCPServers []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
+	// Settings, Effort and Temperature are those of agent.Config; empty is what Options.Base says.
+	Settings    string   `json:"-"`
+	Effort      string   `json:"-"`
+	Temperature *float64 `json:"-"`
 	// the agent's own directory; empty is one below Options.HomeDir
 	Home   string               `json:"home,omitempty"`
 	System profile.SystemPrompt `json:"-"` // composed from the profile
@@ -132,7 +140,7 @@ type Options struct {
 	// a temporary directory, which is removed at the end.
 	HomeDir string
 	// Base is the agent configuration that every member starts from: environment, spawner,
-	// isolation, endpoint, prices.
+	// isolation, endpoint, prices, and what they read of their projects.
 	Base agent.Config
 	// DefaultAgent and DefaultModel are for participants whose config and profile name none;
 	// DefaultAgent is for the lead too. They are recorded, so that a resumed session uses the same.

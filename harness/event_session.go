@@ -13,6 +13,8 @@ type startedEvent struct {
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reach: host, model or none.
 	Network string `json:"network,omitempty"`
+	// ProjectPrograms says that programs of the members' projects, such as hooks, could run.
+	ProjectPrograms bool `json:"projectPrograms,omitempty"`
 	// Members are the lead and the participants, as they were configured after their profiles were
 	// read.
 	Members  []AgentConfig `json:"members"`

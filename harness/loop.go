@@ -97,6 +97,8 @@ func (l *loop) run(ctx context.Context, task string) (Result, error) {
 		Network:   l.cfg.options.Base.NetworkKind(),
 		Settings:  s.settings,
 		Task:      l.hub.clean(joinTask(task, l.cfg.options.TaskAmend)),
+
+		ProjectPrograms: l.cfg.options.Base.RunsProjectPrograms(),
 	}
 	for _, m := range s.order {
 		start.Members = append(start.Members, m.config)

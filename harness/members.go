@@ -47,6 +47,8 @@ type Interrupted struct {
 	Isolation string
 	// Network is what the agents reached: host, model or none; empty if the trace does not say.
 	Network string
+	// ProjectPrograms says that programs of the members' projects could run.
+	ProjectPrograms bool
 	// HomeDir is where the members keep their conversations; empty if it is a temporary directory
 	// that ends with the session.
 	HomeDir string
@@ -71,6 +73,8 @@ func Inspect(tracePath string) (Interrupted, error) {
 		Isolation:     p.start.Isolation,
 		Network:       p.start.Network,
 		ToolTransport: p.start.Settings.ToolTransport,
+
+		ProjectPrograms: p.start.ProjectPrograms,
 	}
 	if !p.start.Settings.TempHome {
 		past.HomeDir = p.start.Settings.HomeDir

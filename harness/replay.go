@@ -1,12 +1,14 @@
 package harness
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -88,6 +90,9 @@ func (p *pastSession) begin(start startedEvent) {
 		if last, ok := p.events[n-1].(metaEvent); ok {
 			meta = []event{last}
 		}
+	}
+	for i := range start.Members { // those of earlier versions read nothing of their projects
+		start.Members[i].Context = cmp.Or(start.Members[i].Context, agent.ContextNone)
 	}
 	*p = pastSession{start: start, events: meta}
 }

@@ -70,6 +70,7 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Format:    trace.FormatVersion,
 		Isolation: cfg.Session.Isolation.String(),
 		Network:   cfg.Session.NetworkKind(),
+		Context:   cmp.Or(cfg.Session.Context, agent.ContextProject),
 	})
 
 	result, err := recorder.drive(ctx)

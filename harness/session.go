@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/profile"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
@@ -114,12 +115,40 @@ func (cfg *sessionConfig) members() (lead AgentConfig, participants []AgentConfi
 	if cfg.mode == ModeFacilitate && len(participants) == 0 {
 		return lead, nil, fmt.Errorf("a facilitated session needs at least one participant")
 	}
+	if cfg.mode == ModeJudge || worksInside(lead, participants) {
+		lead.Context = agent.ContextNone
+	}
 	if cfg.sealLead {
 		if lead.ReadOnly, err = directories(lead, participants); err != nil {
 			return lead, nil, err
 		}
 	}
 	return lead, participants, checkNames(participants)
+}
+
+// worksInside reports whether the directory of a lead and that of a participant lie in one another.
+// Agents also load instructions of directories below their own, when they read files there.
+func worksInside(lead AgentConfig, participants []AgentConfig) bool {
+	return slices.ContainsFunc(participants, func(p AgentConfig) bool {
+		return contains(lead.Cwd, p.Cwd) || contains(p.Cwd, lead.Cwd)
+	})
+}
+
+// contains reports whether a directory is another, or lies in it.
+func contains(outer, inner string) bool {
+	within, err := filepath.Rel(realPath(outer), realPath(inner))
+	return err != nil || filepath.IsLocal(within)
+}
+
+// realPath returns a path without symlinks, as far as it exists.
+func realPath(path string) string {
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path
 }
 
 // directories returns the directories that the members of a session work in, each once.
@@ -157,6 +186,7 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 		c.Cwd = cfg.options.DefaultCwd
 	}
 	c.Cwd = cmp.Or(c.Cwd, cfg.lead.Cwd)
+	c.Context = cmp.Or(c.Context, cfg.options.Base.Context, agent.ContextProject)
 	c.MaxTurns = cmp.Or(c.MaxTurns, cfg.options.DefaultMaxTurns)
 	c.applyRole(cfg.mode, lead, cfg.sealLead)
 	amend := profile.Join(profile.SkillsText(c.Skills), c.Amend)

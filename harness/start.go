@@ -93,6 +93,8 @@ func agentStart(name, runtime, model string, info agent.Started) trace.AgentStar
 		Auth:          info.Auth,
 		Gateway:       info.Gateway,
 		GatewayReason: info.GatewayReason,
+
+		ProjectPrograms: info.ProjectPrograms,
 	}
 }
 
@@ -131,10 +133,13 @@ func memberSettings(base agent.Config, config AgentConfig) agent.Config {
 	settings := base
 	settings.Name, settings.Dir, settings.Model, settings.Home = config.Name, config.Cwd, cmp.Or(config.Model,
 		base.Model), config.Home
+	settings.Context = cmp.Or(config.Context, base.Context)
 	settings.MaxTurns = max(config.MaxTurns, 0)
 	settings.SystemPrompt, settings.ReplaceSystemPrompt = config.System.Text, config.System.Replace
 	settings.AllowedTools, settings.DisallowedTools = config.Tools, config.DisallowedTools
 	settings.MCPServers = slices.Clone(config.MCPServers)
+	settings.Settings, settings.Effort = cmp.Or(config.Settings, base.Settings), cmp.Or(config.Effort, base.Effort)
+	settings.Temperature = cmp.Or(config.Temperature, base.Temperature)
 	settings.ExtraEnv = slices.Clone(base.ExtraEnv)
 	if len(config.ReadOnly) > 0 {
 		settings.Isolation = sealed(base.Isolation, config)
@@ -170,8 +175,10 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	if member.Name != mode.traits().lead {
 		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
 	}
-	_, err := adapt(&settings, played, mode, member)
-	return err
+	if _, err := adapt(&settings, played, mode, member); err != nil {
+		return err
+	}
+	return agent.CheckPrograms(played.Info(), settings)
 }
 
 // adapt relaxes demands that come only from a member's role, where the agent cannot meet them, and

@@ -27,6 +27,7 @@ const (
 	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
 	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
 	ErrorNotDelivered = "not_delivered"
+	ErrorBypass       = "bypass" // the agent has another way to its model than the gateway
 	ErrorInternal     = "internal"
 )
 
@@ -99,6 +100,9 @@ type Record struct {
 	AgentVersion string           `json:"agentVersion,omitempty"`
 	AgentBinary  string           `json:"agentBinary,omitempty"` // empty: the agent is part of fit
 	AgentSHA256  string           `json:"agentSha256,omitempty"` // of the program
+	// AgentScripts are the digests of the scripts that the agent's entry in agents.yaml names, by
+	// path.
+	AgentScripts map[string]string `json:"agentScripts,omitempty"`
 	// AgentArgv is the command line of the agent's process; {workspace} stands for the directory of
 	// the attempt, {gateway} for the address of the gateway.
 	AgentArgv     []string `json:"agentArgv,omitempty"`

@@ -43,8 +43,10 @@ type Treatment struct {
 	// how much of it no piece accounts for: it comes with the agent.
 	SystemTokens int `json:"systemTokens,omitempty"`
 	VendorTokens int `json:"vendorTokens,omitempty"`
-	// Tools are the names of the tools that the first request offers.
-	Tools []string `json:"tools,omitempty"`
+	// Tools are the names of the tools that the first request offers, and ToolTokens estimates how
+	// long their definitions are.
+	Tools      []string `json:"tools,omitempty"`
+	ToolTokens int      `json:"toolTokens,omitempty"`
 	// Managed are files of the machine's administrator that the agent may have read.
 	Managed []string `json:"managed,omitempty"`
 	// Programs are files of the project that let the agent run programs of the project.

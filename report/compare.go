@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -27,6 +28,8 @@ type CompareConfig struct {
 	// Tests is the number of comparisons that share alpha; 0 is 1. It changes what can be detected,
 	// not the test.
 	Tests int
+	// Allow are the reasons to withhold a claim that are accepted, such as ReasonDrift.
+	Allow []string
 }
 
 func (cfg CompareConfig) withDefaults() CompareConfig {
@@ -43,6 +46,16 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
+	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
+	Withheld []Reason `json:"withheld,omitempty"`
+	// Same is true where both arms are the same configuration: an A/A experiment.
+	Same bool `json:"same,omitempty"`
+	// Differs says in what the two arms differ, as they were declared.
+	Differs []string `json:"differs,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed.
+	Requests []RequestDifference `json:"requestDifferences,omitempty"`
+	// Treatment says what the models of B and of A were given.
+	Treatment *Treatment `json:"treatment,omitempty"`
 	// Unsure counts the runs whose outcome is not certain. If there are any, Bounds enclose the
 	// difference for all possible outcomes.
 	Unsure Unsure  `json:"unsure,omitzero"`
@@ -111,6 +124,8 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		return nil, err
 	}
 	c.Unsure, c.Bounds, c.Sequential = prepared.Unsure, prepared.Bounds, prepared.Sequential
+	c.Withheld, c.Treatment, c.Differs = prepared.Withheld, prepared.Treatment, differing(a, b)
+	c.Requests = CompareRequests(a, b)
 	c.Decision, err = stats.Decide(prepared.Comparison, prepared.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
@@ -123,7 +138,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		return nil, err
 	}
 	c.Cost, c.Time, c.Turns = Ratios(a, b, cfg)
-	c.warn(a, b)
+	c.warn(a, b, prepared)
 	return c, nil
 }
 
@@ -136,6 +151,10 @@ type Prepared struct {
 	Bounds     *Bounds
 	// Sequential says that the experiment was looked at while it ran.
 	Sequential bool
+	// Withheld are the reasons for which nothing is claimed; Allowed were found and are accepted.
+	Withheld, Allowed []Reason
+	// Treatment says what the models of B and of A were given.
+	Treatment *Treatment
 
 	pairs []stats.Pair
 }
@@ -143,10 +162,15 @@ type Prepared struct {
 // Prepare compares the groups as they are, B against A, and in both worst cases as well if outcomes
 // are uncertain.
 func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
-	p, err := prepare(a, b, cfg.withDefaults())
+	cfg = cfg.withDefaults()
+	withheld, allowed := Withheld(cfg.Allow, a, b)
+	p, err := prepare(a, b, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
+		why := strings.Join(append([]string{""}, Sentences(withheld)...), ": ")
+		return nil, fmt.Errorf("compare %s with %s%s: %w", b.Name, a.Name, why, err)
 	}
+	p.Withheld, p.Allowed, p.Treatment = withheld, allowed, CompareTreatment(b, a)
+	p.Config.Withheld, p.Config.Remark = Sentences(withheld), p.Treatment.Remark()
 	return p, nil
 }
 
@@ -310,7 +334,7 @@ func passes(outcomes []float64) int {
 	return n
 }
 
-func (c *Comparison) warn(a, b *Group) {
+func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
 		c.Warnings = append(c.Warnings,
 			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
@@ -321,7 +345,10 @@ func (c *Comparison) warn(a, b *Group) {
 			"the two are different experiments: they did not run side by side, so anything that changed in "+
 				"between is part of the difference")
 	}
-	same := a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
+	for _, reason := range prepared.Allowed {
+		c.Warnings = append(c.Warnings, reason.allowedText())
+	}
+	same := SameArm(a, b)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
 	case same && differ && a.Provenance.Faults == "":
 		c.Warnings = append(c.Warnings, "the model calls of the second failed on purpose (--faults), those of the "+
@@ -330,8 +357,8 @@ func (c *Comparison) warn(a, b *Group) {
 		c.Warnings = append(c.Warnings, "the model calls of the two failed on purpose by different plans "+
 			"(--faults), which is part of the difference")
 	case same:
-		c.Warnings = append(c.Warnings, "the two arms are the same configuration, except perhaps for the address "+
-			"of the model: with one address, any difference is chance")
+		c.Same = true
+		c.Warnings = append(c.Warnings, sameText(a, b, len(prepared.Withheld)+len(prepared.Allowed) == 0))
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
@@ -347,6 +374,24 @@ func (c *Comparison) warn(a, b *Group) {
 	}
 	c.Warnings = append(c.Warnings, warningsOf(a, b)...)
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
+}
+
+// SameArm reports whether two groups are of the same configuration.
+func SameArm(a, b *Group) bool {
+	return a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
+}
+
+// sameText is what readers must know about two arms that are the same. Only arms that ran side by
+// side, with nothing that changed, differ by chance alone.
+func sameText(a, b *Group, steady bool) string {
+	switch {
+	case a.Provenance.Experiment != b.Provenance.Experiment:
+		return "both arms are the same configuration, measured in two experiments"
+	case !steady:
+		return "both arms are the same: an A/A experiment"
+	}
+	return "both arms are the same: an A/A experiment; unless their models have different addresses, any " +
+		"difference is chance"
 }
 
 // NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -67,6 +68,13 @@ func (c *Comparison) facts() []string {
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
+	if len(c.Differs) > 0 {
+		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.B.Arm, c.A.Arm, strings.Join(c.Differs, ", ")))
+	}
+	if text := RequestsText(c.Requests); text != "" {
+		facts = append(facts, text)
+	}
+	facts = append(facts, c.Treatment.Lines...)
 	facts = append(facts, c.unsureFacts()...)
 	for _, ratio := range []struct {
 		name string

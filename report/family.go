@@ -17,6 +17,8 @@ import (
 type Family struct {
 	Version int    `json:"version"`
 	Measure string `json:"measure"`
+	// Treatment says what the models of all arms were given.
+	Treatment *Treatment `json:"treatment,omitempty"`
 	// Baseline is the arm that all others are compared with; empty where all pairs are.
 	Baseline string      `json:"baseline,omitempty"`
 	Arms     []FamilyArm `json:"arms"` // the best first
@@ -33,6 +35,8 @@ type FamilyArm struct {
 	Provenance Provenance      `json:"provenance"`
 	Rate       *stats.Interval `json:"rate,omitempty"`
 	CostUSD    *float64        `json:"costUsd"`
+	// Differs says in what the arm differs from the baseline.
+	Differs []string `json:"differs,omitempty"`
 }
 
 // ArmPair is one comparison of a family: B against A.
@@ -40,8 +44,15 @@ type ArmPair struct {
 	A        string         `json:"a"`
 	B        string         `json:"b"`
 	Decision stats.Decision `json:"decision"`
-	Unsure   Unsure         `json:"unsure,omitzero"`
-	Bounds   *Bounds        `json:"bounds,omitempty"`
+	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
+	Withheld []Reason `json:"withheld,omitempty"`
+	// Same is true where both arms are the same configuration.
+	Same bool `json:"same,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed.
+	Requests []RequestDifference `json:"requestDifferences,omitempty"`
+
+	Unsure Unsure  `json:"unsure,omitzero"`
+	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
@@ -55,8 +66,10 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 			Provenance: g.Provenance,
 			Rate:       g.PassRate,
 			CostUSD:    g.Totals.CostUSD,
+			Differs:    g.Differs,
 		})
 	}
+	f.Treatment = CompareTreatment(groups...)
 	f.Warnings = warningsOf(groups...)
 	var sides [][2]*Group
 	for i, a := range groups {
@@ -64,7 +77,9 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 			break
 		}
 		for _, b := range groups[i+1:] {
-			sides = append(sides, [2]*Group{a, b})
+			if a.drifted == "" || a.drifted != b.drifted { // parts of one arm are no question
+				sides = append(sides, [2]*Group{a, b})
+			}
 		}
 	}
 	if toBaseline {
@@ -91,11 +106,15 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 		}
 		comparisons[i], configs[i] = p.Comparison, p.Config
 		f.Pairs = append(f.Pairs, ArmPair{
-			A:      side[0].Name,
-			B:      side[1].Name,
-			Unsure: p.Unsure,
-			Bounds: p.Bounds,
+			A:        side[0].Name,
+			B:        side[1].Name,
+			Withheld: p.Withheld,
+			Same:     SameArm(side[0], side[1]),
+			Requests: CompareRequests(side[0], side[1]),
+			Unsure:   p.Unsure,
+			Bounds:   p.Bounds,
 		})
+		f.warn(side, p)
 	}
 	decisions, err := stats.DecideFamily(comparisons, configs)
 	if err != nil {
@@ -107,13 +126,26 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 	return nil
 }
 
+// warn says what readers must know about one pair.
+func (f *Family) warn(side [2]*Group, p *Prepared) {
+	name := side[1].Name + " against " + side[0].Name + ": "
+	if SameArm(side[0], side[1]) {
+		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
+	}
+	for _, reason := range p.Allowed {
+		if text := reason.allowedText(); !slices.Contains(f.Warnings, text) {
+			f.Warnings = append(f.Warnings, text)
+		}
+	}
+}
+
 // warningsOf returns the warnings about groups, with their names. A warning about all groups
 // appears once.
 func warningsOf(groups ...*Group) []string {
 	var all []string
 	for _, g := range groups {
 		for _, warning := range g.Warnings {
-			if slices.Contains(g.aboutK, warning) {
+			if slices.Contains(g.alone, warning) {
 				continue
 			}
 			name := "every arm"
@@ -186,17 +218,45 @@ func (f *Family) facts() []string {
 	facts = append(facts, fmt.Sprintf("each comparison finds %s in 8 of 10 experiments of this size",
 		Detectable(least)))
 	for _, pair := range f.Pairs {
-		for _, obstacle := range pair.Decision.Obstacles {
-			if strings.Contains(obstacle, "could change the answer") {
+		for i, obstacle := range pair.Decision.Obstacles {
+			if i < len(pair.Withheld) || strings.Contains(obstacle, "could change the answer") {
 				facts = append(facts, fmt.Sprintf("no claim about %s and %s because: %s", pair.A, pair.B, obstacle))
 			}
 		}
 	}
-	return facts
+	for _, pair := range f.Pairs {
+		if text := RequestsText(pair.Requests); text != "" {
+			facts = append(facts, fmt.Sprintf("%s against %s: %s", pair.B, pair.A, text))
+		}
+	}
+	for _, arm := range f.Arms {
+		if len(arm.Differs) > 0 {
+			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name, strings.Join(arm.Differs, ", ")))
+		}
+	}
+	return append(facts, f.Treatment.Lines...)
+}
+
+// headline is what readers must know before they see any number; empty is nothing.
+func (f *Family) headline() string {
+	remarks := []string{}
+	if withheld := len(slices.DeleteFunc(slices.Clone(f.Pairs), func(p ArmPair) bool {
+		return len(p.Withheld) == 0
+	})); withheld > 0 {
+		remarks = append(remarks, fmt.Sprintf("claims are withheld about %d of %s", withheld,
+			Count(len(f.Pairs), "comparison")))
+	}
+	if remark := f.Treatment.Remark(); remark != "" {
+		remarks = append(remarks, remark)
+	}
+	return strings.Join(remarks, "; ")
 }
 
 // Text writes the family for a terminal.
 func (f *Family) Text(w io.Writer) error {
+	if head := f.headline(); head != "" {
+		fmt.Fprintf(w, "%s\n\n", display.Line(head))
+	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "arm\tpass rate\tspent")
 	for _, arm := range f.Arms {
@@ -218,6 +278,9 @@ func (f *Family) Text(w io.Writer) error {
 func (f *Family) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %d arms compared\n", len(f.Arms))
+	if head := f.headline(); head != "" {
+		m.line("**%s**\n", cell(head))
+	}
 	m.header("arm", "pass rate", "spent")
 	for _, arm := range f.Arms {
 		m.row(cell(arm.Name), Percent(arm.Rate), Money(arm.CostUSD))

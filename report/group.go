@@ -310,11 +310,11 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			half = half || g.Tasks[i].N > 0 && k <= g.Tasks[i].N && 2*k > g.Tasks[i].N
 		}
 		if half && k > 1 {
-			g.aboutK = append(g.aboutK, fmt.Sprintf("pass@%d takes only a few values when k is more than half the "+
+			g.alone = append(g.alone, fmt.Sprintf("pass@%d takes only a few values when k is more than half the "+
 				"runs; add runs, or report a smaller k", k))
 		}
 	}
-	g.Warnings = append(g.Warnings, g.aboutK...)
+	g.Warnings = append(g.Warnings, g.alone...)
 	interrupted := map[ledger.Cell]int{}
 	isolations, networks := map[string]bool{}, map[string]bool{}
 	for i := range attempts {

@@ -16,12 +16,23 @@ type junitSuites struct {
 }
 
 type junitSuite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
+	Name       string           `xml:"name,attr"`
+	Tests      int              `xml:"tests,attr"`
+	Failures   int              `xml:"failures,attr"`
+	Errors     int              `xml:"errors,attr"`
+	Time       string           `xml:"time,attr"`
+	Properties *junitProperties `xml:"properties,omitempty"`
+	Cases      []junitCase      `xml:"testcase"`
+}
+
+// junitProperties are what holds for a whole suite.
+type junitProperties struct {
+	List []junitProperty `xml:"property"`
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitCase struct {
@@ -56,7 +67,7 @@ func (r *Report) JUnit(w io.Writer) error {
 }
 
 func (g *Group) junit() junitSuite {
-	suite := junitSuite{Name: display.Text(g.Name)}
+	suite := junitSuite{Name: display.Text(g.Name), Properties: g.junitProperties()}
 	total := int64(0)
 	for i := range g.records {
 		record := &g.records[i]
@@ -92,6 +103,30 @@ func (g *Group) junit() junitSuite {
 	suite.Tests = len(suite.Cases)
 	suite.Time = seconds(total)
 	return suite
+}
+
+// junitProperties say in what the arm differs, what its models were given, and why nothing is
+// claimed about it; nil where there is nothing to say.
+func (g *Group) junitProperties() *junitProperties {
+	found := &junitProperties{}
+	add := func(name, value string) {
+		found.List = append(found.List, junitProperty{Name: name, Value: display.Text(value)})
+	}
+	for _, text := range g.Differs {
+		add("differs", text)
+	}
+	if g.Treatment != nil {
+		for _, line := range g.Treatment.Lines {
+			add("treatment", strings.TrimPrefix(line, "treatment: "))
+		}
+	}
+	for _, reason := range g.Withheld {
+		add("withheld", reason.Sentence())
+	}
+	if len(found.List) == 0 {
+		return nil
+	}
+	return found
 }
 
 func failingChecks(r *ledger.Record) []string {

@@ -98,10 +98,11 @@ func (m *markdown) group(g *Group, full, named bool) {
 	if text := errorsText(g.Errors); text != "" {
 		m.line("⚠️ %s\n", cell(text))
 	}
-	for _, line := range g.Judge.lines() {
+	lines := append(g.treatmentLines(), g.Judge.lines()...)
+	for _, line := range lines {
 		m.line("- %s", cell(line))
 	}
-	if g.Judge != nil {
+	if len(lines) > 0 {
 		m.line("")
 	}
 	if full {

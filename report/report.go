@@ -31,6 +31,9 @@ type Input struct {
 	Probes *Probes
 	// Labels are the verdicts of people on judged runs; nil corrects nothing.
 	Labels *Labels
+	// Allow are the reasons to withhold claims that are accepted, such as ReasonDrift: an arm whose
+	// model or agent changed is then one group.
+	Allow []string
 
 	resolved *resolved
 	sequence *sequence
@@ -83,11 +86,20 @@ type Group struct {
 	// Judge describes the judge; nil where it was not asked.
 	Judge *JudgeReport `json:"judge,omitempty"`
 	// Errors counts attempts that ended in errors, by class, those that were repeated included.
-	Errors   map[string]int `json:"errors,omitempty"`
-	Warnings []string       `json:"warnings,omitempty"`
+	Errors map[string]int `json:"errors,omitempty"`
+	// Differs says in what the arm differs from the baseline.
+	Differs []string `json:"differs,omitempty"`
+	// Treatment says what the models were given.
+	Treatment *Treatment `json:"treatment,omitempty"`
+	// Withheld are the reasons for which nothing is claimed about the group, and no gate passes.
+	Withheld []Reason `json:"withheld,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 
 	records []ledger.Record // that count, sorted
-	aboutK  []string        // warnings that are about pass@k alone
+	alone   []string        // warnings that comparisons do not repeat
+	drifted string          // says that a model or a program changed, so that the arm has several groups
+
+	requests []RequestPair
 
 	clusters int // where tasks share some, how many there are
 	looks    int // how often the experiment was looked at and enlarged
@@ -182,7 +194,7 @@ func Build(in Input) (*Report, error) {
 		r.Groups = append(r.Groups, group)
 		return err
 	}
-	for _, records := range grouped(in.Records) {
+	for _, records := range grouped(in.Records, slices.Contains(in.Allow, ReasonDrift)) {
 		if err := add(records[0].Arm, records); err != nil {
 			return nil, err
 		}
@@ -195,6 +207,10 @@ func Build(in Input) (*Report, error) {
 		}
 	}
 	r.nameGroups(in.Planned)
+	r.markDrift()
+	for i := range r.Groups {
+		r.Groups[i].proveTreatment(in)
+	}
 	r.Totals.Skipped = in.Skipped
 	if len(r.Groups) == 1 {
 		r.Groups[0].Totals.Skipped = in.Skipped
@@ -215,15 +231,20 @@ func Build(in Input) (*Report, error) {
 	return r, nil
 }
 
-// grouped splits records by the conditions they were made under. Attempts that ended before an
-// agent ran do not know all of them; they join the group of their arm.
-func grouped(records []ledger.Record) [][]ledger.Record {
+// grouped splits records by the conditions they were made under; with mixed, the model and the
+// version of the agent are not among them. Attempts that ended before an agent ran do not know all
+// of them; they join the group of their arm.
+func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 	type conditions struct{ experiment, arm, armHash, revision, version, model, skills string }
 	full := func(r *ledger.Record) conditions {
-		return conditions{
+		c := conditions{
 			r.Experiment, r.Arm, r.ArmHash, r.FamilyRevision, r.AgentVersion, r.Model.Agent,
 			r.SkillSetHash,
 		}
+		if mixed {
+			c.version, c.model = "", ""
+		}
+		return c
 	}
 	groups := map[conditions][]ledger.Record{}
 	var order []conditions

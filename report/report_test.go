@@ -449,14 +449,6 @@ func TestNonInferiority(t *testing.T) {
 	}
 }
 
-func TestSameConfigurationIsSaidSo(t *testing.T) {
-	a, b := armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PF", 12)...)
-	for i := range b {
-		b[i].ArmHash = "sha256:a"
-	}
-	wantIn(t, strings.Join(compared(t, CompareConfig{}, a, b).Warnings, "\n"), "the same configuration")
-}
-
 func TestMetricsAreOneRowPerArm(t *testing.T) {
 	late, early := run("a", 0, ledger.Pass), run("a", 1, ledger.Fail)
 	late.StartMs, early.StartMs = 2000, 1000

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -85,9 +86,25 @@ func (g *Group) headText(w io.Writer) {
 	if text := errorsText(g.Errors); text != "" {
 		fmt.Fprintln(w, display.Line(text))
 	}
-	for _, line := range g.Judge.lines() {
-		fmt.Fprintln(w, line)
+	for _, line := range append(g.treatmentLines(), g.Judge.lines()...) {
+		fmt.Fprintln(w, display.Line(line))
 	}
+}
+
+// treatmentLines say in what the arm differs, what its models were given, and why nothing is claimed
+// about it.
+func (g *Group) treatmentLines() []string {
+	var lines []string
+	if len(g.Differs) > 0 {
+		lines = append(lines, "differs from the baseline in: "+strings.Join(g.Differs, ", "))
+	}
+	if g.Treatment != nil {
+		lines = append(lines, g.Treatment.Lines...)
+	}
+	for _, reason := range g.Withheld {
+		lines = append(lines, "claims and gates are withheld: "+reason.Sentence())
+	}
+	return lines
 }
 
 // tableText writes one row for each task and one for all of them.

@@ -193,6 +193,19 @@ func (w *Wire) Count() int {
 	return len(w.calls)
 }
 
+// Answered returns how many calls with a conversation got an answer, or at least its beginning.
+func (w *Wire) Answered() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	answered := 0
+	for i := range w.calls {
+		if c := &w.calls[i]; c.Messages > 0 && c.Status > 0 && c.Status < 400 {
+			answered++
+		}
+	}
+	return answered
+}
+
 // Usage returns what the calls from number first on consumed, if the gateway saw it for each of
 // them; otherwise the agent's figures.
 func (w *Wire) Usage(first int, word TokenUsage) TokenUsage {

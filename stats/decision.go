@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Claim is the conclusion of an experiment.
@@ -85,6 +86,11 @@ type DecideConfig struct {
 	WorstCases []Comparison
 	// Unsure names those outcomes for the sentence, such as "3 missing runs".
 	Unsure string
+	// Withheld are reasons why nothing is claimed, whatever the numbers say. The sentence begins
+	// with them.
+	Withheld []string
+	// Remark is what readers must know in the same breath as the claim; empty is nothing.
+	Remark string
 	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For
 	// ratios it is a logarithm.
 	Margin float64
@@ -125,10 +131,11 @@ type Decision struct {
 //
 // Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least
 // [MinClaimTasks] tasks and exclusion rates differ by less than [MaxExclusionGap] and no critical
-// integrity flag is open and the same holds in the worst case. Otherwise insufficient if there are
-// fewer tasks, no interval, or the detectable effect exceeds [MaxUsefulMDE]; equivalent if a margin
-// is given and contains the whole interval (for outcomes in [0, 1] also the add-two interval, so
-// that a few ties are not taken for sameness) in every worst case; else not proven.
+// integrity flag is open and nothing withholds the claim and the same holds in the worst case.
+// Otherwise insufficient if there are fewer tasks, no interval, or the detectable effect exceeds
+// [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval (for outcomes in
+// [0, 1] also the add-two interval, so that a few ties are not taken for sameness) in every worst
+// case and nothing withholds the claim; else not proven.
 //
 // Use it for every sentence that says one arm is better.
 //
@@ -147,6 +154,12 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 			decision.Claim = NotProven
 			decision.Obstacles = []string{config.Unsure + " could change the answer"}
 		}
+	}
+	if len(config.Withheld) > 0 {
+		if decision.Claim != Insufficient {
+			decision.Claim = NotProven
+		}
+		decision.Obstacles = slices.Concat(config.Withheld, decision.Obstacles)
 	}
 	decision.Sentence = sentence(decision, comparison, config)
 	return decision, nil

@@ -77,6 +77,30 @@ func TestClaimRule(t *testing.T) {
 			NotProven,
 			"1 open integrity flag;",
 		},
+		"a claim that is withheld": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{Withheld: []string{"the model changed"}},
+			NotProven,
+			"Not proven: the model changed; the observed difference in pass rate is +34.0 points (",
+		},
+		"a sameness that is withheld": {
+			wonAndLost(0, 0, 400),
+			DecideConfig{Margin: .05, Withheld: []string{"the model changed"}},
+			NotProven,
+			"Not proven: the model changed; ",
+		},
+		"too few tasks for a claim that is withheld": {
+			wonAndLost(9, 0, 0),
+			DecideConfig{Withheld: []string{"the model changed"}},
+			Insufficient,
+			"claim: the model changed; 9 tasks where at least 10 are needed and",
+		},
+		"a remark": {
+			wonAndLost(20, 3, 27),
+			DecideConfig{Remark: "delivery unknown"},
+			Improved,
+			"that of the baseline; delivery unknown (95 % interval",
+		},
 		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "would show"},
 		"the same within a margin": {
 			wonAndLost(2, 2, 396),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,21 +12,29 @@ import (
 // sentence puts a decision into plain English.
 func sentence(decision Decision, comparison Comparison, config DecideConfig) string {
 	words := newWording(comparison, config.Measure)
-	evidence := words.evidence(decision, comparison)
+	evidence, remark := words.evidence(decision, comparison), ""
+	if config.Remark != "" {
+		remark = "; " + config.Remark
+	}
 	switch decision.Claim {
 	case Improved, Regressed:
-		return fmt.Sprintf("%s: %s (%s).", capital(string(decision.Claim)), words.change(comparison.Est), evidence)
+		return fmt.Sprintf("%s: %s%s (%s).", capital(string(decision.Claim)), words.change(comparison.Est), remark,
+			evidence)
 	case Equivalent:
-		return fmt.Sprintf("Equivalent: the %s of %s and %s differ by less than %s (%s).",
-			words.name, words.candidate, words.baseline, words.size(config.Margin), evidence)
+		return fmt.Sprintf("Equivalent: the %s of %s and %s differ by less than %s%s (%s).",
+			words.name, words.candidate, words.baseline, words.size(config.Margin), remark, evidence)
 	case Insufficient:
-		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s (%s).",
-			strings.Join(insufficiency(comparison, words), " and "), words.name, words.signed(comparison.Est), evidence)
+		reasons := append(slices.Clone(config.Withheld), strings.Join(insufficiency(comparison, words), " and "))
+		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s%s (%s).",
+			strings.Join(reasons, "; "), words.name, words.signed(comparison.Est), remark, evidence)
 	}
-	return fmt.Sprintf("Not proven: the observed difference in %s is %s (%s); %s; this experiment would reliably "+
-		"show %s or more.",
-		words.name, words.signed(comparison.Est), evidence, strings.Join(decision.Obstacles,
-			", "), words.size(comparison.MDE))
+	parts := append(slices.Clone(config.Withheld),
+		fmt.Sprintf("the observed difference in %s is %s%s (%s)", words.name, words.signed(comparison.Est), remark, evidence))
+	if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
+		parts = append(parts, strings.Join(obstacles, ", "))
+	}
+	return fmt.Sprintf("Not proven: %s; this experiment would reliably show %s or more.", strings.Join(parts, "; "),
+		words.size(comparison.MDE))
 }
 
 func insufficiency(comparison Comparison, words wording) []string {

@@ -45,6 +45,7 @@ type TaskFile struct {
 	Tests      testsFile    `yaml:"tests" doc:"How the hidden suite is run and read."`
 	Needs      []string     `yaml:"needs" doc:"Labels that a worker of a fleet must have to run the task." pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Judge      judgeFile    `yaml:"judge" doc:"How the judge decides, where there is a judge.task.md."`
+	Context    string       `yaml:"context" doc:"What agents read of the working directory by themselves: instruction files, skills, sub-agents and commands, or nothing; arms may say otherwise. Default: project." enum:"project,none"`
 	Threshold  *float64     `yaml:"threshold" doc:"Score from which a task passes, if no gate fails; default: all scored checks must pass." min:"0" max:"1"`
 }
 
@@ -195,6 +196,7 @@ func settings(own, family TaskFile, hasPreflight bool) Settings {
 		JudgeVotes: cmp.Or(own.Judge.Votes, family.Judge.Votes),
 		Needs:      append(append([]string(nil), family.Needs...), own.Needs...),
 		Threshold:  cmp.Or(own.Threshold, family.Threshold),
+		Context:    cmp.Or(own.Context, family.Context),
 	}
 }
 

@@ -68,6 +68,7 @@ type specFile struct {
 	MaxCost  *float64 `yaml:"maxCostUsd" doc:"What one attempt may cost." min:"0"`
 	Network  string   `yaml:"network" doc:"deny: neither setup nor graders reach the network, and agents reach only their model where the machine can see to it. registries: as deny for graders and agents, but agents also reach package registries; setup reaches the network. allow: all of them do. Default: setup and agents do, graders do not." enum:"deny,registries,allow"`
 	Reach    []string `yaml:"registries" doc:"Hosts that agents reach with network: registries, over https, as name or name:port; default: those of the usual package managers." pattern:"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$"`
+	Context  string   `yaml:"context" doc:"What agents read of the repository by themselves: instruction files, skills, sub-agents and commands, or nothing; arms may say otherwise. Default: project." enum:"project,none"`
 	Cache    []string `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
 	Tags     []string `yaml:"tags" doc:"Words to select tasks by."`
 	Cluster  string   `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; default: the repository."`
@@ -250,6 +251,7 @@ func (l *specLoader) settings() Settings {
 		Registries:    l.registries(),
 		GraderNetwork: l.file.Network == "allow",
 		Protected:     protected,
+		Context:       l.file.Context,
 		Cache:         l.file.Cache,
 		Timeouts: Timeouts{
 			Agent:      seconds(l.file.TimeoutS, defaultAgentTimeout),
@@ -307,6 +309,9 @@ func (l *specLoader) digests(t *Task) error {
 	visible.add("workspace", "kind", []byte(t.Settings.Workspace))
 	if reach := t.Settings.Registries; len(reach) > 0 { // other tasks keep their old digest
 		visible.add("registries", "hosts", []byte(strings.Join(reach, "\x00")))
+	}
+	if t.Settings.Context != "" {
+		visible.add("context", "kind", []byte(t.Settings.Context))
 	}
 	hidden.add("verifyCommand", "command", []byte(t.Spec.VerifyCommand))
 	hidden.add("lintCommand", "command", []byte(t.Spec.LintCommand))

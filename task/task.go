@@ -159,6 +159,9 @@ type Settings struct {
 	JudgeVotes int `json:",omitempty"` // a task without it keeps its old digest
 	// Threshold is the score from which the task passes; nil: all scored checks must pass.
 	Threshold *float64 `json:",omitempty"`
+	// Context is what agents read of their project: project or none; empty is project, unless the
+	// arm says otherwise.
+	Context string `json:",omitempty"`
 }
 
 // AgentNetwork is what the agents of a task reach.

@@ -51,6 +51,9 @@ type SessionStart struct {
 	Isolation string `json:"isolation,omitempty"`
 	// Network is what the agents reached: host, model or none.
 	Network string `json:"network,omitempty"`
+	// Context is what the agent of a run read of its project: project or none. In a session of
+	// several agents each member has its own.
+	Context string `json:"context,omitempty"`
 }
 
 // HostEvent says that an agent asked for a host. Only the first request for each host is recorded.
@@ -75,6 +78,9 @@ type AgentStart struct {
 	// GatewayReason why.
 	Gateway       string `json:"gateway,omitempty"`
 	GatewayReason string `json:"gatewayReason,omitempty"`
+	// ProjectPrograms are the files of the project whose programs the agent could run, such as
+	// hooks and tool servers.
+	ProjectPrograms []string `json:"projectPrograms,omitempty"`
 }
 
 // AgentEnd says how the process of an agent was started and how it ended. Teams write the same type

@@ -60,6 +60,9 @@ func (b *builder) summary(group int) (AgentSummary, error) {
 		Integrity: map[string]int{},
 		Errors:    map[string]int{},
 		Judging:   map[string]Judged{},
+		Differs:   g.Differs,
+		Treatment: g.Treatment,
+		Withheld:  g.Withheld,
 		Warnings:  orEmpty(g.Warnings),
 	}
 	var tallies []stats.Tally

@@ -162,7 +162,12 @@ func (b *builder) group() error {
 			records[i].Verdict = verdictOf(cell)
 		}
 	}
-	built, err := report.Build(report.Input{Records: records, Planned: b.source.planned(), K: b.ks()})
+	built, err := report.Build(report.Input{
+		Records: records,
+		Planned: b.source.planned(),
+		K:       b.ks(),
+		Allow:   b.source.options.Allow,
+	})
 	if err != nil {
 		return err
 	}
@@ -276,6 +281,32 @@ func (b *builder) state() {
 	default:
 		r.Statement = "claimed: " + strings.Join(claims, "; ")
 	}
+	r.Statement = strings.Join(append([]string{r.Statement}, b.remarks()...), "; ")
+}
+
+// remarks are what belongs in the same sentence as the claims: why some are withheld, what was never
+// opened, and what is not known to have been delivered.
+func (b *builder) remarks() []string {
+	var remarks []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(remarks, text) {
+			remarks = append(remarks, text)
+		}
+	}
+	for i := range b.report.Pairs {
+		for _, reason := range b.report.Pairs[i].Withheld {
+			add("withheld because " + reason.Sentence())
+		}
+	}
+	for i := range b.report.Pairs {
+		add(b.report.Pairs[i].Treatment.Remark())
+	}
+	if len(b.report.Pairs) == 0 {
+		for _, group := range b.groups {
+			add(group.Treatment.Remark())
+		}
+	}
+	return remarks
 }
 
 // warn collects what a reader must know before trusting the numbers.

@@ -40,6 +40,7 @@ func (b *builder) cell(i int) Cell {
 		Integrity: orEmpty(run.Session.Integrity),
 		Verdicts:  []judge.PanelVerdict{},
 		Unseen:    []string{},
+		Treatment: record.Treatment,
 		Problem:   attempt.Problem,
 	}
 	if run.Attribution != nil {

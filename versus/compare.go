@@ -169,6 +169,7 @@ func (b *builder) comparePairs(pairs [][2]int) error {
 		Alpha: b.source.options.Alpha,
 		Seed:  b.report.Seed,
 		Tests: len(pairs) * (1 + b.calibrated()),
+		Allow: b.source.options.Allow,
 	}
 	b.report.Pairs = make([]Pair, len(pairs)) // settle keeps pointers into it
 	tests := &family{}

@@ -81,13 +81,17 @@ func (b *builder) compare(pair *Pair, i, j int, config report.CompareConfig, tes
 		Claim:      claimInsufficient,
 		Obstacles:  []string{},
 		Machines:   report.CompareMachines(first, second),
+		Same:       report.SameArm(first, second),
+		Requests:   report.CompareRequests(second, first),
+		Treatment:  report.CompareTreatment(first, second),
 	}
+	pair.Withheld, _ = report.Withheld(config.Allow, first, second)
 	// the first arm is the candidate of Prepare, so that differences are A minus B
 	prepared, err := report.Prepare(second, first, config)
 	switch {
 	case errors.Is(err, stats.ErrNoData):
 		pair.Obstacles = append(pair.Obstacles, "no task has verdicts on both arms")
-		prepared = &report.Prepared{}
+		prepared = &report.Prepared{Config: stats.DecideConfig{Withheld: report.Sentences(pair.Withheld)}}
 	case err != nil:
 		return err
 	default:

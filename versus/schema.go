@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
@@ -32,6 +33,7 @@ var documented = map[string]reflect.Type{
 	"JudgeVerdict":          reflect.TypeFor[judge.JudgeVerdict](),
 	"PairwiseVerdict":       reflect.TypeFor[judge.PairwiseVerdict](),
 	"BiasCorrection":        reflect.TypeFor[judge.BiasCorrection](),
+	"Treatment":             reflect.TypeFor[ledger.Treatment](),
 	"EvalReport":            reflect.TypeFor[EvalReport](),
 	"Comparison":            reflect.TypeFor[Comparison](),
 }

@@ -39,15 +39,24 @@ type Options struct {
 	Weights judge.Weights
 	// Alpha is the significance level; 0 is 0.05.
 	Alpha float64
+	// Cell, if set, is the only cell that is read: the report is about nothing else. It is ignored
+	// where judges were asked, who compare cells.
+	Cell *ledger.Cell
+	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say; nil
+	// where nobody knows.
+	Declared *report.Declared
+	// Allow are the reasons to withhold claims that the user accepts, such as report.ReasonDrift.
+	Allow []string
 }
 
 // Source is a run directory that has been read.
 type Source struct {
 	dir      string
 	options  Options
-	plan     *plan // nil: the ledger stands alone
-	contents *ledger.Contents
-	cells    []attempt // that count, sorted by task, run and arm
+	plan     *plan            // nil: the ledger stands alone
+	whole    *ledger.Contents // of the ledger
+	contents *ledger.Contents // the records that the report is about
+	cells    []attempt        // that count, sorted by task, run and arm
 	tasks    map[string]evidence.Task
 	reviews  evidence.Reviews
 	evidence *evidence.Directory
@@ -103,7 +112,17 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, options: options, contents: contents}
+	s := &Source{
+		dir:      dir,
+		options:  options,
+		whole:    contents,
+		contents: contents,
+	}
+	if options.Cell != nil {
+		if err := s.keepTo(*options.Cell); err != nil {
+			return nil, err
+		}
+	}
 	if s.options.Weights == nil {
 		s.options.Weights = judge.DefaultWeights()
 	}
@@ -132,7 +151,35 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 // Signer looks at the signature of the results. It is not part of the report, which is the same for
 // everybody.
 func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
-	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.contents)
+	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.whole)
+}
+
+// NoSuchCell is the error of a directory that lacks the cell which was asked for.
+type NoSuchCell struct{ There []ledger.Cell }
+
+func (*NoSuchCell) Error() string { return "there is no such run" }
+
+// keepTo leaves only the records of one cell, unless judges were asked.
+func (s *Source) keepTo(cell ledger.Cell) error {
+	last := ledger.Last(s.contents.Records)
+	there := make([]ledger.Cell, len(last))
+	for i := range last {
+		there[i] = last[i].Cell()
+	}
+	if !slices.Contains(there, cell) {
+		return &NoSuchCell{there}
+	}
+	replies, err := judge.Read(s.dir)
+	if err != nil {
+		return err
+	}
+	if _, asked := replies.Settings(); asked {
+		return nil
+	}
+	kept := *s.contents
+	kept.Records = slices.DeleteFunc(slices.Clone(kept.Records), func(r ledger.Record) bool { return r.Cell() != cell })
+	s.contents = &kept
+	return nil
 }
 
 func readPlan(dir string) (*plan, error) {
@@ -267,7 +314,7 @@ func (s *Source) planned() *report.Planned {
 	if s.plan == nil {
 		return nil
 	}
-	planned := &report.Planned{Runs: map[string][]int{}}
+	planned := &report.Planned{Runs: map[string][]int{}, Declared: s.options.Declared}
 	for _, arm := range s.plan.Arms {
 		planned.Arms = append(planned.Arms, arm.Name)
 	}

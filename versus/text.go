@@ -65,7 +65,37 @@ func (c *Comparison) sections() []section {
 func commonSections(statement string, agents []AgentSummary, pairs []Pair) []section {
 	sections := []section{{lines: []string{statement}}, agentSection(agents)}
 	sections = append(sections, pairSections(pairs)...)
-	return append(sections, errorSection(agents), milestoneSection(pairs), promptSection(pairs))
+	return append(sections, treatmentSection(agents, pairs), errorSection(agents), milestoneSection(pairs),
+		promptSection(pairs))
+}
+
+// treatmentSection says what the models were given, and in what arms differ.
+func treatmentSection(agents []AgentSummary, pairs []Pair) section {
+	s := section{title: "Treatment"}
+	for i := range agents {
+		a := &agents[i]
+		if len(a.Differs) > 0 {
+			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm, strings.Join(a.Differs, ", ")))
+		}
+		if len(pairs) == 1 {
+			continue // its lines have both arms
+		}
+		for _, line := range a.Treatment.Lines {
+			s.lines = append(s.lines, a.Arm+": "+strings.TrimPrefix(line, "treatment: "))
+		}
+	}
+	for i := range pairs {
+		if len(pairs) == 1 {
+			s.lines = append(s.lines, pairs[i].Treatment.Lines...)
+		}
+		if text := report.RequestsText(pairs[i].Requests); text != "" {
+			s.lines = append(s.lines, pairs[i].A+", "+pairs[i].B+": "+text)
+		}
+		if pairs[i].Same {
+			s.lines = append(s.lines, fmt.Sprintf("%s and %s are the same: an A/A experiment", pairs[i].A, pairs[i].B))
+		}
+	}
+	return s
 }
 
 func agentSection(agents []AgentSummary) section {

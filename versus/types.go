@@ -3,6 +3,7 @@ package versus
 import (
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
@@ -99,6 +100,9 @@ type Cell struct {
 	DroppedClaims int `json:"droppedClaims"`
 	// Unseen are changed files of which the trace shows no edit.
 	Unseen []string `json:"unseen"`
+	// Treatment says what the model was given: which files of the project and of the arm, where in
+	// the prompt, and what comes with the agent. It is nil in records of versions that did not look.
+	Treatment *ledger.Treatment `json:"treatment,omitempty"`
 	// Problem says why there is no evidence; empty if there is.
 	Problem string `json:"problem,omitempty"`
 }
@@ -139,9 +143,14 @@ type AgentSummary struct {
 	Errors     map[string]int    `json:"errors"`
 	Judging    map[string]Judged `json:"judging"`
 	// DroppedClaims and UnseenEdits add up those of the cells.
-	DroppedClaims int      `json:"droppedClaims"`
-	UnseenEdits   int      `json:"unseenEdits"`
-	Warnings      []string `json:"warnings"`
+	DroppedClaims int `json:"droppedClaims"`
+	UnseenEdits   int `json:"unseenEdits"`
+	// Differs says in what the arm differs from the first.
+	Differs []string `json:"differs,omitempty"`
+	// Treatment says what the models were given, Withheld why nothing is claimed about the arm.
+	Treatment *report.Treatment `json:"treatment,omitempty"`
+	Withheld  []report.Reason   `json:"withheld,omitempty"`
+	Warnings  []string          `json:"warnings"`
 }
 
 // AgentEfficiency has the medians over the runs with a verdict; nil is not known.
@@ -192,6 +201,15 @@ type Pair struct {
 	Claim     string   `json:"claim"`
 	Sentence  string   `json:"sentence"`
 	Obstacles []string `json:"obstacles"`
+	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
+	Withheld []report.Reason `json:"withheld,omitempty"`
+	// Same is true where both arms are the same configuration: an A/A experiment.
+	Same bool `json:"same,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed: Before is
+	// B's, After is A's.
+	Requests []report.RequestDifference `json:"requestDifferences,omitempty"`
+	// Treatment says what the models of both arms were given.
+	Treatment *report.Treatment `json:"treatment,omitempty"`
 	// Cost, Time and Turns are ratios, A over B; they are shown and claim nothing.
 	Cost  *report.Ratio `json:"cost"`
 	Time  *report.Ratio `json:"time"`

@@ -61,11 +61,7 @@ func (s *Server) forest(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := report.Compare(a, b, report.CompareConfig{
-		Measure: report.MeasurePass,
-		Alpha:   stats.DefaultAlpha,
-		Seed:    1,
-	})
+	comparison, err := report.Compare(a, b, (&snapshot{allow: s.cfg.Allow}).compareConfig())
 	if err != nil {
 		return nil, conflict(err.Error(), "")
 	}

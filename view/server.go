@@ -39,6 +39,8 @@ type Config struct {
 	// CacheDir is the directory for indexes that cannot be written beside their traces; empty is
 	// none.
 	CacheDir string
+	// Allow are the reasons to withhold claims that the user accepts.
+	Allow []string
 	// Key is the user's key that signs ledgers, for checking signatures; nil is none.
 	Key *ledger.SigningKey
 }
@@ -93,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if len(cfg.Compared) > 0 {
-		s.compared = compare(cfg.Compared)
+		s.compared = compare(cfg.Compared, cfg.Allow)
 	}
 	return s, nil
 }

@@ -21,6 +21,7 @@ import (
 type snapshot struct {
 	at    place
 	stamp string
+	allow []string // the reasons to withhold claims that the user accepts
 	found *results.Results
 	plan  *experiment.Plan // nil where there is none that can be read
 	// report has the single runs; comparison and family are its answer.
@@ -56,9 +57,10 @@ func stampOf(dir string) string {
 }
 
 // load reads a run directory. Problems are part of the answer.
-func load(at place) *snapshot {
+func load(at place, allow []string) *snapshot {
 	s := &snapshot{
 		at:       at,
+		allow:    allow,
 		stamp:    stampOf(at.path),
 		byKey:    map[ledger.Cell]*cell{},
 		attempts: map[ledger.Cell][]ledger.Record{},
@@ -78,6 +80,7 @@ func load(at place) *snapshot {
 	for _, r := range s.found.Records {
 		s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
 	}
+	s.found.Allow = allow
 	if len(s.found.Records) > 0 || s.found.NothingPlanned() {
 		if s.report, err = s.found.Build(shownK, true); err != nil {
 			s.problem = plain(at, err)
@@ -95,10 +98,11 @@ func load(at place) *snapshot {
 }
 
 // compare makes an experiment of groups that were measured in several run directories.
-func compare(groups []*report.Group) *snapshot {
+func compare(groups []*report.Group, allow []string) *snapshot {
 	names := make([]string, len(groups))
 	whole := &report.Report{Version: report.Version}
 	s := &snapshot{
+		allow:    allow,
 		found:    &results.Results{},
 		report:   whole,
 		byKey:    map[ledger.Cell]*cell{},
@@ -125,13 +129,19 @@ func compare(groups []*report.Group) *snapshot {
 // answer compares the arms.
 func (s *snapshot) answer() {
 	var err error
-	s.comparison, s.family, err = results.Answer(s.report, report.CompareConfig{
+	s.comparison, s.family, err = results.Answer(s.report, s.compareConfig())
+	if err != nil {
+		s.compareProblem = plain(s.at, err)
+	}
+}
+
+// compareConfig says how arms are compared.
+func (s *snapshot) compareConfig() report.CompareConfig {
+	return report.CompareConfig{
 		Measure: report.MeasurePass,
 		Alpha:   stats.DefaultAlpha,
 		Seed:    1,
-	})
-	if err != nil {
-		s.compareProblem = plain(s.at, err)
+		Allow:   s.allow,
 	}
 }
 
@@ -242,7 +252,7 @@ func (s *Server) snapshot(at place) *snapshot {
 	if known := c.snapshot(at.id, stamp); known != nil {
 		return known
 	}
-	fresh := load(at)
+	fresh := load(at, s.cfg.Allow)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.snapshots = slices.DeleteFunc(c.snapshots, func(known *snapshot) bool { return known.at.id == at.id })

@@ -32,7 +32,7 @@ type Base struct {
 }
 
 // Bases keeps the snapshots that workspaces start from: built once for all attempts at the same
-// task with the same skills.
+// task, and once for all attempts of the same arm.
 type Bases struct {
 	dir  string
 	all  memo.Table[*Base]
@@ -56,7 +56,15 @@ func (b *Bases) Close() error {
 
 // get builds the base of a configuration, or waits for a build that is under way.
 func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
-	return b.all.Get(ctx, baseKey(cfg), func() (*Base, error) {
+	return b.build(ctx, baseKey(cfg), func(ctx context.Context, dir string) (*Base, error) {
+		return buildBase(ctx, cfg, dir)
+	})
+}
+
+// build makes a snapshot in a new directory, once for each key.
+func (b *Bases) build(ctx context.Context, key string, make func(context.Context, string) (*Base, error),
+) (*Base, error) {
+	return b.all.Get(ctx, key, func() (*Base, error) {
 		if err := os.MkdirAll(b.dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -68,7 +76,7 @@ func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 		b.dirs = append(b.dirs, dir)
 		b.mu.Unlock()
 		// Others wait for it: the first caller must not take it from them by giving up.
-		return buildBase(context.WithoutCancel(ctx), cfg, dir)
+		return make(context.WithoutCancel(ctx), dir)
 	})
 }
 
@@ -79,7 +87,7 @@ func baseKey(cfg Config) string {
 		content = "sample " + cfg.Task.Files.Visible
 	}
 	return strings.Join([]string{
-		cfg.Task.Dir, content, cfg.skills(), cfg.NodeModules, cfg.Task.Settings.Workspace,
+		cfg.Task.Dir, content, cfg.skills(), cfg.skillsDir(), cfg.NodeModules, cfg.Task.Settings.Workspace,
 		cfg.Task.Settings.Repo, cfg.Task.Settings.Ref, imageKey(cfg),
 	}, "\x00")
 }
@@ -123,7 +131,7 @@ func buildBase(ctx context.Context, cfg Config, dir string) (base *Base, err err
 		}
 	}
 	for _, overlay := range cfg.overlays() {
-		if err := overlayTree(ctx, overlay, tree); err != nil {
+		if err := overlayTree(ctx, overlay.Overlay, tree, overlay.skip); err != nil {
 			return nil, fmt.Errorf("overlay %s: %w", overlay.From, err)
 		}
 	}

@@ -54,6 +54,7 @@ type cacheDir struct {
 func (c *Caches) Warm(ctx context.Context, cfg Config) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	cfg.Brings = nil // arms share the cache
 	for _, kind := range cfg.Task.Settings.Cache {
 		if err := c.warm(ctx, kind, cfg); err != nil {
 			return fmt.Errorf("warm the %s cache for task %s: %w", kind, cfg.Task.ID, err)
@@ -212,7 +213,7 @@ func (w *Workspace) warmGo(ctx context.Context, cache *cacheDir) error {
 	}
 	for _, dir := range hidden {
 		if dir != "" {
-			if err := overlayTree(ctx, task.Overlay{From: dir}, w.Dir); err != nil {
+			if err := overlayTree(ctx, task.Overlay{From: dir}, w.Dir, nil); err != nil {
 				return err
 			}
 		}

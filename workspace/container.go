@@ -260,9 +260,6 @@ func (w *Workspace) dialServices(ctx context.Context, port int) (net.Conn, error
 	return services.Dial(ctx, port)
 }
 
-// skillsDir is the directory of skills in a working directory.
-const skillsDir = ".claude/skills"
-
 // imageTree copies the image's working directory into the tree of a base, and the skills that the
 // image has elsewhere.
 func (cfg Config) imageTree(ctx context.Context, tree string) error {
@@ -275,7 +272,7 @@ func (cfg Config) imageTree(ctx context.Context, tree string) error {
 		from[c.workdir()] = tree
 	}
 	if c.env.Skills != "" {
-		from[c.env.Skills] = filepath.Join(tree, skillsDir)
+		from[c.env.Skills] = filepath.Join(tree, cfg.skillsDir())
 	}
 	room := sandbox.NewContainer(sandbox.ContainerConfig{Engine: c.engine, Image: c.image, User: "0:0"})
 	for _, dir := range slices.SortedFunc(maps.Keys(from), func(a, b string) int { // the whole before its parts

@@ -22,8 +22,8 @@ import (
 // an agent has made for its tests is full of them.
 var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix/store"}
 
-// Copy copies the workspace for graders. No link is followed; special files, and links that lead
-// outside, are left out.
+// Copy copies the workspace for graders, without what the arm brought. No link is followed; special
+// files, and links that lead outside, are left out.
 func (w *Workspace) Copy(ctx context.Context, cfg CopyConfig) (*Copy, error) {
 	patterns, err := compileGlobs(cfg.Restore)
 	if err != nil {
@@ -64,6 +64,9 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 	if cfg.FromBase {
 		c.Files = len(w.base.order)
 		return w.base.copyTo(ctx, c.Dir, nil)
+	}
+	if err := w.Withdraw(); err != nil {
+		return err
 	}
 	if err := w.copyTree(ctx, cfg, c); err != nil {
 		return err

@@ -24,9 +24,12 @@ const (
 // CutNote is in a comment at the end of a patch that was cut.
 const CutNote = "the patch is cut here: it is too large"
 
-// Diff compares the base with what is in Dir now. It trusts nothing in Dir, neither links nor a
-// .git.
+// Diff compares the base with what is in Dir now, without what the arm brought. It trusts nothing
+// in Dir, neither links nor a .git.
 func (w *Workspace) Diff(ctx context.Context) (*Diff, error) {
+	if err := w.Withdraw(); err != nil {
+		return nil, err
+	}
 	d, err := w.diff(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("diff of workspace %s: %w", w.cfg.Name, err)

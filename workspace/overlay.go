@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
@@ -16,34 +16,60 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// overlays returns the task's overlays, then the skills, then node_modules.
-func (cfg Config) overlays() []task.Overlay {
-	all := slices.Clone(cfg.Task.Overlays)
-	if skills := cfg.skills(); skills != "" {
-		all = append(all, task.Overlay{From: filepath.Join(skills, ".claude"), To: ".claude"})
+// overlay is one layer of a base; skip leaves out parts of it.
+type overlay struct {
+	task.Overlay
+	skip func(name string) bool
+}
+
+// overlays returns the task's overlays, then the family's skills, then node_modules.
+func (cfg Config) overlays() []overlay {
+	var all []overlay
+	for _, own := range cfg.Task.Overlays {
+		all = append(all, overlay{Overlay: own})
+	}
+	if family := cfg.skills(); family != "" {
+		all = append(all, familySkills(filepath.Join(family, ".claude"), cfg.skillsDir())...)
 	}
 	// the package manager of skills leaves the agents of a pack where it unpacked them
-	if cfg.Skills == "" && cfg.Family != nil {
+	if !cfg.WithoutSkills && cfg.Family != nil && (cfg.Family.Skills == "" || cfg.Family.Skills == cfg.Family.Dir) {
 		for _, agents := range glob.Below(cfg.Family.Dir, "apm_modules/*/*/agents") {
-			all = append(all, task.Overlay{From: agents, To: ".claude/agents"})
+			all = append(all, overlay{Overlay: task.Overlay{From: agents, To: ".claude/agents"}})
 		}
 	}
 	if cfg.NodeModules != "" {
-		all = append(all, task.Overlay{From: cfg.NodeModules, To: "node_modules"})
+		all = append(all, overlay{Overlay: task.Overlay{From: cfg.NodeModules, To: "node_modules"}})
 	}
 	return all
 }
 
+// familySkills returns the .claude of a family with its skills where the agent looks for them.
+func familySkills(dir, skillsDir string) []overlay {
+	rest := overlay{Overlay: task.Overlay{From: dir, To: ".claude"}}
+	skills := filepath.Join(dir, "skills")
+	if info, err := os.Stat(skills); err != nil || !info.IsDir() || skillsDir == defaultSkillsDir {
+		return []overlay{rest}
+	}
+	rest.skip = func(name string) bool { return name == "skills" }
+	return []overlay{rest, {Overlay: task.Overlay{From: skills, To: skillsDir}}}
+}
+
+// skills returns the directory whose .claude has the family's skills; empty: there are none.
 func (cfg Config) skills() string {
-	if cfg.Skills != "" || cfg.Family == nil {
-		return cfg.Skills
+	if cfg.WithoutSkills || cfg.Family == nil {
+		return ""
 	}
 	return cfg.Family.Skills
 }
 
+// defaultSkillsDir is where skills go if the agent's place is not known.
+const defaultSkillsDir = ".claude/skills"
+
+func (cfg Config) skillsDir() string { return cmp.Or(cfg.SkillsDir, defaultSkillsDir) }
+
 // overlayTree copies a source tree over what is there: files replace files and links, directories
-// are merged. Links are copied as they are.
-func overlayTree(ctx context.Context, overlay task.Overlay, tree string) error {
+// are merged. Links are copied as they are. skip leaves out parts of it; nil leaves out nothing.
+func overlayTree(ctx context.Context, overlay task.Overlay, tree string, skip func(name string) bool) error {
 	from, err := os.OpenRoot(overlay.From)
 	if err != nil {
 		return err
@@ -59,7 +85,7 @@ func overlayTree(ctx context.Context, overlay task.Overlay, tree string) error {
 			return err
 		}
 	}
-	w := walker{visit: func(dir *os.Root, base string, n node) error {
+	w := walker{skip: skip, visit: func(dir *os.Root, base string, n node) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

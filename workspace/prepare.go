@@ -17,16 +17,17 @@ import (
 	"github.com/fit-eval/fit/task"
 )
 
-// Prepare makes a workspace: base, overlays in order, skills, environment files, home, temporary
-// directory, port. On an error nothing is left behind.
+// Prepare makes a workspace: base, overlays in order, the family's skills, environment files, home,
+// temporary directory, port, and what the arm brings. On an error nothing is left behind.
 func Prepare(ctx context.Context, cfg Config) (*Workspace, error) {
 	w, err := create(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", cfg.Name, err)
 	}
-	err = w.fill(ctx)
-	if err == nil {
-		err = w.openAgent(ctx)
+	for _, step := range []func(context.Context) error{w.fill, w.bring, w.openAgent} {
+		if err = step(ctx); err != nil {
+			break
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("workspace %s: %w", cfg.Name, err), w.Remove(context.WithoutCancel(ctx)))
@@ -264,6 +265,14 @@ func (w *Workspace) fill(ctx context.Context) error {
 	}
 	// the files of the commit are there, which git does not know yet
 	return git.Run(ctx, git.Command{Dir: tree.dir, Args: []string{"reset", "--quiet", "--mixed", "HEAD"}})
+}
+
+// bring lays what the arm brings over the files of the task.
+func (w *Workspace) bring(ctx context.Context) (err error) {
+	if w.brought.layer, err = w.cfg.getLayer(ctx, filepath.Join(w.Root, "brought")); err != nil {
+		return err
+	}
+	return w.lay(ctx)
 }
 
 // takeBase gets the base from the store, or makes its own.

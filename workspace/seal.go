@@ -18,14 +18,14 @@ import (
 // kernel takes longer.
 const sealDeadline = 30 * time.Second
 
-// Seal kills every process of the attempt but the services, and makes sure that they are gone. From
-// then on nothing writes to Dir, and only graders reach the services. A process belongs to the
+// Seal kills every process of the attempt but the services, makes sure that they are gone, and takes
+// away what the arm brought. From then on nothing writes to Dir, and only graders reach the services. A process belongs to the
 // attempt if its environment carries the RunID or if it works in the attempt's directories, and so
 // do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	w.closeOutward()
 	if w.containers != nil && w.containers.env.KeepRunning {
-		return Sealed{}, w.restoreDir() // its verifier finds what it left running
+		return Sealed{}, errors.Join(w.restoreDir(), w.Withdraw()) // its verifier finds what it left running
 	}
 	if err := w.closeContainers("agent", w.Dir); err != nil {
 		return Sealed{}, fmt.Errorf("workspace %s: end the agent's container: %w", w.cfg.Name, err)
@@ -43,7 +43,7 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		found := sandbox.ProcessesOf(w.RunID, dirs, spared)
 		if len(found) == 0 {
-			return Sealed{Killed: len(killed)}, w.restoreDir()
+			return Sealed{Killed: len(killed)}, errors.Join(w.restoreDir(), w.Withdraw())
 		}
 		for _, pid := range found {
 			killed[pid] = true

@@ -29,6 +29,9 @@ func (w *Workspace) BeginStep(ctx context.Context, step *task.Step) error {
 	if container == nil {
 		return fmt.Errorf("step %s: a task with steps needs a container", step.Name)
 	}
+	if err := w.lay(ctx); err != nil {
+		return fmt.Errorf("step %s: %w", step.Name, err)
+	}
 	if step.Workdir != "" {
 		if err := container.Lay(ctx, place.Isolation, step.Workdir, w.containers.workdir()); err != nil {
 			return fmt.Errorf("step %s: lay its files over the working directory: %w", step.Name, err)

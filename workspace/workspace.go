@@ -17,9 +17,13 @@ type Config struct {
 	// Family and Task are what the workspace is made from.
 	Family *task.Family
 	Task   *task.Task
-	// Skills is the directory whose .claude is staged, in place of the family's; empty: the
-	// family's.
-	Skills string
+	// SkillsDir is where the agent looks for skills: those of the family and of the image go there;
+	// empty: .claude/skills.
+	SkillsDir string
+	// WithoutSkills leaves out the family's skills, because the arm has its own.
+	WithoutSkills bool
+	// Brings is what the arm brings beside the files of the task.
+	Brings []Bring
 	// NodeModules is a directory that becomes node_modules; empty: none.
 	NodeModules string
 	// Environ is the harness's environment as os.Environ gives it. Only allow-listed variables
@@ -78,6 +82,7 @@ type Workspace struct {
 
 	cfg        Config
 	base       *Base
+	brought    brought
 	caches     []*cacheDir
 	services   *services
 	private    *sandbox.PrivateNetwork // of services and graders; nil: they have none in common

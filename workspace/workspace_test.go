@@ -148,19 +148,24 @@ func TestOverlaysAreLaidInOrder(t *testing.T) {
 func TestOtherSkillsReplaceTheFamilys(t *testing.T) {
 	fam, one := family(t, map[string]string{".claude/a": "family"})
 	skills := t.TempDir()
-	write(t, skills, map[string]string{".claude/b": "arm"})
+	write(t, skills, map[string]string{"b": "arm"})
 	bases := NewBases(filepath.Join(t.TempDir(), "bases"))
 	t.Cleanup(func() { bases.Close() })
-	before, after := prepare(t, Config{Family: fam, Task: one, Bases: bases}), prepare(t,
-		Config{Family: fam, Task: one, Bases: bases, Skills: skills})
+	before, after := prepare(t, Config{Family: fam, Task: one, Bases: bases}), prepare(t, Config{
+		Family:        fam,
+		Task:          one,
+		Bases:         bases,
+		WithoutSkills: true,
+		Brings:        []Bring{{Name: "skills", Source: skills, To: ".claude"}},
+	})
 	if diff := cmp.Diff(map[string]string{".claude/a": "family"}, list(t, before.Dir)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]string{".claude/b": "arm"}, list(t, after.Dir)); diff != "" {
 		t.Error(diff)
 	}
-	if before.Base().Hash == after.Base().Hash {
-		t.Error("different skills give the same base")
+	if before.StartHash() == after.StartHash() {
+		t.Error("different skills give the same start")
 	}
 }
 
@@ -192,9 +197,15 @@ func TestSkillsWithLinksThatEscapeAreRefused(t *testing.T) {
 	fam, one := family(t, nil)
 	for _, target := range []string{"/etc/passwd", "../../../etc/passwd", "up/../.."} {
 		skills := t.TempDir()
-		write(t, skills, map[string]string{".claude/up": "-> ..", ".claude/bad": "-> " + target})
+		write(t, skills, map[string]string{"up": "-> ..", "bad": "-> " + target})
 		root := t.TempDir()
-		_, err := Prepare(t.Context(), Config{Root: root, Name: "cell", Family: fam, Task: one, Skills: skills})
+		_, err := Prepare(t.Context(), Config{
+			Root:   root,
+			Name:   "cell",
+			Family: fam,
+			Task:   one,
+			Brings: []Bring{{Name: "skills", Source: skills, To: ".claude"}},
+		})
 		if err == nil {
 			t.Errorf("a link to %s was taken", target)
 		}

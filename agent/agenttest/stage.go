@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -132,6 +133,26 @@ func Find(t testing.TB, a agent.Agent, host agent.Host) agent.Installation {
 		t.Fatal(err)
 	}
 	return installation
+}
+
+// UnpackCopilot lets copilot, if the agent is it, unpack itself once for all tests beside the
+// packages: it is 235 MB, which it would write into every home.
+func (s *Stage) UnpackCopilot() {
+	s.t.Helper()
+	if s.agent.Info().ID != "copilot" {
+		return
+	}
+	dir, err := filepath.Abs(filepath.Join(filepath.Dir(s.Config.Installation.Path), "../.cache/copilot"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	command := exec.CommandContext(s.t.Context(), s.Config.Installation.Path)
+	command.Env = append(slices.Clone(s.Config.Environ), "COPILOT_SEA_EXTRACT_ONLY=1", "COPILOT_PKG_CACHE_HOME="+dir)
+	if out, err := command.CombinedOutput(); err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	s.Config.ExtraEnv = append(s.Config.ExtraEnv, "COPILOT_PKG_CACHE_HOME="+dir)
+	s.Config.Installation.ReadPaths = append(s.Config.Installation.ReadPaths, dir)
 }
 
 func (s *Stage) request(r scripted.Record) {

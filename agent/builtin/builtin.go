@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -59,6 +60,7 @@ func (a *Agent) Info() agent.Info {
 		LoginHint: "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a server with OPENAI_BASE_URL " +
 			"or --model-url",
 		Credentials: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"},
+		Places:      places,
 		CallIDKey:   callIDKey,
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
@@ -71,12 +73,15 @@ func (a *Agent) Info() agent.Info {
 			SystemPromptReplace: agent.Native,
 			AllowedTools:        agent.Native,
 			DisallowedTools:     agent.Native,
+			Effort:              agent.Native,
+			Sampling:            agent.Native,
 			ShowsRetries:        agent.Native,
 			ShowsFailedCalls:    agent.Native,
 		},
 	}
 	if a.bare {
 		info.Title, info.CallIDKey = "a model by itself: one request, no tools", ""
+		info.Places = agent.Places{}
 		can := &info.Capabilities
 		can.MCP, can.AllowedTools, can.DisallowedTools = agent.Unsupported, agent.Unsupported, agent.Unsupported
 		can.ShowsFailedCalls = agent.Unsupported
@@ -105,8 +110,28 @@ func (a *Agent) Check(cfg agent.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkEffort(cfg.Effort, endpoint); err != nil {
+		return err
+	}
 	cfg.Prices = pricesOf(cfg)
 	return agent.RequirePrice(a.id(), cfg, endpoint.model)
+}
+
+// efforts are the efforts of the models of OpenAI; the other protocols have no such word.
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh"}
+
+func (a *Agent) checkEffort(effort string, e endpoint) error {
+	protocol := e.config.Protocol
+	switch {
+	case effort == "":
+		return nil
+	case protocol != model.Chat && protocol != model.Responses:
+		return agent.Refuse(a.id(), "agent %s has no effort with model %s; only the protocols chat and responses "+
+			"have one", a.id(), e.model)
+	case !slices.Contains(efforts, effort):
+		return agent.Refuse(a.id(), "unknown effort %q; agent %s has %s", effort, a.id(), strings.Join(efforts, ", "))
+	}
+	return nil
 }
 
 func pricesOf(cfg agent.Config) session.Prices {

@@ -41,7 +41,7 @@ type conversation struct {
 	// unsaved are results of calls that were interrupted. They are written to the file with the
 	// next message.
 	unsaved  []storedMessage
-	skills   *string // what the system prompt says about them; nil before the first turn
+	project  *string // what it adds to the system prompt; nil before the first turn
 	closing  sync.Once
 	closeErr error
 }
@@ -168,10 +168,12 @@ func (c *conversation) work(ctx context.Context, state *turnState) {
 func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 	for {
 		reply, err := c.client.Complete(ctx, model.Request{
-			Model:    c.endpoint.model,
-			System:   c.systemPrompt(),
-			Messages: c.messages,
-			Tools:    declare(c.tools),
+			Model:       c.endpoint.model,
+			System:      c.systemPrompt(),
+			Messages:    c.messages,
+			Tools:       declare(c.tools),
+			Temperature: c.cfg.Temperature,
+			Effort:      c.cfg.Effort,
 		}, nil)
 		if err == nil && len(reply.Blocks) == 0 && reply.Usage == (model.Usage{}) {
 			return reply, &model.Error{

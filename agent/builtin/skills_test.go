@@ -1,10 +1,15 @@
 package builtin
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 func TestSkillsAreNamedInTheSystemPromptAndReadWithTheTool(t *testing.T) {
@@ -19,6 +24,74 @@ func TestSkillsAreNamedInTheSystemPromptAndReadWithTheTool(t *testing.T) {
 		"---\r\nname: try-it\r\ndescription: >-\r\n  Use it when you have\r\n  written a script.\r\nallowed-tools: [Bash]\r\n---\r\nRun it once.\r\n")
 	if result := b.prompt(t.Context(), New(), b.config(), "Work."); !strings.Contains(result.Text, "Run it once.") {
 		t.Errorf("with a skill: %q", result.Text)
+	}
+}
+
+// TestTheProjectIsInTheSystemPrompt: the first instruction file, its beginning where it is long,
+// and each skill once, also behind a system prompt that replaces the agent's own; with context none
+// nothing.
+func TestTheProjectIsInTheSystemPrompt(t *testing.T) {
+	b := newBench(t, `{"turns":[{"text":"x"}]}`)
+	prompt := func(change func(*agent.Config)) string {
+		t.Helper()
+		cfg := b.config()
+		change(&cfg)
+		root, err := os.OpenRoot(b.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		return (&conversation{agent: New(), cfg: cfg, root: root}).systemPrompt()
+	}
+	as := func(*agent.Config) {}
+	b.write("CLAUDE.md", "Second.")
+	if got := prompt(as); !strings.HasSuffix(got, "\n\nThe instructions of this project (CLAUDE.md):\n\nSecond.") {
+		t.Errorf("with CLAUDE.md: %q", got)
+	}
+	b.write("AGENTS.md", strings.Repeat("ü", maxInstructions)+"end")
+	b.write(".claude/skills/a/SKILL.md", "---\nname: a\ndescription: Of Claude.\n---\n")
+	b.write(".agents/skills/a/SKILL.md", "---\nname: a\ndescription: Of all.\n---\n")
+	b.write(".agents/skills/b/SKILL.md", "---\nname: b\ndisable-model-invocation: true\n---\n")
+	got := prompt(as)
+	if strings.Contains(got, "Second") || strings.Contains(got, "end") ||
+		strings.Count(got, "ü") != maxInstructions/2 ||
+		!strings.Contains(got, "ü\n\n[This is the beginning of AGENTS.md; read the file for the rest.]") {
+		t.Errorf("with a long AGENTS.md: %q", strings.ReplaceAll(got, "ü", ""))
+	}
+	if !strings.HasSuffix(got, "\n- a (.claude/skills/a/SKILL.md): Of Claude.") {
+		t.Errorf("with skills: %q", strings.ReplaceAll(got, "ü", ""))
+	}
+	replaced := prompt(func(c *agent.Config) { c.SystemPrompt, c.ReplaceSystemPrompt = "Be kind.", true })
+	if !strings.HasPrefix(replaced, "Be kind.\n\nThe instructions") || !strings.HasSuffix(replaced, "Of Claude.") {
+		t.Errorf("with another system prompt: %q", strings.ReplaceAll(replaced, "ü", ""))
+	}
+	none := prompt(func(c *agent.Config) { c.SystemPrompt, c.Context = "Be kind.", agent.ContextNone })
+	if none != fmt.Sprintf(ownSystemPrompt, b.dir)+"\n\nBe kind." {
+		t.Errorf("with context none: %q", none)
+	}
+}
+
+// TestSamplingReachesTheModel: where its protocol has words for it; otherwise it is refused.
+func TestSamplingReachesTheModel(t *testing.T) {
+	var bodies []string
+	script := map[string]string{"": `{"turns":[{"text":"x"}]}`}
+	url := scriptedtest.ServeAll(t, script, scripted.Options{
+		LogBodies: true, OnRequest: func(r scripted.Record) { bodies = append(bodies, string(r.Body)) },
+	})
+	b := newBench(t, `{"turns":[{"text":"x"}]}`)
+	cfg := b.config()
+	cfg.ModelURL, cfg.Model, cfg.Temperature, cfg.Effort = url, "gpt-5.5", new(0.25), "low"
+	b.prompt(t.Context(), New(), cfg, "Work.")
+	for _, want := range []string{`"temperature":0.25`, `"effort":"low"`} {
+		if len(bodies) != 1 || !strings.Contains(bodies[0], want) {
+			t.Errorf("the model was not told %s: %q", want, bodies)
+		}
+	}
+	for model, effort := range map[string]string{"gpt-5.5": "huge", "claude-sonnet-4-5": "low"} {
+		cfg.Model, cfg.Effort = model, effort
+		if err := agent.Check(New(), cfg); err == nil || !strings.Contains(err.Error(), "effort") {
+			t.Errorf("effort %s of %s: %v", effort, model, err)
+		}
 	}
 }
 
@@ -54,17 +127,4 @@ func TestSkillsThatCannotBeReadAreLeftOut(t *testing.T) {
 	if got := strings.Join(names, " "); got != "bare broken long" {
 		t.Errorf("found %s", got)
 	}
-}
-
-func FuzzDescribeSkill(f *testing.F) {
-	f.Add([]byte("---\nname: a\ndescription: b\n---\ntext"))
-	f.Add([]byte("---\nname: [\n---"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		name, description := describeSkill(text)
-		for _, said := range []string{oneLine(name), oneLine(description)} {
-			if strings.ContainsAny(said, "\n\r") || len(said) > maxSkillDescription+4 {
-				t.Errorf("%q", said)
-			}
-		}
-	})
 }

@@ -3,13 +3,22 @@
 // For a single prompt it starts `claude -p` with the prompt on standard input. For several it keeps
 // one process and speaks the streamed-input protocol with its control messages, in which a second
 // prompt costs milliseconds and an interrupt is clean. Everything that the program keeps
-// (configuration, sessions, temporary files) is in the session's own home, and neither the user's
-// settings nor those of the repository are read.
+// (configuration, sessions, temporary files) is in the session's own home, and nothing of the
+// user's is read.
+//
+// With context project the program reads what the working directory brings: CLAUDE.md, skills,
+// sub-agents, commands and settings. Settings of the command line win over the latter in everything
+// that a project never decides (endpoint, credentials, proxy, permissions, model, telemetry), and
+// switch the project's hooks, tool servers and other programs off unless they may run; then its
+// hooks are events of the stream. What lies above the working directory is excluded by path, or
+// switched off by name. With context none it reads nothing of the project.
 package claudecode
 
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -35,6 +44,8 @@ func (*Agent) Info() agent.Info {
 		LoginHint:   "set ANTHROPIC_API_KEY, or run claude and log in",
 		Protocols:   []string{"anthropic"},
 		Credentials: []string{keyVariable, tokenVariable, oauthVariable},
+		Places:      places(),
+		Managed:     managed,
 		CallIDKey:   "claudecode/toolUseId",
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
@@ -48,6 +59,8 @@ func (*Agent) Info() agent.Info {
 			AllowedTools:        agent.Native,
 			DisallowedTools:     agent.Native,
 			Subscription:        agent.Native,
+			Settings:            agent.Native,
+			Effort:              agent.Native,
 			ShowsRetries:        agent.Native,
 			ShowsFailedCalls:    agent.Native,
 		},
@@ -86,6 +99,13 @@ func readPaths(real string, _ []string) []string {
 
 // Check implements agent.Checker.
 func (*Agent) Check(cfg agent.Config) error {
+	if err := agent.RequireTools(agentID, tools, cfg.AllowedTools); err != nil {
+		return err
+	}
+	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
+		return agent.Refuse(agentID, "agent %s has no effort %q; it has %s", agentID, cfg.Effort,
+			strings.Join(efforts, ", "))
+	}
 	_, err := chooseLogin(cfg)
 	return err
 }

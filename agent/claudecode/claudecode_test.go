@@ -22,12 +22,30 @@ func TestMain(m *testing.M) {
 
 func TestArguments(t *testing.T) {
 	base := []string{"claude", "-p", "--output-format", "stream-json", "--verbose"}
-	rest := []string{"--dangerously-skip-permissions", "--setting-sources", "", "--strict-mcp-config"}
+	skip := "--dangerously-skip-permissions"
+	rest := []string{skip, "--setting-sources", "project,local", "--strict-mcp-config"}
+	isolated := sandbox.Isolation{Kind: sandbox.IsolationBwrap}
 	for name, test := range map[string]struct {
 		args arguments
 		want []string
 	}{
 		"one prompt": {arguments{path: "claude"}, slices.Concat(base, rest)},
+		"nothing of the project": {
+			arguments{path: "claude", cfg: agent.Config{Context: agent.ContextNone, Isolation: isolated}},
+			slices.Concat(base, []string{skip, "--setting-sources", "", "--strict-mcp-config"}),
+		},
+		"programs of the project, where they are isolated": {
+			arguments{path: "claude", cfg: agent.Config{Isolation: isolated}, place: place{settings: "/h/s"}},
+			slices.Concat(base, []string{
+				skip, "--setting-sources", "project,local", "--settings", "/h/s", "--include-hook-events",
+			}),
+		},
+		"settings of the caller": {
+			arguments{path: "claude", cfg: agent.Config{Settings: "/x"}, place: place{settings: "/h/s"}},
+			slices.Concat(base, []string{
+				skip, "--setting-sources", "user,project,local", "--settings", "/h/s", "--strict-mcp-config",
+			}),
+		},
 		"long-lived": {
 			arguments{path: "claude", longLived: true},
 			slices.Concat(base, []string{"--input-format", "stream-json"}, rest),
@@ -203,7 +221,7 @@ func TestTheInitEventMustAgreeWithTheLogin(t *testing.T) {
 func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 	home := plan(t)
 	always := []string{
-		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES",
+		"CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_MAX_RETRIES", hostVariable,
 		"DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
 		"DISABLE_TELEMETRY", "ENABLE_TOOL_SEARCH", "MCP_CONNECTION_NONBLOCKING", "MCP_TOOL_TIMEOUT",
 	}
@@ -272,6 +290,57 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 	} {
 		if err := program().Supports(version); (err == nil) != ok {
 			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestListsAndLevelsThatMeanNothingAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  agent.Config
+		want string // in the error; empty: none
+	}{
+		"its own tools":             {agent.Config{AllowedTools: []string{"Bash", "Skill", "mcp__x__ask"}}, ""},
+		"tools of others too":       {agent.Config{AllowedTools: []string{"Read", "apply_patch"}}, ""},
+		"only a tool server's":      {agent.Config{AllowedTools: []string{"mcp__x"}}, ""},
+		"a tool that nobody has":    {agent.Config{AllowedTools: []string{"Bash", "Bosh"}}, `no tool "Bosh"`},
+		"an effort":                 {agent.Config{Effort: "xhigh"}, ""},
+		"an effort that it ignores": {agent.Config{Effort: "hihg"}, `no effort "hihg"; it has low, medium`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.cfg.Environ = []string{keyVariable + "=k"}
+			err := New().Check(test.cfg)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestNoSecretIsInTheSettings: they name the project's variables, and a file outlives the session.
+func TestNoSecretIsInTheSettings(t *testing.T) {
+	cfg := agenttest.Config(t, "claude", "2.1.197", keyVariable+"=sk-hunter2")
+	if err := os.Mkdir(filepath.Join(cfg.Dir, ".claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	theirs := `{"env": {"ANTHROPIC_API_KEY": "x", "HTTPS_PROXY": "x", "MINE": "x", "GIT_AUTHOR_NAME": "x"}}`
+	if err := os.WriteFile(filepath.Join(cfg.Dir, ".claude", "settings.json"), []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for programs, want := range map[bool]string{
+		false: `"env":{"GIT_AUTHOR_NAME":"fit","HTTPS_PROXY":"","MINE":""}`,
+		true:  `"env":{"GIT_AUTHOR_NAME":"fit","HTTPS_PROXY":""}`,
+	} {
+		cfg.ProjectPrograms = programs
+		if _, err := New().Start(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(cfg.Home, "settings.json")
+		data, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(data), want) || strings.Contains(string(data), "hunter2") {
+			t.Errorf("programs %v: %s, %v; want %s", programs, data, err, want)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode of the settings: %v, %v", info.Mode(), err)
 		}
 	}
 }

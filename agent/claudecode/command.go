@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ type place struct {
 	home, config, tmp string
 	mcpConfig         string // empty without MCP servers
 	promptFile        string // a system prompt too long for the command line; empty otherwise
+	settings          string // what wins over the settings of the project; empty if none are read
 }
 
 // prepare lays out the session's home.
@@ -45,7 +47,31 @@ func prepare(cfg agent.Config, login login) (place, error) {
 			return place{}, err
 		}
 	}
-	return p, nil
+	err := p.writeSettings(cfg, login)
+	return p, err
+}
+
+// writeSettings writes the settings that come from the caller, and those that win over all others.
+// They are files because everybody can read a command line.
+func (p *place) writeSettings(cfg agent.Config, login login) error {
+	if cfg.Settings != "" {
+		data, err := userSettings(cfg.Settings)
+		if err != nil {
+			return err
+		}
+		if err := agent.WriteHome(cfg.Home, filepath.Join(p.config, "settings.json"), data); err != nil {
+			return err
+		}
+	}
+	if !cfg.ReadsProject() && cfg.Settings == "" {
+		return nil
+	}
+	data, err := winning(cfg, *p, environment(cfg, login, *p, os.Geteuid() == 0))
+	if err != nil {
+		return err
+	}
+	p.settings = filepath.Join(cfg.Home, "settings.json")
+	return agent.WriteHome(cfg.Home, p.settings, data)
 }
 
 // longArgument is the most that is put on a command line; the system refuses arguments of 128 KiB.
@@ -72,7 +98,7 @@ func writeMCP(cfg agent.Config, path string) error {
 }
 
 // environment returns everything the child sees.
-func environment(cfg agent.Config, login login, p place, root bool) []string {
+func environment(cfg agent.Config, login login, p place, root bool) sandbox.Environment {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CLAUDE_CONFIG_DIR"] = p.config
 	maps.Copy(env, fixedVariables)
@@ -83,10 +109,23 @@ func environment(cfg agent.Config, login login, p place, root bool) []string {
 	if root {
 		env["IS_SANDBOX"] = "1" // the program refuses to skip permission prompts as root without it
 	}
+	if !cfg.ReadsProject() {
+		env[noMemoryVariable] = "1" // without it, rules of directories arrive when a file in them is read
+	}
+	if cfg.Effort != "" {
+		env[effortVariable] = cfg.Effort
+	}
 	maps.Copy(env, login.variables)
 	env.Assign(cfg.ExtraEnv...)
-	return env.List()
+	return env
 }
+
+const (
+	// noMemoryVariable keeps every CLAUDE.md and rule from the model.
+	noMemoryVariable = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+	// effortVariable wins over the program's own flag.
+	effortVariable = "CLAUDE_CODE_EFFORT_LEVEL"
+)
 
 // defaultRetries survives half a minute of failures; the program's own ten tries take minutes, even
 // with a key that will never be accepted.
@@ -101,6 +140,7 @@ var fixedVariables = map[string]string{
 	"ENABLE_TOOL_SEARCH":                       "false", // tools of MCP servers are offered, not hidden behind a search
 	"MCP_CONNECTION_NONBLOCKING":               "0",     // wait for MCP servers instead of starting without them
 	"MCP_TOOL_TIMEOUT":                         strconv.Itoa(toolTimeoutMs),
+	hostVariable:                               "1",
 }
 
 // arguments is the command line.
@@ -119,7 +159,15 @@ func (a arguments) argv() []string {
 	if a.longLived {
 		add("--input-format", "stream-json")
 	}
-	add("--dangerously-skip-permissions", "--setting-sources", "", "--strict-mcp-config")
+	add("--dangerously-skip-permissions", "--setting-sources", a.sources())
+	if a.place.settings != "" {
+		add("--settings", a.place.settings)
+	}
+	if a.cfg.RunsProjectPrograms() {
+		add("--include-hook-events") // what runs is in the stream
+	} else {
+		add("--strict-mcp-config")
+	}
 	if a.cfg.Model != "" {
 		add("--model", a.cfg.Model)
 	}
@@ -143,6 +191,19 @@ func (a arguments) argv() []string {
 		add("--resume", a.resume)
 	}
 	return argv
+}
+
+// sources are the settings that the program reads, and with them the texts beside them. Those of
+// the user are in the session's home.
+func (a arguments) sources() string {
+	var sources []string
+	if a.cfg.Settings != "" {
+		sources = append(sources, "user")
+	}
+	if a.cfg.ReadsProject() {
+		sources = append(sources, "project", "local")
+	}
+	return strings.Join(sources, ",")
 }
 
 func (a arguments) systemPrompt() []string {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -68,7 +70,7 @@ func (c *conversation) argv(budget float64) []string {
 }
 
 func (c *conversation) environ() []string {
-	return environment(c.cfg, c.login, c.place, os.Geteuid() == 0)
+	return environment(c.cfg, c.login, c.place, os.Geteuid() == 0).List()
 }
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
@@ -150,6 +152,11 @@ func (c *conversation) answer(v jsontape.Value) error {
 func (c *conversation) check(v jsontape.Value) error {
 	if err := c.login.agrees(v.TextOf("apiKeySource")); err != nil {
 		return err
+	}
+	memory := v.Path("memory_paths", "auto").Text()
+	if c.place.settings != "" && memory != "" && filepath.Base(memory) != memoryName {
+		return errors.New("claude has ignored the settings that protect the session from those of the project; use " +
+			"another version of it, or --context none")
 	}
 	status := map[string]string{}
 	for server := range v.Get("mcp_servers").Elements() {

@@ -73,6 +73,7 @@ func (a *Agent) Info() agent.Info {
 		InstallHint: cmp.Or(e.Install, "nothing: it is your own program"),
 		LoginHint:   cmp.Or(e.Login, "set "+strings.Join(e.keys(), " or ")),
 		Credentials: e.keys(),
+		Places:      e.Places,
 		Capabilities: agent.Capabilities{
 			Resume:             when(e.Resume != "", agent.Native),
 			MCP:                when(e.has(wordMCP), agent.Native),
@@ -124,6 +125,9 @@ func (a *Agent) Probe(_ context.Context, host agent.Host) (agent.Installation, e
 			return agent.Installation{}, err
 		}
 		fmt.Fprintln(hash, sum)
+		if file != path {
+			found.Scripts = append(found.Scripts, real)
+		}
 	}
 	found.Version = hex.EncodeToString(hash.Sum(nil))[:12]
 	for _, name := range a.entry.keys() {

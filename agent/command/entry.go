@@ -27,6 +27,7 @@ type Entry struct {
 	Protocols []string          `yaml:"protocols" doc:"model protocols that it speaks" enum:"anthropic,responses,chat,gemini"`
 	Install   string            `yaml:"install" doc:"command that installs it"`
 	Login     string            `yaml:"login" doc:"how to give it credentials"`
+	Places    agent.Places      `yaml:"places" json:",omitzero" doc:"where it reads what a project brings, relative to the working directory"`
 
 	// Dir is the directory that ./ and ../ are relative to.
 	Dir string `yaml:"-"`
@@ -86,7 +87,7 @@ func (e Entry) Validate() error {
 			return err
 		}
 	}
-	return nil
+	return e.Places.Validate()
 }
 
 func knownWords(field, text string) error {
@@ -125,13 +126,16 @@ func (e Entry) local(word string) string {
 	return filepath.Join(e.Dir, word)
 }
 
-// files returns the paths that the entry names: arguments that begin with ./ or ../, and Read.
+// files returns the paths that the entry names: arguments that begin with ./ or ../ or are absolute
+// paths of files, and Read.
 func (e Entry) files() []string {
 	var files []string
 	named, _ := agent.Words(e.Command)
 	resumed, _ := agent.Words(e.Resume)
-	for _, word := range slices.Concat(named, resumed) {
-		if path := e.local(word); path != word && !slices.Contains(files, path) {
+	for i, word := range slices.Concat(named, resumed) {
+		path := e.local(word)
+		script := path != word || i > 0 && agent.IsScript(word)
+		if script && !slices.Contains(files, path) {
 			files = append(files, path)
 		}
 	}

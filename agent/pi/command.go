@@ -4,6 +4,7 @@ import (
 	_ "embed" // for the extension
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -17,8 +18,10 @@ var bridge []byte
 // place is the directory of everything that a session's program keeps.
 type place struct {
 	home, config, sessions, tmp string
-	extension                   string // empty where none is needed
-	promptFile                  string // the system prompt; empty without one
+	extension                   string   // empty where none is needed
+	systemFile, appendFile      string   // the system prompt, and what is appended to it; empty without one
+	packageDir                  string   // of the program, as it is to see it; empty: its own
+	project                     []string // arguments that name what it reads of the project
 }
 
 // prepare lays out the session's home.
@@ -32,21 +35,54 @@ func prepare(cfg agent.Config, e endpoint) (place, error) {
 	if err := agent.MakeHome(p.home, p.config, p.sessions, p.tmp); err != nil {
 		return place{}, err
 	}
-	if err := writeJSON(cfg, filepath.Join(p.config, "settings.json"), settings(cfg)); err != nil {
+	settings, err := settings(cfg)
+	if err != nil {
 		return place{}, err
 	}
-	if models := e.modelsFile(cfg.Model); models != nil {
+	if err := writeJSON(cfg, filepath.Join(p.config, "settings.json"), settings); err != nil {
+		return place{}, err
+	}
+	if models := e.modelsFile(cfg); models != nil {
 		if err := writeJSON(cfg, filepath.Join(p.config, "models.json"), models); err != nil {
 			return place{}, err
 		}
 	}
-	if cfg.SystemPrompt != "" {
-		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
-		if err := agent.WriteHome(cfg.Home, p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
-			return place{}, err
-		}
+	read, err := readProject(cfg)
+	if err != nil {
+		return place{}, err
+	}
+	p.project = read.arguments
+	if p.packageDir, err = hideSettings(cfg); err != nil {
+		return place{}, err
+	}
+	if err := p.writePrompts(cfg, read.instructions); err != nil {
+		return place{}, err
 	}
 	return p, p.extend(cfg)
+}
+
+// writePrompts writes the files of the system prompt.
+func (p *place) writePrompts(cfg agent.Config, instructions string) error {
+	system, more := "", cfg.SystemPrompt
+	if cfg.ReplaceSystemPrompt {
+		system, more = more, system
+	}
+	if more != "" && instructions != "" {
+		more += "\n\n"
+	}
+	for _, file := range []struct {
+		name, text string
+		path       *string
+	}{{"system-prompt.md", system, &p.systemFile}, {"append-prompt.md", more + instructions, &p.appendFile}} {
+		if file.text == "" {
+			continue
+		}
+		*file.path = filepath.Join(cfg.Home, file.name)
+		if err := agent.WriteHome(cfg.Home, *file.path, []byte(file.text)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // extend installs our extension if something is asked for that the program does not have itself.
@@ -118,20 +154,34 @@ func toolNames(list []string) []string {
 // defaultRetries survives fifteen seconds of failures.
 const defaultRetries = 4
 
-// settings returns the program's settings. The vendors' clients do not retry by themselves, so that
-// every retry is visible.
-func settings(cfg agent.Config) map[string]any {
+// settings returns the program's settings: those of the caller's file, over which ours win. The
+// vendors' clients do not retry by themselves, so that every retry is visible.
+func settings(cfg agent.Config) (map[string]any, error) {
 	retries := defaultRetries
 	if cfg.Retries != nil {
 		retries = max(0, *cfg.Retries)
 	}
-	return map[string]any{
+	own := map[string]any{
 		"quietStartup": true, "enableInstallTelemetry": false,
 		"retry": map[string]any{
 			"enabled": true, "maxRetries": retries, "baseDelayMs": 1000,
 			"provider": map[string]any{"maxRetries": 0},
 		},
 	}
+	if cfg.Settings == "" {
+		return own, nil
+	}
+	data, err := os.ReadFile(cfg.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(data, &all); err != nil || all == nil {
+		return nil, agent.Refuse(agentID, "settings %s: it is not a JSON object as in the agent's settings.json",
+			cfg.Settings)
+	}
+	maps.Copy(all, own)
+	return all, nil
 }
 
 func writeJSON(cfg agent.Config, path string, value any) error {
@@ -148,6 +198,9 @@ func environment(cfg agent.Config, e endpoint, p place) []string {
 	env["PI_CODING_AGENT_DIR"] = p.config
 	env["PI_OFFLINE"] = "1" // no downloads and no questions for updates; models are reached all the same
 	env["PI_TELEMETRY"] = "0"
+	if p.packageDir != "" {
+		env["PI_PACKAGE_DIR"] = p.packageDir
+	}
 	for _, name := range e.variables() {
 		env[name] = e.keys[name]
 	}
@@ -177,14 +230,17 @@ func (a arguments) argv() []string {
 	if a.cfg.Model != "" {
 		add("--model", a.cfg.Model)
 	}
+	if a.cfg.Effort != "" {
+		add("--thinking", a.cfg.Effort)
+	}
 	add("--session-dir", a.place.sessions)
 	if a.session != "" {
 		add("--session", a.session)
 	}
 	add(a.systemPrompt()...)
-	// Extensions of the repository or the user would make runs differ. An extension that is named
-	// is loaded anyway.
+	// What is named is loaded anyway.
 	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
+	add(a.place.project...)
 	if a.place.extension != "" {
 		add("--extension", a.place.extension)
 	}
@@ -194,17 +250,11 @@ func (a arguments) argv() []string {
 	return argv
 }
 
-// systemPrompt names the file with the prompt, because a text that happens to be the name of a file
-// would be read as one. An empty word keeps the program from looking for such files in the
+// systemPrompt names the files with the prompt, because a text that happens to be the name of a
+// file would be read as one. An empty word keeps the program from looking for such files in the
 // repository.
 func (a arguments) systemPrompt() []string {
-	switch {
-	case a.place.promptFile == "":
-		return []string{"--system-prompt", "", "--append-system-prompt", ""}
-	case a.cfg.ReplaceSystemPrompt:
-		return []string{"--system-prompt", a.place.promptFile, "--append-system-prompt", ""}
-	}
-	return []string{"--system-prompt", "", "--append-system-prompt", a.place.promptFile}
+	return []string{"--system-prompt", a.place.systemFile, "--append-system-prompt", a.place.appendFile}
 }
 
 // sessionFile finds the program's own record of a conversation; empty if there is none.

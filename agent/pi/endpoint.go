@@ -232,7 +232,7 @@ func vendorOf(model string) (vendor string, named bool) {
 // modelsFile returns the content of the program's models file: our own provider, or the vendors' at
 // the gateway; nil where none is needed. It says nothing about the price, so that ours is used for
 // all agents alike.
-func (e endpoint) modelsFile(model string) map[string]any {
+func (e endpoint) modelsFile(cfg agent.Config) map[string]any {
 	if e.baseURL == "" && e.gateway == "" {
 		return nil
 	}
@@ -243,8 +243,8 @@ func (e endpoint) modelsFile(model string) map[string]any {
 		}}
 	}
 	entry := map[string]any{
-		"id": model, "reasoning": e.api != "openai-completions", "input": []string{"text", "image"},
-		"contextWindow": 200_000, "maxTokens": 32_000,
+		"id": cfg.Model, "reasoning": e.api != "openai-completions" || cfg.Effort != "",
+		"input": []string{"text", "image"}, "contextWindow": 200_000, "maxTokens": 32_000,
 	}
 	return map[string]any{"providers": map[string]any{
 		providerName: map[string]any{"baseUrl": e.baseURL, "api": e.api, "apiKey": e.key, "models": []any{entry}},

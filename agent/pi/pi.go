@@ -3,9 +3,10 @@
 // For a single prompt it starts `pi --mode json -p` with the prompt on standard input. For several
 // it keeps one process and speaks `--mode rpc`, in which a second prompt costs milliseconds and an
 // abort is clean. Everything that the program keeps (configuration, sessions, temporary files) is
-// in the session's own home, and neither the user's settings nor extensions, skills, prompts and
-// instructions of the repository are read. The program always reads .pi/settings.json of a
-// repository.
+// in the session's own home, and nothing of the user's home or above the working directory is read.
+// Of the working directory it reads what the table of places says: instructions, skills and prompts
+// with context project, and extensions where programs of the project may run. It never reads
+// .pi/settings.json of the project, whose settings would win over ours.
 //
 // The program has no MCP and no list of forbidden tools. It gets both from an extension that is
 // part of this package (bridge.ts). It has no limits either: turns and budget are counted here, and
@@ -15,6 +16,8 @@ package pi
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -43,6 +46,7 @@ func (*Agent) Info() agent.Info {
 		LoginHint:   loginHint,
 		Protocols:   protocols,
 		Credentials: credentials(),
+		Places:      places,
 		CallIDKey:   "pi/toolCallId", // as the bridge sends it
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
@@ -55,6 +59,8 @@ func (*Agent) Info() agent.Info {
 			SystemPromptReplace: agent.Native,
 			AllowedTools:        agent.Native,
 			DisallowedTools:     agent.Native,
+			Settings:            agent.Native,
+			Effort:              agent.Native,
 			ShowsRetries:        agent.Native,
 			ShowsFailedCalls:    agent.Native,
 		},
@@ -95,9 +101,19 @@ func readPaths(real string, environ []string) []string {
 	return append(agent.PackagePaths(real), agent.InterpreterPaths(environ)...)
 }
 
+// efforts are the levels of thinking that the program knows.
+var efforts = []string{"off", "minimal", "low", "medium", "high", "xhigh"}
+
 // Check implements agent.Checker.
 func (*Agent) Check(cfg agent.Config) error {
 	if err := agent.RequireTools(agentID, ownTools, toolNames(cfg.AllowedTools)); err != nil {
+		return err
+	}
+	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
+		return agent.Refuse(agentID, "unknown effort %q; agent %s has %s", cfg.Effort, agentID,
+			strings.Join(efforts, ", "))
+	}
+	if _, err := settings(cfg); err != nil {
 		return err
 	}
 	if cfg.ModelURL != "" { // with another endpoint the program does not know prices

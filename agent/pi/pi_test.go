@@ -55,21 +55,26 @@ func TestArguments(t *testing.T) {
 				nothing, quiet),
 		},
 		"prompt appended": {
-			arguments{path: "pi", place: place{sessions: "/s", promptFile: "/p.md"}},
+			arguments{path: "pi", place: place{sessions: "/s", appendFile: "/p.md"}},
 			slices.Concat([]string{
 				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "",
 				"--append-system-prompt", "/p.md",
 			}, quiet),
 		},
 		"prompt replaced": {
-			arguments{
-				path: "pi", cfg: agent.Config{ReplaceSystemPrompt: true},
-				place: place{sessions: "/s", promptFile: "/p.md"},
-			},
+			arguments{path: "pi", place: place{sessions: "/s", systemFile: "/p.md"}},
 			slices.Concat([]string{
 				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "/p.md",
 				"--append-system-prompt", "",
 			}, quiet),
+		},
+		"an effort, and a project": {
+			arguments{
+				path: "pi", cfg: agent.Config{Effort: "high"},
+				place: place{sessions: "/s", project: []string{"--skill", "/w/.agents/skills"}},
+			},
+			slices.Concat([]string{"pi", "--mode", "rpc", "--thinking", "high", "--session-dir", "/s"}, nothing, quiet,
+				[]string{"--skill", "/w/.agents/skills"}),
 		},
 		"extended": {
 			arguments{
@@ -219,7 +224,8 @@ func TestTheChildSeesOnlyApprovedVariables(t *testing.T) {
 func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 	retries := 0
 	cfg := agent.Config{
-		Home: t.TempDir(), Model: "m", SystemPrompt: "be brief", Retries: &retries, DisallowedTools: []string{"bash"},
+		Dir: t.TempDir(), Home: t.TempDir(), Model: "m", SystemPrompt: "be brief", Retries: &retries,
+		DisallowedTools: []string{"bash"}, Installation: &agent.Installation{Path: "pi"},
 		MCPServers: []agent.MCPServer{
 			{Name: "web", URL: "http://127.0.0.1:1/mcp", Headers: map[string]string{"Authorization": "Bearer s3cr3t"}},
 			{Name: "local", Command: "srv", Args: []string{"-x"}, Env: map[string]string{"K": "v"}},
@@ -237,7 +243,7 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 			`"retry":{"baseDelayMs":1000,"enabled":true,"maxRetries":0,"provider":{"maxRetries":0}}}`,
 		filepath.Join(p.config, "models.json"): `{"providers":{"fit":{"api":"openai-responses","apiKey":"no-key-needed","baseUrl":"http://h/v1",` +
 			`"models":[{"contextWindow":200000,"id":"m","input":["text","image"],"maxTokens":32000,"reasoning":true}]}}}`,
-		p.promptFile: "be brief",
+		p.appendFile: "be brief",
 	} {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -262,8 +268,11 @@ func TestServersThatCannotBeAttached(t *testing.T) {
 		{Name: "neither"},
 		{URL: "http://x"},
 	} {
-		if _, err := prepare(agent.Config{Home: t.TempDir(), MCPServers: []agent.MCPServer{server}},
-			endpoint{}); err == nil {
+		cfg := agent.Config{
+			Dir: t.TempDir(), Home: t.TempDir(), MCPServers: []agent.MCPServer{server},
+			Installation: &agent.Installation{Path: "pi"},
+		}
+		if _, err := prepare(cfg, endpoint{}); err == nil {
 			t.Errorf("accepted: %+v", server)
 		}
 	}
@@ -278,6 +287,10 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		"no model is named":             func(c *agent.Config) { c.MaxCostUSD, c.Model, c.Prices = 1, "", unknown },
 		"no conversation":               func(c *agent.Config) { c.Resume = "../../etc" },
 		"no working directory":          func(c *agent.Config) { c.Dir = "" },
+		"off, minimal, low":             func(c *agent.Config) { c.Effort = "huge" },
+		"a temperature":                 func(c *agent.Config) { c.Temperature = new(float64) },
+		"nowhere.json":                  func(c *agent.Config) { c.Settings = "/nowhere.json" },
+		"not a JSON object":             func(c *agent.Config) { c.Settings = "pi_test.go" },
 	} {
 		cfg := agent.Config{
 			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",

@@ -56,6 +56,7 @@ func TestEveryProtocol(t *testing.T) {
 			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
 			s.Config.Model = model
 			s.Config.AllowedTools, s.Config.DisallowedTools = []string{"read", "bash", "edit"}, []string{"edit"}
+			s.Config.Context = agent.ContextNone
 			for name, content := range smuggled {
 				s.Write(name, content)
 			}
@@ -87,11 +88,51 @@ func TestEveryProtocol(t *testing.T) {
 	}
 }
 
-// smuggled is what a repository may bring along; pi reads none of it.
+// smuggled is what a repository may bring along; with context none pi reads nothing of it.
 var smuggled = map[string]string{
+	".pi/settings.json": `{"shellCommandPrefix": "touch loaded; echo SMUGGLED;", "defaultModel": "x",
+		"enabledModels": ["x"], "npmCommand": ["touch", "loaded"], "packages": ["npm:x"]}`,
 	".pi/SYSTEM.md": "SMUGGLED", ".pi/APPEND_SYSTEM.md": "SMUGGLED", "AGENTS.md": "SMUGGLED", "CLAUDE.md": "SMUGGLED",
 	".pi/skills/s/SKILL.md":  "---\nname: s\ndescription: SMUGGLED\n---\n",
 	".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
+}
+
+// TestTheProjectHasASayInTextsOnly: a working directory's instructions stand where the program
+// itself puts them, its settings never count, and its extension is loaded only where programs of
+// the project may run. The caller's settings count, and so does the effort.
+func TestTheProjectHasASayInTextsOnly(t *testing.T) {
+	for name, programs := range map[string]bool{"texts": false, "programs": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, agenttest.Bash("echo hello"), agenttest.Says("Done."))
+			for name, content := range smuggled {
+				s.Write(name, content)
+			}
+			s.Write("AGENTS.md", "Be brief.")
+			s.Config.Settings = filepath.Join(t.TempDir(), "settings.json")
+			if err := os.WriteFile(s.Config.Settings, []byte(`{"shellCommandPrefix": "echo chosen"}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.Config.SystemPrompt, s.Config.ProjectPrograms, s.Config.Effort = "Be kind.", programs, "low"
+			s.Config.Model = "gpt-5.5"
+			if result := s.Run("Say hello")[0]; !result.Success {
+				t.Fatalf("outcome %q, error %v", result.Outcome, result.Err)
+			}
+			want := `\n\nBe kind.\n\n# Project Context\n\nProject-specific instructions and guidelines:\n\n## ` +
+				s.Config.Dir + `/AGENTS.md\n\nBe brief.\n\n\n\nThe following skills`
+			for _, text := range []string{want, `"effort":"low"`, "<name>s</name>", `chosen\nhello`} {
+				if !strings.Contains(s.Told(), text) {
+					t.Errorf("the model was not told %q:\n%s", text, s.Told())
+				}
+			}
+			if strings.Contains(strings.ReplaceAll(s.Told(), "<description>SMUGGLED", ""), "SMUGGLED") {
+				t.Errorf("the repository decided more than texts:\n%s", s.Told())
+			}
+			if _, err := os.Stat(filepath.Join(s.Config.Dir, "loaded")); (err == nil) != programs {
+				t.Errorf("the extension was loaded: %v", err == nil)
+			}
+		})
+	}
 }
 
 // offered are the names of the tools of a request, in order.

@@ -160,7 +160,7 @@ func (w *world) prepared(tasks, runs int, arms ...string) *experiment.Prepared {
 	}
 	for _, name := range arms {
 		arm := experiment.Arm{Name: name, Agent: "builtin"}
-		if err := arm.Seal(); err != nil {
+		if err := arm.Seal(nil); err != nil {
 			w.t.Fatal(err)
 		}
 		p.Arms = append(p.Arms, arm)

@@ -76,7 +76,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		goOn = false
 	}
 	a.keepCalls()
-	return goOn
+	return a.settleTreatment(ctx, goOn)
 }
 
 // runSession lets the agent do one prompt, and adds its usage to that of earlier ones.
@@ -131,29 +131,26 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg := a.placeConfig(place, a.arm.Agent)
 	cfg.Model, cfg.Auth = a.arm.Model, a.arm.Auth
 	cfg.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
-	cfg.MaxTurns, cfg.AllowedTools = a.arm.MaxTurns, a.arm.AllowedTools
+	cfg.AllowedTools = a.arm.AllowedTools
 	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
-	cfg.MCPServers = toolServers(a.task)
-	var injections []session.SystemPromptInjection
-	if a.arm.Profile != "" {
-		found, err := profile.Load(filepath.Join(place.Dir, ".claude", "agents"), a.arm.Profile)
-		if err != nil {
-			return cfg, nil, err
-		}
-		text := profile.Join(found.Persona, found.Protocol)
-		injections = append(injections,
-			session.SystemPromptInjection{Source: "profile", Label: a.arm.Profile, Content: text})
+	cfg.Context = a.arm.ContextFor(a.task)
+	cfg.Settings, cfg.Effort, cfg.Temperature = a.arm.Settings, a.arm.Effort, a.arm.Temperature
+	var err error
+	if cfg.MCPServers, err = a.serversOf(place.Dir); err != nil {
+		return cfg, nil, err
 	}
+	given, err := a.profile(place.Dir)
+	if err != nil {
+		return cfg, nil, err
+	}
+	cfg = withProfile(cfg, given)
+	cfg.MaxTurns = a.turns(given, chosen.Info())
+	injections := given.Injections
 	if a.arm.Prompt != "" {
 		injections = append(injections,
 			session.SystemPromptInjection{Source: "append", Label: a.arm.Name, Content: a.arm.Prompt})
 	}
-	for i, injection := range injections {
-		if i > 0 {
-			cfg.SystemPrompt += "\n\n"
-		}
-		cfg.SystemPrompt += injection.Content
-	}
+	cfg.SystemPrompt = profile.Join(given.SystemPrompt, a.arm.Prompt)
 	a.noteNetwork(cfg)
 	return cfg, injections, agent.Check(chosen, cfg)
 }
@@ -197,6 +194,8 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Limits:    place.Limits,
 		Gateway:   a.throughGateway(),
 		Account:   a.account,
+
+		ProjectPrograms: a.mayRunPrograms(),
 	}
 	if len(a.registries()) > 0 {
 		cfg.ExtraEnv = append(cfg.ExtraEnv, egress.Variables()...)
@@ -350,12 +349,20 @@ func (a *attempt) agentTimeout(limit time.Duration) time.Duration {
 }
 
 // secretsOf returns the values that must not appear in anything that is written about an attempt.
-func secretsOf(t *task.Task, arm *experiment.Arm) map[string]string {
+func secretsOf(t *task.Task, arm *experiment.Arm, machine *Machine) map[string]string {
 	secrets := t.Secrets()
-	for name, value := range arm.Env {
-		if Sensitive(name) {
-			secrets[name] = value
+	add := func(values map[string]string) {
+		for name, value := range values {
+			if Sensitive(name) {
+				secrets[name] = value
+			}
 		}
+	}
+	add(arm.Env)
+	servers, _ := armServers(arm, machine.getenv(), "") // one that is wrong is refused before the first attempt
+	for _, s := range servers {
+		add(s.Env)
+		add(s.Headers)
 	}
 	return secrets
 }

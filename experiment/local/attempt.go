@@ -63,11 +63,12 @@ type attempt struct {
 	mu         sync.Mutex
 	seats      []*gateway.Seat // of its agents
 	agentLines *trace.Writer   // of its agents; nil before there is one
+	stock      stock           // what its agent is to be given
 	// probed records what a probe cost; nil in a cell.
 	probed func(experiment.Probe) error
 }
 
-func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error) {
+func (e *Executor) newAttempt(ctx context.Context, cell experiment.Cell, number int) (*attempt, error) {
 	a := &attempt{
 		Executor: e,
 		cell:     cell,
@@ -83,9 +84,10 @@ func (e *Executor) newAttempt(cell experiment.Cell, number int) (*attempt, error
 		USD:    cheaper(e.prepared.CellBudget.USD, a.task),
 		Tokens: e.prepared.CellBudget.Tokens,
 	})
+	e.machine.refresh(ctx, a.arm.Agent)
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
-	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm))
+	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm, e.machine))
 	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)
@@ -113,6 +115,7 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	}
 	found := e.machine.installation(arm.Agent)
 	r.Agent, r.AgentVersion, r.AgentBinary, r.AgentSHA256 = arm.Agent, found.Version, found.Path, found.SHA256
+	r.AgentScripts = found.ScriptSHA256
 	if t := e.tasks[cell.TaskID]; t != nil {
 		r.Workspace = t.Settings.Workspace
 	}
@@ -193,7 +196,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.space = space
-	a.record.Isolation, a.record.Digests.Base = space.Label, space.Base().Hash
+	a.record.Isolation, a.record.Digests.Base = space.Label, space.StartHash()
 	a.noteContainer()
 	if err := a.findInside(ctx); err != nil {
 		return a.fail(ctx, ledger.ErrorSetup, err)
@@ -215,7 +218,7 @@ func (a *attempt) preflight(ctx context.Context) bool {
 		}
 		return false
 	}
-	return true
+	return a.ready(ctx)
 }
 
 // seal makes sure that nothing writes any more, and stores the result.
@@ -226,6 +229,9 @@ func (a *attempt) seal(ctx context.Context) bool {
 		if err != nil {
 			return a.fail(ctx, ledger.ErrorInternal, err)
 		}
+	}
+	if err := a.space.Withdraw(); err != nil { // a verifier may work in the directory itself
+		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	diff, err := a.space.Diff(ctx)
 	if err == nil {

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -32,8 +32,7 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 	}
 	profile := ""
 	if a.arm.Profile != "" {
-		if text, err := os.ReadFile(filepath.Join(a.space.Base().Dir, ".claude", "agents",
-			a.arm.Profile+".md")); err == nil {
+		if text, err := a.space.ReadStart(path.Join(profilesDir, a.arm.Profile+".md")); err == nil {
 			profile = string(text)
 		}
 	}

@@ -34,8 +34,21 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
 	base.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
+	base.Context = a.arm.ContextFor(a.task) // of the agent: a lead reads nothing of the work
 	a.noteNetwork(base)
 	a.noteGateway(base)
+	servers, err := a.serversOf(place.Dir)
+	if err != nil {
+		return a.fail(ctx, ledger.ErrorSetup, err)
+	}
+	chosen, err := a.machine.Registry.Get(a.arm.Agent)
+	if err != nil {
+		return a.fail(ctx, ledger.ErrorSetup, err)
+	}
+	given, err := a.profile(place.Dir)
+	if err != nil {
+		return a.fail(ctx, ledger.ErrorSetup, err)
+	}
 	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: place.Dir,
 		AgentCwd:      place.Dir,
@@ -45,10 +58,13 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			Agent:    a.arm.Agent,
 			Model:    a.arm.Model,
 			Tools:    a.arm.AllowedTools,
-			MaxTurns: a.arm.MaxTurns,
+			MaxTurns: a.turns(given, chosen.Info()),
 			Amend:    a.arm.Prompt,
-			// the task's own servers are for the agent that works on it
-			MCPServers: toolServers(a.task),
+			// the servers of the task and of the arm are for the agent that works on it
+			MCPServers:  servers,
+			Settings:    a.arm.Settings,
+			Effort:      a.arm.Effort,
+			Temperature: a.arm.Temperature,
 		},
 		// The lead may read the work but not change it: the work is the agent's.
 		ReadOnlySandbox: base.Isolation.Kind == sandbox.IsolationBwrap,
@@ -85,7 +101,7 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	for _, member := range result.Participants {
 		end.turns += member.Turns
 	}
-	return a.agentEnded(ctx, end, nil)
+	return a.settleTreatment(ctx, a.agentEnded(ctx, end, nil))
 }
 
 func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {

@@ -116,6 +116,9 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}
+	if err := e.checkBrings(); err != nil {
+		return nil, err
+	}
 	if err := e.findReplays(); err != nil {
 		return nil, err
 	}
@@ -206,7 +209,7 @@ func (e *Executor) Close() error {
 // Execute implements Executor: workspace, preflight, agent, seal, snapshot, grade, judge, record,
 // teardown.
 func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
-	a, err := e.newAttempt(cell, attempt)
+	a, err := e.newAttempt(ctx, cell, attempt)
 	if err != nil {
 		return ledger.Record{}, err
 	}

@@ -30,6 +30,7 @@ type Machine struct {
 
 	mu    sync.Mutex
 	found map[string]agent.Installation
+	seen  map[string]string // the files of what was found, by agent
 }
 
 func (m *Machine) now() time.Time {
@@ -83,6 +84,9 @@ func (m *Machine) remember(id string, installation agent.Installation) error {
 	if installation.SHA256, err = agent.Digest(m.Host, installation); err != nil {
 		return err
 	}
+	if installation.ScriptSHA256, err = m.scriptDigests(installation); err != nil {
+		return err
+	}
 	m.store(id, installation)
 	return nil
 }
@@ -91,9 +95,9 @@ func (m *Machine) store(id string, installation agent.Installation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.found == nil {
-		m.found = map[string]agent.Installation{}
+		m.found, m.seen = map[string]agent.Installation{}, map[string]string{}
 	}
-	m.found[id] = installation
+	m.found[id], m.seen[id] = installation, fingerprint(installation)
 }
 
 // Installed returns the versions of the agents that are installed on this machine, by id.

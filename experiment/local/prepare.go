@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,11 +31,16 @@ func (e *UnknownTaskError) Error() string {
 // on this machine, and everything that an arm asks for can be done.
 func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*experiment.Prepared, error) {
 	p := &preparation{
-		Prepared: experiment.Prepared{Setup: setup, SkillHashes: map[string]string{}},
-		machine:  machine,
+		Prepared: experiment.Prepared{
+			Setup:       setup,
+			Brings:      map[string][]experiment.Bring{},
+			SkillHashes: map[string]string{},
+		},
+		machine: machine,
 	}
 	for _, step := range []func(context.Context) error{
-		p.chooseTasks, p.chooseAgents, p.checkSteps, p.checkServers, p.checkImages, p.checkNetworks, p.sealArms,
+		p.chooseTasks, p.chooseAgents, p.checkSteps, p.checkServers, p.checkImages, p.checkNetworks, p.checkTaken,
+		p.sealArms,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -78,11 +82,15 @@ func (p *preparation) plan() error {
 	}
 	p.planTasks()
 	for _, arm := range p.Arms {
-		p.Plan.Arms = append(p.Plan.Arms, experiment.PlannedArm{
+		planned := experiment.PlannedArm{
 			Arm:          arm,
 			AgentVersion: p.machine.installation(arm.Agent).Version,
 			LeadVersion:  p.machine.installation(arm.Lead).Version,
-		})
+		}
+		for _, b := range p.Brings[arm.Name] {
+			planned.Brings = append(planned.Brings, b.Brought)
+		}
+		p.Plan.Arms = append(p.Plan.Arms, planned)
 	}
 	return p.Plan.Seal()
 }
@@ -133,6 +141,12 @@ func (p *preparation) onlyNamed() error {
 // installed.
 func (p *preparation) chooseAgents(ctx context.Context) error {
 	p.Arms = slices.Clone(p.Arms)
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		if arm.Context = cmp.Or(arm.Context, p.Context); arm.Context == agent.ContextProject {
+			p.ProjectPrograms = append(p.ProjectPrograms, arm.Name)
+		}
+	}
 	if err := experiment.CheckArms(p.Arms); err != nil {
 		return err
 	}
@@ -183,8 +197,19 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		return err
 	}
 	info := chosen.Info()
-	if arm.MaxTurns == 0 && info.Capabilities.MaxTurns != agent.Unsupported {
+	if err := p.bring(arm, info); err != nil {
+		return err
+	}
+	given, err := p.checkProfile(arm)
+	if err != nil {
+		return err
+	}
+	if arm.MaxTurns == 0 && arm.Profile == "" && info.Capabilities.MaxTurns != agent.Unsupported {
 		arm.MaxTurns = p.DefaultMaxTurns
+	}
+	servers, err := armServers(arm, p.machine.getenv(), "")
+	if err != nil {
+		return err
 	}
 	asked := agent.Config{
 		Dir:          ".",
@@ -195,6 +220,11 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		Auth:         arm.Auth,
 		MaxTurns:     arm.MaxTurns,
 		MaxCostUSD:   p.CellBudget.USD,
+		Context:      arm.ContextFor(&p.Family.Tasks[0]),
+		Settings:     arm.Settings,
+		Effort:       arm.Effort,
+		Temperature:  arm.Temperature,
+		MCPServers:   servers,
 		AllowedTools: arm.AllowedTools,
 		SystemPrompt: arm.Prompt + arm.Profile,
 		Prices:       p.machine.Prices,
@@ -205,19 +235,38 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 	if p.DollarBudget && asked.MaxCostUSD == 0 && info.Capabilities.BudgetUSD != agent.Unsupported {
 		asked.MaxCostUSD = 1 // an agent with dollar limits knows whether its model has a price
 	}
+	for _, profile := range given {
+		if err := p.refuseWith(chosen, arm, withProfile(asked, profile)); err != nil {
+			return err
+		}
+	}
 	if arm.Lead == "" {
-		return refuse(chosen, asked)
+		return nil
 	}
-	asked.MCPServers = []agent.MCPServer{{Name: harness.ServerName}}
-	if err := refuse(chosen, asked); err != nil {
-		return err
+	return p.checkLead(arm, asked)
+}
+
+// refuseWith returns why an agent can never do what is asked of it, with or without a lead.
+func (p *preparation) refuseWith(chosen agent.Agent, arm *experiment.Arm, asked agent.Config) error {
+	if arm.Lead != "" {
+		asked.MCPServers = append(asked.MCPServers, agent.MCPServer{Name: harness.ServerName})
 	}
+	return refuse(chosen, asked)
+}
+
+// checkLead makes sure that the lead of an arm can lead.
+func (p *preparation) checkLead(arm *experiment.Arm, asked agent.Config) error {
 	lead, err := p.machine.Registry.Get(arm.Lead)
 	if err != nil {
 		return err
 	}
 	asked.Model, asked.MaxTurns, asked.AllowedTools, asked.SystemPrompt = arm.LeadModel, 0, nil, ""
-	return refuse(lead, asked)
+	asked.Context, asked.Settings, asked.Effort, asked.Temperature = agent.ContextNone, "", "", nil
+	asked.MCPServers = []agent.MCPServer{{Name: harness.ServerName}}
+	if err := refuse(lead, asked); err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	return nil
 }
 
 // refuse returns why an agent can never do what is asked of it. What is only missing on this
@@ -230,58 +279,14 @@ func refuse(a agent.Agent, asked agent.Config) error {
 	return nil
 }
 
-// checkProfile looks for an arm's profile in the skills that are staged and in the files of the
-// tasks.
-func (p *preparation) checkProfile(arm *experiment.Arm) error {
-	if arm.Profile == "" {
-		return nil
-	}
-	name := filepath.Join(".claude", "agents", arm.Profile+".md")
-	if arm.Skills != "" {
-		if _, err := os.Stat(filepath.Join(arm.Skills, name)); err == nil {
-			return nil
-		}
-	}
-	for i := range p.Family.Tasks {
-		if !slices.ContainsFunc(p.Family.Tasks[i].Overlays, func(overlay task.Overlay) bool {
-			_, err := os.Stat(filepath.Join(overlay.From, name))
-			return err == nil && (overlay.To == "" || overlay.To == ".")
-		}) {
-			return fmt.Errorf("arm %s: there is no profile %s: %s is neither in its skills nor in the files of task %s",
-				arm.Name, arm.Profile, name, p.Family.Tasks[i].ID)
-		}
-	}
-	return nil
-}
-
 func (p *preparation) judged() bool {
 	return slices.ContainsFunc(p.Family.Tasks, func(t task.Task) bool { return t.JudgeTemplate != "" })
 }
 
-// sealArms fills in the skills that arms share, and hashes all that makes an arm.
+// sealArms hashes all that makes an arm.
 func (p *preparation) sealArms(context.Context) error {
 	for i := range p.Arms {
-		arm := &p.Arms[i]
-		arm.Skills = cmp.Or(arm.Skills, p.Skills, p.Family.Skills)
-		if arm.Skills != "" {
-			absolute, err := filepath.Abs(arm.Skills)
-			if err != nil {
-				return err
-			}
-			arm.Skills = absolute
-			if info, err := os.Stat(filepath.Join(absolute, ".claude")); err != nil || !info.IsDir() {
-				return fmt.Errorf("skills of arm %s: %s has no directory .claude", arm.Name, arm.Skills)
-			}
-			digest, err := experiment.TreeDigest(filepath.Join(absolute, ".claude"))
-			if err != nil {
-				return fmt.Errorf("skills of arm %s: %w", arm.Name, err)
-			}
-			p.SkillHashes[arm.Name] = digest
-		}
-		if err := p.checkProfile(arm); err != nil {
-			return err
-		}
-		if err := arm.Seal(); err != nil {
+		if err := p.Arms[i].Seal(p.Brings[p.Arms[i].Name]); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func (a *attempt) runSteps(ctx context.Context, cfg harness.RunConfig) bool {
 		if !a.runSession(ctx, own) {
 			return errEnded
 		}
-		return nil
+		return a.space.Withdraw() // until the next step begins
 	})
 	a.steps, a.verifying = steps, time.Since(began)-worked
 	switch {

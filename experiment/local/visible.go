@@ -11,12 +11,12 @@ import (
 )
 
 func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runID string) workspace.Config {
-	return workspace.Config{
+	cfg := workspace.Config{
 		Root:        e.work,
 		Name:        name,
 		Family:      e.prepared.Family,
 		Task:        t,
-		Skills:      arm.Skills,
+		Brings:      workspaceBrings(e.prepared.Brings[arm.Name]),
 		NodeModules: e.prepared.NodeModules,
 		Environ:     e.machine.Host.Environ,
 		Env:         arm.Env,
@@ -34,7 +34,13 @@ func (e *Executor) workspaceConfig(arm *experiment.Arm, t *task.Task, name, runI
 		Commands: e.prepared.Commands,
 		Engines:  e.machine.engines(),
 		Tools:    e.toolsOf(arm),
+
+		WithoutSkills: arm.Skills != "",
 	}
+	if chosen, err := e.machine.Registry.Get(arm.Agent); err == nil {
+		cfg.SkillsDir = skillsDir(chosen.Info())
+	}
+	return cfg
 }
 
 // hidden returns the paths that no process of an attempt may see: other attempts, what fit keeps,

@@ -23,7 +23,7 @@ func (r *Reader) Body(body *Body) ([]byte, error) {
 	}
 	var text []byte
 	for _, number := range body.Chunks {
-		chunk, err := r.chunk(number)
+		chunk, err := r.Chunk(number)
 		if err != nil {
 			return nil, err
 		}
@@ -44,8 +44,9 @@ func (r *Reader) Request(call *Call) ([]Chunk, error) {
 	return plain(new(jsontape.Parser), text), nil
 }
 
-// chunk returns the text of a chunk, which is valid until the next call.
-func (r *Reader) chunk(number uint32) ([]byte, error) {
+// Chunk returns the text of a chunk, which is valid until the next call. Requests have most of their
+// chunks in common: a reader of all requests reads each chunk once.
+func (r *Reader) Chunk(number uint32) ([]byte, error) {
 	r.loadTables()
 	place, ok := r.chunks[number]
 	if !ok {

@@ -3,10 +3,18 @@
 // model calls of a run how much of each the model was given, by content, and whether what is loaded
 // on demand was opened. Nothing is added to the path of a request: all of this reads files after a
 // run.
+//
+//	pieces, err := treatment.Find(dir, info.Places)
+//	found, err := treatment.Read(treatment.Config{Calls: "agent.calls", Pieces: pieces})
+//
+// Both sides of a comparison pass through the same redactor and are folded alike: white space,
+// entities and line numbers do not count.
 package treatment
 
 import (
-	"github.com/fit-eval/fit/agent"
+	"strings"
+
+	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -19,13 +27,35 @@ type Piece struct {
 	Text string
 	// Body is what is loaded on demand: the rest of a SKILL.md; empty if there is nothing.
 	Body string
-	// Others are the bodies of the other versions of the same skill in the experiment: a line that
-	// one of them has too does not show that this one was opened.
+	// Others are the texts and bodies of the other versions of the same piece in the experiment: a
+	// line that one of them has too does not show that this one was opened.
 	Others []string
+	// Hidden says that the piece keeps itself from the model: only a person may call it.
+	Hidden bool
 }
 
-// Find lists what an agent with these places reads below its working directory.
-func Find(dir string, places agent.Places) ([]Piece, error) { return nil, nil }
+// Distinct returns the piece with only those lines of its text and body that no other version has.
+// It is what must not be found in the calls of an arm that has another version. It reports false if
+// there is no such line.
+func (p Piece) Distinct() (Piece, bool) {
+	known := map[string]bool{}
+	for _, other := range p.Others {
+		for line := range foldedLines(other) {
+			known[string(line)] = true
+		}
+	}
+	only := func(text string) string {
+		var kept strings.Builder
+		for line := range strings.Lines(text) {
+			if !known[fold(line)] {
+				kept.WriteString(line)
+			}
+		}
+		return strings.TrimSpace(kept.String())
+	}
+	p.Text, p.Body = only(p.Text), only(p.Body)
+	return p, p.Text != "" || p.Body != ""
+}
 
 // Config says what to look for in the record of a run's calls.
 type Config struct {
@@ -40,31 +70,74 @@ type Config struct {
 	Unknown string
 }
 
-// Read grades every piece.
-func Read(cfg Config) (*ledger.Treatment, error) { return &ledger.Treatment{Context: cfg.Context}, nil }
-
-// Start is what a model was given first: the first request that carries a turn and offers tools.
-type Start struct {
-	Agent   string // id and version
-	Model   string
-	System  []string // the parts of the system prompt, decoded
-	Texts   []string // of the messages
-	Tools   []string // name and description of each
-	Options string   // sampling and other settings of the request, as sorted JSON
+// Read grades every piece by the first request that carries a turn and offers tools, and decides by
+// all requests what was opened. What no model is given, such as settings, has no grade. An error
+// says that the file could not be read; a record that does not hold what is needed is a grade,
+// unknown.
+func Read(cfg Config) (*ledger.Treatment, error) {
+	t := &ledger.Treatment{Context: cfg.Context, Unknown: cfg.Unknown}
+	pieces := append([]Piece(nil), cfg.Pieces...)
+	r, unknown, err := open(cfg.Calls, cfg.Participant)
+	if err != nil {
+		return nil, err
+	}
+	var first *request
+	if r != nil {
+		defer r.record.Close()
+		t.Served = r.served()
+		first, unknown = r.first()
+	}
+	if t.Unknown == "" {
+		t.Unknown = unknown
+	}
+	if t.Unknown != "" || first == nil {
+		doubt(pieces, t.Unknown)
+	} else {
+		examine(r, first, cfg.Redactor, pieces, t)
+	}
+	for i := range pieces {
+		t.Pieces = append(t.Pieces, pieces[i].Piece)
+	}
+	return t, nil
 }
 
-// ReadStart reads the first request of a record.
-func ReadStart(calls, participant string) (*Start, error) { return &Start{}, nil }
-
-// Difference is one thing in which two arms' first requests differ.
-type Difference struct {
-	What   string `json:"what"` // model, tools, system, messages, options
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
-	// Declared says that it is the content of a piece that one of the arms brings.
-	Declared bool `json:"declared,omitempty"`
+// doubt grades every piece as unknown.
+func doubt(pieces []Piece, why string) {
+	for i := range pieces {
+		pieces[i].Given, pieces[i].Why = ledger.GivenUnknown, why
+	}
 }
 
-// Differences compares two starts. noise is a second start of the first arm: in what the two
-// differ, any two starts do.
-func Differences(a, b, noise *Start, pieces []Piece) []Difference { return nil }
+// examine grades the pieces by the first request and finds what was opened later.
+func examine(r *reader, first *request, redactor *redact.Redactor, pieces []Piece, t *ledger.Treatment) {
+	g := &grader{reader: r, request: first, parts: first.parts()}
+	bodies := make([]string, len(pieces))
+	for _, announced := range []bool{false, true} { // a name in the instructions is not an offer
+		for i := range pieces {
+			p := &pieces[i]
+			if isAnnounced(p.Kind) == announced {
+				bodies[i] = redactor.String(p.Body)
+				g.grade(p, redactor.String(p.Text))
+			}
+		}
+	}
+	if o := newOpener(r, pieces, bodies, first); len(o.watched) > 0 {
+		o.run()
+		o.conclude()
+	}
+	for _, in := range g.parts {
+		if in.name == inSystem {
+			t.SystemTokens = calls.EstimateTokens(len(in.text))
+			t.VendorTokens = calls.EstimateTokens(max(0, len(in.text)-in.covered))
+		}
+	}
+	for _, tool := range first.tools {
+		t.Tools = append(t.Tools, tool.name)
+		t.ToolTokens += calls.EstimateTokens(len(tool.definition))
+	}
+}
+
+// isAnnounced reports whether pieces of a kind are announced by a name and a description.
+func isAnnounced(kind string) bool {
+	return kind == ledger.PieceSkill || kind == ledger.PieceAgent || kind == ledger.PieceCommand
+}

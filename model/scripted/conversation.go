@@ -19,6 +19,34 @@ type conversation struct {
 	wantsUsage bool
 	tools      []offeredTool
 	steps      []step
+	// request returns all strings of the request, decoded; nil where nobody will ask.
+	request func() []string
+}
+
+// stringsIn returns the strings of a JSON value that are not keys, decoded.
+func stringsIn(body []byte) []string {
+	var value any
+	if json.Unmarshal(body, &value) != nil {
+		return nil
+	}
+	var all []string
+	var collect func(any)
+	collect = func(value any) {
+		switch value := value.(type) {
+		case string:
+			all = append(all, value)
+		case []any:
+			for _, item := range value {
+				collect(item)
+			}
+		case map[string]any:
+			for _, item := range value {
+				collect(item)
+			}
+		}
+	}
+	collect(value)
+	return all
 }
 
 // step is one thing that happened: a prompt, a tool result, or a piece of a reply.

@@ -135,6 +135,7 @@ type Cond struct {
 	LastResult  string `json:"last_result,omitempty"`  // the last tool result
 	AnyResult   string `json:"any_result,omitempty"`   // some tool result
 	System      string `json:"system,omitempty"`       // the system prompt, and what the client puts beside it
+	Request     string `json:"request,omitempty"`      // some text of the request, descriptions of tools too
 	Model       string `json:"model,omitempty"`        // the model's name
 	Tool        string `json:"tool,omitempty"`         // a tool the client offers, by name or as server/tool
 	Not         *Cond  `json:"not,omitempty"`
@@ -143,8 +144,8 @@ type Cond struct {
 }
 
 func (c Cond) empty() bool {
-	return c.Prompt+c.FirstPrompt+c.AnyPrompt+c.LastResult+c.AnyResult+c.System+c.Model+c.Tool == "" && c.Not == nil &&
-		len(c.Any)+len(c.All) == 0
+	said := c.Prompt + c.FirstPrompt + c.AnyPrompt + c.LastResult + c.AnyResult + c.System + c.Request
+	return said+c.Model+c.Tool == "" && c.Not == nil && len(c.Any)+len(c.All) == 0
 }
 
 // patterns returns the fields of the condition that may be regular expressions.
@@ -152,7 +153,7 @@ func (c Cond) patterns() map[string]string {
 	return map[string]string{
 		"prompt": c.Prompt, "first_prompt": c.FirstPrompt, "any_prompt": c.AnyPrompt, "last_result": c.LastResult,
 		"any_result": c.AnyResult, "system": c.System,
-		"model": c.Model,
+		"request": c.Request, "model": c.Model,
 	}
 }
 
@@ -173,6 +174,9 @@ func (c Cond) holds(conv conversation) bool {
 		return false
 	}
 	if c.System != "" && !matches(conv.system, c.System) || c.Model != "" && !matches(conv.model, c.Model) {
+		return false
+	}
+	if c.Request != "" && (conv.request == nil || !anyMatches(conv.request(), c.Request)) {
 		return false
 	}
 	if c.Not != nil && c.Not.holds(conv) {

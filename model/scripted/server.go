@@ -160,6 +160,7 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 		writeJSON(w, http.StatusBadRequest, x.errorBody(http.StatusBadRequest, wire.APIError{Message: err.Error()}))
 		return
 	}
+	conv.request = sync.OnceValue(func() []string { return stringsIn(x.body) })
 	reply := newReply(x.script.pick(conv, x.at), conv, x.script)
 	attempt := s.attempt(x.at, reply)
 	x.record.Scenario, x.record.Turn = reply.scenario, reply.index

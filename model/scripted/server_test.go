@@ -52,6 +52,22 @@ func post(t *testing.T, url, body string, header ...string) (int, string) {
 
 const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hello"}]}`
 
+func TestAConditionSeesTheWholeRequest(t *testing.T) {
+	url := scriptedtest.ServeAll(t, map[string]string{
+		"": `{"turns": [{"cases": [{"when": {"request": "Says \"hi\""}, "text": "given"}], "text": "absent"}]}`,
+	}, scripted.Options{})
+	for body, want := range map[string]string{
+		hello: "absent",
+		`{"model":"m","messages":[],"tools":[{"name":"Skill","description":"Says \u0022hi\u0022."}]}`: "given",
+		`{"model":"m","messages":[],"system":[{"type":"text","text":"Says \"hi\"."}]}`:                "given",
+		`{"model":"m","messages":[],"Says \"hi\"":1}`:                                                 "absent",
+	} {
+		if _, reply := post(t, url+"/v1/messages", body); !strings.Contains(reply, `"`+want+`"`) {
+			t.Errorf("%s: %s", body, reply)
+		}
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	url := scriptedtest.ServeAll(t,
 		map[string]string{

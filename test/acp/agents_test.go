@@ -126,7 +126,7 @@ func atWork(t *testing.T, a *acp.Agent, s *agenttest.Stage, wire *wire) (id stri
 	if turns := s.Session().Turns; calls > 1 || turns != 6+calls {
 		t.Errorf("%d shell calls, %d turns", calls, turns)
 	}
-	wire.check(t, s, 6)
+	wire.check(t, s, s.Session().Turns)
 	return again.SessionID, pace
 }
 

@@ -5,8 +5,6 @@ package acp
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -51,30 +49,10 @@ func newScripted(t *testing.T, a agent.Agent, script turn) *agenttest.Stage {
 	t.Helper()
 	s := agenttest.NewStageIn(t, "node_modules/.bin", a, model, script)
 	s.Config.OneShot = false
-	if a.Info().ID == "copilot" {
-		unpacked := unpack(t, s.Config)
-		s.Config.ExtraEnv = append(s.Config.ExtraEnv, "COPILOT_PKG_CACHE_HOME="+unpacked)
-		s.Config.Installation.ReadPaths = append(s.Config.Installation.ReadPaths, unpacked)
-	}
+	s.UnpackCopilot()
 	s.Write("calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a - b\n}\n")
 	s.Write("Makefile", "test:\n\t@grep -q 'a + b' calc.go && echo ok || (echo FAIL; exit 1)\n")
 	return s
-}
-
-// unpack lets copilot unpack itself once for all tests: it is 235 MB, which it would write into
-// every home.
-func unpack(t *testing.T, cfg agent.Config) string {
-	t.Helper()
-	dir, err := filepath.Abs("node_modules/.cache/copilot")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), cfg.Installation.Path)
-	command.Env = append(slices.Clone(cfg.Environ), "COPILOT_SEA_EXTRACT_ONLY=1", "COPILOT_PKG_CACHE_HOME="+dir)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return dir
 }
 
 func call(verb string, value any, more ...any) turn {

@@ -212,6 +212,17 @@ func (r *rig) called(c modelcalls.Call) {
 	}
 }
 
+// answered counts the calls of the model that got an answer, or its beginning.
+func (r *rig) answered() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var wire session.Wire
+	for _, call := range r.ended {
+		wire.Add(call)
+	}
+	return wire.Answered()
+}
+
 func (r *rig) record(event []byte) {
 	if _, err := r.writer.Emit(lane, event); err != nil {
 		r.t.Errorf("write trace: %v", err)
@@ -287,6 +298,10 @@ func (r *rig) session() *session.EnrichedSession {
 	}
 	if s.ParseErrors > 0 {
 		r.t.Errorf("%d broken lines; the trace:\n%s", s.ParseErrors, r.tail())
+	}
+	// in an experiment, more turns than answers mean that the agent has another way to its model
+	if answered := r.answered(); r.calls.Load() > 0 && s.Turns > answered {
+		r.t.Errorf("the agent shows %d turns, and the gateway answered %d calls", s.Turns, answered)
 	}
 	r.t.Cleanup(func() {
 		if r.t.Failed() {

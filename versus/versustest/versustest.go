@@ -43,6 +43,8 @@ type Directory struct {
 	// Workspace is that of the tasks; empty leaves out tasks.json and plan.json, as for a ledger
 	// without its run directory.
 	Workspace string
+	// Given, if set, returns what the model was given in a run; by default the arms bring nothing.
+	Given func(arm Arm, run int) *ledger.Treatment
 	// Key, if set, signs the results.
 	Key *ledger.SigningKey
 }
@@ -188,6 +190,7 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		DiffPath:       path.Join(place, "diff.patch"),
 		RunDir:         place,
 		Tools:          map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
+		Treatment:      d.given(arm, run),
 	}
 	if does == NoService {
 		record.Verdict, record.ErrorClass, record.Outcome = ledger.Error, ledger.ErrorProvider, "provider"
@@ -226,6 +229,17 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		}
 	}
 	return record, nil
+}
+
+// given returns what the model of a run was given.
+func (d Directory) given(arm Arm, run int) *ledger.Treatment {
+	if d.Given != nil {
+		return d.Given(arm, run)
+	}
+	return &ledger.Treatment{
+		Context: "project",
+		Served:  []ledger.Served{{Model: arm.Model, Asked: arm.Model, Calls: 4}},
+	}
 }
 
 // leave writes a file that the record vouches for.

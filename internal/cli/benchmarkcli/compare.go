@@ -34,6 +34,8 @@ type compareOptions struct {
 	maxSize     console.Count
 
 	acrossRevisions bool
+	requireDelivery bool
+	allow           console.Allow
 	// page writes the groups as a page in one file.
 	page func([]*report.Group) error
 }
@@ -49,6 +51,7 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 		dirs = append(dirs, dir)
 	}
 	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
+	cfg.Allow = opts.allow.List()
 	if len(args) > 1 {
 		cfg.Paths, cfg.Compared = nil, groups
 	}
@@ -85,7 +88,9 @@ of arms that do not differ significantly.
 
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven,
 insufficient, with an interval, what the difference costs, and the smallest difference that an experiment of this size
-would have found.`,
+would have found. It says in how many runs the models were given what was changed, and whether they opened it. A claim
+is withheld, with the reason, where something else changed during the experiment (drift), or no run was given what its
+arm brings.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
   fit-benchmark compare runs/main runs/pull-request --fail-on regressed --non-inferior 0.05`,
 		Args: cobra.RangeArgs(1, 2),
@@ -114,6 +119,8 @@ would have found.`,
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
+	flags.BoolVar(&opts.requireDelivery, "require-delivery", false, requireDeliveryUsage)
+	opts.allow.Register(flags, console.AllowDrift)
 	flags.BoolVar(&opts.damaged, "damaged", false, "compare the valid lines of ledgers that fail verification")
 	return command
 }
@@ -134,6 +141,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		Alpha:   opts.alpha,
 		Margin:  opts.margin,
 		Seed:    opts.seed,
+		Allow:   opts.allow.List(),
 	}
 	groups, err := sides(con, args, opts)
 	if err != nil {
@@ -150,11 +158,14 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		if err := opts.print(con, family, groups); err != nil {
 			return err
 		}
+		if err := opts.checkDelivery(family.Treatment); err != nil {
+			return err
+		}
 		for _, pair := range family.Pairs {
 			if pair.A != groups[0].Name {
 				continue // gates are about the baseline, which is the first arm
 			}
-			if err := opts.gate(&pair.Decision, pair.Bounds, pair.A, pair.B, failOn); err != nil {
+			if err := opts.gate(&pair, failOn); err != nil {
 				return err
 			}
 		}
@@ -168,7 +179,24 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	if err := opts.print(con, comparison, groups); err != nil {
 		return err
 	}
-	return opts.gate(&comparison.Decision, comparison.Bounds, a.Name, b.Name, failOn)
+	if err := opts.checkDelivery(comparison.Treatment); err != nil {
+		return err
+	}
+	return opts.gate(&report.ArmPair{
+		A:        a.Name,
+		B:        b.Name,
+		Decision: comparison.Decision,
+		Withheld: comparison.Withheld,
+		Bounds:   comparison.Bounds,
+	}, failOn)
+}
+
+// checkDelivery refuses an answer whose treatment is not proven, where the user asks for proof.
+func (o *compareOptions) checkDelivery(treatment *report.Treatment) error {
+	if !o.requireDelivery {
+		return nil
+	}
+	return requireDelivery(treatment)
 }
 
 // checkRevisions refuses groups that were measured on different tasks.
@@ -234,6 +262,7 @@ func (o *compareOptions) read(con *console.Console, dir string) (*report.Report,
 	if err != nil {
 		return nil, err
 	}
+	found.Allow = o.allow.List()
 	return found.build([]int{1}, false)
 }
 
@@ -273,7 +302,14 @@ func (o *compareOptions) print(con *console.Console, c answer, groups []*report.
 	}
 }
 
-func (o *compareOptions) gate(decision *stats.Decision, bounds *report.Bounds, a, b string, failOn []string) error {
+// gate turns a decision into an exit code. A gate does not pass where claims are withheld: nobody
+// knows what it would have said.
+func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
+	decision, bounds, a, b := &pair.Decision, pair.Bounds, pair.A, pair.B
+	if len(pair.Withheld) > 0 && (len(failOn) > 0 || o.nonInferior > 0) {
+		return console.Exitf(console.ExitNegative, "gate of %s and %s: withheld because %s", a, b,
+			pair.Withheld[0].Sentence())
+	}
 	claim := strings.ReplaceAll(string(decision.Claim), " ", "-")
 	if slices.Contains(failOn, claim) {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)

@@ -32,6 +32,7 @@ type reportOptions struct {
 	labels  string
 	metrics string
 	gates   gates
+	allow   console.Allow
 	maxSize console.Count
 }
 
@@ -78,6 +79,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
+	opts.allow.Register(flags, console.AllowDrift)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report the valid lines of a ledger that fails verification")
@@ -99,6 +101,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return err
 	}
+	found.Allow = opts.allow.List()
 	built, err := found.build(ks, opts.detail.Value == report.Full)
 	if err != nil {
 		return err
@@ -118,7 +121,9 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHarbor:
 		err = report.Harbor(con.Stdout, found.Records)
 	case formatHTML:
-		err = viewcli.Export(ctx, con.Stdout, viewcli.Config(con, registry.Dialects(), opts.inputs), opts.maxSize.Value,
+		cfg := viewcli.Config(con, registry.Dialects(), opts.inputs)
+		cfg.Allow = opts.allow.List()
+		err = viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
 			"fit-benchmark report --format html --input "+strings.Join(opts.inputs, ","))
 	case "text":
 		err = built.Text(con.Stdout, ks)

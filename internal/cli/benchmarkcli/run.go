@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/task"
@@ -100,19 +101,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	dir, err := experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor)
-	if err != nil {
-		return err
-	}
-	if err := keepLabels(prepared.Family, output); err != nil {
-		return errors.Join(err, dir.Close())
-	}
 	run := &running{opts: opts, con: con}
 	run.Run = experimentcli.Run{
 		Console:     con,
 		Prepared:    prepared,
 		Machine:     machine,
-		Dir:         dir,
 		Output:      output,
 		Workers:     workers,
 		Attempts:    opts.attempts.Value,
@@ -124,9 +117,21 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Drain:       opts.drain.Value,
 		Record:      run.printer(),
 		Fleet:       fleet,
+		Allow:       opts.allow,
+
+		RequireDelivery: opts.gates.requireDelivery,
+	}
+	if opts.dryRun {
+		return run.dryRun(ctx)
+	}
+	if run.Dir, err = experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor); err != nil {
+		return err
+	}
+	if err := keepLabels(prepared.Family, output); err != nil {
+		return errors.Join(err, run.Dir.Close())
 	}
 	outcome, err := run.Do(ctx)
-	err = cmp.Or(err, dir.Close())
+	err = cmp.Or(err, run.Dir.Close())
 	if err != nil {
 		return err
 	}
@@ -211,6 +216,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),
 		Skills:          skills,
+		Context:         o.context.Value,
 		NodeModules:     modules,
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
@@ -284,6 +290,18 @@ type running struct {
 	opts *runOptions
 }
 
+// dryRun shows what the run would do, after a rehearsal.
+func (r *running) dryRun(ctx context.Context) error {
+	if err := experimentcli.DryRun(ctx, &r.Run); err != nil {
+		return err
+	}
+	if r.opts.format.Value == "json" {
+		return jsonenc.WriteIndented(r.con.Stdout, r.Prepared.Plan)
+	}
+	experimentcli.ShowPlan(r.con, r.Prepared.Plan, r.opts.output)
+	return nil
+}
+
 // printer writes records to standard output as they are made; nil where the report is printed
 // instead.
 func (r *running) printer() func(*ledger.Record) {
@@ -323,12 +341,17 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	found.Allow = r.opts.allow.List()
 	found.KeepToShard()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := answerOf(built, report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha})
+	comparison, err := answerOf(built, report.CompareConfig{
+		Seed:  r.opts.seed,
+		Alpha: r.opts.alpha,
+		Allow: r.opts.allow.List(),
+	})
 	if err != nil {
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}

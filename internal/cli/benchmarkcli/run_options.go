@@ -30,7 +30,7 @@ type runOptions struct {
 	modelURL, judgeURL                     string
 	auth, workTracker, format              console.Choice
 	isolation                              experimentcli.Isolation
-	network                                console.Choice
+	network, context                       console.Choice
 	prompt                                 string
 	maxTurns                               string
 	allowedTools                           string
@@ -40,7 +40,8 @@ type runOptions struct {
 	budget                                 budgetOptions
 	attempts, breakAfter, judgeVotes       console.Count
 	retryErrors, noProbe, summary, keepRaw bool
-	stopEarly                              bool
+	stopEarly, dryRun                      bool
+	allow                                  console.Allow
 	gateway                                console.Gateway
 	gates                                  gates
 	alpha                                  float64
@@ -88,7 +89,7 @@ const (
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.agent.Registry, o.lead.Registry, o.judgeAgent.Registry = registry, registry, registry
 	o.auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
-	o.network.Choices = fit.Networks
+	o.network.Choices, o.context.Choices = fit.Networks, []string{agent.ContextProject, agent.ContextNone}
 	o.workTracker.Choices = []string{"github", "filesystem"}
 	o.format.Choices = []string{"text", "json"}
 	flags.StringVar(&o.family, "family", "", "directory of the task family, or url//subdir@ref")
@@ -97,8 +98,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"run directory; rerun to resume, with more runs, tasks or arms if you like")
 	flags.Var(&o.runs, "runs", "runs of every task with every arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
-		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills, prompt, tools (a+b), env "+
-			"(NAME=value), maxTurns, auth, lead, leadModel, needs (a+b); repeat it for more arms, the first is the baseline")
+		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills (a+b), context, instructions, files, "+
+			"mcp, settings, effort, temperature, prompt (text, \"text\" or @FILE), tools (a+b), env (NAME=value), "+
+			"maxTurns, auth, lead, leadModel, needs (a+b); repeat it for more arms, the first is the baseline")
 	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML)")
 	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
 	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
@@ -110,8 +112,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.allowedTools, "allowed-tools", "",
 		"the only tools the agent may use, separated by commas (default: the agent's own)")
 	flags.StringVar(&o.maxTurns, "max-turns", strconv.Itoa(defaultTurns), "turns of the model; 0 is unlimited")
-	flags.StringVar(&o.skillsFrom, "skills-from", "",
-		"directory that contains .claude, in place of the family's skills")
+	flags.StringVar(&o.skillsFrom, "skills-from", "", "skills in place of the family's: the directory of a skill, a "+
+		"directory of skills, or one with .claude/skills or .agents/skills; several with +")
+	flags.Var(&o.context, "context", experimentcli.ContextUsage)
 	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
 	flags.Var(&o.lead, "lead", "agent that leads the measured one; without a lead, the measured agent gets the "+
 		"task word for word")
@@ -147,6 +150,8 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.keepRaw, "keep-raw", false,
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
+	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
+	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)

@@ -22,19 +22,18 @@ import (
 // installTimeout bounds an installation of skills.
 const installTimeout = 10 * time.Minute
 
-// stageSkills finds the skills that all arms without their own get: a directory that contains
-// .claude, or nothing. A family with an apm.yml gets its packages installed, not into the family
-// but into a cache that is keyed by what is to be installed.
+// stageSkills finds the skills that all arms without their own get: those that the command names,
+// or nothing. A family with an apm.yml gets its packages installed, not into the family but into a
+// cache that is keyed by what is to be installed.
 func stageSkills(ctx context.Context, con *console.Console, family *task.Family, from, cache string) (string, error) {
 	if from != "" {
-		dir, err := absolute(con, from)
-		if err != nil {
-			return "", err
+		skills := experiment.ResolveSkills(from, con.Path)
+		for _, dir := range experiment.SkillPaths(skills) {
+			if _, err := experiment.ReadSkills(dir); err != nil {
+				return "", console.Usagef("--skills-from %s: %w", dir, err)
+			}
 		}
-		if info, err := os.Stat(filepath.Join(dir, ".claude")); err != nil || !info.IsDir() {
-			return "", console.Usagef("--skills-from %s: it has no directory .claude", from)
-		}
-		return dir, nil
+		return skills, nil
 	}
 	manifest, err := os.ReadFile(filepath.Join(family.Dir, "apm.yml"))
 	switch {
@@ -49,7 +48,8 @@ func stageSkills(ctx context.Context, con *console.Console, family *task.Family,
 			"the family has an apm.yml, and apm is not installed; install it (https://github.com/microsoft/apm), or "+
 				"give the skills with --skills-from DIR")
 	}
-	return installSkills(ctx, con, family, apm, manifest, cache)
+	family.Skills, err = installSkills(ctx, con, family, apm, manifest, cache)
+	return "", err
 }
 
 func installSkills(ctx context.Context, con *console.Console, family *task.Family, apm string, manifest []byte,

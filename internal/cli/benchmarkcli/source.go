@@ -117,6 +117,7 @@ func pickArm(r *report.Report, dir, arm string) (*report.Group, error) {
 			names[0])
 	default:
 		return nil, console.Usagef("arm %s of %s was measured under different conditions (see report); they cannot "+
-			"be compared as one", arm, dir)
+			"be compared as one, unless only the model or the agent's version changed and --allow drift accepts that",
+			arm, dir)
 	}
 }

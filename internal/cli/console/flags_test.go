@@ -13,6 +13,7 @@ import (
 func TestFlagValues(t *testing.T) {
 	count, money, span := &Count{Min: 1}, &Dollars{}, &Span{}
 	choice := &Choice{Value: "text", Choices: []string{"text", "json"}}
+	allow := &Allow{}
 	for _, row := range []struct {
 		flag    pflag.Value
 		wrong   []string
@@ -38,6 +39,7 @@ func TestFlagValues(t *testing.T) {
 			"duration",
 		},
 		{choice, []string{"JSON", "xml"}, map[string]string{"json": "json"}, "one of text, json"},
+		{allow, []string{"all", "sam", "same;drift"}, map[string]string{"same, drift,same": "same,drift"}, "some of same, drift"},
 	} {
 		for _, text := range row.wrong {
 			if err := row.flag.Set(text); err == nil || !strings.Contains(err.Error(), row.mistake) {

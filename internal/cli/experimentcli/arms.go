@@ -10,6 +10,10 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 
+// ContextUsage explains --context.
+const ContextUsage = "what agents read of their working directories by themselves: project, which is instruction " +
+	"files, skills, sub-agents and commands, or none (default: what the arm says, else the task, else project)"
+
 // ReadArms reads the file of --arms or, without one, the values of --arm.
 func ReadArms(con *console.Console, file string, texts []string) ([]experiment.Arm, error) {
 	if file != "" {
@@ -17,11 +21,10 @@ func ReadArms(con *console.Console, file string, texts []string) ([]experiment.A
 	}
 	var arms []experiment.Arm
 	for _, text := range texts {
-		arm, err := experiment.ParseArm(text)
+		arm, err := experiment.ParseArm(text, con.Path)
 		if err != nil {
 			return nil, err
 		}
-		arm.Skills = con.Path(arm.Skills)
 		arms = append(arms, arm)
 	}
 	return arms, nil

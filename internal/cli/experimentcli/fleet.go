@@ -94,6 +94,11 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 			return experiment.Outcome{}, startError(ctx, err)
 		}
 	}
+	if cells > 0 {
+		if err := r.rehearseOn(ctx, r.thisMachine()); err != nil {
+			return experiment.Outcome{}, err
+		}
+	}
 	executor, err := fleet.New(ctx, fleet.Config{
 		Hub:       f.hub,
 		Prepared:  r.Prepared,

@@ -43,6 +43,11 @@ type Run struct {
 	KeepWorkspaces bool
 	// Fleet runs the cells elsewhere; nil: on this machine.
 	Fleet *Fleet
+	// Allow are the exceptions that a person makes.
+	Allow console.Allow
+	// RequireDelivery refuses arms of which nobody can know whether their models are given what
+	// they bring.
+	RequireDelivery bool
 
 	rate *gateway.RateControl
 }
@@ -50,6 +55,11 @@ type Run struct {
 // Do runs the cells that are left.
 func (r *Run) Do(ctx context.Context) (experiment.Outcome, error) {
 	estimate := r.Dir.Estimate(r.Budgets)
+	if estimate.Cells > 0 {
+		if err := r.refuseSame(); err != nil {
+			return experiment.Outcome{}, err
+		}
+	}
 	if estimate.Cells > 0 && r.Fleet == nil {
 		if err := r.warnOfIsolation(ctx); err != nil { // first of all
 			return experiment.Outcome{}, startError(ctx, err)
@@ -123,6 +133,9 @@ func (r *Run) prepare(ctx context.Context, executor *local.Executor, cells int) 
 // execute runs the cells that are left.
 func (r *Run) execute(ctx context.Context, executor *local.Executor, cells int) (experiment.Outcome, error) {
 	err := r.prepare(ctx, executor, cells)
+	if err == nil && cells > 0 {
+		err = r.rehearse(ctx, executor)
+	}
 	if err == nil {
 		err = r.probe(ctx, executor, cells)
 	}
@@ -282,6 +295,10 @@ var remedies = map[string]string{
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
 	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
+	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
+		"checks it without a model",
+	ledger.ErrorBypass: "find what sends the agent to another endpoint, such as a settings file of the project, or " +
+		"run with --gateway off, where nobody can know what the model was given",
 	ledger.ErrorResources: "this machine lacks disk space, memory, files or processes: free some, or run fewer " +
 		"attempts at a time, then rerun the same command",
 }

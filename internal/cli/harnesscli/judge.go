@@ -52,7 +52,7 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 	for _, name := range []string{
 		"fail-fast", "participant-timeout", "participant-max-turns", "participant-max-tokens",
 		"participant-max-cost-usd", "advisor-model", "advisor-max-uses", "ask-deadline", "max-lead-turns",
-		"session-max-turns",
+		"session-max-turns", "context",
 	} {
 		_ = flags.MarkHidden(name) // it exists
 	}
@@ -60,6 +60,9 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 }
 
 func runJudge(ctx context.Context, con *console.Console, registry *agent.Registry, opts *judgeOptions) error {
+	if opts.agent.context.Value == fit.ContextProject {
+		return console.Usagef("--context project: a judge does not read the instructions of the work that it judges")
+	}
 	work, err := directory(con, "--cwd", opts.cwd)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	wiring.WorkTracker = opts.tracker.value
 	defer announceInterrupt(ctx, con, path)()
 	result, err := wiring.Resume(ctx, path, fit.ResumeConfig{
-		Options: fit.Options{Base: agent.Config{ModelURL: opts.agent.modelURL, Auth: opts.agent.auth.Value}},
+		Options: fit.Options{Base: opts.agent.base()},
 		OnLine:  text.Line,
 	})
 	err = cmp.Or(err, text.Close())

@@ -96,6 +96,7 @@ func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 		Model:        o.agent.model,
 		ModelURL:     o.agent.modelURL,
 		Auth:         o.agent.auth.Value,
+		Context:      o.agent.context.Value,
 		AgentProfile: strings.TrimSpace(o.profile),
 		AllowedTools: console.List(o.allowedTools),
 		Advisor:      advisor,

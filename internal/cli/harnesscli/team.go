@@ -25,6 +25,7 @@ type agentOptions struct {
 	model    string
 	modelURL string
 	auth     console.Choice
+	context  console.Choice
 
 	isolation, network console.Choice
 	gateway            console.Gateway
@@ -36,6 +37,8 @@ func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) 
 	flags.Var(&o.agent, "agent", agentUsage)
 	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
 	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
+	o.context.Choices = fit.Contexts
+	flags.Var(&o.context, "context", contextUsage)
 	o.registerModel(flags)
 }
 
@@ -54,11 +57,20 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	o.gateway.Register(flags)
 }
 
+const contextUsage = "what agents read of their directories by themselves: project is instruction files (CLAUDE.md, " +
+	"AGENTS.md), skills, sub-agents and commands; without isolation, programs such as hooks run only if this is said " +
+	"(default project)"
+
 const networkUsage = "what agents can reach: model is their model and the session's tools, and nothing else; none " +
 	"is for fit's own agent (default: host, the machine's network)"
 
 const agentUsage = "agent to run, as fit agents list names it, or any other: cmd:PROGRAM, acp:PROGRAM, http://HOST " +
 	"(default: the first that is installed)"
+
+// base is what the flags say of all agents of a session.
+func (o *agentOptions) base() agent.Config {
+	return agent.Config{ModelURL: o.modelURL, Auth: o.auth.Value, Context: o.context.Value}
+}
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
@@ -106,7 +118,7 @@ func (o *teamOptions) options(con *console.Console) (fit.Options, error) {
 		DefaultCwd:      here,
 		DefaultMaxTurns: limitOf(o.maxTurns.Value),
 		Advisor:         advisor,
-		Base:            agent.Config{ModelURL: o.agent.modelURL, Auth: o.agent.auth.Value},
+		Base:            o.agent.base(),
 		Errors:          harness.ErrorPolicy{Retries: o.retries.Value, FailSession: o.failFast},
 	}
 	if o.retries.Value == 0 {
@@ -165,10 +177,11 @@ func startError(err error) error {
 	var coded *console.Error
 	var config *fit.ConfigError
 	var lacks *agent.CapabilityError
+	var programs *agent.ProgramsError
 	switch {
 	case errors.As(err, &coded):
 		return err
-	case errors.As(err, &config), errors.As(err, &lacks):
+	case errors.As(err, &config), errors.As(err, &lacks), errors.As(err, &programs):
 		return console.Exit(console.ExitUsage, asFlag(err))
 	default:
 		return console.Exit(console.ExitIncomplete, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/session"
@@ -92,7 +93,7 @@ func (o *auditOptions) review(ctx context.Context, source *versus.Source) error 
 	if o.clear == "" || o.flag == "" || strings.TrimSpace(o.by) == "" || strings.TrimSpace(o.reason) == "" {
 		return console.Usagef("a review needs --clear TASK/ARM/RUN, --flag, --by and --reason")
 	}
-	task, arm, run, err := parseCell(o.clear)
+	task, arm, run, err := experimentcli.ParseCell(o.clear)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/judge"
@@ -59,7 +60,7 @@ func (d *reader) judged(dimension *console.Choice, run func(context.Context, *ve
 		}
 		judgement, err := source.Judgement()
 		if err != nil {
-			return unusable(err)
+			return experimentcli.Unusable(err)
 		}
 		if judgement == nil {
 			return console.Usagef("nobody has judged %s yet: fit versus judge %s --panel panel.yaml", dir, dir)

@@ -33,6 +33,7 @@ comparisons are corrected for their number.`,
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
 	flags.Var(&opts.format, "format", "output format")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
+	opts.registerProof(flags)
 	return command
 }
 
@@ -56,9 +57,14 @@ func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []stri
 	}
 	switch {
 	case opts.robot || opts.format.Value == formatJSON:
-		return compared.Robot(d.con.Stdout)
+		err = compared.Robot(d.con.Stdout)
 	case opts.format.Value == formatMarkdown:
-		return compared.Markdown(d.con.Stdout)
+		err = compared.Markdown(d.con.Stdout)
+	default:
+		err = compared.Text(d.con.Stdout)
 	}
-	return compared.Text(d.con.Stdout)
+	if err != nil {
+		return err
+	}
+	return opts.checkDelivery(compared.PerAgent)
 }

@@ -12,8 +12,10 @@ import (
 
 // finishOptions say how a run ends.
 type finishOptions struct {
-	judge judgeOptions
-	robot bool
+	judge           judgeOptions
+	robot           bool
+	allow           console.Allow
+	requireDelivery bool
 }
 
 // finish judges what has not been judged yet and prints the report: what "run" ends with. A report
@@ -41,10 +43,13 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 		}
 	}
 	show := newReportOptions()
-	show.robot = opts.robot
-	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{})
+	show.robot, show.requireDelivery = opts.robot, opts.requireDelivery
+	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{Allow: opts.allow.List()})
 	if err == nil {
 		err = show.print(con, built)
+	}
+	if err == nil {
+		err = show.checkDelivery(built.PerAgent)
 	}
 	return cmp.Or(judged, err)
 }

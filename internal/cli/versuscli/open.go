@@ -2,15 +2,14 @@ package versuscli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
+
+	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
-	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/versus"
 )
@@ -22,20 +21,9 @@ type reader struct {
 	noted    map[string]bool // the directories about whose signature all is said
 }
 
-// open reads a run directory, and says once where its results are not signed by the user. One that
-// is not there is a mistake in the call, and one that is damaged is not.
+// open reads a run directory, and says once where its results are not signed by the user.
 func (d *reader) open(ctx context.Context, dir string, options versus.Options) (*versus.Source, error) {
-	if info, err := os.Stat(d.con.Path(dir)); err != nil || !info.IsDir() {
-		return nil, console.Usagef("%s is not a run directory", dir)
-	}
-	options.Dialects, options.Prices = d.registry.Dialects(), d.con.Prices()
-	source, err := versus.Open(ctx, d.con.Path(dir), options)
-	if errors.As(err, new(*versus.NotRunDirectory)) {
-		return nil, console.Exit(console.ExitUsage, err)
-	}
-	if err != nil && ctx.Err() == nil {
-		return nil, console.Exit(console.ExitIncomplete, err)
-	}
+	source, err := experimentcli.OpenSource(ctx, d.con, d.registry, dir, options)
 	if err == nil && !d.noted[dir] {
 		if d.noted == nil {
 			d.noted = map[string]bool{}
@@ -57,19 +45,7 @@ func (d *reader) report(ctx context.Context, dir string, options versus.Options)
 		return nil, err
 	}
 	built, err := source.Report()
-	return built, unusable(err)
-}
-
-// unusable is what a command ends with whose run directory cannot be used. A mistake in a file that
-// people write is one of the call.
-func unusable(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, new(*document.Error)):
-		return console.Exit(console.ExitUsage, err)
-	}
-	return console.Exit(console.ExitIncomplete, err)
+	return built, experimentcli.Unusable(err)
 }
 
 // options of reports, as flags.
@@ -78,6 +54,9 @@ type reportOptions struct {
 	format  console.Choice
 	weights string
 	alpha   float64
+	allow   console.Allow
+
+	requireDelivery bool
 }
 
 // The formats of reports.
@@ -108,7 +87,29 @@ func (o *reportOptions) forVersus() (versus.Options, error) {
 	if !(o.alpha > 0 && o.alpha < 1) {
 		return versus.Options{}, console.Usagef("--alpha %g: want a number between 0 and 1", o.alpha)
 	}
-	return versus.Options{Weights: weights, Alpha: o.alpha}, nil
+	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.allow.List()}, nil
+}
+
+const requireDeliveryUsage = "exit 2 unless it is proven that every run was given what its arm brings"
+
+// registerProof adds the flags about what a claim rests on.
+func (o *reportOptions) registerProof(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.requireDelivery, "require-delivery", false, requireDeliveryUsage)
+	o.allow.Register(flags, console.AllowDrift)
+}
+
+// checkDelivery refuses arms of which it is not proven that their models were given everything,
+// where the user asks for proof.
+func (o *reportOptions) checkDelivery(agents []versus.AgentSummary) error {
+	if !o.requireDelivery {
+		return nil
+	}
+	for i := range agents {
+		if why := agents[i].Treatment.Undelivered(); why != "" {
+			return console.Usagef("--require-delivery: %s: %s", agents[i].Arm, why)
+		}
+	}
+	return nil
 }
 
 // print writes a report in the format that was asked for.

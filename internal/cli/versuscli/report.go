@@ -28,7 +28,10 @@ milestones, judges and cost. It uses only the files in the directory: no agent, 
 			if err != nil {
 				return err
 			}
-			return opts.print(con, built)
+			if err := opts.print(con, built); err != nil {
+				return err
+			}
+			return opts.checkDelivery(built.PerAgent)
 		},
 	}
 	flags := command.Flags()
@@ -37,5 +40,6 @@ milestones, judges and cost. It uses only the files in the directory: no agent, 
 	flags.StringVar(&opts.weights, "weights", "",
 		"weights of the blended score, such as correctness=0.35/0.7: weight, and the heuristic's share of it")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
+	opts.registerProof(flags)
 	return command
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/report"
 )
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -67,18 +65,10 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	if opts.dryRun {
-		return showPlan(con, prepared.Plan, output, opts.robot)
-	}
-	dir, err := experimentcli.OpenDirectory(con, output.path, prepared.Plan, machine.Redactor)
-	if err != nil {
-		return err
-	}
 	run := experimentcli.Run{
 		Console:        con,
 		Prepared:       prepared,
 		Machine:        machine,
-		Dir:            dir,
 		Output:         output.path,
 		Workers:        opts.workers(),
 		Budgets:        experiment.Budgets{Experiment: experiment.Budget{USD: opts.budget.Value}},
@@ -89,19 +79,33 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Watch:          steps(con, output.shown),
 		KeepWorkspaces: opts.keepWorktrees,
 		Fleet:          fleet,
-		Before: func(ctx context.Context, executor *local.Executor, cells int) error {
-			return checkTasks(ctx, executor, prepared, dir, cells)
-		},
+		Allow:          opts.allow,
+
+		RequireDelivery: opts.requireDelivery,
+	}
+	if opts.dryRun {
+		return dryRun(ctx, &run, output, opts.robot)
+	}
+	if run.Dir, err = experimentcli.OpenDirectory(con, output.path, prepared.Plan, machine.Redactor); err != nil {
+		return err
+	}
+	run.Before = func(ctx context.Context, executor *local.Executor, cells int) error {
+		return checkTasks(ctx, executor, prepared, run.Dir, cells)
 	}
 	outcome, err := run.Do(ctx)
-	if err := errors.Join(err, dir.Close()); err != nil {
+	if err := errors.Join(err, run.Dir.Close()); err != nil {
 		return err
 	}
 	concluded := run.Conclude(outcome)
 	if console.Code(concluded) == console.ExitInterrupted {
 		return concluded
 	}
-	finished := finish(ctx, con, registry, output.shown, finishOptions{judge: opts.judge, robot: opts.robot})
+	finished := finish(ctx, con, registry, output.shown, finishOptions{
+		judge:           opts.judge,
+		robot:           opts.robot,
+		allow:           opts.allow,
+		requireDelivery: opts.requireDelivery,
+	})
 	return cmp.Or(concluded, finished)
 }
 
@@ -139,20 +143,19 @@ func checkTasks(ctx context.Context, executor *local.Executor, prepared *experim
 	return dir.RecordTasks(digest)
 }
 
-// showPlan shows what a run would do.
-func showPlan(con *console.Console, plan *experiment.Plan, output place, robot bool) error {
+// dryRun shows what a run would do, after a rehearsal.
+func dryRun(ctx context.Context, run *experimentcli.Run, output place, robot bool) error {
+	plan := run.Prepared.Plan
+	if err := experimentcli.DryRun(ctx, run); err != nil {
+		return err
+	}
 	if robot {
-		return jsonenc.WriteIndented(con.Stdout, plan)
+		return jsonenc.WriteIndented(run.Console.Stdout, plan)
 	}
-	fmt.Fprintf(con.Stdout, "experiment %s in %s: %s × %s × %s\n", plan.ID, output.shown,
-		report.Count(len(plan.Tasks), "task"), report.Count(len(plan.Arms), "arm"), report.Count(plan.Runs, "run"))
-	for _, arm := range plan.Arms {
-		fmt.Fprintf(con.Stdout, "arm %s: %s\n", arm.Name,
-			strings.TrimSpace(arm.Agent+" "+arm.AgentVersion+" "+arm.Model))
-	}
+	experimentcli.ShowPlan(run.Console, plan, output.shown)
 	for _, cell := range plan.Cells() {
-		fmt.Fprintf(con.Stdout, "%s: task %s, run %d\n", filepath.ToSlash(filepath.Join(output.shown, cell.Arm)),
-			cell.TaskID, cell.RunIndex)
+		fmt.Fprintf(run.Console.Stdout, "%s: task %s, run %d\n",
+			filepath.ToSlash(filepath.Join(output.shown, cell.Arm)), cell.TaskID, cell.RunIndex)
 	}
 	return nil
 }

@@ -26,13 +26,15 @@ type runOptions struct {
 	runs, parallel                    console.Count
 	workspace, auth                   console.Choice
 	isolation                         experimentcli.Isolation
-	network                           console.Choice
+	network, context                  console.Choice
 	timeout                           console.Span
 	budget                            console.Dollars
 	seed                              uint64
 	output, fleet                     string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
+	requireDelivery                   bool
+	allow                             console.Allow
 	gateway                           console.Gateway
 	judge                             judgeOptions
 }
@@ -59,8 +61,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
 		"quick but leaky: agents can read the repository's history and what others commit")
 	o.isolation.Register(flags)
-	o.network.Choices = fit.Networks
+	o.network.Choices, o.context.Choices = fit.Networks, []string{agent.ContextProject, agent.ContextNone}
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
+	flags.Var(&o.context, "context", experimentcli.ContextUsage)
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even if the task allows more")
 	flags.Var(&o.parallel, "parallel", "attempts to run at once (default: half the cores, from 2 to 4)")
 	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this in total")
@@ -68,7 +71,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
 		"keep the working directories of all attempts; rerunning the command removes them")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "check everything that costs nothing, show the plan, and stop")
+	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
+	flags.BoolVar(&o.requireDelivery, "require-delivery", false, requireDeliveryUsage)
+	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
 	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
 	flags.StringVar(&o.output, "output", "",
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
@@ -110,6 +115,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Seed:            o.seed,
 		Isolation:       o.isolation.Kind(),
 		Network:         o.network.Value,
+		Context:         o.context.Value,
 		DollarBudget:    o.budget.Value > 0,
 		Faults:          faults.Digest(),
 		AgentTimeout:    o.timeout.Value,

@@ -1,193 +1,31 @@
 package versuscli
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
-	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/versus"
 )
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var robot bool
+	format := console.Choice{Value: "text", Choices: []string{"text", formatJSON}}
 	command := &cobra.Command{
-		Use:   "show DIRECTORY TASK/ARM/RUN",
-		Short: "Show everything that is known about one run: evidence, flags, and the judges' verdicts",
+		Use: "show DIRECTORY TASK/ARM/RUN",
+		Short: "Show everything that is known about one run: what the model was given, evidence, flags, and the " +
+			"judges' verdicts",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runShow(command.Context(), &reader{con: con, registry: registry}, args[0], args[1], robot)
+			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1],
+				robot || format.Value == formatJSON)
 		},
 	}
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document, a cell of the EvalReport")
+	command.Flags().Var(&format, "format", "output format")
 	return command
-}
-
-func runShow(ctx context.Context, d *reader, dir, name string, robot bool) error {
-	task, arm, run, err := parseCell(name)
-	if err != nil {
-		return err
-	}
-	built, err := d.report(ctx, dir, versus.Options{})
-	if err != nil {
-		return err
-	}
-	for i := range built.Cells {
-		cell := &built.Cells[i]
-		if cell.Task != task || cell.Arm != arm || cell.Run != run {
-			continue
-		}
-		if !robot {
-			return showCell(d.con.Stdout, cell, built.Pairs)
-		}
-		encoded, err := jsonenc.Marshal(cell)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(d.con.Stdout, "%s\n", display.JSON(encoded))
-		return err
-	}
-	var names []string
-	for _, cell := range built.Cells {
-		names = append(names, fmt.Sprintf("%s/%s/%d", cell.Task, cell.Arm, cell.Run))
-	}
-	return console.Usagef("%s has no run %s; it has %s", dir, name,
-		display.CutRunes(strings.Join(names, ", "), 300))
-}
-
-// parseCell reads TASK/ARM/RUN; the name of a task may itself have slashes.
-func parseCell(name string) (task, arm string, run int, err error) {
-	task, arm, run, ok := experimentcli.SplitCell(name)
-	if !ok {
-		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/agent/0", name)
-	}
-	return task, arm, run, nil
-}
-
-// page writes lines; the first error stays.
-type page struct {
-	w   io.Writer
-	err error
-}
-
-func (p *page) line(format string, args ...any) {
-	for i, arg := range args {
-		if text, ok := arg.(string); ok {
-			args[i] = display.Line(text)
-		}
-	}
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
-
-func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
-	p := &page{w: w}
-	p.line("%s/%s/%d · %s · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, string(cell.Status),
-		resolvedText(cell.Resolved))
-	p.line("%s · %.1f s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
-		float64(cell.WallClockMs)/1000, report.Count(cell.Diff.Files, "file"),
-		cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
-	if cell.Problem != "" {
-		p.line("the run could not be read: %s", cell.Problem)
-	}
-	p.line("scores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
-	for _, dimension := range evidence.Dimensions() {
-		p.line("  %-13s %s  %s  %s", dimension, score(cell.Rubric.Of(dimension)), scoreIn(cell.Judged, dimension),
-			scoreIn(cell.PerDimension, dimension))
-	}
-	p.line("  %-13s %s", "overall", score(cell.Blended))
-	for _, cause := range cell.Errors {
-		p.line("cause: %s (%s, %s): %s", cause.Category, cause.Tier, cause.Method, strings.Join(cause.Evidence, "; "))
-		if len(cause.Tags) > 0 {
-			p.line("  also: %s", strings.Join(cause.Tags, ", "))
-		}
-	}
-	for _, flag := range cell.Integrity {
-		p.line("flag: %s (%s) at %s: %s", flag.Kind, string(flag.Severity), flag.Address(), flag.Evidence)
-	}
-	for _, milestone := range cell.Milestones {
-		p.line("milestone: %s after %.1f s, turn %d", milestone.Kind, float64(milestone.ElapsedMs)/1000,
-			milestone.TurnIndex)
-	}
-	for _, file := range cell.Unseen {
-		p.line("unseen: no edit in the trace changed %s", file)
-	}
-	for i := range cell.Verdicts {
-		showVerdict(p, &cell.Verdicts[i])
-	}
-	showPairwise(p, cell, pairs)
-	return p.err
-}
-
-func showVerdict(p *page, verdict *judge.PanelVerdict) {
-	p.line("panel on %s: %s (%d Pass, %d Fail, %d abstained)", verdict.Dimension, resultText(verdict.Result),
-		verdict.Pass, verdict.Fail, verdict.Abstained)
-	for _, vote := range verdict.Votes {
-		text := vote.Critique
-		if vote.Reason != "" {
-			text += " (" + vote.Reason + ")"
-		}
-		p.line("  %s: %s: %s", vote.Member, resultText(vote.Result), text)
-		for _, item := range vote.Evidence {
-			p.line("    %s", item)
-		}
-		if vote.DroppedClaims > 0 {
-			p.line("    %d dropped: the citation does not hold", vote.DroppedClaims)
-		}
-	}
-}
-
-func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
-	for i := range pairs {
-		for _, verdict := range pairs[i].Pairwise {
-			if verdict.Task == cell.Task && verdict.Run == cell.Run &&
-				(verdict.AgentA == cell.Arm || verdict.AgentB == cell.Arm) {
-				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, verdict.Winner)
-			}
-		}
-	}
-}
-
-func resolvedText(resolved *bool) string {
-	switch {
-	case resolved == nil:
-		return "no verdict"
-	case *resolved:
-		return "resolved"
-	}
-	return "unresolved"
-}
-
-func resultText(result *string) string {
-	if result == nil {
-		return "no verdict"
-	}
-	return *result
-}
-
-func score(value *float64) string {
-	if value == nil {
-		return "—   "
-	}
-	return fmt.Sprintf("%.2f", *value)
-}
-
-func scoreIn(scores judge.Scores, dimension string) string {
-	if value, known := scores[dimension]; known {
-		return score(&value)
-	}
-	return score(nil)
 }

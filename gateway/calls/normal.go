@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"bytes"
@@ -8,25 +8,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// normaliser removes from a request what differs from run to run. It remembers what it has seen,
-// because most of a request repeats the one before.
-type normaliser struct {
-	dirs []directory
-	sums map[calls.Sum]calls.Sum
+// Normaliser removes from a request what differs from run to run. It remembers what it has seen,
+// because most of a request repeats the one before. It is not safe for concurrent use.
+type Normaliser struct {
+	dirs []Directory
+	sums map[Sum]Sum
 }
 
-// directory is one that differs from run to run, under a name that does not.
-type directory struct{ name, path string }
+// Directory is one that differs from run to run, under a name that does not.
+type Directory struct{ Name, Path string }
 
-func newNormaliser(dirs map[string]string) *normaliser {
-	n := &normaliser{dirs: sorted(dirs), sums: map[calls.Sum]calls.Sum{}}
+// NewNormaliser returns a Normaliser for a participant's directories, by purpose.
+func NewNormaliser(dirs map[string]string) *Normaliser {
+	n := &Normaliser{dirs: Directories(dirs), sums: map[Sum]Sum{}}
 	for _, dir := range n.dirs {
-		if strings.Count(dir.path, "/") > 1 { // what is shorter is found in other words
-			n.dirs = append(n.dirs, directory{dir.name, dashed(dir.path)})
+		if strings.Count(dir.Path, "/") > 1 { // what is shorter is found in other words
+			n.dirs = append(n.dirs, Directory{dir.Name, dashed(dir.Path)})
 		}
 	}
 	return n
@@ -42,15 +42,15 @@ func dashed(path string) string {
 	}, path)
 }
 
-// sorted puts directories before those that contain them.
-func sorted(dirs map[string]string) []directory {
-	var list []directory
+// Directories puts directories before those that contain them.
+func Directories(dirs map[string]string) []Directory {
+	var list []Directory
 	for _, name := range slices.Sorted(maps.Keys(dirs)) {
 		if len(dirs[name]) > 1 { // the root is in everything
-			list = append(list, directory{name, strings.TrimSuffix(dirs[name], "/")})
+			list = append(list, Directory{name, strings.TrimSuffix(dirs[name], "/")})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b directory) int { return cmp.Compare(len(b.path), len(a.path)) })
+	slices.SortStableFunc(list, func(a, b Directory) int { return cmp.Compare(len(b.Path), len(a.Path)) })
 	return list
 }
 
@@ -80,10 +80,10 @@ var varying = []struct {
 	{lazyregexp.New(`\bChunk ID: [0-9a-f]+\b`), "{chunk}"}, // of a command's output
 }
 
-// text returns a text without what differs from run to run.
-func (n *normaliser) text(text []byte) []byte {
+// Text returns a text without what differs from run to run.
+func (n *Normaliser) Text(text []byte) []byte {
 	for _, dir := range n.dirs {
-		text = replacePath(text, dir.path, "{"+dir.name+"}")
+		text = ReplacePath(text, dir.Path, "{"+dir.Name+"}")
 	}
 	for _, v := range varying {
 		text = v.form.Get().ReplaceAll(text, []byte(v.with))
@@ -91,17 +91,18 @@ func (n *normaliser) text(text []byte) []byte {
 	return text
 }
 
-func (n *normaliser) sum(chunk *calls.Chunk) calls.Sum {
+// Sum names the content of a chunk without what differs from run to run.
+func (n *Normaliser) Sum(chunk *Chunk) Sum {
 	sum, known := n.sums[chunk.Sum()]
 	if !known {
-		sum = sha256.Sum256(n.text(chunk.Text()))
+		sum = sha256.Sum256(n.Text(chunk.Text()))
 		n.sums[chunk.Sum()] = sum
 	}
 	return sum
 }
 
-// replacePath replaces a path where it ends, or where a path in it follows.
-func replacePath(text []byte, path, with string) []byte {
+// ReplacePath replaces a path where it ends, or where a path in it follows.
+func ReplacePath(text []byte, path, with string) []byte {
 	if path == "" || path == with || !bytes.Contains(text, []byte(path)) {
 		return text
 	}

@@ -1,0 +1,264 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/workspace"
+)
+
+// defaultSkillsDir is where the skills of a family go for an agent that has no place for them.
+const defaultSkillsDir = ".claude/skills"
+
+func skillsDir(info agent.Info) string {
+	if len(info.Places.Skills) == 0 {
+		return defaultSkillsDir
+	}
+	return info.Places.Skills[0]
+}
+
+// bring finds what an arm brings to its agent, decides where the agent gets it, and refuses what it
+// could not get.
+func (p *preparation) bring(arm *experiment.Arm, info agent.Info) error {
+	arm.SettleContext(p.Family.Tasks)
+	arm.Skills = cmp.Or(arm.Skills, p.Skills)
+	if err := absolute(arm); err != nil {
+		return err
+	}
+	if err := arm.CheckContext(); err != nil {
+		return err
+	}
+	brings, err := arm.Contents()
+	if err != nil {
+		return err
+	}
+	if err := agent.RequirePlaces(info, has(brings, ledger.PieceSkill), arm.Instructions != ""); err != nil {
+		return err
+	}
+	if arm.Skills == "" {
+		shared, err := familyBrings(p.Family)
+		if err != nil {
+			return err
+		}
+		brings = append(brings, shared...)
+	}
+	for i := range brings {
+		p.place(&brings[i], info)
+	}
+	p.Brings[arm.Name] = brings
+	if digest := skillsDigest(brings); digest != "" {
+		p.SkillHashes[arm.Name] = digest
+	}
+	return nil
+}
+
+func has(brings []experiment.Bring, kind string) bool {
+	return slices.ContainsFunc(brings, func(b experiment.Bring) bool { return b.Kind == kind })
+}
+
+// absolute makes the paths of an arm independent of the working directory.
+func absolute(arm *experiment.Arm) error {
+	var skills []string
+	for _, dir := range experiment.SkillPaths(arm.Skills) {
+		path, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		skills = append(skills, path)
+	}
+	arm.Skills = strings.Join(skills, "+")
+	for _, path := range []*string{&arm.Instructions, &arm.Files, &arm.MCP, &arm.Settings} {
+		if *path == "" {
+			continue
+		}
+		var err error
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// familyBrings returns what the .claude of a family brings to all arms.
+func familyBrings(family *task.Family) ([]experiment.Bring, error) {
+	if family.Skills == "" {
+		return nil, nil
+	}
+	brings, err := experiment.ReadSkills(family.Skills)
+	if errors.Is(err, experiment.ErrNoSkill) {
+		return nil, nil // a family may have other files there
+	}
+	if err != nil {
+		return nil, fmt.Errorf("skills of the family: %w", err)
+	}
+	for i := range brings {
+		brings[i].From = ledger.FromFamily
+	}
+	return brings, nil
+}
+
+// place says where the agent gets something.
+func (p *preparation) place(b *experiment.Bring, info agent.Info) {
+	dir := skillsDir(info)
+	switch {
+	case b.Kind == ledger.PieceSkill:
+		b.Path = path.Join(dir, b.Name)
+		if b.From == ledger.FromArm {
+			b.Alone = []string{b.Path}
+			for _, other := range info.Places.Skills {
+				if other != dir {
+					b.Alone = append(b.Alone, path.Join(other, b.Name))
+				}
+			}
+		}
+	case b.Kind == ledger.PieceInstructions:
+		b.Path, b.Replaces = info.Places.Instructions[0], p.machine.instructionFiles()
+	case b.Kind == ledger.PieceFile && b.Path == "":
+		b.Path = "."
+	default:
+		for _, shared := range []string{".claude/skills/", ".agents/skills/"} {
+			if rest, found := strings.CutPrefix(b.Path, shared); found { // beside the skills that need it
+				b.Path = path.Join(dir, rest)
+			}
+		}
+	}
+}
+
+// instructionFiles returns the instruction files of all agents.
+func (m *Machine) instructionFiles() []string {
+	var all []string
+	for _, id := range m.Registry.IDs() {
+		if known, err := m.Registry.Get(id); err == nil {
+			all = append(all, known.Info().Places.Instructions...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// skillsDigest identifies the set of skills, with what comes along; empty: there is none.
+func skillsDigest(brings []experiment.Bring) string {
+	var parts []string
+	for _, b := range brings {
+		switch {
+		case b.Path == "." || b.Path == "" || b.Kind == ledger.PieceInstructions:
+		default:
+			parts = append(parts, b.Kind+" "+b.Name+" "+b.Digest)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// checkTaken refuses skills whose names the files of a task have already, as far as that can be
+// known before a working directory is made.
+func (p *preparation) checkTaken(ctx context.Context) error {
+	for _, arm := range p.Arms {
+		for _, b := range p.Brings[arm.Name] {
+			for _, place := range b.Alone {
+				for i := range p.Family.Tasks {
+					t := &p.Family.Tasks[i]
+					if hasFile(ctx, t, place) {
+						return fmt.Errorf("arm %s: %w", arm.Name, &workspace.TakenError{
+							Name: b.Kind + " " + b.Name + " of " + b.Source,
+							Path: place,
+							Task: t.ID,
+						})
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// hasFile reports whether the overlays or the repository of a task have a path.
+func hasFile(ctx context.Context, t *task.Task, name string) bool {
+	for _, overlay := range t.Overlays {
+		rest, err := filepath.Rel(filepath.FromSlash(cmp.Or(overlay.To, ".")), filepath.FromSlash(name))
+		if err != nil || !filepath.IsLocal(rest) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(overlay.From, rest)); err == nil {
+			return true
+		}
+	}
+	if t.Settings.Repo == "" {
+		return false
+	}
+	listed, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z", cmp.Or(t.Settings.Ref, "HEAD"), "--", name)
+	return err == nil && listed != ""
+}
+
+// workspaceBrings returns what an arm itself brings into its working directories.
+func workspaceBrings(brings []experiment.Bring) (laid []workspace.Bring) {
+	for _, b := range brings {
+		if b.From != ledger.FromArm || b.Path == "" {
+			continue
+		}
+		to := b.Path
+		if to == "." {
+			to = ""
+		}
+		laid = append(laid, workspace.Bring{
+			Name:     b.Kind + " " + b.Name,
+			Source:   b.Source,
+			To:       to,
+			Alone:    b.Alone,
+			Replaces: b.Replaces,
+		})
+	}
+	return laid
+}
+
+// broughtAt returns what brings a path of an agent's working directory: something of the arm, or of
+// the family. Everything else is the task's.
+func broughtAt(brings []experiment.Bring, name string) (experiment.Brought, bool) {
+	for _, b := range slices.Backward(brings) { // what is laid later wins
+		switch {
+		case b.Path == ".":
+			if _, err := os.Lstat(filepath.Join(b.Source, filepath.FromSlash(name))); err == nil {
+				return b.Brought, true
+			}
+		case b.Path != "" && (name == b.Path || strings.HasPrefix(name, b.Path+"/")):
+			return b.Brought, true
+		}
+	}
+	return experiment.Brought{From: ledger.FromTask}, false
+}
+
+// checkBrings makes sure that what the arms bring is what the plan was made with: somebody may have
+// changed it since, or it may have been damaged on its way to this machine.
+func (e *Executor) checkBrings() error {
+	for _, arm := range e.prepared.Plan.Arms {
+		for _, b := range e.prepared.Brings[arm.Name] {
+			digest, err := b.CurrentDigest()
+			if err != nil {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			if digest != b.Digest {
+				return fmt.Errorf("arm %s: %s %s (%s) has changed since the plan was made; run the same command again",
+					arm.Name, b.Kind, b.Name, b.Source)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,368 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/treatment"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// problems returns what is wrong with an arm's start: a piece that it declares is missing, or one is
+// there that only others declare.
+func (s *start) problems(all []*start) ([]string, error) {
+	if s.given.Unknown != "" {
+		return nil, nil
+	}
+	var problems []string
+	if missing := notGiven(s.given.Pieces); len(missing) > 0 {
+		problems = append(problems, fmt.Sprintf("arm %s: %v", s.declared.Name, s.attempt.notGivenError(missing)))
+	}
+	for _, other := range all {
+		foreign := s.foreign(other)
+		if len(foreign) == 0 {
+			continue
+		}
+		found, err := treatment.Read(treatment.Config{
+			Calls:       s.calls,
+			Participant: agentLane,
+			Context:     s.given.Context,
+			Pieces:      foreign,
+			Redactor:    s.attempt.redact,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, piece := range found.Pieces {
+			if piece.Given == ledger.GivenWhole {
+				problems = append(problems, fmt.Sprintf("arm %s: %s was given %s, which only arm %s brings; find where "+
+					"else it comes from", s.declared.Name, s.declared.Agent, pieceName(piece), other.declared.Name))
+			}
+		}
+	}
+	return problems, nil
+}
+
+// leastForeign is the length of the shortest text that is looked for where it should not be: shorter
+// ones may be there by chance.
+const leastForeign = 24
+
+// foreign returns the pieces that another arm declares, and that this one should not have: neither
+// the same nor another version of it.
+func (s *start) foreign(other *start) []treatment.Piece {
+	if other == s {
+		return nil
+	}
+	var foreign []treatment.Piece
+	for _, piece := range other.declares() {
+		file := piece.Kind == ledger.PieceSkill || piece.Kind == ledger.PieceInstructions ||
+			piece.Kind == ledger.PieceAgent
+		own := slices.ContainsFunc(s.pieces, func(p treatment.Piece) bool {
+			return p.Kind == piece.Kind && (p.Name == piece.Name || p.Kind == ledger.PieceInstructions) ||
+				strings.Contains(p.Text, piece.Text)
+		})
+		if file && !own && len(piece.Text) >= leastForeign {
+			foreign = append(foreign, piece)
+		}
+	}
+	return foreign
+}
+
+// comparePair finds in what the first requests of two arms differ, and what of it nothing declares.
+func comparePair(a, b, noise *start) (experiment.ArmPair, []string) {
+	pair := experiment.ArmPair{Baseline: a.declared.Name, Arm: b.declared.Name}
+	keys := differingKeys(a.declared, b.declared)
+	pair.Differences = append(declaredKeys(a.declared, b.declared, keys), pieceDifferences(a, b)...)
+	var undeclared []experiment.ArmDifference
+	if a.first != nil && b.first != nil && noise.first != nil {
+		for _, d := range treatment.Differences(a.first, b.first, noise.first, differingPieces(a, b)) {
+			if d.Declared {
+				continue // its piece, or the arm's key, is in the list
+			}
+			found := experiment.ArmDifference{
+				What:   d.What,
+				Before: display.CutRunes(display.Line(d.Before), shownText),
+				After:  display.CutRunes(display.Line(d.After), shownText),
+				Cause:  causeOf(a, b, keys, d.What),
+			}
+			pair.Differences = append(pair.Differences, found)
+			if found.Cause == "" {
+				undeclared = append(undeclared, found)
+			}
+		}
+	}
+	pair.Same = len(pair.Differences) == 0 && a.declared.Hash == b.declared.Hash
+	return pair, undeclaredProblems(pair, undeclared, a.declared, b.declared)
+}
+
+// shownText is how much of a text that differs is kept.
+const shownText = 200
+
+// undeclaredProblems names the differences that nothing declares.
+func undeclaredProblems(pair experiment.ArmPair, undeclared []experiment.ArmDifference, a, b *experiment.Arm) []string {
+	var problems []string
+	for _, d := range undeclared {
+		text := fmt.Sprintf("arms %s and %s differ in their %s, which nothing in the arms declares: %q and %q",
+			pair.Baseline, pair.Arm, describePart(d.What), d.Before, d.After)
+		if names := differingVariables(a, b); len(names) > 0 {
+			text += "; the variables " + strings.Join(names, ", ") + " differ: compare them in arms that differ in " +
+				"nothing else"
+		} else {
+			text += "; declare it (prompt, instructions, skills, files, settings), or make the arms alike"
+		}
+		problems = append(problems, text)
+	}
+	return problems
+}
+
+func describePart(what string) string {
+	switch what {
+	case "system":
+		return "system prompt"
+	case "options":
+		return "request's options"
+	default:
+		return what
+	}
+}
+
+// armKeys are the keys of an arm that change what the agent is or gets, with the values of an arm.
+func armKeys(a *experiment.Arm) map[string]any {
+	return map[string]any{
+		"agent":        a.Agent,
+		"model":        a.Model,
+		"modelUrl":     a.ModelURL,
+		"profile":      a.Profile,
+		"skills":       a.Skills,
+		"context":      a.Context == agent.ContextNone,
+		"instructions": a.Instructions,
+		"files":        a.Files,
+		"mcp":          a.MCP,
+		"settings":     a.Settings,
+		"effort":       a.Effort,
+		"temperature":  a.Temperature,
+		"prompt":       a.Prompt,
+		"tools":        a.AllowedTools,
+		"env":          a.Env,
+		"maxTurns":     a.MaxTurns,
+		"auth":         a.Auth,
+		"lead":         a.Lead,
+		"leadModel":    a.LeadModel,
+	}
+}
+
+// differingKeys returns the keys in which two arms differ, sorted.
+func differingKeys(a, b *experiment.Arm) []string {
+	before, after := armKeys(a), armKeys(b)
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if !reflect.DeepEqual(before[key], after[key]) && fmt.Sprint(before[key]) != fmt.Sprint(after[key]) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// differingVariables returns the names of the variables that differ between two arms.
+func differingVariables(a, b *experiment.Arm) []string {
+	names := map[string]bool{}
+	for name, value := range a.Env {
+		if other, there := b.Env[name]; !there || other != value {
+			names[name] = true
+		}
+	}
+	for name := range b.Env {
+		if _, there := a.Env[name]; !there {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// declaredKeys lists the keys in which two arms differ and whose content is no piece of its own.
+func declaredKeys(a, b *experiment.Arm, keys []string) []experiment.ArmDifference {
+	before, after := armKeys(a), armKeys(b)
+	var found []experiment.ArmDifference
+	for _, key := range keys {
+		d := experiment.ArmDifference{What: key, Cause: key}
+		switch key {
+		case "skills", "instructions", "prompt", "profile": // pieces
+			continue
+		case "env": // values may be secret
+			d.What = "env " + strings.Join(differingVariables(a, b), ", ")
+		case "context":
+			d.Before, d.After = contextOf(a), contextOf(b)
+		case "modelUrl", "files", "mcp", "settings": // paths and addresses of this machine
+		case "temperature":
+			d.Before, d.After = temperature(a), temperature(b)
+		default:
+			d.Before, d.After = shownValue(before[key]), shownValue(after[key])
+		}
+		found = append(found, d)
+	}
+	return found
+}
+
+func contextOf(a *experiment.Arm) string {
+	if a.Context == agent.ContextNone {
+		return agent.ContextNone
+	}
+	return agent.ContextProject
+}
+
+func temperature(a *experiment.Arm) string {
+	if a.Temperature == nil {
+		return ""
+	}
+	return fmt.Sprint(*a.Temperature)
+}
+
+func shownValue(value any) string {
+	if list, ok := value.([]string); ok {
+		return strings.Join(list, "+")
+	}
+	return fmt.Sprint(value)
+}
+
+// pieceDifferences lists the pieces that one of two arms has and the other has not, or in another
+// version.
+func pieceDifferences(a, b *start) []experiment.ArmDifference {
+	before, after := digests(a.pieces), digests(b.pieces)
+	names := slices.Sorted(maps.Keys(before))
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if _, there := before[name]; !there {
+			names = append(names, name)
+		}
+	}
+	var found []experiment.ArmDifference
+	for _, name := range names {
+		if before[name] != after[name] {
+			found = append(found, experiment.ArmDifference{
+				What:   name,
+				Before: before[name],
+				After:  after[name],
+				Cause:  experiment.CauseArm,
+			})
+		}
+	}
+	return found
+}
+
+// differingPieces returns the pieces that one of two arms has and the other has not, or in another
+// version.
+func differingPieces(a, b *start) []treatment.Piece {
+	before, after := digests(a.pieces), digests(b.pieces)
+	return slices.DeleteFunc(slices.Concat(a.pieces, b.pieces), func(p treatment.Piece) bool {
+		return before[shownPiece(p)] == after[shownPiece(p)]
+	})
+}
+
+// digests returns the versions of pieces by their names.
+func digests(pieces []treatment.Piece) map[string]string {
+	all := map[string]string{}
+	for _, piece := range pieces {
+		digest := strings.TrimPrefix(piece.Digest, "sha256:")
+		all[shownPiece(piece)] = digest[:min(len(digest), shownDigest)]
+	}
+	return all
+}
+
+// shownDigest is how much of a digest people see.
+const shownDigest = 12
+
+// shownPiece names a piece in lists of differences.
+func shownPiece(piece treatment.Piece) string {
+	if piece.Kind == ledger.PiecePrompt {
+		return piece.Kind
+	}
+	return piece.Kind + " " + piece.Name
+}
+
+// causeOf returns what a difference of two requests comes with; empty if nothing declares it.
+func causeOf(a, b *start, keys []string, what string) string {
+	if a.declared.Agent != b.declared.Agent || a.declared.Model != b.declared.Model ||
+		a.planned.AgentVersion != b.planned.AgentVersion {
+		return experiment.CauseAgent
+	}
+	for _, key := range keys {
+		switch key {
+		case "settings", "files", "mcp", "tools", "lead", "leadModel", "context", "profile", "auth", "effort":
+			return key // they may change anything
+		case "temperature", "maxTurns":
+			if what == "options" {
+				return key
+			}
+		case "skills", "instructions": // agents introduce the first of them in their own words
+			if hasKind(a, key) != hasKind(b, key) {
+				return key
+			}
+		case "env":
+			if what == "options" || len(keys) == 1 {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+// hasKind reports whether an arm has any piece of what a key brings.
+func hasKind(s *start, key string) bool {
+	return slices.ContainsFunc(s.pieces, func(p treatment.Piece) bool {
+		return key == "skills" && p.Kind == ledger.PieceSkill ||
+			key == "instructions" && p.Kind == ledger.PieceInstructions
+	})
+}
+
+// unevenInstructions warns of instruction files of the task that reach some of the agents that are
+// compared and not others.
+func unevenInstructions(arms []*start) []string {
+	readers := map[string][]string{} // by file: the agents that read it, or the same text elsewhere
+	names := map[string]string{}     // of a text: the files that hold it
+	for _, s := range arms {
+		for _, piece := range s.instructions() {
+			names[piece.Digest] = piece.Path
+			if !slices.Contains(readers[piece.Digest], s.declared.Agent) {
+				readers[piece.Digest] = append(readers[piece.Digest], s.declared.Agent)
+			}
+		}
+	}
+	var warnings []string
+	for _, digest := range slices.SortedFunc(maps.Keys(readers), func(x, y string) int {
+		return strings.Compare(names[x], names[y])
+	}) {
+		var without []string
+		for _, s := range arms {
+			if !slices.Contains(readers[digest], s.declared.Agent) && s.readsTheTasks() &&
+				!slices.Contains(without, s.declared.Agent) {
+				without = append(without, s.declared.Agent)
+			}
+		}
+		if len(without) > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s of task %s reaches %s and not %s: give all arms the same with "+
+				"instructions:FILE, or none with context:none", names[digest], arms[0].attempt.task.ID,
+				strings.Join(readers[digest], ", "), strings.Join(without, ", ")))
+		}
+	}
+	return warnings
+}
+
+// readsTheTasks reports whether the arm leaves the instruction files of the task to its agent.
+func (s *start) readsTheTasks() bool {
+	return s.declared.Context != agent.ContextNone && s.declared.Instructions == ""
+}
+
+// instructions returns the instruction files of the task that reach the agent.
+func (s *start) instructions() []treatment.Piece {
+	if !s.readsTheTasks() {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.pieces), func(p treatment.Piece) bool {
+		return p.Kind != ledger.PieceInstructions || p.From != ledger.FromTask
+	})
+}

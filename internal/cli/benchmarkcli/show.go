@@ -1,0 +1,28 @@
+package benchmarkcli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
+)
+
+func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
+	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	command := &cobra.Command{
+		Use:   "show DIRECTORY TASK/ARM/RUN",
+		Short: "Show everything that is known about one run: what the model was given, evidence, and flags",
+		Long: `Show everything that is known about one run: which files of the project and of the arm reached the
+model, where in its prompt, at how many tokens per call, and whether they were opened; what comes with the agent; and
+the evidence about the work.`,
+		Example: `  fit-benchmark show benchmark-runs count-words/after/0
+  fit-benchmark show benchmark-runs count-words/after/0 --format json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.Value == "json")
+		},
+	}
+	command.Flags().Var(&format, "format", "output format; json is a cell of an EvalReport (fit versus schema)")
+	return command
+}

@@ -1,0 +1,236 @@
+package experimentcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/report/results"
+	"github.com/fit-eval/fit/versus"
+)
+
+// OpenSource reads a run directory for reports about its cells. One that is not there is a mistake
+// in the call, and one that is damaged is not.
+func OpenSource(ctx context.Context, con *console.Console, registry *agent.Registry, dir string,
+	options versus.Options,
+) (*versus.Source, error) {
+	if info, err := os.Stat(con.Path(dir)); err != nil || !info.IsDir() {
+		return nil, console.Usagef("%s is not a run directory", dir)
+	}
+	options.Dialects, options.Prices = registry.Dialects(), con.Prices()
+	if plan, err := experiment.ReadPlan(con.Path(dir)); err == nil { // versus says what is wrong with another
+		if options.Declared, err = results.Declared(con.Path(dir), plan); err != nil {
+			return nil, console.Exit(console.ExitIncomplete, err)
+		}
+	}
+	source, err := versus.Open(ctx, con.Path(dir), options)
+	if errors.As(err, new(*versus.NotRunDirectory)) {
+		return nil, console.Exit(console.ExitUsage, err)
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, console.Exit(console.ExitIncomplete, err)
+	}
+	return source, err
+}
+
+// Unusable is what a command ends with whose run directory cannot be used. A mistake in a file that
+// people write is one of the call.
+func Unusable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, new(*document.Error)):
+		return console.Exit(console.ExitUsage, err)
+	}
+	return console.Exit(console.ExitIncomplete, err)
+}
+
+// ParseCell reads TASK/ARM/RUN; the name of a task may itself have slashes.
+func ParseCell(name string) (task, arm string, run int, err error) {
+	task, arm, run, ok := SplitCell(name)
+	if !ok {
+		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/agent/0", name)
+	}
+	return task, arm, run, nil
+}
+
+// ShowCell prints everything that is known about one run of a directory, named TASK/ARM/RUN.
+func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registry, dir, name string, asJSON bool,
+) error {
+	task, arm, run, err := ParseCell(name)
+	if err != nil {
+		return err
+	}
+	source, err := OpenSource(ctx, con, registry, dir, versus.Options{
+		Cell: &ledger.Cell{TaskID: task, Arm: arm, RunIndex: run},
+	})
+	var missing *versus.NoSuchCell
+	if errors.As(err, &missing) {
+		return noSuchCell(dir, name, missing.There)
+	}
+	if err != nil {
+		return err
+	}
+	NoteSigner(con, source.Signer(OwnKey(con)))
+	built, err := source.Report()
+	if err != nil {
+		return Unusable(err)
+	}
+	for i := range built.Cells {
+		cell := &built.Cells[i]
+		if cell.Task != task || cell.Arm != arm || cell.Run != run {
+			continue
+		}
+		if !asJSON {
+			return showCell(con.Stdout, cell, built.Pairs)
+		}
+		encoded, err := jsonenc.Marshal(cell)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(con.Stdout, "%s\n", display.JSON(encoded))
+		return err
+	}
+	return nil // the directory has the cell
+}
+
+func noSuchCell(dir, name string, there []ledger.Cell) error {
+	var names []string
+	for _, cell := range there {
+		names = append(names, fmt.Sprintf("%s/%s/%d", cell.TaskID, cell.Arm, cell.RunIndex))
+	}
+	return console.Usagef("%s has no run %s; it has %s", dir, name,
+		display.CutRunes(strings.Join(names, ", "), 300))
+}
+
+// page writes lines; the first error stays.
+type page struct {
+	w   io.Writer
+	err error
+}
+
+func (p *page) line(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = display.Line(text)
+		}
+	}
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
+	p := &page{w: w}
+	p.line("%s/%s/%d · %s · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, string(cell.Status),
+		resolvedText(cell.Resolved))
+	p.line("%s · %.1f s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
+		float64(cell.WallClockMs)/1000, report.Count(cell.Diff.Files, "file"),
+		cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
+	if cell.Problem != "" {
+		p.line("the run could not be read: %s", cell.Problem)
+	}
+	p.line("scores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
+	for _, dimension := range evidence.Dimensions() {
+		p.line("  %-13s %s  %s  %s", dimension, score(cell.Rubric.Of(dimension)), scoreIn(cell.Judged, dimension),
+			scoreIn(cell.PerDimension, dimension))
+	}
+	p.line("  %-13s %s", "overall", score(cell.Blended))
+	if p.err == nil {
+		p.err = report.WriteGiven(w, cell.Treatment)
+	}
+	for _, cause := range cell.Errors {
+		p.line("cause: %s (%s, %s): %s", cause.Category, cause.Tier, cause.Method, strings.Join(cause.Evidence, "; "))
+		if len(cause.Tags) > 0 {
+			p.line("  also: %s", strings.Join(cause.Tags, ", "))
+		}
+	}
+	for _, flag := range cell.Integrity {
+		p.line("flag: %s (%s) at %s: %s", flag.Kind, string(flag.Severity), flag.Address(), flag.Evidence)
+	}
+	for _, milestone := range cell.Milestones {
+		p.line("milestone: %s after %.1f s, turn %d", milestone.Kind, float64(milestone.ElapsedMs)/1000,
+			milestone.TurnIndex)
+	}
+	for _, file := range cell.Unseen {
+		p.line("unseen: no edit in the trace changed %s", file)
+	}
+	for i := range cell.Verdicts {
+		showVerdict(p, &cell.Verdicts[i])
+	}
+	showPairwise(p, cell, pairs)
+	return p.err
+}
+
+func showVerdict(p *page, verdict *judge.PanelVerdict) {
+	p.line("panel on %s: %s (%d Pass, %d Fail, %d abstained)", verdict.Dimension, resultText(verdict.Result),
+		verdict.Pass, verdict.Fail, verdict.Abstained)
+	for _, vote := range verdict.Votes {
+		text := vote.Critique
+		if vote.Reason != "" {
+			text += " (" + vote.Reason + ")"
+		}
+		p.line("  %s: %s: %s", vote.Member, resultText(vote.Result), text)
+		for _, item := range vote.Evidence {
+			p.line("    %s", item)
+		}
+		if vote.DroppedClaims > 0 {
+			p.line("    %d dropped: the citation does not hold", vote.DroppedClaims)
+		}
+	}
+}
+
+func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
+	for i := range pairs {
+		for _, verdict := range pairs[i].Pairwise {
+			if verdict.Task == cell.Task && verdict.Run == cell.Run &&
+				(verdict.AgentA == cell.Arm || verdict.AgentB == cell.Arm) {
+				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, verdict.Winner)
+			}
+		}
+	}
+}
+
+func resolvedText(resolved *bool) string {
+	switch {
+	case resolved == nil:
+		return "no verdict"
+	case *resolved:
+		return "resolved"
+	}
+	return "unresolved"
+}
+
+func resultText(result *string) string {
+	if result == nil {
+		return "no verdict"
+	}
+	return *result
+}
+
+func score(value *float64) string {
+	if value == nil {
+		return "—   "
+	}
+	return fmt.Sprintf("%.2f", *value)
+}
+
+func scoreIn(scores judge.Scores, dimension string) string {
+	if value, known := scores[dimension]; known {
+		return score(&value)
+	}
+	return score(nil)
+}

@@ -1,0 +1,115 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// WriteGiven writes what the model of one run was given: which files of the project and of the arm
+// reached it, where in its prompt and at how many tokens per call, whether they were opened, and
+// what comes with the agent.
+func WriteGiven(w io.Writer, t *ledger.Treatment) error {
+	if t == nil {
+		_, err := fmt.Fprintf(w, "given to the model: unknown, %s\n", whyEarlier)
+		return err
+	}
+	head := "given to the model (context " + t.Context + ")"
+	switch {
+	case t.Unknown != "":
+		head += ": unknown, " + t.Unknown
+	case len(t.Pieces) == 0:
+		head += ": nothing that the arm, the family or the task's files bring"
+	default:
+		head += ":"
+	}
+	if _, err := fmt.Fprintln(w, display.Line(head)); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for i := range t.Pieces {
+		cells := pieceCells(&t.Pieces[i])
+		for j := range cells {
+			cells[j] = display.Line(cells[j])
+		}
+		fmt.Fprintf(table, "  %s\n", strings.Join(cells, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, line := range givenFacts(t) {
+		if _, err := fmt.Fprintln(w, display.Line(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieceCells returns a piece as a row: what, from where, how much, where in the prompt, its tokens.
+func pieceCells(p *ledger.Piece) []string {
+	given := p.Given
+	switch p.Given {
+	case ledger.GivenPart:
+		given = fmt.Sprintf("part (%.0f %%)", 100*p.Share)
+	case ledger.GivenName:
+		given = "name only"
+	case ledger.GivenUnknown:
+		given = "unknown"
+	}
+	if p.Why != "" {
+		given += ": " + p.Why
+	}
+	from := map[string]string{
+		ledger.FromArm: "the arm", ledger.FromFamily: "the family", ledger.FromTask: "the task",
+	}[p.From]
+	if p.Path != "" && p.Path != p.Name {
+		from += ", " + p.Path
+	}
+	where, tokens := dash, dash
+	if p.Where != "" {
+		where = "in " + p.Where
+	}
+	if p.Tokens > 0 {
+		tokens = Count(p.Tokens, "token") + " per call"
+	}
+	cells := []string{piecesText(p.Kind, []string{p.Name}), "from " + from, given, where, tokens}
+	switch {
+	case p.Opened == nil:
+	case *p.Opened:
+		cells = append(cells, "opened")
+	default:
+		cells = append(cells, "not opened")
+	}
+	return cells
+}
+
+// givenFacts returns what else is known about the requests of a run.
+func givenFacts(t *ledger.Treatment) []string {
+	var facts []string
+	if t.SystemTokens > 0 {
+		facts = append(facts, fmt.Sprintf("system prompt: about %s, of which %d come with the agent",
+			Count(t.SystemTokens, "token"), t.VendorTokens))
+	}
+	if len(t.Tools) > 0 {
+		facts = append(facts, fmt.Sprintf("tools offered: %d: %s", len(t.Tools),
+			display.CutRunes(strings.Join(t.Tools, ", "), 400)))
+	}
+	for _, s := range t.Served {
+		asked := ""
+		if s.Asked != "" && s.Asked != s.Model {
+			asked = ", asked for as " + s.Asked
+		}
+		facts = append(facts, fmt.Sprintf("served by %s in %s%s", s.Model, Count(s.Calls, "call"), asked))
+	}
+	if len(t.Programs) > 0 {
+		facts = append(facts, "files that let the agent run programs of the project: "+strings.Join(t.Programs, ", "))
+	}
+	if len(t.Managed) > 0 {
+		facts = append(facts, "files of the administrator that the agent may have read: "+strings.Join(t.Managed, ", "))
+	}
+	return facts
+}

@@ -1,0 +1,199 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// serving says which model answered the calls of a run.
+func serving(r *ledger.Record, served ...ledger.Served) { r.Treatment.Served = served }
+
+// Nothing is claimed where something other than the treatment changed; the numbers stay, and the
+// first line says why and what accepts it.
+func TestEveryReasonWithholdsAClaim(t *testing.T) {
+	steady := ledger.Served{Model: "sonnet-1", Asked: "sonnet", Calls: 4}
+	moved := ledger.Served{Model: "sonnet-2", Asked: "sonnet", Calls: 4}
+	small := ledger.Served{Model: "haiku-1", Asked: "haiku", Calls: 9}
+	fired := map[string]bool{}
+	for name, test := range map[string]struct {
+		key, want string
+		change    func(a, b []ledger.Record)
+	}{
+		"one name, two models": {ReasonDrift, "b asked for sonnet and was served by 2 models, sonnet-2 in 20 runs and " +
+			"sonnet-1 in 16", func(_, b []ledger.Record) {
+			for i := range b[:20] {
+				serving(&b[i], moved)
+			}
+		}},
+		"two names, two models": {
+			ReasonDrift, "b was served by 2 models, sonnet-1 in 35 runs and opus-1 in 1",
+			func(_, b []ledger.Record) { serving(&b[0], ledger.Served{Model: "opus-1", Asked: "opus", Calls: 4}) },
+		},
+		"a fallback": {
+			ReasonDrift, "the model changed in the middle of 1 run of a: sonnet-1 and sonnet-2",
+			func(a, _ []ledger.Record) { serving(&a[0], steady, moved) },
+		},
+		"arms that are served by different models": {
+			ReasonDrift, "both arms asked for sonnet, but a was served by sonnet-1 and b by sonnet-2",
+			func(_, b []ledger.Record) {
+				for i := range b {
+					serving(&b[i], moved)
+				}
+			},
+		},
+		"a program": {
+			ReasonDrift, "the program of the agent of b changed during the experiment, its version did not: sha256:ffffffffffff " +
+				"in 35 runs and sha256:eeeeeeeeeeee in 1", func(_, b []ledger.Record) {
+				for i := range b {
+					b[i].AgentSHA256 = strings.Repeat("f", 64)
+				}
+				b[7].AgentSHA256 = strings.Repeat("e", 64)
+			},
+		},
+		"versions of the arms": {
+			ReasonDrift, "both arms are builtin, but a had version 1 and b version 2", func(_, b []ledger.Record) {
+				for i := range b {
+					b[i].AgentVersion = "2"
+				}
+			},
+		},
+		"a treatment that no run was given": {
+			ReasonNotDelivered, "no run of b was given the skill csv-tools",
+			func(_, b []ledger.Record) {
+				for i := range b {
+					b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenAbsent)}
+				}
+			},
+		},
+		"nothing: a smaller model beside it": {"", "", func(a, b []ledger.Record) {
+			serving(&a[0], small, steady)
+			serving(&b[5], steady, small)
+			a[0].Model.Agent, b[5].Model.Agent = "sonnet", "sonnet"
+			for i := range a {
+				a[i].Model.Agent, b[i].Model.Agent = "sonnet", "sonnet"
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			make := func(allow ...string) *Comparison {
+				a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), treated(armRuns("b", repeat("PPF", 12)...), nil)
+				for i := range a {
+					serving(&a[i], steady)
+					serving(&b[i], steady)
+				}
+				test.change(a, b)
+				return compared(t, CompareConfig{Allow: allow}, a, b)
+			}
+			c := make()
+			if test.key == "" {
+				if len(c.Withheld) > 0 || c.Decision.Claim != stats.Improved {
+					t.Errorf("%+v %s", c.Withheld, c.Decision.Sentence)
+				}
+				return
+			}
+			if len(c.Withheld) != 1 || c.Withheld[0].Key != test.key || c.Withheld[0].Text != test.want {
+				t.Fatalf("%+v, want %q", c.Withheld, test.want)
+			}
+			fired[test.key] = true
+			first, rest, _ := strings.Cut(textOf(t, c), "\n")
+			if c.Decision.Claim != stats.NotProven || !strings.HasPrefix(first, "Not proven: "+test.want) {
+				t.Error(first)
+			}
+			wantIn(t, rest, "all tasks")
+			allow := c.Withheld[0].Allow
+			if allow == "" {
+				return
+			}
+			wantIn(t, first, test.want+"; --allow "+allow+" accepts it; the observed difference in pass rate is +66.7 points")
+			if c = make(allow); c.Decision.Claim != stats.Improved || len(c.Withheld) > 0 {
+				t.Errorf("allowed: %s", c.Decision.Sentence)
+			}
+			wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow "+allow+": "+test.want)
+		})
+	}
+	for _, reason := range reasons {
+		if !fired[reason.key] {
+			t.Errorf("no case shows that %s withholds a claim", reason.key)
+		}
+	}
+}
+
+// An arm whose agent was updated while it ran is shown in parts, about which nothing is claimed,
+// until somebody accepts it as one.
+func TestAnArmThatChangedIsOneGroupOnlyWhereThatIsAllowed(t *testing.T) {
+	a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), treated(armRuns("b", repeat("PPF", 12)...), nil)
+	for i := range b[:9] {
+		b[i].AgentVersion = "2"
+	}
+	records := slices.Concat(a, b)
+	apart := build(t, Input{Records: records, K: []int{1}})
+	if len(apart.Groups) != 3 || len(apart.Groups[0].Withheld) != 0 || len(apart.Groups[1].Withheld) != 1 {
+		t.Fatalf("%+v", apart.Groups)
+	}
+	wantIn(t, apart.Groups[1].Withheld[0].Sentence(), "the model or the agent of arm b changed during the experiment",
+		"--allow drift")
+	family, err := CompareArms([]*Group{&apart.Groups[0], &apart.Groups[1], &apart.Groups[2]}, false, CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, family.headline(), "claims are withheld about 2 of 2 comparisons")
+	whole := build(t, Input{Records: records, K: []int{1}, Allow: []string{ReasonDrift}})
+	if len(whole.Groups) != 2 || len(whole.Groups[1].Withheld) != 0 {
+		t.Fatalf("%+v", whole.Groups)
+	}
+	c, err := Compare(&whole.Groups[0], &whole.Groups[1], CompareConfig{Allow: []string{ReasonDrift}})
+	if err != nil || c.Decision.Claim != stats.Improved {
+		t.Errorf("%+v %v", c, err)
+	}
+	wantIn(t, strings.Join(c.Warnings, "\n"), "the agent of b changed during the experiment: builtin 1 in 27 runs and 2 in 9")
+}
+
+// An experiment none of whose runs was given its treatment says so instead of that there is no data.
+func TestAnArmWithoutAnyTreatmentIsNamed(t *testing.T) {
+	a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), armRuns("b", repeat("EEE", 12)...)
+	for i := range b {
+		b[i].ErrorClass = ledger.ErrorNotDelivered
+	}
+	built := build(t, Input{Records: append(a, b...), K: []int{1}})
+	_, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{})
+	if err == nil || !strings.Contains(err.Error(), "no run of b was given its treatment") {
+		t.Error(err)
+	}
+}
+
+func TestEqualArmsAreAnAAExperiment(t *testing.T) {
+	make := func(change func(b []ledger.Record)) *Comparison {
+		a, b := treated(armRuns("a", repeat("PF", 12)...), nil), treated(armRuns("b", repeat("PF", 12)...), nil)
+		for i := range b {
+			b[i].ArmHash = "sha256:a"
+		}
+		change(b)
+		return compared(t, CompareConfig{}, a, b)
+	}
+	for name, test := range map[string]struct {
+		change func(b []ledger.Record)
+		want   string
+		chance bool
+	}{
+		"side by side": {func([]ledger.Record) {}, "both arms are the same: an A/A experiment", true},
+		"with a program that changed": {func(b []ledger.Record) {
+			b[0].AgentSHA256, b[1].AgentSHA256 = "1", "2"
+		}, "both arms are the same: an A/A experiment", false},
+		"in two experiments": {func(b []ledger.Record) {
+			for i := range b {
+				b[i].Experiment = "f"
+			}
+		}, "both arms are the same configuration, measured in two experiments", false},
+	} {
+		c := make(test.change)
+		warnings := strings.Join(c.Warnings, "\n")
+		if !c.Same || !strings.Contains(warnings, test.want) ||
+			strings.Contains(warnings, "any difference is chance") != test.chance {
+			t.Errorf("%s: %s", name, warnings)
+		}
+	}
+}
