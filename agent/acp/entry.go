@@ -74,11 +74,13 @@ type Entry struct {
 	// Links are places in the session's home by the places of the project that they show, for
 	// agents that read more than their project there.
 	Links []link `yaml:"-"`
-	// Insists are places that the agent reads whatever it is told.
+	// Insists are places that the agent reads, and programs that it runs, whatever it is told.
 	Insists agent.Places `yaml:"-"`
 	// Decides are settings of the project that the agent prefers to all others, with the keys that a
 	// project must not decide.
 	Decides []agent.ProjectProgram `yaml:"-"`
+	// KeepsOut says that the agent keeps away from all of a project with context none.
+	KeepsOut bool `yaml:"-"`
 	// Distrusts says that the agent keeps away from all of a project that it was told to distrust,
 	// but also from tool servers. Then Distrusted is true in templates.
 	Distrusts bool `yaml:"-"`
