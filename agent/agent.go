@@ -238,4 +238,6 @@ type Started struct {
 	Gateway       string
 	GatewayReason string
 	Argv          []string
+	// ProjectPrograms are the files of the project whose programs the agent may run.
+	ProjectPrograms []string
 }

@@ -57,8 +57,9 @@ func upstreamsOf(a Agent, cfg Config) ([]gateway.Upstream, error) {
 
 // Start starts a session of an agent in the network that its config names. Its model calls go
 // through the gateway if the config has one and the agent can use it; Config.Started reports
-// whether they do.
+// whether they do, and which programs of the project may run.
 func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
+	cfg = cfg.announcingPrograms(a.Info())
 	if cfg.Gateway.Join == nil && cfg.Gateway.Off == "" {
 		return cfg.start(ctx, a)
 	}

@@ -24,7 +24,7 @@ const (
 // directory and have slashes. Where a list has an order, the first place is where fit puts what an
 // arm brings. Entries of agents.yaml have the same form.
 type Places struct {
-	// Instructions are the files that are in the conversation from its start, such as CLAUDE.md.
+	// Instructions are the files that are in the conversation from its start, such as AGENTS.md.
 	// A place may be a directory, whose Markdown files are read, or a glob.
 	Instructions []string `yaml:"instructions" doc:"files that it reads at its start, such as AGENTS.md"`
 	// OneOf says that only the first of Instructions that exists is read.
@@ -56,7 +56,8 @@ func (p Places) Reads() bool {
 	return len(p.Instructions)+len(p.Skills)+len(p.Agents)+len(p.Commands) > 0
 }
 
-// Validate returns an error if a place is not below the working directory, beginning with the field.
+// Validate returns an error if a place is not below the working directory, beginning with the
+// field.
 func (p Places) Validate() error {
 	for _, list := range []struct {
 		field string
@@ -107,8 +108,9 @@ func RequirePlaces(info Info, skills, instructions bool) error {
 		{instructions, info.Places.Instructions, "instructions", "instructions: [AGENTS.md]"},
 	} {
 		if need.asked && len(need.places) == 0 {
-			return Refuse(info.ID, "agent %s has no place for %s; pass the text with prompt:, or, if it is a command or "+
-				"an acp agent that reads them, declare places: {%s} in agents.yaml", info.ID, need.what, need.declare)
+			return Refuse(info.ID, "agent %s has no place for %s; pass the text with prompt:, or, if it is a command "+
+				"or an acp agent that reads them, declare places: {%s} in agents.yaml", info.ID, need.what,
+				need.declare)
 		}
 	}
 	return nil

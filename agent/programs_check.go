@@ -23,17 +23,37 @@ func (e *ProgramsError) Error() string {
 // does not allow to run. The agent could work without them, but it would not be the agent that its
 // user knows.
 func CheckPrograms(info Info, cfg Config) error {
-	if !cfg.ReadsProject() || cfg.RunsProjectPrograms() || len(info.Places.Programs) == 0 {
+	if !cfg.ReadsProject() || cfg.RunsProjectPrograms() {
 		return nil
 	}
-	root, err := os.OpenRoot(cfg.Dir)
-	if err != nil {
-		return fmt.Errorf("look for programs of the project: %w", err)
-	}
-	defer root.Close()
-	files, err := info.Places.ProgramsIn(root)
+	files, err := info.Places.programsBelow(cfg.Dir)
 	if err == nil && len(files) > 0 {
 		err = &ProgramsError{Agent: info.ID, Files: files}
 	}
 	return err
+}
+
+func (p Places) programsBelow(dir string) ([]string, error) {
+	if len(p.Programs) == 0 {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find programs of the project: %w", err)
+	}
+	defer root.Close()
+	return p.ProgramsIn(root)
+}
+
+// announcingPrograms returns the config with Started reporting the programs of the project that the
+// agent finds when it starts. Where they cannot be looked at, the agent fails by itself.
+func (c Config) announcingPrograms(info Info) Config {
+	if tell := c.Started; tell != nil && c.RunsProjectPrograms() {
+		programs, _ := info.Places.programsBelow(c.Dir)
+		c.Started = func(started Started) {
+			started.ProjectPrograms = programs
+			tell(started)
+		}
+	}
+	return c
 }

@@ -61,7 +61,8 @@ func TestWhatCannotBeLookedAtIsAProgram(t *testing.T) {
 	for name, prepare := range map[string]func(dir string) (want string, err error){
 		"a link out of the directory": func(dir string) (string, error) {
 			writeProgram(t, dir, ".claude/x", nil)
-			return ".claude/a.json", os.Symlink(filepath.Join(outside, "settings.json"), filepath.Join(dir, ".claude/a.json"))
+			target := filepath.Join(outside, "settings.json")
+			return ".claude/a.json", os.Symlink(target, filepath.Join(dir, ".claude/a.json"))
 		},
 		"a directory that is a link out": func(dir string) (string, error) {
 			return ".claude", os.Symlink(outside, filepath.Join(dir, ".claude"))

@@ -191,7 +191,7 @@ func (r *skillReader) skills(dir string) error {
 	}
 	for _, entry := range entries {
 		name := path.Join(dir, entry)
-		if _, err := r.root.Stat(path.Join(name, skill.FileName)); err != nil {
+		if !exists(filepath.Join(r.dir, filepath.FromSlash(name), skill.FileName)) {
 			if dir == "." {
 				continue
 			}

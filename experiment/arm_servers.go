@@ -85,7 +85,20 @@ var placeholder = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 // Expand fills in the variables of the environment that a server names as ${NAME} or
 // ${NAME:-default}, so that its file need not hold secrets.
 func (s Server) Expand(getenv func(name string) string) (Server, error) {
-	var missing []string
+	filled, missing := s.expand(getenv)
+	if len(missing) > 0 {
+		return s, fmt.Errorf("server %s needs %s in the environment", s.Name, strings.Join(missing, ", "))
+	}
+	return filled, nil
+}
+
+// Variables returns the variables of the environment that the server cannot do without.
+func (s Server) Variables() []string {
+	_, missing := s.expand(func(string) string { return "" })
+	return missing
+}
+
+func (s Server) expand(getenv func(name string) string) (filled Server, missing []string) {
 	fill := func(text string) string {
 		return placeholder.Get().ReplaceAllStringFunc(text, func(match string) string {
 			parts := placeholder.FindStringSubmatch(match)
@@ -98,28 +111,24 @@ func (s Server) Expand(getenv func(name string) string) (Server, error) {
 			return parts[3]
 		})
 	}
+	fillAll := func(values map[string]string) map[string]string {
+		all := maps.Clone(values)
+		for name, value := range all {
+			all[name] = fill(value)
+		}
+		return all
+	}
 	s.Command, s.URL = fill(s.Command), fill(s.URL)
 	s.Args = slices.Clone(s.Args)
 	for i := range s.Args {
 		s.Args[i] = fill(s.Args[i])
 	}
-	fillAll := func(values map[string]string) map[string]string {
-		filled := maps.Clone(values)
-		for name, value := range filled {
-			filled[name] = fill(value)
-		}
-		return filled
-	}
 	s.Env, s.Headers = fillAll(s.Env), fillAll(s.Headers)
-	if len(missing) > 0 {
-		slices.Sort(missing)
-		return s, fmt.Errorf("server %s needs %s in the environment", s.Name, strings.Join(slices.Compact(missing), ", "))
-	}
-	return s, nil
+	slices.Sort(missing)
+	return s, slices.Compact(missing)
 }
 
-// Literal returns the names of variables and headers of a server whose values are written in its
-// file.
+// Literal returns the variables and headers of a server whose values are written in its file.
 func (s Server) Literal() map[string]string {
 	literal := map[string]string{}
 	for _, values := range []map[string]string{s.Env, s.Headers} {

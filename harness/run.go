@@ -71,8 +71,6 @@ func Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 		Isolation: cfg.Session.Isolation.String(),
 		Network:   cfg.Session.NetworkKind(),
 		Context:   cmp.Or(cfg.Session.Context, agent.ContextProject),
-
-		ProjectPrograms: cfg.Session.RunsProjectPrograms(),
 	})
 
 	result, err := recorder.drive(ctx)

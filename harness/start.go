@@ -93,6 +93,8 @@ func agentStart(name, runtime, model string, info agent.Started) trace.AgentStar
 		Auth:          info.Auth,
 		Gateway:       info.Gateway,
 		GatewayReason: info.GatewayReason,
+
+		ProjectPrograms: info.ProjectPrograms,
 	}
 }
 

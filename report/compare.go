@@ -52,6 +52,8 @@ type Comparison struct {
 	Same bool `json:"same,omitempty"`
 	// Differs says in what the two arms differ, as they were declared.
 	Differs []string `json:"differs,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed.
+	Requests []RequestDifference `json:"requestDifferences,omitempty"`
 	// Treatment says what the models of B and of A were given.
 	Treatment *Treatment `json:"treatment,omitempty"`
 	// Unsure counts the runs whose outcome is not certain. If there are any, Bounds enclose the
@@ -123,6 +125,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	}
 	c.Unsure, c.Bounds, c.Sequential = prepared.Unsure, prepared.Bounds, prepared.Sequential
 	c.Withheld, c.Treatment, c.Differs = prepared.Withheld, prepared.Treatment, differing(a, b)
+	c.Requests = CompareRequests(a, b)
 	c.Decision, err = stats.Decide(prepared.Comparison, prepared.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
@@ -389,21 +392,6 @@ func sameText(a, b *Group, steady bool) string {
 	}
 	return "both arms are the same: an A/A experiment; unless their models have different addresses, any " +
 		"difference is chance"
-}
-
-// differing says in what two arms differ. Plans say it of each arm and the baseline, which has
-// nothing to differ from.
-func differing(a, b *Group) []string {
-	if len(a.Differs) == 0 {
-		return b.Differs
-	}
-	var list []string
-	for _, g := range []*Group{a, b} {
-		for _, text := range g.Differs {
-			list = append(list, g.Name+": "+text)
-		}
-	}
-	return list
 }
 
 // NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference

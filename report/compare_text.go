@@ -69,7 +69,10 @@ func (c *Comparison) facts() []string {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
 	if len(c.Differs) > 0 {
-		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.B.Arm, c.A.Arm, strings.Join(c.Differs, "; ")))
+		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.B.Arm, c.A.Arm, strings.Join(c.Differs, ", ")))
+	}
+	if text := RequestsText(c.Requests); text != "" {
+		facts = append(facts, text)
 	}
 	facts = append(facts, c.Treatment.Lines...)
 	facts = append(facts, c.unsureFacts()...)

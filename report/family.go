@@ -47,7 +47,10 @@ type ArmPair struct {
 	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
 	Withheld []Reason `json:"withheld,omitempty"`
 	// Same is true where both arms are the same configuration.
-	Same   bool    `json:"same,omitempty"`
+	Same bool `json:"same,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed.
+	Requests []RequestDifference `json:"requestDifferences,omitempty"`
+
 	Unsure Unsure  `json:"unsure,omitzero"`
 	Bounds *Bounds `json:"bounds,omitempty"`
 }
@@ -107,6 +110,7 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 			B:        side[1].Name,
 			Withheld: p.Withheld,
 			Same:     SameArm(side[0], side[1]),
+			Requests: CompareRequests(side[0], side[1]),
 			Unsure:   p.Unsure,
 			Bounds:   p.Bounds,
 		})
@@ -220,9 +224,14 @@ func (f *Family) facts() []string {
 			}
 		}
 	}
+	for _, pair := range f.Pairs {
+		if text := RequestsText(pair.Requests); text != "" {
+			facts = append(facts, fmt.Sprintf("%s against %s: %s", pair.B, pair.A, text))
+		}
+	}
 	for _, arm := range f.Arms {
 		if len(arm.Differs) > 0 {
-			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name, strings.Join(arm.Differs, "; ")))
+			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name, strings.Join(arm.Differs, ", ")))
 		}
 	}
 	return append(facts, f.Treatment.Lines...)

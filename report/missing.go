@@ -21,8 +21,8 @@ type Planned struct {
 	// ArmsAdded when arms were.
 	Grown     []string
 	ArmsAdded []string
-	// Differs says in what each arm differs from the baseline, by name.
-	Differs map[string][]string
+	// Declared says in what the arms differ; nil where nobody knows.
+	Declared *Declared
 }
 
 // Size is the size of an experiment, with the number of attempts recorded when it was enlarged.

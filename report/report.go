@@ -99,6 +99,8 @@ type Group struct {
 	alone   []string        // warnings that comparisons do not repeat
 	drifted string          // says that a model or a program changed, so that the arm has several groups
 
+	requests []RequestPair
+
 	clusters int // where tasks share some, how many there are
 	looks    int // how often the experiment was looked at and enlarged
 }

@@ -96,7 +96,7 @@ func (g *Group) headText(w io.Writer) {
 func (g *Group) treatmentLines() []string {
 	var lines []string
 	if len(g.Differs) > 0 {
-		lines = append(lines, "differs from the baseline in: "+strings.Join(g.Differs, "; "))
+		lines = append(lines, "differs from the baseline in: "+strings.Join(g.Differs, ", "))
 	}
 	if g.Treatment != nil {
 		lines = append(lines, g.Treatment.Lines...)

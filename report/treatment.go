@@ -132,8 +132,8 @@ func treatmentOf(level float64, groups ...*Group) *Treatment {
 
 // proveTreatment fills in what the models of a group were given, and what follows for claims.
 func (g *Group) proveTreatment(in Input) {
-	if in.Planned != nil {
-		g.Differs = in.Planned.Differs[g.Provenance.Arm]
+	if in.Planned != nil && in.Planned.Declared != nil {
+		g.Differs, g.requests = in.Planned.Declared.Differs[g.Provenance.Arm], in.Planned.Declared.Requests
 	}
 	g.Treatment = treatmentOf(in.Level, g)
 	var allowed []Reason

@@ -258,3 +258,57 @@ func TestAgentsThatReadDifferentPartsOfTheirProjectAreNamed(t *testing.T) {
 	wantIn(t, textOf(t, compared(t, CompareConfig{}, beforeRuns(), after)),
 		"treatment: agents read different parts of their project: context project of before and none of after")
 }
+
+// The answer names everything in which the arms differ: what was declared, and what comes with the
+// agent or model.
+func TestAnAnswerNamesWhatTheArmsDifferIn(t *testing.T) {
+	planned := &Planned{Arms: []string{"before", "after", "third"}, Declared: &Declared{
+		Differs: map[string][]string{"after": {"skill csv-tools", "lead codex"}, "third": {"model opus"}},
+		Requests: []RequestPair{{Baseline: "before", Arm: "after", Differences: []RequestDifference{
+			{What: "tools", Before: "12", After: "14", Cause: "the agent or model", Undeclared: true},
+			{What: "lead", After: "codex", Cause: "lead"},
+			{What: "options", Before: `{"top_p":1}`, Undeclared: true},
+		}}},
+	}}
+	records := slices.Concat(beforeRuns(), treated(armRuns("after", repeat("PPF", 12)...), nil),
+		treated(armRuns("third", repeat("PPF", 12)...), nil))
+	built := build(t, Input{Records: records, Planned: planned, K: []int{1}})
+	before, after, third := &built.Groups[0], &built.Groups[1], &built.Groups[2]
+	for _, test := range []struct {
+		a, b *Group
+		want []string
+	}{
+		{before, after, []string{
+			"after differs from before in: skill csv-tools, lead codex\n",
+			"comes with the agent or model: tools (12; 14), options ({\"top_p\":1}; none)\n",
+		}},
+		{after, before, []string{
+			"before differs from after in: after has skill csv-tools, lead codex\n",
+			"comes with the agent or model: tools (14; 12), options (none; {\"top_p\":1})\n",
+		}},
+		{after, third, []string{"third differs from after in: after has skill csv-tools, lead codex, third has model opus\n"}},
+	} {
+		c, err := Compare(test.a, test.b, CompareConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantIn(t, textOf(t, c), test.want...)
+	}
+	family, err := CompareArms([]*Group{before, after, third}, true, CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, junit bytes.Buffer
+	for _, err := range []error{family.Text(&text), built.JUnit(&junit)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantIn(t, text.String(), "third differs from the baseline in: model opus\n",
+		"after against before: comes with the agent or model: tools (12; 14)")
+	wantIn(t, junit.String(), `<property name="differs" value="lead codex">`)
+	wantIn(t, markdownOf(t, built, []int{1}, Compact), "- differs from the baseline in: skill csv-tools, lead codex\n")
+	if encoded, err := json.Marshal(family); err != nil || !strings.Contains(string(encoded), `"cause":"lead"`) {
+		t.Errorf("%s %v", encoded, err)
+	}
+}

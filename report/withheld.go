@@ -53,7 +53,7 @@ func (r Reason) Sentence() string {
 	if r.Allow == "" {
 		return r.Text
 	}
-	return fmt.Sprintf("%s (--allow %s accepts it)", r.Text, r.Allow)
+	return fmt.Sprintf("%s; --allow %s accepts it", r.Text, r.Allow)
 }
 
 // Sentences returns those of reasons.

@@ -108,7 +108,7 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			if allow == "" {
 				return
 			}
-			wantIn(t, first, test.want+" (--allow "+allow+" accepts it); the observed difference in pass rate is +66.7 points")
+			wantIn(t, first, test.want+"; --allow "+allow+" accepts it; the observed difference in pass rate is +66.7 points")
 			if c = make(allow); c.Decision.Claim != stats.Improved || len(c.Withheld) > 0 {
 				t.Errorf("allowed: %s", c.Decision.Sentence)
 			}

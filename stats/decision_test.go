@@ -93,7 +93,7 @@ func TestClaimRule(t *testing.T) {
 			wonAndLost(9, 0, 0),
 			DecideConfig{Withheld: []string{"the model changed"}},
 			Insufficient,
-			"the model changed and 9 tasks where at least 10 are needed",
+			"claim: the model changed; 9 tasks where at least 10 are needed and",
 		},
 		"a remark": {
 			wonAndLost(20, 3, 27),

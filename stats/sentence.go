@@ -24,9 +24,9 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 		return fmt.Sprintf("Equivalent: the %s of %s and %s differ by less than %s%s (%s).",
 			words.name, words.candidate, words.baseline, words.size(config.Margin), remark, evidence)
 	case Insufficient:
-		reasons := slices.Concat(config.Withheld, insufficiency(comparison, words))
+		reasons := append(slices.Clone(config.Withheld), strings.Join(insufficiency(comparison, words), " and "))
 		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s%s (%s).",
-			strings.Join(reasons, " and "), words.name, words.signed(comparison.Est), remark, evidence)
+			strings.Join(reasons, "; "), words.name, words.signed(comparison.Est), remark, evidence)
 	}
 	parts := append(slices.Clone(config.Withheld),
 		fmt.Sprintf("the observed difference in %s is %s%s (%s)", words.name, words.signed(comparison.Est), remark, evidence))

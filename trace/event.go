@@ -54,8 +54,6 @@ type SessionStart struct {
 	// Context is what the agent of a run read of its project: project or none. In a session of
 	// several agents each member has its own.
 	Context string `json:"context,omitempty"`
-	// ProjectPrograms says that programs of the project, such as hooks, could run.
-	ProjectPrograms bool `json:"projectPrograms,omitempty"`
 }
 
 // HostEvent says that an agent asked for a host. Only the first request for each host is recorded.
@@ -80,6 +78,9 @@ type AgentStart struct {
 	// GatewayReason why.
 	Gateway       string `json:"gateway,omitempty"`
 	GatewayReason string `json:"gatewayReason,omitempty"`
+	// ProjectPrograms are the files of the project whose programs the agent could run, such as
+	// hooks and tool servers.
+	ProjectPrograms []string `json:"projectPrograms,omitempty"`
 }
 
 // AgentEnd says how the process of an agent was started and how it ended. Teams write the same type

@@ -82,6 +82,7 @@ func (b *builder) compare(pair *Pair, i, j int, config report.CompareConfig, tes
 		Obstacles:  []string{},
 		Machines:   report.CompareMachines(first, second),
 		Same:       report.SameArm(first, second),
+		Requests:   report.CompareRequests(second, first),
 		Treatment:  report.CompareTreatment(first, second),
 	}
 	pair.Withheld, _ = report.Withheld(config.Allow, first, second)

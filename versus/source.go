@@ -42,6 +42,9 @@ type Options struct {
 	// Cell, if set, is the only cell that is read: the report is about nothing else. It is ignored
 	// where judges were asked, who compare cells.
 	Cell *ledger.Cell
+	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say; nil
+	// where nobody knows.
+	Declared *report.Declared
 	// Allow are the reasons to withhold claims that the user accepts, such as report.ReasonDrift.
 	Allow []string
 }
@@ -311,7 +314,7 @@ func (s *Source) planned() *report.Planned {
 	if s.plan == nil {
 		return nil
 	}
-	planned := &report.Planned{Runs: map[string][]int{}}
+	planned := &report.Planned{Runs: map[string][]int{}, Declared: s.options.Declared}
 	for _, arm := range s.plan.Arms {
 		planned.Arms = append(planned.Arms, arm.Name)
 	}

@@ -75,7 +75,7 @@ func treatmentSection(agents []AgentSummary, pairs []Pair) section {
 	for i := range agents {
 		a := &agents[i]
 		if len(a.Differs) > 0 {
-			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm, strings.Join(a.Differs, "; ")))
+			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm, strings.Join(a.Differs, ", ")))
 		}
 		if len(pairs) == 1 {
 			continue // its lines have both arms
@@ -87,6 +87,9 @@ func treatmentSection(agents []AgentSummary, pairs []Pair) section {
 	for i := range pairs {
 		if len(pairs) == 1 {
 			s.lines = append(s.lines, pairs[i].Treatment.Lines...)
+		}
+		if text := report.RequestsText(pairs[i].Requests); text != "" {
+			s.lines = append(s.lines, pairs[i].A+", "+pairs[i].B+": "+text)
 		}
 		if pairs[i].Same {
 			s.lines = append(s.lines, fmt.Sprintf("%s and %s are the same: an A/A experiment", pairs[i].A, pairs[i].B))

@@ -205,6 +205,9 @@ type Pair struct {
 	Withheld []report.Reason `json:"withheld,omitempty"`
 	// Same is true where both arms are the same configuration: an A/A experiment.
 	Same bool `json:"same,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed: Before is
+	// B's, After is A's.
+	Requests []report.RequestDifference `json:"requestDifferences,omitempty"`
 	// Treatment says what the models of both arms were given.
 	Treatment *report.Treatment `json:"treatment,omitempty"`
 	// Cost, Time and Turns are ratios, A over B; they are shown and claim nothing.

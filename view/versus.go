@@ -47,7 +47,11 @@ func (s *Server) contest(ctx context.Context, at place) (*contest, error) {
 	if err := irregular(at); err != nil {
 		return nil, unreadable(err)
 	}
-	source, err := versus.Open(ctx, at.path, versus.Options{Dialects: s.cfg.Dialects, Prices: s.cfg.Prices})
+	options := versus.Options{Dialects: s.cfg.Dialects, Prices: s.cfg.Prices, Allow: s.cfg.Allow}
+	if planned := s.snapshot(at).found.Planned; planned != nil {
+		options.Declared = planned.Declared
+	}
+	source, err := versus.Open(ctx, at.path, options)
 	if err != nil {
 		return nil, unreadable(fmt.Errorf("%s", plain(at, err)))
 	}

@@ -126,8 +126,8 @@ func (a *Agent) checkEffort(effort string, e endpoint) error {
 	case effort == "":
 		return nil
 	case protocol != model.Chat && protocol != model.Responses:
-		return agent.Refuse(a.id(), "agent %s has no effort with model %s: only the protocols chat and responses have one",
-			a.id(), e.model)
+		return agent.Refuse(a.id(), "agent %s has no effort with model %s; only the protocols chat and responses "+
+			"have one", a.id(), e.model)
 	case !slices.Contains(efforts, effort):
 		return agent.Refuse(a.id(), "unknown effort %q; agent %s has %s", effort, a.id(), strings.Join(efforts, ", "))
 	}

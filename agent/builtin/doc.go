@@ -9,7 +9,7 @@
 // resume it. Its shell runs through the same spawner as every other agent, with an environment that
 // never holds a key.
 //
-// The system prompt has the first 32 KiB of AGENTS.md of the working directory, or of CLAUDE.md where
-// that is missing, and names the skills in .agents/skills and .claude/skills, with their
+// The system prompt has the first 32 KiB of AGENTS.md of the working directory, or of CLAUDE.md
+// where that is missing, and names the skills in .claude/skills and .agents/skills, with their
 // descriptions and paths; the model reads those that fit. With context none it has neither.
 package builtin

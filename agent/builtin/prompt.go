@@ -20,7 +20,7 @@ few plain sentences and call no more tools.`
 // places are what the agent reads of a project.
 var places = agent.Places{
 	Instructions: []string{"AGENTS.md", "CLAUDE.md"}, // the second where the first is missing
-	Skills:       []string{".agents/skills", ".claude/skills"},
+	Skills:       []string{".claude/skills", ".agents/skills"},
 }
 
 // maxInstructions is how much of an instruction file the system prompt has, in bytes.

@@ -27,8 +27,8 @@ func TestSkillsAreNamedInTheSystemPromptAndReadWithTheTool(t *testing.T) {
 	}
 }
 
-// TestTheProjectIsInTheSystemPrompt: the first instruction file, its beginning where it is long, and
-// each skill once, also behind a system prompt that replaces the agent's own; with context none
+// TestTheProjectIsInTheSystemPrompt: the first instruction file, its beginning where it is long,
+// and each skill once, also behind a system prompt that replaces the agent's own; with context none
 // nothing.
 func TestTheProjectIsInTheSystemPrompt(t *testing.T) {
 	b := newBench(t, `{"turns":[{"text":"x"}]}`)
@@ -53,15 +53,16 @@ func TestTheProjectIsInTheSystemPrompt(t *testing.T) {
 	b.write(".agents/skills/a/SKILL.md", "---\nname: a\ndescription: Of all.\n---\n")
 	b.write(".agents/skills/b/SKILL.md", "---\nname: b\ndisable-model-invocation: true\n---\n")
 	got := prompt(as)
-	if strings.Contains(got, "Second") || strings.Contains(got, "end") || strings.Count(got, "ü") != maxInstructions/2 ||
+	if strings.Contains(got, "Second") || strings.Contains(got, "end") ||
+		strings.Count(got, "ü") != maxInstructions/2 ||
 		!strings.Contains(got, "ü\n\n[This is the beginning of AGENTS.md; read the file for the rest.]") {
 		t.Errorf("with a long AGENTS.md: %q", strings.ReplaceAll(got, "ü", ""))
 	}
-	if !strings.HasSuffix(got, "\n- a (.agents/skills/a/SKILL.md): Of all.") {
+	if !strings.HasSuffix(got, "\n- a (.claude/skills/a/SKILL.md): Of Claude.") {
 		t.Errorf("with skills: %q", strings.ReplaceAll(got, "ü", ""))
 	}
 	replaced := prompt(func(c *agent.Config) { c.SystemPrompt, c.ReplaceSystemPrompt = "Be kind.", true })
-	if !strings.HasPrefix(replaced, "Be kind.\n\nThe instructions") || !strings.HasSuffix(replaced, "Of all.") {
+	if !strings.HasPrefix(replaced, "Be kind.\n\nThe instructions") || !strings.HasSuffix(replaced, "Of Claude.") {
 		t.Errorf("with another system prompt: %q", strings.ReplaceAll(replaced, "ü", ""))
 	}
 	none := prompt(func(c *agent.Config) { c.SystemPrompt, c.Context = "Be kind.", agent.ContextNone })

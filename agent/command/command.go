@@ -73,6 +73,7 @@ func (a *Agent) Info() agent.Info {
 		InstallHint: cmp.Or(e.Install, "nothing: it is your own program"),
 		LoginHint:   cmp.Or(e.Login, "set "+strings.Join(e.keys(), " or ")),
 		Credentials: e.keys(),
+		Places:      e.Places,
 		Capabilities: agent.Capabilities{
 			Resume:             when(e.Resume != "", agent.Native),
 			MCP:                when(e.has(wordMCP), agent.Native),

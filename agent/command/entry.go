@@ -27,6 +27,7 @@ type Entry struct {
 	Protocols []string          `yaml:"protocols" doc:"model protocols that it speaks" enum:"anthropic,responses,chat,gemini"`
 	Install   string            `yaml:"install" doc:"command that installs it"`
 	Login     string            `yaml:"login" doc:"how to give it credentials"`
+	Places    agent.Places      `yaml:"places" json:",omitzero" doc:"where it reads what a project brings, relative to the working directory"`
 
 	// Dir is the directory that ./ and ../ are relative to.
 	Dir string `yaml:"-"`
@@ -86,7 +87,7 @@ func (e Entry) Validate() error {
 			return err
 		}
 	}
-	return nil
+	return e.Places.Validate()
 }
 
 func knownWords(field, text string) error {

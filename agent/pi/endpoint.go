@@ -243,8 +243,8 @@ func (e endpoint) modelsFile(cfg agent.Config) map[string]any {
 		}}
 	}
 	entry := map[string]any{
-		"id": cfg.Model, "reasoning": e.api != "openai-completions" || cfg.Effort != "", "input": []string{"text", "image"},
-		"contextWindow": 200_000, "maxTokens": 32_000,
+		"id": cfg.Model, "reasoning": e.api != "openai-completions" || cfg.Effort != "",
+		"input": []string{"text", "image"}, "contextWindow": 200_000, "maxTokens": 32_000,
 	}
 	return map[string]any{"providers": map[string]any{
 		providerName: map[string]any{"baseUrl": e.baseURL, "api": e.api, "apiKey": e.key, "models": []any{entry}},

@@ -90,7 +90,10 @@ func extensionsIn(root *os.Root) []string {
 		if info, err := root.Stat(file); err != nil {
 			continue
 		} else if info.IsDir() {
-			candidates = []string{path.Join(file, "package.json"), path.Join(file, "index.ts"), path.Join(file, "index.js")}
+			candidates = nil
+			for _, usual := range []string{"package.json", "index.ts", "index.js"} {
+				candidates = append(candidates, path.Join(file, usual))
+			}
 		}
 		for _, candidate := range candidates {
 			info, err := root.Stat(candidate)

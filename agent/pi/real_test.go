@@ -97,8 +97,8 @@ var smuggled = map[string]string{
 	".pi/extensions/evil.ts": `import { writeFileSync } from "node:fs"; export default () => writeFileSync("loaded", "");`,
 }
 
-// TestTheProjectHasASayInTextsOnly: a working directory's instructions are told as the program
-// itself tells them, its settings never count, and its extension is loaded only where programs of
+// TestTheProjectHasASayInTextsOnly: a working directory's instructions stand where the program
+// itself puts them, its settings never count, and its extension is loaded only where programs of
 // the project may run. The caller's settings count, and so does the effort.
 func TestTheProjectHasASayInTextsOnly(t *testing.T) {
 	for name, programs := range map[string]bool{"texts": false, "programs": true} {

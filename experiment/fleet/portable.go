@@ -69,6 +69,7 @@ func pack(prepared *experiment.Prepared, output string, faults []byte) (*portabl
 	if copied.Replay != "" {
 		return nil, nil, nil, errors.New("a replay runs on one machine: leave out --fleet")
 	}
+	copied.Skills = ""        // every arm has its own by now
 	copied.Plan.CreatedMs = 0 // the same command publishes the same experiment
 	p := &packing{
 		out: &portable{
@@ -136,6 +137,11 @@ func (p *packing) removeSecrets() (map[string][]string, error) {
 				names[arm.Name] = append(names[arm.Name], name)
 			}
 		}
+		needed, err := serverVariables(arm)
+		if err != nil {
+			return nil, err
+		}
+		names[arm.Name] = append(names[arm.Name], needed...)
 		slices.Sort(names[arm.Name])
 		names[arm.Name] = slices.Compact(names[arm.Name])
 		if u, err := url.Parse(arm.ModelURL); err == nil && u.User != nil {
@@ -146,13 +152,38 @@ func (p *packing) removeSecrets() (map[string][]string, error) {
 	return names, nil
 }
 
-// findRoots chooses what is sent: the family, the repositories of its tasks, skills and modules. A
-// root inside another one is a part of it.
+// serverVariables returns the variables that the tool servers of an arm take from the environment.
+// A secret that is written in their file would travel.
+func serverVariables(arm *experiment.Arm) ([]string, error) {
+	if arm.MCP == "" {
+		return nil, nil
+	}
+	servers, err := experiment.ReadServers(arm.MCP)
+	if err != nil {
+		return nil, err
+	}
+	var needed []string
+	for _, s := range servers {
+		for name := range s.Literal() {
+			if local.Sensitive(name) {
+				return nil, fmt.Errorf("arm %s: %s holds the value of %s, which would travel; write ${NAME} in its place, "+
+					"and put the variable into the environment of the workers", arm.Name, arm.MCP, name)
+			}
+		}
+		needed = append(needed, s.Variables()...)
+	}
+	return needed, nil
+}
+
+// findRoots chooses what is sent: the family, the repositories of its tasks, what arms bring, and
+// modules. A root inside another one is a part of it.
 func (p *packing) findRoots() error {
 	prepared := p.out.Prepared
-	wanted := []string{prepared.Skills, prepared.NodeModules, prepared.Family.Skills}
+	wanted := []string{prepared.NodeModules, prepared.Family.Skills}
 	for i := range prepared.Arms {
-		wanted = append(wanted, prepared.Arms[i].Skills)
+		for _, b := range prepared.Brings[prepared.Arms[i].Name] {
+			wanted = append(wanted, b.Source)
+		}
 	}
 	for i := range prepared.Family.Tasks {
 		t := &prepared.Family.Tasks[i]
@@ -219,7 +250,7 @@ func (p *packing) rootOf(path string) *root {
 func (p *packing) translate() {
 	prepared := p.out.Prepared
 	p.out.Shared = p.collect(func() {
-		paths := []*string{&prepared.Skills, &prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir}
+		paths := []*string{&prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir}
 		for _, path := range paths {
 			*path = p.path(*path)
 		}
@@ -227,10 +258,16 @@ func (p *packing) translate() {
 	prepared.Family.Calibration, prepared.Family.Origin, prepared.Plan.Family.Origin = "", "", ""
 	for i := range prepared.Arms {
 		arm := &prepared.Arms[i]
-		p.out.Arms[arm.Name] = p.collect(func() { arm.Skills = p.path(arm.Skills) })
+		p.out.Arms[arm.Name] = p.collect(func() {
+			for _, path := range armPaths(prepared, arm) {
+				*path = p.path(*path)
+			}
+		})
 	}
 	for i := range prepared.Plan.Arms {
-		prepared.Plan.Arms[i].Skills = ""
+		for _, path := range ownPaths(&prepared.Plan.Arms[i].Arm) {
+			*path = ""
+		}
 	}
 	for i := range prepared.Family.Tasks {
 		t := &prepared.Family.Tasks[i]
@@ -243,6 +280,19 @@ func (p *packing) translate() {
 			p.out.Builds[t.ID] = build{Dockerfile: env.Dockerfile, Context: env.Context}
 		}
 	}
+}
+
+// armPaths returns the paths of an arm, and of what it brings.
+func armPaths(prepared *experiment.Prepared, arm *experiment.Arm) []*string {
+	paths := ownPaths(arm)
+	for i := range prepared.Brings[arm.Name] {
+		paths = append(paths, &prepared.Brings[arm.Name][i].Source)
+	}
+	return paths
+}
+
+func ownPaths(arm *experiment.Arm) []*string {
+	return []*string{&arm.Skills, &arm.Instructions, &arm.Files, &arm.MCP, &arm.Settings}
 }
 
 // taskPaths returns the paths of a task.
@@ -313,12 +363,14 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 		return errors.New("the experiment is incomplete")
 	}
 	family := prepared.Family
-	for _, path := range []*string{&prepared.Skills, &prepared.NodeModules, &family.Skills, &family.Dir} {
+	for _, path := range []*string{&prepared.NodeModules, &family.Skills, &family.Dir} {
 		here(path)
 	}
 	for i := range prepared.Arms {
 		arm := &prepared.Arms[i]
-		here(&arm.Skills)
+		for _, path := range armPaths(prepared, arm) {
+			here(path)
+		}
 		for name := range arm.Env {
 			if local.Sensitive(name) {
 				arm.Env[name] = environ[name]

@@ -349,7 +349,7 @@ func (a *attempt) agentTimeout(limit time.Duration) time.Duration {
 }
 
 // secretsOf returns the values that must not appear in anything that is written about an attempt.
-func secretsOf(t *task.Task, arm *experiment.Arm, environ []string) map[string]string {
+func secretsOf(t *task.Task, arm *experiment.Arm, machine *Machine) map[string]string {
 	secrets := t.Secrets()
 	add := func(values map[string]string) {
 		for name, value := range values {
@@ -359,7 +359,7 @@ func secretsOf(t *task.Task, arm *experiment.Arm, environ []string) map[string]s
 		}
 	}
 	add(arm.Env)
-	servers, _ := armServers(arm, environ, "") // one that is wrong is refused before the first attempt
+	servers, _ := armServers(arm, machine.getenv(), "") // one that is wrong is refused before the first attempt
 	for _, s := range servers {
 		add(s.Env)
 		add(s.Headers)

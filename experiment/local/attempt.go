@@ -87,7 +87,7 @@ func (e *Executor) newAttempt(ctx context.Context, cell experiment.Cell, number 
 	e.machine.refresh(ctx, a.arm.Agent)
 	a.record = e.blank(cell, number)
 	a.record.StartMs = e.machine.now().UnixMilli()
-	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm, e.machine.Host.Environ))
+	a.redact = e.machine.Redactor.With(secretsOf(a.task, a.arm, e.machine))
 	a.dir = e.artefacts.AttemptDir(a.record.RunDir)
 	if err := os.MkdirAll(filepath.Dir(a.dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of the attempt: %w", err)

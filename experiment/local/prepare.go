@@ -207,7 +207,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 	if arm.MaxTurns == 0 && arm.Profile == "" && info.Capabilities.MaxTurns != agent.Unsupported {
 		arm.MaxTurns = p.DefaultMaxTurns
 	}
-	servers, err := armServers(arm, p.machine.Host.Environ, "")
+	servers, err := armServers(arm, p.machine.getenv(), "")
 	if err != nil {
 		return err
 	}

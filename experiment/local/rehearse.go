@@ -245,7 +245,7 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 		task:     &s.prepared.Family.Tasks[0],
 		dir:      filepath.Join(s.dir, strconv.Itoa(number)),
 	}
-	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.real.machine.Host.Environ))
+	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.real.machine))
 	found := &start{
 		attempt:  a,
 		planned:  &s.prepared.Plan.Arms[arm],

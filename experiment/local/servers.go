@@ -14,7 +14,7 @@ import (
 // armServers returns the tool servers that an arm brings, with the variables of the environment
 // filled in. A program with a relative path is one of the working directory, as in a project's own
 // .mcp.json.
-func armServers(arm *experiment.Arm, environ []string, dir string) ([]agent.MCPServer, error) {
+func armServers(arm *experiment.Arm, getenv func(string) string, dir string) ([]agent.MCPServer, error) {
 	if arm.MCP == "" {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func armServers(arm *experiment.Arm, environ []string, dir string) ([]agent.MCPS
 	}
 	var servers []agent.MCPServer
 	for _, s := range listed {
-		if s, err = s.Expand(getenv(environ)); err != nil {
+		if s, err = s.Expand(getenv); err != nil {
 			return nil, fmt.Errorf("%s: %w", arm.MCP, err)
 		}
 		if dir != "" && strings.Contains(s.Command, "/") && !filepath.IsAbs(s.Command) {
@@ -46,12 +46,18 @@ func armServers(arm *experiment.Arm, environ []string, dir string) ([]agent.MCPS
 	return servers, nil
 }
 
-func getenv(environ []string) func(string) string {
+// getenv returns the function that looks variables up. Where the workers of a fleet have them,
+// each has some value.
+func (m *Machine) getenv() func(string) string {
+	environ := m.Host.Environ
 	return func(name string) string {
 		for _, pair := range slices.Backward(environ) {
 			if value, found := strings.CutPrefix(pair, name+"="); found {
 				return value
 			}
+		}
+		if m.Versions != nil {
+			return name
 		}
 		return ""
 	}
@@ -60,7 +66,7 @@ func getenv(environ []string) func(string) string {
 // serversOf returns the tool servers of the agent of an attempt: the task's and the arm's.
 func (a *attempt) serversOf(dir string) ([]agent.MCPServer, error) {
 	servers := toolServers(a.task)
-	own, err := armServers(a.arm, a.machine.Host.Environ, dir)
+	own, err := armServers(a.arm, a.machine.getenv(), dir)
 	if err != nil {
 		return nil, err
 	}

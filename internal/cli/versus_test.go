@@ -17,10 +17,13 @@ import (
 
 // cmdRunDir writes a run directory in which three agents have worked: rundir DIRECTORY [KIND].
 // With "tasks" there are fourteen tasks, and the one that gives up makes mistakes instead; with
-// "signed" the results are signed by the user's key.
+// "signed" the results are signed by the user's key. The other kinds have two arms of one agent on
+// twelve tasks, the second of which brings a skill and solves: "treated"; its model changed:
+// "drifted"; nobody knows whether it arrived: "unknown"; the records are those of an earlier
+// version: "old".
 func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
-		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed]")
+		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed|treated|drifted|unknown|old]")
 	}
 	d := three()
 	if len(args) > 1 {
@@ -33,11 +36,64 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 			key, err := ledger.CreateKey(filepath.Join(ts.Getenv("HOME"), ".config", "fit", "ledger.key"))
 			ts.Check(err)
 			d.Key = key
+		case "treated", "drifted", "unknown", "old":
+			d = treated(args[1])
 		default:
 			ts.Fatalf("rundir: unknown kind %q", args[1])
 		}
 	}
 	ts.Check(d.Write(ts.MkAbs(args[0])))
+}
+
+// treated is an experiment about a skill, which the model opens in the first of two runs.
+func treated(kind string) versustest.Directory {
+	const model = "claude-sonnet-4-5"
+	return versustest.Directory{
+		Arms: []versustest.Arm{
+			{Name: "before", Agent: "claude-code", Model: model, Does: versustest.Mistakes},
+			{Name: "after", Agent: "claude-code", Model: model, Does: versustest.Solves},
+		},
+		Tasks:     12,
+		Runs:      2,
+		Workspace: "export",
+		Given: func(arm versustest.Arm, run int) *ledger.Treatment {
+			if kind == "old" {
+				return nil
+			}
+			served := ledger.Served{Model: model + "-20250929", Asked: model, Calls: 4}
+			if kind == "drifted" && run == 1 && arm.Name == "after" {
+				served.Model = model + "-20261101"
+			}
+			given := &ledger.Treatment{
+				Context:      "project",
+				Served:       []ledger.Served{served},
+				SystemTokens: 14000,
+				VendorTokens: 13900,
+				Tools:        []string{"Bash", "Skill"},
+			}
+			if arm.Name == "before" {
+				return given
+			}
+			opened := run == 0
+			skill := ledger.Piece{
+				Kind:   ledger.PieceSkill,
+				Name:   "csv-tools",
+				Path:   ".claude/skills/csv-tools/SKILL.md",
+				Digest: "sha256:1",
+				From:   ledger.FromArm,
+				Given:  ledger.GivenWhole,
+				Opened: &opened,
+				Where:  "messages",
+				Tokens: 97,
+			}
+			if kind == "unknown" {
+				given.Unknown = "the model calls did not pass the gateway: subscription"
+				skill.Given, skill.Opened, skill.Why = ledger.GivenUnknown, nil, given.Unknown
+			}
+			given.Pieces = []ledger.Piece{skill}
+			return given
+		},
+	}
 }
 
 func three() versustest.Directory {

@@ -35,6 +35,10 @@ var notTheAgent = []struct {
 		"the directory of profiles, skills and settings: a format that benchmarks and agents share, and that fit's own profiles are kept in",
 	},
 	{
+		"CLAUDE.md", regexp.MustCompile(`\bCLAUDE\.md\b`),
+		"the file of instructions, which several agents read",
+	},
+	{
 		"target", regexp.MustCompile(`"--target", "claude"|--target claude\b`),
 		"what the package manager for skills calls that directory",
 	},

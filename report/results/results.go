@@ -37,6 +37,8 @@ type Results struct {
 	Labels *report.Labels // those of the family, if it has any
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
+
+	declared *report.Declared
 }
 
 // Ledger is one that was read.
@@ -201,8 +203,42 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 			}
 		}
 		all.Plans = append(all.Plans, plan)
+		if all.declared == nil { // shards have the same arms
+			if all.declared, err = Declared(dir, plan); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return contents.Records, nil
+}
+
+// Declared reads in what the arms of a run directory differ: what its plan says, and what their first
+// requests showed in the rehearsal.
+func Declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
+	declared := &report.Declared{Differs: map[string][]string{}}
+	for i := range plan.Arms {
+		if i > 0 {
+			declared.Differs[plan.Arms[i].Name] = experiment.Differences(plan.Arms[0], plan.Arms[i])
+		}
+	}
+	rehearsal, err := experiment.ReadRehearsal(dir)
+	if err != nil || rehearsal == nil {
+		return declared, err
+	}
+	for _, pair := range rehearsal.Pairs {
+		own := report.RequestPair{Baseline: pair.Baseline, Arm: pair.Arm}
+		for _, d := range pair.Differences {
+			own.Differences = append(own.Differences, report.RequestDifference{
+				What:       d.What,
+				Before:     d.Before,
+				After:      d.After,
+				Cause:      d.Cause,
+				Undeclared: d.Cause == experiment.CauseAgent || d.Cause == "",
+			})
+		}
+		declared.Requests = append(declared.Requests, own)
+	}
+	return declared, nil
 }
 
 // addProbes adds what the probes in a run directory cost.
@@ -244,6 +280,7 @@ func (all *Results) addPlans() {
 	}
 	first := all.Plans[0]
 	all.Planned = plannedOf(first, first.Slots())
+	all.Planned.Declared = all.declared
 	for i := 1; i <= first.Shard.N; i++ {
 		if !slices.ContainsFunc(all.Plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
 			all.Planned.Absent = append(all.Planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
@@ -256,6 +293,7 @@ func (all *Results) KeepToShard() {
 	if len(all.Plans) == 1 {
 		plan := all.Plans[0]
 		all.Planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
+		all.Planned.Declared = all.declared
 	}
 }
 

@@ -76,10 +76,12 @@ func (g *gates) check(built *report.Report) error {
 		return console.Exitf(console.ExitNegative, "gate: there are no results")
 	}
 	for i := range built.Groups {
-		group := &built.Groups[i]
-		if err := g.sound(group); err != nil {
+		if err := g.sound(&built.Groups[i]); err != nil {
 			return err
 		}
+	}
+	for i := range built.Groups {
+		group := &built.Groups[i]
 		if t := &group.Totals; g.allPass && (t.Passed != t.Runs || t.Missing > 0) {
 			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing",
 				t.Passed, t.Planned, group.Name, t.Missing)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
@@ -17,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/judge"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/report/results"
 	"github.com/fit-eval/fit/versus"
 )
 
@@ -29,6 +31,11 @@ func OpenSource(ctx context.Context, con *console.Console, registry *agent.Regis
 		return nil, console.Usagef("%s is not a run directory", dir)
 	}
 	options.Dialects, options.Prices = registry.Dialects(), con.Prices()
+	if plan, err := experiment.ReadPlan(con.Path(dir)); err == nil { // versus says what is wrong with another
+		if options.Declared, err = results.Declared(con.Path(dir), plan); err != nil {
+			return nil, console.Exit(console.ExitIncomplete, err)
+		}
+	}
 	source, err := versus.Open(ctx, con.Path(dir), options)
 	if errors.As(err, new(*versus.NotRunDirectory)) {
 		return nil, console.Exit(console.ExitUsage, err)

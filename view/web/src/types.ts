@@ -96,8 +96,23 @@ export interface Provenance {
   familyRevision: string;
 }
 
+/** What the models of some arms were given: what was changed, and whether it reached them. */
+export interface Treatment {
+  lines?: string[];
+}
+
+/** Why a claim is withheld, and the value of --allow that accepts it. */
+export interface Reason {
+  key: string;
+  text: string;
+  allow?: string;
+}
+
 export interface Group {
   name: string;
+  differs?: string[];
+  treatment?: Treatment;
+  withheld?: Reason[];
   provenance: Provenance;
   tasks: ReportTask[];
   totals: Totals;
@@ -136,6 +151,11 @@ export interface Comparison {
     warnings?: string[];
   };
   tasks: { taskId: string; nA: number; nB: number; meanA: number; meanB: number; delta: number; p?: number; pAdj?: number }[];
+  withheld?: Reason[];
+  same?: boolean;
+  differs?: string[];
+  requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
+  treatment?: Treatment;
   cost?: Ratio;
   time?: Ratio;
   turns?: Ratio;
@@ -146,7 +166,8 @@ export interface Comparison {
 
 export interface FamilyComparison {
   baseline?: string;
-  pairs: { a: string; b: string; decision: Comparison["decision"] }[];
+  pairs: { a: string; b: string; decision: Comparison["decision"]; withheld?: Reason[] }[];
+  treatment?: Treatment;
   sets?: string[][];
   warnings?: string[];
 }
@@ -258,6 +279,33 @@ export interface Vote {
   citations: Citation[] | null;
 }
 
+/** One text or file that the agent of a run was to be given. */
+export interface GivenPiece {
+  kind: string;
+  name: string;
+  path?: string;
+  from: string;
+  given: "whole" | "part" | "name" | "absent" | "unknown";
+  share?: number;
+  why?: string;
+  opened?: boolean;
+  where?: string;
+  tokens?: number;
+}
+
+/** What the model of a run was given. */
+export interface Given {
+  context: string;
+  unknown?: string;
+  pieces?: GivenPiece[];
+  served?: { model: string; asked?: string; calls: number }[];
+  systemTokens?: number;
+  vendorTokens?: number;
+  tools?: string[];
+  managed?: string[];
+  programs?: string[];
+}
+
 export interface CellDetail {
   experiment: { id: string; name: string };
   cell: Cell;
@@ -275,7 +323,7 @@ export interface CellDetail {
     endMs: number;
     final: boolean;
   }[] | null;
-  record: { diffPath?: string } | null;
+  record: { diffPath?: string; treatment?: Given } | null;
   rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
   diff: { text: string; bytes: number; cut: boolean; files: number; added: number; removed: number } | null;

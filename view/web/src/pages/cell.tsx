@@ -15,6 +15,7 @@ import type { PanelVerdict, VersusCell } from "../versus";
 import { Calls, Prompts } from "./behind";
 import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
+import { GivenToModel } from "./given";
 import { CellControls } from "./live";
 
 export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
@@ -86,6 +87,11 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
       <Part title="Evidence">
         <Evidence detail={detail} />
       </Part>
+      {detail.record && (
+        <Part title="Given to the model" aside={detail.record.treatment ? `context ${visible(detail.record.treatment.context)}` : ""}>
+          <GivenToModel given={detail.record.treatment} />
+        </Part>
+      )}
       {detail.milestones?.length ? (
         <Part title="Milestones">
           <Milestones list={detail.milestones} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />

@@ -21,6 +21,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
         <Claim detail={detail} groups={groups} />
         <Price detail={detail} />
         <Conditions detail={detail} groups={groups} />
+        <TreatmentLines detail={detail} groups={groups} />
         <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])]} />
       </div>
       <div class="rates" role="group" aria-label="Pass rates with their 95 % intervals">
@@ -141,6 +142,32 @@ function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
 function ratio(what: string, f: Factor | undefined): string {
   if (!f) return "";
   return `${what} ${factor(f.est)}` + (f.lo !== null && f.hi !== null ? ` [${f.lo.toFixed(2)}, ${f.hi.toFixed(2)}]` : "");
+}
+
+/** In what the arms differ, and what their models were given of it. */
+function TreatmentLines(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element | null {
+  const { comparison: c, family } = props.detail;
+  const lines: string[] = [];
+  if (c) {
+    if (c.differs?.length) lines.push(`${c.b.arm} differs from ${c.a.arm} in: ${c.differs.join(", ")}`);
+    const vendor = (c.requestDifferences ?? []).filter((d) => d.undeclared);
+    if (vendor.length) lines.push("comes with the agent or model: " + vendor.map((d) => d.what).join(", "));
+    lines.push(...(c.treatment?.lines ?? []));
+  } else if (family) {
+    for (const g of props.groups) if (g.differs?.length) lines.push(`${g.name} differs from the baseline in: ${g.differs.join(", ")}`);
+    for (const p of family.pairs) for (const r of p.withheld ?? []) lines.push(`no claim about ${p.a} and ${p.b}: ${r.text}`);
+    lines.push(...(family.treatment?.lines ?? []));
+  } else {
+    for (const g of props.groups) lines.push(...(g.treatment?.lines ?? []), ...(g.withheld ?? []).map((r) => "withheld: " + r.text));
+  }
+  if (!lines.length) return null;
+  return (
+    <div class="soft">
+      {[...new Set(lines)].map((line) => (
+        <p key={line}>{visible(line)}</p>
+      ))}
+    </div>
+  );
 }
 
 function Conditions(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element | null {
