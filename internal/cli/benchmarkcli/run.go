@@ -340,11 +340,16 @@ func (r *running) report(ks []int) (*report.Report, error) {
 		return nil, err
 	}
 	found.KeepToShard()
+	found.Allow = r.opts.allow.List()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := answerOf(built, report.CompareConfig{Seed: r.opts.seed, Alpha: r.opts.alpha})
+	comparison, err := answerOf(built, report.CompareConfig{
+		Seed:  r.opts.seed,
+		Alpha: r.opts.alpha,
+		Allow: found.Allow,
+	})
 	if err != nil {
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)
 	}

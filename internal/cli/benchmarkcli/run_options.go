@@ -151,7 +151,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
 	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
-	o.allow.Register(flags, console.AllowSame)
+	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)
 	flags.BoolVar(&o.summary, "summary", false, "append the report to $GITHUB_STEP_SUMMARY")
 	o.gates.register(flags)

@@ -14,6 +14,7 @@ import (
 type finishOptions struct {
 	judge judgeOptions
 	robot bool
+	allow console.Allow
 }
 
 // finish judges what has not been judged yet and prints the report: what "run" ends with. A report
@@ -42,7 +43,7 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 	}
 	show := newReportOptions()
 	show.robot = opts.robot
-	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{})
+	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{Allow: opts.allow.List()})
 	if err == nil {
 		err = show.print(con, built)
 	}

@@ -98,7 +98,11 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if console.Code(concluded) == console.ExitInterrupted {
 		return concluded
 	}
-	finished := finish(ctx, con, registry, output.shown, finishOptions{judge: opts.judge, robot: opts.robot})
+	finished := finish(ctx, con, registry, output.shown, finishOptions{
+		judge: opts.judge,
+		robot: opts.robot,
+		allow: opts.allow,
+	})
 	return cmp.Or(concluded, finished)
 }
 

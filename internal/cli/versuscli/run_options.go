@@ -71,7 +71,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
 		"keep the working directories of all attempts; rerunning the command removes them")
 	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
-	o.allow.Register(flags, console.AllowSame)
+	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
 	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
 	flags.StringVar(&o.output, "output", "",
 		"run directory (default: the unfinished eval/run-NNN of the same plan, else the next number)")
