@@ -89,6 +89,7 @@ type Command struct {
 	Argv  []string
 	Env   []string // the complete environment
 	Stdin string   // what the program reads in RunOnce
+	Dir   string   // where it starts; empty: in the working directory
 }
 
 // tally counts and hashes what went by.
@@ -320,7 +321,7 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader, longLived bool) sandbo
 	}
 	spec := sandbox.SpawnSpec{
 		Argv:      cmd.Argv,
-		Dir:       cfg.Dir,
+		Dir:       cmp.Or(cmd.Dir, cfg.Dir),
 		Env:       cmd.Env,
 		Stdin:     stdin,
 		Grace:     grace,

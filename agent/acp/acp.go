@@ -180,6 +180,9 @@ func (a *Agent) Check(cfg agent.Config) error {
 		return agent.Refuse(id, "agent %s needs a model to use with another endpoint; give --model with --model-url",
 			id)
 	}
+	if err := checkTools(a.entry, cfg); err != nil {
+		return err
+	}
 	// An agent without a known login may have its own.
 	if cfg.ModelURL == "" && a.entry.Login != "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
 		return fmt.Errorf("agent %s has no key; set %s, or give --model-url", id, strings.Join(a.entry.Keys, " or "))

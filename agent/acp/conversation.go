@@ -139,7 +139,7 @@ func (c *conversation) stop() error {
 
 // open starts the process and begins or resumes the conversation.
 func (c *conversation) open(ctx context.Context) error {
-	if err := c.Open(ctx, agent.Command{Argv: c.setup.argv, Env: c.setup.env}); err != nil {
+	if err := c.Open(ctx, agent.Command{Argv: c.setup.argv, Env: c.setup.env, Dir: c.setup.dir}); err != nil {
 		return err
 	}
 	if err := c.greet(ctx); err != nil {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,6 +86,34 @@ func TestACommandLineIsAnAgent(t *testing.T) {
 	}
 }
 
+// TestListsOfTools: a name that no agent has and a list that cannot be carried out are refused before
+// anything is started; what a list takes away is not offered.
+func TestListsOfTools(t *testing.T) {
+	for _, tt := range []struct {
+		allowed, disallowed []string
+		want                string   // of the error
+		denied              []string // otherwise
+	}{
+		{disallowed: []string{"WebFetch"}, denied: []string{"webfetch", "websearch"}},
+		{disallowed: []string{"Write", "Edit"}, denied: []string{"apply_patch", "edit", "write"}},
+		{allowed: []string{"Read", "Write", "Edit", "Bash", "Glob", "Task", "TodoWrite", "WebFetch"}, denied: []string{"skill"}},
+		{allowed: []string{"Reed"}, want: `no tool "Reed"`},
+		{disallowed: []string{"Bosh"}, want: `no tool "Bosh"`},
+		{disallowed: []string{"Write"}, want: "together or not at all"},
+		{allowed: []string{"ExitPlanModes", "mcp__x"}, want: `no tool "ExitPlanModes"`},
+		{allowed: []string{"LS"}, want: "none of the tools LS"},
+	} {
+		e, cfg := table[0], agent.Config{AllowedTools: tt.allowed, DisallowedTools: tt.disallowed}
+		err := checkTools(e, cfg)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: error %v", tt, err)
+		}
+		if got := denied(e, cfg); tt.want == "" && !slices.Equal(got, tt.denied) {
+			t.Errorf("%+v: denied %q", tt, got)
+		}
+	}
+}
+
 func TestMistakesInAnEntry(t *testing.T) {
 	good := Entry{ID: "x", Command: "x"}
 	for want, spoil := range map[string]func(*Entry){
@@ -100,6 +129,7 @@ func TestMistakesInAnEntry(t *testing.T) {
 		"env.A: ":          func(e *Entry) { e.Env = map[string]string{"A": "{{if}}"} },
 		"files: a: ":       func(e *Entry) { e.Files = map[string]string{"a": "{{.Nothing}}"} },
 		"mode: ":           func(e *Entry) { e.Mode = "{{" },
+		"places.skills: ":  func(e *Entry) { e.Places.Skills = []string{"../skills"} },
 	} {
 		entry := good
 		spoil(&entry)
@@ -140,6 +170,7 @@ func TestTheEnvironmentIsClean(t *testing.T) {
 					own = append(own, name)
 				}
 			}
+			own = slices.AppendSeq(own, maps.Keys(entry.Pins))
 			slices.Sort(own)
 			agenttest.CheckVariables(t, program, own...)
 		})

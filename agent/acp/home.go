@@ -18,6 +18,7 @@ import (
 type setup struct {
 	argv       []string
 	env        []string
+	dir        string // where it starts
 	mode       string
 	keyVisible bool
 	restricted bool
@@ -43,6 +44,9 @@ func prepare(e Entry, cfg agent.Config) (setup, error) {
 		return setup{}, err
 	}
 	made := setup{restricted: v.Restricted, argv: []string{cfg.Installation.Path}}
+	if e.StartsAtHome {
+		made.dir = home
+	}
 	made.keyVisible = cfg.Seat == nil && v.Key != noKey
 	for _, text := range e.Args {
 		argument, err := render(text, v)
@@ -81,7 +85,12 @@ func valuesOf(e Entry, cfg agent.Config, home string) (values, error) {
 		Project:      cfg.ReadsProject(),
 		Programs:     cfg.RunsProjectPrograms(),
 		Distrusted:   distrusted(e, cfg),
+		Denied:       denied(e, cfg),
 	}
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		v.Proxy = cmp.Or(v.Proxy, agent.Getenv(cfg.Environ, name))
+	}
+	v.Proxy = cmp.Or(v.Proxy, " ") // which is not missing, and is none
 	if cfg.Retries != nil {
 		v.Retries = max(0, *cfg.Retries)
 	}

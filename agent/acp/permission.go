@@ -86,18 +86,12 @@ func (c *conversation) decide(tool, kind string) (decision, reason string) {
 	if attached {
 		canonical = session.ToolOther // some agents report every tool of a server as a command
 	}
-	matches := func(list []string) bool {
-		return slices.ContainsFunc(list, func(name string) bool {
-			return name == tool || (canonical != session.ToolOther && session.CanonicalTool(name) == canonical) ||
-				mcpTool(name, tool)
-		})
-	}
 	switch {
-	case matches(c.cfg.DisallowedTools):
+	case matches(c.cfg.DisallowedTools, tool, canonical):
 		return decisionReject, "the tool is disallowed"
 	case attached:
 		return decisionAllow, "the tool is of a server that the caller has attached"
-	case len(c.cfg.AllowedTools) > 0 && !matches(c.cfg.AllowedTools):
+	case len(c.cfg.AllowedTools) > 0 && !matches(c.cfg.AllowedTools, tool, canonical):
 		return decisionReject, "the tool is not among the allowed ones"
 	}
 	return decisionAllow, "the tool is allowed"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,16 +89,31 @@ func checkProject(e Entry, cfg agent.Config) error {
 		return agent.Refuse(id, "agent %s reads %s whatever it is told; use context project, or an agent that can be "+
 			"kept from it", id, found)
 	}
-	if !cfg.RunsProjectPrograms() {
-		programs, err := e.Insists.ProgramsIn(root)
-		if err != nil {
-			return err
-		}
-		if len(programs) > 0 {
-			return agent.Refuse(id, "agent %s runs the programs of %s whatever it is told; isolate it, or take them out",
-				id, strings.Join(programs, ", "))
-		}
+	decides, err := agent.Places{Programs: e.Decides}.ProgramsIn(root)
+	if err != nil {
+		return err
 	}
+	if len(decides) > 0 {
+		return agent.Refuse(id, "agent %s takes from %s what no project decides, such as %s; take that out", id,
+			strings.Join(decides, ", "), e.Decides[0].Keys[0])
+	}
+	if cfg.RunsProjectPrograms() {
+		return refuseAbove(e, cfg)
+	}
+	programs, err := e.Insists.ProgramsIn(root)
+	if err != nil {
+		return err
+	}
+	if len(programs) > 0 {
+		return agent.Refuse(id, "agent %s runs the programs of %s whatever it is told; isolate it, or take them out",
+			id, strings.Join(programs, ", "))
+	}
+	return refuseAbove(e, cfg)
+}
+
+// refuseAbove refuses a working directory below one that the agent reads.
+func refuseAbove(e Entry, cfg agent.Config) error {
+	id := session.AgentID(e.ID)
 	if found := above(e, cfg); found != "" {
 		return agent.Refuse(id, "agent %s reads %s, which is above its working directory; isolate it, or make the "+
 			"working directory the root of a repository (git init)", id, found)
@@ -123,7 +139,8 @@ func present(root *os.Root, names []string) string {
 // above returns what an agent that is not isolated reads in a directory above its own: those up to
 // the root of its repository, or all of them where there is none.
 func above(e Entry, cfg agent.Config) string {
-	if len(e.Above) == 0 || cfg.Isolation.Isolates() {
+	stays := !cfg.ReadsProject() && !e.Insists.Reads() && len(e.Insists.Programs) == 0
+	if len(e.Above) == 0 || stays || cfg.Isolation.Isolates() {
 		return ""
 	}
 	repository := func(dir string) bool {
@@ -136,11 +153,57 @@ func above(e Entry, cfg agent.Config) string {
 		if err != nil {
 			continue // the agent cannot read it either
 		}
-		found := present(root, e.Above)
+		found, err := agent.Places{Programs: e.Above}.ProgramsIn(root)
 		_ = root.Close()
-		if found != "" {
-			return filepath.Join(dir, found)
+		if err == nil && len(found) > 0 {
+			return filepath.Join(dir, found[0])
 		}
 	}
 	return ""
+}
+
+// matches reports whether a list has a tool, by its own name or by its purpose.
+func matches(list []string, tool, purpose string) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		return name == tool || (purpose != session.ToolOther && session.CanonicalTool(name) == purpose) ||
+			mcpTool(name, tool)
+	})
+}
+
+// denied returns the tools of its own that the agent must not have, sorted.
+func denied(e Entry, cfg agent.Config) []string {
+	var names []string
+	for tool, purpose := range e.Tools {
+		if matches(cfg.DisallowedTools, tool, purpose) ||
+			len(cfg.AllowedTools) > 0 && !matches(cfg.AllowedTools, tool, purpose) {
+			names = append(names, tool)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkTools refuses lists of tools with a name that nobody has, and those that leave the agent
+// nothing. Lists are written for several agents, so they may name the usual tools of others.
+func checkTools(e Entry, cfg agent.Config) error {
+	own := slices.Sorted(maps.Keys(e.Tools))
+	for _, name := range slices.Concat(cfg.AllowedTools, cfg.DisallowedTools) {
+		_, known := e.Tools[name]
+		if !known && !strings.HasPrefix(name, "mcp__") && session.CanonicalTool(name) == session.ToolOther {
+			return agent.Refuse(session.AgentID(e.ID), "agent %s has no tool %q; it has %s", e.ID, name,
+				strings.Join(own, ", "))
+		}
+	}
+	without := denied(e, cfg)
+	kept := slices.DeleteFunc(slices.Clone(e.Together), func(name string) bool { return slices.Contains(without, name) })
+	if len(kept) > 0 && len(kept) < len(e.Together) {
+		return agent.Refuse(session.AgentID(e.ID), "agent %s has %s together or not at all; list all of them or none",
+			e.ID, strings.Join(e.Together, ", "))
+	}
+	attached := slices.ContainsFunc(cfg.AllowedTools, func(name string) bool { return strings.HasPrefix(name, "mcp__") })
+	if len(own) > 0 && len(cfg.AllowedTools) > 0 && !attached && len(without) == len(own) {
+		return agent.Refuse(session.AgentID(e.ID), "agent %s has none of the tools %s; it has %s", e.ID,
+			strings.Join(cfg.AllowedTools, ", "), strings.Join(own, ", "))
+	}
+	return nil
 }

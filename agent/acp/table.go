@@ -1,6 +1,9 @@
 package acp
 
-import "github.com/fit-eval/fit/agent"
+import (
+	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/session"
+)
 
 // table lists every agent that fit knows to speak the protocol. A new agent needs only a new entry
 // here. The entries were checked with the versions that test/acp pins.
@@ -15,11 +18,11 @@ var table = []Entry{
 			Skills:       []string{".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill"},
 			Agents:       []string{".opencode/agents", ".opencode/agent"},
 			Commands:     []string{".opencode/commands", ".opencode/command"},
-			Programs: []agent.ProjectProgram{
-				{Glob: ".opencode/plugin/*"}, {Glob: ".opencode/plugins/*"},
-				{Glob: ".opencode/tool/*"}, {Glob: ".opencode/tools/*"},
-			},
+			Programs: append(openCodePlugins[:len(openCodePlugins):len(openCodePlugins)],
+				agent.ProjectProgram{Glob: ".opencode/tool/*"}, agent.ProjectProgram{Glob: ".opencode/tools/*"}),
 		},
+		Insists: agent.Places{Programs: openCodePlugins},
+		Above:   openCodePlugins,
 	}),
 	{
 		ID:      "qwen-code",
@@ -37,10 +40,10 @@ var table = []Entry{
 		Keys:      []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"},
 		Protocols: []string{agent.ProtocolChat, agent.ProtocolAnthropic},
 		Env: map[string]string{
-			"OPENAI_BASE_URL":    `{{if and .URL (ne .Protocol "anthropic")}}{{.URL}}/v1{{end}}`,
+			"OPENAI_BASE_URL":    `{{if ne .Protocol "anthropic"}}{{or .URL "https://api.openai.com"}}/v1{{end}}`,
 			"OPENAI_API_KEY":     `{{if and .URL (ne .Protocol "anthropic")}}{{.Key}}{{end}}`,
 			"OPENAI_MODEL":       `{{if ne .Protocol "anthropic"}}{{.Model}}{{end}}`,
-			"ANTHROPIC_BASE_URL": `{{if eq .Protocol "anthropic"}}{{.URL}}{{end}}`,
+			"ANTHROPIC_BASE_URL": `{{if eq .Protocol "anthropic"}}{{or .URL "https://api.anthropic.com"}}{{end}}`,
 			"ANTHROPIC_API_KEY":  `{{if and .URL (eq .Protocol "anthropic")}}{{.Key}}{{end}}`,
 			"ANTHROPIC_MODEL":    `{{if eq .Protocol "anthropic"}}{{.Model}}{{end}}`,
 			// Otherwise the tools of servers arrive some time after the first prompt.
@@ -50,7 +53,9 @@ var table = []Entry{
 			"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{.Home}}/settings.json",
 			"QWEN_CODE_SYSTEM_DEFAULTS_PATH": "{{.Home}}/none.json",
 		},
+		StartsAtHome: true,
 		Files: map[string]string{
+			".env": "# This ends the search.\n",
 			// Its defaults call the model for a classifier before every command, and for memory and
 			// suggestions after every turn.
 			"settings.json": `{
@@ -58,8 +63,19 @@ var table = []Entry{
 					{{if eq .Protocol "anthropic"}}"anthropic"{{else}}"openai"{{end}}}},
 				"general": {"enableAutoUpdate": false},
 				"privacy": {"usageStatisticsEnabled": false},
-				"telemetry": {"enabled": false},
-				"tools": {"approvalMode": {{if .Restricted}}"default"{{else}}"yolo"{{end}}},
+				"telemetry": {"enabled": false, "otlpEndpoint": "", "outfile": ""}, "proxy": {{json .Proxy}},
+				"model": {"name": {{json .Model}}, "baseUrl": ""},
+				"modelProviders": { {{if .Model}}{{if eq .Protocol "anthropic"}}"anthropic": [{
+					"id": {{json .Model}}, "baseUrl": {{json (or .URL "https://api.anthropic.com")}},
+					"envKey": "ANTHROPIC_API_KEY"}]
+					{{else}}"openai": [{
+					"id": {{json .Model}}, "baseUrl": {{json (print (or .URL "https://api.openai.com") "/v1")}},
+					"envKey": "OPENAI_API_KEY"}]{{end}}{{end}} },
+				"tools": {
+					{{if not .Programs}}"discoveryCommand": "", "callCommand": "",{{end}}
+					"approvalMode": {{if .Restricted}}"default"{{else}}"yolo"{{end}}
+				},
+				{{if not .Programs}}"mcp": {"serverCommand": ""},{{end}}
 				"memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
 				"ui": {"enableFollowupSuggestions": false},
 				"disableAllHooks": {{not .Programs}},
@@ -80,7 +96,9 @@ var table = []Entry{
 				{Glob: ".mcp.json"},
 			},
 		},
-		Above:  []string{".qwen/rules", ".qwen/QWEN.local.md"},
+		// An empty variable counts as none here.
+		Pins:   map[string]string{"QWEN_TELEMETRY_ENABLED": "false", "QWEN_USAGE_STATISTICS_ENABLED": "false"},
+		Above:  []agent.ProjectProgram{{Glob: ".qwen/rules/*"}, {Glob: ".qwen/QWEN.local.md"}},
 		Resume: byLoad,
 		Usage:  usagePerCall,
 		Names:  []string{"qwen-code"},
@@ -113,6 +131,7 @@ var table = []Entry{
 		Files: map[string]string{
 			"mcp.json":                         `{{.MCPServers.File "http"}}`, // servers of session/new are dropped
 			".copilot/copilot-instructions.md": "{{.SystemPrompt}}",
+			".copilot/settings.json":           `{"disableAllHooks": {{not .Programs}}}`,
 		},
 		Resume:  byLoad,
 		Usage:   usageSession,
@@ -121,8 +140,10 @@ var table = []Entry{
 		Names:   []string{"Copilot"},
 		Places:  copilotPlaces,
 		Insists: copilotPlaces,
-		Above: []string{
-			".agents/skills", ".claude/skills", ".github/skills", ".claude/agents", ".github/agents", ".claude/commands",
+		Above: []agent.ProjectProgram{
+			{Glob: ".agents/skills/*"}, {Glob: ".claude/skills/*"}, {Glob: ".github/skills/*"},
+			{Glob: ".claude/agents/*"}, {Glob: ".github/agents/*"}, {Glob: ".claude/commands/*"},
+			{Glob: ".github/hooks/*"},
 		},
 	},
 	{
@@ -143,10 +164,12 @@ var table = []Entry{
 			"CLINE_MCP_SETTINGS_PATH":    "{{.Home}}/mcp.json",
 			"GIT_CEILING_DIRECTORIES":    "{{.Parent}}", // or it takes the skills of the repository above
 		},
+		StartsAtHome: true,
 		Files: map[string]string{
+			".env": "# This ends the search.\n",
 			".cline/data/settings/global-settings.json": `{
 				"telemetryOptOut": true, "autoUpdateEnabled": false,
-				"disabledTools": [{{if not .Project}}"skills"{{end}}]
+				"disabledTools": [{{range .Denied}}{{json .}}, {{end}}{{if .Project}}"-"{{else}}"skills"{{end}}]
 			}`,
 			".cline/data/settings/providers.json": `{{if .URL}}{
 				"version": 1, "lastUsedProvider": "` + clineProvider + `",
@@ -160,7 +183,6 @@ var table = []Entry{
 		Places: agent.Places{
 			Instructions: []string{"AGENTS.md", ".clinerules", ".cline/rules"},
 			Skills:       []string{".agents/skills", ".cline/skills", ".clinerules/skills"},
-			Agents:       []string{".cline/agents"},
 			Commands:     []string{".clinerules/workflows", ".cline/workflows"},
 			Programs: []agent.ProjectProgram{
 				{Glob: ".clinerules/hooks/*"}, {Glob: ".cline/hooks/*"}, {Glob: ".cline/plugins/*"},
@@ -168,11 +190,19 @@ var table = []Entry{
 		},
 		Insists: agent.Places{
 			Instructions: []string{"AGENTS.md", ".clinerules", ".cline/rules"},
-			Agents:       []string{".cline/agents"},
 			Commands:     []string{".clinerules/workflows", ".cline/workflows"},
 			Programs: []agent.ProjectProgram{
 				{Glob: ".clinerules/hooks/*"}, {Glob: ".cline/hooks/*"}, {Glob: ".cline/plugins/*"},
 			},
+		},
+		Tools: map[string]string{
+			"skills":            session.ToolOther,
+			"read_files":        session.ToolRead,
+			"search_codebase":   session.ToolSearch,
+			"run_commands":      session.ToolBash,
+			"fetch_web_content": session.ToolWeb,
+			"editor":            session.ToolEdit,
+			"spawn_agent":       session.ToolTask,
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know
 		Resume:     byLoad,
@@ -201,19 +231,21 @@ var table = []Entry{
 			"GEMINI_CLI_NO_RELAUNCH":     "true", // or it starts twice, for a larger heap
 		},
 		Pins: map[string]string{
-			"GEMINI_MODEL": "", "GEMINI_SYSTEM_MD": "", "GEMINI_WRITE_SYSTEM_MD": "", "GEMINI_SANDBOX": "",
+			"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_MODEL": "", "GEMINI_SYSTEM_MD": "", "GEMINI_WRITE_SYSTEM_MD": "", "GEMINI_SANDBOX": "",
 			"GEMINI_SANDBOX_PROXY_COMMAND": "", "GEMINI_CLI_CUSTOM_HEADERS": "", "GEMINI_CLI_HOME": "",
 			"GEMINI_API_KEY_AUTH_MECHANISM": "", "GEMINI_CLI_TRUSTED_FOLDERS_PATH": "", "GEMINI_CLI_ACTIVITY_LOG_TARGET": "",
 			"GEMINI_CLI_IDE_SERVER_PORT": "", "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND": "", "GEMINI_DEBUG_LOG_FILE": "",
 			"GEMINI_TELEMETRY_ENABLED": "false", "GEMINI_TELEMETRY_TARGET": "local", "GEMINI_TELEMETRY_OTLP_ENDPOINT": "",
-			"GEMINI_TELEMETRY_OUTFILE": "", "OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_HEADERS": "",
+			"GEMINI_TELEMETRY_OUTFILE": "/dev/null", "OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_HEADERS": "",
 			"GOOGLE_API_KEY": "", "GOOGLE_GENAI_USE_VERTEXAI": "", "GOOGLE_GENAI_USE_GCA": "", "GOOGLE_VERTEX_BASE_URL": "",
 			"GOOGLE_CLOUD_PROJECT": "", "GOOGLE_CLOUD_ACCESS_TOKEN": "", "GOOGLE_APPLICATION_CREDENTIALS": "",
 			"GOOGLE_GENAI_API_VERSION": "", "CODE_ASSIST_ENDPOINT": "", "CLOUD_SHELL": "", "SANDBOX": "",
 			"HTTP_PROXY": "", "HTTPS_PROXY": "", "http_proxy": "", "https_proxy": "", "NO_PROXY": "", "no_proxy": "",
 			"ALL_PROXY": "", "all_proxy": "", "NODE_TLS_REJECT_UNAUTHORIZED": "",
 		},
+		StartsAtHome: true,
 		Files: map[string]string{
+			".env": "# This ends the search.\n",
 			".gemini/settings.json": `{
 				"security": {"auth": {"selectedType": "gemini-api-key"}},
 				"general": {"enableAutoUpdate": false},
@@ -238,6 +270,9 @@ var table = []Entry{
 				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "discoveryCommand", "serverCommand"}},
 			},
 		},
+		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json", Keys: []string{
+			"telemetry", "selectedType", "enforcedType", "useExternal", "modelConfigs", "memoryBoundaryMarkers", "sandbox",
+		}}},
 		Distrusts: true,
 		Usage:     usageQuota,
 		ToolName:  nameStartsID,
@@ -293,6 +328,14 @@ var table = []Entry{
 	}),
 }
 
+// openCodePlugins are loaded by opencode whatever it is told.
+var openCodePlugins = []agent.ProjectProgram{
+	{Glob: ".opencode/plugin/*"},
+	{Glob: ".opencode/plugins/*"},
+	{Glob: "opencode.json*", Keys: []string{"plugin", "plugins"}},
+	{Glob: ".opencode/opencode.json*", Keys: []string{"plugin", "plugins"}},
+}
+
 // copilotPlaces are read by Copilot whatever it is told.
 var copilotPlaces = agent.Places{
 	Instructions: []string{
@@ -301,6 +344,10 @@ var copilotPlaces = agent.Places{
 	Skills:   []string{".agents/skills", ".claude/skills", ".github/skills"},
 	Agents:   []string{".github/agents", ".claude/agents"},
 	Commands: []string{".claude/commands"},
+	Programs: []agent.ProjectProgram{
+		{Glob: ".github/hooks/*"}, {Glob: ".github/copilot/settings*.json", Keys: []string{"hooks"}},
+		{Glob: ".claude/settings*.json", Keys: []string{"hooks"}},
+	},
 }
 
 // clineProvider is the provider's name in Cline's settings.
@@ -323,11 +370,13 @@ func openCode(id, name, prefix string, e Entry) Entry {
 		// too. It is told where the project's texts are instead.
 		prefix + "_DISABLE_PROJECT_CONFIG":  "1",
 		prefix + "_DISABLE_EXTERNAL_SKILLS": "1",
+		prefix + "_PURE":                    "{{if not .Programs}}1{{end}}", // no plugins
 		// Otherwise it reads a list of every vendor's models, and uses none of them.
 		prefix + "_MODELS_PATH": "{{if .URL}}{{.Home}}/models.json{{end}}",
 		prefix + "_CONFIG_CONTENT": `{
 			"autoupdate": false, "share": "disabled",
-			"permission": {{if .Restricted}}"ask"{{else}}"allow"{{end}}
+			"permission": {"*": {{if .Restricted}}"ask"{{else}}"allow"{{end}}
+				{{range .Denied}}, {{json .}}: "deny"{{end}}}
 			{{if .Project}}, "skills": {"paths": [{{json (print .Dir "/.agents/skills")}},
 				{{json (print .Dir "/.claude/skills")}}, {{json (print .Dir "/.opencode/skills")}},
 				{{json (print .Dir "/.opencode/skill")}}]}{{end}}
@@ -358,6 +407,21 @@ func openCode(id, name, prefix string, e Entry) Entry {
 			Project: "." + id + "/" + name,
 			Program: true,
 		})
+	}
+	e.Together = []string{"edit", "write", "apply_patch"} // one permission
+	e.Tools = map[string]string{
+		"bash":        session.ToolBash,
+		"edit":        session.ToolEdit,
+		"write":       session.ToolWrite,
+		"apply_patch": session.ToolEdit,
+		"glob":        session.ToolSearch,
+		"grep":        session.ToolSearch,
+		"read":        session.ToolRead,
+		"skill":       session.ToolOther,
+		"task":        session.ToolTask,
+		"todowrite":   session.ToolPlan,
+		"webfetch":    session.ToolWeb,
+		"websearch":   session.ToolWeb,
 	}
 	e.Resume, e.Usage, e.ToolName, e.AsksForAll = byLoad, usageLastCall, nameIsTitle, true
 	return e

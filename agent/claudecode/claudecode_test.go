@@ -293,3 +293,54 @@ func TestVersionsThatAreTooOldAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestListsAndLevelsThatMeanNothingAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg  agent.Config
+		want string // in the error; empty: none
+	}{
+		"its own tools":             {agent.Config{AllowedTools: []string{"Bash", "Skill", "mcp__x__ask"}}, ""},
+		"tools of others too":       {agent.Config{AllowedTools: []string{"Read", "apply_patch"}}, ""},
+		"only a tool server's":      {agent.Config{AllowedTools: []string{"mcp__x"}}, ""},
+		"a tool that nobody has":    {agent.Config{AllowedTools: []string{"Bash", "Bosh"}}, `no tool "Bosh"`},
+		"an effort":                 {agent.Config{Effort: "xhigh"}, ""},
+		"an effort that it ignores": {agent.Config{Effort: "hihg"}, `no effort "hihg"; it has low, medium`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.cfg.Environ = []string{keyVariable + "=k"}
+			err := New().Check(test.cfg)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestNoSecretIsInTheSettings: they name the project's variables, and a file outlives the session.
+func TestNoSecretIsInTheSettings(t *testing.T) {
+	cfg := agenttest.Config(t, "claude", "2.1.197", keyVariable+"=sk-hunter2")
+	if err := os.Mkdir(filepath.Join(cfg.Dir, ".claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	theirs := `{"env": {"ANTHROPIC_API_KEY": "x", "HTTPS_PROXY": "x", "MINE": "x", "GIT_AUTHOR_NAME": "x"}}`
+	if err := os.WriteFile(filepath.Join(cfg.Dir, ".claude", "settings.json"), []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for programs, want := range map[bool]string{
+		false: `"env":{"GIT_AUTHOR_NAME":"fit","HTTPS_PROXY":"","MINE":""}`,
+		true:  `"env":{"GIT_AUTHOR_NAME":"fit","HTTPS_PROXY":""}`,
+	} {
+		cfg.ProjectPrograms = programs
+		if _, err := New().Start(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(cfg.Home, "settings.json")
+		data, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(data), want) || strings.Contains(string(data), "hunter2") {
+			t.Errorf("programs %v: %s, %v; want %s", programs, data, err, want)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode of the settings: %v, %v", info.Mode(), err)
+		}
+	}
+}

@@ -5,16 +5,24 @@
 // costs milliseconds and an interrupt is clean. The app server is also used for a single prompt if
 // only its stream says in time what is needed: with a limit of turns or cost, which the program
 // does not have itself and which we enforce by counting; for a conversation that is resumed,
-// because the counters of tokens continue from what was consumed before; and without a model's
-// name, because `exec` does not say which model it has chosen.
+// because the counters of tokens continue from what was consumed before; without a model's name,
+// because `exec` does not say which model it has chosen; and in a project with settings of its own,
+// because only there can ours win over them without being on a command line, and hooks be seen.
 //
 // Everything that the program keeps (configuration, login, sessions, temporary files) is in the
-// session's own home. Neither the user's settings nor those of the repository are read, and
-// plugins, apps and hooks are off.
+// session's own home. Nothing of the user's is read, and plugins and apps are off.
+//
+// With context project the program reads what the working directory brings: AGENTS.md, skills,
+// sub-agents and settings. Ours win over the latter in everything that a project never decides
+// (endpoint, credentials, proxy, permissions, model, telemetry), and switch its hooks and tool
+// servers off unless they may run. What lies above the working directory is not looked for. With
+// context none it reads nothing of the project.
 package codex
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/session"
@@ -41,6 +49,8 @@ func (*Agent) Info() agent.Info {
 		LoginHint:   "set CODEX_API_KEY or OPENAI_API_KEY, or run codex login",
 		Protocols:   []string{"responses"},
 		Credentials: []string{keyVariable, vendorVariable},
+		Places:      places(),
+		Managed:     managed,
 		CallIDKey:   "callId",
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
@@ -54,6 +64,8 @@ func (*Agent) Info() agent.Info {
 			AllowedTools:        agent.Native,
 			DisallowedTools:     agent.Native,
 			Subscription:        agent.Native,
+			Settings:            agent.Native,
+			Effort:              agent.Native,
 		},
 	}
 }
@@ -67,6 +79,10 @@ func (*Agent) Probe(ctx context.Context, host agent.Host) (agent.Installation, e
 func (a *Agent) Check(cfg agent.Config) error {
 	if _, err := restrict(cfg); err != nil {
 		return err
+	}
+	if cfg.Effort != "" && !slices.Contains(efforts, cfg.Effort) {
+		return agent.Refuse(agentID, "agent %s has no effort %q; it has %s", agentID, cfg.Effort,
+			strings.Join(efforts, ", "))
 	}
 	if err := priced(cfg, cfg.Model); err != nil {
 		return err
@@ -88,6 +104,10 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if cfg.Seat != nil {
 		cfg.ModelURL = cfg.Seat.URL
 	}
+	project, err := readProject(cfg)
+	if err != nil {
+		return nil, err
+	}
 	place, err := prepare(cfg, login)
 	if err != nil {
 		return nil, err
@@ -95,7 +115,7 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err := withoutPatches(ctx, cfg, place); err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, login, place), nil
+	return newConversation(cfg, login, place, project), nil
 }
 
 // priced checks that a budget can be enforced. The program does not report its cost. A model that

@@ -30,13 +30,21 @@ func TestMain(m *testing.M) {
 func TestArguments(t *testing.T) {
 	flags := []string{"--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--ignore-rules"}
 	settings := []string{
-		"--disable", "plugins", "--disable", "apps", "--disable", "hooks", "--disable", "unbounded_connection_retries",
+		"--disable", "plugins", "--disable", "apps", "--disable", "unbounded_connection_retries",
 		"-c", "analytics.enabled=false",
 		"-c", "check_for_update_on_startup=false",
 		"-c", "tools.experimental_request_user_input.enabled=false",
-		"-c", "allow_login_shell=false", "-c", "project_doc_max_bytes=0",
+		"-c", "allow_login_shell=false",
 		"-c", `shell_environment_policy.exclude=["CODEX_API_KEY"]`,
 	}
+	texts := []string{
+		"-c", "project_root_markers=[]", "-c", `approval_policy="never"`, "-c", `sandbox_mode="danger-full-access"`,
+	}
+	noPrograms := []string{"--disable", "hooks"}
+	nothing := []string{
+		"--disable", "hooks", "-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false",
+	}
+	isolated := sandbox.Isolation{Kind: sandbox.IsolationBwrap}
 	endpoint := []string{
 		"-c", `model_provider="fit"`, "-c", `model_providers.fit.name="fit"`, "-c",
 		`model_providers.fit.base_url="http://h/s/x/v1"`,
@@ -47,16 +55,33 @@ func TestArguments(t *testing.T) {
 	for name, test := range map[string]struct{ got, want []string }{
 		"one prompt": {
 			arguments{path: "codex"}.exec(),
-			slices.Concat([]string{"codex", "exec"}, flags, settings, []string{"--", "-"}),
+			slices.Concat([]string{"codex", "exec"}, flags, settings, texts, noPrograms, []string{"--", "-"}),
 		},
-		"model, resumed": {
-			arguments{path: "codex", cfg: agent.Config{Model: "m"}, resume: "id"}.exec(),
-			slices.Concat([]string{"codex", "exec", "resume"}, flags, []string{"--model", "m"}, settings,
+		"nothing of the project": {
+			arguments{path: "codex", cfg: agent.Config{Context: agent.ContextNone, Isolation: isolated}}.exec(),
+			slices.Concat([]string{"codex", "exec"}, flags, settings, nothing, []string{"--", "-"}),
+		},
+		"model, resumed, isolated": {
+			arguments{path: "codex", cfg: agent.Config{Model: "m", Isolation: isolated}, resume: "id"}.exec(),
+			slices.Concat([]string{"codex", "exec", "resume"}, flags, []string{"--model", "m"}, settings, texts,
 				[]string{"--", "id", "-"}),
+		},
+		"programs of the project that must not run": {
+			arguments{
+				path: "codex", login: agent.AuthSubscription, cfg: agent.Config{Effort: "high"},
+				project: project{login: true, shell: true, servers: []string{"theirs"}, set: []string{"BASH_ENV"}},
+			}.server(),
+			slices.Concat([]string{"codex", "app-server"}, settings, texts, []string{
+				"-c", `forced_login_method="chatgpt"`, "-c", `shell_environment_policy.inherit="all"`,
+				"-c", "shell_environment_policy.include_only=[]",
+			}, noPrograms, []string{
+				"-c", "mcp_servers.theirs.enabled=false", "-c", `shell_environment_policy.set.BASH_ENV=""`,
+				"-c", `model_reasoning_effort="high"`,
+			}),
 		},
 		"long-lived, other endpoint": {
 			arguments{path: "codex", cfg: agent.Config{Model: "m", ModelURL: "http://h/s/x/", Retries: &none}}.server(),
-			slices.Concat([]string{"codex", "app-server"}, settings, endpoint),
+			slices.Concat([]string{"codex", "app-server"}, settings, texts, noPrograms, endpoint),
 		},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
@@ -67,7 +92,7 @@ func TestArguments(t *testing.T) {
 
 func TestWhatNeedsTheAppServer(t *testing.T) {
 	plain := agent.Config{OneShot: true, Model: "m"}
-	if needsServer(plain) {
+	if needsServer(plain, project{}) {
 		t.Error("a plain run does not need it")
 	}
 	for name, change := range map[string]func(*agent.Config){
@@ -79,9 +104,12 @@ func TestWhatNeedsTheAppServer(t *testing.T) {
 	} {
 		cfg := plain
 		change(&cfg)
-		if !needsServer(cfg) {
+		if !needsServer(cfg, project{}) {
 			t.Errorf("%s: needs it", name)
 		}
+	}
+	if !needsServer(plain, project{settings: true}) {
+		t.Error("settings of the project: needs it")
 	}
 }
 
@@ -244,7 +272,7 @@ func TestSecretsAndPromptsAreInAFileOfTheHome(t *testing.T) {
 	want := `developer_instructions = "be \"brief\"\nand kind\u007f"
 
 [projects."/repo"]
-trust_level = "untrusted"
+trust_level = "trusted"
 
 [mcp_servers.web]
 required = true

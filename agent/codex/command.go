@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -20,6 +23,7 @@ import (
 // temporary directory, and without them its sandboxed commands fail.
 type place struct {
 	home, codexHome, tmp string
+	instructions         string // the file of a system prompt that replaces the program's own; empty if none does
 }
 
 // prepare lays out the session's home.
@@ -34,14 +38,16 @@ func prepare(cfg agent.Config, login login) (place, error) {
 	if err := login.install(cfg, p.codexHome); err != nil {
 		return place{}, err
 	}
-	instructions := ""
 	if cfg.SystemPrompt != "" && cfg.ReplaceSystemPrompt {
-		instructions = filepath.Join(cfg.Home, "instructions.md")
-		if err := agent.WriteHome(cfg.Home, instructions, []byte(cfg.SystemPrompt)); err != nil {
+		p.instructions = filepath.Join(cfg.Home, "instructions.md")
+		if err := agent.WriteHome(cfg.Home, p.instructions, []byte(cfg.SystemPrompt)); err != nil {
 			return place{}, err
 		}
 	}
-	config, err := configFile(cfg, instructions)
+	config, err := configFile(cfg, p.instructions)
+	if err == nil && cfg.Settings != "" {
+		config, err = overSettings(cfg.Settings, config)
+	}
 	if err != nil {
 		return place{}, err
 	}
@@ -71,14 +77,47 @@ func configFile(cfg agent.Config, instructions string) ([]byte, error) {
 	} else if cfg.SystemPrompt != "" {
 		fmt.Fprintf(&b, "developer_instructions = %s\n", quoted(cfg.SystemPrompt))
 	}
-	// or the repository's own settings would be read
-	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", quoted(cfg.Dir))
+	trust := "trusted" // or AGENTS.md would not be read
+	if !cfg.ReadsProject() {
+		trust = "untrusted"
+	}
+	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"%s\"\n", quoted(cfg.Dir), trust)
 	for _, server := range cfg.MCPServers {
 		if err := writeServer(&b, server, denied.tools[server.Name]); err != nil {
 			return nil, err
 		}
 	}
 	return b.Bytes(), nil
+}
+
+// overSettings returns the caller's settings with ours over them.
+func overSettings(path string, ours []byte) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read settings: %w", err)
+	}
+	var merged, over map[string]any
+	if err := toml.Unmarshal(data, &merged); err != nil {
+		return nil, agent.Refuse(agentID, "the settings %s are not TOML, as codex's config.toml is: %v", path, err)
+	}
+	if err := toml.Unmarshal(ours, &over); err != nil {
+		return nil, fmt.Errorf("write settings: %w", err)
+	}
+	return toml.Marshal(overlay(merged, over))
+}
+
+// overlay puts the values of one table over those of another, which it returns.
+func overlay(under, over map[string]any) map[string]any {
+	if under == nil {
+		under = map[string]any{}
+	}
+	for key, value := range over {
+		if inner := table(value); inner != nil {
+			value = overlay(table(under[key]), inner)
+		}
+		under[key] = value
+	}
+	return under
 }
 
 var serverName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
@@ -142,9 +181,11 @@ func environment(cfg agent.Config, login login, p place) []string {
 
 // arguments is the command line.
 type arguments struct {
-	path   string
-	cfg    agent.Config
-	resume string // for exec: the conversation to continue
+	path    string
+	cfg     agent.Config
+	project project
+	login   string // the way to be logged in
+	resume  string // for exec: the conversation to continue
 }
 
 // exec returns one process for one prompt, which it reads from standard input.
@@ -183,7 +224,7 @@ const provider = "fit"
 func (a arguments) settings() []string {
 	var flags []string
 	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }
-	for _, feature := range []string{"plugins", "apps", "hooks", "unbounded_connection_retries"} {
+	for _, feature := range []string{"plugins", "apps", "unbounded_connection_retries"} {
 		flags = append(flags, "--disable", feature)
 	}
 	denied, _ := restrict(a.cfg) // it was checked when the session was started
@@ -192,8 +233,11 @@ func (a arguments) settings() []string {
 	set("check_for_update_on_startup", "false")
 	set("tools.experimental_request_user_input.enabled", "false") // nobody is there to answer
 	set("allow_login_shell", "false")                             // a login shell would reset PATH
-	set("project_doc_max_bytes", "0")                             // instructions come from the harness
 	set("shell_environment_policy.exclude", `["`+keyVariable+`"]`)
+	flags = append(flags, a.project.flags(a.cfg, a.login)...)
+	if a.cfg.Effort != "" {
+		set("model_reasoning_effort", quoted(a.cfg.Effort))
+	}
 	if a.cfg.ModelURL == "" {
 		return flags
 	}

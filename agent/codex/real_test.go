@@ -80,17 +80,6 @@ func TestSystemPrompts(t *testing.T) {
 	}
 }
 
-// plant writes settings into the repository, of which the program must read none.
-func plant(s *agenttest.Stage) {
-	s.Write(".git/HEAD", "ref: refs/heads/main\n")
-	s.Write(".codex/config.toml", "developer_instructions = \"PLANTED in the settings\"\nmodel = \"planted\"\n")
-	s.Write(
-		".codex/hooks.json",
-		`{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch planted"}]}]}}`,
-	)
-	s.Write("AGENTS.md", "PLANTED in the instructions\n")
-}
-
 func TestTheShellHasNoKeyAndTheProgramNoComplaint(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, agenttest.Bash("env > variables"), agenttest.Says("Looked."))
@@ -176,7 +165,7 @@ func TestAModelThatCallsItsToolsFromCode(t *testing.T) {
 	}
 }
 
-// TestTheRecordOnDiskTellsTheSame: as the stream, in a repository whose settings are not read.
+// TestTheRecordOnDiskTellsTheSame as the stream.
 func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 	for name, oneShot := range map[string]bool{"exec": true, "app server": false} {
 		t.Run(name, func(t *testing.T) {
@@ -186,10 +175,9 @@ func TestTheRecordOnDiskTellsTheSame(t *testing.T) {
 					"exit 3"), agenttest.Says("Done."))
 			s.Config.OneShot = oneShot
 			s.Write("a.txt", "one\nminus\n")
-			plant(s)
 			result := s.Run("Fix it")[0]
-			if !result.Success || strings.Contains(s.Told(), "PLANTED") || s.File("planted") != "" {
-				t.Errorf("the repository's settings reached the model; outcome %q, error %v", result.Outcome, result.Err)
+			if !result.Success {
+				t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
 			}
 			sessions, err := session.ReadFile(result.Output.DiskJSONLPath, New().Dialects(), session.Options{})
 			if err != nil || len(sessions) != 1 {

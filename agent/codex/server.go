@@ -48,8 +48,7 @@ func (c *conversation) converse(ctx context.Context, text string) (agent.Result,
 
 // open starts the process and begins or resumes the conversation.
 func (c *conversation) open(ctx context.Context) error {
-	argv := arguments{path: c.cfg.Installation.Path, cfg: c.cfg}.server()
-	if err := c.Open(ctx, agent.Command{Argv: argv, Env: c.environ()}); err != nil {
+	if err := c.Open(ctx, agent.Command{Argv: c.arguments().server(), Env: c.environ()}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, agent.StartTimeout)
@@ -79,8 +78,19 @@ func (c *conversation) greet(ctx context.Context) error {
 		"cwd": c.cfg.Dir, "approvalPolicy": "never",
 		"sandbox": "danger-full-access",
 	}
-	if c.cfg.Model != "" {
-		params["model"] = c.cfg.Model
+	model, err := c.model(ctx)
+	if err != nil {
+		return err
+	}
+	if model != "" {
+		params["model"] = model
+	}
+	overrides, err := c.project.overrides(c.cfg, c.place)
+	if err != nil {
+		return err
+	}
+	if len(overrides) > 0 {
+		params["config"] = overrides
 	}
 	if id := c.ID(); id != "" {
 		method, params["threadId"], params["excludeTurns"] = "thread/resume", id, true
@@ -93,6 +103,19 @@ func (c *conversation) greet(ctx context.Context) error {
 		return err
 	}
 	return priced(c.cfg, started.model)
+}
+
+// model returns the model to ask for; empty: the program decides. Where the project would decide, it
+// is the program's default.
+func (c *conversation) model(ctx context.Context) (string, error) {
+	if c.cfg.Model != "" || !c.project.model {
+		return c.cfg.Model, nil
+	}
+	listed, err := c.call(ctx, "model/list", object{})
+	if err == nil && listed.model == "" {
+		err = errors.New("the program does not say which model is its default; name one")
+	}
+	return listed.model, err
 }
 
 // optOut returns the notifications that we would only drop: deltas, and the whole diff of the work
@@ -166,6 +189,11 @@ func (c *conversation) observe(event []byte) error {
 
 func (c *conversation) answered(v jsontape.Value) error {
 	answer := reply{model: strings.Clone(v.Get("result").TextOf("model"))}
+	for listed := range v.Path("result", "data").Elements() {
+		if listed.Get("isDefault").Bool() {
+			answer.model = strings.Clone(listed.TextOf("model"))
+		}
+	}
 	if refused := v.Get("error"); refused.Kind() == jsontape.Object {
 		answer.err = errors.New(
 			display.CutBytes(c.cfg.Redactor.String(strings.Clone(refused.TextOf("message"))), maxMessage),

@@ -81,7 +81,7 @@ func comparePair(a, b, noise *start) (experiment.ArmPair, []string) {
 	pair.Differences = append(declaredKeys(a.declared, b.declared, keys), pieceDifferences(a, b)...)
 	var undeclared []experiment.ArmDifference
 	if a.first != nil && b.first != nil && noise.first != nil {
-		for _, d := range treatment.Differences(a.first, b.first, noise.first, slices.Concat(a.pieces, b.pieces)) {
+		for _, d := range treatment.Differences(a.first, b.first, noise.first, differingPieces(a, b)) {
 			if d.Declared {
 				continue // its piece, or the arm's key, is in the list
 			}
@@ -254,17 +254,34 @@ func pieceDifferences(a, b *start) []experiment.ArmDifference {
 	return found
 }
 
-// digests returns the versions of pieces by kind and name.
+// differingPieces returns the pieces that one of two arms has and the other has not, or in another
+// version.
+func differingPieces(a, b *start) []treatment.Piece {
+	before, after := digests(a.pieces), digests(b.pieces)
+	return slices.DeleteFunc(slices.Concat(a.pieces, b.pieces), func(p treatment.Piece) bool {
+		return before[shownPiece(p)] == after[shownPiece(p)]
+	})
+}
+
+// digests returns the versions of pieces by their names.
 func digests(pieces []treatment.Piece) map[string]string {
 	all := map[string]string{}
 	for _, piece := range pieces {
-		name := piece.Kind + " " + piece.Name
-		if piece.Kind == ledger.PiecePrompt {
-			name = piece.Kind
-		}
-		all[name] = display.CutRunes(strings.TrimPrefix(piece.Digest, "sha256:"), 12)
+		digest := strings.TrimPrefix(piece.Digest, "sha256:")
+		all[shownPiece(piece)] = digest[:min(len(digest), shownDigest)]
 	}
 	return all
+}
+
+// shownDigest is how much of a digest people see.
+const shownDigest = 12
+
+// shownPiece names a piece in lists of differences.
+func shownPiece(piece treatment.Piece) string {
+	if piece.Kind == ledger.PiecePrompt {
+		return piece.Kind
+	}
+	return piece.Kind + " " + piece.Name
 }
 
 // causeOf returns what a difference of two requests comes with; empty if nothing declares it.

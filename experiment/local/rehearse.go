@@ -42,7 +42,9 @@ type Rehearsed struct {
 	experiment.Rehearsal
 	// Problems are mistakes that no experiment may be run with.
 	Problems []string
-	// Warnings are what a person should know before spending.
+	// Unknown says of which arms nobody can know before they run whether they get what they bring.
+	Unknown []string
+	// Warnings are what else a person should know before spending.
 	Warnings []string
 }
 
@@ -72,7 +74,7 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		}
 		found.Problems = append(found.Problems, problems...)
 		found.Arms = append(found.Arms, one.arm())
-		found.Warnings = append(found.Warnings, one.warnings()...)
+		found.Unknown = append(found.Unknown, one.unknown()...)
 	}
 	found.Warnings = append(found.Warnings, unevenInstructions(arms)...)
 	for _, other := range arms[1:] {
@@ -238,7 +240,7 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 		task:     &s.prepared.Family.Tasks[0],
 		dir:      filepath.Join(s.dir, strconv.Itoa(number)),
 	}
-	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.machine))
+	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.real.machine))
 	found := &start{
 		attempt:  a,
 		planned:  &s.prepared.Plan.Arms[arm],
@@ -270,7 +272,7 @@ func (s *start) play(ctx context.Context) error {
 		Redactor:    a.redact,
 		Unknown:     unknown,
 	})
-	if err == nil && unknown == "" {
+	if err == nil && s.given.Unknown == "" {
 		s.first, err = treatment.ReadStart(s.calls, agentLane)
 	}
 	if err == nil {
@@ -371,8 +373,8 @@ func (s *start) declares() []treatment.Piece {
 		func(p treatment.Piece) bool { return p.From == ledger.FromTask })
 }
 
-// warnings says what nobody can know about the arm.
-func (s *start) warnings() []string {
+// unknown says what nobody can know about the arm.
+func (s *start) unknown() []string {
 	if s.given.Unknown == "" || len(s.declares()) == 0 {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/agent/builtin"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -10,9 +12,9 @@ import (
 // A skills directory is an arm like any other: it changes what the model is sent, and so what comes
 // of it.
 func TestASkillChangesWhatTheModelIsSent(t *testing.T) {
-	url := serveScript(t, `{"scenarios":[{"name":"skilled","when":{"system":"answering (.agents/skills/answering/SKILL.md): Use it for questions"},"turns":[
-		{"calls":[{"read":".agents/skills/answering/SKILL.md"}]},{"cases":[{"when":{"last_result":"It is 42"},"calls":[{"write":"answer.txt","content":"42\n"}]}],"text":"lost"},{"text":"Done."}]}],
-		"turns":[{"text":"I do not know."}]}`)
+	url := serveScript(t, strings.ReplaceAll(`{"scenarios":[{"name":"skilled","when":{"system":"answering (PLACE/answering/SKILL.md): Use it for questions"},"turns":[
+		{"calls":[{"read":"PLACE/answering/SKILL.md"}]},{"cases":[{"when":{"last_result":"It is 42"},"calls":[{"write":"answer.txt","content":"42\n"}]}],"text":"lost"},{"text":"Done."}]}],
+		"turns":[{"text":"I do not know."}]}`, "PLACE", skillsDir(builtin.New().Info())))
 	before, after := t.TempDir(), t.TempDir()
 	writeFiles(t, before, map[string]string{
 		".claude/skills/other/SKILL.md": "---\nname: other\ndescription: Use it for nothing.\n---\nNothing.\n",

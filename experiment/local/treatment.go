@@ -14,9 +14,9 @@ import (
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/treatment"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/profile"
 )
 
 // stock is what an agent is to be given, and what of its project could make it run programs.
@@ -33,7 +33,8 @@ func (a *attempt) takeStock() (err error) {
 		return err
 	}
 	a.stock = stock{}
-	if a.arm.ContextFor(a.task) != agent.ContextNone {
+	brings := a.prepared.Brings[a.arm.Name]
+	if a.context() != agent.ContextNone {
 		if a.stock.programs, err = a.programs(chosen.Info().Places); err != nil {
 			return err
 		}
@@ -41,24 +42,62 @@ func (a *attempt) takeStock() (err error) {
 			return fmt.Errorf("find what the agent reads: %w", err)
 		}
 		for i := range a.stock.pieces {
-			a.stock.pieces[i].From = a.broughtBy(a.stock.pieces[i].Path)
+			piece := &a.stock.pieces[i]
+			by, _ := broughtAt(brings, piece.Path)
+			piece.From = by.From
+			if piece.Kind == ledger.PieceSkill {
+				piece.Others = a.otherVersions(piece.Name, piece.Body)
+			}
 		}
 	}
-	if a.arm.Profile != "" {
-		found, err := profile.Load(filepath.Join(a.space.Dir, ".claude", "agents"), a.arm.Profile)
-		if err != nil {
-			return err
-		}
-		a.stock.add(ledger.PieceProfile, a.arm.Profile, profile.Join(found.Persona, found.Protocol))
+	given, err := a.profile(a.space.Dir)
+	if err != nil {
+		return err
 	}
-	if a.arm.Prompt != "" {
-		a.stock.add(ledger.PiecePrompt, "prompt", a.arm.Prompt)
+	a.stock.add(ledger.PieceProfile, a.arm.Profile, given.SystemPrompt)
+	a.stock.add(ledger.PiecePrompt, "prompt", a.arm.Prompt)
+	for _, b := range brings {
+		if b.Kind == ledger.PieceServer {
+			a.stock.pieces = append(a.stock.pieces, treatment.Piece{
+				Piece: ledger.Piece{
+					Kind:   b.Kind,
+					Name:   b.Name,
+					Digest: b.Digest,
+					From:   b.From,
+				},
+			})
+		}
 	}
 	return nil
 }
 
-// add adds a text that the arm itself holds.
+// otherVersions returns the bodies of a skill in the other arms of the experiment.
+func (a *attempt) otherVersions(name, body string) []string {
+	var others []string
+	for _, brings := range a.prepared.Brings {
+		for _, b := range brings {
+			if b.Kind != ledger.PieceSkill || b.Name != name {
+				continue
+			}
+			root, err := os.OpenRoot(b.Source)
+			if err != nil {
+				continue // it was there when the plan was made; its own arm says that it is gone
+			}
+			other, err := skill.Read(root, ".")
+			_ = root.Close() // nothing was written
+			if err == nil && other.Body != body && !slices.Contains(others, other.Body) {
+				others = append(others, other.Body)
+			}
+		}
+	}
+	return others
+}
+
+// add adds a text that the arm itself holds, if there is one.
 func (s *stock) add(kind, name, text string) {
+	if text == "" {
+		return
+	}
 	sum := sha256.Sum256([]byte(text))
 	s.pieces = append(s.pieces, treatment.Piece{
 		Piece: ledger.Piece{
@@ -114,12 +153,7 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 }
 
 // context is what the agent reads of its project.
-func (a *attempt) context() string {
-	if a.arm.ContextFor(a.task) == agent.ContextNone {
-		return agent.ContextNone
-	}
-	return agent.ContextProject
-}
+func (a *attempt) context() string { return a.arm.ContextFor(a.task) }
 
 // unknownDelivery returns why nobody can know what the model was given; empty where the record of
 // its calls says it.
@@ -159,7 +193,11 @@ func (a *attempt) notGivenError(missing []ledger.Piece) error {
 	}
 	var what []string
 	for _, piece := range missing {
-		what = append(what, pieceName(piece))
+		name := pieceName(piece)
+		if piece.Why != "" {
+			name += " (" + piece.Why + ")"
+		}
+		what = append(what, name)
 	}
 	text := fmt.Sprintf("%s was not given %s", a.arm.Agent, strings.Join(what, ", "))
 	if reads := placesOf(chosen.Info().Places, missing[0].Kind); len(reads) > 0 {
@@ -210,12 +248,4 @@ func (a *attempt) callsPastGateway() int {
 		answered += seat.Wire().Answered()
 	}
 	return a.record.Turns - answered
-}
-
-// broughtBy returns who brings a file of the working directory.
-func (a *attempt) broughtBy(path string) string {
-	if a.arm.Skills != "" && strings.HasPrefix(path, ".claude/") {
-		return ledger.FromArm
-	}
-	return ledger.FromTask
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,36 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/fit-eval/fit/agent/catalog"
 )
+
+// TestTheGuideFromAnEmptyDirectoryToTheAnswer runs the page as it stands, in one shell: every line
+// of a block of text must be in what all of its commands printed.
+func TestTheGuideFromAnEmptyDirectoryToTheAnswer(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/did-it-help.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands, shown strings.Builder
+	for _, block := range pageBlock.FindAllStringSubmatch(string(page), -1) {
+		switch block[2] {
+		case "sh":
+			commands.WriteString(block[4])
+		case "text":
+			for line := range strings.SplitSeq(strings.TrimSpace(block[4]), "\n") {
+				fmt.Fprintf(&shown, "stdout '%s'\n", strings.ReplaceAll(regexp.QuoteMeta(line), "'", "''"))
+			}
+		default:
+			t.Errorf("the page hides something from its reader: %s", block[0])
+		}
+	}
+	if shown.Len() == 0 {
+		t.Error("the page shows no answer")
+	}
+	runScript(t, "exec sh -eu page.sh\n"+shown.String()+"-- page.sh --\n"+commands.String())
+}
 
 // TestCommandsOfTheCollaborationGuide runs the page as it stands: blocks with a file name become
 // files, blocks of sh are run in order, and every line of a block of text must be in what the block
@@ -54,6 +84,56 @@ func TestCommandsOfTheGatewayGuide(t *testing.T) {
 		t.Fatalf("the page has %d blocks of commands", commands)
 	}
 	runScript(t, script+"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
+}
+
+// placesTable is the table of the agents guide that says what agents read of a project.
+var placesTable = regexp.MustCompile(`(?m)^(\| agent \| instruction files \|.*\n\|[-|]+\n)((?:\|.*\n)*)`)
+
+// TestTheAgentsGuideSaysWhatAgentsRead compares the table of the guide with the registry;
+// go test -run TheAgentsGuide -update writes it.
+func TestTheAgentsGuideSaysWhatAgentsRead(t *testing.T) {
+	t.Parallel()
+	const name = "../../docs/agents.md"
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := placesTable.FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the guide has no table of what agents read")
+	}
+	var rows strings.Builder
+	for _, a := range catalog.Default().All() {
+		info := a.Info()
+		if !info.Places.Reads() {
+			continue
+		}
+		var programs []string
+		for _, program := range info.Places.Programs {
+			programs = append(programs, program.Glob)
+		}
+		fmt.Fprintf(&rows, "| `%s` |", info.ID)
+		for _, list := range [][]string{
+			info.Places.Instructions, info.Places.Skills, info.Places.Agents, info.Places.Commands, programs,
+		} {
+			cell := "–"
+			if len(list) > 0 {
+				cell = "`" + strings.Join(list, "`, `") + "`"
+			}
+			fmt.Fprintf(&rows, " %s |", cell)
+		}
+		rows.WriteByte('\n')
+	}
+	if rows.String() == string(found[2]) {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table says\n%sand the registry\n%s", found[2], rows.String())
+	}
+	table := string(found[1]) + rows.String()
+	if err := os.WriteFile(name, bytes.Replace(page, found[0], []byte(table), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func runScript(t *testing.T, script string) {

@@ -33,14 +33,14 @@ type Difference struct {
 const maxExcerpt = 1000
 
 // Differences compares two starts. noise is a second start of the first arm, or nil: in what the
-// two differ, any two starts do. pieces are those that one of the arms has and the other has not, or
-// has in another version. A difference in model, tools or options that the arms declare by
-// themselves is the caller's to recognise.
+// two differ, any two starts do. pieces are those of both arms; one that both have declares nothing.
+// A difference in model, tools or options that the arms declare by themselves is the caller's to
+// recognise.
 func Differences(a, b, noise *Start, pieces []Piece) []Difference {
 	if noise == nil {
 		noise = a
 	}
-	c := comparison{pieces: pieces}
+	c := comparison{pieces: unshared(pieces)}
 	c.plain(DiffersAgent, a.Agent, b.Agent)
 	c.plain(DiffersModel, a.Model, b.Model)
 	c.tools(a, b, noise)
@@ -48,6 +48,16 @@ func Differences(a, b, noise *Start, pieces []Piece) []Difference {
 	c.texts(DiffersMessages, a.Texts, b.Texts, noise.Texts)
 	c.options(a.Options, b.Options, noise.Options)
 	return c.found
+}
+
+// unshared returns the pieces of which there is only one.
+func unshared(pieces []Piece) []Piece {
+	key := func(p *Piece) string { return p.Kind + "\x00" + p.Name + "\x00" + p.Path + "\x00" + p.Digest }
+	count := map[string]int{}
+	for i := range pieces {
+		count[key(&pieces[i])]++
+	}
+	return slices.DeleteFunc(slices.Clone(pieces), func(p Piece) bool { return count[key(&p)] > 1 })
 }
 
 // comparison collects differences.

@@ -27,8 +27,7 @@ const (
 
 // Find lists what an agent with these places reads below its working directory. Every piece counts
 // as the task's; the caller marks those that an arm or a family brings. Files without content are
-// left out, except skills. The error names what could not be read; the other pieces are returned
-// with it.
+// left out, except skills. What exists and cannot be read is a piece whose Why says so.
 func Find(dir string, places agent.Places) ([]Piece, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -46,7 +45,7 @@ func Find(dir string, places agent.Places) ([]Piece, error) {
 	for _, dir := range places.Commands {
 		f.definitions(ledger.PieceCommand, dir)
 	}
-	return f.pieces, errors.Join(f.failed...)
+	return f.pieces, nil
 }
 
 // finder collects the pieces of one working directory.
@@ -55,7 +54,6 @@ type finder struct {
 	places agent.Places
 	pieces []Piece
 	seen   map[string]bool // what is in pieces already, by kind, name and digest
-	failed []error
 }
 
 // add keeps a piece, unless another place has the same.
@@ -69,10 +67,11 @@ func (f *finder) add(piece Piece) {
 	f.pieces = append(f.pieces, piece)
 }
 
-// fail notes what could not be read; what does not exist is no failure.
-func (f *finder) fail(err error) bool {
+// fail adds a piece that cannot be read, and reports whether there is an error. What does not exist
+// is no piece.
+func (f *finder) fail(kind, name string, err error) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		f.failed = append(f.failed, err)
+		f.add(Piece{Piece: ledger.Piece{Kind: kind, Name: name, Path: name, Why: "it cannot be read: " + err.Error()}})
 	}
 	return err != nil
 }
@@ -99,7 +98,7 @@ func (f *finder) files(place string) []string {
 	var files []string
 	for _, name := range names {
 		if info, err := f.root.Stat(name); err == nil && info.IsDir() {
-			files = append(files, f.below(name, ".md", ".txt")...)
+			files = append(files, f.below(ledger.PieceInstructions, name, ".md", ".txt")...)
 			continue
 		}
 		files = append(files, name)
@@ -110,7 +109,7 @@ func (f *finder) files(place string) []string {
 // instruction adds a file of instructions, and those that it imports.
 func (f *finder) instruction(name string, depth int) {
 	text, err := skill.ReadFile(f.root, name)
-	if f.fail(err) || strings.TrimSpace(string(text)) == "" {
+	if f.fail(ledger.PieceInstructions, name, err) || strings.TrimSpace(string(text)) == "" {
 		return
 	}
 	known := len(f.pieces)
@@ -162,17 +161,19 @@ func imports(text string) []string {
 
 func (f *finder) skills(dir string) {
 	found, err := skill.List(f.root, dir)
-	f.fail(err)
+	f.fail(ledger.PieceSkill, dir, err)
 	for i := range found {
 		s := &found[i]
 		sum, err := skill.Digest(f.root, s.Dir)
-		f.fail(err)
+		if err != nil {
+			sum = digest([]byte(s.Text)) // of a tree that cannot be read, at least what is opened first
+		}
 		f.add(Piece{
 			Piece: ledger.Piece{
 				Kind:   ledger.PieceSkill,
 				Name:   s.Name,
 				Path:   s.File(),
-				Digest: cmp.Or(sum, digest([]byte(s.Text))),
+				Digest: sum,
 			},
 			Text:   s.Description,
 			Body:   s.Body,
@@ -183,9 +184,9 @@ func (f *finder) skills(dir string) {
 
 // definitions adds the sub-agents or commands of a directory.
 func (f *finder) definitions(kind, dir string) {
-	for _, file := range f.below(dir, ".md", ".toml") {
+	for _, file := range f.below(kind, dir, ".md", ".toml") {
 		text, err := skill.ReadFile(f.root, file)
-		if f.fail(err) {
+		if f.fail(kind, file, err) {
 			continue
 		}
 		name := strings.TrimSuffix(strings.TrimSuffix(file, path.Ext(file)), ".agent")
@@ -246,7 +247,7 @@ func definition(file string, text []byte) announced {
 }
 
 // below lists the files below a directory whose names end in one of some ways, sorted.
-func (f *finder) below(dir string, endings ...string) []string {
+func (f *finder) below(kind, dir string, endings ...string) []string {
 	var files []string
 	err := fs.WalkDir(f.root.FS(), dir, func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -261,7 +262,7 @@ func (f *finder) below(dir string, endings ...string) []string {
 		}
 		return nil
 	})
-	f.fail(err)
+	f.fail(kind, dir, err)
 	return files
 }
 

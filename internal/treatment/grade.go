@@ -50,6 +50,9 @@ type grader struct {
 // grade fills in what the request shows of a piece.
 func (g *grader) grade(p *Piece, clean string) {
 	switch {
+	case p.Why != "":
+		p.Given = ledger.GivenUnknown
+		return
 	case isAnnounced(p.Kind):
 		g.announced(p, clean)
 	case p.Kind == ledger.PieceServer:

@@ -87,6 +87,9 @@ func (o *opener) watch(w *watched, sums []uint64, own func(uint64) bool) {
 
 // onDemand reports whether a piece is loaded when it is used.
 func onDemand(p *Piece) bool {
+	if p.Given == ledger.GivenUnknown && p.Body == "" {
+		return false
+	}
 	switch p.Kind {
 	case ledger.PieceSkill, ledger.PieceAgent, ledger.PieceCommand, ledger.PieceServer, ledger.PieceFile:
 		return true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/agent/agenttest"
 	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -19,26 +22,29 @@ import (
 // where every place of every agent is filled. Each was measured, and is a row of the table of
 // places (agent.Info); a row without a line here fails a convention.
 var given = map[session.AgentID][]string{
-	"claude-code": {"CLAUDE.md", ".claude/CLAUDE.md", ".claude/skills", ".claude/agents"},
-	"codex":       {"AGENTS.override.md", ".agents/skills", ".codex/skills"},
-	"pi-agent":    {"AGENTS.md", ".agents/skills", ".pi/skills"},
-	"builtin":     {"AGENTS.md", ".agents/skills", ".claude/skills"},
+	"claude-code": {
+		"CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules", ".claude/skills", ".claude/agents",
+	},
+	"codex":    {"AGENTS.override.md", ".agents/skills", ".codex/skills"},
+	"pi-agent": {"AGENTS.md", ".agents/skills", ".pi/skills"},
+	"builtin":  {"AGENTS.md", ".agents/skills", ".claude/skills"},
 	"opencode": {
 		"AGENTS.md", ".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill", ".opencode/agent",
 		".opencode/agents",
 	},
-	"qwen-code": {"AGENTS.md", "QWEN.md", ".agents/skills", ".qwen/skills", ".qwen/agents"},
-	"gemini":    {"GEMINI.md", ".agents/skills", ".gemini/skills", ".gemini/agents"},
-	"cline":     {"AGENTS.md", ".clinerules"},
+	"qwen-code": {"AGENTS.md", "QWEN.md", ".qwen/rules", ".agents/skills", ".qwen/skills", ".qwen/agents"},
+	"gemini":    {"GEMINI.md", ".agents/skills", ".gemini/skills"},
+	"cline":     {"AGENTS.md", ".clinerules", ".cline/rules"},
 	"copilot": {
-		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".agents/skills", ".claude/skills",
-		".github/skills", ".claude/agents", ".github/agents",
+		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".github/instructions",
+		".claude/rules", ".agents/skills", ".claude/skills", ".github/skills", ".claude/agents", ".github/agents",
 	},
 }
 
-// secondChoices are rows of the table that an agent reads only where another file is missing.
+// secondChoices are rows of the table that an agent reads only where another file is missing, or of
+// which it tells other models than this one.
 var secondChoices = map[session.AgentID][]string{
-	"codex": {"AGENTS.md"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
+	"codex": {"AGENTS.md", ".codex/agents"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
 }
 
 // everywhere are places of a project that some agent reads or is said to read, beside those of the
@@ -46,10 +52,10 @@ var secondChoices = map[session.AgentID][]string{
 var everywhere = agent.Places{
 	Instructions: []string{
 		"AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "CODEX.md", "CONTEXT.md",
-		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules/rule.md", ".clinerules",
-		".codex/AGENTS.md", ".cursor/rules/rule.mdc", ".cursorrules", ".gemini/GEMINI.md", ".gemini/system.md",
-		".github/copilot-instructions.md", ".github/instructions/all.instructions.md", ".opencode/AGENTS.md",
-		".pi/AGENTS.md", ".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/system.md", ".windsurfrules",
+		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules", ".cline/rules", ".clinerules",
+		".codex/AGENTS.md", ".cursor/rules", ".cursorrules", ".gemini/GEMINI.md", ".gemini/system.md",
+		".github/copilot-instructions.md", ".github/instructions", ".opencode/AGENTS.md",
+		".pi/AGENTS.md", ".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/rules", ".qwen/system.md", ".windsurfrules",
 	},
 	Skills: []string{
 		".agents/skills", ".claude/skills", ".cline/skills", ".clinerules/skills", ".codex/skills", ".copilot/skills",
@@ -70,8 +76,8 @@ var everywhere = agent.Places{
 var atHome = agent.Places{
 	Instructions: []string{
 		".pi/agent/AGENTS.md", ".pi/agent/SYSTEM.md", ".pi/agent/APPEND_SYSTEM.md", ".config/opencode/AGENTS.md",
-		".copilot/copilot-instructions.md", ".cline/rules/rule.md", "Documents/Cline/Rules/rule.md",
-		".config/AGENTS.md", ".kilocode/rules/rule.md",
+		".copilot/copilot-instructions.md", "Documents/Cline/Rules",
+		".config/AGENTS.md",
 	},
 	Skills: []string{
 		".pi/agent/skills", ".config/opencode/skills", ".config/opencode/skill", ".config/agents/skills",
@@ -103,6 +109,7 @@ func checkContext(t *testing.T, a agent.Agent, context string) {
 	s := agenttest.NewStageIn(t, "node_modules/.bin", a, modelName(a), agenttest.Turn{
 		"turns": []turn{{"text": "Done."}}, "usage": turn{"input": 1000, "output": 100},
 	})
+	testenv.NeedTool(t, "git")
 	s.UnpackCopilot()
 	base := t.TempDir()
 	s.Config.Dir = filepath.Join(base, "repository", "packages", "work")
@@ -116,10 +123,47 @@ func checkContext(t *testing.T, a agent.Agent, context string) {
 	}
 	m.fill(filepath.Dir(s.Config.Dir), "..", everyPlace())
 	m.fill(s.Config.Dir, ".", everyPlace())
-	if result := s.Run("Say done."); !result[0].Success {
-		t.Errorf("outcome %q, error %v", result[0].Outcome, result[0].Err)
+	talk := startIn(t, a, s.Config)
+	if talk == nil {
+		return
+	}
+	if result := s.Prompt(t.Context(), talk, "Say done."); !result.Success {
+		t.Errorf("outcome %q, error %v", result.Outcome, result.Err)
+	}
+	if err := talk.Close(); err != nil {
+		t.Error(err)
 	}
 	m.check(a.Info(), context, s.Told())
+}
+
+// insist are agents that read some places whatever they are told: with context none they refuse a
+// project that has them, and so nothing arrives. climb are agents that cannot be kept from the
+// directories above a working directory that is not the root of a repository.
+var insist, climb = []session.AgentID{"cline", "copilot"}, []session.AgentID{"copilot", "qwen-code"}
+
+// startIn starts an agent in its project; nil where it refuses it, as it must. What is above the
+// working directory it may refuse too, until that is the root of a repository.
+func startIn(t *testing.T, a agent.Agent, cfg agent.Config) agent.Session {
+	t.Helper()
+	id := a.Info().ID
+	talk, err := agent.Start(t.Context(), a, cfg)
+	if slices.Contains(climb, id) && err != nil && strings.Contains(err.Error(), "above its working directory") {
+		if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", cfg.Dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		talk, err = agent.Start(t.Context(), a, cfg)
+	}
+	if !cfg.ReadsProject() && slices.Contains(insist, id) {
+		if err == nil || !strings.Contains(err.Error(), "whatever it is told") {
+			t.Errorf("context none: %v", err)
+		}
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = talk.Close() })
+	return talk
 }
 
 // everyPlace returns the places of all agents, and others.
@@ -153,8 +197,10 @@ func (m markers) fill(dir, name string, p agent.Places) {
 	all := slices.Concat(p.Instructions, p.Skills, p.Agents, p.Commands)
 	for _, place := range p.Instructions {
 		file := place
-		if slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(other, place+"/") }) {
-			file += "/rule.md" // a directory of instructions
+		// A directory of instructions has a name without an extension, or other places in it.
+		if (strings.Contains(place, "/") && path.Ext(place) == "") ||
+			slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(other, place+"/") }) {
+			file += fmt.Sprintf("/rule-%d.instructions.md", len(m.places))
 		}
 		m.write(filepath.Join(dir, file), name+"/"+place, "Remember %s.\n")
 	}

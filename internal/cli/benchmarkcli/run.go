@@ -118,6 +118,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Record:      run.printer(),
 		Fleet:       fleet,
 		Allow:       opts.allow,
+
+		RequireDelivery: opts.gates.requireDelivery,
 	}
 	if opts.dryRun {
 		return run.dryRun(ctx)
@@ -339,8 +341,8 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.KeepToShard()
 	found.Allow = r.opts.allow.List()
+	found.KeepToShard()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err
@@ -348,7 +350,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	comparison, err := answerOf(built, report.CompareConfig{
 		Seed:  r.opts.seed,
 		Alpha: r.opts.alpha,
-		Allow: found.Allow,
+		Allow: r.opts.allow.List(),
 	})
 	if err != nil {
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)

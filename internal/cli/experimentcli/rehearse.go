@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/experiment"
@@ -106,7 +107,7 @@ func (r *Run) rehearse(ctx context.Context, executor *local.Executor) error {
 	case err != nil:
 		return err
 	}
-	for _, warning := range found.Warnings {
+	for _, warning := range slices.Concat(found.Unknown, found.Warnings) {
 		fmt.Fprintf(r.Console.Stderr, "warning: %s\n", r.Machine.Redactor.String(warning))
 	}
 	for i := range found.Pairs {
@@ -116,6 +117,10 @@ func (r *Run) rehearse(ctx context.Context, executor *local.Executor) error {
 		if err := found.Write(r.Dir.Path, r.Machine.Redactor); err != nil {
 			return err
 		}
+	}
+	if r.RequireDelivery && len(found.Unknown) > 0 {
+		return console.Exitf(console.ExitUsage, "--require-delivery: %s\nnothing was spent",
+			r.Machine.Redactor.String(found.Unknown[0]))
 	}
 	if len(found.Problems) > 0 {
 		return console.Exitf(console.ExitUsage, "%s\nnothing was spent",

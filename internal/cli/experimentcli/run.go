@@ -45,6 +45,9 @@ type Run struct {
 	Fleet *Fleet
 	// Allow are the exceptions that a person makes.
 	Allow console.Allow
+	// RequireDelivery refuses arms of which nobody can know whether their models are given what
+	// they bring.
+	RequireDelivery bool
 
 	rate *gateway.RateControl
 }

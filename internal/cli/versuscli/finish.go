@@ -12,9 +12,10 @@ import (
 
 // finishOptions say how a run ends.
 type finishOptions struct {
-	judge judgeOptions
-	robot bool
-	allow console.Allow
+	judge           judgeOptions
+	robot           bool
+	allow           console.Allow
+	requireDelivery bool
 }
 
 // finish judges what has not been judged yet and prints the report: what "run" ends with. A report
@@ -42,10 +43,13 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 		}
 	}
 	show := newReportOptions()
-	show.robot = opts.robot
+	show.robot, show.requireDelivery = opts.robot, opts.requireDelivery
 	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{Allow: opts.allow.List()})
 	if err == nil {
 		err = show.print(con, built)
+	}
+	if err == nil {
+		err = show.checkDelivery(built.PerAgent)
 	}
 	return cmp.Or(judged, err)
 }

@@ -90,10 +90,11 @@ func (o *reportOptions) forVersus() (versus.Options, error) {
 	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.allow.List()}, nil
 }
 
+const requireDeliveryUsage = "exit 2 unless it is proven that every run was given what its arm brings"
+
 // registerProof adds the flags about what a claim rests on.
 func (o *reportOptions) registerProof(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.requireDelivery, "require-delivery", false,
-		"exit 2 unless it is proven that every run was given what its arm brings")
+	flags.BoolVar(&o.requireDelivery, "require-delivery", false, requireDeliveryUsage)
 	o.allow.Register(flags, console.AllowDrift)
 }
 

@@ -80,6 +80,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		KeepWorkspaces: opts.keepWorktrees,
 		Fleet:          fleet,
 		Allow:          opts.allow,
+
+		RequireDelivery: opts.requireDelivery,
 	}
 	if opts.dryRun {
 		return dryRun(ctx, &run, output, opts.robot)
@@ -99,9 +101,10 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return concluded
 	}
 	finished := finish(ctx, con, registry, output.shown, finishOptions{
-		judge: opts.judge,
-		robot: opts.robot,
-		allow: opts.allow,
+		judge:           opts.judge,
+		robot:           opts.robot,
+		allow:           opts.allow,
+		requireDelivery: opts.requireDelivery,
 	})
 	return cmp.Or(concluded, finished)
 }

@@ -33,6 +33,7 @@ type runOptions struct {
 	output, fleet                     string
 	keepWorktrees, dryRun, robot      bool
 	retryErrors, noProbe              bool
+	requireDelivery                   bool
 	allow                             console.Allow
 	gateway                           console.Gateway
 	judge                             judgeOptions
@@ -71,6 +72,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
 		"keep the working directories of all attempts; rerunning the command removes them")
 	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
+	flags.BoolVar(&o.requireDelivery, "require-delivery", false, requireDeliveryUsage)
 	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
 	flags.BoolVar(&o.robot, "robot", false, "print one JSON document and nothing else on standard output")
 	flags.StringVar(&o.output, "output", "",
