@@ -221,7 +221,7 @@ func TestARunWithoutItsTreatmentIsMissingData(t *testing.T) {
 	for i := range records {
 		r := &records[i]
 		if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorNotDelivered ||
-			!strings.Contains(r.ErrorMessage, "codex was not given the instructions AGENTS.md; it reads AGENTS.md") ||
+			!strings.Contains(r.ErrorMessage, "codex was not given the instructions AGENTS.md; it reads AGENTS.override.md, ") ||
 			givenOf(r, ledger.PieceInstructions, "AGENTS.md") != ledger.GivenAbsent {
 			t.Errorf("%s (%s): %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
 		}
