@@ -44,8 +44,8 @@ func (r *Reader) Request(call *Call) ([]Chunk, error) {
 	return plain(new(jsontape.Parser), text), nil
 }
 
-// Chunk returns the text of a chunk, which is valid until the next call. Requests have most of their
-// chunks in common: a reader of all requests reads each chunk once.
+// Chunk returns the text of a chunk, which is valid until the next call. Requests have most chunks
+// in common: a reader of all requests reads each chunk once.
 func (r *Reader) Chunk(number uint32) ([]byte, error) {
 	r.loadTables()
 	place, ok := r.chunks[number]

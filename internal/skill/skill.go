@@ -1,5 +1,5 @@
-// Package skill reads skills: directories with a SKILL.md, whose front matter says what the skill is
-// called and when to use it, and whose text the agent loads when it uses it.
+// Package skill reads skills: directories with a SKILL.md, whose front matter has the skill's name
+// and says when to use it, and whose text the agent loads when it does.
 //
 // Skills come from repositories and agents, which are hostile: no symlink is followed out of the
 // root, nothing but regular files is opened, and what is read is bounded.
@@ -130,7 +130,8 @@ func entries(root *os.Root, dir string) ([]string, error) {
 		return nil, err
 	}
 	if len(names) > maxEntries {
-		return nil, fmt.Errorf("%s has more than %d entries; a directory of skills has one for each skill", dir, maxEntries)
+		return nil, fmt.Errorf("%s has more than %d entries; a directory of skills has one for each skill", dir,
+			maxEntries)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -95,9 +95,10 @@ func lead(given, description []word) int {
 // says "use csv-tools" does not offer it.
 func (in *part) offers(start, end int) bool {
 	before, after := in.text[:start], in.text[end:]
-	tagged := strings.HasSuffix(strings.TrimRight(before, " "), ">") && strings.HasPrefix(strings.TrimLeft(after, " "), "</")
-	item := hasSuffix(before, "- ", "* ", "• ", "- `", "- **", separator) && hasPrefix(after, ":", " (", " -", " —", "`", "**",
-		separator)
+	tagged := strings.HasSuffix(strings.TrimRight(before, " "), ">") &&
+		strings.HasPrefix(strings.TrimLeft(after, " "), "</")
+	item := hasSuffix(before, "- ", "* ", "• ", "- `", "- **", separator) &&
+		hasPrefix(after, ":", " (", " -", " —", "`", "**", separator)
 	if tagged || item || before == "" {
 		return true
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// What differs between two starts.
+// What differs between two starts, beside the agent.
 const (
-	DiffersAgent    = "agent"
 	DiffersModel    = "model"
 	DiffersTools    = "tools"
 	DiffersSystem   = "system"
@@ -25,7 +24,7 @@ type Difference struct {
 	What   string `json:"what"` // agent, model, tools, system, messages, options
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Declared says that it is the content of a piece that one of the arms brings, or comes with it.
+	// Declared says that it is the content of a piece that one of the arms has, or comes with it.
 	Declared bool `json:"declared,omitempty"`
 }
 
@@ -33,15 +32,15 @@ type Difference struct {
 const maxExcerpt = 1000
 
 // Differences compares two starts. noise is a second start of the first arm, or nil: in what the
-// two differ, any two starts do. pieces are those of both arms; one that both have declares nothing.
-// A difference in model, tools or options that the arms declare by themselves is the caller's to
+// two differ, any two starts do. pieces are those of both arms; what both have declares nothing. A
+// difference in model, tools or options that the arms declare by themselves is the caller's to
 // recognise.
 func Differences(a, b, noise *Start, pieces []Piece) []Difference {
 	if noise == nil {
 		noise = a
 	}
 	c := comparison{pieces: unshared(pieces)}
-	c.plain(DiffersAgent, a.Agent, b.Agent)
+	c.plain("agent", a.Agent, b.Agent)
 	c.plain(DiffersModel, a.Model, b.Model)
 	c.tools(a, b, noise)
 	c.texts(DiffersSystem, a.System, b.System, noise.System)

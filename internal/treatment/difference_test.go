@@ -117,7 +117,8 @@ func TestTwoStartsOfARealAgentDoNotDiffer(t *testing.T) {
 			return s
 		}
 		again := change("2026-11-18", "2026-12-24", "01a1", "02b2", "/home/u/project", "/tmp/other")
-		if found := treatment.Differences(change(), again, change("/home/u/project", "/tmp/third"), nil); len(found) > 0 {
+		noise := change("/home/u/project", "/tmp/third")
+		if found := treatment.Differences(change(), again, noise, nil); len(found) > 0 {
 			t.Errorf("%s: %+v", name, found)
 		}
 		csv := skillPiece("csv-tools", "Converts tables to CSV & \"friends\". Use it for plumbus files.", "")

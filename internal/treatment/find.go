@@ -22,7 +22,7 @@ import (
 // The bounds of what is searched for. Repositories may hold anything.
 const (
 	maxFound       = 2000 // pieces, and files below one directory
-	maxImportDepth = 5    // as in Claude Code
+	maxImportDepth = 5    // of files that import others; agents stop there too
 )
 
 // Find lists what an agent with these places reads below its working directory. Every piece counts
@@ -71,7 +71,12 @@ func (f *finder) add(piece Piece) {
 // is no piece.
 func (f *finder) fail(kind, name string, err error) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		f.add(Piece{Piece: ledger.Piece{Kind: kind, Name: name, Path: name, Why: "it cannot be read: " + err.Error()}})
+		f.add(Piece{Piece: ledger.Piece{
+			Kind: kind,
+			Name: name,
+			Path: name,
+			Why:  "it cannot be read: " + err.Error(),
+		}})
 	}
 	return err != nil
 }

@@ -60,8 +60,8 @@ func unescape(text string) string {
 	return text
 }
 
-// withoutNumber removes the number that tools put before a line, as in "    12→", "12: ", "12 | " and
-// "12<tab>".
+// withoutNumber removes the number that tools put before a line, as in "    12→", "12: ", "12 | "
+// and "12<tab>".
 func withoutNumber(line string) string {
 	for {
 		rest := strings.TrimLeft(line, " \t")

@@ -35,8 +35,8 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		pieces := []Piece{
-			{Piece: ledger.Piece{Kind: ledger.PieceInstructions, Name: "a"}, Text: "Keep the okapi tests under one second & never skip them."},
-			{Piece: ledger.Piece{Kind: ledger.PieceSkill, Name: "csv-tools"}, Text: "Converts tables to CSV.", Body: "Count the rows at the end."},
+			{Piece: ledger.Piece{Kind: ledger.PieceInstructions}, Text: "Keep the okapi tests & never skip one of them."},
+			{Piece: ledger.Piece{Kind: ledger.PieceSkill, Name: "csv-tools"}, Text: "Converts tables.", Body: "Count the rows."},
 			{Piece: ledger.Piece{Kind: ledger.PieceServer, Name: "db"}},
 		}
 		g := &grader{reader: r, request: q, parts: q.parts()}
@@ -47,7 +47,7 @@ func FuzzRead(f *testing.F) {
 		o.chunk(body)
 		o.conclude()
 		for _, p := range pieces {
-			if p.Given == "" || p.Share < 0 || p.Share > 1 || p.Tokens < 0 || (p.Given == ledger.GivenPart) != (p.Share > 0) {
+			if p.Given == "" || p.Share < 0 || p.Share > 1 || (p.Given == ledger.GivenPart) != (p.Share > 0) {
 				t.Errorf("%+v", p)
 			}
 		}

@@ -22,9 +22,9 @@ func TestFoldingUndoesWhatAgentsDo(t *testing.T) {
 			changed.WriteString(rapid.SampledFrom([]string{word, html.EscapeString(word)}).Draw(t, "escaped"))
 			if rapid.Bool().Draw(t, "line") {
 				text.WriteString("\n")
-				changed.WriteString(rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"}).Draw(t, "end") +
-					rapid.SampledFrom([]string{"", fmt.Sprintf("%6d→", i), fmt.Sprintf("%d: ", i), fmt.Sprintf("%2d | ", i)}).
-						Draw(t, "number"))
+				changed.WriteString(rapid.SampledFrom([]string{"\n", "\r\n", "\n\n"}).Draw(t, "end"))
+				numbers := []string{"", fmt.Sprintf("%6d→", i), fmt.Sprintf("%d: ", i), fmt.Sprintf("%2d | ", i)}
+				changed.WriteString(rapid.SampledFrom(numbers).Draw(t, "number"))
 				continue
 			}
 			text.WriteString(" ")

@@ -143,8 +143,8 @@ func bigProject() map[string]string {
 	return files
 }
 
-// TestWhatAnAgentCutsIsAPart: as Codex cuts instructions at 32 KiB and descriptions to make room, and
-// as Claude Code and Copilot leave the descriptions of the last skills out.
+// TestWhatAnAgentCutsIsAPart: as Codex cuts instructions at 32 KiB and descriptions to make room,
+// and as Claude Code and Copilot leave the descriptions of the last skills out.
 func TestWhatAnAgentCutsIsAPart(t *testing.T) {
 	files := bigProject()
 	list := "## Available skills\n"
@@ -156,11 +156,7 @@ func TestWhatAnAgentCutsIsAPart(t *testing.T) {
 		}
 		list += "\n"
 	}
-	body := encode(t, map[string]any{
-		"system": list, "tools": []any{map[string]any{"name": "Bash"}}, "messages": []any{map[string]any{
-			"role": "user", "content": "<INSTRUCTIONS>\n" + files["AGENTS.md"][:32<<10] + "\n</INSTRUCTIONS>\nConvert it.",
-		}},
-	})
+	start := user("<INSTRUCTIONS>\n" + files["AGENTS.md"][:32<<10] + "\n</INSTRUCTIONS>\nConvert it.")
 	pieces, err := treatment.Find(write(t, files), agent.Places{
 		Instructions: []string{"AGENTS.md"},
 		Skills:       []string{".agents/skills"},
@@ -168,7 +164,7 @@ func TestWhatAnAgentCutsIsAPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := treatment.Read(treatment.Config{Calls: record(t, nil, exchange{Body: body}), Pieces: pieces})
+	found, err := treatment.Read(treatment.Config{Calls: record(t, nil, asked(t, list, start)), Pieces: pieces})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (q *request) conversation(value jsontape.Value) {
 	for message := range value.Elements() {
 		kind := message.TextOf("type")
 		switch kind {
-		case "additional_tools", "mcp_list_tools": // Codex puts its tools here
+		case "additional_tools", "mcp_list_tools": // some put their tools here
 			q.offer(message.Get("tools"))
 			continue
 		case "item_reference":

@@ -33,6 +33,26 @@ func asked(t testing.TB, system string, messages ...object) exchange {
 
 func user(text string) object { return object{"role": "user", "content": text} }
 
+// call is a tool call of the model.
+func call(tool string, input object) object {
+	return object{"role": "assistant", "content": []object{{
+		"type":  "tool_use",
+		"id":    "1",
+		"name":  tool,
+		"input": input,
+	}}}
+}
+
+// result answers a tool call.
+func result(id, text string, failed bool) object {
+	return object{"role": "user", "content": []object{{
+		"type":        "tool_result",
+		"tool_use_id": id,
+		"content":     text,
+		"is_error":    failed,
+	}}}
+}
+
 func skillPiece(name, description, body string, others ...string) treatment.Piece {
 	return treatment.Piece{
 		Piece:  ledger.Piece{Kind: ledger.PieceSkill, Name: name},
@@ -64,9 +84,9 @@ func TestASkillThatIsNotOfferedIsAbsent(t *testing.T) {
 			"\n├───csv-tools/\nRead .agents/skills/csv-tools/SKILL.md.",
 		user("Use csv-tools, please. The skill `csv-tools` helps."),
 		object{"role": "assistant", "content": "csv-tools: " + description},
-		object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": "1", "content": "- csv-tools: " + description}}},
+		result("1", "- csv-tools: "+description, false),
 	))
-	house := instructions("House rules for everybody who works here:\n- csv-tools: use it for everything that has columns\n")
+	house := instructions("House rules for everybody:\n- csv-tools: use it for everything that has columns\n")
 	found := read(t, path, skillPiece("csv-tools", description, ""))
 	if p := found.Pieces[0]; p.Given != ledger.GivenAbsent {
 		t.Errorf("%+v", p)
@@ -83,12 +103,13 @@ func TestWhiteSpaceEntitiesAndLineNumbersDoNotCount(t *testing.T) {
 	for name, given := range map[string]string{
 		"as it is":     text,
 		"escaped":      "<rules># Rules\nUse tabs &amp; &quot;quotes&quot; &lt;always&gt;.\nNever sleep.\n1: first</rules>",
-		"numbered":     "     1→# Rules\n     2→\n     3→Use tabs & \"quotes\" <always>.\n     4→\n     5→Never sleep.\n     6→1: first",
+		"numbered":     " 1→# Rules\n 2→\n 3→Use tabs & \"quotes\" <always>.\n 4→\n     5→Never sleep.\n 6→1: first",
 		"in a column":  " 1 | # Rules\n 2 | \n 3 | Use tabs & \"quotes\" <always>.\n 4 | Never sleep.\n 5 | 1: first",
 		"with a colon": "1: # Rules\n2: Use tabs & \"quotes\" <always>.\n3: Never sleep.\n4: first",
 		"joined":       "# Rules Use tabs & \"quotes\" <always>. Never sleep. first",
 	} {
-		if p := read(t, record(t, nil, asked(t, given, user("Go."))), instructions(text)).Pieces[0]; p.Given != ledger.GivenWhole {
+		p := read(t, record(t, nil, asked(t, given, user("Go."))), instructions(text)).Pieces[0]
+		if p.Given != ledger.GivenWhole {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
@@ -100,10 +121,14 @@ func TestBothSidesAreRedacted(t *testing.T) {
 	const text = "# Rules\n\nThe staging key is hunter2-hunter2 and it expires.\n"
 	redactor := redact.New(redact.Config{Extra: map[string]string{"KEY": "hunter2-hunter2"}})
 	path := record(t, redactor, asked(t, text, user("Go.")))
-	for name, r := range map[string]*redact.Redactor{ledger.GivenWhole: redactor, ledger.GivenPart: nil} {
-		found, err := treatment.Read(treatment.Config{Calls: path, Pieces: []treatment.Piece{instructions(text)}, Redactor: r})
-		if err != nil || found.Pieces[0].Given != name {
-			t.Errorf("want %s: %+v, %v", name, found, err)
+	for want, r := range map[string]*redact.Redactor{ledger.GivenWhole: redactor, ledger.GivenPart: nil} {
+		found, err := treatment.Read(treatment.Config{
+			Calls:    path,
+			Pieces:   []treatment.Piece{instructions(text)},
+			Redactor: r,
+		})
+		if err != nil || found.Pieces[0].Given != want {
+			t.Errorf("want %s: %+v, %v", want, found, err)
 		}
 	}
 }
@@ -116,8 +141,8 @@ func TestTheFirstTurnWithToolsCounts(t *testing.T) {
 	counting.Path = "/v1/messages/count_tokens"
 	failing := asked(t, rules.Text, user("Go."))
 	failing.outcome = calls.Budget
-	found := read(t, record(t, nil, bare("quota"), counting, failing, bare("Write a title."), asked(t, "Nothing.", user("Go.")),
-		asked(t, rules.Text, user("Go."))), rules)
+	found := read(t, record(t, nil, bare("quota"), counting, failing, bare("Write a title."),
+		asked(t, "Nothing.", user("Go.")), asked(t, rules.Text, user("Go."))), rules)
 	if p := found.Pieces[0]; p.Given != ledger.GivenAbsent || !slices.Equal(found.Tools, []string{"Read"}) {
 		t.Errorf("%+v", found)
 	}
@@ -163,26 +188,23 @@ func TestWhatCannotBeSeenIsUnknown(t *testing.T) {
 func TestOpenedIsDecidedInTheConversation(t *testing.T) {
 	const body = "# CSV tools\n\nRead the header first.\nKeep the columns.\nCount the rows.\nThank the user.\n"
 	old := "# CSV tools\n\nRead the header first.\nKeep the columns.\n"
-	call := func(id, tool string, input any) object {
-		return object{"role": "assistant", "content": []object{{"type": "tool_use", "id": id, "name": tool, "input": input}}}
-	}
-	result := func(id, text string, failed bool) object {
-		return object{"role": "user", "content": []object{{
-			"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed,
-		}}}
-	}
+	launched, failed := result("1", "Launching", false), result("1", "Unknown skill", true)
 	for name, test := range map[string]struct {
 		messages []object
 		want     bool
 	}{
-		"by the tool":            {[]object{call("1", "Skill", object{"skill": "csv-tools"}), result("1", "Launching", false)}, true},
-		"by a command":           {[]object{call("1", "SlashCommand", object{"command": "/csv-tools now"}), result("1", "", false)}, true},
-		"another skill":          {[]object{call("1", "Skill", object{"skill": "pdf-tools"}), result("1", "Launching", false)}, false},
-		"in vain":                {[]object{call("1", "Skill", object{"skill": "csv-tools"}), result("1", "Unknown skill", true)}, false},
-		"by half of its lines":   {[]object{call("1", "Bash", object{"command": "cat x"}), result("1", "Count the rows.", false)}, true},
-		"in numbered lines":      {[]object{result("1", "     6→Count the rows.\n     7→Thank the user.", false)}, true},
-		"in two steps":           {[]object{result("1", "Count the rows.", false), result("2", "Thank the user.", false)}, true},
-		"in JSON":                {[]object{result("1", `[{"result":"5 | Count the rows.\n6 | Thank the user."}]`, false)}, true},
+		"by the tool":          {[]object{call("Skill", object{"skill": "csv-tools"}), launched}, true},
+		"by a command":         {[]object{call("SlashCommand", object{"command": "/csv-tools now"}), launched}, true},
+		"another skill":        {[]object{call("Skill", object{"skill": "pdf-tools"}), launched}, false},
+		"in vain":              {[]object{call("Skill", object{"skill": "csv-tools"}), failed}, false},
+		"by half of its lines": {[]object{call("Bash", object{}), result("1", "Count the rows.", false)}, true},
+		"in numbered lines":    {[]object{result("1", " 6→Count the rows.\n 7→Thank the user.", false)}, true},
+		"in two steps": {
+			[]object{result("1", "Count the rows.", false), result("2", "Thank the user.", false)}, true,
+		},
+		"in JSON": {
+			[]object{result("1", `[{"result":"5 | Count the rows.\n6 | Thank the user."}]`, false)}, true,
+		},
 		"lines of both versions": {[]object{result("1", old, false)}, false},
 		"said by the model":      {[]object{{"role": "assistant", "content": body}}, false},
 		"never":                  {nil, false},
@@ -230,18 +252,19 @@ func TestToolServers(t *testing.T) {
 			"messages": append([]object{user(text)}, messages...),
 		})}
 	}
-	call := object{"role": "assistant", "content": []object{{"type": "tool_use", "id": "1", "name": "mcp__my-db__query", "input": object{}}}}
+	query := call("mcp__my-db__query", object{})
 	for name, test := range map[string]struct {
 		calls  []exchange
 		given  string
 		opened bool
 	}{
 		"offered":  {[]exchange{with("mcp__my-db__query", "Go.")}, ledger.GivenWhole, false},
-		"as here":  {[]exchange{with("my_db_query", "Go."), with("x", "Go.", call)}, ledger.GivenWhole, true},
+		"as here":  {[]exchange{with("my_db_query", "Go."), with("x", "Go.", query)}, ledger.GivenWhole, true},
 		"deferred": {[]exchange{with("ToolSearch", "<deferred>mcp__my-db__query</deferred>")}, ledger.GivenName, false},
 		"absent":   {[]exchange{with("mcp__my-db2__query", "Query my-db.")}, ledger.GivenAbsent, false},
 	} {
-		if p := read(t, record(t, nil, test.calls...), server).Pieces[0]; p.Given != test.given || *p.Opened != test.opened {
+		p := read(t, record(t, nil, test.calls...), server).Pieces[0]
+		if p.Given != test.given || *p.Opened != test.opened {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

@@ -89,8 +89,8 @@ func benchPieces() []treatment.Piece {
 	return pieces
 }
 
-// benchRequests returns the requests of a session. In a conversation each repeats the one before and
-// tools answer with 8 KB; separate ones hold nothing but an answer of 80 KB after the first.
+// benchRequests returns the requests of a session. In a conversation each repeats the one before,
+// and tools answer with 8 KB; separate ones hold nothing but an answer of 80 KB after the first.
 func benchRequests(t *testing.T, turns int, conversation bool) [][]byte {
 	t.Helper()
 	type object = map[string]any
@@ -113,7 +113,7 @@ func benchRequests(t *testing.T, turns int, conversation bool) [][]byte {
 		if turn == 1 {
 			answer = benchPieces()[1].Body
 		}
-		result := object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": "x", "content": answer}}}
+		result := object{"role": "user", "content": []object{{"type": "tool_result", "content": answer}}}
 		if messages = append(messages, result); !conversation && turn > 0 {
 			messages = []object{result}
 		}
