@@ -65,6 +65,14 @@ func (e *experiments) write(name, content string) string {
 	return path
 }
 
+// writeHook adds a task whose files make Claude Code run a program.
+func (e *experiments) writeHook() {
+	e.write("family/tasks/hooked/agent.task.md", "Write a greeting to greeting.txt.\n")
+	e.write("family/tasks/hooked/workdir/.claude/settings.json",
+		`{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}}`)
+	e.write("family/tasks/hooked/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+}
+
 // run runs the benchmark and returns its exit code, its records and what it says.
 func (e *experiments) run(args ...string) (code int, records []ledger.Record, said string) {
 	e.t.Helper()
@@ -183,6 +191,16 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 				"--dry-run",
 			},
 			0, "arms before and after differ in env BASH_MAX_TIMEOUT_MS; tools",
+		},
+		"programs of a later task, without isolation": {
+			(*experiments).writeHook,
+			[]string{"--arm", "a=agent:claude-code", "--sandbox", "none"},
+			console.ExitUsage, "the files of task hooked bring: .claude/settings.json",
+		},
+		"programs of a task that are accepted": {
+			(*experiments).writeHook,
+			[]string{"--arm", "a=agent:claude-code,context:project", "--sandbox", "none", "--dry-run"},
+			0, "",
 		},
 		"a dry run": {
 			nil, []string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
