@@ -77,8 +77,13 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		found.Unknown = append(found.Unknown, one.unknown()...)
 	}
 	found.Warnings = append(found.Warnings, unevenInstructions(arms)...)
-	for _, other := range arms[1:] {
-		pair, problems := comparePair(arms[0], other, noise)
+	for i := 1; i < len(arms); i++ {
+		pair, problems, err := comparePair(arms[0], arms[i], noise, func() (*start, error) {
+			return s.start(ctx, i, len(starts)+i)
+		})
+		if err != nil {
+			return nil, err
+		}
 		found.Pairs = append(found.Pairs, pair)
 		found.Problems = append(found.Problems, problems...)
 	}

@@ -52,7 +52,7 @@ func parseRequest(parser *jsontape.Parser, body []byte) (*request, bool) {
 		case "messages", "input", "contents":
 			q.conversation(member)
 		case "previousresponseid", "conversation", "prompt", "cachedcontent":
-			if kind := member.Kind(); kind != jsontape.Null && !(kind == jsontape.String && member.Text() == "") {
+			if kind := member.Kind(); kind == jsontape.Object || member.Text() != "" {
 				q.stored = strings.Clone(name)
 			}
 		default:

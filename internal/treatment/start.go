@@ -46,12 +46,19 @@ func ReadStart(path, participant string) (*Start, error) {
 			dirs = place.Dirs
 		}
 	}
-	normal := calls.NewNormaliser(dirs)
-	same := func(text string) string { return string(normal.Text([]byte(text))) }
-	s := &Start{Model: q.model, Options: map[string]string{}}
+	s := newStart(q, dirs)
 	if s.Model == "" { // Gemini has it in the path
 		s.Model = r.own[0].Model
 	}
+	return s, nil
+}
+
+// newStart returns what a request says, without directories and whatever else differs from run to
+// run.
+func newStart(q *request, dirs map[string]string) *Start {
+	normal := calls.NewNormaliser(dirs)
+	same := func(text string) string { return string(normal.Text([]byte(text))) }
+	s := &Start{Model: q.model, Options: map[string]string{}}
 	for _, t := range q.texts {
 		switch t.part {
 		case inSystem:
@@ -67,5 +74,5 @@ func ReadStart(path, participant string) (*Start, error) {
 	for name, value := range q.options {
 		s.Options[name] = same(value)
 	}
-	return s, nil
+	return s
 }
