@@ -378,11 +378,22 @@ func (s *snapshot) repeat() string {
 func armFlag(arm *experiment.Arm) string {
 	text := arm.Name + "=agent:" + arm.Agent
 	for _, part := range [][2]string{
-		{"model", arm.Model}, {"profile", arm.Profile}, {"skills", arm.Skills}, {"context", arm.Context},
-		{"instructions", arm.Instructions}, {"files", arm.Files}, {"mcp", arm.MCP}, {"settings", arm.Settings},
-		{"effort", arm.Effort}, {"temperature", textOf(arm.Temperature)}, {"prompt", arm.Prompt},
-		{"tools", strings.Join(arm.AllowedTools, "+")}, {"maxTurns", textOf(positive(arm.MaxTurns))},
-		{"auth", arm.Auth}, {"lead", arm.Lead}, {"leadModel", arm.LeadModel},
+		{"model", arm.Model},
+		{"profile", arm.Profile},
+		{"skills", arm.Skills},
+		{"context", arm.Context},
+		{"instructions", arm.Instructions},
+		{"files", arm.Files},
+		{"mcp", arm.MCP},
+		{"settings", arm.Settings},
+		{"effort", arm.Effort},
+		{"temperature", textOf(arm.Temperature)},
+		{"prompt", arm.Prompt},
+		{"tools", strings.Join(arm.AllowedTools, "+")},
+		{"maxTurns", textOf(positive(arm.MaxTurns))},
+		{"auth", arm.Auth},
+		{"lead", arm.Lead},
+		{"leadModel", arm.LeadModel},
 	} {
 		value := part[1]
 		if value == "" {

@@ -22,7 +22,8 @@ func TestPagesSayWhatModelsWereGiven(t *testing.T) {
 		Runs:      2,
 		Workspace: "export",
 		Given: func(arm versustest.Arm, run int) *ledger.Treatment {
-			given := &ledger.Treatment{Context: "project", Served: []ledger.Served{{Model: "m-1", Asked: "m", Calls: 1}}}
+			served := []ledger.Served{{Model: "m-1", Asked: "m", Calls: 1}}
+			given := &ledger.Treatment{Context: "project", Served: served}
 			if arm.Name == "after" {
 				given.Served[0].Model = []string{"m-1", "m-2"}[run]
 				given.Pieces = []ledger.Piece{{
