@@ -15,6 +15,7 @@ var table = []Entry{
 		Oldest:  [2]int{1, 18},
 		Places: agent.Places{
 			Instructions: []string{"AGENTS.md", "CLAUDE.md"},
+			OneOf:        true,
 			Skills:       []string{".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill"},
 			Agents:       []string{".opencode/agents", ".opencode/agent"},
 			Commands:     []string{".opencode/commands", ".opencode/command"},
