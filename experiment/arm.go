@@ -92,16 +92,17 @@ func (a *Arm) CheckContext() error {
 		return nil
 	}
 	for _, brings := range []struct{ key, value string }{
-		{"skills", a.Skills}, {"instructions", a.Instructions}, {"files", a.Files}, {"mcp", a.MCP}, {"settings", a.Settings},
+		{"skills", a.Skills}, {"instructions", a.Instructions}, {"files", a.Files}, {"mcp", a.MCP},
+		{"settings", a.Settings},
 	} {
 		switch {
 		case brings.value == "":
 		case a.Context == contextTask:
-			return fmt.Errorf("it has %s, which reach no agent at the tasks with context: none; give it context:project",
-				brings.key)
+			return fmt.Errorf("it has %s, which reach no agent at the tasks with context: none; give it "+
+				"context:project", brings.key)
 		default:
-			return fmt.Errorf("it has %s, which reach no agent with context: none; give it context:project, or pass the "+
-				"text as its prompt", brings.key)
+			return fmt.Errorf("it has %s, which reach no agent with context: none; give it context:project, or "+
+				"pass the text as its prompt", brings.key)
 		}
 	}
 	return nil

@@ -83,7 +83,8 @@ func (a *Arm) skillsContent() ([]Bring, error) {
 		}
 		for _, b := range found {
 			if other := named[b.Kind+b.Name]; other != "" {
-				return nil, fmt.Errorf("there are two of the name %s: %s and %s; leave one out", b.Name, other, b.Source)
+				return nil, fmt.Errorf("there are two of the name %s: %s and %s; leave one out", b.Name, other,
+					b.Source)
 			}
 			named[b.Kind+b.Name] = b.Source
 			all = append(all, b)
@@ -263,7 +264,8 @@ func readSkill(root *os.Root, dir, name string) (Bring, error) {
 	}
 	file := filepath.Join(source, skill.FileName)
 	if strings.TrimSpace(read.Text) == "" {
-		return Bring{}, fmt.Errorf("%s is empty; a skill begins with its name and description between two lines ---", file)
+		return Bring{}, fmt.Errorf("%s is empty; a skill begins with its name and description between two lines ---",
+			file)
 	}
 	called := path.Base(name)
 	if name == "." {

@@ -173,7 +173,8 @@ func TestContentsDecideTheHash(t *testing.T) {
 			t.Errorf("another %s gives the same hash", name)
 		}
 	}
-	if sealed(t, Arm{Context: contextProject}) != sealed(t, Arm{}) || sealed(t, Arm{Context: contextNone}) == sealed(t, Arm{}) {
+	if sealed(t, Arm{Context: contextProject}) != sealed(t, Arm{}) ||
+		sealed(t, Arm{Context: contextNone}) == sealed(t, Arm{}) {
 		t.Error("the default context is not project")
 	}
 }
@@ -205,14 +206,16 @@ func TestDifferencesNameEverything(t *testing.T) {
 		want   []string
 	}{
 		{func(*PlannedArm) {}, nil},
-		{func(a *PlannedArm) { a.Model, a.Lead, a.LeadVersion = "gpt-5", "pi", "2" }, []string{"model gpt-5", "lead pi 2"}},
+		{func(a *PlannedArm) { a.Model, a.Lead, a.LeadVersion = "gpt-5", "pi", "2" }, []string{"model gpt-5",
+			"lead pi 2"}},
 		{func(a *PlannedArm) { a.Brings = []Brought{skill} }, []string{"skill csv-tools"}},
 		{func(a *PlannedArm) { a.Context = "" }, []string{"context none"}},
 		{func(a *PlannedArm) { a.Prompt, a.Temperature, a.Effort = "", &half, "high" }, []string{
 			"effort high", "temperature 0.5", "no prompt",
 		}},
 		{func(a *PlannedArm) { a.Env = map[string]string{"B": "2"} }, []string{"no env", "env B=…"}},
-		{func(a *PlannedArm) { a.AllowedTools, a.MaxTurns = []string{"Read", "Edit"}, 3 }, []string{"tools Read+Edit", "maxTurns 3"}},
+		{func(a *PlannedArm) { a.AllowedTools, a.MaxTurns = []string{"Read", "Edit"}, 3 }, []string{"tools Read+Edit",
+			"maxTurns 3"}},
 		{func(a *PlannedArm) { a.AgentVersion = "2" }, []string{"agent codex 2"}},
 	} {
 		arm := base
@@ -241,11 +244,13 @@ func TestServersTakeVariablesFromTheEnvironment(t *testing.T) {
 	if err != nil || len(servers) != 2 || servers[0].Name != "a" {
 		t.Fatalf("%+v %v", servers, err)
 	}
-	if _, err := servers[0].Expand(func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "TOKEN") {
+	if _, err := servers[0].Expand(func(string) string { return "" }); err == nil ||
+		!strings.Contains(err.Error(), "TOKEN") {
 		t.Errorf("a missing variable: %v", err)
 	}
 	filled, err := servers[1].Expand(func(name string) string { return map[string]string{"TOKEN": "s3cret"}[name] })
-	if err != nil || filled.Env["TOKEN"] != "s3cret" || filled.Args[1] != "local" || servers[1].Env["TOKEN"] != "${TOKEN}" {
+	if err != nil || filled.Env["TOKEN"] != "s3cret" || filled.Args[1] != "local" ||
+		servers[1].Env["TOKEN"] != "${TOKEN}" {
 		t.Errorf("%+v %v", filled, err)
 	}
 	if diff := cmp.Diff([]string{"TOKEN"}, servers[1].Variables()); diff != "" {

@@ -12,8 +12,8 @@ import (
 
 // Differences says in short words everything in which an arm differs from the baseline, such as
 // "skill csv-tools", "instructions AGENTS.md", "model gpt-5" and "maxTurns 30"; the lead is among
-// them. What the baseline has and the arm has not is "no skill csv-tools". Two arms that are the same
-// have none.
+// them. What the baseline has and the arm has not is "no skill csv-tools". Two arms that are the
+// same have none.
 func Differences(base, arm PlannedArm) []string {
 	var all []string
 	note := func(what, before, after string) {
@@ -122,7 +122,8 @@ func broughtDifferences(base, arm []Brought) []string {
 		case before == nil:
 			diffs = append(diffs, b.Kind+" "+b.Name)
 		case before.Digest != b.Digest:
-			diffs = append(diffs, fmt.Sprintf("%s %s (%s, not %s)", b.Kind, b.Name, short(b.Digest), short(before.Digest)))
+			diffs = append(diffs, fmt.Sprintf("%s %s (%s, not %s)", b.Kind, b.Name, short(b.Digest),
+				short(before.Digest)))
 		}
 	}
 	for _, b := range base {

@@ -17,7 +17,8 @@ var armKeys = []string{
 	"temperature", "prompt", "tools", "env", "maxTurns", "auth", "lead", "leadModel", "needs",
 }
 
-// textKeys are those whose values are free text, in which a comma and a word with a colon may stand.
+// textKeys are those whose values are free text, in which a comma and a word with a colon may
+// stand.
 var textKeys = []string{"prompt", "env"}
 
 var (
@@ -26,9 +27,9 @@ var (
 )
 
 // ParseArm reads an arm from a flag: name=key:value,key:value. A value ends at a comma that is
-// followed by a known key and a colon; a value in double quotes ends with them. Values may be empty.
-// The text of prompt:@FILE is that of the file. resolve turns the paths of an arm into paths of this
-// process; nil leaves them as they are.
+// followed by a known key and a colon; a value in double quotes ends with them. Values may be
+// empty. The text of prompt:@FILE is that of the file. resolve turns the paths of an arm into paths
+// of this process; nil leaves them as they are.
 func ParseArm(text string, resolve func(path string) string) (Arm, error) {
 	name, rest, _ := strings.Cut(text, "=")
 	p := armParser{arm: Arm{Name: strings.TrimSpace(name)}, resolve: resolve, seen: map[string]bool{}}
@@ -89,13 +90,15 @@ func (p *armParser) value(key, text string) (value, rest string, quoted bool, er
 		near := nearKey(word)
 		switch {
 		case near != "" && slices.Contains(textKeys, key):
-			return "", "", false, fmt.Errorf("there is no key %s; did you mean %s? Put the value of %s into double quotes "+
-				"if it is part of the text", word, near, key)
+			return "", "", false,
+				fmt.Errorf("there is no key %s; did you mean %s? Put the value of %s into double quotes "+
+					"if it is part of the text", word, near, key)
 		case near != "":
 			return "", "", false, fmt.Errorf("there is no key %s; did you mean %s?", word, near)
 		case !slices.Contains(textKeys, key):
-			return "", "", false, fmt.Errorf("there is no key %s; put the value of %s into double quotes if it is part of "+
-				"it", word, key)
+			return "", "", false,
+				fmt.Errorf("there is no key %s; put the value of %s into double quotes if it is part of "+
+					"it", word, key)
 		}
 	}
 	return text, "", false, nil
@@ -114,8 +117,9 @@ func quotedValue(key, text string) (value, rest string, err error) {
 		default:
 			after := strings.TrimSpace(text[i+1:])
 			if after != "" && after[0] != ',' {
-				return "", "", fmt.Errorf("%q follows the quotes of %s; put the whole value into them, with \\\" for a quote",
-					after, key)
+				return "", "",
+					fmt.Errorf("%q follows the quotes of %s; put the whole value into them, with \\\" for a quote",
+						after, key)
 			}
 			return out.String(), strings.TrimPrefix(after, ","), nil
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What was meant as a setting never becomes part of a text, and a text with commas and colons can be
-// written.
+// What was meant as a setting never becomes part of a text, and a text with commas and colons can
+// be written.
 func TestArmsOfTheCommandLine(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{

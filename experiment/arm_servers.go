@@ -54,7 +54,8 @@ func ReadServers(file string) ([]Server, error) {
 		entry := read.Servers[name]
 		switch {
 		case !serverNameForm.MatchString(name) || len(name) > 64:
-			return nil, fmt.Errorf("%s: server name %q: use letters, digits, dashes and underscores, at most 64", file, name)
+			return nil, fmt.Errorf("%s: server name %q: use letters, digits, dashes and underscores, at most 64",
+				file, name)
 		case (entry.Command == "") == (entry.URL == ""):
 			return nil, fmt.Errorf("%s: server %s needs either a command or a url", file, name)
 		}

@@ -317,7 +317,8 @@ func fieldDifferences(before, after PlannedArm) string {
 		}
 	}
 	for _, b := range after.Brings {
-		at := slices.IndexFunc(before.Brings, func(other Brought) bool { return other.Kind == b.Kind && other.Name == b.Name })
+		at := slices.IndexFunc(before.Brings,
+			func(other Brought) bool { return other.Kind == b.Kind && other.Name == b.Name })
 		if at >= 0 && before.Brings[at].Digest != b.Digest {
 			diffs = append(diffs, fmt.Sprintf("the content of %s %s has changed", b.Kind, b.Name))
 		}

@@ -144,7 +144,8 @@ func (a *Agent) locate(host agent.Host) (agent.Installation, error) {
 		Path:      absolute,
 		ReadPaths: readPaths(real, host.Environ),
 		Login:     a.login(host.Environ),
-		Scripts:   slices.DeleteFunc(slices.Clone(a.entry.Args), func(word string) bool { return !agent.IsScript(word) }),
+		Scripts: slices.DeleteFunc(slices.Clone(a.entry.Args),
+			func(word string) bool { return !agent.IsScript(word) }),
 	}, nil
 }
 

@@ -194,12 +194,14 @@ func checkTools(e Entry, cfg agent.Config) error {
 		}
 	}
 	without := denied(e, cfg)
-	kept := slices.DeleteFunc(slices.Clone(e.Together), func(name string) bool { return slices.Contains(without, name) })
+	kept := slices.DeleteFunc(slices.Clone(e.Together),
+		func(name string) bool { return slices.Contains(without, name) })
 	if len(kept) > 0 && len(kept) < len(e.Together) {
 		return agent.Refuse(session.AgentID(e.ID), "agent %s has %s together or not at all; list all of them or none",
 			e.ID, strings.Join(e.Together, ", "))
 	}
-	attached := slices.ContainsFunc(cfg.AllowedTools, func(name string) bool { return strings.HasPrefix(name, "mcp__") })
+	attached := slices.ContainsFunc(cfg.AllowedTools,
+		func(name string) bool { return strings.HasPrefix(name, "mcp__") })
 	if len(own) > 0 && len(cfg.AllowedTools) > 0 && !attached && len(without) == len(own) {
 		return agent.Refuse(session.AgentID(e.ID), "agent %s has none of the tools %s; it has %s", e.ID,
 			strings.Join(cfg.AllowedTools, ", "), strings.Join(own, ", "))

@@ -5,6 +5,10 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
+// startedBySettings are the keys of Gemini's settings, and of those of its relatives, that start
+// programs.
+var startedBySettings = []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}
+
 // table lists every agent that fit knows to speak the protocol. A new agent needs only a new entry
 // here. The entries were checked with the versions that test/acp pins.
 var table = []Entry{
@@ -92,7 +96,7 @@ var table = []Entry{
 			Agents:       []string{".qwen/agents"},
 			Commands:     []string{".qwen/commands"},
 			Programs: []agent.ProjectProgram{
-				{Glob: ".qwen/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
+				{Glob: ".qwen/settings.json", Keys: startedBySettings},
 				{Glob: ".mcp.json"},
 			},
 		},
@@ -238,17 +242,46 @@ var table = []Entry{
 			"GEMINI_CLI_NO_RELAUNCH":     "true", // or it starts twice, for a larger heap
 		},
 		Pins: map[string]string{
-			"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_MODEL": "", "GEMINI_SYSTEM_MD": "", "GEMINI_WRITE_SYSTEM_MD": "", "GEMINI_SANDBOX": "",
-			"GEMINI_SANDBOX_PROXY_COMMAND": "", "GEMINI_CLI_CUSTOM_HEADERS": "", "GEMINI_CLI_HOME": "",
-			"GEMINI_API_KEY_AUTH_MECHANISM": "", "GEMINI_CLI_TRUSTED_FOLDERS_PATH": "", "GEMINI_CLI_ACTIVITY_LOG_TARGET": "",
-			"GEMINI_CLI_IDE_SERVER_PORT": "", "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND": "", "GEMINI_DEBUG_LOG_FILE": "",
-			"GEMINI_TELEMETRY_ENABLED": "false", "GEMINI_TELEMETRY_TARGET": "local", "GEMINI_TELEMETRY_OTLP_ENDPOINT": "",
-			"GEMINI_TELEMETRY_OUTFILE": "/dev/null", "OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_EXPORTER_OTLP_HEADERS": "",
-			"GOOGLE_API_KEY": "", "GOOGLE_GENAI_USE_VERTEXAI": "", "GOOGLE_GENAI_USE_GCA": "", "GOOGLE_VERTEX_BASE_URL": "",
-			"GOOGLE_CLOUD_PROJECT": "", "GOOGLE_CLOUD_ACCESS_TOKEN": "", "GOOGLE_APPLICATION_CREDENTIALS": "",
-			"GOOGLE_GENAI_API_VERSION": "", "CODE_ASSIST_ENDPOINT": "", "CLOUD_SHELL": "", "SANDBOX": "",
-			"HTTP_PROXY": "", "HTTPS_PROXY": "", "http_proxy": "", "https_proxy": "", "NO_PROXY": "", "no_proxy": "",
-			"ALL_PROXY": "", "all_proxy": "", "NODE_TLS_REJECT_UNAUTHORIZED": "",
+			"GOOGLE_GEMINI_BASE_URL":              "",
+			"GEMINI_MODEL":                        "",
+			"GEMINI_SYSTEM_MD":                    "",
+			"GEMINI_WRITE_SYSTEM_MD":              "",
+			"GEMINI_SANDBOX":                      "",
+			"GEMINI_SANDBOX_PROXY_COMMAND":        "",
+			"GEMINI_CLI_CUSTOM_HEADERS":           "",
+			"GEMINI_CLI_HOME":                     "",
+			"GEMINI_API_KEY_AUTH_MECHANISM":       "",
+			"GEMINI_CLI_TRUSTED_FOLDERS_PATH":     "",
+			"GEMINI_CLI_ACTIVITY_LOG_TARGET":      "",
+			"GEMINI_CLI_IDE_SERVER_PORT":          "",
+			"GEMINI_CLI_IDE_SERVER_STDIO_COMMAND": "",
+			"GEMINI_DEBUG_LOG_FILE":               "",
+			"GEMINI_TELEMETRY_ENABLED":            "false",
+			"GEMINI_TELEMETRY_TARGET":             "local",
+			"GEMINI_TELEMETRY_OTLP_ENDPOINT":      "",
+			"GEMINI_TELEMETRY_OUTFILE":            "/dev/null",
+			"OTEL_EXPORTER_OTLP_ENDPOINT":         "",
+			"OTEL_EXPORTER_OTLP_HEADERS":          "",
+			"GOOGLE_API_KEY":                      "",
+			"GOOGLE_GENAI_USE_VERTEXAI":           "",
+			"GOOGLE_GENAI_USE_GCA":                "",
+			"GOOGLE_VERTEX_BASE_URL":              "",
+			"GOOGLE_CLOUD_PROJECT":                "",
+			"GOOGLE_CLOUD_ACCESS_TOKEN":           "",
+			"GOOGLE_APPLICATION_CREDENTIALS":      "",
+			"GOOGLE_GENAI_API_VERSION":            "",
+			"CODE_ASSIST_ENDPOINT":                "",
+			"CLOUD_SHELL":                         "",
+			"SANDBOX":                             "",
+			"HTTP_PROXY":                          "",
+			"HTTPS_PROXY":                         "",
+			"http_proxy":                          "",
+			"https_proxy":                         "",
+			"NO_PROXY":                            "",
+			"no_proxy":                            "",
+			"ALL_PROXY":                           "",
+			"all_proxy":                           "",
+			"NODE_TLS_REJECT_UNAUTHORIZED":        "",
 		},
 		StartsAtHome: true,
 		Files: map[string]string{
@@ -268,18 +301,19 @@ var table = []Entry{
 			Instructions: []string{"GEMINI.md"},
 			Skills:       []string{".agents/skills", ".gemini/skills"},
 			Programs: []agent.ProjectProgram{
-				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
+				{Glob: ".gemini/settings.json", Keys: startedBySettings},
 			},
 		},
 		Insists: agent.Places{
 			Instructions: []string{"GEMINI.md"},
 			Programs: []agent.ProjectProgram{
-				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
+				{Glob: ".gemini/settings.json", Keys: startedBySettings},
 			},
 		},
-		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json", Keys: []string{
-			"telemetry", "selectedType", "enforcedType", "useExternal", "modelConfigs", "memoryBoundaryMarkers", "sandbox",
-		}}},
+		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json",
+			Keys: []string{
+				"telemetry", "selectedType", "enforcedType", "useExternal", "modelConfigs", "memoryBoundaryMarkers", "sandbox",
+			}}},
 		Distrusts: true,
 		Usage:     usageQuota,
 		ToolName:  nameStartsID,

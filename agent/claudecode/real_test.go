@@ -101,9 +101,9 @@ func (h hostile) json(name string, value any) {
 	h.s.Write(name, string(data))
 }
 
-// TestAProjectNeverDecides about endpoint, credentials, proxy, permissions, model and telemetry: the
-// scripted model, which knows one key, gets every call, and files are written. Its programs run only
-// where they may, and then its hooks are in the stream.
+// TestAProjectNeverDecides about endpoint, credentials, proxy, permissions, model and telemetry:
+// the scripted model, which knows one key, gets every call, and files are written. Its programs run
+// only where they may, and then its hooks are in the stream.
 func TestAProjectNeverDecides(t *testing.T) {
 	for name, test := range map[string]struct {
 		programs, oneShot bool
@@ -117,7 +117,8 @@ func TestAProjectNeverDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, use("Skill", agenttest.Turn{"skill": "inline"}), agenttest.Bash("env > variables; touch out"),
+			s := newStage(t, use("Skill", agenttest.Turn{"skill": "inline"}),
+				agenttest.Bash("env > variables; touch out"),
 				use("Agent", agenttest.Turn{"subagent_type": "helper", "prompt": "Help", "description": "help"}),
 				agenttest.Says("Done."), agenttest.Says("Gone on."))
 			s.Config.ProjectPrograms, s.Config.OneShot = test.programs, test.oneShot
@@ -187,14 +188,17 @@ func TestAnEndpointThatCannotBeTakenBackIsRefused(t *testing.T) {
 func define(t *testing.T, dir, word string) {
 	t.Helper()
 	for name, content := range map[string]string{
-		"CLAUDE.md":                                  "Remember MARK-" + word,
-		"CLAUDE.local.md":                            "Remember MARK-" + word,
-		".claude/CLAUDE.md":                          "Remember MARK-" + word,
-		".claude/rules/rule.md":                      "Remember MARK-" + word,
-		".claude/skills/s-" + word + "/SKILL.md":     "---\nname: s-" + word + "\ndescription: MARK-" + word + "\n---\n",
-		".claude/commands/sub/c-" + word + ".md":     "---\ndescription: MARK-" + word + "\n---\nDo it.",
-		".claude/agents/sub/file-of-" + word + ".md": "---\nname: a-" + word + "\ndescription: MARK-" + word + "\n---\n",
-		".claude/workflows/file-of-" + word + ".js": "export const meta = {name: 'w-" + word + "', description: 'MARK-" +
+		"CLAUDE.md":             "Remember MARK-" + word,
+		"CLAUDE.local.md":       "Remember MARK-" + word,
+		".claude/CLAUDE.md":     "Remember MARK-" + word,
+		".claude/rules/rule.md": "Remember MARK-" + word,
+		".claude/skills/s-" + word + "/SKILL.md": "---\nname: s-" + word + "\ndescription: MARK-" + word +
+			"\n---\n",
+		".claude/commands/sub/c-" + word + ".md": "---\ndescription: MARK-" + word + "\n---\nDo it.",
+		".claude/agents/sub/file-of-" + word + ".md": "---\nname: a-" + word + "\ndescription: MARK-" + word +
+			"\n---\n",
+		".claude/workflows/file-of-" + word + ".js": "export const meta = {name: 'w-" + word +
+			"', description: 'MARK-" +
 			word + "', phases: []}\n",
 	} {
 		path := filepath.Join(dir, name)
@@ -211,9 +215,10 @@ func define(t *testing.T, dir, word string) {
 // not, and not of the worktree to which the working directory is linked.
 func TestNothingOutsideTheWorkingDirectoryArrives(t *testing.T) {
 	for name, git := range map[string][][]string{
-		"no repository":     nil,
-		"in a repository":   {{"init", "-q", "(top) [of]"}},
-		"a linked worktree": {{"init", "-q", "main"}, {"-C", "main", "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", "main", "worktree", "add", "-q", "../(top) [of]/middle/work"}},
+		"no repository":   nil,
+		"in a repository": {{"init", "-q", "(top) [of]"}},
+		"a linked worktree": {{"init", "-q", "main"}, {"-C", "main", "commit", "-q", "--allow-empty", "-m", "x"},
+			{"-C", "main", "worktree", "add", "-q", "../(top) [of]/middle/work"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

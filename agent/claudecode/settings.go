@@ -55,8 +55,9 @@ func readSettings(dir string) (projectSettings, error) {
 		}
 	}
 	if _, set := all.Env[socketVariable]; set {
-		return all, agent.Refuse(agentID, "the project's settings in .claude set %s, with which a project would choose "+
-			"the model's endpoint; remove it, or use --context none", socketVariable)
+		return all, agent.Refuse(agentID,
+			"the project's settings in .claude set %s, with which a project would choose "+
+				"the model's endpoint; remove it, or use --context none", socketVariable)
 	}
 	return all, nil
 }
@@ -91,7 +92,8 @@ func reserved(name string) bool {
 	if strings.HasSuffix(upper, "_PROXY") {
 		return true
 	}
-	return slices.ContainsFunc([]string{"ANTHROPIC_", "OTEL_", "AWS_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_ENABLE_GATEWAY"},
+	return slices.ContainsFunc([]string{"ANTHROPIC_", "OTEL_", "AWS_", "CLAUDE_CODE_USE_",
+		"CLAUDE_CODE_ENABLE_GATEWAY"},
 		func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 }
 
@@ -135,7 +137,8 @@ func winning(cfg agent.Config, p place, env sandbox.Environment) ([]byte, error)
 		"skillOverrides":            above.overrides(),
 	}
 	for _, helper := range []string{
-		"apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper", "proxyAuthHelper",
+		"apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper",
+		"proxyAuthHelper",
 	} {
 		settings[helper] = ""
 	}
@@ -165,7 +168,8 @@ func userSettings(path string) ([]byte, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, agent.Refuse(agentID, "the settings %s are not a JSON object, as Claude Code's settings.json is: %v",
+		return nil, agent.Refuse(agentID,
+			"the settings %s are not a JSON object, as Claude Code's settings.json is: %v",
 			path, err)
 	}
 	return data, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// places returns where the program reads what a project brings it. It offers the sub-agents to newer
-// models only.
+// places returns where the program reads what a project brings it. It offers the sub-agents to
+// newer models only.
 func places() agent.Places {
 	return agent.Places{
 		Instructions: []string{"AGENTS.override.md", "AGENTS.md"},
@@ -78,7 +78,8 @@ func readProject(cfg agent.Config) (project, error) {
 	}
 	var config map[string]any
 	if err := toml.Unmarshal(data, &config); err != nil {
-		return project{}, agent.Refuse(agentID, "the project's %s is not valid TOML (%v); mend it, or use --context none",
+		return project{}, agent.Refuse(agentID,
+			"the project's %s is not valid TOML (%v); mend it, or use --context none",
 			configName, err)
 	}
 	has := func(keys ...string) bool {
@@ -96,8 +97,9 @@ func readProject(cfg agent.Config) (project, error) {
 	}
 	for _, server := range cfg.MCPServers {
 		if slices.Contains(p.servers, server.Name) {
-			return p, agent.Refuse(agentID, "the project's %s has a tool server %q, as the session does; rename it, or "+
-				"use --context none", configName, server.Name)
+			return p, agent.Refuse(agentID,
+				"the project's %s has a tool server %q, as the session does; rename it, or "+
+					"use --context none", configName, server.Name)
 		}
 	}
 	return p, nil
@@ -123,7 +125,8 @@ func names(value any) []string {
 func (p project) flags(cfg agent.Config, loginMode string) []string {
 	if !cfg.ReadsProject() {
 		// neither instructions nor skills: the harness brings them
-		return []string{"--disable", "hooks", "-c", "project_doc_max_bytes=0", "-c", "skills.include_instructions=false"}
+		return []string{"--disable", "hooks", "-c", "project_doc_max_bytes=0", "-c",
+			"skills.include_instructions=false"}
 	}
 	flags := []string{"-c", "project_root_markers=[]"} // nothing above the working directory
 	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }

@@ -48,9 +48,9 @@ type = "command"
 command = "touch %[2]s/ran-hook"
 `
 
-// TestAProjectNeverDecides about endpoint, credentials, proxy, permissions, model and telemetry: the
-// scripted model, which knows one key, gets every call, and files are written. Its programs run only
-// where they may, and then its hooks are in the stream.
+// TestAProjectNeverDecides about endpoint, credentials, proxy, permissions, model and telemetry:
+// the scripted model, which knows one key, gets every call, and files are written. Its programs run
+// only where they may, and then its hooks are in the stream.
 func TestAProjectNeverDecides(t *testing.T) {
 	const key = "sk-the-right-key"
 	for name, test := range map[string]struct {
@@ -128,7 +128,8 @@ func TestTheProjectAndNothingAboveIt(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, agenttest.Says("Done."), agenttest.Says("Again."))
 			base := t.TempDir()
-			s.Config.Context, s.Config.OneShot, s.Config.Dir = test.context, test.oneShot, filepath.Join(base, "top/work")
+			s.Config.Context, s.Config.OneShot, s.Config.Dir = test.context, test.oneShot,
+				filepath.Join(base, "top/work")
 			if err := os.MkdirAll(filepath.Join(base, "top/.git"), 0o755); err != nil {
 				t.Fatal(err)
 			}

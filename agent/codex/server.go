@@ -105,8 +105,8 @@ func (c *conversation) greet(ctx context.Context) error {
 	return priced(c.cfg, started.model)
 }
 
-// model returns the model to ask for; empty: the program decides. Where the project would decide, it
-// is the program's default.
+// model returns the model to ask for; empty: the program decides. Where the project would decide,
+// it is the program's default.
 func (c *conversation) model(ctx context.Context) (string, error) {
 	if c.cfg.Model != "" || !c.project.model {
 		return c.cfg.Model, nil

@@ -166,8 +166,9 @@ func serverVariables(arm *experiment.Arm) ([]string, error) {
 	for _, s := range servers {
 		for name := range s.Literal() {
 			if local.Sensitive(name) {
-				return nil, fmt.Errorf("arm %s: %s holds the value of %s, which would travel; write ${NAME} in its place, "+
-					"and put the variable into the environment of the workers", arm.Name, arm.MCP, name)
+				return nil,
+					fmt.Errorf("arm %s: %s holds the value of %s, which would travel; write ${NAME} in its place, "+
+						"and put the variable into the environment of the workers", arm.Name, arm.MCP, name)
 			}
 		}
 		needed = append(needed, s.Variables()...)

@@ -130,7 +130,8 @@ func entries(root *os.Root, dir string) ([]string, error) {
 		return nil, err
 	}
 	if len(names) > maxEntries {
-		return nil, fmt.Errorf("%s has more than %d entries; a directory of skills has one for each skill", dir,
+		return nil, fmt.Errorf("%s has more than %d entries; a directory of skills has one for each skill",
+			dir,
 			maxEntries)
 	}
 	slices.Sort(names)

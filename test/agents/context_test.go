@@ -56,10 +56,12 @@ var secondChoices = map[session.AgentID][]string{
 var everywhere = agent.Places{
 	Instructions: []string{
 		"AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "CODEX.md", "CONTEXT.md",
-		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules", ".cline/rules",
+		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules",
+		".cline/rules",
 		".clinerules", ".codex/AGENTS.md", ".cursor/rules", ".cursorrules", ".gemini/GEMINI.md", ".gemini/system.md",
 		".github/copilot-instructions.md", ".github/instructions", ".opencode/AGENTS.md", ".pi/AGENTS.md",
-		".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/rules", ".qwen/system.md", ".windsurfrules",
+		".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/rules", ".qwen/system.md",
+		".windsurfrules",
 	},
 	Skills: []string{
 		".agents/skills", ".claude/skills", ".cline/skills", ".clinerules/skills", ".codex/skills", ".copilot/skills",
