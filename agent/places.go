@@ -27,6 +27,8 @@ type Places struct {
 	// Instructions are the files that are in the conversation from its start, such as AGENTS.md.
 	// A place may be a directory, whose Markdown files are read, or a glob.
 	Instructions []string `yaml:"instructions" doc:"files that it reads at its start, such as AGENTS.md"`
+	// Main is the one of Instructions where fit puts what an arm brings; empty: the first.
+	Main string `yaml:"-"`
 	// OneOf says that only the first of Instructions that exists is read.
 	OneOf bool `yaml:"oneOf" doc:"only the first of the instructions that exists is read"`
 	// Imports says that words such as @docs/style.md in instructions take in other files.
@@ -54,6 +56,15 @@ type ProjectProgram struct {
 // Reads reports whether an agent reads anything of a project.
 func (p Places) Reads() bool {
 	return len(p.Instructions)+len(p.Skills)+len(p.Agents)+len(p.Commands) > 0
+}
+
+// MainInstructions returns the file into which fit puts the instructions of an arm; empty: there is
+// none.
+func (p Places) MainInstructions() string {
+	if p.Main == "" && len(p.Instructions) > 0 {
+		return p.Instructions[0]
+	}
+	return p.Main
 }
 
 // Validate returns an error if a place is not below the working directory, beginning with the

@@ -101,7 +101,7 @@ func (a *Arm) CheckContext() error {
 				brings.key)
 		default:
 			return fmt.Errorf("it has %s, which reach no agent with context: none; give it context:project, or pass the "+
-				"text with prompt:", brings.key)
+				"text as its prompt", brings.key)
 		}
 	}
 	return nil

@@ -150,15 +150,15 @@ func (r *skillReader) project() error {
 			}
 			continue
 		}
-		if err := r.claude(); err != nil {
+		if err := r.configuration(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// claude reads a .claude: its skills, its agents and commands one by one, and the rest.
-func (r *skillReader) claude() error {
+// configuration reads a .claude: its skills, its agents and commands one by one, and the rest.
+func (r *skillReader) configuration() error {
 	entries, err := readDir(r.root, ".claude")
 	if err != nil {
 		return err

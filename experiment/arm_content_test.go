@@ -36,14 +36,16 @@ func TestSkillsAreFoundInAnyOfTheirForms(t *testing.T) {
 			map[string]string{"v2/SKILL.md": csvSkill, "v2/.git/HEAD": "x"}, "v2", []string{"skill csv-tools"},
 		},
 		"several": {
-			map[string]string{"a/SKILL.md": "x", "b/SKILL.md": csvSkill, "README.md": "x", "docs/x.md": "x"}, ".",
+			map[string]string{"a/SKILL.md": "x", "b/SKILL.md": csvSkill, "README.md": "x", "docs/x.md": "x"},
+			".",
 			[]string{"skill a", "skill b"},
 		},
 		"a project": {
 			map[string]string{
 				".claude/skills/a/SKILL.md": "x", ".claude/skills/shared/x.py": "x", ".claude/agents/tester.md": "x",
 				".claude/settings.json": "{}", ".claude/commands/fix.md": "x", "CLAUDE.md": "x",
-			}, ".",
+			},
+			".",
 			[]string{
 				"agent tester .claude/agents/tester.md", "command fix .claude/commands/fix.md",
 				"file settings.json .claude/settings.json", "file shared .claude/skills/shared", "skill a",
@@ -51,7 +53,8 @@ func TestSkillsAreFoundInAnyOfTheirForms(t *testing.T) {
 		},
 		"a project for other agents": {map[string]string{".agents/skills/a/SKILL.md": "x"}, ".", []string{"skill a"}},
 		"a link between the two": {
-			map[string]string{".agents/skills/a/SKILL.md": "x", ".claude/skills": "-> ../.agents/skills"}, ".",
+			map[string]string{".agents/skills/a/SKILL.md": "x", ".claude/skills": "-> ../.agents/skills"},
+			".",
 			[]string{"skill a"},
 		},
 		"profiles alone": {

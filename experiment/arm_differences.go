@@ -11,8 +11,9 @@ import (
 )
 
 // Differences says in short words everything in which an arm differs from the baseline, such as
-// "skill csv-tools", "instructions AGENTS.md", "model gpt-5" and "lead codex". What the baseline has
-// and the arm has not is "no skill csv-tools". Two arms that are the same have none.
+// "skill csv-tools", "instructions AGENTS.md", "model gpt-5" and "maxTurns 30"; the lead is among
+// them. What the baseline has and the arm has not is "no skill csv-tools". Two arms that are the same
+// have none.
 func Differences(base, arm PlannedArm) []string {
 	var all []string
 	note := func(what, before, after string) {

@@ -45,14 +45,15 @@ func ParseArm(text string, resolve func(path string) string) (Arm, error) {
 			return Arm{}, fmt.Errorf("arm %q: %q does not begin with one of the keys %s", p.arm.Name, rest,
 				strings.Join(armKeys, ", "))
 		}
-		key, value, quoted := rest[at[2]:at[3]], "", false
+		key := rest[at[2]:at[3]]
 		if !slices.Contains(armKeys, key) {
 			return Arm{}, p.unknown(key)
 		}
-		var err error
-		if value, rest, quoted, err = p.value(key, rest[at[1]:]); err == nil {
+		value, after, quoted, err := p.value(key, rest[at[1]:])
+		if err == nil {
 			err = p.set(key, value, quoted)
 		}
+		rest = after
 		if err != nil {
 			return Arm{}, fmt.Errorf("arm %q: %w", p.arm.Name, err)
 		}

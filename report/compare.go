@@ -28,7 +28,7 @@ type CompareConfig struct {
 	// Tests is the number of comparisons that share alpha; 0 is 1. It changes what can be detected,
 	// not the test.
 	Tests int
-	// Allow are the reasons to withhold a claim that are accepted, such as ReasonDrift.
+	// Allow are the reasons to withhold a claim that are accepted, such as "drift".
 	Allow []string
 }
 

@@ -168,8 +168,8 @@ func (g *Group) programChanged() []string {
 		return "sha256:" + r.AgentSHA256
 	})
 	if len(programs) > 1 {
-		return []string{fmt.Sprintf("the program of the agent of %s changed during the experiment, its version did not: %s",
-			g.Name, countsText(programs))}
+		return []string{fmt.Sprintf("the program of the agent of %s changed during the experiment, its version did "+
+			"not: %s", g.Name, countsText(programs))}
 	}
 	return nil
 }

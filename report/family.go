@@ -231,7 +231,8 @@ func (f *Family) facts() []string {
 	}
 	for _, arm := range f.Arms {
 		if len(arm.Differs) > 0 {
-			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name, strings.Join(arm.Differs, ", ")))
+			facts = append(facts, fmt.Sprintf("%s differs from the baseline in: %s", arm.Name,
+				strings.Join(arm.Differs, ", ")))
 		}
 	}
 	return append(facts, f.Treatment.Lines...)

@@ -31,7 +31,7 @@ type Input struct {
 	Probes *Probes
 	// Labels are the verdicts of people on judged runs; nil corrects nothing.
 	Labels *Labels
-	// Allow are the reasons to withhold claims that are accepted, such as ReasonDrift: an arm whose
+	// Allow are the reasons to withhold claims that are accepted, such as "drift": an arm whose
 	// model or agent changed is then one group.
 	Allow []string
 
@@ -194,7 +194,7 @@ func Build(in Input) (*Report, error) {
 		r.Groups = append(r.Groups, group)
 		return err
 	}
-	for _, records := range grouped(in.Records, slices.Contains(in.Allow, ReasonDrift)) {
+	for _, records := range grouped(in.Records, slices.Contains(in.Allow, reasonDrift)) {
 		if err := add(records[0].Arm, records); err != nil {
 			return nil, err
 		}

@@ -91,8 +91,8 @@ func (g *Group) headText(w io.Writer) {
 	}
 }
 
-// treatmentLines say in what the arm differs, what its models were given, and why nothing is claimed
-// about it.
+// treatmentLines say in what the arm differs, what its models were given, and why nothing is
+// claimed about it.
 func (g *Group) treatmentLines() []string {
 	var lines []string
 	if len(g.Differs) > 0 {

@@ -101,7 +101,8 @@ func treatmentOf(level float64, groups ...*Group) *Treatment {
 				piece := &r.Treatment.Pieces[j]
 				key := keyOf(piece)
 				if found[key] == nil {
-					found[key], tasks[key] = &Piece{Kind: piece.Kind, Name: piece.Name, From: piece.From}, map[string]bool{}
+					found[key] = &Piece{Kind: piece.Kind, Name: piece.Name, From: piece.From}
+					tasks[key] = map[string]bool{}
 				}
 				tasks[key][r.TaskID] = true
 				if sourceOrder(piece.From) < sourceOrder(found[key].From) {

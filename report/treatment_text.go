@@ -58,7 +58,8 @@ func (t *Treatment) armLines() []string {
 			series(undelivered), ledger.ErrorNotDelivered))
 	}
 	if unrecorded > 0 {
-		lines = append(lines, fmt.Sprintf("treatment: delivery unknown in %s, %s", Count(unrecorded, "run"), whyEarlier))
+		lines = append(lines,
+			fmt.Sprintf("treatment: delivery unknown in %s, %s", Count(unrecorded, "run"), whyEarlier))
 	}
 	return append(lines, t.contextLine()...)
 }
@@ -82,8 +83,8 @@ func (t *Treatment) contextLine() []string {
 	return []string{"treatment: agents read different parts of their project: context " + series(parts)}
 }
 
-// text returns the counts of a piece: "given in 36 of 36 runs of after and 0 of 36 of before, opened in
-// 21 of 36 (58 % [41, 74])".
+// text returns the counts of a piece: "given in 36 of 36 runs of after and 0 of 36 of before,
+// opened in 21 of 36 (58 % [41, 74])".
 func (p *Piece) text(named bool) string {
 	arms := slices.Clone(p.Arms)
 	slices.SortStableFunc(arms, func(a, b Given) int { // who has it comes first
@@ -321,8 +322,8 @@ func (t *Treatment) Undelivered() string {
 		p := &t.Pieces[i]
 		for j := range p.Arms {
 			if g := &p.Arms[j]; p.shown() && g.held > 0 && g.Absent > 0 {
-				return fmt.Sprintf("the %s was absent in %d of %s of %s", piecesText(p.Kind, []string{p.Name}), g.Absent,
-					Count(g.Runs, "run"), g.Arm)
+				return fmt.Sprintf("the %s was absent in %d of %s of %s", piecesText(p.Kind, []string{p.Name}),
+					g.Absent, Count(g.Runs, "run"), g.Arm)
 			}
 		}
 	}

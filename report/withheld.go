@@ -16,18 +16,18 @@ type Reason struct {
 
 // The keys of reasons.
 const (
-	ReasonDrift        = "drift"
-	ReasonNotDelivered = "not_delivered"
+	reasonDrift        = "drift"
+	reasonNotDelivered = "not_delivered"
 )
 
-// reasons is the one list of what withholds a claim. find looks at the groups that a claim is about,
-// one for a gate and two for a comparison, and says what is wrong with them.
+// reasons is the one list of what withholds a claim. find looks at the groups that a claim is
+// about, one for a gate and two for a comparison, and says what is wrong with them.
 var reasons = []struct {
 	key, allow string
 	find       func(groups []*Group) []string
 }{
-	{key: ReasonDrift, allow: ReasonDrift, find: drift},
-	{key: ReasonNotDelivered, find: undelivered},
+	{key: reasonDrift, allow: reasonDrift, find: drift},
+	{key: reasonNotDelivered, find: undelivered},
 }
 
 // Withheld returns the reasons for which nothing is claimed about groups, and those that were found

@@ -23,22 +23,22 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 		key, want string
 		change    func(a, b []ledger.Record)
 	}{
-		"one name, two models": {ReasonDrift, "b asked for sonnet and was served by 2 models, sonnet-2 in 20 runs and " +
+		"one name, two models": {reasonDrift, "b asked for sonnet and was served by 2 models, sonnet-2 in 20 runs and " +
 			"sonnet-1 in 16", func(_, b []ledger.Record) {
 			for i := range b[:20] {
 				serving(&b[i], moved)
 			}
 		}},
 		"two names, two models": {
-			ReasonDrift, "b was served by 2 models, sonnet-1 in 35 runs and opus-1 in 1",
+			reasonDrift, "b was served by 2 models, sonnet-1 in 35 runs and opus-1 in 1",
 			func(_, b []ledger.Record) { serving(&b[0], ledger.Served{Model: "opus-1", Asked: "opus", Calls: 4}) },
 		},
 		"a fallback": {
-			ReasonDrift, "the model changed in the middle of 1 run of a: sonnet-1 and sonnet-2",
+			reasonDrift, "the model changed in the middle of 1 run of a: sonnet-1 and sonnet-2",
 			func(a, _ []ledger.Record) { serving(&a[0], steady, moved) },
 		},
 		"arms that are served by different models": {
-			ReasonDrift, "both arms asked for sonnet, but a was served by sonnet-1 and b by sonnet-2",
+			reasonDrift, "both arms asked for sonnet, but a was served by sonnet-1 and b by sonnet-2",
 			func(_, b []ledger.Record) {
 				for i := range b {
 					serving(&b[i], moved)
@@ -46,7 +46,7 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			},
 		},
 		"a program": {
-			ReasonDrift, "the program of the agent of b changed during the experiment, its version did not: sha256:ffffffffffff " +
+			reasonDrift, "the program of the agent of b changed during the experiment, its version did not: sha256:ffffffffffff " +
 				"in 35 runs and sha256:eeeeeeeeeeee in 1", func(_, b []ledger.Record) {
 				for i := range b {
 					b[i].AgentSHA256 = strings.Repeat("f", 64)
@@ -55,14 +55,14 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			},
 		},
 		"versions of the arms": {
-			ReasonDrift, "both arms are builtin, but a had version 1 and b version 2", func(_, b []ledger.Record) {
+			reasonDrift, "both arms are builtin, but a had version 1 and b version 2", func(_, b []ledger.Record) {
 				for i := range b {
 					b[i].AgentVersion = "2"
 				}
 			},
 		},
 		"a treatment that no run was given": {
-			ReasonNotDelivered, "no run of b was given the skill csv-tools",
+			reasonNotDelivered, "no run of b was given the skill csv-tools",
 			func(_, b []ledger.Record) {
 				for i := range b {
 					b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenAbsent)}
@@ -80,7 +80,8 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			make := func(allow ...string) *Comparison {
-				a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), treated(armRuns("b", repeat("PPF", 12)...), nil)
+				a := treated(armRuns("a", repeat("FFF", 12)...), nil)
+				b := treated(armRuns("b", repeat("PPF", 12)...), nil)
 				for i := range a {
 					serving(&a[i], steady)
 					serving(&b[i], steady)
@@ -141,18 +142,18 @@ func TestAnArmThatChangedIsOneGroupOnlyWhereThatIsAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, family.headline(), "claims are withheld about 2 of 2 comparisons")
-	whole := build(t, Input{Records: records, K: []int{1}, Allow: []string{ReasonDrift}})
+	whole := build(t, Input{Records: records, K: []int{1}, Allow: []string{reasonDrift}})
 	if len(whole.Groups) != 2 || len(whole.Groups[1].Withheld) != 0 {
 		t.Fatalf("%+v", whole.Groups)
 	}
-	c, err := Compare(&whole.Groups[0], &whole.Groups[1], CompareConfig{Allow: []string{ReasonDrift}})
+	c, err := Compare(&whole.Groups[0], &whole.Groups[1], CompareConfig{Allow: []string{reasonDrift}})
 	if err != nil || c.Decision.Claim != stats.Improved {
 		t.Errorf("%+v %v", c, err)
 	}
 	wantIn(t, strings.Join(c.Warnings, "\n"), "the agent of b changed during the experiment: builtin 1 in 27 runs and 2 in 9")
 }
 
-// An experiment none of whose runs was given its treatment says so instead of that there is no data.
+// An experiment none of whose runs was given its treatment says so, not that there is no data.
 func TestAnArmWithoutAnyTreatmentIsNamed(t *testing.T) {
 	a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), armRuns("b", repeat("EEE", 12)...)
 	for i := range b {

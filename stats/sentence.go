@@ -28,8 +28,8 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s%s (%s).",
 			strings.Join(reasons, "; "), words.name, words.signed(comparison.Est), remark, evidence)
 	}
-	parts := append(slices.Clone(config.Withheld),
-		fmt.Sprintf("the observed difference in %s is %s%s (%s)", words.name, words.signed(comparison.Est), remark, evidence))
+	parts := append(slices.Clone(config.Withheld), fmt.Sprintf("the observed difference in %s is %s%s (%s)",
+		words.name, words.signed(comparison.Est), remark, evidence))
 	if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
 		parts = append(parts, strings.Join(obstacles, ", "))
 	}

@@ -284,8 +284,8 @@ func (b *builder) state() {
 	r.Statement = strings.Join(append([]string{r.Statement}, b.remarks()...), "; ")
 }
 
-// remarks are what belongs in the same sentence as the claims: why some are withheld, what was never
-// opened, and what is not known to have been delivered.
+// remarks are what belongs in the same sentence as the claims: why some are withheld, what was
+// never opened, and what is not known to have been delivered.
 func (b *builder) remarks() []string {
 	var remarks []string
 	add := func(text string) {

@@ -42,10 +42,10 @@ type Options struct {
 	// Cell, if set, is the only cell that is read: the report is about nothing else. It is ignored
 	// where judges were asked, who compare cells.
 	Cell *ledger.Cell
-	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say; nil
-	// where nobody knows.
+	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say;
+	// nil where nobody knows.
 	Declared *report.Declared
-	// Allow are the reasons to withhold claims that the user accepts, such as report.ReasonDrift.
+	// Allow are the reasons to withhold claims that the user accepts, such as "drift".
 	Allow []string
 }
 

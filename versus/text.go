@@ -75,7 +75,8 @@ func treatmentSection(agents []AgentSummary, pairs []Pair) section {
 	for i := range agents {
 		a := &agents[i]
 		if len(a.Differs) > 0 {
-			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm, strings.Join(a.Differs, ", ")))
+			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm,
+				strings.Join(a.Differs, ", ")))
 		}
 		if len(pairs) == 1 {
 			continue // its lines have both arms

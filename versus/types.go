@@ -101,7 +101,8 @@ type Cell struct {
 	// Unseen are changed files of which the trace shows no edit.
 	Unseen []string `json:"unseen"`
 	// Treatment says what the model was given: which files of the project and of the arm, where in
-	// the prompt, and what comes with the agent. It is nil in records of versions that did not look.
+	// the prompt, and what comes with the agent. It is nil in records of versions that did not
+	// look.
 	Treatment *ledger.Treatment `json:"treatment,omitempty"`
 	// Problem says why there is no evidence; empty if there is.
 	Problem string `json:"problem,omitempty"`

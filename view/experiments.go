@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
@@ -364,19 +366,61 @@ func (s *snapshot) repeat() string {
 	}
 	words := []string{"fit-benchmark", "run", "--family", s.plan.Family.Origin, "--runs", strconv.Itoa(s.plan.Runs)}
 	for i := range s.plan.Arms {
-		arm := &s.plan.Arms[i]
-		text := arm.Name + "=agent:" + arm.Agent
-		for _, part := range [][2]string{{"model", arm.Model}, {"profile", arm.Profile}, {"skills", arm.Skills}} {
-			if part[1] != "" {
-				text += "," + part[0] + ":" + part[1]
-			}
-		}
-		words = append(words, "--arm", text)
+		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
 	for i, word := range words {
 		words[i] = shellQuote(word)
 	}
 	return strings.Join(append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10)), " ")
+}
+
+// armFlag writes an arm as the command line takes it. The values of variables are not in the plan.
+func armFlag(arm *experiment.Arm) string {
+	text := arm.Name + "=agent:" + arm.Agent
+	for _, part := range [][2]string{
+		{"model", arm.Model},
+		{"profile", arm.Profile},
+		{"skills", arm.Skills},
+		{"context", arm.Context},
+		{"instructions", arm.Instructions},
+		{"files", arm.Files},
+		{"mcp", arm.MCP},
+		{"settings", arm.Settings},
+		{"effort", arm.Effort},
+		{"temperature", textOf(arm.Temperature)},
+		{"prompt", arm.Prompt},
+		{"tools", strings.Join(arm.AllowedTools, "+")},
+		{"maxTurns", textOf(positive(arm.MaxTurns))},
+		{"auth", arm.Auth},
+		{"lead", arm.Lead},
+		{"leadModel", arm.LeadModel},
+	} {
+		value := part[1]
+		if value == "" {
+			continue
+		}
+		if strings.ContainsAny(value, ",\"\\@") {
+			value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+		}
+		text += "," + part[0] + ":" + value
+	}
+	return text
+}
+
+// positive returns a number that limits something; nil where it is 0, which limits nothing.
+func positive(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// textOf writes a number; nil is empty.
+func textOf[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
 }
 
 // shellQuote writes a word for a shell; most need no quotes.

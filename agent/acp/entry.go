@@ -68,25 +68,27 @@ type Entry struct {
 	// Pins are variables that a .env of the project would set, with the values that they have
 	// instead where they are not set.
 	Pins map[string]string `yaml:"-"`
-	// StartsAtHome starts the agent in the session's home: it reads the .env of the directory that it
-	// starts in.
+	// StartsAtHome starts the agent in the session's home: it reads the .env of the directory that
+	// it starts in.
 	StartsAtHome bool `yaml:"-"`
 	// Links are places in the session's home by the places of the project that they show, for
 	// agents that read more than their project there.
 	Links []link `yaml:"-"`
-	// Insists are places that the agent reads whatever it is told.
+	// Insists are places that the agent reads, and programs that it runs, whatever it is told.
 	Insists agent.Places `yaml:"-"`
-	// Decides are settings of the project that the agent prefers to all others, with the keys that a
-	// project must not decide.
+	// Decides are settings of the project that the agent prefers to all others, with the keys that
+	// a project must not decide.
 	Decides []agent.ProjectProgram `yaml:"-"`
+	// KeepsOut says that the agent keeps away from all of a project with context none.
+	KeepsOut bool `yaml:"-"`
 	// Distrusts says that the agent keeps away from all of a project that it was told to distrust,
 	// but also from tool servers. Then Distrusted is true in templates.
 	Distrusts bool `yaml:"-"`
-	// Above are files that the agent reads in the directories above the project, up to the root of a
-	// repository.
+	// Above are files that the agent reads in the directories above the project, up to the root of
+	// a repository.
 	Above []agent.ProjectProgram `yaml:"-"`
-	// Tools are the agent's own tools with their purposes, where lists of tools decide what it offers
-	// its model.
+	// Tools are the agent's own tools with their purposes, where lists of tools decide what it
+	// offers its model.
 	Tools map[string]string `yaml:"-"`
 	// Together are tools that the agent has all of, or none.
 	Together []string `yaml:"-"`

@@ -147,15 +147,6 @@ func environment(e Entry, cfg agent.Config, v values, tmp string) ([]string, err
 // toolServers are the tool servers for templates.
 type toolServers []agent.MCPServer
 
-// Names returns the names of the servers with commas between them, or a name that no server has.
-func (servers toolServers) Names() string {
-	names := make([]string, len(servers))
-	for i, server := range servers {
-		names[i] = server.Name
-	}
-	return cmp.Or(strings.Join(names, ","), "-")
-}
-
 // File returns the servers in the form of most agents' settings files, in which HTTP servers have a
 // type that agents name differently; empty without servers.
 func (servers toolServers) File(httpType string) (string, error) {

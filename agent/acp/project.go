@@ -73,7 +73,7 @@ func distrusted(e Entry, cfg agent.Config) bool {
 // checkProject refuses a project of which the agent would read what it should not, where nothing
 // keeps it from doing so.
 func checkProject(e Entry, cfg agent.Config) error {
-	if distrusted(e, cfg) {
+	if distrusted(e, cfg) || e.KeepsOut && !cfg.ReadsProject() {
 		return nil
 	}
 	id := session.AgentID(e.ID)
@@ -139,8 +139,7 @@ func present(root *os.Root, names []string) string {
 // above returns what an agent that is not isolated reads in a directory above its own: those up to
 // the root of its repository, or all of them where there is none.
 func above(e Entry, cfg agent.Config) string {
-	stays := !cfg.ReadsProject() && !e.Insists.Reads() && len(e.Insists.Programs) == 0
-	if len(e.Above) == 0 || stays || cfg.Isolation.Isolates() {
+	if len(e.Above) == 0 || cfg.Isolation.Isolates() {
 		return ""
 	}
 	repository := func(dir string) bool {

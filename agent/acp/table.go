@@ -15,6 +15,7 @@ var table = []Entry{
 		Oldest:  [2]int{1, 18},
 		Places: agent.Places{
 			Instructions: []string{"AGENTS.md", "CLAUDE.md"},
+			OneOf:        true,
 			Skills:       []string{".agents/skills", ".claude/skills", ".opencode/skills", ".opencode/skill"},
 			Agents:       []string{".opencode/agents", ".opencode/agent"},
 			Commands:     []string{".opencode/commands", ".opencode/command"},
@@ -32,7 +33,6 @@ var table = []Entry{
 			"--acp", "{{if not .Restricted}}--approval-mode=yolo{{end}}",
 			"{{if not .Project}}--safe-mode{{end}}", // without its own instructions, too
 			"{{if and .SystemPrompt (not .Project)}}--append-system-prompt={{.SystemPrompt}}{{end}}",
-			"{{if and .Project (not .Programs)}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
 		},
 		Install:   "npm install -g @qwen-code/qwen-code",
 		Login:     "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor",
@@ -96,6 +96,10 @@ var table = []Entry{
 				{Glob: ".mcp.json"},
 			},
 		},
+		KeepsOut: true,
+		Insists: agent.Places{Programs: []agent.ProjectProgram{
+			{Glob: ".qwen/settings.json", Keys: []string{"mcpServers"}}, {Glob: ".mcp.json"},
+		}},
 		// An empty variable counts as none here.
 		Pins:   map[string]string{"QWEN_TELEMETRY_ENABLED": "false", "QWEN_USAGE_STATISTICS_ENABLED": "false"},
 		Above:  []agent.ProjectProgram{{Glob: ".qwen/rules/*"}, {Glob: ".qwen/QWEN.local.md"}},
@@ -141,8 +145,12 @@ var table = []Entry{
 		Places:  copilotPlaces,
 		Insists: copilotPlaces,
 		Above: []agent.ProjectProgram{
-			{Glob: ".agents/skills/*"}, {Glob: ".claude/skills/*"}, {Glob: ".github/skills/*"},
-			{Glob: ".claude/agents/*"}, {Glob: ".github/agents/*"}, {Glob: ".claude/commands/*"},
+			{Glob: ".agents/skills/*"},
+			{Glob: ".claude/skills/*"},
+			{Glob: ".github/skills/*"},
+			{Glob: ".claude/agents/*"},
+			{Glob: ".github/agents/*"},
+			{Glob: ".claude/commands/*"},
 			{Glob: ".github/hooks/*"},
 		},
 	},
@@ -217,7 +225,6 @@ var table = []Entry{
 		Args: []string{
 			"--acp", "{{if not (or .Restricted .Distrusted)}}--approval-mode=yolo{{end}}",
 			"{{if .Model}}--model={{.Model}}{{end}}",
-			"{{if not .Programs}}--allowed-mcp-server-names={{.MCPServers.Names}}{{end}}",
 		},
 		Install:   "npm install -g @google/gemini-cli",
 		Login:     "set GEMINI_API_KEY",
@@ -267,7 +274,7 @@ var table = []Entry{
 		Insists: agent.Places{
 			Instructions: []string{"GEMINI.md"},
 			Programs: []agent.ProjectProgram{
-				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "discoveryCommand", "serverCommand"}},
+				{Glob: ".gemini/settings.json", Keys: []string{"hooks", "mcpServers", "discoveryCommand", "serverCommand"}},
 			},
 		},
 		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json", Keys: []string{
@@ -339,13 +346,15 @@ var openCodePlugins = []agent.ProjectProgram{
 // copilotPlaces are read by Copilot whatever it is told.
 var copilotPlaces = agent.Places{
 	Instructions: []string{
-		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".github/instructions", ".claude/rules",
+		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules",
+		".github/copilot-instructions.md", ".github/instructions",
 	},
 	Skills:   []string{".agents/skills", ".claude/skills", ".github/skills"},
 	Agents:   []string{".github/agents", ".claude/agents"},
 	Commands: []string{".claude/commands"},
 	Programs: []agent.ProjectProgram{
-		{Glob: ".github/hooks/*"}, {Glob: ".github/copilot/settings*.json", Keys: []string{"hooks"}},
+		{Glob: ".github/hooks/*"},
+		{Glob: ".github/copilot/settings*.json", Keys: []string{"hooks"}},
 		{Glob: ".claude/settings*.json", Keys: []string{"hooks"}},
 	},
 }

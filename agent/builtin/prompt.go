@@ -19,7 +19,8 @@ few plain sentences and call no more tools.`
 
 // places are what the agent reads of a project.
 var places = agent.Places{
-	Instructions: []string{"AGENTS.md", "CLAUDE.md"}, // the second where the first is missing
+	Instructions: []string{"AGENTS.md", "CLAUDE.md"},
+	OneOf:        true,
 	Skills:       []string{".claude/skills", ".agents/skills"},
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/fit-eval/fit/sandbox"
 )
 
-// places returns where the program reads what a project brings it. Newer models are told of the
-// sub-agents too.
+// places returns where the program reads what a project brings it. It offers the sub-agents to newer
+// models only.
 func places() agent.Places {
 	return agent.Places{
 		Instructions: []string{"AGENTS.override.md", "AGENTS.md"},
+		Main:         "AGENTS.md",
 		OneOf:        true,
 		Skills:       []string{".agents/skills", ".codex/skills"},
 		Agents:       []string{".codex/agents"},

@@ -65,8 +65,10 @@ func TestAProjectNeverDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := agenttest.NewStageIn(t, "../../test/agents/node_modules/.bin", New(), test.model, turn{"key": key,
-				"turns": []turn{agenttest.Bash("env > variables"), agenttest.Says("Done."), agenttest.Says("Gone on.")}})
+			s := agenttest.NewStageIn(t, "../../test/agents/node_modules/.bin", New(), test.model, turn{
+				"key":   key,
+				"turns": []turn{agenttest.Bash("env > variables"), agenttest.Says("Done."), agenttest.Says("Gone on.")},
+			})
 			s.Config.Environ = append(s.Config.Environ, keyVariable+"="+key)
 			s.Config.ProjectPrograms, s.Config.OneShot, s.Config.SystemPrompt = test.programs, test.oneShot, "OURS"
 			s.Write(configName, fmt.Sprintf(hostile, agenttest.Trap(t), s.Config.Dir))

@@ -15,7 +15,8 @@ import (
 // places are what the program reads of a project by itself. SYSTEM.md and APPEND_SYSTEM.md in .pi
 // are not among them: the system prompt is the caller's.
 var places = agent.Places{
-	Instructions: []string{"AGENTS.md", "CLAUDE.md"}, // the second where the first is missing
+	Instructions: []string{"AGENTS.md", "CLAUDE.md"},
+	OneOf:        true,
 	Skills:       []string{".agents/skills", ".pi/skills"},
 	Commands:     []string{".pi/prompts"},
 	Programs:     []agent.ProjectProgram{{Glob: extensionsDir + "/*"}},

@@ -126,7 +126,7 @@ func (p *preparation) place(b *experiment.Bring, info agent.Info) {
 			}
 		}
 	case b.Kind == ledger.PieceInstructions:
-		b.Path, b.Replaces = info.Places.Instructions[0], p.machine.instructionFiles()
+		b.Path, b.Replaces = info.Places.MainInstructions(), p.machine.instructionFiles()
 	case b.Kind == ledger.PieceFile && b.Path == "":
 		b.Path = "."
 	default:

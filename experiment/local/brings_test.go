@@ -114,12 +114,14 @@ func TestArmsThatCannotBeGivenAreRefused(t *testing.T) {
 		},
 		"context of the family": {
 			oneTask(t, map[string]string{"family.yaml": "context: none\n"}),
-			experiment.Arm{Agent: "builtin", Skills: skill}, "context: none",
+			experiment.Arm{Agent: "builtin", Skills: skill},
+			"context: none",
 		},
 		"tools of the arm": {plain, experiment.Arm{Agent: "builtin", AllowedTools: []string{"Telepathy"}}, "Telepathy"},
 		"tools of a profile": {
 			oneTask(t, map[string]string{"workdir/.claude/agents/p.md": "---\ntools: Telepathy\n---\nBe good.\n"}),
-			experiment.Arm{Agent: "builtin", Profile: "p"}, "Telepathy",
+			experiment.Arm{Agent: "builtin", Profile: "p"},
+			"Telepathy",
 		},
 		"profile that nobody has": {plain, experiment.Arm{Agent: "builtin", Profile: "p"}, "there is no profile p"},
 		"settings":                {plain, experiment.Arm{Agent: "builtin", Settings: filepath.Join(dir, "set.json")}, "a settings file"},
@@ -203,12 +205,12 @@ func TestTheFrontMatterOfAProfileCounts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			cfg, _, err := a.agentConfig(chosen)
+			cfg, _, _ := a.agentConfig(chosen) // there is no model
 			if cfg.Model != test.model || !slices.Equal(cfg.AllowedTools, test.tools) || cfg.MaxTurns != test.turns ||
 				strings.Contains(cfg.SystemPrompt, "Be good.") != (test.arm.Profile != "") {
 				t.Errorf("%+v gives %s %v %d %q", test.arm, cfg.Model, cfg.AllowedTools, cfg.MaxTurns, cfg.SystemPrompt)
 			}
-			return nil // there is no model
+			return nil
 		})
 		if err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
@@ -75,39 +76,71 @@ func (s *start) foreign(other *start) []treatment.Piece {
 }
 
 // comparePair finds in what the first requests of two arms differ, and what of it nothing declares.
-func comparePair(a, b, noise *start) (experiment.ArmPair, []string) {
+// noise is another start of the first arm. again starts the second arm once more: what nothing
+// declares must differ twice, because agents put some things in any order.
+func comparePair(a, b, noise *start, again func() (*start, error)) (experiment.ArmPair, []string, error) {
 	pair := experiment.ArmPair{Baseline: a.declared.Name, Arm: b.declared.Name}
 	keys := differingKeys(a.declared, b.declared)
 	pair.Differences = append(declaredKeys(a.declared, b.declared, keys), pieceDifferences(a, b)...)
-	var undeclared []experiment.ArmDifference
-	if a.first != nil && b.first != nil && noise.first != nil {
-		for _, d := range treatment.Differences(a.first, b.first, noise.first, differingPieces(a, b)) {
-			if d.Declared {
-				continue // its piece, or the arm's key, is in the list
-			}
-			found := experiment.ArmDifference{
-				What:   d.What,
-				Before: display.CutRunes(display.Line(d.Before), shownText),
-				After:  display.CutRunes(display.Line(d.After), shownText),
-				Cause:  causeOf(a, b, keys, d.What),
-			}
-			pair.Differences = append(pair.Differences, found)
-			if found.Cause == "" {
-				undeclared = append(undeclared, found)
-			}
+	found := requestDifferences(a, b, noise, keys)
+	undeclared := func(d experiment.ArmDifference) bool { return d.Cause == "" }
+	if slices.ContainsFunc(found, undeclared) {
+		second, err := again()
+		if err != nil {
+			return pair, nil, err
 		}
+		confirmed := requestDifferences(noise, second, a, keys)
+		found = slices.DeleteFunc(found, func(d experiment.ArmDifference) bool {
+			return undeclared(d) && !slices.Contains(confirmed, d)
+		})
 	}
+	pair.Differences = append(pair.Differences, found...)
 	pair.Same = len(pair.Differences) == 0 && a.declared.Hash == b.declared.Hash
-	return pair, undeclaredProblems(pair, undeclared, a.declared, b.declared)
+	return pair, undeclaredProblems(pair, a.declared, b.declared), nil
+}
+
+// requestDifferences compares the first requests of two starts. What a piece of the arms accounts
+// for is not among the differences: the piece is.
+func requestDifferences(a, b, noise *start, keys []string) []experiment.ArmDifference {
+	if a.first == nil || b.first == nil || noise.first == nil {
+		return nil
+	}
+	var found []experiment.ArmDifference
+	for _, d := range treatment.Differences(a.first, b.first, noise.first, differingPieces(a, b)) {
+		if d.Declared || reordered(d.Before, d.After) {
+			continue
+		}
+		found = append(found, experiment.ArmDifference{
+			What:   d.What,
+			Before: display.CutRunes(display.Line(d.Before), shownText),
+			After:  display.CutRunes(display.Line(d.After), shownText),
+			Cause:  causeOf(a, b, keys, d),
+		})
+	}
+	return found
+}
+
+// reordered reports whether two texts have the same words in another order, as lists have that an
+// agent makes of what it finds first.
+func reordered(before, after string) bool {
+	words := func(text string) []string {
+		found := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		slices.Sort(found)
+		return found
+	}
+	return slices.Equal(words(before), words(after))
 }
 
 // shownText is how much of a text that differs is kept.
 const shownText = 200
 
 // undeclaredProblems names the differences that nothing declares.
-func undeclaredProblems(pair experiment.ArmPair, undeclared []experiment.ArmDifference, a, b *experiment.Arm) []string {
+func undeclaredProblems(pair experiment.ArmPair, a, b *experiment.Arm) []string {
 	var problems []string
-	for _, d := range undeclared {
+	for _, d := range pair.Differences {
+		if d.Cause != "" {
+			continue
+		}
 		text := fmt.Sprintf("arms %s and %s differ in their %s, which nothing in the arms declares: %q and %q",
 			pair.Baseline, pair.Arm, describePart(d.What), d.Before, d.After)
 		if names := differingVariables(a, b); len(names) > 0 {
@@ -123,9 +156,9 @@ func undeclaredProblems(pair experiment.ArmPair, undeclared []experiment.ArmDiff
 
 func describePart(what string) string {
 	switch what {
-	case "system":
+	case treatment.DiffersSystem:
 		return "system prompt"
-	case "options":
+	case treatment.DiffersOptions:
 		return "request's options"
 	default:
 		return what
@@ -285,7 +318,7 @@ func shownPiece(piece treatment.Piece) string {
 }
 
 // causeOf returns what a difference of two requests comes with; empty if nothing declares it.
-func causeOf(a, b *start, keys []string, what string) string {
+func causeOf(a, b *start, keys []string, d treatment.Difference) string {
 	if a.declared.Agent != b.declared.Agent || a.declared.Model != b.declared.Model ||
 		a.planned.AgentVersion != b.planned.AgentVersion {
 		return experiment.CauseAgent
@@ -294,16 +327,20 @@ func causeOf(a, b *start, keys []string, what string) string {
 		switch key {
 		case "settings", "files", "mcp", "tools", "lead", "leadModel", "context", "profile", "auth", "effort":
 			return key // they may change anything
-		case "temperature", "maxTurns":
-			if what == "options" {
+		case "prompt": // Claude Code introduces itself in other words
+			if d.What == treatment.DiffersSystem {
 				return key
 			}
-		case "skills", "instructions": // agents introduce the first of them in their own words
-			if hasKind(a, key) != hasKind(b, key) {
+		case "temperature", "maxTurns":
+			if d.What == treatment.DiffersOptions {
+				return key
+			}
+		case "skills", "instructions": // one more entry of a list that both have
+			if a.says(d.After) && b.says(d.Before) {
 				return key
 			}
 		case "env":
-			if what == "options" || len(keys) == 1 {
+			if d.What == treatment.DiffersOptions || len(keys) == 1 {
 				return key
 			}
 		}
@@ -311,12 +348,11 @@ func causeOf(a, b *start, keys []string, what string) string {
 	return ""
 }
 
-// hasKind reports whether an arm has any piece of what a key brings.
-func hasKind(s *start, key string) bool {
-	return slices.ContainsFunc(s.pieces, func(p treatment.Piece) bool {
-		return key == "skills" && p.Kind == ledger.PieceSkill ||
-			key == "instructions" && p.Kind == ledger.PieceInstructions
-	})
+// says reports whether the first request of a start holds a text already.
+func (s *start) says(text string) bool {
+	text = strings.TrimSpace(text)
+	holds := func(other string) bool { return strings.Contains(other, text) }
+	return slices.ContainsFunc(s.first.System, holds) || slices.ContainsFunc(s.first.Texts, holds)
 }
 
 // unevenInstructions warns of instruction files of the task that reach some of the agents that are

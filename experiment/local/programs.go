@@ -10,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/workspace"
 )
 
 // programs lists the files of the project that make the agent run programs of the project.
@@ -34,9 +35,9 @@ func (a *attempt) refusePrograms() error {
 	if a.mayRunPrograms() || len(a.stock.programs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("without isolation, %s would run programs that the files of task %s bring: %s; isolate the "+
-		"runs (fit doctor), leave the project out with context: none, or accept it with context: project",
-		a.arm.Agent, a.task.ID, strings.Join(a.stock.programs, ", "))
+	return &RefusedError{fmt.Errorf("without isolation, %s would run programs that the files of task %s bring: %s; "+
+		"isolate the runs (fit doctor), leave the project out with context: none, or accept it with context: project",
+		a.arm.Agent, a.task.ID, strings.Join(a.stock.programs, ", "))}
 }
 
 // ready takes stock of what the agent finds, and ends an attempt that must not start.
@@ -49,4 +50,32 @@ func (a *attempt) ready(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	return true
+}
+
+// checkPrograms refuses an experiment in which an agent would run programs of a task without
+// isolation. Only working directories show what the files of a task bring, so those of the tasks
+// without isolation are made.
+func (s *stage) checkPrograms(ctx context.Context) error {
+	for i := range s.prepared.Family.Tasks {
+		t := &s.prepared.Family.Tasks[i]
+		if workspace.NotIsolated(ctx, s.prepared.Isolation, t) == "" {
+			continue
+		}
+		for number := range s.prepared.Arms {
+			a := s.newAttempt(number, t, "programs")
+			if slices.Contains(s.prepared.ProjectPrograms, a.arm.Name) {
+				continue
+			}
+			err := a.inWorkspace(ctx, func(a *attempt) error {
+				if err := a.takeStock(); err != nil {
+					return err
+				}
+				return a.refusePrograms()
+			})
+			if err != nil {
+				return &probeError{Who: "arm " + a.arm.Name, Err: err}
+			}
+		}
+	}
+	return nil
 }

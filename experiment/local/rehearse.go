@@ -26,6 +26,7 @@ import (
 	"github.com/fit-eval/fit/internal/treatment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -61,6 +62,9 @@ func (e *Executor) Rehearse(ctx context.Context, parallel int) (*Rehearsed, erro
 }
 
 func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) {
+	if err := s.checkPrograms(ctx); err != nil {
+		return nil, err
+	}
 	starts, err := s.startAll(ctx, parallel)
 	if err != nil {
 		return nil, err
@@ -77,8 +81,13 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		found.Unknown = append(found.Unknown, one.unknown()...)
 	}
 	found.Warnings = append(found.Warnings, unevenInstructions(arms)...)
-	for _, other := range arms[1:] {
-		pair, problems := comparePair(arms[0], other, noise)
+	for i := 1; i < len(arms); i++ {
+		pair, problems, err := comparePair(arms[0], arms[i], noise, func() (*start, error) {
+			return s.start(ctx, i, len(starts)+i)
+		})
+		if err != nil {
+			return nil, err
+		}
 		found.Pairs = append(found.Pairs, pair)
 		found.Problems = append(found.Problems, problems...)
 	}
@@ -231,16 +240,22 @@ func (s *stage) startAll(ctx context.Context, parallel int) ([]*start, error) {
 	return starts, group.Wait()
 }
 
-// start starts an arm.
-func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
+// newAttempt is an attempt of an arm at a task that is not recorded.
+func (s *stage) newAttempt(arm int, t *task.Task, number string) *attempt {
 	a := &attempt{
 		Executor: s.Executor,
-		cell:     experiment.Cell{TaskID: "rehearsal", Arm: strconv.Itoa(number)},
+		cell:     experiment.Cell{TaskID: "rehearsal", Arm: number},
 		arm:      &s.prepared.Arms[arm],
-		task:     &s.prepared.Family.Tasks[0],
-		dir:      filepath.Join(s.dir, strconv.Itoa(number)),
+		task:     t,
+		dir:      filepath.Join(s.dir, number),
 	}
-	a.redact = s.machine.Redactor.With(secretsOf(a.task, a.arm, s.real.machine))
+	a.redact = s.machine.Redactor.With(secretsOf(t, a.arm, s.real.machine))
+	return a
+}
+
+// start starts an arm.
+func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
+	a := s.newAttempt(arm, &s.prepared.Family.Tasks[0], strconv.Itoa(number))
 	found := &start{
 		attempt:  a,
 		planned:  &s.prepared.Plan.Arms[arm],
@@ -250,7 +265,7 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 	if err := os.Mkdir(a.dir, 0o700); err != nil {
 		return nil, err
 	}
-	return found, a.inWorkspace(ctx, func(a *attempt) error { return found.play(ctx) })
+	return found, a.inWorkspace(ctx, func(*attempt) error { return found.play(ctx) })
 }
 
 // play lets the agent make its first request.
@@ -258,9 +273,6 @@ func (s *start) play(ctx context.Context) error {
 	a := s.attempt
 	if err := a.takeStock(); err != nil {
 		return err
-	}
-	if err := a.refusePrograms(); err != nil {
-		return &RefusedError{err}
 	}
 	unknown := s.perform(ctx)
 	var err error
@@ -276,7 +288,7 @@ func (s *start) play(ctx context.Context) error {
 		s.first, err = treatment.ReadStart(s.calls, agentLane)
 	}
 	if err == nil {
-		s.given.Programs = a.stock.programs
+		s.given.Programs, s.given.Managed = a.stock.programs, a.stock.managed
 	}
 	s.pieces = a.stock.pieces
 	return err

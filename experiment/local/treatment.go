@@ -17,12 +17,14 @@ import (
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/treatment"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/sandbox"
 )
 
-// stock is what an agent is to be given, and what of its project could make it run programs.
+// stock is what an agent is to be given, what of its project makes it run programs, and what the
+// machine's administrator tells it.
 type stock struct {
-	pieces   []treatment.Piece
-	programs []string
+	pieces            []treatment.Piece
+	programs, managed []string
 }
 
 // takeStock lists what the agent of the attempt is to be given, before it starts and can change
@@ -33,6 +35,9 @@ func (a *attempt) takeStock() (err error) {
 		return err
 	}
 	a.stock = stock{}
+	if !sandbox.Isolates(a.space.Isolation) {
+		a.stock.managed = chosen.Info().ManagedFiles()
+	}
 	brings := a.prepared.Brings[a.arm.Name]
 	if a.context() != agent.ContextNone {
 		if a.stock.programs, err = a.programs(chosen.Info().Places); err != nil {
@@ -148,7 +153,7 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.Programs = a.stock.programs
+	found.Programs, found.Managed = a.stock.programs, a.stock.managed
 	return found, nil
 }
 

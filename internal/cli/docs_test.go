@@ -113,6 +113,9 @@ func TestTheAgentsGuideSaysWhatAgentsRead(t *testing.T) {
 			programs = append(programs, program.Glob)
 		}
 		fmt.Fprintf(&rows, "| `%s` |", info.ID)
+		if info.Places.OneOf {
+			rows.WriteString(" the first of")
+		}
 		for _, list := range [][]string{
 			info.Places.Instructions, info.Places.Skills, info.Places.Agents, info.Places.Commands, programs,
 		} {

@@ -212,8 +212,8 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	return contents.Records, nil
 }
 
-// Declared reads in what the arms of a run directory differ: what its plan says, and what their first
-// requests showed in the rehearsal.
+// Declared reads in what the arms of a run directory differ: what its plan says, and what their
+// first requests showed in the rehearsal.
 func Declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
 	declared := &report.Declared{Differs: map[string][]string{}}
 	for i := range plan.Arms {

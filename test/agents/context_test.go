@@ -34,17 +34,21 @@ var given = map[session.AgentID][]string{
 	},
 	"qwen-code": {"AGENTS.md", "QWEN.md", ".qwen/rules", ".agents/skills", ".qwen/skills", ".qwen/agents"},
 	"gemini":    {"GEMINI.md", ".agents/skills", ".gemini/skills"},
-	"cline":     {"AGENTS.md", ".clinerules", ".cline/rules"},
+	"cline":     {"AGENTS.md", ".clinerules", ".cline/rules", ".agents/skills", ".cline/skills", ".clinerules/skills"},
 	"copilot": {
 		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".github/instructions",
 		".claude/rules", ".agents/skills", ".claude/skills", ".github/skills", ".claude/agents", ".github/agents",
 	},
 }
 
+// namesOnly are agents that give their model the names of skills without the descriptions.
+var namesOnly = []session.AgentID{"cline"}
+
 // secondChoices are rows of the table that an agent reads only where another file is missing, or of
 // which it tells other models than this one.
 var secondChoices = map[session.AgentID][]string{
-	"codex": {"AGENTS.md", ".codex/agents"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"}, "opencode": {"CLAUDE.md"},
+	"codex": {"AGENTS.md", ".codex/agents"}, "pi-agent": {"CLAUDE.md"}, "builtin": {"CLAUDE.md"},
+	"opencode": {"CLAUDE.md"},
 }
 
 // everywhere are places of a project that some agent reads or is said to read, beside those of the
@@ -52,10 +56,10 @@ var secondChoices = map[session.AgentID][]string{
 var everywhere = agent.Places{
 	Instructions: []string{
 		"AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "CODEX.md", "CONTEXT.md",
-		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules", ".cline/rules", ".clinerules",
-		".codex/AGENTS.md", ".cursor/rules", ".cursorrules", ".gemini/GEMINI.md", ".gemini/system.md",
-		".github/copilot-instructions.md", ".github/instructions", ".opencode/AGENTS.md",
-		".pi/AGENTS.md", ".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/rules", ".qwen/system.md", ".windsurfrules",
+		"GEMINI.md", "QWEN.md", ".agents/AGENTS.md", ".claude/CLAUDE.md", ".claude/rules", ".cline/rules",
+		".clinerules", ".codex/AGENTS.md", ".cursor/rules", ".cursorrules", ".gemini/GEMINI.md", ".gemini/system.md",
+		".github/copilot-instructions.md", ".github/instructions", ".opencode/AGENTS.md", ".pi/AGENTS.md",
+		".pi/APPEND_SYSTEM.md", ".pi/SYSTEM.md", ".qwen/QWEN.md", ".qwen/rules", ".qwen/system.md", ".windsurfrules",
 	},
 	Skills: []string{
 		".agents/skills", ".claude/skills", ".cline/skills", ".clinerules/skills", ".codex/skills", ".copilot/skills",
@@ -115,7 +119,7 @@ func checkContext(t *testing.T, a agent.Agent, context string) {
 	s.Config.Dir = filepath.Join(base, "repository", "packages", "work")
 	s.Config.Environ = append(s.Config.Environ, "HOME="+filepath.Join(base, "home"))
 	s.Config.Context = context
-	m := markers{t: t, places: map[string]string{}}
+	m := markers{t: t, places: map[string]string{}, names: map[string]string{}}
 	m.fill(filepath.Join(base, "home"), "~", everyPlace(atHome))
 	m.fill(filepath.Join(base, "repository"), "../..", everyPlace())
 	if err := os.Mkdir(filepath.Join(base, "repository", ".git"), 0o755); err != nil {
@@ -189,6 +193,7 @@ func everyPlace(more ...agent.Places) agent.Places {
 type markers struct {
 	t      *testing.T
 	places map[string]string // of each marker
+	names  map[string]string // places by the names of the skills, sub-agents and commands in them
 }
 
 // fill puts a marker into every place below a directory, which messages call by a name.
@@ -209,7 +214,8 @@ func (m markers) fill(dir, name string, p agent.Places) {
 		file   string
 	}{{p.Skills, "%s/SKILL.md"}, {p.Agents, "%s.md"}, {p.Commands, "%s.md"}} {
 		for _, place := range list.places {
-			own := fmt.Sprintf("thing-%d", len(m.places))
+			own := fmt.Sprintf("thing-%dx", len(m.places))
+			m.names[own] = name + "/" + place
 			m.write(filepath.Join(dir, place, fmt.Sprintf(list.file, own)), name+"/"+place,
 				"---\nname: "+own+"\ndescription: Use this for work on %s.\n---\n\nDo it well.\n")
 		}
@@ -231,13 +237,10 @@ func (m markers) write(file, place, text string) {
 // check compares the markers that the model was told with the table and with what was measured.
 func (m markers) check(info agent.Info, context, told string) {
 	m.t.Helper()
-	var arrived []string
-	for marker, place := range m.places {
-		if strings.Contains(told, marker) {
-			arrived = append(arrived, strings.TrimPrefix(place, "./"))
-		}
+	arrived := found(m.places, told)
+	if slices.Contains(namesOnly, info.ID) { // others may list the files of their project
+		arrived = slices.Concat(arrived, found(m.names, told))
 	}
-	slices.Sort(arrived)
 	if context == agent.ContextNone {
 		if len(arrived) > 0 {
 			m.t.Errorf("with context none the model was told of %q", arrived)
@@ -255,15 +258,27 @@ func (m markers) check(info agent.Info, context, told string) {
 			m.t.Errorf("the model was told of %s", place)
 		}
 	}
-	named := slices.Concat(places.Instructions, places.Skills, places.Agents)
-	for _, place := range named {
+	rows := slices.Concat(places.Instructions, places.Skills, places.Agents)
+	for _, place := range rows {
 		if !slices.Contains(want, place) && !slices.Contains(secondChoices[info.ID], place) {
 			m.t.Errorf("the table of places names %s, which was not measured", place)
 		}
 	}
 	for _, place := range want {
-		if !slices.Contains(named, place) {
+		if !slices.Contains(rows, place) {
 			m.t.Errorf("the table of places does not name %s", place)
 		}
 	}
+}
+
+// found returns the places whose words are in a text.
+func found(places map[string]string, text string) []string {
+	var all []string
+	for word, place := range places {
+		if strings.Contains(text, word) {
+			all = append(all, strings.TrimPrefix(place, "./"))
+		}
+	}
+	slices.Sort(all)
+	return all
 }

@@ -65,6 +65,14 @@ func (e *experiments) write(name, content string) string {
 	return path
 }
 
+// writeHook adds a task whose files make Claude Code run a program.
+func (e *experiments) writeHook() {
+	e.write("family/tasks/hooked/agent.task.md", "Write a greeting to greeting.txt.\n")
+	e.write("family/tasks/hooked/workdir/.claude/settings.json",
+		`{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}}`)
+	e.write("family/tasks/hooked/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+}
+
 // run runs the benchmark and returns its exit code, its records and what it says.
 func (e *experiments) run(args ...string) (code int, records []ledger.Record, said string) {
 	e.t.Helper()
@@ -168,12 +176,31 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			},
 			0, "nothing in their first requests differs",
 		},
-		"a variable that changes the prompt beside what is declared": {
+		"a variable that changes the request beside what is declared": {
 			nil,
 			[]string{
-				"--arm", "before=agent:codex", "--arm", "after=agent:codex,prompt:Be very kind to everybody.,env:TZ=Asia/Tokyo",
+				"--arm", "before=agent:claude-code", "--arm",
+				"after=agent:claude-code,skills:greetings,env:BASH_MAX_TIMEOUT_MS=900000",
 			},
-			console.ExitUsage, "the variables TZ differ",
+			console.ExitUsage, "the variables BASH_MAX_TIMEOUT_MS differ",
+		},
+		"a variable that is all that is compared": {
+			nil,
+			[]string{
+				"--arm", "before=agent:claude-code", "--arm", "after=agent:claude-code,env:BASH_MAX_TIMEOUT_MS=900000",
+				"--dry-run",
+			},
+			0, "arms before and after differ in env BASH_MAX_TIMEOUT_MS; tools",
+		},
+		"programs of a later task, without isolation": {
+			(*experiments).writeHook,
+			[]string{"--arm", "a=agent:claude-code", "--sandbox", "none"},
+			console.ExitUsage, "the files of task hooked bring: .claude/settings.json",
+		},
+		"programs of a task that are accepted": {
+			(*experiments).writeHook,
+			[]string{"--arm", "a=agent:claude-code,context:project", "--sandbox", "none", "--dry-run"},
+			0, "",
 		},
 		"a dry run": {
 			nil, []string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
@@ -222,8 +249,9 @@ func TestARunWithoutItsTreatmentIsMissingData(t *testing.T) {
 	for i := range records {
 		r := &records[i]
 		if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorNotDelivered ||
-			!strings.Contains(r.ErrorMessage, "codex was not given the instructions AGENTS.md; it reads AGENTS.md") ||
-			givenOf(r, ledger.PieceInstructions, "AGENTS.md") != ledger.GivenAbsent {
+			!strings.Contains(r.ErrorMessage, "codex was not given the instructions AGENTS") ||
+			!strings.Contains(r.ErrorMessage, "; it reads ") || r.Treatment == nil ||
+			len(r.Treatment.Pieces) != 1 || r.Treatment.Pieces[0].Given != ledger.GivenAbsent {
 			t.Errorf("%s (%s): %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
 		}
 	}

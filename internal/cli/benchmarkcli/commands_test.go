@@ -85,7 +85,7 @@ func TestMistakesOfUseAreNamed(t *testing.T) {
 		"want i/N":                          with(run, "--shard", "2"),
 		"from 1 to the second":              with(run, "--shard", "3/2"),
 		`no task "t9"; there are t000`:      with(run, "--task", "t9"),
-		"there is no SKILL.md":          with(run, "--skills-from", "family"),
+		"there is no SKILL.md":              with(run, "--skills-from", "family"),
 		"use --arm or --arms, not both":     with(run, "--arm", "a=agent:builtin", "--arms", "x.yaml"),
 		"put it into the arm instead":       with(run, "--arm", "a=agent:builtin"),
 		"want one of github, filesystem":    with(run, "--work-tracker", "paper"),

@@ -143,7 +143,9 @@ func (r *Run) showPair(pair *experiment.ArmPair) {
 	}
 	var shown []string
 	for _, d := range pair.Differences {
-		shown = append(shown, describe(d))
+		if d.Cause != "skills" && d.Cause != "instructions" { // their pieces are in the list
+			shown = append(shown, describe(d))
+		}
 	}
 	if more := len(shown) - shownDifferences; more > 0 {
 		shown = append(shown[:shownDifferences], fmt.Sprintf("and %d more (%s)", more, experiment.TreatmentFile))
