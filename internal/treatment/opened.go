@@ -2,6 +2,7 @@ package treatment
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -64,13 +65,14 @@ func newOpener(r *reader, pieces []Piece, clean []string, first *request) *opene
 				other[sum] = true
 			}
 		}
-		o.watch(w, all[i], func(sum uint64) bool { return !known[sum] && owners[sum] == 1 && !other[sum] })
+		sums := slices.DeleteFunc(all[i], func(sum uint64) bool { return known[sum] })
+		o.watch(w, sums, func(sum uint64) bool { return owners[sum] == 1 && !other[sum] })
 	}
 	return o
 }
 
-// watch looks for the lines that only a piece has. If another version has them all, any line will
-// do: only this version is in the agent's directory.
+// watch looks for the lines that only a piece has. If others have them all, any line will do: of all
+// versions only this one is in the agent's directory.
 func (o *opener) watch(w *watched, sums []uint64, own func(uint64) bool) {
 	for _, only := range []bool{true, false} {
 		for _, sum := range sums {

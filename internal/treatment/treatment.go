@@ -12,8 +12,6 @@
 package treatment
 
 import (
-	"strings"
-
 	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -32,29 +30,6 @@ type Piece struct {
 	Others []string
 	// Hidden says that the piece keeps itself from the model: only a person may call it.
 	Hidden bool
-}
-
-// Distinct returns the piece with only those lines of its text and body that no other version has.
-// It is what must not be found in the calls of an arm that has another version. It reports false if
-// there is no such line.
-func (p Piece) Distinct() (Piece, bool) {
-	known := map[string]bool{}
-	for _, other := range p.Others {
-		for line := range foldedLines(other) {
-			known[string(line)] = true
-		}
-	}
-	only := func(text string) string {
-		var kept strings.Builder
-		for line := range strings.Lines(text) {
-			if !known[fold(line)] {
-				kept.WriteString(line)
-			}
-		}
-		return strings.TrimSpace(kept.String())
-	}
-	p.Text, p.Body = only(p.Text), only(p.Body)
-	return p, p.Text != "" || p.Body != ""
 }
 
 // Config says what to look for in the record of a run's calls.

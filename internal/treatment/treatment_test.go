@@ -218,6 +218,21 @@ func TestOpenedIsDecidedInTheConversation(t *testing.T) {
 	}
 }
 
+// TestLinesThatOthersHaveDoNotOpenASkill: neither those of another skill nor those that the model was
+// given at the start.
+func TestLinesThatOthersHaveDoNotOpenASkill(t *testing.T) {
+	const shared = "Ask before you delete.\nWork in small steps.\nSay what you did.\n"
+	csv, pdf := skillPiece("csv-tools", "Tables.", shared+"Count the rows.\n"), skillPiece("pdf-tools", "Forms.", shared)
+	first := asked(t, "- csv-tools: Tables.\n- pdf-tools: Forms.", user("Say what you did.\nWork in small steps."))
+	later := asked(t, "", user("Say what you did.\nWork in small steps."), result("1", shared, false))
+	for _, calls := range [][]exchange{{first}, {first, later}} {
+		found := read(t, record(t, nil, calls...), csv, pdf)
+		if *found.Pieces[0].Opened || *found.Pieces[1].Opened != (len(calls) == 2) {
+			t.Errorf("%d calls: %q", len(calls), grades(found))
+		}
+	}
+}
+
 // TestServedModelsAreTheirOwnNames, in every protocol, whole or as a stream.
 func TestServedModelsAreTheirOwnNames(t *testing.T) {
 	var all []exchange
