@@ -46,8 +46,8 @@ func (r *Run) thisMachine() *local.Machine {
 	}
 }
 
-// rehearseOn rehearses the arms with an executor of its own. The arms of a fleet are rehearsed where
-// this machine has their agents.
+// rehearseOn rehearses the arms with an executor of its own. The arms of a fleet are rehearsed
+// where this machine has their agents.
 func (r *Run) rehearseOn(ctx context.Context, machine *local.Machine) error {
 	dir, err := scratch.Make("", "fit-rehearsal-")
 	if err != nil {
