@@ -15,8 +15,8 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// problems returns what is wrong with an arm's start: a piece that it declares is missing, or one is
-// there that only others declare.
+// problems returns what is wrong with an arm's start: a piece that it declares is missing, or one
+// that only others declare is there.
 func (s *start) problems(all []*start) ([]string, error) {
 	if s.given.Unknown != "" {
 		return nil, nil
@@ -42,16 +42,17 @@ func (s *start) problems(all []*start) ([]string, error) {
 		}
 		for _, piece := range found.Pieces {
 			if piece.Given == ledger.GivenWhole {
-				problems = append(problems, fmt.Sprintf("arm %s: %s was given %s, which only arm %s brings; find where "+
-					"else it comes from", s.declared.Name, s.declared.Agent, pieceName(piece), other.declared.Name))
+				problems = append(problems, fmt.Sprintf("arm %s: %s was given %s, which only arm %s brings; find "+
+					"where else it comes from", s.declared.Name, s.declared.Agent, pieceName(piece),
+					other.declared.Name))
 			}
 		}
 	}
 	return problems, nil
 }
 
-// leastForeign is the length of the shortest text that is looked for where it should not be: shorter
-// ones may be there by chance.
+// leastForeign is the length of the shortest text that is looked for where it should not be:
+// shorter ones may be there by chance.
 const leastForeign = 24
 
 // foreign returns the pieces that another arm declares, and that this one should not have: neither
@@ -327,7 +328,7 @@ func causeOf(a, b *start, keys []string, d treatment.Difference) string {
 		switch key {
 		case "settings", "files", "mcp", "tools", "lead", "leadModel", "context", "profile", "auth", "effort":
 			return key // they may change anything
-		case "prompt": // Claude Code introduces itself in other words
+		case "prompt": // some agents introduce themselves in other words then
 			if d.What == treatment.DiffersSystem {
 				return key
 			}

@@ -49,9 +49,9 @@ type Rehearsed struct {
 	Warnings []string
 }
 
-// Rehearse starts every arm once, in a working directory of the first task, against a scripted model
-// in this process: without a key, without cost. It finds out whether each arm's model is given what
-// the arm declares, and in what the arms differ. Up to parallel arms start at a time.
+// Rehearse starts every arm once, in a working directory of the first task, against a scripted
+// model in this process: without a key, without cost. It finds out whether each arm's model is
+// given what the arm declares, and in what the arms differ. Up to parallel arms start at a time.
 func (e *Executor) Rehearse(ctx context.Context, parallel int) (*Rehearsed, error) {
 	stage, err := e.openStage()
 	if err != nil {

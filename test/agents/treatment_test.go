@@ -144,8 +144,8 @@ func TestASkillOfAnArmReachesItsModel(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotArriveCostsNothing: mistakes in the arms are found before the first request reaches
-// the arm's model.
+// TestWhatDoesNotArriveCostsNothing: mistakes in the arms are found before the first request
+// reaches the arm's model.
 func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -171,8 +171,8 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 		"the same arm twice on purpose": {
 			nil,
 			[]string{
-				"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind.", "--allow", "same",
-				"--dry-run",
+				"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind.",
+				"--allow", "same", "--dry-run",
 			},
 			0, "nothing in their first requests differs",
 		},

@@ -10,14 +10,12 @@ import (
 
 // The exceptions that can be allowed.
 const (
-	AllowSame       = "same"       // arms that do not differ: a comparison of an agent with itself
-	AllowDrift      = "drift"      // models or programs that changed during the experiment
-	AllowHistorical = "historical" // reserved: results of other experiments
-	AllowUnsigned   = "unsigned"   // reserved: results that nobody signed
+	AllowSame  = "same"  // arms that do not differ: a comparison of an agent with itself
+	AllowDrift = "drift" // models or programs that changed during the experiment
 )
 
 // exceptions are all of them, in the order in which they are shown.
-var exceptions = []string{AllowSame, AllowDrift, AllowHistorical, AllowUnsigned}
+var exceptions = []string{AllowSame, AllowDrift, "historical", "unsigned"}
 
 // allowMeans says what the exceptions mean that have an effect. The others are accepted, so that a
 // command line can be shared with versions in which they have one.

@@ -39,8 +39,12 @@ func TestFlagValues(t *testing.T) {
 			"duration",
 		},
 		{choice, []string{"JSON", "xml"}, map[string]string{"json": "json"}, "one of text, json"},
-		{allow, []string{"all", "sam", "same;drift"}, map[string]string{"same, drift,same": "same,drift"},
-			"some of same, drift"},
+		{
+			allow,
+			[]string{"all", "sam", "same;drift"},
+			map[string]string{"same, drift,same": "same,drift"},
+			"some of same, drift",
+		},
 	} {
 		for _, text := range row.wrong {
 			if err := row.flag.Set(text); err == nil || !strings.Contains(err.Error(), row.mistake) {
