@@ -62,8 +62,8 @@
 //
 // A condition has "prompt" (the last user message), "first_prompt", "any_prompt", "last_result",
 // "any_result", "system", "request" (some text of the whole request, wherever the client puts it),
-// "model" and "tool" (offered by the client), all of which must hold, and "not", "any", "all". Texts
-// match as substrings, or as regular expressions after "re:".
+// "model" and "tool" (offered by the client), all of which must hold, and "not", "any", "all".
+// Texts match as substrings, or as regular expressions after "re:".
 //
 // At the top level, beside "turns": "scenarios" (named lists of turns with a "when", the first that
 // holds answers; "turns" are the last of them, called main), "vars" and "captures" ({"var": "id",
