@@ -37,7 +37,7 @@ type RunConfig struct {
 	// Context says what the agent reads of Cwd by itself: ContextProject, its instruction files,
 	// skills, sub-agents and commands; or ContextNone. Empty is ContextProject, but a project whose
 	// files would run programs without isolation, such as hooks, is an error unless Context says
-	// it.
+	// so.
 	Context      string
 	AllowedTools []string // the only tools the agent may use; empty is the profile's, or all
 	MCPServers   []MCPServer

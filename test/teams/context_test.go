@@ -113,7 +113,8 @@ func TestAMemberReadsItsDirectoryAndTheLeadDoesNot(t *testing.T) {
 	m.hold(t, "facilitate", "--lead-agent", "claude-code", "--lead-model", "scripted-model", "--agent-profiles", "docs",
 		"--agent", "codex", "--task-text", "Review the release.", "--output", "trace.ndjson",
 		"--session-timeout", patience)
-	m.check(t, map[string]string{"facilitator": "claude-code", "docs": "codex"}, map[string]string{"docs": "Documented."})
+	m.check(t, map[string]string{"facilitator": "claude-code", "docs": "codex"},
+		map[string]string{"docs": "Documented."})
 	lead, member := 0, ""
 	for _, request := range m.requests {
 		if !strings.Contains(request, "You are the writer") { // of the lead: no word of anybody's directory
