@@ -36,7 +36,11 @@ func FuzzRead(f *testing.F) {
 		}
 		pieces := []Piece{
 			{Piece: ledger.Piece{Kind: ledger.PieceInstructions}, Text: "Keep the okapi tests & never skip one of them."},
-			{Piece: ledger.Piece{Kind: ledger.PieceSkill, Name: "csv-tools"}, Text: "Converts tables.", Body: "Count the rows."},
+			{
+				Piece: ledger.Piece{Kind: ledger.PieceSkill, Name: "csv-tools"},
+				Text:  "Converts tables.",
+				Body:  "Count the rows.",
+			},
 			{Piece: ledger.Piece{Kind: ledger.PieceServer, Name: "db"}},
 		}
 		g := &grader{reader: r, request: q, parts: q.parts()}

@@ -71,8 +71,8 @@ func newOpener(r *reader, pieces []Piece, clean []string, first *request) *opene
 	return o
 }
 
-// watch looks for the lines that only a piece has. If others have them all, any line will do: of all
-// versions only this one is in the agent's directory.
+// watch looks for the lines that only a piece has. If others have them all, any line will do: of
+// all versions only this one is in the agent's directory.
 func (o *opener) watch(w *watched, sums []uint64, own func(uint64) bool) {
 	for _, only := range []bool{true, false} {
 		for _, sum := range sums {

@@ -218,11 +218,12 @@ func TestOpenedIsDecidedInTheConversation(t *testing.T) {
 	}
 }
 
-// TestLinesThatOthersHaveDoNotOpenASkill: neither those of another skill nor those that the model was
-// given at the start.
+// TestLinesThatOthersHaveDoNotOpenASkill: neither those of another skill nor those that the model
+// was given at the start.
 func TestLinesThatOthersHaveDoNotOpenASkill(t *testing.T) {
 	const shared = "Ask before you delete.\nWork in small steps.\nSay what you did.\n"
-	csv, pdf := skillPiece("csv-tools", "Tables.", shared+"Count the rows.\n"), skillPiece("pdf-tools", "Forms.", shared)
+	csv := skillPiece("csv-tools", "Tables.", shared+"Count the rows.\n")
+	pdf := skillPiece("pdf-tools", "Forms.", shared)
 	first := asked(t, "- csv-tools: Tables.\n- pdf-tools: Forms.", user("Say what you did.\nWork in small steps."))
 	later := asked(t, "", user("Say what you did.\nWork in small steps."), result("1", shared, false))
 	for _, calls := range [][]exchange{{first}, {first, later}} {
