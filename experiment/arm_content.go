@@ -94,8 +94,8 @@ func (a *Arm) skillsContent() ([]Bring, error) {
 }
 
 // ErrNoSkill says that a directory holds no skill, and what one looks like.
-var ErrNoSkill = errors.New("there is no SKILL.md; name the directory of a skill, a directory of such directories, or " +
-	"one that has .claude/skills or .agents/skills")
+var ErrNoSkill = errors.New("there is no SKILL.md; name the directory of a skill, a directory of such directories, " +
+	"or one that has .claude/skills or .agents/skills")
 
 // ReadSkills finds the skills of a directory: it is one itself, it has several, or it has
 // .claude/skills or .agents/skills. What else is in its .claude, such as profiles, comes along.

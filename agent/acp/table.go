@@ -310,10 +310,10 @@ var table = []Entry{
 				{Glob: ".gemini/settings.json", Keys: startedBySettings},
 			},
 		},
-		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json",
-			Keys: []string{
-				"telemetry", "selectedType", "enforcedType", "useExternal", "modelConfigs", "memoryBoundaryMarkers", "sandbox",
-			}}},
+		Decides: []agent.ProjectProgram{{Glob: ".gemini/settings.json", Keys: []string{
+			"telemetry", "selectedType", "enforcedType", "useExternal", "modelConfigs", "memoryBoundaryMarkers",
+			"sandbox",
+		}}},
 		Distrusts: true,
 		Usage:     usageQuota,
 		ToolName:  nameStartsID,

@@ -17,7 +17,12 @@ type conversation struct {
 }
 
 func newConversation(cfg agent.Config, login login, place place, project project) *conversation {
-	c := &conversation{cfg: cfg, login: login, place: place, project: project}
+	c := &conversation{
+		cfg:     cfg,
+		login:   login,
+		place:   place,
+		project: project,
+	}
 	dialect := execDialect()
 	if needsServer(cfg, project) {
 		dialect = serverDialect()

@@ -204,7 +204,8 @@ func hasFile(ctx context.Context, t *task.Task, name string) bool {
 	if t.Settings.Repo == "" {
 		return false
 	}
-	listed, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z", cmp.Or(t.Settings.Ref, "HEAD"), "--", name)
+	listed, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z",
+		cmp.Or(t.Settings.Ref, "HEAD"), "--", name)
 	return err == nil && listed != ""
 }
 

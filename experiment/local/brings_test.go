@@ -124,7 +124,11 @@ func TestArmsThatCannotBeGivenAreRefused(t *testing.T) {
 			"Telepathy",
 		},
 		"profile that nobody has": {plain, experiment.Arm{Agent: "builtin", Profile: "p"}, "there is no profile p"},
-		"settings":                {plain, experiment.Arm{Agent: "builtin", Settings: filepath.Join(dir, "set.json")}, "a settings file"},
+		"settings": {
+			plain,
+			experiment.Arm{Agent: "builtin", Settings: filepath.Join(dir, "set.json")},
+			"a settings file",
+		},
 	} {
 		_, err := bring(t, test.family, test.arm)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Count(err.Error(), "arm a") > 1 {
