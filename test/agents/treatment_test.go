@@ -202,6 +202,14 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			[]string{"--arm", "a=agent:claude-code,context:project", "--sandbox", "none", "--dry-run"},
 			0, "",
 		},
+		"instructions that only one of two agents reads": {
+			func(e *experiments) {
+				e.write("family/tasks/greet/workdir/CLAUDE.md", "Greet by the rules of the house.\n")
+			},
+			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
+			0, "warning: CLAUDE.md of task greet reaches claude-code and not codex: give all arms the same with " +
+				"instructions:FILE, or none with context:none",
+		},
 		"a dry run": {
 			nil, []string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
 			0, "arms before and after differ in skill greetings",
