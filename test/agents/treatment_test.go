@@ -165,7 +165,8 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			console.ExitUsage, "codex was not given the skill greetings; it reads .agents/skills",
 		},
 		"the same arm twice": {
-			nil, []string{"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind."},
+			nil,
+			[]string{"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind."},
 			console.ExitUsage, "--allow same",
 		},
 		"the same arm twice on purpose": {
@@ -211,7 +212,8 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 				"instructions:FILE, or none with context:none",
 		},
 		"a dry run": {
-			nil, []string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
+			nil,
+			[]string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
 			0, "arms before and after differ in skill greetings",
 		},
 	} {
