@@ -165,7 +165,8 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			console.ExitUsage, "codex was not given the skill greetings; it reads .agents/skills",
 		},
 		"the same arm twice": {
-			nil, []string{"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind."},
+			nil,
+			[]string{"--arm", "a=agent:builtin,prompt:Be kind.", "--arm", "b=agent:builtin,prompt:Be kind."},
 			console.ExitUsage, "--allow same",
 		},
 		"the same arm twice on purpose": {
@@ -202,8 +203,17 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			[]string{"--arm", "a=agent:claude-code,context:project", "--sandbox", "none", "--dry-run"},
 			0, "",
 		},
+		"instructions that only one of two agents reads": {
+			func(e *experiments) {
+				e.write("family/tasks/greet/workdir/CLAUDE.md", "Greet by the rules of the house.\n")
+			},
+			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
+			0, "warning: CLAUDE.md of task greet reaches claude-code and not codex: give all arms the same with " +
+				"instructions:FILE, or none with context:none",
+		},
 		"a dry run": {
-			nil, []string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
+			nil,
+			[]string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
 			0, "arms before and after differ in skill greetings",
 		},
 	} {
