@@ -194,8 +194,8 @@ func (w *Workspace) layOne(from, to *os.Root, n node, place string) error {
 	return err
 }
 
-// layerPlaces returns where the files of the layer go, in its order, and the directories that belong
-// to one Bring alone. Links of the task to other directories of it are followed.
+// layerPlaces returns where the files of the layer go, in its order, and the directories that
+// belong to one Bring alone. Links of the task to other directories of it are followed.
 func (w *Workspace) layerPlaces() (files, alone []string, err error) {
 	for _, b := range w.cfg.Brings {
 		for _, name := range b.Alone {

@@ -14,8 +14,8 @@ import (
 
 // hideFromGit keeps what was brought out of the agent's changes: git status is clean with it and,
 // after Withdraw, without it. New files become part of the commit that the agent starts from, as
-// they would be on its user's desk: tools that skip ignored files must find them. Git is told not to
-// look at any of the files again.
+// they would be on its user's desk: tools that skip ignored files must find them. Git is told not
+// to look at any of the files again.
 func (w *Workspace) hideFromGit(ctx context.Context) error {
 	_, hasGit := w.base.nodes[".git"]
 	if !hasGit && w.worktree == nil {
@@ -77,7 +77,8 @@ func (w *Workspace) amend(ctx context.Context, added []string) error {
 			"-c", "core.logAllRefUpdates=false", "commit", "--amend", "--quiet", "--no-edit", "--no-verify",
 			"--no-gpg-sign", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim",
 		},
-		Env: []string{"GIT_COMMITTER_NAME=" + lines[0], "GIT_COMMITTER_EMAIL=" + lines[1], "GIT_COMMITTER_DATE=" + lines[2]},
+		Env: []string{"GIT_COMMITTER_NAME=" + lines[0], "GIT_COMMITTER_EMAIL=" + lines[1], "GIT_COMMITTER_DATE=" +
+			lines[2]},
 	})
 	if err != nil || w.worktree != nil {
 		return err

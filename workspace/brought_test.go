@@ -40,8 +40,8 @@ func brings(t *testing.T) []Bring {
 	}
 }
 
-// What an arm brings is there for the agent, and neither in the diff nor in the copy that is graded,
-// whatever the agent does to it; git sees no change.
+// What an arm brings is there for the agent, and neither in the diff nor in the copy that is
+// graded, whatever the agent does to it; git sees no change.
 func TestWhatAnArmBringsIsNeverGraded(t *testing.T) {
 	own := map[string]string{
 		"main.txt": "broken\n", "CLAUDE.md": "-> AGENTS.md", "AGENTS.md": "of the task", ".clinerules/a.md": "rules",
@@ -143,7 +143,8 @@ func withoutGit(files map[string]string) map[string]string {
 func TestASkillThatTheTaskHasIsRefused(t *testing.T) {
 	for _, place := range []string{".agents/skills/csv-tools/SKILL.md", ".codex/skills/csv-tools/SKILL.md"} {
 		fam, one := family(t, map[string]string{"workdir/" + place: "own"})
-		_, err := Prepare(t.Context(), Config{Root: t.TempDir(), Name: "cell", Family: fam, Task: one, Brings: brings(t)})
+		_, err := Prepare(t.Context(), Config{Root: t.TempDir(), Name: "cell", Family: fam, Task: one,
+			Brings: brings(t)})
 		if taken, ok := errors.AsType[*TakenError](err); !ok || taken.Path != filepath.Dir(place) ||
 			!strings.Contains(err.Error(), "skill csv-tools") {
 			t.Errorf("%s: %v", place, err)

@@ -18,10 +18,10 @@ import (
 // kernel takes longer.
 const sealDeadline = 30 * time.Second
 
-// Seal kills every process of the attempt but the services, makes sure that they are gone, and takes
-// away what the arm brought. From then on nothing writes to Dir, and only graders reach the services. A process belongs to the
-// attempt if its environment carries the RunID or if it works in the attempt's directories, and so
-// do its children.
+// Seal kills every process of the attempt but the services, makes sure that they are gone, and
+// takes away what the arm brought. From then on nothing writes to Dir, and only graders reach the
+// services. A process belongs to the attempt if its environment carries the RunID or if it works in
+// the attempt's directories, and so do its children.
 func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	w.closeOutward()
 	if w.containers != nil && w.containers.env.KeepRunning {

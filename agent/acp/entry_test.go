@@ -96,8 +96,10 @@ func TestListsOfTools(t *testing.T) {
 	}{
 		{disallowed: []string{"WebFetch"}, denied: []string{"webfetch", "websearch"}},
 		{disallowed: []string{"Write", "Edit"}, denied: []string{"apply_patch", "edit", "write"}},
-		{allowed: []string{"Read", "Write", "Edit", "Bash", "Glob", "Task", "TodoWrite", "WebFetch"},
-			denied: []string{"skill"}},
+		{
+			allowed: []string{"Read", "Write", "Edit", "Bash", "Glob", "Task", "TodoWrite", "WebFetch"},
+			denied:  []string{"skill"},
+		},
 		{allowed: []string{"Reed"}, want: `no tool "Reed"`},
 		{disallowed: []string{"Bosh"}, want: `no tool "Bosh"`},
 		{disallowed: []string{"Write"}, want: "together or not at all"},

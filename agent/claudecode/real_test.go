@@ -217,8 +217,11 @@ func TestNothingOutsideTheWorkingDirectoryArrives(t *testing.T) {
 	for name, git := range map[string][][]string{
 		"no repository":   nil,
 		"in a repository": {{"init", "-q", "(top) [of]"}},
-		"a linked worktree": {{"init", "-q", "main"}, {"-C", "main", "commit", "-q", "--allow-empty", "-m", "x"},
-			{"-C", "main", "worktree", "add", "-q", "../(top) [of]/middle/work"}},
+		"a linked worktree": {
+			{"init", "-q", "main"},
+			{"-C", "main", "commit", "-q", "--allow-empty", "-m", "x"},
+			{"-C", "main", "worktree", "add", "-q", "../(top) [of]/middle/work"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

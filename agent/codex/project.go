@@ -125,8 +125,10 @@ func names(value any) []string {
 func (p project) flags(cfg agent.Config, loginMode string) []string {
 	if !cfg.ReadsProject() {
 		// neither instructions nor skills: the harness brings them
-		return []string{"--disable", "hooks", "-c", "project_doc_max_bytes=0", "-c",
-			"skills.include_instructions=false"}
+		return []string{
+			"--disable", "hooks", "-c", "project_doc_max_bytes=0", "-c",
+			"skills.include_instructions=false",
+		}
 	}
 	flags := []string{"-c", "project_root_markers=[]"} // nothing above the working directory
 	set := func(key, value string) { flags = append(flags, "-c", key+"="+value) }
