@@ -92,7 +92,10 @@ func (a *Arm) CheckContext() error {
 		return nil
 	}
 	for _, brings := range []struct{ key, value string }{
-		{"skills", a.Skills}, {"instructions", a.Instructions}, {"files", a.Files}, {"mcp", a.MCP},
+		{"skills", a.Skills},
+		{"instructions", a.Instructions},
+		{"files", a.Files},
+		{"mcp", a.MCP},
 		{"settings", a.Settings},
 	} {
 		switch {

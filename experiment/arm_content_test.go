@@ -206,16 +206,20 @@ func TestDifferencesNameEverything(t *testing.T) {
 		want   []string
 	}{
 		{func(*PlannedArm) {}, nil},
-		{func(a *PlannedArm) { a.Model, a.Lead, a.LeadVersion = "gpt-5", "pi", "2" }, []string{"model gpt-5",
-			"lead pi 2"}},
+		{func(a *PlannedArm) { a.Model, a.Lead, a.LeadVersion = "gpt-5", "pi", "2" }, []string{
+			"model gpt-5",
+			"lead pi 2",
+		}},
 		{func(a *PlannedArm) { a.Brings = []Brought{skill} }, []string{"skill csv-tools"}},
 		{func(a *PlannedArm) { a.Context = "" }, []string{"context none"}},
 		{func(a *PlannedArm) { a.Prompt, a.Temperature, a.Effort = "", &half, "high" }, []string{
 			"effort high", "temperature 0.5", "no prompt",
 		}},
 		{func(a *PlannedArm) { a.Env = map[string]string{"B": "2"} }, []string{"no env", "env B=…"}},
-		{func(a *PlannedArm) { a.AllowedTools, a.MaxTurns = []string{"Read", "Edit"}, 3 }, []string{"tools Read+Edit",
-			"maxTurns 3"}},
+		{func(a *PlannedArm) { a.AllowedTools, a.MaxTurns = []string{"Read", "Edit"}, 3 }, []string{
+			"tools Read+Edit",
+			"maxTurns 3",
+		}},
 		{func(a *PlannedArm) { a.AgentVersion = "2" }, []string{"agent codex 2"}},
 	} {
 		arm := base

@@ -143,8 +143,10 @@ func withoutGit(files map[string]string) map[string]string {
 func TestASkillThatTheTaskHasIsRefused(t *testing.T) {
 	for _, place := range []string{".agents/skills/csv-tools/SKILL.md", ".codex/skills/csv-tools/SKILL.md"} {
 		fam, one := family(t, map[string]string{"workdir/" + place: "own"})
-		_, err := Prepare(t.Context(), Config{Root: t.TempDir(), Name: "cell", Family: fam, Task: one,
-			Brings: brings(t)})
+		_, err := Prepare(t.Context(), Config{
+			Root: t.TempDir(), Name: "cell", Family: fam, Task: one,
+			Brings: brings(t),
+		})
 		if taken, ok := errors.AsType[*TakenError](err); !ok || taken.Path != filepath.Dir(place) ||
 			!strings.Contains(err.Error(), "skill csv-tools") {
 			t.Errorf("%s: %v", place, err)

@@ -92,11 +92,8 @@ func reserved(name string) bool {
 	if strings.HasSuffix(upper, "_PROXY") {
 		return true
 	}
-	return slices.ContainsFunc([]string{
-		"ANTHROPIC_", "OTEL_", "AWS_", "CLAUDE_CODE_USE_",
-		"CLAUDE_CODE_ENABLE_GATEWAY",
-	},
-		func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
+	prefixes := []string{"ANTHROPIC_", "OTEL_", "AWS_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_ENABLE_GATEWAY"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 }
 
 // memoryName is the name of the directory for the program's notes to itself. The program says at
