@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -161,17 +163,27 @@ func (g *Group) programChanged() []string {
 		return []string{fmt.Sprintf("the agent of %s changed during the experiment: %s %s", g.Name, g.Provenance.Agent,
 			countsText(versions))}
 	}
-	programs := g.counts(func(r *ledger.Record) string {
-		if r.AgentSHA256 == "" {
-			return ""
-		}
-		return "sha256:" + r.AgentSHA256
-	})
-	if len(programs) > 1 {
+	if programs := g.counts(programOf); len(programs) > 1 {
 		return []string{fmt.Sprintf("the program of the agent of %s changed during the experiment, its version did "+
 			"not: %s", g.Name, countsText(programs))}
 	}
 	return nil
+}
+
+// programOf identifies the program of a run's agent and the scripts that its entry names.
+func programOf(r *ledger.Record) string {
+	if len(r.AgentScripts) == 0 {
+		if r.AgentSHA256 == "" {
+			return ""
+		}
+		return "sha256:" + r.AgentSHA256
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, r.AgentSHA256)
+	for _, script := range slices.Sorted(maps.Values(r.AgentScripts)) { // machines have them in different places
+		fmt.Fprintln(sum, script)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
 // servedApart finds arms that asked for one model and were served by two.

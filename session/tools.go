@@ -38,7 +38,7 @@ var canonicalTools = map[string]string{
 	"write_stdin": ToolBash,
 	"local_shell": ToolBash, "command_execution": ToolBash,
 	"webfetch": ToolWeb, "websearch": ToolWeb, "web_search": ToolWeb, "web_fetch": ToolWeb,
-	"task": ToolTask, "agent": ToolTask,
+	"task": ToolTask, "agent": ToolTask, "taskoutput": ToolTask, "taskstop": ToolTask,
 	"todowrite": ToolPlan, "exitplanmode": ToolPlan, "todo_list": ToolPlan, "plan": ToolPlan, "update_plan": ToolPlan,
 }
 

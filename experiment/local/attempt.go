@@ -187,7 +187,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	if err := freeSpace(a.minFree, a.work, a.dir); err != nil {
 		return a.fail(ctx, ledger.ErrorResources, err)
 	}
-	if !a.taskUnchanged(ctx) {
+	if !a.taskUnchanged(ctx) || !a.bringsUnchanged(ctx) {
 		return false
 	}
 	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)

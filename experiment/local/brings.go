@@ -246,20 +246,18 @@ func broughtAt(brings []experiment.Bring, name string) (experiment.Brought, bool
 	return experiment.Brought{From: ledger.FromTask}, false
 }
 
-// checkBrings makes sure that what the arms bring is what the plan was made with: somebody may have
-// changed it since, or it may have been damaged on its way to this machine.
-func (e *Executor) checkBrings() error {
-	for _, arm := range e.prepared.Plan.Arms {
-		for _, b := range e.prepared.Brings[arm.Name] {
-			digest, err := b.CurrentDigest()
-			if err != nil {
-				return fmt.Errorf("arm %s: %w", arm.Name, err)
-			}
-			if digest != b.Digest {
-				return fmt.Errorf("arm %s: %s %s (%s) has changed since the plan was made; run the same command again",
-					arm.Name, b.Kind, b.Name, b.Source)
-			}
+// bringsUnchanged makes sure that what the arm brings is what the plan was made with: somebody may
+// have changed it since, or it may have been damaged on its way to this machine.
+func (a *attempt) bringsUnchanged(ctx context.Context) bool {
+	for _, b := range a.prepared.Brings[a.arm.Name] {
+		digest, err := b.CurrentDigest()
+		if err == nil && digest != b.Digest {
+			err = fmt.Errorf("%s %s (%s) has changed since the plan was made; run the same command again", b.Kind, b.Name,
+				b.Source)
+		}
+		if err != nil {
+			return a.fail(ctx, ledger.ErrorSetup, fmt.Errorf("arm %s: %w", a.arm.Name, err))
 		}
 	}
-	return nil
+	return true
 }

@@ -116,9 +116,6 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.checkBrings(); err != nil {
-		return nil, err
-	}
 	if err := e.findReplays(); err != nil {
 		return nil, err
 	}

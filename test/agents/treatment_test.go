@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,11 +77,17 @@ func (e *experiments) writeHook() {
 // run runs the benchmark and returns its exit code, its records and what it says.
 func (e *experiments) run(args ...string) (code int, records []ledger.Record, said string) {
 	e.t.Helper()
+	return e.command([]string{"fit-benchmark", "run"}, args...)
+}
+
+// command is run by another name.
+func (e *experiments) command(name []string, args ...string) (code int, records []ledger.Record, said string) {
+	e.t.Helper()
 	var out, errs bytes.Buffer
-	args = append([]string{
-		"fit-benchmark", "run", "--family", "family", "--runs", "1", "--output", "results", "--no-probe", "--attempts",
+	args = slices.Concat(name, []string{
+		"--family", "family", "--runs", "1", "--output", "results", "--no-probe", "--attempts",
 		"2", "--model-url", e.url,
-	}, args...)
+	}, args)
 	code = cli.Run(e.t.Context(), args, &console.Console{
 		Stdin:   strings.NewReader(""),
 		Stdout:  &out,
@@ -118,14 +125,11 @@ func givenOf(r *ledger.Record, kind, name string) string {
 	return ""
 }
 
-// TestASkillOfAnArmReachesItsModel: the skill of one arm is given to its model and to no other, and
-// the records prove it.
-func TestASkillOfAnArmReachesItsModel(t *testing.T) {
-	t.Parallel()
-	e := newExperiments(t)
-	code, records, said := e.run("--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings")
+// checkGreetings looks at an experiment whose second arm alone brings the skill.
+func (e *experiments) checkGreetings(code int, records []ledger.Record, said string) {
+	e.t.Helper()
 	if code != 0 || len(records) != 2 || !strings.Contains(said, "arms before and after differ in skill greetings") {
-		t.Fatalf("exit code %d, %d records\n%s", code, len(records), said)
+		e.t.Fatalf("exit code %d, %d records\n%s", code, len(records), said)
 	}
 	for i := range records {
 		r := &records[i]
@@ -134,10 +138,47 @@ func TestASkillOfAnArmReachesItsModel(t *testing.T) {
 			verdict, want = ledger.Pass, ledger.GivenWhole
 		}
 		if got := givenOf(r, ledger.PieceSkill, "greetings"); r.Verdict != verdict || got != want {
-			t.Errorf("%s: %s (%s), the skill was given %q, want %s and %q", r.Arm, r.Verdict, r.ErrorMessage, got,
+			e.t.Errorf("%s: %s (%s), the skill was given %q, want %s and %q", r.Arm, r.Verdict, r.ErrorMessage, got,
 				verdict, want)
 		}
 	}
+}
+
+// TestASkillReachesTheWorkersOfAFleet: what an arm brings travels, is put where its agent looks, and
+// the record of the worker proves that it arrived.
+func TestASkillReachesTheWorkersOfAFleet(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	code, records, said := e.command([]string{"fit", "fleet", "run", "--workers", "1", "--fleet-dir", "fleet"},
+		"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings")
+	e.checkGreetings(code, records, said)
+	for i := range records {
+		if records[i].Worker == "" {
+			t.Errorf("%s did not run on a worker", records[i].Arm)
+		}
+	}
+}
+
+// TestWhatOnlyOneArmBringsIsNotInTheOther: instructions that stand in the task's prompt as well reach
+// both arms, which is refused before anything is spent.
+func TestWhatOnlyOneArmBringsIsNotInTheOther(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	e.write("family/tasks/greet/agent.task.md", "Write a greeting to greeting.txt.\n\n"+
+		"A greeting is worded by the rules of zebrafinch.\n")
+	code, _, said := e.run("--arm", "before=agent:builtin", "--arm", "after=agent:builtin,instructions:house.md")
+	if want := "arm before: builtin was given the instructions"; code != 2 || !strings.Contains(said, want) ||
+		e.asked.Load() != 0 {
+		t.Errorf("exit code %d after %d requests, want %q:\n%s", code, e.asked.Load(), want, said)
+	}
+}
+
+// TestASkillOfAnArmReachesItsModel: the skill of one arm is given to its model and to no other, and
+// the records prove it.
+func TestASkillOfAnArmReachesItsModel(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	e.checkGreetings(e.run("--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings"))
 	kept, err := experiment.ReadRehearsal(filepath.Join(e.dir, "results"))
 	if err != nil || kept == nil || len(kept.Arms) != 2 || len(kept.Pairs) != 1 || len(kept.Pairs[0].Differences) == 0 {
 		t.Errorf("the run directory keeps %+v, %v", kept, err)

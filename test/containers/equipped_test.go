@@ -44,7 +44,7 @@ func TestEveryAgentSolvesAHarborTaskWithToolsAndSkills(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.url = scriptedtest.ServeAll(t, map[string]string{"": `{"turns":[{"calls":[{"mcp":"numbers/Pick","input":{}}]},
-		{"calls":[{"bash":"cat /tmp/picked .claude/skills/count/SKILL.md > answer.txt; ` + lookAround + `"}]},{"text":"Done."}]}`},
+		{"calls":[{"bash":"cat /tmp/picked .*/skills/count/SKILL.md > answer.txt; ` + lookAround + `"}]},{"text":"Done."}]}`},
 		scripted.Options{})
 	b.harborOnly()
 	b.put("answer/task.toml", "[agent]\nuser = \"agent\"\n[environment]\nnetwork_mode = \"no-network\"\n"+

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
@@ -37,6 +39,7 @@ type stage struct {
 	mu    sync.Mutex
 	asked []string // the first lines of the judges' system prompts
 	all   int
+	above int // requests with a text from above the repository
 }
 
 func newStage(t *testing.T) *stage {
@@ -59,6 +62,16 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.serve()
+	for name, text := range map[string]string{
+		"testdata/go/CLAUDE.md": "Rules of this repository, for one agent: MARK-CLAUDE.\n",
+		"testdata/go/AGENTS.md": "Rules of this repository, for the others: MARK-AGENTS.\n",
+		"CLAUDE.md":             "Rules of the directory above: MARK-ABOVE.\n",
+		"AGENTS.md":             "Rules of the directory above: MARK-ABOVE.\n",
+	} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.git("init", "-q", "-b", "main")
 	s.git("add", ".")
 	s.git("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "base")
@@ -96,6 +109,9 @@ func (s *stage) count(r scripted.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all++
+	if bytes.Contains(r.Body, []byte("MARK-ABOVE")) {
+		s.above++
+	}
 	if _, rest, found := strings.Cut(string(r.Body), "fit-judge/1 "); found {
 		kind, _, _ := strings.Cut(rest, `\n`)
 		s.asked = append(s.asked, kind)
@@ -157,6 +173,18 @@ type cell struct {
 		Result    *string
 		Pass      int
 	}
+	Treatment *ledger.Treatment
+}
+
+// given lists the instruction files that the model of a cell was given whole.
+func (c cell) given() []string {
+	var files []string
+	for _, piece := range c.Treatment.Pieces {
+		if piece.Kind == ledger.PieceInstructions && piece.Given == ledger.GivenWhole {
+			files = append(files, piece.Path)
+		}
+	}
+	return files
 }
 
 func (c cell) text() string {
@@ -203,6 +231,14 @@ func TestHeadToHead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the cells differ: %s", diff)
+	}
+	for i, file := range []string{"CLAUDE.md", "AGENTS.md", "AGENTS.md"} { // in a worktree, as on their users' desks
+		if c := document.Cells[i]; c.Treatment == nil || !slices.Equal(c.given(), []string{file}) {
+			t.Errorf("%s was given %+v, want %s", c.Agent, c.Treatment, file)
+		}
+	}
+	if s.above > 0 {
+		t.Errorf("%d requests have what stands above the repository", s.above)
 	}
 	if quality := document.Cells[0].Rubric.CodeQuality; quality == nil || *quality != 1 {
 		t.Error("the linter of the task does not say that the solution is well formed")
