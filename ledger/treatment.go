@@ -28,6 +28,8 @@ const (
 	FromArm    = "arm"
 	FromFamily = "family" // the skills that all arms of a family share
 	FromTask   = "task"   // the files of the task, or its repository
+	// FromOther marks what only another arm brings and the model was given all the same.
+	FromOther = "other"
 )
 
 // Treatment says what the model of an attempt was given. It is found by content, in the record of

@@ -75,6 +75,7 @@ func (w *world) benchmark(m *machine, s size, output string, more ...string) *pr
 	return w.start(m, nil, append([]string{
 		"benchmark", "run", "--family", "family", "--runs", fmt.Sprint(s.runs), "--arm", "a=" + arm,
 		"--arm", "b=" + arm, "--output", output, "--no-probe", "--format", "json", "--seed", "11",
+		"--allow", "same",
 	}, more...)...)
 }
 
