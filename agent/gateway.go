@@ -73,7 +73,7 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 		return nil, fmt.Errorf("join the gateway: %w", err)
 	}
 	cfg.Seat = seat
-	held := seated{seat: seat, meter: meter}
+	held := seated{seat: seat, meter: meter, showsTurns: a.Info().Capabilities.MaxTurns != Unsupported}
 	if a.Info().Capabilities.MaxTurns == Enforced {
 		held.maxTurns = cfg.MaxTurns
 	}
@@ -109,6 +109,8 @@ type seated struct {
 	seat     *gateway.Seat
 	meter    *wireMeter
 	maxTurns int // of a prompt, enforced by the gateway; 0 if it does not
+	// showsTurns says that the turns are the agent's own: one that shows none need not ask a model.
+	showsTurns bool
 }
 
 // Prompt implements Session.

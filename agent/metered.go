@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ const afterLimit = 10 * time.Second
 // gateway saw, if it saw it. If a limit was reached, that is how the prompt ended, whatever the
 // agent makes of the refused call.
 func (s seated) metered(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error) {
-	first := s.meter.begin(s.seat)
+	first, answered := s.meter.begin(s.seat), s.seat.Wire().Answered()
 	reached := s.seat.Begin(s.maxTurns)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -44,6 +45,9 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 	cancel(nil)
 	s.seat.Settle()
 	result.Usage = s.seat.Wire().Usage(first, result.Usage)
+	if past := result.Turns - (s.seat.Wire().Answered() - answered); s.showsTurns && past > 0 && err == nil {
+		result.Success, result.Outcome, result.Err = false, session.OutcomeError, &BypassError{Calls: past}
+	}
 	limit := s.seat.Limit()
 	var budget *gateway.BudgetError
 	unpriced := errors.As(limit, &budget) && budget.Unpriced
@@ -55,6 +59,14 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 		}
 	}
 	return result, err
+}
+
+// BypassError says that an agent talked to its model by another way than the gateway.
+type BypassError struct{ Calls int }
+
+func (e *BypassError) Error() string {
+	return fmt.Sprintf("the agent made %d model calls that did not pass the gateway; what its project brings may have "+
+		"moved them (--context none), and --network model leaves no other way", e.Calls)
 }
 
 // wireMeter reports what a running prompt has consumed: as the gateway saw it, or else as the agent

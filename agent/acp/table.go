@@ -302,6 +302,7 @@ var table = []Entry{
 			Skills:       []string{".agents/skills", ".gemini/skills"},
 			Programs: []agent.ProjectProgram{
 				{Glob: ".gemini/settings.json", Keys: startedBySettings},
+				{Glob: ".gemini/.env"}, // variables of the shell, some of which run programs
 			},
 		},
 		Insists: agent.Places{

@@ -55,7 +55,7 @@ func prepare(cfg agent.Config, login login) (place, error) {
 // They are files because everybody can read a command line.
 func (p *place) writeSettings(cfg agent.Config, login login) error {
 	if cfg.Settings != "" {
-		data, err := userSettings(cfg.Settings)
+		data, err := userSettings(cfg.Settings, cfg.RunsProjectPrograms())
 		if err != nil {
 			return err
 		}

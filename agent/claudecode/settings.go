@@ -159,8 +159,8 @@ func allTools(servers []agent.MCPServer) []string {
 	return rules
 }
 
-// userSettings reads Config.Settings.
-func userSettings(path string) ([]byte, error) {
+// userSettings reads Config.Settings. It refuses what would be without effect.
+func userSettings(path string, programs bool) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
@@ -170,6 +170,13 @@ func userSettings(path string) ([]byte, error) {
 		return nil, agent.Refuse(agentID,
 			"the settings %s are not a JSON object, as Claude Code's settings.json is: %v",
 			path, err)
+	}
+	if object["model"] != nil {
+		return nil, agent.Refuse(agentID, "the settings %s name a model, which fit decides; use the key model instead", path)
+	}
+	if object["hooks"] != nil && !programs {
+		return nil, agent.Refuse(agentID, "the settings %s have hooks, which run only in a sandbox; isolate the agent, or "+
+			"accept programs with context: project", path)
 	}
 	return data, nil
 }

@@ -95,6 +95,10 @@ func readProject(cfg agent.Config) (project, error) {
 		servers:  names(config["mcp_servers"]),
 		set:      names(shell["set"]),
 	}
+	if has("model_instructions_file", "model_catalog_json") && !cfg.Isolation.Isolates() {
+		return p, agent.Refuse(agentID, "the project's %s names a file of instructions or models, which may be any file of "+
+			"this machine; isolate the agent, or use --context none", configName)
+	}
 	for _, server := range cfg.MCPServers {
 		if slices.Contains(p.servers, server.Name) {
 			return p, agent.Refuse(agentID,

@@ -275,8 +275,10 @@ func (s *start) play(ctx context.Context) error {
 	if err := a.takeStock(); err != nil {
 		return err
 	}
-	unknown := s.perform(ctx)
-	var err error
+	unknown, err := s.perform(ctx)
+	if err != nil {
+		return err
+	}
 	s.given, err = treatment.Read(treatment.Config{
 		Calls:       s.calls,
 		Participant: agentLane,
@@ -302,23 +304,23 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // perform starts the agent with its task. It returns why nothing is known of its first request;
-// empty if it is in the record. What is wrong with an agent that does not start is left to the
-// probe, which asks the arm's own model.
-func (s *start) perform(ctx context.Context) (unknown string) {
+// empty if it is in the record. An arm that its agent refuses is an error. What else is wrong with
+// an agent that does not start is left to the probe, which asks the arm's own model.
+func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	a := s.attempt
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
 	if err != nil {
-		return err.Error()
+		return err.Error(), nil
 	}
 	settings, _, err := a.agentConfig(chosen)
 	if err != nil {
-		return "it cannot start without its model: " + err.Error()
+		return "it cannot start without its model: " + err.Error(), nil
 	}
 	if why := agent.WithoutGateway(chosen, settings); why != "" {
-		return why
+		return why, nil
 	}
 	if a.calls, err = a.openCalls(agentTrace); err != nil {
-		return err.Error()
+		return err.Error(), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -332,13 +334,16 @@ func (s *start) perform(ctx context.Context) (unknown string) {
 		Trace:   trace.NewWriter(io.Discard, trace.Config{}),
 	})
 	if closing := a.calls.Close(); closing != nil {
-		return closing.Error()
+		return closing.Error(), nil
+	}
+	if refused := errors.Join(err, result.Err); errors.As(refused, new(*agent.CapabilityError)) {
+		return "", &RefusedError{refused}
 	}
 	if seen, _ := a.seenByGateway(); !seen {
 		return fmt.Sprintf("it made no model call in the rehearsal: %v",
-			ending{reason: result.Reason, err: errors.Join(err, result.Err)}.cause())
+			ending{reason: result.Reason, err: errors.Join(err, result.Err)}.cause()), nil
 	}
-	return ""
+	return "", nil
 }
 
 // firstPrompt is what the agent of the attempt is asked first.
