@@ -82,7 +82,7 @@ func TestEveryAgentGetsItsArmsPiecesInItsOwnPlaces(t *testing.T) {
 			continue
 		}
 		want = []string{
-			"arm file .", "arm instructions " + places.Instructions[0], "arm skill " + places.Skills[0] + "/counting",
+			"arm file .", "arm instructions " + places.MainInstructions(), "arm skill " + places.Skills[0] + "/counting",
 		}
 		if diff := cmp.Diff(want, broughtPlaces(prepared.Brings["a"])); diff != "" {
 			t.Errorf("%s: %s", id, diff)
@@ -111,6 +111,11 @@ func TestArmsThatCannotBeGivenAreRefused(t *testing.T) {
 			oneTask(t, map[string]string{"workdir/.claude/skills/counting/SKILL.md": "own"}),
 			experiment.Arm{Agent: "builtin", Skills: skill},
 			"the arm brings the skill counting of " + skill + ", and task answer has .claude/skills/counting already",
+		},
+		"taken by name": {
+			oneTask(t, map[string]string{"workdir/.claude/skills/sums/SKILL.md": countingSkill}),
+			experiment.Arm{Agent: "builtin", Skills: skill},
+			"skill counting of " + skill + ", and task answer has .claude/skills/sums (name: counting) already",
 		},
 		"context of the family": {
 			oneTask(t, map[string]string{"family.yaml": "context: none\n"}),
@@ -270,6 +275,61 @@ func TestThePlanHoldsWhatAProfileSays(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// An arm that brings two versions of one path is refused with the names of both, because the agent
+// would get only one of them.
+func TestTwoVersionsOfOnePathAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"counting/SKILL.md":                     countingSkill,
+		"project/.claude/skills/other/SKILL.md": "---\nname: other\ndescription: x\n---\nx\n",
+		"project/.claude/hooks/a.sh":            "true\n",
+		"RULES.md":                              "Be brief.\n",
+		"same/.claude/skills/counting/SKILL.md": "---\nname: counting\ndescription: x\n---\nIt is 41.\n",
+		"named/.claude/skills/sums/SKILL.md":    countingSkill,
+		"rules/CLAUDE.md":                       "Be long.\n",
+		"hooks/.claude/hooks/a.sh":              "false\n",
+		"fine/.claude/hooks/b.sh":               "false\n",
+	})
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, test := range map[string]struct {
+		arm  experiment.Arm
+		want []string
+	}{
+		"skill and files": {
+			experiment.Arm{Skills: at("counting"), Files: at("same")},
+			[]string{at("counting"), at("same"), ".claude/skills/counting"},
+		},
+		"name of the skill": {
+			experiment.Arm{Skills: at("counting"), Files: at("named")},
+			[]string{at("counting"), at("named"), ".claude/skills/sums"},
+		},
+		"instructions and files": {
+			experiment.Arm{Instructions: at("RULES.md"), Files: at("rules")},
+			[]string{at("RULES.md"), at("rules"), "CLAUDE.md"},
+		},
+		"what comes along": {
+			experiment.Arm{Skills: at("project"), Files: at("hooks")},
+			[]string{at("hooks"), ".claude/hooks/a.sh"},
+		},
+		"side by side": {
+			experiment.Arm{Skills: at("project"), Files: at("fine"), Instructions: at("RULES.md")},
+			nil,
+		},
+	} {
+		test.arm.Agent = "claude-code"
+		_, err := bring(t, oneTask(t, nil), test.arm)
+		if (err == nil) != (test.want == nil) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, want := range test.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v does not name %s", name, err, want)
+			}
 		}
 	}
 }
