@@ -63,17 +63,22 @@ func (s *start) foreign(other *start) []treatment.Piece {
 	}
 	var foreign []treatment.Piece
 	for _, piece := range other.declares() {
-		file := piece.Kind == ledger.PieceSkill || piece.Kind == ledger.PieceInstructions ||
-			piece.Kind == ledger.PieceAgent
-		own := slices.ContainsFunc(s.pieces, func(p treatment.Piece) bool {
-			return p.Kind == piece.Kind && (p.Name == piece.Name || p.Kind == ledger.PieceInstructions) ||
-				strings.Contains(p.Text, piece.Text)
-		})
-		if file && !own && len(piece.Text) >= leastForeign {
+		if isForeign(piece, s.pieces) {
 			foreign = append(foreign, piece)
 		}
 	}
 	return foreign
+}
+
+// isForeign reports whether a file that another arm brings has no place among an attempt's own
+// pieces: neither it nor another version of it.
+func isForeign(piece treatment.Piece, own []treatment.Piece) bool {
+	file := piece.Kind == ledger.PieceSkill || piece.Kind == ledger.PieceInstructions ||
+		piece.Kind == ledger.PieceAgent
+	return file && len(piece.Text) >= leastForeign && !slices.ContainsFunc(own, func(p treatment.Piece) bool {
+		version := p.Kind == piece.Kind && p.Name == piece.Name && p.Kind != ledger.PieceInstructions
+		return version || strings.Contains(p.Text, strings.TrimSpace(piece.Text))
+	})
 }
 
 // comparePair finds in what the first requests of two arms differ, and what of it nothing declares.

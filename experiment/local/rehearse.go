@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		}
 		found.Problems = append(found.Problems, problems...)
 		found.Arms = append(found.Arms, one.arm())
-		found.Unknown = append(found.Unknown, one.unknown()...)
+		found.Unknown = append(found.Unknown, one.unknown(notRecorded(&s.real.prepared.Setup))...)
 	}
 	found.Warnings = append(found.Warnings, unevenInstructions(arms)...)
 	for i := 1; i < len(arms); i++ {
@@ -385,11 +386,13 @@ func (s *start) declares() []treatment.Piece {
 		func(p treatment.Piece) bool { return p.From == ledger.FromTask })
 }
 
-// unknown says what nobody can know about the arm.
-func (s *start) unknown() []string {
-	if s.given.Unknown == "" || len(s.declares()) == 0 {
+// unknown says what nobody can know about the arm: it could not be rehearsed, or the experiment keeps
+// no record of what its models are sent.
+func (s *start) unknown(notRecorded string) []string {
+	why := cmp.Or(s.given.Unknown, notRecorded)
+	if why == "" || len(s.declares()) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("arm %s could not be rehearsed, so whether its model is given %s is unknown: %s",
-		s.declared.Name, pieceName(s.declares()[0].Piece), s.given.Unknown)}
+	return []string{fmt.Sprintf("arm %s: whether its model is given %s is unknown: %s", s.declared.Name,
+		pieceName(s.declares()[0].Piece), why)}
 }

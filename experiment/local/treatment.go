@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/internal/treatment"
@@ -146,15 +148,62 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 		Calls:       filepath.Join(a.dir, calls.Path(agentTrace)),
 		Participant: agentLane,
 		Context:     a.context(),
-		Pieces:      a.stock.pieces,
+		Pieces:      slices.Concat(a.stock.pieces, a.foreign()),
 		Redactor:    a.redact,
 		Unknown:     a.unknownDelivery(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	found.Pieces = slices.DeleteFunc(found.Pieces, func(p ledger.Piece) bool {
+		return p.From == ledger.FromOther && p.Given != ledger.GivenWhole
+	})
 	found.Programs, found.Managed = a.stock.programs, a.stock.managed
 	return found, nil
+}
+
+// foreign returns what other arms bring and this one does not, and what must therefore not reach its
+// model. A worker of a fleet has the files of its own arms only.
+func (a *attempt) foreign() []treatment.Piece {
+	var foreign []treatment.Piece
+	for arm, brings := range a.prepared.Brings {
+		if arm == a.arm.Name {
+			continue
+		}
+		for i := range brings {
+			if piece, ok := broughtPiece(&brings[i]); ok && isForeign(piece, a.stock.pieces) {
+				foreign = append(foreign, piece)
+			}
+		}
+	}
+	return foreign
+}
+
+// broughtPiece reads the text of a skill or of instructions that an arm brings. What cannot be read
+// any more is its own arm's problem.
+func broughtPiece(b *experiment.Bring) (treatment.Piece, bool) {
+	piece := treatment.Piece{Piece: ledger.Piece{
+		Kind:   b.Kind,
+		Name:   b.Name,
+		Digest: b.Digest,
+		From:   ledger.FromOther,
+	}}
+	switch b.Kind {
+	case ledger.PieceInstructions:
+		text, err := os.ReadFile(b.Source)
+		piece.Name, piece.Text = cmp.Or(b.Path, b.Name), string(text)
+		return piece, err == nil
+	case ledger.PieceSkill:
+		root, err := os.OpenRoot(b.Source)
+		if err != nil {
+			return piece, false
+		}
+		defer root.Close()
+		read, err := skill.Read(root, ".")
+		piece.Text = read.Description
+		return piece, err == nil
+	}
+	return piece, false
 }
 
 // context is what the agent reads of its project.
@@ -163,14 +212,27 @@ func (a *attempt) context() string { return a.arm.ContextFor(a.task) }
 // unknownDelivery returns why nobody can know what the model was given; empty where the record of
 // its calls says it.
 func (a *attempt) unknownDelivery() string {
-	switch {
-	case a.record.Gateway == agent.GatewayOff:
-		return "the model calls did not pass the gateway: " + a.record.GatewayReason
-	case a.prepared.Record == calls.RecordMeta || a.prepared.Record == calls.RecordOff:
-		return "the requests were not kept (--record " + a.prepared.Record + ")"
+	if a.record.Gateway == agent.GatewayOff {
+		return pastGateway + a.record.GatewayReason
+	}
+	if why := notRecorded(&a.prepared.Setup); why != "" {
+		return why
 	}
 	if _, err := os.Stat(filepath.Join(a.dir, calls.Path(agentTrace))); errors.Is(err, fs.ErrNotExist) {
 		return "the agent made no model call"
+	}
+	return ""
+}
+
+const pastGateway = "the model calls did not pass the gateway: "
+
+// notRecorded returns why an experiment has no record of what its models are sent; empty if it has.
+func notRecorded(setup *experiment.Setup) string {
+	if off := gatewayOff(setup); off != "" {
+		return pastGateway + off
+	}
+	if setup.Record == calls.RecordMeta || setup.Record == calls.RecordOff {
+		return "the requests are not kept (--record " + setup.Record + ")"
 	}
 	return ""
 }
@@ -243,8 +305,12 @@ func placesOf(places agent.Places, kind string) []string {
 // gateway answered. Agents make more calls than turns: for titles, for sub-agents, and after
 // failures. None makes fewer, unless it has another way to its model.
 func (a *attempt) callsPastGateway() int {
-	if a.record.Gateway != agent.GatewayOn {
+	chosen, err := a.machine.Registry.Get(a.arm.Agent)
+	if err != nil || a.record.Gateway != agent.GatewayOn {
 		return 0
+	}
+	if chosen.Info().Capabilities.MaxTurns == agent.Unsupported {
+		return 0 // a program that shows no turns need not ask a model at all
 	}
 	answered := 0
 	a.mu.Lock()

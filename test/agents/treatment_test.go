@@ -173,6 +173,29 @@ func TestWhatOnlyOneArmBringsIsNotInTheOther(t *testing.T) {
 	}
 }
 
+// TestATextThatLeaksIntoTheOtherArmIsSealed: the rehearsal looks at the first task only, so every run
+// looks for what only the other arm brings.
+func TestATextThatLeaksIntoTheOtherArmIsSealed(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	e.write("family/tasks/leaks/agent.task.md", "Write a greeting to greeting.txt.\n\n"+
+		"A greeting is worded by the rules of zebrafinch.\n")
+	e.write("family/tasks/leaks/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+	code, records, said := e.run("--arm", "before=agent:builtin", "--arm", "after=agent:builtin,instructions:house.md")
+	if code != 0 || len(records) != 4 {
+		t.Fatalf("exit code %d, %d records\n%s", code, len(records), said)
+	}
+	for i := range records {
+		want := ""
+		if r := &records[i]; r.Arm == "after" || r.TaskID == "leaks" {
+			want = ledger.GivenWhole
+		}
+		if got := givenOf(&records[i], ledger.PieceInstructions, "AGENTS.md"); got != want {
+			t.Errorf("%s/%s was given the instructions %q, want %q", records[i].TaskID, records[i].Arm, got, want)
+		}
+	}
+}
+
 // TestASkillOfAnArmReachesItsModel: the skill of one arm is given to its model and to no other, and
 // the records prove it.
 func TestASkillOfAnArmReachesItsModel(t *testing.T) {
