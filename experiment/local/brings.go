@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/agent"
 	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/task"
 	"github.com/fit-eval/fit/workspace"
@@ -58,6 +60,9 @@ func (p *preparation) bring(arm *experiment.Arm, info agent.Info) error {
 	}
 	for i := range brings {
 		p.place(&brings[i], info)
+	}
+	if err := checkVersions(brings); err != nil {
+		return err
 	}
 	p.Brings[arm.Name] = brings
 	if digest := skillsDigest(brings); digest != "" {
@@ -171,15 +176,17 @@ func skillsDigest(brings []experiment.Bring) string {
 // checkTaken refuses skills whose names the files of a task have already, as far as that can be
 // known before a working directory is made.
 func (p *preparation) checkTaken(ctx context.Context) error {
+	listed := skillNames{}
 	for _, arm := range p.Arms {
 		for _, b := range p.Brings[arm.Name] {
+			name := skillName(&b)
 			for _, place := range b.Alone {
 				for i := range p.Family.Tasks {
 					t := &p.Family.Tasks[i]
-					if hasFile(ctx, t, place) {
+					if taken := takenBy(ctx, t, place, name, listed); taken != "" {
 						return fmt.Errorf("arm %s: %w", arm.Name, &workspace.TakenError{
-							Name: b.Kind + " " + b.Name + " of " + b.Source,
-							Path: place,
+							Name: described(&b),
+							Path: taken,
 							Task: t.ID,
 						})
 					}
@@ -190,23 +197,127 @@ func (p *preparation) checkTaken(ctx context.Context) error {
 	return nil
 }
 
-// hasFile reports whether the overlays or the repository of a task have a path.
-func hasFile(ctx context.Context, t *task.Task, name string) bool {
+// takenBy returns what the overlays or the repository of a task have at the place of a skill, or
+// beside it in a directory of another name but with the name of the skill; empty: nothing.
+func takenBy(ctx context.Context, t *task.Task, place, name string, listed skillNames) string {
 	for _, overlay := range t.Overlays {
-		rest, err := filepath.Rel(filepath.FromSlash(cmp.Or(overlay.To, ".")), filepath.FromSlash(name))
+		rest, err := filepath.Rel(filepath.FromSlash(cmp.Or(overlay.To, ".")), filepath.FromSlash(place))
 		if err != nil || !filepath.IsLocal(rest) {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(overlay.From, rest)); err == nil {
-			return true
+			return place
+		}
+		if other := listed.namesake(overlay.From, filepath.ToSlash(rest), name); other != "" {
+			return path.Join(overlay.To, other)
 		}
 	}
 	if t.Settings.Repo == "" {
-		return false
+		return ""
 	}
-	listed, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z",
-		cmp.Or(t.Settings.Ref, "HEAD"), "--", name)
-	return err == nil && listed != ""
+	found, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z",
+		cmp.Or(t.Settings.Ref, "HEAD"), "--", place)
+	if err != nil || found == "" {
+		return ""
+	}
+	return place
+}
+
+// skillNames are the directories of the skills of a directory, by their names in the front matter.
+type skillNames map[string]map[string]string
+
+// namesake returns the skill below dir that is beside a place and has this name: to an agent, the
+// two are one. It is empty if there is none; what cannot be read is none.
+func (s skillNames) namesake(dir, place, name string) string {
+	key := filepath.Join(dir, filepath.FromSlash(path.Dir(place)))
+	if _, known := s[key]; !known {
+		s[key] = map[string]string{}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return ""
+		}
+		defer root.Close()
+		beside, _ := skill.List(root, path.Dir(place))
+		for i := range beside {
+			s[key][beside[i].Name] = beside[i].Dir
+		}
+	}
+	if at := s[key][name]; at != "" {
+		return at + " (name: " + name + ")"
+	}
+	return ""
+}
+
+// skillName returns what the front matter of a skill says it is called, else its directory's name.
+func skillName(b *experiment.Bring) string {
+	if b.Kind != ledger.PieceSkill {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(b.Source, skill.FileName))
+	if err != nil {
+		return b.Name
+	}
+	return skill.Parse(b.Name, text).Name
+}
+
+// checkVersions refuses two settings of an arm that bring the same path, of which only one would
+// reach the agent.
+func checkVersions(brings []experiment.Bring) error {
+	listed := skillNames{}
+	for i := range brings {
+		b := &brings[i]
+		if b.From != ledger.FromArm || b.Path == "" || b.Path == "." {
+			continue
+		}
+		places, err := claims(b)
+		if err != nil {
+			return err
+		}
+		name := skillName(b)
+		for j := range brings {
+			other := &brings[j]
+			if i == j || other.From != ledger.FromArm {
+				continue
+			}
+			for _, place := range places {
+				_, clash := broughtAt([]experiment.Bring{*other}, place)
+				if b.Kind == ledger.PieceSkill && other.Path == "." && !clash {
+					place = listed.namesake(other.Source, place, name)
+					clash = place != ""
+				}
+				if clash {
+					return fmt.Errorf("the %s and the %s bring two versions of %s; leave one out", described(b),
+						described(other), place)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// claims returns the paths that nothing else of the same arm may bring.
+func claims(b *experiment.Bring) ([]string, error) {
+	if b.Kind == ledger.PieceSkill {
+		return b.Alone, nil
+	}
+	places := slices.Clone(b.Replaces)
+	err := filepath.WalkDir(b.Source, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rest, err := filepath.Rel(b.Source, name)
+		places = append(places, path.Join(b.Path, filepath.ToSlash(rest)))
+		return err
+	})
+	return places, err
+}
+
+// described names something with where it comes from.
+func described(b *experiment.Bring) string {
+	if b.Path == "." {
+		return "files of " + b.Source
+	}
+	return b.Kind + " " + b.Name + " of " + b.Source
 }
 
 // workspaceBrings returns what an arm itself brings into its working directories.

@@ -200,12 +200,12 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 	if err := p.bring(arm, info); err != nil {
 		return err
 	}
-	given, err := p.checkProfile(arm)
+	given, all, err := p.checkProfile(arm)
 	if err != nil {
 		return err
 	}
-	if arm.MaxTurns == 0 && arm.Profile == "" && info.Capabilities.MaxTurns != agent.Unsupported {
-		arm.MaxTurns = p.DefaultMaxTurns
+	if all {
+		p.settleProfile(arm, given, info)
 	}
 	servers, err := armServers(arm, p.machine.getenv(), "")
 	if err != nil {
