@@ -181,30 +181,24 @@ func from(who string, piece ledger.Piece) ledger.Piece {
 // A report of several arms says what would withhold a claim about them, and that equal arms are an
 // A/A experiment, wherever it is read.
 func TestAReportSaysWhatWithholdsClaimsBetweenItsArms(t *testing.T) {
-	const name = "b against a: "
+	const name, apart = "b against a: ", "both arms are builtin, but a had version 1 and b version 2"
+	updated := func(b *ledger.Record) { b.AgentVersion = "2" }
 	for _, test := range []struct {
 		want   string
 		allow  []string
-		change func(a, b []ledger.Record)
+		change func(b *ledger.Record)
 	}{
+		{"no claim because: " + apart + "; --allow drift accepts it", nil, updated},
+		{"allowed by --allow drift: " + apart, []string{reasonDrift}, updated},
 		{
-			"no claim because: both arms are builtin, but a had version 1 and b version 2; --allow drift accepts it", nil,
-			func(_, b []ledger.Record) { setVersion(b, "2") },
-		},
-		{
-			"allowed by --allow drift: both arms are builtin, but a had version 1 and b version 2", []string{reasonDrift},
-			func(_, b []ledger.Record) { setVersion(b, "2") },
-		},
-		{
-			"both arms are the same: an A/A experiment; unless their models", nil, func(_, b []ledger.Record) {
-				for i := range b {
-					b[i].ArmHash = "sha256:a"
-				}
-			},
+			"both arms are the same: an A/A experiment; unless their models", nil,
+			func(b *ledger.Record) { b.ArmHash = "sha256:a" },
 		},
 	} {
 		a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), treated(armRuns("b", repeat("PPF", 12)...), nil)
-		test.change(a, b)
+		for i := range b {
+			test.change(&b[i])
+		}
 		built := build(t, Input{Records: slices.Concat(a, b), K: []int{1}, Allow: test.allow})
 		wantIn(t, strings.Join(built.Warnings, "\n"), name+test.want)
 		var text bytes.Buffer
@@ -213,12 +207,6 @@ func TestAReportSaysWhatWithholdsClaimsBetweenItsArms(t *testing.T) {
 		}
 		wantIn(t, text.String(), name+test.want)
 		wantIn(t, markdownOf(t, built, []int{1}, Compact), name+test.want)
-	}
-}
-
-func setVersion(records []ledger.Record, version string) {
-	for i := range records {
-		records[i].AgentVersion = version
 	}
 }
 
