@@ -230,6 +230,10 @@ func (r *Report) markDrift() {
 	}
 }
 
+// partOf reports whether two groups are parts of one arm, which changed; comparing them is no
+// question.
+func (g *Group) partOf(other *Group) bool { return g.drifted != "" && g.drifted == other.drifted }
+
 // undelivered names arms none of whose runs was given what the arm brings.
 func undelivered(groups []*Group) []string {
 	var found []string

@@ -77,7 +77,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 			break
 		}
 		for _, b := range groups[i+1:] {
-			if a.drifted == "" || a.drifted != b.drifted { // parts of one arm are no question
+			if !a.partOf(b) {
 				sides = append(sides, [2]*Group{a, b})
 			}
 		}

@@ -64,7 +64,10 @@ func pieceCells(p *ledger.Piece) []string {
 		given += ": " + p.Why
 	}
 	from := map[string]string{
-		ledger.FromArm: "the arm", ledger.FromFamily: "the family", ledger.FromTask: "the task",
+		ledger.FromArm:    "the arm",
+		ledger.FromFamily: "the family",
+		ledger.FromTask:   "the task",
+		ledger.FromOther:  "another arm",
 	}[p.From]
 	if p.Path != "" && p.Path != p.Name {
 		from += ", " + p.Path

@@ -211,6 +211,7 @@ func Build(in Input) (*Report, error) {
 	for i := range r.Groups {
 		r.Groups[i].proveTreatment(in)
 	}
+	r.warnOfPairs(in.Allow)
 	r.Totals.Skipped = in.Skipped
 	if len(r.Groups) == 1 {
 		r.Groups[0].Totals.Skipped = in.Skipped

@@ -61,7 +61,9 @@ type Given struct {
 	Unopened   *OpenedRuns     `json:"unopened,omitempty"`
 	OpenedRate *stats.Interval `json:"openedRate,omitempty"`
 
-	held int // runs whose agent had it, whether or not its model is known to have been given it
+	// held counts the runs whose agent was to have it, whether or not its model is known to have
+	// been given it.
+	held int
 }
 
 // OpenedRuns are the runs in which a skill was opened, or those in which it was not.
@@ -146,7 +148,7 @@ func (g *Group) proveTreatment(in Input) {
 
 // sourceOrder sorts what an arm brings before what all arms share.
 func sourceOrder(from string) int {
-	return slices.Index([]string{ledger.FromArm, ledger.FromFamily, ledger.FromTask}, from) & 0xff
+	return slices.Index([]string{ledger.FromArm, ledger.FromFamily, ledger.FromOther, ledger.FromTask}, from) & 0xff
 }
 
 func armTreatment(g *Group) ArmTreatment {
@@ -193,7 +195,7 @@ func givenIn(g *Group, key pieceKey, tasks map[string]bool, level float64) Given
 			continue
 		}
 		out.add(piece, why)
-		if keyOf(piece) == key && piece.Given != ledger.GivenAbsent {
+		if keyOf(piece) == key && piece.Given != ledger.GivenAbsent && piece.From != ledger.FromOther {
 			out.held++
 			if piece.Digest != "" {
 				digests[piece.Digest] = true
@@ -309,4 +311,4 @@ func (p *Piece) shown() bool {
 }
 
 // declared reports whether an arm or the family brings the piece.
-func (p *Piece) declared() bool { return p.From != ledger.FromTask }
+func (p *Piece) declared() bool { return p.From != ledger.FromTask && p.From != ledger.FromOther }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/ledger"
 )
 
 // Reason is why a claim, or a gate, is withheld whatever the numbers say.
@@ -18,6 +20,8 @@ type Reason struct {
 const (
 	reasonDrift        = "drift"
 	reasonNotDelivered = "not_delivered"
+	reasonContaminated = "contaminated"
+	reasonReplayed     = "replayed"
 )
 
 // reasons is the one list of what withholds a claim. find looks at the groups that a claim is
@@ -28,6 +32,8 @@ var reasons = []struct {
 }{
 	{key: reasonDrift, allow: reasonDrift, find: drift},
 	{key: reasonNotDelivered, find: undelivered},
+	{key: reasonContaminated, find: contaminated},
+	{key: reasonReplayed, find: replayed},
 }
 
 // Withheld returns the reasons for which nothing is claimed about groups, and those that were found
@@ -46,6 +52,28 @@ func Withheld(allow []string, groups ...*Group) (withheld, allowed []Reason) {
 		}
 	}
 	return withheld, allowed
+}
+
+// replayed counts the runs that no model answered: they say nothing about what was changed since
+// their answers were recorded.
+func replayed(groups []*Group) []string {
+	answered, runs := 0, 0
+	for _, g := range groups {
+		for i := range g.records {
+			switch r := &g.records[i]; {
+			case r.Verdict == ledger.Error:
+				continue
+			case r.Replay != "":
+				answered++
+			}
+			runs++
+		}
+	}
+	if answered == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %s were answered from the records of another experiment", answered,
+		Count(runs, "run"))}
 }
 
 // Sentence says why, and the way out.
@@ -68,4 +96,32 @@ func Sentences(reasons []Reason) []string {
 // allowedText is the warning about a reason that was allowed.
 func (r Reason) allowedText() string {
 	return fmt.Sprintf("allowed by --allow %s: %s", r.Allow, r.Text)
+}
+
+// warnOfPairs says what withholds a claim about an arm and the baseline, which is the first one, and
+// which arms are the same. What the groups say of themselves is not repeated.
+func (r *Report) warnOfPairs(allow []string) {
+	for i := 1; i < len(r.Groups); i++ {
+		a, b := &r.Groups[0], &r.Groups[i]
+		if a.partOf(b) {
+			continue
+		}
+		add := func(text string) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s against %s: %s", b.Name, a.Name, text))
+		}
+		withheld, allowed := Withheld(allow, a, b)
+		for _, reason := range withheld {
+			if !slices.Contains(slices.Concat(a.Withheld, b.Withheld), reason) {
+				add("no claim because: " + reason.Sentence())
+			}
+		}
+		for _, reason := range allowed {
+			if text := reason.allowedText(); !slices.Contains(slices.Concat(a.Warnings, b.Warnings), text) {
+				add(text)
+			}
+		}
+		if SameArm(a, b) && a.Provenance.Faults == b.Provenance.Faults {
+			add(sameText(a, b, len(withheld)+len(allowed) == 0))
+		}
+	}
 }

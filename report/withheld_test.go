@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,54 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 				}
 			},
 		},
+		"what another arm brings": {
+			reasonContaminated, "a was given the skill csv-tools in 33 of 36 runs, although only b brings it",
+			func(a, b []ledger.Record) {
+				for i := range b {
+					b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenWhole)}
+				}
+				for i := range a[:33] {
+					a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromOther, skillPiece("csv-tools", ledger.GivenWhole))}
+				}
+			},
+		},
+		"what an arm that is not compared brings": {
+			reasonContaminated, "b was given the skills csv-tools and pdf in 1 of 36 runs, although only another arm brings them",
+			func(_, b []ledger.Record) {
+				for _, name := range []string{"pdf", "csv-tools"} {
+					b[0].Treatment.Pieces = append(b[0].Treatment.Pieces,
+						from(ledger.FromOther, skillPiece(name, ledger.GivenPart)))
+				}
+			},
+		},
+		"a task that brings what an arm brings": {
+			reasonContaminated, "a was given the instructions CLAUDE.md in 12 of 36 runs, although only b brings them",
+			func(a, b []ledger.Record) {
+				piece := skillPiece("CLAUDE.md", ledger.GivenWhole)
+				piece.Kind = ledger.PieceInstructions
+				for i := range b {
+					b[i].Treatment.Pieces = []ledger.Piece{piece}
+				}
+				for i := range a[:12] {
+					a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromTask, piece)}
+				}
+			},
+		},
+		"nothing: another version in the files of the task": {"", "", func(a, b []ledger.Record) {
+			for i := range b {
+				b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenWhole)}
+				a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromTask, skillPiece("csv-tools", ledger.GivenWhole))}
+				a[i].Treatment.Pieces[0].Digest = "sha256:earlier"
+			}
+		}},
+		"answers of another experiment": {
+			reasonReplayed, "24 of 72 runs were answered from the records of another experiment",
+			func(_, b []ledger.Record) {
+				for i := range b[:24] {
+					b[i].Replay = "runs/earlier"
+				}
+			},
+		},
 		"nothing: a smaller model beside it": {"", "", func(a, b []ledger.Record) {
 			serving(&a[0], small, steady)
 			serving(&b[5], steady, small)
@@ -121,6 +170,72 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			t.Errorf("no case shows that %s withholds a claim", reason.key)
 		}
 	}
+}
+
+// from says who brings a piece.
+func from(who string, piece ledger.Piece) ledger.Piece {
+	piece.From = who
+	return piece
+}
+
+// A report of several arms says what would withhold a claim about them, and that equal arms are an
+// A/A experiment, wherever it is read.
+func TestAReportSaysWhatWithholdsClaimsBetweenItsArms(t *testing.T) {
+	const name, apart = "b against a: ", "both arms are builtin, but a had version 1 and b version 2"
+	updated := func(b *ledger.Record) { b.AgentVersion = "2" }
+	for _, test := range []struct {
+		want   string
+		allow  []string
+		change func(b *ledger.Record)
+	}{
+		{"no claim because: " + apart + "; --allow drift accepts it", nil, updated},
+		{"allowed by --allow drift: " + apart, []string{reasonDrift}, updated},
+		{
+			"both arms are the same: an A/A experiment; unless their models", nil,
+			func(b *ledger.Record) { b.ArmHash = "sha256:a" },
+		},
+	} {
+		a, b := treated(armRuns("a", repeat("FFF", 12)...), nil), treated(armRuns("b", repeat("PPF", 12)...), nil)
+		for i := range b {
+			test.change(&b[i])
+		}
+		built := build(t, Input{Records: slices.Concat(a, b), K: []int{1}, Allow: test.allow})
+		wantIn(t, strings.Join(built.Warnings, "\n"), name+test.want)
+		var text bytes.Buffer
+		if err := built.Text(&text, []int{1}); err != nil {
+			t.Fatal(err)
+		}
+		wantIn(t, text.String(), name+test.want)
+		wantIn(t, markdownOf(t, built, []int{1}, Compact), name+test.want)
+	}
+}
+
+// What reached an arm that does not bring it is counted, and is no delivery that failed.
+func TestWhatAnotherArmBringsIsCounted(t *testing.T) {
+	after := treated(armRuns("after", repeat("PPF", 12)...), opening(36))
+	before := beforeRuns()
+	for i := range before[:33] {
+		before[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromOther, skillPiece("csv-tools", ledger.GivenWhole))}
+	}
+	c := compared(t, CompareConfig{}, before, after)
+	const line = "treatment: skill csv-tools given in 36 of 36 runs of after and 33 of 36 of before"
+	wantIn(t, textOf(t, c), line)
+	if c.Treatment.Undelivered() != "" || !c.Treatment.Pieces[0].Differs {
+		t.Errorf("%q %+v", c.Treatment.Undelivered(), c.Treatment.Pieces)
+	}
+	built := build(t, Input{
+		Records: slices.Concat(before, after, treated(armRuns("third", repeat("PPF", 12)...), nil)),
+		Planned: &Planned{Arms: []string{"before", "after", "third"}},
+		K:       []int{1},
+	})
+	wantIn(t, built.Groups[0].Withheld[0].Text,
+		"before was given the skill csv-tools in 33 of 36 runs, although only another arm brings it")
+	family, err := CompareArms([]*Group{&built.Groups[0], &built.Groups[1], &built.Groups[2]}, false, CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, strings.Join(family.facts(), "\n"), "given in 36 of 36 runs of after, 33 of 36 of before and 0 of 36 of third")
+	wantIn(t, family.headline(), "claims are withheld about 2 of 3 comparisons")
 }
 
 // An arm whose agent was updated while it ran is shown in parts, about which nothing is claimed,

@@ -23,7 +23,7 @@ import (
 // version: "old".
 func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
-		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed|treated|drifted|unknown|old]")
+		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed|treated|drifted|contaminated|replayed|unknown|old]")
 	}
 	d := three()
 	if len(args) > 1 {
@@ -36,7 +36,7 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 			key, err := ledger.CreateKey(filepath.Join(ts.Getenv("HOME"), ".config", "fit", "ledger.key"))
 			ts.Check(err)
 			d.Key = key
-		case "treated", "drifted", "unknown", "old":
+		case "treated", "drifted", "contaminated", "replayed", "unknown", "old":
 			d = treated(args[1])
 		default:
 			ts.Fatalf("rundir: unknown kind %q", args[1])
@@ -48,7 +48,7 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 // treated is an experiment about a skill, which the model opens in the first of two runs.
 func treated(kind string) versustest.Directory {
 	const model = "claude-sonnet-4-5"
-	return versustest.Directory{
+	d := versustest.Directory{
 		Arms: []versustest.Arm{
 			{Name: "before", Agent: "claude-code", Model: model, Does: versustest.Mistakes},
 			{Name: "after", Agent: "claude-code", Model: model, Does: versustest.Solves},
@@ -71,7 +71,7 @@ func treated(kind string) versustest.Directory {
 				VendorTokens: 13900,
 				Tools:        []string{"Bash", "Skill"},
 			}
-			if arm.Name == "before" {
+			if arm.Name == "before" && kind != "contaminated" {
 				return given
 			}
 			opened := run == 0
@@ -90,10 +90,17 @@ func treated(kind string) versustest.Directory {
 				given.Unknown = "the model calls did not pass the gateway: subscription"
 				skill.Given, skill.Opened, skill.Why = ledger.GivenUnknown, nil, given.Unknown
 			}
+			if arm.Name == "before" {
+				skill.From = ledger.FromOther
+			}
 			given.Pieces = []ledger.Piece{skill}
 			return given
 		},
 	}
+	if kind == "replayed" {
+		d.Replayed = "after"
+	}
+	return d
 }
 
 func three() versustest.Directory {

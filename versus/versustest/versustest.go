@@ -45,6 +45,8 @@ type Directory struct {
 	Workspace string
 	// Given, if set, returns what the model was given in a run; by default the arms bring nothing.
 	Given func(arm Arm, run int) *ledger.Treatment
+	// Replayed, if set, is the arm whose model calls the records of another experiment answered.
+	Replayed string
 	// Key, if set, signs the results.
 	Key *ledger.SigningKey
 }
@@ -191,6 +193,9 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		RunDir:         place,
 		Tools:          map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
 		Treatment:      d.given(arm, run),
+	}
+	if d.Replayed == arm.Name {
+		record.Replay = "runs/earlier"
 	}
 	if does == NoService {
 		record.Verdict, record.ErrorClass, record.Outcome = ledger.Error, ledger.ErrorProvider, "provider"

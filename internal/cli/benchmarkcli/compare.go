@@ -89,8 +89,8 @@ of arms that do not differ significantly.
 Arms are compared task by task. The answer is one of improved, regressed, equivalent (with --margin), not proven,
 insufficient, with an interval, what the difference costs, and the smallest difference that an experiment of this size
 would have found. It says in how many runs the models were given what was changed, and whether they opened it. A claim
-is withheld, with the reason, where something else changed during the experiment (drift), or no run was given what its
-arm brings.`,
+is withheld, with the reason, where something else changed during the experiment (drift), no run was given what its arm
+brings, an arm was given what only another brings, or runs were answered from the records of another experiment.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
   fit-benchmark compare runs/main runs/pull-request --fail-on regressed --non-inferior 0.05`,
 		Args: cobra.RangeArgs(1, 2),
