@@ -363,8 +363,8 @@ func (a *attempt) bringsUnchanged(ctx context.Context) bool {
 	for _, b := range a.prepared.Brings[a.arm.Name] {
 		digest, err := b.CurrentDigest()
 		if err == nil && digest != b.Digest {
-			err = fmt.Errorf("%s %s (%s) has changed since the plan was made; run the same command again", b.Kind, b.Name,
-				b.Source)
+			err = fmt.Errorf("%s %s (%s) has changed since the plan was made; run the same command again", b.Kind,
+				b.Name, b.Source)
 		}
 		if err != nil {
 			return a.fail(ctx, ledger.ErrorSetup, fmt.Errorf("arm %s: %w", a.arm.Name, err))

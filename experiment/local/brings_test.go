@@ -82,7 +82,9 @@ func TestEveryAgentGetsItsArmsPiecesInItsOwnPlaces(t *testing.T) {
 			continue
 		}
 		want = []string{
-			"arm file .", "arm instructions " + places.MainInstructions(), "arm skill " + places.Skills[0] + "/counting",
+			"arm file .",
+			"arm instructions " + places.MainInstructions(),
+			"arm skill " + places.Skills[0] + "/counting",
 		}
 		if diff := cmp.Diff(want, broughtPlaces(prepared.Brings["a"])); diff != "" {
 			t.Errorf("%s: %s", id, diff)

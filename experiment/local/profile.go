@@ -37,8 +37,8 @@ func (p *preparation) checkProfile(arm *experiment.Arm) (given []harness.RunProf
 		found, err := harness.LoadRunProfile(dir, arm.Profile, harness.AdvisorConfig{})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, false, fmt.Errorf("there is no profile %s: %s is neither in what the arm brings nor in the files "+
-				"of task %s", arm.Profile, path.Join(profilesDir, arm.Profile+".md"), t.ID)
+			return nil, false, fmt.Errorf("there is no profile %s: %s is neither in what the arm brings nor in the "+
+				"files of task %s", arm.Profile, path.Join(profilesDir, arm.Profile+".md"), t.ID)
 		case err != nil:
 			return nil, false, err
 		}
