@@ -98,8 +98,8 @@ func (r Reason) allowedText() string {
 	return fmt.Sprintf("allowed by --allow %s: %s", r.Allow, r.Text)
 }
 
-// warnOfPairs says what withholds a claim about an arm and the baseline, which is the first one, and
-// which arms are the same. What the groups say of themselves is not repeated.
+// warnOfPairs says what withholds a claim about an arm and the first one, the baseline, and which
+// arms are the same. What the groups say of themselves is not repeated.
 func (r *Report) warnOfPairs(allow []string) {
 	for i := 1; i < len(r.Groups); i++ {
 		a, b := &r.Groups[0], &r.Groups[i]

@@ -77,12 +77,13 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 					b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenWhole)}
 				}
 				for i := range a[:33] {
-					a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromOther, skillPiece("csv-tools", ledger.GivenWhole))}
+					a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromOther, b[i].Treatment.Pieces[0])}
 				}
 			},
 		},
 		"what an arm that is not compared brings": {
-			reasonContaminated, "b was given the skills csv-tools and pdf in 1 of 36 runs, although only another arm brings them",
+			reasonContaminated, "b was given the skills csv-tools and pdf in 1 of 36 runs, although only another arm " +
+				"brings them",
 			func(_, b []ledger.Record) {
 				for _, name := range []string{"pdf", "csv-tools"} {
 					b[0].Treatment.Pieces = append(b[0].Treatment.Pieces,
@@ -106,8 +107,9 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 		"nothing: another version in the files of the task": {"", "", func(a, b []ledger.Record) {
 			for i := range b {
 				b[i].Treatment.Pieces = []ledger.Piece{skillPiece("csv-tools", ledger.GivenWhole)}
-				a[i].Treatment.Pieces = []ledger.Piece{from(ledger.FromTask, skillPiece("csv-tools", ledger.GivenWhole))}
-				a[i].Treatment.Pieces[0].Digest = "sha256:earlier"
+				earlier := from(ledger.FromTask, b[i].Treatment.Pieces[0])
+				earlier.Digest = "sha256:earlier"
+				a[i].Treatment.Pieces = []ledger.Piece{earlier}
 			}
 		}},
 		"answers of another experiment": {
