@@ -34,8 +34,9 @@ func CheckPrograms(info Info, cfg Config) error {
 		return nil
 	}
 	if out, err := info.Places.leadOut(cfg.Dir); err != nil || len(out) > 0 && !cfg.Isolation.Isolates() {
-		return cmp.Or(err, Refuse(info.ID, "%s of the project leads out of it, and nothing keeps %s from sending what is "+
-			"there to its model; remove the symlink, isolate the agent (--isolation bwrap), or use --context none",
+		return cmp.Or(err, Refuse(info.ID,
+			"%s of the project leads out of it, and nothing keeps %s from sending what is "+
+				"there to its model; remove the symlink, isolate the agent (--isolation bwrap), or use --context none",
 			strings.Join(out, ", "), info.ID))
 	}
 	if cfg.RunsProjectPrograms() {
@@ -48,8 +49,8 @@ func CheckPrograms(info Info, cfg Config) error {
 	return err
 }
 
-// leadOut lists the places that lead out of a working directory by a symlink, their own or one below
-// them.
+// leadOut lists the places that lead out of a working directory by a symlink, their own or one
+// below them.
 func (p Places) leadOut(dir string) ([]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

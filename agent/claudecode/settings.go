@@ -172,11 +172,13 @@ func userSettings(path string, programs bool) ([]byte, error) {
 			path, err)
 	}
 	if object["model"] != nil {
-		return nil, agent.Refuse(agentID, "the settings %s name a model, which fit decides; use the key model instead", path)
+		return nil, agent.Refuse(agentID,
+			"the settings %s name a model, which fit decides; use the key model instead", path)
 	}
 	if object["hooks"] != nil && !programs {
-		return nil, agent.Refuse(agentID, "the settings %s have hooks, which run only in a sandbox; isolate the agent, or "+
-			"accept programs with context: project", path)
+		return nil, agent.Refuse(agentID,
+			"the settings %s have hooks, which run only in a sandbox; isolate the agent, or "+
+				"accept programs with context: project", path)
 	}
 	return data, nil
 }

@@ -96,8 +96,9 @@ func readProject(cfg agent.Config) (project, error) {
 		set:      names(shell["set"]),
 	}
 	if has("model_instructions_file", "model_catalog_json") && !cfg.Isolation.Isolates() {
-		return p, agent.Refuse(agentID, "the project's %s names a file of instructions or models, which may be any file of "+
-			"this machine; isolate the agent, or use --context none", configName)
+		return p, agent.Refuse(agentID,
+			"the project's %s names a file of instructions or models, which may be any file of "+
+				"this machine; isolate the agent, or use --context none", configName)
 	}
 	for _, server := range cfg.MCPServers {
 		if slices.Contains(p.servers, server.Name) {

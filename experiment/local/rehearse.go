@@ -391,8 +391,8 @@ func (s *start) declares() []treatment.Piece {
 		func(p treatment.Piece) bool { return p.From == ledger.FromTask })
 }
 
-// unknown says what nobody can know about the arm: it could not be rehearsed, or the experiment keeps
-// no record of what its models are sent.
+// unknown says what nobody can know about the arm: it could not be rehearsed, or the experiment
+// keeps no record of what its models are sent.
 func (s *start) unknown(notRecorded string) []string {
 	why := cmp.Or(s.given.Unknown, notRecorded)
 	if why == "" || len(s.declares()) == 0 {

@@ -162,8 +162,8 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 	return found, nil
 }
 
-// foreign returns what other arms bring and this one does not, and what must therefore not reach its
-// model. A worker of a fleet has the files of its own arms only.
+// foreign returns what other arms bring and this one does not, and what must therefore not reach
+// its model. A worker of a fleet has the files of its own arms only.
 func (a *attempt) foreign() []treatment.Piece {
 	var foreign []treatment.Piece
 	for arm, brings := range a.prepared.Brings {

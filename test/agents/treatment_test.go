@@ -144,8 +144,8 @@ func (e *experiments) checkGreetings(code int, records []ledger.Record, said str
 	}
 }
 
-// TestASkillReachesTheWorkersOfAFleet: what an arm brings travels, is put where its agent looks, and
-// the record of the worker proves that it arrived.
+// TestASkillReachesTheWorkersOfAFleet: what an arm brings travels, is put where its agent looks,
+// and the record of the worker proves that it arrived.
 func TestASkillReachesTheWorkersOfAFleet(t *testing.T) {
 	t.Parallel()
 	e := newExperiments(t)
@@ -159,8 +159,8 @@ func TestASkillReachesTheWorkersOfAFleet(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyOneArmBringsIsNotInTheOther: instructions that stand in the task's prompt as well reach
-// both arms, which is refused before anything is spent.
+// TestWhatOnlyOneArmBringsIsNotInTheOther: instructions that stand in the task's prompt as well
+// reach both arms, which is refused before anything is spent.
 func TestWhatOnlyOneArmBringsIsNotInTheOther(t *testing.T) {
 	t.Parallel()
 	e := newExperiments(t)
@@ -173,8 +173,8 @@ func TestWhatOnlyOneArmBringsIsNotInTheOther(t *testing.T) {
 	}
 }
 
-// TestATextThatLeaksIntoTheOtherArmIsSealed: the rehearsal looks at the first task only, so every run
-// looks for what only the other arm brings.
+// TestATextThatLeaksIntoTheOtherArmIsSealed: the rehearsal looks at the first task only, so every
+// run looks for what only the other arm brings.
 func TestATextThatLeaksIntoTheOtherArmIsSealed(t *testing.T) {
 	t.Parallel()
 	e := newExperiments(t)
