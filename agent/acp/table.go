@@ -53,6 +53,8 @@ var table = []Entry{
 			// Otherwise the tools of servers arrive some time after the first prompt.
 			"QWEN_CODE_LEGACY_MCP_BLOCKING": "1",
 			"QWEN_CODE_NO_RELAUNCH":         "true", // or it starts twice, for a larger heap
+			// A .env of the project would win over the usual variables of keys.
+			"FIT_MODEL_KEY": "{{.Key}}",
 			// Its settings win over those of the project.
 			"QWEN_CODE_SYSTEM_SETTINGS_PATH": "{{.Home}}/settings.json",
 			"QWEN_CODE_SYSTEM_DEFAULTS_PATH": "{{.Home}}/none.json",
@@ -71,10 +73,10 @@ var table = []Entry{
 				"model": {"name": {{json .Model}}, "baseUrl": ""},
 				"modelProviders": { {{if .Model}}{{if eq .Protocol "anthropic"}}"anthropic": [{
 					"id": {{json .Model}}, "baseUrl": {{json (or .URL "https://api.anthropic.com")}},
-					"envKey": "ANTHROPIC_API_KEY"}]
+					"envKey": "FIT_MODEL_KEY"}]
 					{{else}}"openai": [{
 					"id": {{json .Model}}, "baseUrl": {{json (print (or .URL "https://api.openai.com") "/v1")}},
-					"envKey": "OPENAI_API_KEY"}]{{end}}{{end}} },
+					"envKey": "FIT_MODEL_KEY"}]{{end}}{{end}} },
 				"tools": {
 					{{if not .Programs}}"discoveryCommand": "", "callCommand": "",{{end}}
 					"approvalMode": {{if .Restricted}}"default"{{else}}"yolo"{{end}}

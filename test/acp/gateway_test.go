@@ -28,7 +28,7 @@ type wire struct {
 }
 
 // throughGateway sends the calls of a stage's agent through a gateway, which alone has the key, and
-// leaves the agent no other network.
+// leaves the agent no other network. The keys of the project's .env are refused by the gateway.
 func throughGateway(t *testing.T, s *agenttest.Stage) *wire {
 	t.Helper()
 	if err := sandbox.PrivateNetworkWorks(t.Context()); err != nil {
@@ -36,6 +36,7 @@ func throughGateway(t *testing.T, s *agenttest.Stage) *wire {
 	}
 	s.Config.Isolation = sandbox.Isolation{Kind: sandbox.IsolationBwrap, Writable: []string{s.Config.Dir}}
 	s.Config.Network = sandbox.NetworkModel
+	s.Write(".env", "OPENAI_API_KEY=theirs\nANTHROPIC_API_KEY=theirs\nGEMINI_API_KEY=theirs\n")
 	w := &wire{proxy: &gateway.OnDemand{}}
 	t.Cleanup(func() { _ = w.proxy.Close() })
 	s.Config.Environ = append(s.Config.Environ, "OPENAI_API_KEY="+realKey, "ANTHROPIC_API_KEY="+realKey,
