@@ -271,7 +271,7 @@ func (x *exchange) finish() {
 	}
 	if x.observer != nil {
 		call.Usage = x.observer.soFar()
-		call.Model = cmp.Or(call.Model, x.observer.model)
+		call.Model, call.Served = cmp.Or(call.Model, x.observer.model), x.observer.model
 	}
 	if x.observer != nil && x.observer.complete {
 		x.reservation.Settle(call.Usage)

@@ -26,10 +26,12 @@ type Call struct {
 	Protocol    string `json:"protocol"` // anthropic, responses, chat
 	Path        string `json:"path"`     // as in /v1/messages
 	Model       string `json:"model,omitempty"`
-	Stream      bool   `json:"stream,omitempty"`
-	Status      int    `json:"status"` // as the agent saw it; 0 is none
-	Error       string `json:"error,omitempty"`
-	Outcome     string `json:"outcome"`
+	// Served is the model that the reply names, which may be another one.
+	Served  string `json:"served,omitempty"`
+	Stream  bool   `json:"stream,omitempty"`
+	Status  int    `json:"status"` // as the agent saw it; 0 is none
+	Error   string `json:"error,omitempty"`
+	Outcome string `json:"outcome"`
 	// Retry is how often the same request was made before, in a row.
 	Retry int `json:"retry,omitempty"`
 	// StartMs is in epoch milliseconds. FirstByteMs and EndMs are milliseconds after it by the

@@ -13,14 +13,13 @@ import (
 func (r *reader) served() []ledger.Served {
 	var list []ledger.Served
 	for _, call := range r.own {
-		if !reached(call) || call.Response == nil {
+		if !reached(call) {
 			continue
 		}
-		body, err := r.record.Body(call.Response)
-		if err != nil {
-			continue
+		model := call.Served
+		if body, err := r.record.Body(call.Response); model == "" && err == nil {
+			model = r.answering(body)
 		}
-		model := r.answering(body)
 		if model == "" {
 			continue
 		}

@@ -196,6 +196,20 @@ func TestATextThatLeaksIntoTheOtherArmIsSealed(t *testing.T) {
 	}
 }
 
+// TestServedModelsAreKnownWithoutBodies: drift shows even where nothing that was sent is kept.
+func TestServedModelsAreKnownWithoutBodies(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	code, records, said := e.run("--record", "meta", "--arm", "a=agent:builtin,model:claude-sonnet-4-5")
+	if code != 0 || len(records) != 1 {
+		t.Fatalf("exit code %d, %d records\n%s", code, len(records), said)
+	}
+	given := records[0].Treatment
+	if given == nil || given.Unknown == "" || len(given.Served) != 1 || given.Served[0].Model != "claude-sonnet-4-5" {
+		t.Errorf("the record says %+v", given)
+	}
+}
+
 // TestASkillOfAnArmReachesItsModel: the skill of one arm is given to its model and to no other, and
 // the records prove it.
 func TestASkillOfAnArmReachesItsModel(t *testing.T) {
