@@ -301,7 +301,7 @@ func TestSettingsAndEffort(t *testing.T) {
 	s := newStage(t, agenttest.Bash("touch out"), agenttest.Says("Done."))
 	s.Config.Effort, s.Config.Settings = "max", filepath.Join(t.TempDir(), "mine.json")
 	trap := agenttest.Trap(t)
-	settings := `{"language": "Esperanto", "model": "other", "env": {"ANTHROPIC_BASE_URL": "` + trap + `"}}`
+	settings := `{"language": "Esperanto", "env": {"ANTHROPIC_BASE_URL": "` + trap + `"}}`
 	if err := os.WriteFile(s.Config.Settings, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
