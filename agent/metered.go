@@ -45,7 +45,8 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 	cancel(nil)
 	s.seat.Settle()
 	result.Usage = s.seat.Wire().Usage(first, result.Usage)
-	if past := result.Turns - (s.seat.Wire().Answered() - answered); s.showsTurns && past > 0 && err == nil {
+	// What failed has its own reason.
+	if past := result.Turns - (s.seat.Wire().Answered() - answered); s.showsTurns && past > 0 && result.Success {
 		result.Success, result.Outcome, result.Err = false, session.OutcomeError, &BypassError{Calls: past}
 	}
 	limit := s.seat.Limit()
