@@ -200,27 +200,40 @@ func (p *preparation) checkTaken(ctx context.Context) error {
 // takenBy returns what the overlays or the repository of a task have at the place of a skill, or
 // beside it in a directory of another name but with the name of the skill; empty: nothing.
 func takenBy(ctx context.Context, t *task.Task, place, name string, listed skillNames) string {
+	if taskHas(ctx, t, place) {
+		return place
+	}
 	for _, overlay := range t.Overlays {
-		rest, err := filepath.Rel(filepath.FromSlash(cmp.Or(overlay.To, ".")), filepath.FromSlash(place))
-		if err != nil || !filepath.IsLocal(rest) {
-			continue
+		if rest, below := placeIn(overlay, place); below {
+			if other := listed.namesake(overlay.From, filepath.ToSlash(rest), name); other != "" {
+				return path.Join(overlay.To, other)
+			}
 		}
-		if _, err := os.Lstat(filepath.Join(overlay.From, rest)); err == nil {
-			return place
-		}
-		if other := listed.namesake(overlay.From, filepath.ToSlash(rest), name); other != "" {
-			return path.Join(overlay.To, other)
+	}
+	return ""
+}
+
+// taskHas reports whether the overlays or the repository of a task have something at a place.
+func taskHas(ctx context.Context, t *task.Task, place string) bool {
+	for _, overlay := range t.Overlays {
+		if rest, below := placeIn(overlay, place); below {
+			if _, err := os.Lstat(filepath.Join(overlay.From, rest)); err == nil {
+				return true
+			}
 		}
 	}
 	if t.Settings.Repo == "" {
-		return ""
+		return false
 	}
 	found, err := git.Output(ctx, t.Settings.Repo, "ls-tree", "--name-only", "-z",
 		cmp.Or(t.Settings.Ref, "HEAD"), "--", place)
-	if err != nil || found == "" {
-		return ""
-	}
-	return place
+	return err == nil && found != ""
+}
+
+// placeIn returns where a place of the working directory is in an overlay.
+func placeIn(overlay task.Overlay, place string) (rest string, below bool) {
+	rest, err := filepath.Rel(filepath.FromSlash(cmp.Or(overlay.To, ".")), filepath.FromSlash(place))
+	return rest, err == nil && filepath.IsLocal(rest)
 }
 
 // skillNames are the directories of the skills of a directory, by their names in the front matter.

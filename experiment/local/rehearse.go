@@ -81,7 +81,7 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		found.Arms = append(found.Arms, one.arm())
 		found.Unknown = append(found.Unknown, one.unknown(notRecorded(&s.real.prepared.Setup))...)
 	}
-	found.Warnings = append(found.Warnings, unevenInstructions(arms)...)
+	found.Warnings = slices.Concat(found.Warnings, unevenInstructions(arms), s.unevenTasks(ctx, arms))
 	for i := 1; i < len(arms); i++ {
 		pair, problems, err := comparePair(arms[0], arms[i], noise, func() (*start, error) {
 			return s.start(ctx, i, len(starts)+i)

@@ -289,6 +289,15 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			0, "warning: CLAUDE.md of task greet reaches claude-code and not codex: give all arms the same with " +
 				"instructions:FILE, or none with context:none",
 		},
+		"instructions that only one of two agents reads in a later task": {
+			func(e *experiments) {
+				e.write("family/tasks/later/agent.task.md", "Write a greeting to greeting.txt.\n")
+				e.write("family/tasks/later/workdir/CLAUDE.md", "Greet by the rules of the house.\n")
+				e.write("family/tasks/later/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+			},
+			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
+			0, "warning: in 1 of the other tasks CLAUDE.md reaches claude-code and not codex",
+		},
 		"a dry run": {
 			nil,
 			[]string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
