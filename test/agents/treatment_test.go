@@ -210,6 +210,20 @@ func TestServedModelsAreKnownWithoutBodies(t *testing.T) {
 	}
 }
 
+// TestAProgramThatAsksNoModelBypassesNothing: any program can be an agent.
+func TestAProgramThatAsksNoModelBypassesNothing(t *testing.T) {
+	t.Parallel()
+	e := newExperiments(t)
+	program := e.write("agent.sh", "#!/bin/sh\necho hello > greeting.txt\necho Done.\n")
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, records, said := e.run("--arm", "a=agent:cmd:"+program)
+	if code != 0 || len(records) != 1 || records[0].Verdict != ledger.Pass {
+		t.Errorf("exit code %d, %+v\n%s", code, records, said)
+	}
+}
+
 // TestASkillOfAnArmReachesItsModel: the skill of one arm is given to its model and to no other, and
 // the records prove it.
 func TestASkillOfAnArmReachesItsModel(t *testing.T) {
@@ -297,6 +311,14 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			},
 			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
 			0, "warning: in 1 of the other tasks CLAUDE.md reaches claude-code and not codex",
+		},
+		"delivery that is required and cannot be known": {
+			nil,
+			[]string{
+				"--arm", "before=agent:builtin", "--arm", "after=agent:builtin,skills:greetings", "--gateway", "off",
+				"--require-delivery",
+			},
+			console.ExitUsage, "--require-delivery: arm after: whether its model is given the skill greetings is unknown",
 		},
 		"a dry run": {
 			nil,
