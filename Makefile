@@ -47,8 +47,8 @@ lint: $(GOLANGCI)
 # Packages whose goroutines share something are tested with the race detector. Whole commands, readers of files and streams, and arithmetic
 # are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it. The
 # packages of test/ take longest and start first.
-RACE := agent agent/acp agent/builtin agent/command agent/events agent/http bridge experiment experiment/control experiment/fleet gateway/... harness/... \
-	internal/cli/console internal/egress internal/github internal/jsonlines internal/retry internal/scratch judge ledger model/... query/... trace view
+RACE := internal/agent internal/agent/acp internal/agent/builtin internal/agent/command agent/events internal/agent/http internal/bridge internal/experiment internal/experiment/control internal/experiment/fleet internal/gateway/... internal/harness/... \
+	internal/cli/console internal/egress internal/github internal/jsonlines internal/retry internal/scratch internal/judge ledger internal/model/... internal/query/... trace internal/view
 # Of packages that mostly start programs, about which the detector has nothing to say, and of redact: what several goroutines do.
 SHARED := Goroutines|Writer|Concurrent|Flood|Streams|TimesOut|AtOnce|OneAfterTheOther|MajorityOfTheJudges|CellsBudget|BudgetsOfAnArm
 # These do less with the race detector than without, or nothing.
@@ -60,8 +60,8 @@ unit: build
 .PHONY: unit-race unit-plain
 unit-race:
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
-	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run '$(SHARED)' ./redact ./sandbox ./workspace ./experiment/local
-	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./gateway ./harness ./query/internal/scan
+	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run '$(SHARED)' ./redact ./internal/sandbox ./internal/workspace ./internal/experiment/local
+	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./internal/gateway ./internal/harness ./internal/query/internal/scan
 
 unit-plain:
 	$(TEST) -timeout 30m $(TESTFLAGS) ./test/... $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))")
@@ -91,10 +91,10 @@ bench: bench-start bench-run bench-redact bench-spawn bench-trace bench-session 
 
 # What takes too long for make test: everything with every agent, every team of theirs, and sessions of each that are killed forty times.
 soak:
-	FIT_SOAK=1 $(GO) test ./harness ./test/crash -count=1 -timeout 30m -run 'Killed|WhateverHappens' -v
+	FIT_SOAK=1 $(GO) test ./internal/harness ./test/crash -count=1 -timeout 30m -run 'Killed|WhateverHappens' -v
 	FIT_SOAK=1 $(GO) test ./internal/cli ./internal/cli/benchmarkcli -count=1 -timeout 30m -run 'KilledAt|ShippedFamilies' -v
 	FIT_SOAK=1 $(GO) test ./redact -count=1 -timeout 30m -run NoSecretSurvives -v
-	FIT_SOAK=1 $(GO) test ./gateway -count=1 -timeout 30m -run Parallel -v
+	FIT_SOAK=1 $(GO) test ./internal/gateway -count=1 -timeout 30m -run Parallel -v
 	FIT_SOAK_KILLS=40 $(GO) test ./test/teams -count=1 -timeout 60m -v
 	FIT_SOAK=1 $(GO) test ./test/containers ./test/network -count=1 -timeout 30m -run 'Killed|OfATeam|Unprivileged' -v
 	FIT_SOAK=1 $(GO) test ./test/agents -count=1 -timeout 60m -v
@@ -107,9 +107,9 @@ deps:
 
 # The front end of fit view. Its bundle is committed, so that building fit needs Go only.
 web:
-	npm ci --prefix view/web --no-audit --no-fund --loglevel=error
-	npm run --prefix view/web check
-	npm run --prefix view/web build
+	npm ci --prefix internal/view/web --no-audit --no-fund --loglevel=error
+	npm run --prefix internal/view/web check
+	npm run --prefix internal/view/web build
 
 # In Chromium: a trace of one gigabyte, one of 100,000 turns, a grid of 5,000 cells; first paint, jumps, the heap. And 500 cells in one file.
 .PHONY: bench-view
@@ -132,7 +132,7 @@ bench-redact:
 	$(GO) test ./redact -run '^$$' -bench '^BenchmarkClean$$' -benchtime 2s
 
 bench-spawn:
-	$(GO) test ./sandbox -run '^$$' -bench '^BenchmarkSpawn$$'
+	$(GO) test ./internal/sandbox -run '^$$' -bench '^BenchmarkSpawn$$'
 
 # Coverage, A/A, peeking and power on the full grid (about 10 minutes), and the bootstrap's speed.
 bench-stats:
@@ -144,7 +144,7 @@ bench-run: build
 
 # Our verbs beside grep, wc and jq on one generated gigabyte.
 bench-trace:
-	$(GO) run ./query/internal/tracebench
+	$(GO) run ./internal/query/internal/tracebench
 
 # Every kind of stream that the recordings hold, read on one core in flat memory, beside json.Valid on the same lines. FIT_BENCH_ONLY=part-of-a-name looks at some of them only.
 bench-session:
@@ -159,11 +159,11 @@ bench-treatment:
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestTreatment$$' -count=1 -v
 
 bench-benchmark:
-	FIT_BENCH=1 $(GO) test ./experiment/local -run "^TestOverhead$$" -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/experiment/local -run "^TestOverhead$$" -count=1 -v
 
 # Traced messages a second among 10, 100 and 1,000 participants, and how the cost of one grows.
 bench-bus:
-	FIT_BENCH=1 $(GO) test ./harness -run "^TestFiguresOfTheBus$$" -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/harness -run "^TestFiguresOfTheBus$$" -count=1 -v
 
 # A report of 1,000 cells and 15,000 replies beside that of fit-benchmark.
 bench-versus: build
@@ -171,11 +171,11 @@ bench-versus: build
 
 # 400 judgements by a model that takes 200 ms, eight at a time, beside the ideal 10 seconds.
 bench-judge:
-	$(GO) test ./judge -run '^$$' -bench '^BenchmarkAsk$$' -benchtime 1x
+	$(GO) test ./internal/judge -run '^$$' -bench '^BenchmarkAsk$$' -benchtime 1x
 
 # Samples that a model without tools answers, beside bare calls of the same model, and how long 500 take to load.
 bench-dataset:
-	FIT_BENCH=1 $(GO) test ./experiment/local -run '^TestSpeedOfSamples$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/experiment/local -run '^TestSpeedOfSamples$$' -count=1 -v
 
 # From the start of a container to the first event of an agent in it, beside the engine's own run.
 bench-container:
@@ -183,21 +183,21 @@ bench-container:
 
 # The dialect of the Agent Client Protocol in MB/s, and what fit adds to the start of such an agent.
 bench-acp:
-	FIT_BENCH=1 $(GO) test ./agent/acp -run '^TestSpeedOf' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/agent/acp -run '^TestSpeedOf' -count=1 -v
 
 # A workspace of 20,000 files, exported and as a worktree, beside git worktree add.
 bench-workspace:
-	FIT_BENCH=1 $(GO) test ./workspace -run '^TestPrepareBesideGit$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/workspace -run '^TestPrepareBesideGit$$' -count=1 -v
 
 # A fleet beside a local run, 10,000 cells in its queue, 200 workers with instant cells, and how soon caps, limits and cancels take effect.
 .PHONY: bench-fleet
 bench-fleet:
 	FIT_BENCH=1 $(GO) test ./test/fleet -run '^Test(OverheadBeyondLocal|AStoppedWorkerIsEnded)$$' -count=1 -v
-	FIT_BENCH=1 $(GO) test ./experiment/fleet -run '^Test(TheCapHoldsOverTheWholeFleet|CtlOnAFleet|CancelReachesTheAgent)$$' -parallel 1 -count=1 -v
-	FIT_BENCH=1 $(GO) test ./experiment/fleet -run '^Test(TwoHundredWorkers|TenThousandCells)$$' -count=1 -timeout 20m -v
+	FIT_BENCH=1 $(GO) test ./internal/experiment/fleet -run '^Test(TheCapHoldsOverTheWholeFleet|CtlOnAFleet|CancelReachesTheAgent)$$' -parallel 1 -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/experiment/fleet -run '^Test(TwoHundredWorkers|TenThousandCells)$$' -count=1 -timeout 20m -v
 
 # The gateway beside direct connections: 50 streams, what it adds to an event, to memory and to a run.
 bench-gateway: build
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGatewayInARun$$' -count=1 -v # alone: a child's memory begins with its parent's
 	FIT_BENCH=1 $(GO) test ./test/bench -run '^TestGateway(Latency|Holds|Takes)' -count=1 -v
-	FIT_BENCH=1 $(GO) test ./gateway/calls -run '^TestAThousandCallsAreListedQuickly$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./internal/gateway/calls -run '^TestAThousandCallsAreListedQuickly$$' -count=1 -v

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/bridge"
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/bridge"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // NewDiscusser is the function of the same name, with this wiring. A discussion without Replies and

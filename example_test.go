@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/trace"
 )
 

@@ -48,8 +48,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/redact"
 )
 

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/redact"
 )
 

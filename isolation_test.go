@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 // Whoever interrupts a session while its isolation is tried has not found out that there is none. A

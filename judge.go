@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // exhibitName names the copy of the work in the judge's neutral directory.

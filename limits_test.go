@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 // TestAgentsHaveLimitsThatNobodySet lets a member of a session, and an agent that runs alone, tell

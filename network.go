@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 // Networks are the values of Wiring.Network.

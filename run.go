@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"

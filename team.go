@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // Team is a session of several agents that is ready to be held once.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/trace"
 )

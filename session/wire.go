@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 )
 
 // ModelCall is a call of the model that the gateway saw.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/command"
 	"github.com/fit-eval/fit/agent/events"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/command"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/fit-eval/fit/model"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func main() {

@@ -33,7 +33,8 @@ func TestDirectoriesOfTheVersionBefore(t *testing.T) {
 		t.Run(file.Name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			args := append([]string{"fit"}, strings.Fields(file.Name)...)
-			if code := cli.Run(t.Context(), args, &console.Console{Stdout: &stdout, Stderr: &stderr}); code != console.ExitGood {
+			streams := &console.Console{Stdout: &stdout, Stderr: &stderr}
+			if code := cli.Run(t.Context(), args, streams); code != console.ExitGood {
 				t.Fatalf("exit %d: %s", code, stderr.String())
 			}
 			var want, got any

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/fit-eval/fit/bridge"
+	"github.com/fit-eval/fit/internal/bridge"
 )
 
 // cmdBridge serves a small bridge while the script runs: bridge POSTS INBOX [trouble]. What is

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {

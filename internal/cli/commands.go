@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/agentscli"
 	"github.com/fit-eval/fit/internal/cli/benchmarkcli"
 	"github.com/fit-eval/fit/internal/cli/console"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 )
 
 // TestTheGuideFromAnEmptyDirectoryToTheAnswer runs the page as it stands, in one shell: every line

@@ -16,10 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted"
 )
 
 // TestNoSecretReachesAFileOrStream plants forty secrets in every place of a run that can carry

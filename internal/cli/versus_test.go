@@ -11,8 +11,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // cmdRunDir writes a run directory in which three agents have worked: rundir DIRECTORY [KIND].

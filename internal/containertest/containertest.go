@@ -19,8 +19,8 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // programs are the programs of the image that the machine has.

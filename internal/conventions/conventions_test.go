@@ -20,27 +20,29 @@ import (
 
 const module = "github.com/fit-eval/fit"
 
-// layers is the table of ARCHITECTURE.md: what each package may import of ours. Sub-packages
-// without a row of their own belong to their parent's, and everybody may use the rooms under
-// internal/ that are named in rooms.
+// layers is the table of ARCHITECTURE.md: what each package may import of ours, named without
+// internal/. Sub-packages without a row of their own belong to their parent's, and everybody may
+// use the small packages that are named in rooms.
 var layers = map[string][]string{
-	"redact":             {},
-	"stats":              {},
-	"price":              {},
-	"sandbox":            {},
-	"selfedit":           {},
-	"task":               {},
-	"profile":            {},
-	"trace":              {"redact"},
-	"ledger":             {"redact"},
-	"model":              {"price"},
-	"gateway/calls":      {"redact"},
-	"session":            {"trace", "price", "gateway/calls"},
-	"evidence":           {"session", "ledger"},
-	"gateway":            {"gateway/calls", "model", "price", "redact", "session", "trace"},
-	"agent":              {"gateway", "gateway/calls", "session", "sandbox", "trace", "model", "price", "redact"},
-	"internal/treatment": {"agent", "gateway/calls", "session", "ledger", "redact"},
-	"query":              {"gateway/calls", "session", "trace"},
+	"redact":        {},
+	"stats":         {},
+	"price":         {},
+	"sandbox":       {},
+	"selfedit":      {},
+	"task":          {},
+	"profile":       {},
+	"trace":         {"redact"},
+	"ledger":        {"redact"},
+	"model":         {"price"},
+	"gateway/calls": {"redact"},
+	"session":       {"trace", "price", "gateway/calls"},
+	"evidence":      {"session", "ledger"},
+	"gateway":       {"gateway/calls", "model", "price", "redact", "session", "trace"},
+	"agent": {
+		"agent/events", "gateway", "gateway/calls", "session", "sandbox", "trace", "model", "price", "redact",
+	},
+	"treatment": {"agent", "gateway/calls", "session", "ledger", "redact"},
+	"query":     {"gateway/calls", "session", "trace"},
 	"harness": {
 		"agent", "gateway", "gateway/calls", "session", "sandbox", "trace", "price", "redact", "profile",
 	},
@@ -51,7 +53,7 @@ var layers = map[string][]string{
 	"experiment/control": {},
 	"experiment/local": {
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
-		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "internal/treatment",
+		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment",
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "ledger", "stats", "session", "price"},
@@ -66,32 +68,39 @@ var layers = map[string][]string{
 	".": {
 		"agent", "gateway", "gateway/calls", "harness", "bridge", "session", "sandbox", "trace", "price", "redact",
 	},
-	"cmd": {"internal/cli", "sandbox"},
+	"agent/events": {"model", "session"},
+	"cmd":          {"cli", "sandbox"},
 }
 
-// rooms are the small shared packages below internal/, with what they may import of ours.
+// public are the packages that programs outside this repository may import; everything else is
+// below internal/.
+var public = []string{
+	".", "agent/events", "ledger", "price", "redact", "session", "stats", "trace", "session/sessiontest",
+}
+
+// rooms are the small shared packages, with what they may import of ours.
 var rooms = map[string][]string{
-	"internal/git":           {},
-	"internal/glob":          {},
-	"internal/document":      {"internal/jsonenc"},
-	"internal/display":       {},
-	"internal/egress":        {},
-	"internal/github":        {"internal/retry"},
-	"internal/retry":         {},
-	"internal/skill":         {"internal/document"},
-	"internal/scratch":       {},
-	"internal/testenv":       {},
-	"internal/containertest": {"sandbox"},
-	"internal/conventions":   {},
-	"internal/jsonenc":       {},
-	"internal/jsonlines":     {},
-	"internal/jsontape":      {},
-	"internal/messages":      {"internal/jsontape"},
-	"internal/lazyregexp":    {},
-	"internal/memo":          {},
-	"internal/patch":         {},
-	"internal/render":        {"session", "trace", "gateway/calls"},
-	"internal/wholefile":     {},
+	"git":           {},
+	"glob":          {},
+	"document":      {"jsonenc"},
+	"display":       {},
+	"egress":        {},
+	"github":        {"retry"},
+	"retry":         {},
+	"skill":         {"document"},
+	"scratch":       {},
+	"testenv":       {},
+	"containertest": {"sandbox"},
+	"conventions":   {},
+	"jsonenc":       {},
+	"jsonlines":     {},
+	"jsontape":      {},
+	"messages":      {"jsontape"},
+	"lazyregexp":    {},
+	"memo":          {},
+	"patch":         {},
+	"render":        {"session", "trace", "gateway/calls"},
+	"wholefile":     {},
 }
 
 type goFile struct {
@@ -171,12 +180,7 @@ func goFiles(t *testing.T) []goFile {
 
 // row returns the row of the table that a package belongs to.
 func row(pkg string) string {
-	if strings.HasPrefix(pkg, "internal/cli") {
-		return "internal/cli"
-	}
-	if strings.HasPrefix(pkg, "internal/") {
-		return strings.Join(strings.SplitN(pkg, "/", 3)[:2], "/")
-	}
+	pkg = strings.TrimPrefix(pkg, "internal/")
 	if _, own := layers[pkg]; own {
 		return pkg
 	}
@@ -208,7 +212,7 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 func TestImportsGoOneWay(t *testing.T) {
 	for _, file := range goFiles(t) {
 		from := row(file.pkg())
-		if file.test || forTests(file.pkg()) || from == "internal/cli" || from == "test" || from == "examples" {
+		if file.test || forTests(file.pkg()) || from == "cli" || from == "test" || from == "examples" {
 			continue // the wiring may import everything, and so may tests
 		}
 		allowed, known := layers[from]
@@ -229,6 +233,19 @@ func TestImportsGoOneWay(t *testing.T) {
 				t.Errorf("%s imports %s, which %s may not (allowed: %s)", file.path, target, from,
 					strings.Join(allowed, ", "))
 			}
+		}
+	}
+}
+
+// TestTheFrontDoorIsSmall: what a program outside may import is promised, so it is chosen.
+func TestTheFrontDoorIsSmall(t *testing.T) {
+	for _, file := range goFiles(t) {
+		pkg := file.pkg()
+		if top, _, _ := strings.Cut(pkg, "/"); slices.Contains([]string{"internal", "cmd", "test", "examples"}, top) {
+			continue
+		}
+		if !slices.Contains(public, pkg) {
+			t.Errorf("%s: package %s is not below internal/ and not in the list of public packages", file.path, pkg)
 		}
 	}
 }
@@ -295,8 +312,8 @@ func TestDependenciesAreTheCommittedOnes(t *testing.T) {
 func TestSupervisorsStartEarly(t *testing.T) {
 	t.Parallel()
 	for pkg, late := range map[string][]string{
-		"./sandbox":                {"net/http", "crypto/tls", "html/template"},
-		"./sandbox/internal/first": {"fmt", "strings"},
+		"./internal/sandbox":                {"net/http", "crypto/tls", "html/template"},
+		"./internal/sandbox/internal/first": {"fmt", "strings"},
 	} {
 		list := exec.Command("go", "list", "-deps", pkg)
 		list.Dir, list.Env = repository(t), append(os.Environ(), "GOOS=linux")

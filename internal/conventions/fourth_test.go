@@ -34,7 +34,7 @@ func withFourthAgent(t *testing.T) (program string) {
 		t.Fatal(err)
 	}
 	for _, insert := range []struct{ before, line string }{
-		{"\t\"" + module + "/agent/builtin\"\n", "\t\"" + module + "/agent/fourth\"\n"},
+		{"\t\"" + module + "/internal/agent/builtin\"\n", "\t\"" + module + "/internal/agent/fourth\"\n"},
 		{"\t\tbuiltin.New(),\n", "\t\tfourth.New(),\n"},
 	} {
 		if bytes.Count(source, []byte(insert.before)) != 1 {
@@ -46,8 +46,8 @@ func withFourthAgent(t *testing.T) (program string) {
 	writeFile(t, changed, string(source), 0o600)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		catalogFile: changed,
-		filepath.Join(root, "agent", "fourth", "fourth.go"): filepath.Join(root, "internal", "conventions", "testdata",
-			"fourth", "fourth.go"),
+		filepath.Join(root, "internal/agent/fourth/fourth.go"): filepath.Join(root,
+			"internal/conventions/testdata/fourth/fourth.go"),
 	}})
 	if err != nil {
 		t.Fatal(err)

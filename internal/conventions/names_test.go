@@ -15,13 +15,13 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/fit-eval/fit/agent/acp"
-	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/acp"
+	"github.com/fit-eval/fit/internal/agent/builtin"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 )
 
 // registryPackage is the one place that knows all agents.
-const registryPackage = "agent/catalog"
+const registryPackage = "internal/agent/catalog"
 
 // notTheAgent are texts that have an agent's name in them and do not mean the agent. Whoever adds
 // to them says why.
@@ -79,7 +79,8 @@ func realAgents(t *testing.T) []agentName {
 		first, _, _ := strings.Cut(info.Title, " ")
 		words := []string{string(info.ID), folder, strings.ToLower(info.Title), strings.ToLower(first)}
 		slices.Sort(words)
-		all = append(all, agentName{id: string(info.ID), folder: "agent/" + folder, words: slices.Compact(words)})
+		folder = "internal/agent/" + folder
+		all = append(all, agentName{id: string(info.ID), folder: folder, words: slices.Compact(words)})
 	}
 	if len(all) < 3 {
 		t.Fatalf("the catalog has %d agents", len(all))
@@ -211,8 +212,8 @@ func TestTheCatalogHasOneLinePerAgent(t *testing.T) {
 // TestNamesAreFoundWhereverTheyHide: the check itself, on a file that does what it forbids.
 func TestNamesAreFoundWhereverTheyHide(t *testing.T) {
 	agents := []agentName{
-		{id: "pi-agent", folder: "agent/pi", words: []string{"pi", "pi-agent"}},
-		{id: "codex", folder: "agent/codex", words: []string{"codex"}},
+		{id: "pi-agent", folder: "internal/agent/pi", words: []string{"pi", "pi-agent"}},
+		{id: "codex", folder: "internal/agent/codex", words: []string{"codex"}},
 	}
 	const source = "package x\n\n// codexYieldMs is for one of them.\nconst codexYieldMs = 1\n\n// API, pipe and Pisa are fine; pi's is not.\nvar piTimeout = `a\nb pi-agent c`\n"
 	want := []string{"x.go:3", "x.go:4", "x.go:6", "x.go:7", "x.go:8"}
@@ -223,7 +224,7 @@ func TestNamesAreFoundWhereverTheyHide(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	if own := findNames(t, "agent/codex/x.go", []byte("package x\n// codex and pi\n"), agents,
+	if own := findNames(t, "internal/agent/codex/x.go", []byte("package x\n// codex and pi\n"), agents,
 		map[int]bool{}); len(own) != 1 || !strings.Contains(own[0], "pi-agent") {
 		t.Errorf("an agent's own folder may name that agent and no other: %q", own)
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 )
 
 // TestEveryPlaceIsMeasured: an agent that the tests can run says where it reads what a project

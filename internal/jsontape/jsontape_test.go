@@ -172,7 +172,7 @@ func TestWhatIsBrokenIsRefused(t *testing.T) {
 
 func recordings(t testing.TB) [][]byte {
 	t.Helper()
-	files, err := filepath.Glob("../../agent/*/testdata/*/*.jsonl")
+	files, err := filepath.Glob("../agent/*/testdata/*/*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings (%v)", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )

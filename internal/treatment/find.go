@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/skill"
 	"github.com/fit-eval/fit/ledger"

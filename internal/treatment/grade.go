@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -3,7 +3,7 @@ package treatment
 import (
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 )
 
 // Start is what a model was given first: the first request that carries a turn and offers tools.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/treatment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/acp"
-	"github.com/fit-eval/fit/agent/agenttest"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/acp"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 // TestTwoArmsOfABenchmark: one agent does what its model says, and the model of the other does

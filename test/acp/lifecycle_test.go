@@ -17,9 +17,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/acp"
-	"github.com/fit-eval/fit/agent/agenttest"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/acp"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
 	"github.com/fit-eval/fit/session"
 )
 

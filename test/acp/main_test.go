@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/acp"
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/acp"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 

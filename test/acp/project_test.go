@@ -14,9 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/acp"
-	"github.com/fit-eval/fit/agent/agenttest"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/acp"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
 )
 
 // trap is where the settings of a hostile repository lead.

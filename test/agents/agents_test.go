@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/catalog"
-	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/catalog"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/session"
 )
 

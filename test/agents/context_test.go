@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/session"
 )

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -15,12 +15,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/gateway"
-	modelcalls "github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
+	modelcalls "github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // realKey is the key of every vendor; behind the gateway, no agent sees it.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway"
-	modelcalls "github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
+	modelcalls "github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 )
 
 // runIn runs fit-harness run in a directory with a model that says one word, and returns its exit

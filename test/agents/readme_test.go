@@ -9,15 +9,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
-	"github.com/fit-eval/fit/task"
 )
 
 // readmeSkill is the skill that the README measures.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway"
-	modelcalls "github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
+	modelcalls "github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/session"
 )
 

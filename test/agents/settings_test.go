@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/session"
 )
 

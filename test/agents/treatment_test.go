@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/agenttest"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/agent/agenttest"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 // experiments is a directory with a family of one task, arms that differ in what they bring, and a

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
-	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/agent/catalog"
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/gateway"
-	"github.com/fit-eval/fit/gateway/calls"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/session"
 )
@@ -168,7 +168,7 @@ type stream struct {
 // streams finds the agents' recordings and sorts them by what they are.
 func streams(t *testing.T, dialects session.Dialects) map[string]*stream {
 	t.Helper()
-	files, err := filepath.Glob("../../agent/*/testdata/*/*.jsonl")
+	files, err := filepath.Glob("../../internal/agent/*/testdata/*/*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings (%v)", err)
 	}

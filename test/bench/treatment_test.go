@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/treatment"
 	"github.com/fit-eval/fit/ledger"
 )

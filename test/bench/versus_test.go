@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent/catalog"
-	"github.com/fit-eval/fit/versus"
-	"github.com/fit-eval/fit/versus/versustest"
+	"github.com/fit-eval/fit/internal/agent/catalog"
+	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/versus/versustest"
 )
 
 // TestVersusReport: a report of 1,000 cells and 15,000 replies takes at most five times as much

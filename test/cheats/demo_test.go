@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 func TestDemo(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/trace"
 )
 

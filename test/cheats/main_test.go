@@ -15,19 +15,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/task"
 )
 
 func TestMain(m *testing.M) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
 )
 
 // content is a file of a family.

@@ -4,8 +4,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/task"
 )
 
 // wrongWords is a function that does not do what it should.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // What a spy looks for: words of a hidden test, of the reference solution, of another cell, and of

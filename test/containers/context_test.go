@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 // An agent in a container reads the instructions and skills of its task, and with context none it

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // numbersServer is an MCP server with one tool.

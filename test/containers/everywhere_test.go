@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // harborOnly makes the family of a bench a Harbor set with one task that its script solves.

@@ -14,10 +14,10 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // harborSet copies the Harbor tasks of testdata, whose Dockerfiles then build on the test's image.

@@ -13,9 +13,9 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
 )
 
 // makeTestbed makes a repository as images of SWE-bench have it: the files are those of a commit on

@@ -3,7 +3,7 @@ package crash
 import (
 	"fmt"
 
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/trace"
 )
 

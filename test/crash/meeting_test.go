@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/mcpserve"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/harness/mcpserve"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/trace"
 	"golang.org/x/sync/errgroup"
 )

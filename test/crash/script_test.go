@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted"
 )
 
 // The meeting: in every round the facilitator asks everybody at once and waits for all answers. Ann

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/containertest"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // A task with a Dockerfile runs in a container of the worker, which builds the image from what

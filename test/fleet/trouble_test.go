@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/testenv"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // Without isolation, the process that opens sockets in a private network is there to be found: the

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 )
 
 // fetch is a package manager.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // advise writes the instruction files and a skill that three vendors read, each with a mark.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // reviewer is a facilitator that reads a file, tries to change it, and then has somebody answer.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -312,7 +312,8 @@ func (s *stage) asksOnce() {
 	}
 	copied := filepath.Join(s.dir, "J")
 	prompts := filepath.Join(s.dir, "prompts")
-	for to, from := range map[string]string{copied: filepath.Join(s.dir, "R"), prompts: "../../judge/prompts"} {
+	sources := map[string]string{copied: filepath.Join(s.dir, "R"), prompts: "../../internal/judge/prompts"}
+	for to, from := range sources {
 		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 			s.t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/versus/versustest"
+	"github.com/fit-eval/fit/internal/versus/versustest"
 )
 
 // TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is

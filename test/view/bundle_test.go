@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-const web = "../../view/web"
+const web = "../../internal/view/web"
 
 // The committed bundle is what the sources give with the packages of the lock file. The build
 // itself refuses a bundle over its bound.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/model/scripted"
 )
 
 // harborTask is a set of one task in Harbor's form, whose verifier gives two rewards.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted"
 )
 
 // The page of a running experiment steers it, and changes while it runs. The model answers only

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 // The test binary is fit itself when it is called by that name.

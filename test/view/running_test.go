@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/experiment/control"
+	"github.com/fit-eval/fit/internal/experiment/control"
+	"github.com/fit-eval/fit/internal/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/versus/versustest"
 )
 
 // standing is a running experiment that does not get on.

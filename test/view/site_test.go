@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/model"
-	"github.com/fit-eval/fit/versus"
-	"github.com/fit-eval/fit/versus/versustest"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/model"
+	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/versus/versustest"
 )
 
 // site is one server for all tests that only read: the demo, heads to head of two and of three

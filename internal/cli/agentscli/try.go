@@ -16,12 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/model/scripted"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
+	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/workspace"
 )
 
 // bench is where tasks are graded without an experiment: a scratch directory, and what workspaces

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/glob"
-	"github.com/fit-eval/fit/model/scripted"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {

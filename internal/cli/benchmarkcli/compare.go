@@ -8,15 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/report/results"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/stats"
-	"github.com/fit-eval/fit/view"
 )
 
 type compareOptions struct {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/experiment/control"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment/control"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/internal/report"
 )
 
 func newCtl(con *console.Console) *cobra.Command {

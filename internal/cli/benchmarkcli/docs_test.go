@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 

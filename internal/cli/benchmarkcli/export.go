@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report/results"
-	"github.com/fit-eval/fit/workspace"
 )
 
 type exportOptions struct {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/task"
 )
 
 func TestTasksAreSelectedByGlobTagAndNumber(t *testing.T) {

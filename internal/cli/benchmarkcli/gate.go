@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/internal/report"
 )
 
 // gates turn what a report says into an exit code, where the user asks for it.

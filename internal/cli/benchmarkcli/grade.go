@@ -11,18 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/grade"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
 )
 
 type gradeOptions struct {

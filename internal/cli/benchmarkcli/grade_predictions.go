@@ -17,14 +17,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/fit-eval/fit/grade"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
 )
 
 // predictionsReport is the report about a file of predictions, as SWE-bench writes it.

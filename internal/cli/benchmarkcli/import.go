@@ -14,8 +14,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // The formats that import reads.

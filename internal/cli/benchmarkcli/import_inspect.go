@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // inspectScorers are those of Inspect's scorers that checks can stand for.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // promptfooConfig is what is read of a promptfooconfig.yaml.

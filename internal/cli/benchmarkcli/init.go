@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/internal/report"
 )
 
 // scaffolds are small families that pass lint, one for each language's own runner. Files of the one

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
 )
 
 // Votes of the judge, labels of people and the corrected pass rate, from the command line to the

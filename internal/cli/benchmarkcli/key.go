@@ -5,8 +5,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report/results"
 )
 
 // checkSigner says who signed a ledger. It refuses a signature by a key that is neither the user's

@@ -4,8 +4,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/grade"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // answer is what a sample is graded with: nothing, or its reference answer, which an agent that

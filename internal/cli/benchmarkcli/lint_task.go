@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/grade"
-	"github.com/fit-eval/fit/task"
-	"github.com/fit-eval/fit/workspace"
+	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/workspace"
 )
 
 // taskLinter checks one task.

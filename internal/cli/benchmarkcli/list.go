@@ -14,17 +14,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
 )
 
 func newList(con *console.Console) *cobra.Command {

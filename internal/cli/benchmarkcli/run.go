@@ -15,16 +15,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/task"
 )
 
 // NewRun returns the command fit-benchmark run. before, if set, is called first and returns the URL

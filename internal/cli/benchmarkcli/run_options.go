@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/stats"
 )
 

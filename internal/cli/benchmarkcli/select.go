@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/glob"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // selection picks tasks of a family.

@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/glob"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // installTimeout bounds an installation of skills.

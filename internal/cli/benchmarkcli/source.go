@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/report/results"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
 )
 
 // loaded are results that a command asks about.

@@ -3,7 +3,7 @@ package console
 import (
 	"strings"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 )
 
 // AgentID is a flag for an agent: the name of one that is registered, or a command or an address

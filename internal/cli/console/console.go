@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // Console is the world a command may touch besides files.

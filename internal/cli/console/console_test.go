@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/profile"
 	"github.com/fit-eval/fit/price"
-	"github.com/fit-eval/fit/profile"
 )
 
 var update = flag.Bool("update", false, "write the published schemas")

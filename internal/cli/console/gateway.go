@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway"
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 )
 
 // Gateway are the flags that say how model calls go through fit's gateway.

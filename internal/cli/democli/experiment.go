@@ -10,17 +10,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/task"
 )
 
 // The skills of the two arms, and what the second says beyond the first: the change that the demo

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/agent/builtin"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 

@@ -3,8 +3,8 @@ package democli
 import (
 	"fmt"
 
-	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
 )
 
 // ticker shows how far an experiment is: one line that is written over on a terminal, a line now

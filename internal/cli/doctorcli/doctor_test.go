@@ -3,7 +3,7 @@ package doctorcli
 import (
 	"testing"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 )
 

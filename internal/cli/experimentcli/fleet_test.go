@@ -3,8 +3,8 @@ package experimentcli
 import (
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/agent/catalog"
+	"github.com/fit-eval/fit/internal/experiment"
 )
 
 // Caps are by who is asked: the host of a URL, else whoever made the model's protocol.

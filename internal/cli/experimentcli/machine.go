@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // Machine is this machine as experiments use it.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/report"
 )
 
 // DryRunUsage is the help of the flag --dry-run.

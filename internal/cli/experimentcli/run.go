@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
 	"github.com/fit-eval/fit/stats"
-	"github.com/fit-eval/fit/workspace"
 )
 
 // Run is one experiment that is run from the command line.

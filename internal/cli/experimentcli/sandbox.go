@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/workspace"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/workspace"
 )
 
 // auto is the best isolation that works here.

@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/gateway"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
 )
 
 // show shows the progress of an experiment: one line that changes on a terminal, a line for each

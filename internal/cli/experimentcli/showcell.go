@@ -8,18 +8,18 @@ import (
 	"os"
 	"strings"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/evidence"
-	"github.com/fit-eval/fit/experiment"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/judge"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/versus"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/report/results"
-	"github.com/fit-eval/fit/versus"
 )
 
 // OpenSource reads a run directory for reports about its cells. One that is not there is a mistake

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/experiment/fleet"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment/fleet"
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 

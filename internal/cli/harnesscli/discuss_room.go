@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/wholefile"
 )

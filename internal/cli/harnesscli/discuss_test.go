@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/harness"
 )
 
 func TestAResumeContextIsReadFromTheFlagAFileOrStandardInput(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/harness"
 )
 
 // githubEvent is what we need of GitHub's webhooks.

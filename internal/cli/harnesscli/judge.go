@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/harness"
 )
 
 // judgeOptions are the flags of fit-harness judge.

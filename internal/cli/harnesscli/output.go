@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/query/export"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/query/export"
 )
 
 func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {

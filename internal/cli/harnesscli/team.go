@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit"
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway/calls"
-	"github.com/fit-eval/fit/harness"
-	"github.com/fit-eval/fit/harness/mcpserve"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/harness/mcpserve"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/redact"
-	"github.com/fit-eval/fit/sandbox"
 )
 
 // agentOptions say which agent does the work, and with which model.

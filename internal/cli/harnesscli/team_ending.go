@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fit-eval/fit/harness"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/harness"
 )
 
 // teamError gives the end of a session its exit code and, unless all is well, one line that says

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/harness"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/harness"
 )
 
 // teamOptions are the flags that the commands for teams share.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/model/scripted"
+	"github.com/fit-eval/fit/internal/model/scripted"
 )
 
 // New returns the command fit model.

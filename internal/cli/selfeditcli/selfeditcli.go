@@ -21,7 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/selfedit"
+	"github.com/fit-eval/fit/internal/selfedit"
 )
 
 const long = `Write standard input to a file that the project's own settings allow to be edited.

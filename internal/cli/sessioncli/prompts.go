@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/evidence"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/session"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/gateway/calls"
+	"github.com/fit-eval/fit/internal/gateway/calls"
 )
 
 // called writes a trace with the record of one call beside it.

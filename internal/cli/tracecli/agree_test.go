@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/query"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -45,7 +45,7 @@ func fixtures(t *testing.T) []string {
 	var all []string
 	for _, pattern := range []string{
 		"testdata/recordings/*.jsonl", "../../../examples/traces/*.ndjson",
-		"../../../query/testdata/*.ndjson", "../../../query/testdata/transcripts/*/*.jsonl",
+		"../../query/testdata/*.ndjson", "../../query/testdata/transcripts/*/*.jsonl",
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

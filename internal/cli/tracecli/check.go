@@ -14,8 +14,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/report"
 )
 
 func (a *app) fileVerbs() []*cobra.Command {

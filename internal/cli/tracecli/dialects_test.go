@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fit-eval/fit/agent/catalog"
+	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/query"
 )
 
 // ask runs a verb and returns what it printed.

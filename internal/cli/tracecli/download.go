@@ -16,8 +16,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/github"
-	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/query/export"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/query/export"
 )
 
 // fetchOptions are the flags of find and download.

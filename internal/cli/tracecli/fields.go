@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 // field is one member of an answer that is printed piece by piece, because one of its members may

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 // fileVerb makes a command that asks the same question of one or many files, named by --file or

@@ -93,7 +93,7 @@ func TestNothingIsNotAnAnswer(t *testing.T) {
 }
 
 func TestAnEntryThatIsNotThere(t *testing.T) {
-	sample := filepath.Join("..", "..", "..", "query", "testdata", "sample.ndjson")
+	sample := filepath.Join("..", "..", "query", "testdata", "sample.ndjson")
 	for _, index := range []string{"999", "7"} {
 		if code, complaint := fails(t, "", "turn", sample, index); code != console.ExitUsage ||
 			!strings.Contains(complaint, "no entry "+index) {
@@ -111,7 +111,7 @@ func TestOneSideOfAComparisonMayBeEmpty(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := string(ask(t, "compare", filepath.Join("..", "..", "..", "query", "testdata", "sample.ndjson"), empty))
+	got := string(ask(t, "compare", filepath.Join("..", "..", "query", "testdata", "sample.ndjson"), empty))
 	if !strings.Contains(got, "B: case / bob (empty)") {
 		t.Errorf("got %s", got)
 	}

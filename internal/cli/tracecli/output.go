@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 // The formats of answers.

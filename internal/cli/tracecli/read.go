@@ -10,7 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 func (a *app) readVerbs() []*cobra.Command {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/query"
 )
 
 func (a *app) searchVerbs() []*cobra.Command { return []*cobra.Command{a.search()} }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 )
 
 func (a *app) statsVerbs() []*cobra.Command {

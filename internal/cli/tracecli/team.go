@@ -16,12 +16,12 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/query/export"
+	"github.com/fit-eval/fit/internal/query/sql"
 	"github.com/fit-eval/fit/internal/render"
-	"github.com/fit-eval/fit/query"
-	"github.com/fit-eval/fit/query/export"
-	"github.com/fit-eval/fit/query/sql"
+	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/trace"
-	"github.com/fit-eval/fit/view"
 )
 
 func (a *app) teamVerbs() []*cobra.Command {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/query"
+	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/report"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/versus"
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/versus"
 )
 
 type auditOptions struct {

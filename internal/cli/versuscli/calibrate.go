@@ -12,15 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/evidence"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command {

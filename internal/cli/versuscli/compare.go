@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/versus"
 	"github.com/fit-eval/fit/stats"
-	"github.com/fit-eval/fit/versus"
 )
 
 func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {

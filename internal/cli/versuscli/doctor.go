@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/gateway"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/sandbox"
-	"github.com/fit-eval/fit/workspace"
+	"github.com/fit-eval/fit/internal/workspace"
 )
 
 // examined is what doctor says about an agent.

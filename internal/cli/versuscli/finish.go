@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 // finishOptions say how a run ends.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {

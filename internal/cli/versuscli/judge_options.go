@@ -8,13 +8,13 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/evidence"
-	"github.com/fit-eval/fit/experiment"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 // judgeOptions say whom to ask about what, as flags.

@@ -11,8 +11,8 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/report"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 type listOptions struct {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
-	"github.com/fit-eval/fit/judge"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 // reader reads run directories for the commands.

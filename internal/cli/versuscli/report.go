@@ -3,7 +3,7 @@ package versuscli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/stats"
 )

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/evidence"
-	"github.com/fit-eval/fit/experiment"
-	"github.com/fit-eval/fit/experiment/local"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 

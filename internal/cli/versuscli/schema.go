@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fit-eval/fit/agent"
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/versus"
+	"github.com/fit-eval/fit/internal/versus"
 )
 
 // beyond are the types of a head to head that package versus does not know.

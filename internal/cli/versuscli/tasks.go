@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/evidence"
-	"github.com/fit-eval/fit/experiment/local"
-	"github.com/fit-eval/fit/task"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 // isTest reports whether a file of a task counts as a test.

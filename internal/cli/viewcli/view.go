@@ -18,9 +18,9 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
-	"github.com/fit-eval/fit/view"
 )
 
 type options struct {

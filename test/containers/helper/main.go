@@ -2,7 +2,7 @@
 // second.
 package main
 
-import "github.com/fit-eval/fit/sandbox"
+import "github.com/fit-eval/fit/internal/sandbox"
 
 // The package does all the work before main.
 func main() { _ = sandbox.MaybeReaper() }

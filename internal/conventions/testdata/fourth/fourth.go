@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/fit-eval/fit/agent"
-	"github.com/fit-eval/fit/sandbox"
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// bringing makes an experiment whose one arm brings everything that an arm can bring.
+func bringing(t *testing.T, servers string) *experiment.Prepared {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"family/tasks/one/agent.task.md": "do it", "skills/csv/SKILL.md": "a skill", "skills/csv/run.sh": "#!/bin/sh\n",
+		"RULES.md": "rules", "files/a.txt": "a", "mcp.json": servers, "set.json": "{}",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	arm := experiment.Arm{
+		Name:         "a",
+		Agent:        "builtin",
+		Skills:       at("skills"),
+		Instructions: at("RULES.md"),
+		Files:        at("files"),
+		MCP:          at("mcp.json"),
+		Settings:     at("set.json"),
+	}
+	brings, err := arm.Contents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &experiment.Prepared{
+		Setup: experiment.Setup{
+			Family: &task.Family{
+				Dir:   at("family"),
+				Tasks: []task.Task{{ID: "one", Dir: at("family/tasks/one")}},
+			},
+			Arms: []experiment.Arm{arm},
+		},
+		Plan:   &experiment.Plan{Arms: []experiment.PlannedArm{{Arm: arm}}},
+		Brings: map[string][]experiment.Bring{"a": brings},
+	}
+}
+
+// Everything that an arm brings travels to the workers, without the paths of the coordinator, and
+// what arrives is what was sent.
+func TestWhatAnArmBringsTravels(t *testing.T) {
+	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"TOKEN": "${SERVER_TOKEN}"}}}}`)
+	packed, roots, withheld, err := pack(prepared, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(withheld["a"], " "); got != "SERVER_TOKEN" {
+		t.Errorf("workers must have %q", got)
+	}
+	cache := t.TempDir()
+	for _, r := range roots {
+		to := filepath.Join(cache, r.hash)
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if r.file {
+			content, err := os.ReadFile(r.path)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(to, filepath.Base(r.path)), content, 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.CopyFS(to, os.DirFS(r.path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := packed.unpack(cache, t.TempDir(), nil); err != nil {
+		t.Fatal(err)
+	}
+	arrived := packed.Prepared.Brings["a"]
+	if len(arrived) != len(prepared.Brings["a"]) || len(arrived) != 5 {
+		t.Fatalf("%d arrived: %+v", len(arrived), arrived)
+	}
+	for _, b := range arrived {
+		digest, err := b.CurrentDigest()
+		if err != nil || digest != b.Digest || !strings.HasPrefix(b.Source, cache) {
+			t.Errorf("%s %s at %s: %s %v", b.Kind, b.Name, b.Source, digest, err)
+		}
+	}
+	for _, path := range ownPaths(&packed.Prepared.Arms[0]) {
+		if *path == "" || strings.HasPrefix(*path, treeMark) {
+			t.Errorf("a path is lost: %+v", packed.Prepared.Arms[0])
+		}
+	}
+	if err := os.WriteFile(filepath.Join(arrived[1].Source, "SKILL.md"), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := arrived[1].CurrentDigest(); err != nil || digest == arrived[1].Digest {
+		t.Errorf("a changed skill has the same digest: %v", err)
+	}
+}
+
+// A secret in a file of tool servers stays where it is.
+func TestSecretsOfToolServersDoNotTravel(t *testing.T) {
+	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"API_KEY": "s3cret"}}}}`)
+	if _, _, _, err := pack(prepared, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "${NAME}") ||
+		strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}

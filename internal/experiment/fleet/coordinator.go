@@ -1,0 +1,388 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
+)
+
+// defaultLease is how long an attempt stays with a worker that does not report.
+const defaultLease = 30 * time.Second
+
+// runFile is the file of a run directory that names its streams on the hub.
+const runFile = "fleet.json"
+
+// Config configures the executor of a fleet.
+type Config struct {
+	Hub      *Hub
+	Prepared *experiment.Prepared
+	Dir      string // the run directory
+	Version  string // of fit
+	// Provider names the service that an arm's model is asked of; caps are by provider.
+	Provider func(arm *experiment.Arm) string
+	// Isolation is how attempts are isolated if the setup does not say; empty is what each worker
+	// can do.
+	Isolation string
+	// Engine is the kind of engine for tasks that run in containers.
+	Engine string
+	Pull   bool          // workers pull missing images
+	Faults []byte        // the plan of faults; empty: none
+	Lease  time.Duration // 0: the fleet's
+	// Secrets are values that must not be sent, by name.
+	Secrets  map[string]string
+	Redactor *redact.Redactor // nil: none
+	// Note reports what people should know, such as that no worker can run a cell.
+	Note func(text string)
+}
+
+// Executor runs cells on the workers of a fleet.
+type Executor struct {
+	cfg   Config
+	run   string
+	pools []*pool
+	byArm map[string]map[string]*pool // by arm and task
+	done  jetstream.Stream
+	files jetstream.ObjectStore
+	trees []string // the hashes of those that the experiment needs
+
+	cancel  context.CancelFunc
+	workers sync.WaitGroup // goroutines
+	changed chan struct{}  // receives when places may have changed
+	steered chan struct{}  // receives when the limits of the pools must be looked at
+
+	mu          sync.Mutex
+	waiting     map[string]*waiting // attempts that were published, by token
+	arrived     map[string]arrival  // the first result of attempts, by token
+	held        int                 // bytes of results in arrived
+	maxHeld     int
+	sealed      map[string]ledger.Record // what the ledger had when this process began, by name
+	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	read        uint64                   // the last message of the stream of results that was read
+	reread      context.CancelFunc       // restarts the reader at read
+	resultsLost bool                     // the stream of results is not the one that was read
+	places      int
+	limit       int  // how many attempts may run at once; 0: as many as there is place for
+	none        bool // nothing may begin
+	noted       map[string]bool
+	unpackAt    chan struct{} // bounds how many results are unpacked at a time
+
+	publishFailed atomic.Bool
+	toPublish     chan publication
+}
+
+// pool is a pool with its stream.
+type pool struct {
+	poolInfo
+	stream jetstream.Stream
+	limit  int // of its consumer, or unbounded; 0: on hold
+}
+
+// waiting is an attempt whose result is awaited.
+type waiting struct {
+	work      work
+	pool      *pool
+	over      chan struct{} // closed when the result is there
+	published bool
+	worker    string // that has begun it; empty: none so far
+	stopped   bool   // no worker may begin it any more
+}
+
+// arrival is the first result of an attempt. Its large parts may have stayed on the hub.
+type arrival struct {
+	done
+	sequence  uint64 // of its message
+	onHubOnly bool   // record and files are on the hub only
+}
+
+// New publishes an experiment and begins to read the results of its attempts.
+func New(ctx context.Context, cfg Config) (*Executor, error) {
+	if cfg.Lease <= 0 {
+		var err error
+		if cfg.Lease, err = cfg.Hub.lease(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
+	}
+	run, err := runID(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executor{
+		cfg:       cfg,
+		run:       run,
+		changed:   make(chan struct{}, 1),
+		steered:   make(chan struct{}, 1),
+		waiting:   map[string]*waiting{},
+		arrived:   map[string]arrival{},
+		sealed:    map[string]ledger.Record{},
+		failedOn:  map[ledger.Cell][]string{},
+		noted:     map[string]bool{},
+		toPublish: make(chan publication),
+		unpackAt:  make(chan struct{}, 4),
+		places:    1,
+		maxHeld:   maxHeld,
+	}
+	if err := e.readLedger(); err != nil {
+		return nil, err
+	}
+	spec, withheld, err := e.publishExperiment(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("publish the experiment: %w", err)
+	}
+	e.makePools(spec, withheld)
+	if err := e.openStreams(ctx); err != nil {
+		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
+	}
+	e.lives(ctx)
+	_ = e.share(ctx) // the watch tries again
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	for range publishers {
+		e.workers.Go(func() { e.publishAll(background) })
+	}
+	e.workers.Go(func() { e.readResults(background) })
+	e.workers.Go(func() { e.watch(background) })
+	if err := e.catchUp(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the results that are there: %w", err), e.Close())
+	}
+	return e, nil
+}
+
+// runID names the streams of a run directory. Two run directories may have the same plan.
+func runID(dir string) (string, error) {
+	name := filepath.Join(dir, runFile)
+	content, err := os.ReadFile(name)
+	var file struct {
+		Run string `json:"run"`
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		file.Run = newNonce()
+		if content, err = json.Marshal(file); err == nil {
+			err = os.WriteFile(name, append(content, '\n'), 0o600)
+		}
+	case err == nil:
+		if err = json.Unmarshal(content, &file); err == nil && !isNonce(file.Run) {
+			err = errors.New("it names no run")
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Run, nil
+}
+
+func newNonce() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return hex.EncodeToString(random[:])
+}
+
+func isNonce(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == 8
+}
+
+// readLedger notes which attempts have their record, and who made it.
+func (e *Executor) readLedger() error {
+	contents, err := ledger.ReadFile(filepath.Join(e.cfg.Dir, experiment.LedgerFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range contents.Records {
+		e.sealed[r.RunDir] = ledger.Record{Worker: r.Worker, StartMs: r.StartMs, DurationMs: r.DurationMs}
+		if r.Verdict == ledger.Error && r.Worker != "" {
+			e.failedOn[r.Cell()] = append(e.failedOn[r.Cell()], r.Worker)
+		}
+	}
+	return nil
+}
+
+// publishExperiment puts the experiment and its files where workers find them.
+func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld map[string][]string, err error) {
+	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir, e.cfg.Faults)
+	if err != nil {
+		return "", nil, err
+	}
+	packed.Pull = e.cfg.Pull
+	content, err := json.Marshal(packed)
+	if err != nil {
+		return "", nil, err
+	}
+	search := &secretSearch{values: e.cfg.Secrets}
+	_, _ = search.Write(content) // it never fails
+	if search.found != "" {
+		return "", nil, fmt.Errorf("the value of %s is a part of the tasks or arms and would travel; keep it in the "+
+			"environment of the workers", search.found)
+	}
+	if err := e.publishTrees(ctx, roots); err != nil {
+		return "", nil, err
+	}
+	e.files, err = e.cfg.Hub.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: filesBucket(e.run)})
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(content)
+	spec = "spec-" + hex.EncodeToString(sum[:8])
+	_, err = e.files.PutBytes(ctx, spec, content)
+	return spec, withheld, err
+}
+
+// makePools groups arms and tasks by what they need from a worker.
+func (e *Executor) makePools(spec string, withheld map[string][]string) {
+	e.byArm = map[string]map[string]*pool{}
+	known := map[string]*pool{}
+	prepared := e.cfg.Prepared
+	for i := range prepared.Arms {
+		arm := &prepared.Arms[i]
+		e.byArm[arm.Name] = map[string]*pool{}
+		for j := range prepared.Family.Tasks {
+			t := &prepared.Family.Tasks[j]
+			info := poolInfo{
+				Protocol: Protocol,
+				Run:      e.run,
+				Provider: e.cfg.Provider(arm),
+				Needs:    e.needs(i, j, withheld[arm.Name]),
+				Spec:     spec,
+				LeaseMs:  e.cfg.Lease.Milliseconds(),
+				Trees:    e.trees,
+				Title:    prepared.Family.Name,
+				Dir:      e.cfg.Dir,
+			}
+			content, _ := json.Marshal([]any{info.Provider, info.Needs}) // strings always marshal
+			sum := sha256.Sum256(content)
+			info.Name = hex.EncodeToString(sum[:6])
+			p := known[info.Name]
+			if p == nil {
+				info.Hold = true // until its part of the cap is known
+				p = &pool{poolInfo: info}
+				known[info.Name] = p
+				e.pools = append(e.pools, p)
+			}
+			if !slices.Contains(p.Arms, arm.Name) {
+				p.Arms = append(p.Arms, arm.Name)
+			}
+			e.byArm[arm.Name][t.ID] = p
+		}
+	}
+}
+
+// needs returns what a worker must have for a task with an arm.
+func (e *Executor) needs(arm, taskIndex int, env []string) Needs {
+	prepared := e.cfg.Prepared
+	t := &prepared.Family.Tasks[taskIndex]
+	n := Needs{Fit: e.cfg.Version, Agents: map[string]string{}, Env: env}
+	for _, planned := range prepared.Plan.Arms {
+		if planned.Name == prepared.Arms[arm].Name {
+			n.Agents[planned.Agent] = planned.AgentVersion
+			if planned.Lead != "" {
+				n.Agents[planned.Lead] = planned.LeadVersion
+			}
+		}
+	}
+	here := e.cfg.Isolation
+	if t.Settings.Environment != nil { // a task with an image runs in it, unless another isolation is requested
+		here = e.cfg.Engine
+	}
+	n.Isolation = cmp.Or(prepared.Isolation, t.Settings.Isolation, here)
+	n.Labels = append(slices.Clone(prepared.Arms[arm].Needs), t.Settings.Needs...)
+	slices.Sort(n.Labels)
+	n.Labels = slices.Compact(n.Labels)
+	return n
+}
+
+// openStreams makes the streams and announces the pools.
+func (e *Executor) openStreams(ctx context.Context) error {
+	js := e.cfg.Hub.js
+	results, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name:        doneStream(e.run),
+		Subjects:    []string{doneSubject(e.run, "*")},
+		AllowDirect: true, // every attempt looks whether it has a result
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.done = results
+	e.mu.Unlock()
+	for _, p := range e.pools {
+		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name:                 p.poolInfo.stream(),
+			Subjects:             []string{"fit.work." + e.run + "." + p.Name + ".*"},
+			Retention:            jetstream.WorkQueuePolicy,
+			Discard:              jetstream.DiscardNew,
+			DiscardNewPerSubject: true,
+			MaxMsgsPerSubject:    1,
+			Duplicates:           time.Second,
+		})
+		if err != nil {
+			return err
+		}
+		e.mu.Lock()
+		p.stream = stream
+		e.mu.Unlock()
+		if err := e.makeConsumer(ctx, p, p.limit); err != nil {
+			return err
+		}
+		if err := e.announce(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the experiment on the hub, even if it is incomplete, and waits for what was started.
+func (e *Executor) Close() error {
+	e.cancel()
+	e.workers.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var own []poolInfo
+	for _, p := range e.pools {
+		own = append(own, p.poolInfo)
+	}
+	if err := e.cfg.Hub.removeRun(ctx, e.run, own); err != nil {
+		// the results are in the run directory; leftovers on the hub do no harm
+		e.cfg.Note(fmt.Sprintf("the experiment's streams stay on the hub: %v", err))
+	}
+	return nil
+}
+
+// removeRun removes what a hub has of an experiment.
+func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error {
+	problems := []error{h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run))}
+	for i := range pools {
+		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()),
+			h.js.DeleteStream(ctx, pools[i].stream()))
+	}
+	_ = h.remove(ctx, workersBucket, livesPrefix+run) // it expires anyway
+	problems = slices.DeleteFunc(problems, func(err error) bool {
+		return err == nil || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, nats.ErrStreamNotFound) ||
+			errors.Is(err, jetstream.ErrBucketNotFound)
+	})
+	return cmp.Or(problems...)
+}

@@ -1,0 +1,321 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Wait publishes an attempt and returns when its result is there, or when the context ends.
+// Thousands of attempts wait here at a time.
+func (e *Executor) Wait(ctx context.Context, cell experiment.Cell, attempt int) {
+	if p := e.byArm[cell.Arm][cell.TaskID]; p != nil {
+		e.wait(ctx, e.expect(e.workOf(p, cell, attempt), p))
+	}
+}
+
+// Execute implements experiment.Executor: it publishes an attempt and returns the first record that
+// comes back for it, when everything that the attempt left is in the run directory.
+func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
+	p := e.byArm[cell.Arm][cell.TaskID]
+	if p == nil {
+		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
+	}
+	w := e.workOf(p, cell, attempt)
+	result, err := e.await(ctx, w, p)
+	if err != nil {
+		return ledger.Record{
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInterrupted,
+			ErrorMessage: err.Error(),
+		}, nil
+	}
+	return e.complete(context.WithoutCancel(ctx), w, result), nil
+}
+
+func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return work{
+		Protocol: Protocol,
+		Run:      e.run,
+		Pool:     p.Name,
+		Cell:     cell,
+		Attempt:  attempt,
+		Avoid:    e.failedOn[cell.Key()],
+	}
+}
+
+// complete makes the record of an attempt from its result.
+func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.Record {
+	record, err := e.acceptResult(ctx, w, result)
+	for try := 1; try < acceptTries && err != nil && mayPass(err); try++ { // it is paid for
+		pause(ctx)
+		record, err = e.acceptResult(ctx, w, result)
+	}
+	if err != nil {
+		record = ledger.Record{
+			Verdict:      ledger.Error,
+			ErrorClass:   ledger.ErrorInternal,
+			ErrorMessage: fmt.Sprintf("the result of worker %s: %v", result.Worker, err),
+			Worker:       result.Worker,
+		}
+	}
+	if record.Verdict == ledger.Error {
+		e.mu.Lock()
+		key := w.Cell.Key()
+		if !slices.Contains(e.failedOn[key], result.Worker) {
+			e.failedOn[key] = append(e.failedOn[key], result.Worker)
+		}
+		e.mu.Unlock()
+	}
+	return record
+}
+
+// acceptTries is how often a result is fetched: the hub may be away for a while.
+const acceptTries = 20
+
+// mayPass reports whether an error that kept a result from being fetched may be transient.
+func mayPass(err error) bool {
+	return !isAny(err, errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound,
+		jetstream.ErrMsgNotFound) && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
+}
+
+// isAny reports whether an error is one of several.
+func isAny(err error, known ...error) bool {
+	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
+}
+
+// errRecord is returned for a record that does not belong to the attempt.
+var errRecord = errors.New("its record is not valid")
+
+// Adopt reports that an attempt that an earlier process published continues: its worker may be
+// running it, or its result may be there.
+func (e *Executor) Adopt(experiment.Cell, int) bool { return true }
+
+// await publishes an attempt unless it is there, and waits for its result. The error says that
+// there is none because the context ended.
+func (e *Executor) await(ctx context.Context, w work, p *pool) (arrival, error) {
+	own := e.expect(w, p)
+	defer func() {
+		e.mu.Lock()
+		delete(e.waiting, w.token())
+		e.mu.Unlock()
+	}()
+	e.wait(ctx, own)
+	select {
+	case <-own.over:
+		return e.arrivalOf(own), nil
+	default:
+		return e.stop(ctx, own)
+	}
+}
+
+// expect notes that the result of an attempt is awaited. Earlier results are there already.
+func (e *Executor) expect(w work, p *pool) *waiting {
+	tok := w.token()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	own := e.waiting[tok]
+	if own == nil {
+		own = &waiting{work: w, pool: p, over: make(chan struct{})}
+		if _, there := e.arrived[tok]; there {
+			close(own.over)
+		}
+		e.waiting[tok] = own
+	}
+	return own
+}
+
+func (e *Executor) arrivalOf(own *waiting) arrival {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.arrived[own.work.token()]
+}
+
+// wait publishes an attempt that is awaited, once, until its result is there or the context ends.
+// If it cannot be published now, the watch publishes it once the hub is back.
+func (e *Executor) wait(ctx context.Context, own *waiting) {
+	select {
+	case <-own.over:
+		return
+	default:
+	}
+	if !own.published {
+		own.published = true
+		if err := e.publishOne(ctx, own.work); err != nil && ctx.Err() == nil {
+			e.publishFailed.Store(true)
+			e.noteOnce("publish", fmt.Sprintf("the hub does not accept attempts now: %v; retrying", err))
+		}
+	}
+	select {
+	case <-own.over:
+	case <-ctx.Done():
+	}
+}
+
+// publishers is how many attempts are published at a time.
+const publishers = 32
+
+// publication is an attempt that one of the publishers puts into its stream.
+type publication struct {
+	ctx  context.Context
+	work work
+	err  chan error
+}
+
+// publishOne publishes an attempt on the stack of a publisher: that of the caller stays small while
+// it waits for the result.
+func (e *Executor) publishOne(ctx context.Context, w work) error {
+	p := publication{ctx: ctx, work: w, err: make(chan error, 1)}
+	select {
+	case e.toPublish <- p:
+		return <-p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publishAll publishes attempts until the executor ends.
+func (e *Executor) publishAll(ctx context.Context) {
+	for {
+		select {
+		case p := <-e.toPublish:
+			p.err <- e.publish(p.ctx, p.work)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish puts an attempt into the stream of its pool. An attempt that is there already stays as it
+// is.
+func (e *Executor) publish(ctx context.Context, w work) error {
+	content, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	message := nats.NewMsg(w.subject())
+	message.Data = content
+	_, err = e.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(e.run+"/"+w.name()))
+	if refused, ok := errors.AsType[*jetstream.APIError](err); ok &&
+		strings.Contains(refused.Description, "maximum messages per subject") {
+		return nil
+	}
+	return err
+}
+
+// How long a coordinator waits for the result of an attempt that it stops.
+const (
+	stopUnstarted = 500 * time.Millisecond
+	stopAgain     = 300 * time.Millisecond
+)
+
+// stop withdraws an attempt: no worker begins it any more, and a worker that has begun it kills its
+// agent and reports the cost.
+func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
+	cause := context.Cause(ctx)
+	e.mu.Lock()
+	own.stopped = true
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Lease)
+	defer cancel()
+	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // the rest is stopped below
+	content, err := json.Marshal(cancellation{Name: own.work.name()})
+	if err != nil {
+		return arrival{}, err
+	}
+	began := time.Now()
+	again := time.NewTicker(stopAgain)
+	defer again.Stop()
+	for {
+		_ = e.cfg.Hub.nc.Publish(cancelSubject(e.run), content) // it is sent again
+		_ = e.cfg.Hub.nc.Flush()
+		select {
+		case <-own.over:
+			return e.arrivalOf(own), nil
+		case <-again.C:
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		worker := own.worker
+		e.mu.Unlock()
+		switch {
+		case worker == "" && time.Since(began) > stopUnstarted:
+			return arrival{}, cause
+		case ctx.Err() != nil:
+			return arrival{}, fmt.Errorf("%w; its worker %s did not report", cause, worker)
+		}
+	}
+}
+
+// acceptResult puts the files of an attempt into the run directory and returns its record as this
+// machine would have made it.
+func (e *Executor) acceptResult(ctx context.Context, w work, came arrival) (ledger.Record, error) {
+	result, err := e.fetchWhole(ctx, came)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	record, err := e.recordOf(ctx, result)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	if err := e.unpackResult(ctx, result, w.name()); err != nil {
+		return ledger.Record{}, err
+	}
+	record.RunDir, record.Worker, record.Host = w.name(), result.Worker, result.Host
+	if err := insideRunDir(&record); err != nil {
+		return ledger.Record{}, err
+	}
+	return record, nil
+}
+
+// recordOf reads the record of a result, without the secrets that this machine knows of.
+func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, error) {
+	content := []byte(result.Record)
+	if result.RecordObject != "" {
+		var err error
+		if content, err = e.files.GetBytes(ctx, result.RecordObject); err != nil {
+			return ledger.Record{}, fmt.Errorf("its record: %w", err)
+		}
+	}
+	var record ledger.Record
+	if err := json.Unmarshal(e.cfg.Redactor.JSON(content), &record); err != nil {
+		return ledger.Record{}, fmt.Errorf("%w: %w", errRecord, err)
+	}
+	result.correct(&record)
+	return record, nil
+}
+
+// insideRunDir makes sure that a record names only files of its own attempt.
+func insideRunDir(r *ledger.Record) error {
+	paths := []string{r.AgentTracePath, r.SupervisorTracePath, r.JudgeTracePath, r.DiffPath, r.CallsPath}
+	for _, artefact := range r.Artifacts {
+		paths = append(paths, artefact.Path)
+	}
+	for _, vote := range r.JudgeVotes {
+		paths = append(paths, vote.TracePath)
+	}
+	if r.Verify != nil {
+		paths = append(paths, r.Verify.OutputPath)
+	}
+	for _, name := range paths {
+		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
+			return fmt.Errorf("%w: it names %q, which is not a file of the attempt", errRecord, name)
+		}
+	}
+	return nil
+}

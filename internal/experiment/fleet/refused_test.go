@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Who does not belong to the fleet is refused in one line that says why and does not repeat the
+// token.
+func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own, err := parseJoinURL(w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure, err := StartServer(ServerConfig{Listen: "0.0.0.0:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secure.Close()
+	withTLS, err := parseJoinURL(secure.URL())
+	if err != nil || withTLS.Fingerprint == "" {
+		t.Fatalf("%s %v", secure.URL(), err)
+	}
+	_, port, err := net.SplitHostPort(withTLS.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withTLS.Address = "127.0.0.1:" + port
+	hub, err := Dial(t.Context(), withTLS.String(), "test")
+	if err != nil {
+		t.Fatalf("the right one: %v", err)
+	}
+	hub.Close()
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrongToken := own
+	wrongToken.Token = string(seed)
+	wrongCert, noCert, cert := withTLS, withTLS, own
+	wrongCert.Fingerprint = strings.Repeat("ab", 32)
+	noCert.Fingerprint = ""
+	cert.Fingerprint = withTLS.Fingerprint
+	for name, c := range map[string]struct{ url, want string }{
+		"token":       {wrongToken.String(), "refused the token"},
+		"fingerprint": {wrongCert.String(), "certificate is not the one"},
+		"no TLS":      {noCert.String(), "wants TLS"},
+		"TLS":         {cert.String(), "has no TLS"},
+		"cut token":   {strings.Replace(w.url, own.Token, own.Token[:20], 1), "incomplete"},
+		"no URL":      {"http://127.0.0.1:1", "not a valid join URL"},
+		"nobody":      {"fit://" + own.Token + "@127.0.0.1:1", "connect to fit://127.0.0.1:1"},
+	} {
+		_, err := Dial(t.Context(), c.url, "stranger")
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), own.Token) {
+			t.Errorf("%s: %v, want %q in one line", name, err, c.want)
+		}
+	}
+}
+
+func TestAnotherProtocolIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	kv, err := w.dial().js.KeyValue(t.Context(), fleetBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), protocolKey, []byte(strconv.Itoa(Protocol+1))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(t.Context(), w.url, "old"); err == nil || !strings.Contains(err.Error(), "speaks protocol") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Garbage on the port, messages that are too large and results that lie disturb nobody.
+func TestGarbageDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	join, err := parseJoinURL(w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, output := w.prepared(2, 1, "a"), filepath.Join(w.dir, "run")
+	dir, e := w.coordinate(p, output, nil)
+	raw, err := net.Dial("tcp", join.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = raw.Write(bytes.Repeat([]byte("\x00\xffGET / HTTP/1.1\r\n"), 10_000))
+	_ = raw.Close()
+	hub := w.dial()
+	if err := hub.nc.Publish("fit.done."+e.run+".x", make([]byte, 100<<20)); err == nil ||
+		!strings.Contains(err.Error(), "maximum payload") {
+		t.Errorf("100 MB: %v", err)
+	}
+	cell := p.Plan.Cells()[0]
+	for _, lie := range []any{
+		"no object",
+		done{Protocol: 9},
+		done{Protocol: Protocol, Name: "runs/other"},
+		done{Protocol: Protocol, Name: "../../escape", Nonce: newNonce()},
+	} {
+		content, err := json.Marshal(lie)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{cell.RunDir(1), "../../escape"} {
+			if _, err := hub.js.Publish(t.Context(), doneSubject(e.run, token(name)), content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		subject := "fit.work." + e.run + "." + e.pools[0].Name + "." + newNonce()
+		if _, err := hub.js.Publish(t.Context(), subject, content); err != nil {
+			t.Fatal(err)
+		}
+		_ = hub.nc.Publish(eventSubject(e.run), content)
+		_ = hub.nc.Publish(cancelSubject(e.run), content)
+	}
+	w.work("w1", 1, passes, nil)
+	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	w.check(p, output)
+	if _, err := os.Stat(filepath.Join(w.dir, "escape")); err == nil {
+		t.Error("a result left the run directory")
+	}
+}
+
+// A worker that lies about its files is an error, and what it names is not written.
+func TestARecordNamesOnlyItsOwnFiles(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"../x", "/etc/passwd", "runs/t/a/0/2/x", "runs/t/a/0/1/../../x"} {
+		r := ledger.Record{RunDir: "runs/t/a/0/1", AgentTracePath: name}
+		if insideRunDir(&r) == nil {
+			t.Errorf("%q was accepted", name)
+		}
+	}
+	r := ledger.Record{RunDir: "runs/t/a/0/1", AgentTracePath: "runs/t/a/0/1/agent.ndjson"}
+	if err := insideRunDir(&r); err != nil {
+		t.Error(err)
+	}
+}

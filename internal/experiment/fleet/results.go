@@ -1,0 +1,343 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// The files of results that came after another one of the same attempt.
+const (
+	duplicatesFile = "duplicates.jsonl"
+	duplicatesDir  = "duplicates"
+)
+
+// clockTolerance is how far a worker's clock may be off before its times are corrected.
+const clockTolerance = 5 * time.Second
+
+// readResults reads the stream of results from its beginning, for as long as the executor lives.
+func (e *Executor) readResults(ctx context.Context) {
+	for ctx.Err() == nil {
+		e.readStream(ctx)
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// readStream reads until the stream cannot be read any more.
+func (e *Executor) readStream(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.mu.Lock()
+	from, stream := e.read, e.done
+	e.reread = cancel
+	e.mu.Unlock()
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, MaxResetAttempts: 2}
+	if from > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, from+1
+	}
+	consumer, err := stream.OrderedConsumer(ctx, cfg)
+	if err != nil {
+		return
+	}
+	messages, err := consumer.Messages(jetstream.PullExpiry(5*time.Second), jetstream.PullHeartbeat(time.Second))
+	if err != nil {
+		return
+	}
+	defer messages.Stop()
+	for {
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		switch {
+		case errors.Is(err, jetstream.ErrNoHeartbeat) && ctx.Err() == nil:
+			continue
+		case err != nil:
+			return
+		}
+		e.take(ctx, message)
+	}
+}
+
+// take handles one message of the stream of results.
+func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
+	var result done
+	meta, err := message.Metadata()
+	if err != nil {
+		return
+	}
+	tok := message.Subject()[strings.LastIndexByte(message.Subject(), '.')+1:]
+	switch err := json.Unmarshal(message.Data(), &result); {
+	case tok == markToken:
+	case err != nil || !result.valid(tok):
+		e.noteOnce("garbage", "a result that is not valid was ignored")
+	default:
+		result.compareClocks(meta.Timestamp)
+		e.sort(ctx, tok, arrival{done: result, sequence: meta.Sequence.Stream})
+	}
+	e.mu.Lock()
+	e.read = meta.Sequence.Stream
+	e.mu.Unlock()
+}
+
+// maxHeld bounds what a coordinator keeps of results that it has read and not sealed. A coordinator
+// that replaces another may find thousands.
+const maxHeld = 16 << 20
+
+// sort decides what a result is: the first of its attempt, the same one again, or a duplicate.
+func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
+	e.mu.Lock()
+	first, known := e.arrived[tok]
+	before, sealed := e.sealed[result.Name]
+	if !known && !sealed {
+		kept := result
+		if e.held+result.size() > e.maxHeld {
+			kept.Record, kept.Tree, kept.onHubOnly = nil, nil, true
+		}
+		e.held += kept.size()
+		e.arrived[tok] = kept
+		if own := e.waiting[tok]; own != nil {
+			close(own.over) // there is only one first
+		}
+	}
+	e.mu.Unlock()
+	switch {
+	case known && first.Nonce != result.Nonce:
+		e.keepDuplicate(ctx, result.done, first.Worker)
+	case !known && sealed && !e.isRecordOf(ctx, result.done, before):
+		e.keepDuplicate(ctx, result.done, before.Worker)
+	}
+}
+
+// size returns how much memory the large parts of a result take.
+func (d *done) size() int { return len(d.Record) + len(d.Tree) }
+
+// fetchWhole returns a result with all of its parts.
+func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, error) {
+	if !came.onHubOnly {
+		return came.done, nil
+	}
+	e.mu.Lock()
+	stream := e.done
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	message, err := stream.GetMsg(ctx, came.sequence)
+	var result done
+	if err == nil {
+		err = json.Unmarshal(message.Data, &result)
+	}
+	if err == nil && result.Nonce != came.Nonce { // the stream was recreated
+		err = jetstream.ErrMsgNotFound
+	}
+	if err != nil {
+		return done{}, fmt.Errorf("its message: %w", err)
+	}
+	result.compareClocks(message.Time)
+	return result, nil
+}
+
+// isRecordOf reports whether a result is the one that a record of the ledger was made from.
+func (e *Executor) isRecordOf(ctx context.Context, result done, r ledger.Record) bool {
+	record, err := e.recordOf(ctx, result)
+	return err == nil && result.Worker == r.Worker && record.DurationMs == r.DurationMs && record.StartMs == r.StartMs
+}
+
+// compareClocks notes by how much the clock of the worker differs from the hub's.
+func (d *done) compareClocks(stored time.Time) {
+	if off := stored.Sub(time.UnixMilli(d.SentMs)); d.SentMs != 0 && off.Abs() >= clockTolerance {
+		d.off = off
+	}
+}
+
+// correct moves the times of a record to the hub's clock where the worker's is off.
+func (d *done) correct(record *ledger.Record) {
+	if d.off == 0 {
+		return
+	}
+	times := []*int64{&record.StartMs, &record.EndMs}
+	if record.Verify != nil {
+		times = append(times, &record.Verify.StartMs, &record.Verify.EndMs)
+	}
+	for _, at := range times {
+		if *at != 0 { // else nobody has noted it
+			*at += d.off.Milliseconds()
+		}
+	}
+	record.Notes = append(record.Notes, fmt.Sprintf("the clock of worker %s is off by %s; the record's times were "+
+		"corrected", d.Worker, d.off.Round(time.Second)))
+}
+
+// duplicate is a line of duplicatesFile.
+type duplicate struct {
+	Name    string          `json:"name"` // of the attempt
+	Worker  string          `json:"worker"`
+	Counted string          `json:"counted"` // the worker whose record counts
+	AtMs    int64           `json:"atMs"`
+	Dir     string          `json:"dir,omitempty"` // what it left, relative to the run directory
+	Record  json.RawMessage `json:"record,omitempty"`
+}
+
+// keepDuplicate keeps a result that came after the first one of its attempt, beside the ledger.
+func (e *Executor) keepDuplicate(ctx context.Context, result done, counted string) {
+	line := duplicate{
+		Name:    result.Name,
+		Worker:  result.Worker,
+		Counted: counted,
+		AtMs:    time.Now().UnixMilli(),
+		Record:  result.Record,
+	}
+	dir := filepath.ToSlash(filepath.Join(duplicatesDir, filepath.FromSlash(result.Name)+"-"+result.Nonce))
+	if !filepath.IsLocal(filepath.FromSlash(dir)) || !isNonce(result.Nonce) {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(e.cfg.Dir, filepath.FromSlash(dir))); err == nil {
+		return // it was kept by an earlier process
+	}
+	err := e.unpackResult(ctx, result, dir)
+	if err == nil && (result.Object != "" || len(result.Tree) > 0) {
+		line.Dir = dir
+	}
+	content, jsonErr := json.Marshal(line)
+	if err = errors.Join(err, jsonErr); err == nil {
+		err = appendLine(filepath.Join(e.cfg.Dir, duplicatesFile), content)
+	}
+	if err != nil {
+		e.cfg.Note(fmt.Sprintf("a second result of %s, by worker %s, was not kept: %v", result.Name, result.Worker,
+			err))
+		return
+	}
+	e.cfg.Note(fmt.Sprintf("a second result of %s came from worker %s; the first one counts, and this one is in %s",
+		result.Name, result.Worker, duplicatesFile))
+}
+
+func appendLine(name string, line []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
+}
+
+// unpackResult unpacks what an attempt left below the run directory. A complete directory stays: an
+// earlier process put it there.
+func (e *Executor) unpackResult(ctx context.Context, result done, name string) error {
+	if result.Object == "" && len(result.Tree) == 0 {
+		return nil
+	}
+	e.unpackAt <- struct{}{}
+	defer func() { <-e.unpackAt }()
+	dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(name))
+	if _, err := os.Stat(dir); err == nil {
+		// names are given last, so a named directory is complete; it may be that of another try
+		hash, err := treeHash(dir, nil)
+		if err == nil && hash == result.SHA256 {
+			return nil
+		}
+		if err := scratch.RemoveAll(dir); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var err error
+	if len(result.Tree) > 0 {
+		err = unpackTree(bytes.NewReader(result.Tree), result.SHA256, dir)
+	} else {
+		err = getTree(ctx, e.files, result.Object, result.SHA256, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("what the attempt left: %w", err)
+	}
+	return nil
+}
+
+// Sealed informs the executor that the ledger has a record: the hub need not keep its result.
+func (e *Executor) Sealed(r *ledger.Record) {
+	e.mu.Lock()
+	tok := token(r.RunDir)
+	result, known := e.arrived[tok]
+	if known {
+		e.held -= result.size()
+		e.arrived[tok] = arrival{done: done{Name: result.Name, Worker: result.Worker, Nonce: result.Nonce}}
+	}
+	e.mu.Unlock()
+	if !known || result.Object == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = e.files.Delete(ctx, result.Object) // it is removed with the experiment at the latest
+}
+
+// markToken names the messages that catchUp puts into the stream of results.
+const markToken = "mark"
+
+// catchUp waits until every result that the hub has by now is read.
+func (e *Executor) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	mark, err := e.cfg.Hub.js.Publish(ctx, doneSubject(e.run, markToken), nil)
+	if err != nil {
+		return err
+	}
+	for {
+		e.mu.Lock()
+		read := e.read
+		e.mu.Unlock()
+		if read >= mark.Sequence {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Probe asks a worker of every pool for one reply of every arm's model.
+func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
+	for _, p := range e.pools {
+		w := work{
+			Protocol: Protocol,
+			Run:      e.run,
+			Pool:     p.Name,
+			Probe:    true,
+		}
+		result, err := e.await(ctx, w, p)
+		if err != nil {
+			return err
+		}
+		for _, probe := range result.Probes {
+			if err := record(probe); err != nil {
+				return err
+			}
+		}
+		if result.Error != "" {
+			return fmt.Errorf("worker %s: %s", result.Worker, result.Error)
+		}
+		e.mu.Lock() // the next process probes again
+		e.held -= result.size()
+		delete(e.arrived, w.token())
+		e.mu.Unlock()
+		if err := e.done.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, w.token()))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package fleet
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/internal/experiment"
+)
+
+func TestArchivesCannotLeaveTheirDirectory(t *testing.T) {
+	t.Parallel()
+	for name, headers := range map[string][]tar.Header{
+		"parent":   {{Name: "../x", Typeflag: tar.TypeReg, Mode: 0o600}},
+		"absolute": {{Name: "/tmp/x", Typeflag: tar.TypeReg, Mode: 0o600}},
+		"through": {
+			{Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."},
+			{Name: "l/x", Typeflag: tar.TypeReg, Mode: 0o600},
+		},
+		"device":    {{Name: "x", Typeflag: tar.TypeChar}},
+		"hard link": {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
+		"same name": {
+			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
+			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
+		},
+		"setuid kept": {{Name: "s", Typeflag: tar.TypeReg, Mode: 0o4755}},
+	} {
+		var archive bytes.Buffer
+		out := tar.NewWriter(&archive)
+		for i := range headers {
+			if err := out.WriteHeader(&headers[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		parent := t.TempDir()
+		dir := filepath.Join(parent, "in")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		err := readTar(&archive, dir)
+		if name == "setuid kept" {
+			info, statErr := os.Stat(filepath.Join(dir, "s"))
+			if err != nil || statErr != nil || info.Mode()&fs.ModeSetuid != 0 {
+				t.Errorf("%s: %v %v", name, err, statErr)
+			}
+		} else if err == nil {
+			t.Errorf("%s was unpacked", name)
+		}
+		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+			t.Errorf("%s: %v %v", name, entries, err)
+		}
+	}
+}
+
+func TestATreeComesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	from := filepath.Join(w.dir, "tree")
+	if err := os.MkdirAll(filepath.Join(from, "closed", "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]fs.FileMode{"a": 0o644, "closed/run": 0o755, "closed/read": 0o400} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/nowhere", filepath.Join(from, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(from, "closed"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	want, err := experiment.TreeDigest(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := treeHash(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := w.dial()
+	store, err := hub.js.ObjectStore(t.Context(), treesBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{}
+	if err := e.putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(w.dir, "cache")
+	if err := fetchTree(t.Context(), store, cache, hash); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(cache, hash)
+	for _, dir := range []string{from, to} {
+		t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "closed"), 0o700) }) // else only root can remove it
+	}
+	if got, err := experiment.TreeDigest(to); err != nil || got != want {
+		t.Errorf("%s %v, want %s", got, err, want)
+	}
+	if info, err := os.Stat(filepath.Join(to, "closed")); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := getTree(t.Context(), store, hash, strings.Repeat("0", 64), filepath.Join(w.dir, "other")); err == nil {
+		t.Error("another content was accepted")
+	}
+	for _, wrong := range []string{"", "../x", strings.Repeat("z", 64), strings.ToUpper(hash)} {
+		if err := fetchTree(t.Context(), store, cache, wrong); err == nil {
+			t.Errorf("%q was accepted as a hash", wrong)
+		}
+	}
+}
+
+// A tree that takes longer than the library's default for one request arrives.
+func TestASlowTreeArrives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	big := filepath.Join(w.dir, "big")
+	content := make([]byte, 3<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // does not compress, and never fails
+	if err := os.WriteFile(big, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hub := w.dial()
+	store, err := hub.js.ObjectStore(t.Context(), treesBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := putTree(t.Context(), store, "big", big, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := newLink(t, hubAddress(t, w.url), func([]byte) { time.Sleep(2 * time.Millisecond) })
+	nc := w.dialAt(slow.through(t, w.url)).nc
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(30*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without a limit it has the 30 ms
+	store, err = js.ObjectStore(ctx, treesBucket)
+	cancel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := getTree(context.WithoutCancel(t.Context()), store, "big", hash, filepath.Join(w.dir, "new")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,215 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// newGateway returns the gateway of all cells. Its files are where the next process removes what a
+// killed one left.
+func newGateway(cfg Config) *gateway.OnDemand {
+	return &gateway.OnDemand{Config: gateway.Config{
+		Rate:            cfg.Rate,
+		Faults:          cfg.Faults,
+		Dir:             cfg.Work,
+		Redactor:        cfg.Machine.Redactor,
+		Prices:          cfg.Machine.Prices,
+		DenyServerTools: cfg.Prepared.DenyServerTools,
+		Now:             cfg.Machine.Now,
+	}}
+}
+
+// gatewayOff returns why agents have no gateway; empty if they have one.
+func gatewayOff(setup *experiment.Setup) string {
+	if setup.Gateway == agent.GatewayOff {
+		return "it was switched off"
+	}
+	return ""
+}
+
+// openAccounts opens an account for each arm, below that of the experiment. Spending of earlier
+// processes counts.
+func openAccounts(cfg Config) (whole *gateway.Account, arms map[string]*gateway.Account) {
+	whole = gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
+	arms = map[string]*gateway.Account{}
+	for _, arm := range cfg.Prepared.Arms {
+		account := whole.Child("arm "+arm.Name, budgetOf(cfg.Budgets.Arm))
+		spent := cfg.Spent[arm.Name]
+		account.Charge(spent.USD, spent.Tokens)
+		arms[arm.Name] = account
+	}
+	return whole, arms
+}
+
+// Rebudget changes what the whole experiment may spend while it runs.
+func (e *Executor) Rebudget(whole experiment.Budget) { e.experimentAccount.Rebudget(budgetOf(whole)) }
+
+func budgetOf(b experiment.Budget) gateway.Budget {
+	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
+}
+
+// gatewayOf connects agents to their models. Each becomes a member under its own name. The record
+// keeps their calls; nil keeps none.
+func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) agent.Gateway {
+	if off := gatewayOff(&e.prepared.Setup); off != "" {
+		return agent.Gateway{Off: off}
+	}
+	return agent.Gateway{
+		Join: func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			member := as
+			member.Name, member.Upstreams, member.OnCall = cfg.Name, upstreams, cfg.Called
+			member.Account = cfg.Account
+			if record != nil && record() != nil {
+				if err := record().Enter(&member, cfg.OwnDirs()); err != nil {
+					return nil, err
+				}
+			}
+			return e.gateway.Join(member)
+		},
+	}
+}
+
+// offline reports whether no model is asked.
+func offline(setup *experiment.Setup) bool {
+	return setup.Replay != "" && setup.ReplayMode != gateway.ReplayLive
+}
+
+// modelURL returns the endpoint of an agent: its own, or none where a record answers its calls.
+func modelURL(setup *experiment.Setup, own string) string {
+	if offline(setup) {
+		return gateway.NoEndpoint
+	}
+	return own
+}
+
+// openCalls opens the record of the model calls of a trace, and what answers them.
+func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
+	cfg := gateway.RecordConfig{
+		Path:       filepath.Join(a.dir, calls.Path(traceName)),
+		Mode:       a.prepared.Record,
+		ReplayMode: a.prepared.ReplayMode,
+		Redactor:   a.redact,
+	}
+	if a.prepared.Replay != "" {
+		if dir, found := a.replays[a.cell.Key()]; found {
+			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
+		} else if offline(&a.prepared.Setup) {
+			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)
+		}
+		a.record.Replay = a.prepared.Replay
+	}
+	return gateway.OpenRecord(cfg)
+}
+
+// keepCalls ends the record of an agent's calls and names it in the record of the attempt.
+func (a *attempt) keepCalls() {
+	if a.calls == nil {
+		return
+	}
+	a.addOriginal(a.calls)
+	if err := a.calls.Close(); err != nil {
+		a.note("the record of model calls: %v", err)
+	}
+	a.nameCalls()
+}
+
+// nameCalls names the record of the agent's calls, if there is one.
+func (a *attempt) nameCalls() {
+	name := calls.Path(agentTrace)
+	if _, err := os.Stat(filepath.Join(a.dir, name)); err == nil {
+		a.record.CallsPath = a.artefact(name)
+	}
+}
+
+// addOriginal adds what replayed calls cost when they were recorded.
+func (a *attempt) addOriginal(record *gateway.Record) {
+	original := record.OriginalUSD()
+	if original == nil {
+		return
+	}
+	if before := a.record.OriginalCostUSD; before != nil {
+		*original += *before
+	}
+	a.record.OriginalCostUSD = original
+}
+
+// findReplays finds the recorded attempts that answer the model calls of the cells. If a cell has
+// several attempts, the last one that is not an error counts.
+func (e *Executor) findReplays() error {
+	if e.prepared.Replay == "" {
+		return nil
+	}
+	contents, err := ledger.ReadFile(filepath.Join(e.prepared.Replay, experiment.LedgerFile))
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	e.replays = map[ledger.Cell]string{}
+	for i := range contents.Records {
+		r := &contents.Records[i]
+		if r.Verdict == ledger.Error || r.CallsPath == "" || !filepath.IsLocal(filepath.FromSlash(r.RunDir)) {
+			continue
+		}
+		e.replays[r.Cell()] = filepath.Join(e.prepared.Replay, filepath.FromSlash(r.RunDir))
+	}
+	if len(e.replays) == 0 {
+		return fmt.Errorf("replay: %s holds no attempt whose model calls were recorded; run it with --record bodies",
+			e.prepared.Replay)
+	}
+	return nil
+}
+
+// throughGateway connects the agents of the attempt to their models. Only they meet faults: probes
+// and judges are not measured.
+func (a *attempt) throughGateway() agent.Gateway {
+	member := gateway.Member{Cell: a.cell.Name()}
+	if a.number > 0 {
+		member.FaultKey = fmt.Sprintf("%s/%d", a.cell.TaskID, a.cell.RunIndex)
+	}
+	way := a.gatewayOf(member, func() *gateway.Record { return a.calls })
+	if join := way.Join; join != nil {
+		way.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
+			seat, err := join(cfg, upstreams)
+			if err == nil {
+				a.mu.Lock()
+				a.seats = append(a.seats, seat)
+				a.mu.Unlock()
+			}
+			return seat, err
+		}
+	}
+	return way
+}
+
+// budgetError returns the error of a call that was refused because the arm or the experiment, and
+// not the cell, has spent its budget; nil if there is none.
+func (a *attempt) budgetError() *gateway.BudgetError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, seat := range a.seats {
+		if empty, ok := errors.AsType[*gateway.BudgetError](seat.Limit()); ok && empty.Account.Above(a.account) {
+			return empty
+		}
+	}
+	return nil
+}
+
+// noteGateway records whether the agent of a supervised session goes through the gateway.
+func (a *attempt) noteGateway(cfg agent.Config) {
+	chosen, err := a.machine.Registry.Get(a.arm.Agent)
+	if err != nil {
+		return // the session says so
+	}
+	cfg.Model = a.arm.Model
+	a.record.Gateway, a.record.GatewayReason = agent.GatewayOn, agent.WithoutGateway(chosen, cfg)
+	if a.record.GatewayReason != "" {
+		a.record.Gateway = agent.GatewayOff
+	}
+}

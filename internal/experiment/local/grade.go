@@ -1,0 +1,82 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// grade runs the mechanical graders on copies. From here on there is a verdict, unless the grader
+// itself is broken.
+func (a *attempt) grade(ctx context.Context) bool {
+	if !a.taskUnchanged(ctx) {
+		return false
+	}
+	if err := a.keepAnswer(); err != nil {
+		return a.fail(ctx, ledger.ErrorInternal, err)
+	}
+	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
+	config := a.gradeConfig()
+	// leftovers are removed with the directory of all workspaces
+	defer func() { _ = scratch.RemoveAll(config.Scratch) }()
+	config.Answer, config.Steps = a.answered(a.record.PhaseMs["agent"]), a.steps
+	result, err := grade.Run(ctx, config)
+	if err != nil {
+		return a.fail(ctx, ledger.ErrorGrader, err)
+	}
+	if ctx.Err() != nil {
+		return a.fail(ctx, ledger.ErrorInterrupted, ctx.Err())
+	}
+	a.adopt(result)
+	a.record.Notes = append(a.record.Notes, result.Notes...)
+	a.verified(result)
+	a.lint(ctx, config)
+	return a.record.Verdict == ledger.Pass
+}
+
+// gradeConfig returns the grading config of the attempt, with a new directory for graders.
+func (a *attempt) gradeConfig() grade.Config {
+	return grade.Config{
+		Task:      a.task,
+		Source:    a.space,
+		Artifacts: filepath.Join(a.dir, gradingDir),
+		Scratch:   filepath.Join(a.work, "grading-"+rand.Text()),
+		Baseline:  a.baseline,
+		Spawner:   a.spawner,
+		Redactor:  a.redact,
+		Verify:    verifyCommands(a.task),
+	}
+}
+
+// adopt copies the mechanical grade into the record.
+func (a *attempt) adopt(result grade.Result) {
+	applyGrade(&a.record, result)
+	if a.task.Instance != nil && result.Grade.Verdict == ledger.Pass {
+		a.note("resolved by the log of the tests, to which the tested code can also print: look at the patch")
+	}
+}
+
+func applyGrade(r *ledger.Record, result grade.Result) {
+	g := result.Grade
+	graded, invariants := ledger.Grade(g), ledger.Invariants(result.Invariants)
+	r.Grade, r.Invariants = &graded, &invariants
+	if result.HiddenTests != nil {
+		r.HiddenTests = (*ledger.HiddenTests)(result.HiddenTests)
+	}
+	r.Score = result.Score
+	switch g.Verdict {
+	case ledger.Pass, ledger.Fail:
+		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
+	default:
+		r.Verdict, r.ErrorClass = ledger.Error, ledger.ErrorGrader
+		r.ErrorMessage = cmp.Or(g.Reason, "the grader reached no verdict")
+		if result.Unverified {
+			r.Unverified = 1
+		}
+	}
+}

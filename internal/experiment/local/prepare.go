@@ -1,0 +1,318 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// UnknownTaskError names a task that the family does not have, and those it has.
+type UnknownTaskError struct {
+	ID    string
+	Known []string
+}
+
+func (e *UnknownTaskError) Error() string {
+	return fmt.Sprintf("no task %q; there are %s", e.ID, strings.Join(e.Known, ", "))
+}
+
+// Prepare checks an experiment and makes its plan, before any money is spent: every agent is found
+// on this machine, and everything that an arm asks for can be done.
+func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*experiment.Prepared, error) {
+	p := &preparation{
+		Prepared: experiment.Prepared{
+			Setup:       setup,
+			Brings:      map[string][]experiment.Bring{},
+			SkillHashes: map[string]string{},
+		},
+		machine: machine,
+	}
+	for _, step := range []func(context.Context) error{
+		p.chooseTasks, p.chooseAgents, p.checkSteps, p.checkServers, p.checkImages, p.checkNetworks, p.checkTaken,
+		p.sealArms,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.plan(); err != nil {
+		return nil, err
+	}
+	return &p.Prepared, nil
+}
+
+// preparation is an experiment while it is prepared.
+type preparation struct {
+	experiment.Prepared
+	machine *Machine
+}
+
+// plan makes the plan of what was chosen.
+func (p *preparation) plan() error {
+	p.Plan = &experiment.Plan{
+		CreatedMs:      p.machine.now().UnixMilli(),
+		Runs:           p.Runs,
+		Seed:           p.Seed,
+		Shard:          p.Shard,
+		Isolation:      p.Isolation,
+		Network:        p.Network,
+		Cell:           p.CellBudget,
+		Faults:         p.Faults,
+		Stop:           p.StopEarly,
+		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
+		Tools:          p.Tools,
+		Family: experiment.PlannedFamily{
+			Origin: p.Family.Origin, Name: p.Family.Name,
+			Revision: p.Family.Revision,
+		},
+	}
+	if host, err := os.Hostname(); err == nil {
+		p.Plan.Host = host
+	}
+	p.planTasks()
+	for _, arm := range p.Arms {
+		planned := experiment.PlannedArm{
+			Arm:          arm,
+			AgentVersion: p.machine.installation(arm.Agent).Version,
+			LeadVersion:  p.machine.installation(arm.Lead).Version,
+		}
+		for _, b := range p.Brings[arm.Name] {
+			planned.Brings = append(planned.Brings, b.Brought)
+		}
+		p.Plan.Arms = append(p.Plan.Arms, planned)
+	}
+	return p.Plan.Seal()
+}
+
+func (p *preparation) chooseTasks(context.Context) error {
+	if err := p.onlyNamed(); err != nil {
+		return err
+	}
+	gradable := slices.DeleteFunc(slices.Clone(p.Family.Tasks),
+		func(t task.Task) bool { return t.Instance != nil && len(t.Instance.Lacks) > 0 })
+	if len(gradable) == 0 && len(p.Family.Tasks) > 0 {
+		t := &p.Family.Tasks[0]
+		return fmt.Errorf("no task can be graded: the row of %s has no %s; use rows of SWE-bench 5.x, which have it",
+			t.ID, strings.Join(t.Instance.Lacks, ", "))
+	}
+	if len(gradable) < len(p.Family.Tasks) {
+		chosen := *p.Family
+		chosen.Tasks = gradable
+		p.Family = &chosen
+	}
+	return nil
+}
+
+// onlyNamed keeps the tasks that were asked for.
+func (p *preparation) onlyNamed() error {
+	if len(p.Only) == 0 {
+		return nil
+	}
+	var known []string
+	chosen := *p.Family
+	chosen.Tasks = nil
+	for _, t := range p.Family.Tasks {
+		known = append(known, t.ID)
+		if slices.Contains(p.Only, t.ID) {
+			chosen.Tasks = append(chosen.Tasks, t)
+		}
+	}
+	for _, id := range p.Only {
+		if !slices.Contains(known, id) {
+			return &UnknownTaskError{ID: id, Known: known}
+		}
+	}
+	p.Family = &chosen
+	return nil
+}
+
+// chooseAgents finds every agent that takes part; an agent that is not named is the first that is
+// installed.
+func (p *preparation) chooseAgents(ctx context.Context) error {
+	p.Arms = slices.Clone(p.Arms)
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		if arm.Context = cmp.Or(arm.Context, p.Context); arm.Context == agent.ContextProject {
+			p.ProjectPrograms = append(p.ProjectPrograms, arm.Name)
+		}
+	}
+	if err := experiment.CheckArms(p.Arms); err != nil {
+		return err
+	}
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		if arm.Agent == "" {
+			var err error
+			if arm.Agent, err = p.machine.first(ctx); err != nil {
+				return err
+			}
+		}
+		for _, id := range []string{arm.Agent, arm.Lead} {
+			if err := p.machine.find(ctx, id); err != nil {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+		}
+		if err := p.checkAbilities(arm); err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+	}
+	if p.Judge.Votes < 0 || p.Judge.Votes > 0 && p.Judge.Votes%2 == 0 {
+		return fmt.Errorf("%d votes of the judge can be split evenly: give an odd number", p.Judge.Votes)
+	}
+	if !p.judged() {
+		p.Judge = experiment.JudgeConfig{}
+		return nil
+	}
+	if p.Judge.Agent == "" {
+		p.Judge.Agent = p.Arms[0].Agent
+		if p.Judge.ModelURL == "" {
+			p.Judge.ModelURL = p.Arms[0].ModelURL
+		}
+	}
+	return p.machine.find(ctx, p.Judge.Agent)
+}
+
+// checkNetworks makes sure that agents can have the required networks.
+func (p *preparation) checkNetworks(ctx context.Context) error {
+	_, err := p.machine.decideNetworks(ctx, &p.Setup)
+	return err
+}
+
+// checkAbilities makes sure that the agent of an arm can do what the arm asks of it, before a grid
+// of cells finds out.
+func (p *preparation) checkAbilities(arm *experiment.Arm) error {
+	chosen, err := p.machine.Registry.Get(arm.Agent)
+	if err != nil {
+		return err
+	}
+	info := chosen.Info()
+	if err := p.bring(arm, info); err != nil {
+		return err
+	}
+	given, all, err := p.checkProfile(arm)
+	if err != nil {
+		return err
+	}
+	if all {
+		p.settleProfile(arm, given, info)
+	}
+	servers, err := armServers(arm, p.machine.getenv(), "")
+	if err != nil {
+		return err
+	}
+	asked := agent.Config{
+		Dir:          ".",
+		Home:         ".",
+		Environ:      p.machine.Host.Environ,
+		Model:        arm.Model,
+		ModelURL:     arm.ModelURL,
+		Auth:         arm.Auth,
+		MaxTurns:     arm.MaxTurns,
+		MaxCostUSD:   p.CellBudget.USD,
+		Context:      arm.ContextFor(&p.Family.Tasks[0]),
+		Settings:     arm.Settings,
+		Effort:       arm.Effort,
+		Temperature:  arm.Temperature,
+		MCPServers:   servers,
+		AllowedTools: arm.AllowedTools,
+		SystemPrompt: arm.Prompt + arm.Profile,
+		Prices:       p.machine.Prices,
+	}
+	for i := range p.Family.Tasks {
+		asked.MaxCostUSD = cheaper(asked.MaxCostUSD, &p.Family.Tasks[i])
+	}
+	if p.DollarBudget && asked.MaxCostUSD == 0 && info.Capabilities.BudgetUSD != agent.Unsupported {
+		asked.MaxCostUSD = 1 // an agent with dollar limits knows whether its model has a price
+	}
+	for _, profile := range given {
+		if err := p.refuseWith(chosen, arm, withProfile(asked, profile)); err != nil {
+			return err
+		}
+	}
+	if arm.Lead == "" {
+		return nil
+	}
+	return p.checkLead(arm, asked)
+}
+
+// refuseWith returns why an agent can never do what is asked of it, with or without a lead.
+func (p *preparation) refuseWith(chosen agent.Agent, arm *experiment.Arm, asked agent.Config) error {
+	if arm.Lead != "" {
+		asked.MCPServers = append(asked.MCPServers, agent.MCPServer{Name: harness.ServerName})
+	}
+	return refuse(chosen, asked)
+}
+
+// checkLead makes sure that the lead of an arm can lead.
+func (p *preparation) checkLead(arm *experiment.Arm, asked agent.Config) error {
+	lead, err := p.machine.Registry.Get(arm.Lead)
+	if err != nil {
+		return err
+	}
+	asked.Model, asked.MaxTurns, asked.AllowedTools, asked.SystemPrompt = arm.LeadModel, 0, nil, ""
+	asked.Context, asked.Settings, asked.Effort, asked.Temperature = agent.ContextNone, "", "", nil
+	asked.MCPServers = []agent.MCPServer{{Name: harness.ServerName}}
+	if err := refuse(lead, asked); err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	return nil
+}
+
+// refuse returns why an agent can never do what is asked of it. What is only missing on this
+// machine, such as credentials, is left to the probe: a plan does not need it.
+func refuse(a agent.Agent, asked agent.Config) error {
+	err := agent.Check(a, asked)
+	if errors.As(err, new(*agent.CapabilityError)) {
+		return err
+	}
+	return nil
+}
+
+func (p *preparation) judged() bool {
+	return slices.ContainsFunc(p.Family.Tasks, func(t task.Task) bool { return t.JudgeTemplate != "" })
+}
+
+// sealArms hashes all that makes an arm.
+func (p *preparation) sealArms(context.Context) error {
+	for i := range p.Arms {
+		if err := p.Arms[i].Seal(p.Brings[p.Arms[i].Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *preparation) planTasks() {
+	for i := range p.Family.Tasks {
+		t := &p.Family.Tasks[i]
+		p.Plan.Tasks = append(p.Plan.Tasks, experiment.PlannedTask{
+			ID:      t.ID,
+			Visible: t.Digest.Visible,
+			Hidden:  t.Digest.Hidden,
+			Cluster: t.Settings.Cluster,
+			Tags:    t.Settings.Tags,
+			Scored:  t.Settings.Scored,
+			Judged:  t.JudgeTemplate != "",
+		})
+	}
+	if p.judged() {
+		sum := sha256.Sum256([]byte(p.Family.JudgeProfile))
+		p.Plan.Judge = experiment.PlannedJudge{
+			Agent:   p.Judge.Agent,
+			Model:   p.Judge.Model,
+			Profile: hex.EncodeToString(sum[:8]),
+			Votes:   p.Judge.Votes,
+		}
+	}
+}

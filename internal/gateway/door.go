@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/model/wire"
+)
+
+// door decides which requests are calls of members.
+type door struct {
+	gateway *Gateway
+	admits  func(*Seat) bool // whose token is valid; nil: everybody's
+}
+
+// refusal is an answer of the gateway itself.
+type refusal struct {
+	status  int
+	message string
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.gateway.begin() {
+		return
+	}
+	defer d.gateway.serving.Done()
+	if (r.Method == http.MethodHead || r.Method == http.MethodGet) && r.URL.Path == "/" && isLocal(r) {
+		return // some agents check whether a server answers
+	}
+	to, refused := routeOf(r)
+	if refused == nil && !isLocal(r) {
+		refused = &refusal{
+			http.StatusMisdirectedRequest,
+			"fit's gateway answers only requests to itself; it is not a proxy for other hosts",
+		}
+	}
+	var seat *Seat
+	if refused == nil {
+		if seat = d.gateway.seatOf(r); seat == nil || d.admits != nil && !d.admits(seat) {
+			refused = &refusal{
+				http.StatusUnauthorized,
+				"fit's gateway does not know this key; it accepts the token of a participant while it takes part",
+			}
+		}
+	}
+	if refused != nil {
+		refused.answer(w, to.protocol)
+		return
+	}
+	d.gateway.open.belongs(r, seat)
+	newExchange(seat, to, r).serve(w)
+}
+
+// isLocal reports whether a request is meant for this machine. A request that names another host,
+// in its first line or in its header, is not.
+func isLocal(r *http.Request) bool {
+	for _, name := range []string{r.Host, r.URL.Host} {
+		host, _, err := net.SplitHostPort(name)
+		if err != nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "" && host != "localhost" &&
+			(ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
+
+// route is the meaning of a path.
+type route struct {
+	protocol string // empty: any
+	version  string // as in /v1
+	path     string // without the version
+	turn     bool   // it carries a turn of an agent
+	paid     bool   // a model answers it
+	model    string // that the path names
+	stream   bool   // the path asks for one
+}
+
+// routeOf finds out what a request asks for, or why it is refused.
+func routeOf(r *http.Request) (route, *refusal) {
+	if r.Method == http.MethodConnect {
+		return route{}, &refusal{http.StatusMethodNotAllowed, "fit's gateway opens no tunnels"}
+	}
+	path, versioned := strings.CutPrefix(r.URL.Path, "/v1/")
+	to := route{version: "/v1", path: "/" + path}
+	method := http.MethodPost
+	name, verb, gemini := wire.GeminiPath(r.URL.Path)
+	switch {
+	case strings.Contains(path, ".."):
+	case gemini || r.URL.Path == "/v1beta/models":
+		version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		to = route{
+			protocol: Gemini,
+			version:  "/" + version,
+			path:     "/" + rest,
+			model:    name,
+			stream:   verb == wire.GeminiStream,
+			turn:     verb == wire.GeminiStream || verb == wire.GeminiGenerate,
+		}
+		if versioned = !gemini || to.turn || verb == wire.GeminiCountTokens; !gemini {
+			method = http.MethodGet
+		}
+	case !versioned:
+	case path == "messages":
+		to.protocol, to.turn = Anthropic, true
+	case path == "messages/count_tokens":
+		to.protocol = Anthropic
+	case path == "responses":
+		to.protocol, to.turn = Responses, true
+	case strings.HasPrefix(path, "responses/"): // counting of tokens, compaction, which a model does
+		to.protocol = Responses
+		to.paid = path != "responses/input_tokens" && !strings.HasSuffix(path, "/cancel")
+	case path == "chat/completions":
+		to.protocol, to.turn = Chat, true
+	case path == "models" || strings.HasPrefix(path, "models/"):
+		method = http.MethodGet
+		if r.Header.Get("Anthropic-Version") != "" {
+			to.protocol = Anthropic
+		}
+	default:
+		versioned = false
+	}
+	to.paid = to.paid || to.turn
+	switch {
+	case !versioned || strings.Contains(path, ".."):
+		return route{}, &refusal{
+			http.StatusNotFound, "fit's gateway has no " + r.Method + " " + r.URL.Path +
+				"; it serves /v1/messages, /v1/responses, /v1/chat/completions, /v1/models and " +
+				"/v1beta/models/NAME:generateContent",
+		}
+	case r.Method != method:
+		return to, &refusal{http.StatusMethodNotAllowed, r.URL.Path + " is asked with " + method}
+	}
+	return to, nil
+}
+
+// answer sends the refusal in the form that clients of the protocol understand, and asks them not
+// to try again.
+func (f *refusal) answer(w http.ResponseWriter, protocol string) {
+	w.Header().Set("X-Should-Retry", "false")
+	writeError(w, protocol, f.status, f.message)
+}
+
+// writeError answers with an error of the protocol.
+func writeError(w http.ResponseWriter, protocol string, status int, message string) {
+	body := wire.OpenAIErrorBody(status, wire.APIError{Message: message})
+	switch protocol {
+	case Anthropic:
+		body = wire.AnthropicErrorBody(status, wire.APIError{Message: message})
+	case Gemini:
+		body = wire.GeminiErrorBody(status, wire.APIError{Message: message})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}

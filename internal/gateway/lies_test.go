@@ -1,0 +1,113 @@
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/gateway/calls"
+)
+
+// delta is a later report of usage in a stream that is complete.
+func delta(usage string) string {
+	return "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":" + usage + "}\n\n" +
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+}
+
+// TestUsageThatCannotBeIsUnknown: a figure is never negative, beyond all measure or less than it
+// was before, and what is not said is not zero.
+func TestUsageThatCannotBeIsUnknown(t *testing.T) {
+	started := calls.Usage{Input: 7, Output: 42, CacheRead: 3, CacheWrite5m: 4, CacheWrite1h: 1}
+	for name, test := range map[string]struct {
+		path, reply string
+		want        *calls.Usage
+	}{
+		"negative":         {"/v1/messages", `{"usage":{"input_tokens":-1000000,"output_tokens":5}}`, nil},
+		"negative details": {"/v1/responses", `{"usage":{"input_tokens":9,"output_tokens":5,"input_tokens_details":{"cached_tokens":-9}}}`, nil},
+		"beyond measure":   {"/v1/messages", `{"usage":{"input_tokens":9223372036854775807,"output_tokens":9223372036854775807}}`, nil},
+		"not a number":     {"/v1/messages", `{"usage":{"input_tokens":"10","output_tokens":5}}`, nil},
+		"empty":            {"/v1/chat/completions", `{"usage":{}}`, nil},
+		"of another kind":  {"/v1/chat/completions", `{"usage":{"input_tokens":3,"output_tokens":4}}`, nil},
+		"half":             {"/v1/responses", `{"usage":{"output_tokens":4}}`, nil},
+		"zero":             {"/v1/responses", `{"usage":{"input_tokens":0,"output_tokens":0}}`, &calls.Usage{}},
+		"stream: empty":    {"/v1/messages", `event: message_start` + "\n" + `data: {"message":{"usage":{}}}` + "\n\n" + delta(`{}`), nil},
+		"stream: shrinks":  {"/v1/messages", messageStart + delta(`{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":42}`), &started},
+		"stream: negative": {"/v1/messages", messageStart + delta(`{"output_tokens":-42}`), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+				if strings.HasPrefix(test.reply, "event:") {
+					stream(w, test.reply)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, test.reply)
+			})
+			if _, text := h.ask(test.path, `{"model":"claude-sonnet-4-5"}`); text != test.reply {
+				t.Errorf("the agent got %q", text)
+			}
+			c := h.last()
+			if c.Outcome != calls.OK || (c.Usage == nil) != (test.want == nil) ||
+				c.Usage != nil && *c.Usage != *test.want {
+				t.Errorf("recorded %s with usage %+v, want %+v", c.Outcome, c.Usage, test.want)
+			}
+		})
+	}
+}
+
+// TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent: some say in an error which key they got,
+// and one that an agent has written may say it anywhere.
+func TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, key string){
+		"whole": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"content":"your key is `+key+` indeed"}`)
+		},
+		"error": func(w http.ResponseWriter, key string) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"message":"your key is `+key+` indeed"}}`)
+		},
+		"stream": func(w http.ResponseWriter, key string) {
+			stream(w, "data: your key is ", key, " indeed\n\n")
+		},
+		"stream in pieces": func(w http.ResponseWriter, key string) {
+			stream(w, append([]string{"data: your key is "}, append(strings.Split(key, ""), " indeed\n\n")...)...)
+		},
+	} {
+		h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+			key := r.Header.Get("X-Api-Key") + r.Header.Get("Authorization")
+			w.Header().Set("Set-Cookie", "key="+key)
+			w.Header().Set("X-Key", key)
+			answer(w, key)
+		})
+		for _, path := range []string{"/v1/messages", "/v1/responses"} {
+			resp, text := h.ask(path, `{"model":"m"}`)
+			if !strings.Contains(text, "[key] indeed") {
+				t.Errorf("%s: got %d %s", name, resp.StatusCode, text)
+			}
+			for name, values := range resp.Header {
+				text += name + strings.Join(values, " ")
+			}
+			if c := h.last(); strings.Contains(text+c.Error, realKey) {
+				t.Errorf("%s: %s shows the key: %s; recorded %s", name, path, text, c.Error)
+			}
+		}
+	}
+}
+
+// TestAReplyWithoutUsageIsPaidFor: what nobody counted is counted by its length.
+func TestAReplyWithoutUsageIsPaidFor(t *testing.T) {
+	account := gateway.NewAccount("this run", gateway.Budget{Tokens: 1 << 20}, nil)
+	h := open(t, gateway.Config{Account: account}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"content":"`+strings.Repeat("word ", 10000)+`"}`)
+	})
+	h.ask("/v1/messages", `{"model":"m","max_tokens":20000,"messages":[]}`)
+	h.last()
+	if _, spent := account.Spent(); spent == 0 {
+		t.Error("a reply of 50,000 characters cost nothing")
+	}
+}

@@ -1,0 +1,63 @@
+package gateway_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/gateway"
+)
+
+// TestTheSameRequestAgainIsATurnUnlessItFailed: an agent that tries again what failed loses no turn
+// by it, and one that asks the same thing again and again gains none.
+func TestTheSameRequestAgainIsATurnUnlessItFailed(t *testing.T) {
+	var asked atomic.Int64
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if n := asked.Add(1); n == 2 || n == 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	reached := h.seat.Begin(3)
+	for i, want := range []struct{ status, retry int }{
+		{200, 0}, {503, 0}, {503, 1}, {200, 2}, {200, 0}, {400, 0}, {400, 1},
+	} {
+		resp, _ := h.ask("/v1/messages", messageRequest)
+		if c := h.last(); resp.StatusCode != want.status || c.Retry != want.retry {
+			t.Errorf("call %d: status %d, retry %d, want %+v", i+1, resp.StatusCode, c.Retry, want)
+		}
+	}
+	<-reached
+	if err := h.seat.Limit(); !errors.Is(err, gateway.ErrTurnLimit) || asked.Load() != 5 {
+		t.Errorf("%v after %d calls", err, asked.Load())
+	}
+}
+
+// A call that the service failed is no turn, also where the agent changes it before it tries again:
+// else trouble of the service would end as a limit that the agent has reached.
+func TestACallThatTheServiceFailedIsNoTurn(t *testing.T) {
+	var fails atomic.Bool
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if fails.Load() {
+			w.WriteHeader(529)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	h.seat.Begin(2)
+	for i, want := range []int{200, 529, 529, 529, 200, 400} {
+		fails.Store(want == 529)
+		changed := strings.Replace(messageRequest, "{", fmt.Sprintf(`{"metadata":{"user_id":"%d"},`, i), 1)
+		if resp, _ := h.ask("/v1/messages", changed); resp.StatusCode != want {
+			t.Errorf("call %d: status %d, want %d", i+1, resp.StatusCode, want)
+		}
+		if troubled := h.seat.Troubled(); troubled != fails.Load() {
+			t.Errorf("call %d: troubled is %v", i+1, troubled)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/model/wire"
+)
+
+const (
+	// maxLine is the longest line of a stream that is kept; longer lines are ignored.
+	maxLine = 32 << 20
+	// maxWhole bounds what is kept of a reply that is not streamed.
+	maxWhole = 16 << 20
+)
+
+// observer reads on the side what a reply says about tokens, errors and its end. It keeps at most
+// one line of a stream.
+type observer struct {
+	protocol string
+	stream   bool
+
+	line     []byte // the beginning of a line, or of a reply that is not streamed
+	skipping bool   // the rest of the line is too long to be kept
+	boundary bool   // the last line was empty: between two events
+	streamed int64  // bytes of data so far
+
+	deltas int64 // pieces of the reply, and their bytes of text
+	text   int64
+
+	complete bool // the reply said that it is complete
+	model    string
+	failure  string // the error that it reported
+	tokens   tokens
+
+	parser jsontape.Parser
+}
+
+// Write takes the next piece of the reply. It never fails.
+func (o *observer) Write(p []byte) {
+	if !o.stream {
+		o.skipping = o.skipping || len(o.line)+len(p) > maxWhole
+		if !o.skipping {
+			o.line = append(o.line, p...)
+		}
+		return
+	}
+	for {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			o.keep(p)
+			return
+		}
+		line := p[:end]
+		if len(o.line) > 0 {
+			o.keep(line)
+			line = o.line
+		}
+		if !o.skipping {
+			o.take(bytes.TrimSuffix(line, []byte("\r")))
+		}
+		o.line, o.skipping = o.line[:0], false
+		p = p[end+1:]
+	}
+}
+
+// keep adds to the line that has not ended yet.
+func (o *observer) keep(p []byte) {
+	if len(p) > 0 {
+		o.boundary = false
+	}
+	if o.skipping = o.skipping || len(o.line)+len(p) > maxLine; !o.skipping {
+		o.line = append(o.line, p...)
+	}
+}
+
+var (
+	dataField    = []byte("data:")
+	usageKey     = []byte(`"usage"`)
+	geminiUsage  = []byte(`"usageMetadata"`)
+	geminiFinish = []byte(`"finishReason"`)
+	geminiBlock  = []byte(`"blockReason"`)
+	errorKey     = []byte(`"error"`)
+	messageStop  = []byte(`"message_stop"`)
+	blockDelta   = []byte(`"content_block_delta"`)
+	chatDone     = []byte("[DONE]")
+	finishReason = []byte(`"finish_reason":"`)
+)
+
+// take reads one line of a stream. Most lines hold a piece of the reply's text and are not decoded.
+func (o *observer) take(line []byte) {
+	o.boundary = len(line) == 0
+	data, ok := bytes.CutPrefix(line, dataField)
+	if !ok {
+		return
+	}
+	data = bytes.TrimSpace(data)
+	o.streamed += int64(len(data))
+	switch {
+	case o.protocol == Anthropic && len(data) < 64 && bytes.Contains(data, messageStop),
+		o.protocol == Chat && bytes.Equal(data, chatDone):
+		o.complete = true
+	case o.protocol == Anthropic && bytes.Contains(data, blockDelta):
+		o.count(data)
+	case bytes.Contains(data, usageKey), bytes.Contains(data, geminiUsage), bytes.Contains(data, errorKey):
+		o.decode(data)
+	}
+	switch {
+	case o.protocol == Chat && bytes.Contains(data, finishReason), // some servers leave out the closing words
+		o.protocol == Gemini && (bytes.Contains(data, geminiFinish) || bytes.Contains(data, geminiBlock)):
+		o.complete = true
+	}
+}
+
+// count counts a piece of a reply, in case the reply is cut off.
+func (o *observer) count(data []byte) {
+	event, _ := o.parser.Parse(data)
+	o.deltas++
+	for name, member := range event.Get("delta").Members() {
+		if start, end := member.Span(); name != "type" {
+			o.text += int64(end - start)
+		}
+	}
+}
+
+// seen estimates how many tokens the reply had so far by its pieces: each has one or more.
+func (o *observer) seen() int64 { return max(o.deltas, o.text/bytesPerToken) }
+
+// end takes notice that the reply is over.
+func (o *observer) end() {
+	if !o.stream && !o.skipping {
+		o.decode(o.line)
+		o.complete = true
+		o.streamed = int64(len(o.line))
+	}
+	o.line = nil
+}
+
+// reply has what counts in the events of all protocols, and in whole replies.
+type reply struct {
+	Type    string          `json:"type"`
+	Model   string          `json:"model"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Message *reply          `json:"message"`
+	// UsageMetadata and ModelVersion are Gemini's names.
+	UsageMetadata json.RawMessage `json:"usageMetadata"`
+	ModelVersion  string          `json:"modelVersion"`
+	// Response is the whole reply in the events of the Responses protocol.
+	Response *reply `json:"response"`
+}
+
+func (o *observer) decode(data []byte) {
+	var r reply
+	if json.Unmarshal(data, &r) != nil {
+		return
+	}
+	inner := &r
+	switch {
+	case r.Response != nil:
+		inner = r.Response
+		switch r.Type {
+		case "response.completed", "response.incomplete", "response.failed":
+			o.complete = true
+		}
+	case r.Message != nil:
+		inner = r.Message
+	}
+	if o.protocol == Gemini {
+		inner.Model, inner.Usage = inner.ModelVersion, inner.UsageMetadata
+	}
+	if inner.Model != "" {
+		o.model = inner.Model
+	}
+	if holds(inner.Usage) {
+		o.tokens.take(o.protocol, inner.Usage)
+	}
+	if raw := inner.Error; holds(raw) {
+		o.failure = wire.DecodeError([]byte(`{"error":` + string(raw) + `}`)).Error()
+	}
+}
+
+func holds(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

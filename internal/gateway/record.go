@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/redact"
+)
+
+// RecordConfig says which calls of a session are recorded, and what answers them.
+type RecordConfig struct {
+	// Path is the record of calls; empty keeps none.
+	Path string
+	// Mode is calls.RecordBodies, calls.RecordMeta or calls.RecordOff; empty is bodies.
+	Mode string
+	// Replay is a record that answers the calls; empty: the upstreams do.
+	Replay     string
+	ReplayMode string // empty is ReplayNearest
+	Redactor   *redact.Redactor
+}
+
+// Record keeps the calls of a session, and answers them where it is a replay. It is safe for use
+// from many goroutines.
+type Record struct {
+	cfg    RecordConfig
+	replay *Recording
+
+	mu       sync.Mutex
+	writer   *calls.Writer // nil until the first member: many sessions have none
+	original float64
+}
+
+// OpenRecord opens what answers the calls. The record that is written begins with its first member.
+func OpenRecord(cfg RecordConfig) (*Record, error) {
+	r := &Record{cfg: cfg}
+	if cfg.Replay == "" {
+		return r, nil
+	}
+	path, err := FindRecord(cfg.Replay)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if sameFile(path, cfg.Path) {
+		return nil, fmt.Errorf("replay: %s cannot be written while it is replayed; write the trace to another "+
+			"file", path)
+	}
+	r.replay, err = OpenReplay(path, ReplayConfig{Mode: cfg.ReplayMode, Redactor: cfg.Redactor})
+	return r, err
+}
+
+// sameFile reports whether two names stand for one file.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
+// Offline reports whether no upstream is asked.
+func (c *RecordConfig) Offline() bool { return c.Replay != "" && c.ReplayMode != ReplayLive }
+
+// NoEndpoint is the endpoint of an agent whose calls a record answers: with it the agent needs no
+// key, and no model can be called by mistake.
+const NoEndpoint = "http://replay.invalid"
+
+// Enter makes a member part of the record. Its directories differ from run to run.
+func (r *Record) Enter(m *Member, dirs map[string]string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writer == nil && r.cfg.Path != "" && r.cfg.Mode != calls.RecordOff {
+		writer, err := calls.Create(r.cfg.Path, calls.Config{
+			Redactor: r.cfg.Redactor,
+			MetaOnly: r.cfg.Mode == calls.RecordMeta,
+		})
+		if err != nil {
+			return err
+		}
+		r.writer = writer
+	}
+	if r.writer != nil {
+		m.Calls = r.writer
+		if err := r.writer.Place(calls.Place{Participant: m.Name, Dirs: dirs}); err != nil {
+			return err
+		}
+	}
+	if r.replay != nil {
+		m.Replay = r.replay.For(m.Name, dirs)
+	}
+	before := m.OnCall
+	m.OnCall = func(call calls.Call) {
+		r.took(call)
+		if before != nil {
+			before(call)
+		}
+	}
+	return nil
+}
+
+func (r *Record) took(call calls.Call) {
+	if call.OriginalUSD == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.original += *call.OriginalUSD
+}
+
+// OriginalUSD returns what the calls that were answered cost when they were recorded; nil if this
+// is not a replay.
+func (r *Record) OriginalUSD() *float64 {
+	if r.replay == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return new(r.original)
+}
+
+// Close closes the files.
+func (r *Record) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var failed []error
+	if r.writer != nil {
+		failed = append(failed, r.writer.Close())
+		r.writer = nil
+	}
+	if r.replay != nil {
+		failed = append(failed, r.replay.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// FindRecord finds the record that a path means: the record itself, the trace beside it, or the
+// directory of a run that holds one.
+func FindRecord(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir() && strings.HasSuffix(path, calls.Extension):
+		return path, nil
+	case !info.IsDir():
+		record := calls.Path(path)
+		if _, err := os.Stat(record); err != nil {
+			return "", fmt.Errorf("%s has no record of its model calls beside it (%s)", path, filepath.Base(record))
+		}
+		return record, nil
+	}
+	found := glob.Below(path, "*"+calls.Extension)
+	if agent := filepath.Join(path, "agent"+calls.Extension); slices.Contains(found, agent) {
+		return agent, nil
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%s holds %d records of model calls (*%s); name one", path, len(found), calls.Extension)
+	}
+	return found[0], nil
+}

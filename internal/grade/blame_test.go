@@ -1,0 +1,255 @@
+package grade_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/internal/workspace"
+)
+
+// counting is the beginning of a hook that counts its runs in a file outside of the sandbox.
+func counting(t *testing.T) (script, file string) {
+	file = filepath.Join(t.TempDir(), "runs")
+	return "#!/bin/bash\nn=$(cat " + file + " 2>/dev/null || echo 0); n=$((n + 1)); echo $n >" + file + "\n", file
+}
+
+var unisolated = files{"task.yaml": "isolation: none\n"}
+
+func TestAHookThatDiesAtRandomBlamesNobody(t *testing.T) {
+	for name, dies := range map[string]string{
+		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n = 1 ] && kill -9 $$",
+		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 8 ] && exit 7",
+		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+		"on the base the last time":               "[ -e bomb ] && exit 7; [ $n -gt 9 ] && exit 7",
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, _ := counting(t)
+			script := count + dies + "\necho '{\"test\":\"a\",\"pass\":true}' >&3\n"
+			result := hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(grade.VerdictError, "flaky")
+			wantUnverified(t, result, name)
+		})
+	}
+}
+
+// wantUnverified checks that an error which the work alone brings about is one that its agent may
+// have chosen.
+func wantUnverified(t *testing.T, result grade.Result, name string) {
+	t.Helper()
+	if want := strings.Contains(name, "work only"); result.Unverified != want {
+		t.Errorf("unverified is %t, want %t", result.Unverified, want)
+	}
+}
+
+func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		dies string
+		runs string
+	}{
+		"an abort is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
+		"silence is not":        {"[ -e bomb ] && exit 0", "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, file := counting(t)
+			script := count + test.dies + "\necho '{\"test\":\"a\",\"pass\":true}' >&3\n"
+			hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(grade.VerdictFail, "the invariants hook")
+			runs, err := os.ReadFile(file)
+			if err != nil || string(runs) != test.runs {
+				t.Errorf("the hook ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// dyingTest is a task whose hidden test may die before it has said anything.
+func dyingTest(t *testing.T, dies string) (content files, file string) {
+	count, file := counting(t)
+	content = commandTask("  command: [bash, \"{file}\"]\n  parser: tap\nisolation: none\n",
+		count+dies+"\necho 1..1; [ \"$(cat answer)\" = 42 ] && echo 'ok 1 - answer' || echo 'not ok 1 - answer'")
+	return content, file
+}
+
+func TestAHiddenTestThatDiesAtRandomBlamesNobody(t *testing.T) {
+	for name, dies := range map[string]string{
+		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n -lt 4 ] && kill -9 $$",
+		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 4 ] && exit 7",
+		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, _ := dyingTest(t, dies)
+			result := newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictError, "flaky")
+			wantUnverified(t, result, name)
+		})
+	}
+}
+
+func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		dies string
+		runs string
+	}{
+		// The first run is the one that says what the test reports on the reference solution.
+		"an abort is confirmed":  {"[ -e bomb ] && kill -9 $$", "11\n"},
+		"a failed report is not": {"[ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, file := dyingTest(t, test.dies)
+			newBench(t, content).agent(files{"answer": "42", "bomb": ""}).want(grade.VerdictFail, "")
+			runs, err := os.ReadFile(file)
+			if err != nil || string(runs) != test.runs {
+				t.Errorf("the test ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// breakable starts programs until the sandbox breaks.
+type breakable struct {
+	sandbox.ProcessSpawner
+	broken func(sandbox.SpawnSpec) (sandbox.SpawnResult, error)
+}
+
+// Spawn implements sandbox.ProcessSpawner.
+func (b *breakable) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
+	error,
+) {
+	if b.broken != nil {
+		return b.broken(spec)
+	}
+	return b.ProcessSpawner.Spawn(ctx, spec, stdout, stderr)
+}
+
+func TestASandboxThatBreaksInMidRunIsNotTheAgentsFailure(t *testing.T) {
+	ways := map[string]func(sandbox.SpawnSpec) (sandbox.SpawnResult, error){
+		"cannot start": func(sandbox.SpawnSpec) (sandbox.SpawnResult, error) {
+			return sandbox.SpawnResult{}, errors.New("bwrap: fork: resource temporarily unavailable")
+		},
+		"gives up": func(sandbox.SpawnSpec) (sandbox.SpawnResult, error) {
+			return sandbox.SpawnResult{ExitCode: 1}, nil
+		},
+	}
+	for kind, b := range map[string]*bench{
+		"hook":           hookBench(t, answerHook).agent(files{"answer": "42"}),
+		"tests":          nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}),
+		"unsolved tests": nodeBench(t, unsolved(nodeCheck())).agent(files{"src/add.js": addSource}),
+	} {
+		spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
+		b.config.Spawner = spawner
+		b.want(grade.VerdictPass, "")
+		for name, broken := range ways {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				b.t = t
+				spawner.broken = broken
+				b.want(grade.VerdictError, "")
+			})
+		}
+	}
+}
+
+// unsolved leaves out the reference solution.
+func unsolved(content files) files {
+	delete(content, "solution/src/add.js")
+	return content
+}
+
+// A machine on which no process can be started is broken, and not the grader.
+func TestAMachineThatStartsNothingIsNotAFlakyGrader(t *testing.T) {
+	for kind, b := range map[string]*bench{
+		"hook":  hookBench(t, answerHook).agent(files{"answer": "42"}),
+		"tests": nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}),
+	} {
+		for _, cause := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+			b.config.Spawner = &breakable{broken: func(sandbox.SpawnSpec) (sandbox.SpawnResult, error) {
+				return sandbox.SpawnResult{}, &os.PathError{Op: "fork/exec", Path: "x", Err: cause}
+			}}
+			if _, err := grade.Run(t.Context(), b.config); !grade.MachineFailed(err) || !errors.Is(err, cause) {
+				t.Errorf("%s, %v: %v", kind, cause, err)
+			}
+		}
+	}
+}
+
+// exhausted is a workspace on a machine that has run out of something.
+type exhausted struct {
+	grade.Source
+	err error
+}
+
+// Copy implements grade.Source.
+func (e exhausted) Copy(context.Context, workspace.CopyConfig) (*workspace.Copy, error) {
+	return nil, fmt.Errorf("copy of workspace: %w", &os.PathError{Op: "write", Path: "x", Err: e.err})
+}
+
+func TestAMachineThatHasRunOutOfSomethingGivesNoVerdict(t *testing.T) {
+	for kind, b := range map[string]*bench{
+		"hook": hookBench(t, answerHook), "tests": nodeBench(t, nodeTask()),
+	} {
+		for _, err := range []error{
+			syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+			syscall.EIO,
+		} {
+			b.config.Source = exhausted{b.ws, err}
+			if result, got := grade.Run(t.Context(), b.config); !errors.Is(got, err) {
+				t.Errorf("%s with %v: the grade is %q, the error %v", kind, err, result.Grade.Verdict, got)
+			}
+		}
+	}
+}
+
+// TestAFullDiskGivesNoVerdict runs itself again with a small disk of its own.
+func TestAFullDiskGivesNoVerdict(t *testing.T) {
+	if os.Getenv("FIT_TEST_SMALL_DISK") == "" {
+		testenv.NeedTool(t, "unshare")
+		disk := t.TempDir()
+		script := `mount -t tmpfs -o size=8m small "$1" && TMPDIR="$1" FIT_TEST_SMALL_DISK="$1" exec "$2" -test.run "^$3$" -test.v`
+		args := []string{"--mount", "sh", "-c", script, "sh", disk, os.Args[0], t.Name()}
+		if os.Getuid() != 0 {
+			args = append([]string{"--user", "--map-root-user"}, args...)
+		}
+		out, err := exec.CommandContext(t.Context(), "unshare", args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	for kind, content := range map[string]files{
+		"hook":  {"hooks/invariants.sh": answerHook, "workdir/data": strings.Repeat("x", 200<<10)},
+		"tests": nodeCheck(files{"workdir/data": strings.Repeat("x", 200<<10)}),
+	} {
+		b := newBench(t, content).agent(files{"answer": "42", "src/add.js": addSource})
+		filler := filepath.Join(os.Getenv("FIT_TEST_SMALL_DISK"), "filler")
+		fill(t, filler)
+		if result, err := grade.Run(t.Context(), b.config); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: a full disk gave %q, %v\n%s", kind, result.Grade.Verdict, err, describe(result))
+		}
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		b.want(grade.VerdictPass, "")
+	}
+}
+
+// fill writes to a file until the disk is full.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for block := make([]byte, 64<<10); err == nil; _, err = file.Write(block) {
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package grade
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// maxHookSource bounds how much of a hook is read for hints.
+const maxHookSource = 1 << 20
+
+// startsProgram finds commands with which scripts start a program of the agent: a path below the
+// working directory, an interpreter or a build tool, or git, which runs what a repository names. A
+// file that a shell reads is one, too.
+var startsProgram = lazyregexp.New(
+	`(?:^|[;&|(]|\$\(|\b(?:if|while|until|then|do|else|exec|env|time|xargs|nohup|timeout\s+\S+|!)\s)\s*` +
+		`(?:\w+=[^\s$(]*\s+)*("?\./\S+|"?\$\{?AGENT_CWD\}?\S*|(?:\.|source|(?:ba|da|k|z)?sh)\s+[^-\s]\S*|(?:` +
+		`node|npm|npx|python3?|pytest|go|cargo|make|java|ruby|perl|git)\b)([^;&|)]*)`)
+
+// ownProgram finds what belongs to the author of a hook, and not to the agent.
+var ownProgram = lazyregexp.New(`\$\{?(?:HOOKS_DIR|TASK_DIR|FAMILY_DIR|0|BASH_SOURCE)\b`)
+
+// Hints returns what the author of a task should know about its graders: warnings about places
+// where code of the agent runs closer to a grader than it has to, and notes about what this kind of
+// grader cannot see.
+func Hints(t *task.Task) (warnings, notes []string) {
+	if t.Hooks.Invariants != "" {
+		warnings = hookHints(t.Hooks.Invariants)
+	}
+	if t.Instance != nil {
+		return warnings, []string{"the tests report in a log that the agent's code can also print to: a patch that " +
+			"ends the tests and prints a whole log of its own passes; look at the patches that matter"}
+	}
+	if t.Suite == nil {
+		return warnings, nil
+	}
+	const boundary = "; compare plain values, or start the agent's program from the test and look at what it prints"
+	switch language := t.Suite.Runner.Language; {
+	case usesOwnRunner(t.Suite.Runner, task.LanguagePython):
+		notes = append(notes, "the hidden tests run the agent's code in their own process: an object whose __eq__ is "+
+			"always true passes, and code can walk the stack or the garbage collector's objects"+boundary)
+	case usesOwnRunner(t.Suite.Runner, task.LanguageNode):
+		notes = append(
+			notes,
+			"the hidden tests run the agent's code in their own process: it can read the staged test and "+
+				"answer from a table, or reach the memory of the tests by /proc/self/mem or a native addon"+boundary,
+		)
+	case usesOwnRunner(t.Suite.Runner, task.LanguageGo):
+		notes = append(notes, "the hidden tests run the agent's code in their own process: it can reach their memory "+
+			"by package unsafe or /proc/self/mem"+boundary)
+	case !t.Suite.Runner.Own && language != task.LanguageGo && t.Suite.Runner.Report == "" &&
+		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
+		notes = append(notes, "the family's own test command is judged by what it prints: agent code that runs in "+
+			"its process can print a report"+boundary)
+	}
+	return warnings, notes
+}
+
+// hookHints looks for programs that a hook starts itself.
+func hookHints(name string) []string {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHookSource {
+		return nil
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	var hints []string
+	for i, line := range strings.Split(string(source), "\n") {
+		command := strings.TrimSpace(line)
+		if strings.HasPrefix(command, "#") || strings.Contains(command, sandbox.UntrustedName) {
+			continue
+		}
+		match := startsProgram.Get().FindStringSubmatch(command)
+		if match == nil || ownProgram.Get().MatchString(match[0]) {
+			continue
+		}
+		hints = append(hints, fmt.Sprintf("%s:%d starts %s itself; start it with %s, so that it can neither add rows "+
+			"nor look into the hook", filepath.Base(name), i+1, match[1], sandbox.UntrustedName))
+	}
+	return hints
+}

@@ -1,0 +1,59 @@
+package grade_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/grade"
+)
+
+func TestHintsNameProgramsThatAHookStartsItself(t *testing.T) {
+	for line, want := range map[string]string{
+		`./even 4`: "./even",
+		`out=$(cd "$AGENT_CWD" && node src/x.js)`:    "node",
+		`if git diff --quiet; then pass=true; fi`:    "git",
+		`"$AGENT_CWD/bin/tool" --version`:            `"$AGENT_CWD/bin/tool"`,
+		`FOO=1 python3 -m unittest`:                  "python3",
+		`. ./lib.sh`:                                 ". ./lib.sh",
+		`source lib.sh`:                              "source lib.sh",
+		`out=$(bash even.sh 4)`:                      "bash even.sh",
+		`timeout 5 ./even 4`:                         "./even",
+		`make -C "$AGENT_CWD" test`:                  "make",
+		`fit-untrusted ./even 4`:                     "",
+		`. "$(dirname "$0")/lib.sh"`:                 "",
+		`. "${HOOKS_DIR}/lib.sh"`:                    "",
+		`sh "$TASK_DIR/check.sh"`:                    "",
+		`sh -c 'echo ready'`:                         "",
+		`out=$(fit-untrusted node src/x.js)`:         "",
+		`node "$HOOKS_DIR/probe.mjs"`:                "",
+		`grep -q digit "$AGENT_CWD/go.mod"`:          "",
+		`# run ./even by hand`:                       "",
+		`echo "{\"test\":\"go\",\"pass\":true}" >&3`: "",
+	} {
+		b := hookBench(t, "#!/bin/sh\n"+line+"\n")
+		warnings, _ := grade.Hints(b.task)
+		hints := strings.Join(warnings, "\n")
+		if want == "" && hints != "" || want != "" &&
+			!strings.Contains(hints, "invariants.sh:2 starts "+want+" itself") {
+			t.Errorf("%s: the hints are %q, want %q", line, hints, want)
+		}
+	}
+}
+
+func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
+	python := newBench(t, files{"tests/test_a.py": "import unittest\n", "workdir/a.py": ""})
+	if _, hints := grade.Hints(python.task); len(hints) != 1 || !strings.Contains(hints[0], "__eq__") {
+		t.Errorf("the hints for Python are %q", hints)
+	}
+	node := newBench(t, nodeTask())
+	if _, hints := grade.Hints(node.task); len(hints) != 1 || !strings.Contains(hints[0], "/proc/self/mem") {
+		t.Errorf("the hints for node are %q", hints)
+	}
+	golang := newBench(t, files{
+		"tests/sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"workdir/go.mod":      "module x\n",
+	})
+	if _, hints := grade.Hints(golang.task); len(hints) != 1 || !strings.Contains(hints[0], "unsafe") {
+		t.Errorf("the hints for Go are %q", hints)
+	}
+}

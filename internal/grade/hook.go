@@ -1,0 +1,258 @@
+package grade
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/sandbox"
+)
+
+// hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
+const hookStderr = 4 << 10
+
+// graded is the result of one producer of rows.
+type graded struct {
+	rows     []Row
+	health   health
+	reasons  []string
+	missing  []string // declared checks that no row is about
+	exitCode int
+	stderr   string
+	// died is set for a hook that was killed by a signal or failed with a status, which may be
+	// chance or the agent's fault.
+	died bool
+	// commands are the results of the commands to verify.
+	commands []CommandResult
+}
+
+// confirmations is how often a grader that died is run again, with the agent's work and without it,
+// before the agent is blamed. A grader that dies at random blames the agent only if it dies every
+// time with its work and never without it: with four runs, in at most one of a thousand attempts.
+const confirmations = 4
+
+// judgeHook runs the invariants hook and, if it did not do its work, finds out whose fault that is.
+func (g *grading) judgeHook(ctx context.Context) (graded, error) {
+	if g.Task.Hooks.Invariants == "" {
+		return graded{}, nil
+	}
+	found, err := g.runHook(ctx)
+	if err != nil {
+		return found, err
+	}
+	if broken := found.failureReason(); broken != "" {
+		found.health, err = g.blameHook(ctx, found, broken)
+	}
+	return found, err
+}
+
+// failureReason returns why a hook did not do its work; empty means that it did.
+func (found graded) failureReason() string {
+	switch {
+	case found.health.broken != "":
+		return found.health.broken
+	case len(found.rows) == 0:
+		return "the invariants hook reported no row"
+	case len(found.missing) > 0:
+		return "the invariants hook did not report " + display.CutBytes(strings.Join(found.missing, ", "), 300)
+	}
+	return ""
+}
+
+// blameHook decides whether a hook that did not do its work is broken or was broken by the agent.
+// It runs the hook on the base now, whatever the base did before. A hook that died or gave up runs
+// again on both: the agent is to blame only if the hook is broken every time with its work and
+// never without it.
+func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
+	if g.fromBase {
+		return health{broken: broken, graderFault: true}, nil // there is nothing to compare with
+	}
+	for round := 0; ; round++ {
+		base, err := g.without(false).runHook(ctx)
+		if err != nil {
+			return health{}, err
+		}
+		problem := base.failureReason()
+		silent := len(base.rows) == 0 && base.health.ok()
+		switch {
+		case silent && len(found.rows) == 0 && found.health.ok():
+			// It only checks that it runs; the number of all checks decides whether that is enough.
+			return health{}, nil
+		case problem != "" && !silent && round > 0:
+			return flaky(broken, "on the base it sometimes works and sometimes does not: "+problem), nil
+		case problem != "" && !silent:
+			return health{broken: broken + "; on the base: " + problem, graderFault: true}, nil
+		case !found.died || round == confirmations:
+			return health{broken: broken}, nil
+		}
+		again, err := g.unrecorded().runHook(ctx)
+		if err != nil {
+			return health{}, err
+		}
+		if again.failureReason() == "" {
+			return worksOnRetry(broken), nil
+		}
+	}
+}
+
+func flaky(broken, why string) health {
+	return health{broken: broken + ", and it is flaky: " + why, graderFault: true}
+}
+
+func worksOnRetry(broken string) health {
+	h := flaky(broken, "run again on the same files it works")
+	h.works = true
+	return h
+}
+
+// unrecorded returns the same grading without a place for artefacts.
+func (g *grading) unrecorded() *grading {
+	again := &grading{Config: g.Config, scratch: g.scratch}
+	again.Artifacts = ""
+	return again
+}
+
+// runHook runs the hook on a fresh copy and reads its rows.
+func (g *grading) runHook(ctx context.Context) (graded, error) {
+	copied, err := g.copy(ctx, gitSettings...)
+	if _, unfit := errors.AsType[*copyError](err); unfit {
+		return graded{exitCode: 126, health: health{broken: err.Error()}}, nil
+	}
+	if err != nil {
+		return graded{}, err
+	}
+	defer func() { _ = copied.Remove() }()
+	place := g.Source.Hook(copied.Dir)
+	argv, shell, err := g.guardShell([]string{g.Task.Hooks.Invariants}, copied.Dir, place)
+	if err != nil {
+		return graded{}, fmt.Errorf("shell of the invariants hook: %w", err)
+	}
+	channel, err := openChannel()
+	if err != nil {
+		return graded{}, fmt.Errorf("channel for rows: %w", err)
+	}
+	env := gitEnvironment()
+	env["RESULTS_FD"] = "3"
+	done, err := g.run(ctx, program{
+		argv:  argv,
+		dir:   copied.Dir,
+		place: place,
+		env:   env,
+		files: []*os.File{channel.childEnd},
+		// The hook's shell must be seen from inside.
+		readable: visible(shell),
+		timeout:  g.Task.Settings.Timeouts.Invariants,
+	})
+	data, overflow := channel.close()
+	if err != nil {
+		return graded{}, err
+	}
+	found := graded{
+		rows: parseRows(g.redactRows(data)), exitCode: done.status(),
+		stderr: done.stderr.last(hookStderr),
+	}
+	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
+	found.health.broken = hookAbortReason(done, overflow || len(found.rows) >= maxRows)
+	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
+	g.keep("invariants.stderr.log", done.stderr.Bytes())
+	g.keep("invariants.stdout.log", done.stdout.Bytes())
+	g.keep("invariants.rows.ndjson", data)
+	return found, nil
+}
+
+// visible returns the directories that are not empty.
+func visible(dirs ...string) []string {
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
+}
+
+func hookAbortReason(done ended, overflow bool) string {
+	aborted := done.abortReason()
+	switch {
+	case aborted != "":
+		return "the invariants hook " + aborted
+	case done.ExitCode != 0:
+		return fmt.Sprintf("the invariants hook ended with status %d", done.ExitCode)
+	case overflow:
+		return "the invariants hook reported more than it may"
+	}
+	return ""
+}
+
+// redactRows takes secrets out line by line, so that rows stay valid JSON.
+func (g *grading) redactRows(data []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		out.Write(g.Redactor.JSON(line))
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}
+
+// channel carries rows from the hook to us. It is a socket: unlike a file or a pipe it can neither
+// be truncated nor rewritten nor opened a second time through /proc, so a process that inherits it
+// can add rows but not take any away.
+type channel struct {
+	childEnd, ourEnd *os.File
+	data             bytes.Buffer
+	overflow         bool
+	reading          sync.WaitGroup
+}
+
+func openChannel() (*channel, error) {
+	ours, theirs, err := sandbox.Sockets()
+	if err != nil {
+		return nil, err
+	}
+	c := &channel{ourEnd: ours, childEnd: theirs}
+	c.reading.Go(c.read)
+	return c, nil
+}
+
+// read drains the socket, so that no writer ever blocks, and keeps what is within the limit.
+func (c *channel) read() {
+	n, _ := io.Copy(&c.data, io.LimitReader(c.ourEnd, maxRowsSize))
+	if n < maxRowsSize {
+		return
+	}
+	more, _ := io.Copy(io.Discard, c.ourEnd)
+	c.overflow = more > 0
+}
+
+// close ends the reading and returns what was written. The process tree is gone by then, so all
+// that was ever written is in the socket.
+func (c *channel) close() (data []byte, overflow bool) {
+	// A process that cannot be killed may hold the other side, but nothing writes to it any more.
+	_ = syscall.Shutdown(int(c.childEnd.Fd()), syscall.SHUT_WR)
+	_ = c.childEnd.Close()
+	c.reading.Wait()
+	_ = c.ourEnd.Close()
+	return c.data.Bytes(), c.overflow
+}
+
+// testRow makes the row of a check of ours.
+func testRow(name string, gate bool, weight float64, pass bool, message string) Row {
+	fields := map[string]any{"test": name, "pass": pass}
+	switch {
+	case gate:
+		fields["gate"] = true
+	case weight > 0 && weight != 1:
+		fields["weight"] = weight
+	}
+	if message != "" && !pass {
+		fields["message"] = message
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return unreadable(name)
+	}
+	return Classify(raw)
+}

@@ -1,0 +1,103 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/workspace"
+)
+
+// maxStaged bounds one hidden file.
+const maxStaged = 256 << 20
+
+// place puts a file where the agent may have put anything else: a link, a file in the way of a
+// directory, or a directory. Anything in the way is removed. No link is followed, so nothing
+// outside of root is touched.
+func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
+	rel = filepath.ToSlash(rel)
+	if !filepath.IsLocal(rel) {
+		return fmt.Errorf("%s is not inside the working directory", rel)
+	}
+	if err := workspace.ClearWay(root, path.Dir(rel)); err != nil {
+		return err
+	}
+	if err := root.RemoveAll(rel); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm()|0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
+}
+
+// hiddenFile reads a file of the hidden suite; links within the family were checked when it was
+// loaded.
+func hiddenFile(dir, rel string) ([]byte, fs.FileMode, error) {
+	name := filepath.Join(dir, filepath.FromSlash(rel))
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxStaged {
+		return nil, 0, fmt.Errorf("%s is not a regular file of a reasonable size", name)
+	}
+	content, err := os.ReadFile(name)
+	return content, info.Mode(), err
+}
+
+// stage puts a file of the hidden suite into a copy.
+func stage(root *os.Root, suiteDir, rel string) error {
+	content, mode, err := hiddenFile(suiteDir, rel)
+	if err != nil {
+		return err
+	}
+	return place(root, rel, content, mode)
+}
+
+// overlay lays one of the family's own directories over a copy.
+func overlay(dir, from string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		return stage(root, from, filepath.ToSlash(rel))
+	})
+}
+
+// readReport reads a report that a command has left in a copy, if it is a regular file. No link is
+// followed, and the size is limited.
+func readReport(root *os.Root, rel string, limit int64) ([]byte, error) {
+	info, err := root.Lstat(rel)
+	if err != nil {
+		return nil, errors.New("the command wrote no report")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("the report is not a regular file")
+	}
+	file, err := root.Open(rel)
+	if err != nil {
+		return nil, errors.New("the report cannot be read")
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = errors.New("the report is too large")
+	}
+	return content, err
+}

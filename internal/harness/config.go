@@ -1,0 +1,270 @@
+package harness
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/profile"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/trace"
+)
+
+// Mode is the way a team works together.
+type Mode string
+
+// The modes that share this package's loop. A run, the one-shot mode of a single agent, does not
+// use it.
+const (
+	ModeSupervise  Mode = "supervise"
+	ModeFacilitate Mode = "facilitate"
+	ModeDiscuss    Mode = "discuss"
+	ModeJudge      Mode = "judge"
+)
+
+// traits holds what the loop must know about a mode.
+type traits struct {
+	lead           string // the name of its lead, which is reserved
+	violationTag   string // how protocol violations name the mode
+	failureVerdict string // of a session that ends without a conclusion; a judge that does not conclude has none
+	// model turns in one call, by default
+	leadTurns, participantTurns int
+}
+
+func (m Mode) traits() traits {
+	switch m {
+	case ModeSupervise:
+		return traits{"supervisor", "supervised", VerdictFailure, 200, 200}
+	case ModeFacilitate:
+		return traits{"facilitator", "facilitated", VerdictFailure, 80, 50}
+	case ModeDiscuss:
+		return traits{"lead", "discussion", VerdictFailed, 80, 50}
+	default:
+		return traits{"judge", "judge", "", 5, 0}
+	}
+}
+
+// supervisedName is the name of the one participant of supervise.
+const supervisedName = "agent"
+
+// AgentConfig is one member of a session: a participant, or the lead. The profile fills the fields
+// that are empty.
+type AgentConfig struct {
+	Name         string `json:"name"`
+	Role         string `json:"role,omitempty"`
+	AgentProfile string `json:"agentProfile,omitempty"` // the name of a profile
+	// Agent is the id of the registered agent that plays the member, and Model its model; empty is
+	// the caller's default.
+	Agent           string   `json:"agent,omitempty"`
+	Model           string   `json:"model,omitempty"`
+	Tools           []string `json:"tools,omitempty"` // empty is the default of the member's role
+	DisallowedTools []string `json:"disallowedTools,omitempty"`
+	// Tools were not asked for; set where the default of the role is
+	ToolsByRole bool `json:"toolsByRole,omitempty"`
+	// model turns in one call; 0 is the default of the role, -1 no limit
+	MaxTurns int    `json:"maxTurns,omitempty"`
+	Cwd      string `json:"cwd,omitempty"`
+	// Context says what the agent reads of its directory: agent.ContextProject or
+	// agent.ContextNone; empty is that of Options.Base. A judge reads nothing, and neither does a
+	// lead whose directory and a participant's lie in one another: it would obey the work.
+	Context string `json:"context,omitempty"`
+	// directories that its agent sees in a sandbox in which it can change nothing; empty is no
+	// sandbox
+	ReadOnly   []string          `json:"readOnly,omitempty"`
+	Skills     []string          `json:"skills,omitempty"`
+	Amend      string            `json:"amend,omitempty"` // added at the end of the system prompt
+	Limits     Limits            `json:"limits,omitzero"` // of this member over the whole session
+	MCPServers []agent.MCPServer `json:"-"`               // tool servers beyond the session's own
+	// Settings, Effort and Temperature are those of agent.Config; empty is what Options.Base says.
+	Settings    string   `json:"-"`
+	Effort      string   `json:"-"`
+	Temperature *float64 `json:"-"`
+	// the agent's own directory; empty is one below Options.HomeDir
+	Home   string               `json:"home,omitempty"`
+	System profile.SystemPrompt `json:"-"` // composed from the profile
+	// set when NewAgent is called, for agents that live in this process
+	Dispatcher *Dispatcher `json:"-"`
+
+	consultedBy string // of an advisor
+}
+
+// AgentFunc returns the agent that plays a member. It is called when the member gets its first
+// message and when a round that a crash interrupted is accounted for. Calls never overlap.
+type AgentFunc func(AgentConfig) (agent.Agent, error)
+
+// Limits bound a session or a member of it. Zero fields do not limit a member; those of a session
+// have defaults, and negative ones mean no limit.
+type Limits struct {
+	// of a session by the wall clock, of a member while it is in rounds
+	Timeout time.Duration `json:"timeoutNs,omitempty"`
+	Turns   int           `json:"turns,omitempty"` // prompts given to agents
+	Tokens  int64         `json:"tokens,omitempty"`
+	CostUSD float64       `json:"costUsd,omitempty"`
+}
+
+// ErrorPolicy says what happens when an agent fails in a round.
+type ErrorPolicy struct {
+	// Retries is how often a failed round is repeated; 0 means once, -1 never.
+	Retries int `json:"retries,omitempty"`
+	// Backoff is the pause before a retry; 0 means one second.
+	Backoff time.Duration `json:"backoffNs,omitempty"`
+	// FailSession ends the session when a participant has failed for good. Otherwise the others
+	// continue without it, and members that asked it something are informed. A lead that fails
+	// always ends the session, and so does an agent that could not be run at all.
+	FailSession bool `json:"failSession,omitempty"`
+}
+
+// Connector connects agents that run in other processes to the dispatcher.
+type Connector interface {
+	// Servers returns the tool servers of one member, for the agent that is about to play it.
+	Servers(participant string, played agent.Info) ([]agent.MCPServer, error)
+	// Spawner returns the spawner that must start the member's agent, so that its calls can be
+	// recognised.
+	Spawner(participant string, inner sandbox.ProcessSpawner) sandbox.ProcessSpawner
+	// Close ends the connections after the last agent has ended.
+	Close() error
+}
+
+// Options holds the settings that all modes have in common. The zero value is useful.
+type Options struct {
+	TaskAmend string // appended to the task after a blank line
+	// Trace is written instead of Output if it is set. A Writer on a file locks it, and the session
+	// can be resumed.
+	Trace *trace.Writer
+	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
+	ProfilesDir string
+	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is
+	// a temporary directory, which is removed at the end.
+	HomeDir string
+	// Base is the agent configuration that every member starts from: environment, spawner,
+	// isolation, endpoint, prices, and what they read of their projects.
+	Base agent.Config
+	// DefaultAgent and DefaultModel are for participants whose config and profile name none;
+	// DefaultAgent is for the lead too. They are recorded, so that a resumed session uses the same.
+	DefaultAgent string
+	DefaultModel string
+	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
+	// lead's.
+	DefaultCwd string
+	// DefaultMaxTurns is the limit of one call of members whose config and profile name none; 0 is
+	// that of their role, -1 no limit.
+	DefaultMaxTurns int
+	// Connect is called once per session; nil is for agents in this process, which use
+	// AgentConfig.Dispatcher.
+	Connect func(*Dispatcher) (Connector, error)
+
+	// ToolTransport says how Connect connects agents. It is recorded for resuming the session.
+	ToolTransport string
+
+	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
+	Limits            Limits
+	ParticipantLimits Limits // of each participant without its own
+	// IdleTimeout ends a round in which nothing happens for this long: no event of the agent and no
+	// tool call. 0 is 30 minutes, negative none.
+	IdleTimeout     time.Duration
+	MaxLeadTurns    int           // 0 is 200
+	AskDeadline     time.Duration // of asks that do not say their own; 0 is none
+	MaxMessageBytes int           // 0 is 1 MiB
+	Errors          ErrorPolicy
+	Advisor         AdvisorConfig
+
+	// BatchWindow is how long a lead that has something to read waits for more while others are at
+	// work, so that answers that arrive together wake it once; 0 is 20 milliseconds, negative none.
+	BatchWindow time.Duration
+
+	// LeadGrace is how long a lead may continue talking after its terminal call; 0 is a minute.
+	LeadGrace time.Duration
+	// FinalTurnGrace is how long a participant has for a last message that was on its way when the
+	// session was concluded; 0 is two seconds.
+	FinalTurnGrace time.Duration
+	// StopGrace is how long an agent that was cancelled may take to stop before it is given up; 0
+	// is ten seconds.
+	StopGrace time.Duration
+}
+
+// The default limits of a session: without them it could wait or spend forever.
+const (
+	defaultSessionTimeout = 4 * time.Hour
+	defaultSessionTurns   = 500
+	defaultIdleTimeout    = 30 * time.Minute
+)
+
+// settings holds the options that a resumed session must know.
+type settings struct {
+	Limits            Limits        `json:"limits,omitzero"`
+	ParticipantLimits Limits        `json:"participantLimits,omitzero"`
+	IdleTimeout       time.Duration `json:"idleTimeoutNs,omitempty"`
+	MaxLeadTurns      int           `json:"maxLeadTurns"`
+	AskDeadline       time.Duration `json:"askDeadlineNs,omitempty"`
+	MaxMessageBytes   int           `json:"maxMessageBytes"`
+	Errors            ErrorPolicy   `json:"errors"`
+	Advisor           AdvisorConfig `json:"advisor,omitzero"`
+	BatchWindow       time.Duration `json:"batchWindowNs"`
+	LeadGrace         time.Duration `json:"leadGraceNs"`
+	FinalTurnGrace    time.Duration `json:"finalTurnGraceNs"`
+	StopGrace         time.Duration `json:"stopGraceNs"`
+	HomeDir           string        `json:"homeDir,omitempty"`
+	TempHome          bool          `json:"tempHome,omitempty"` // HomeDir is ours to remove
+	ProfilesDir       string        `json:"profilesDir,omitempty"`
+	ToolTransport     string        `json:"toolTransport,omitempty"`
+}
+
+func (o Options) settings() settings {
+	s := settings{
+		Limits:            o.Limits,
+		ParticipantLimits: o.ParticipantLimits,
+		IdleTimeout:       max(0, cmp.Or(o.IdleTimeout, defaultIdleTimeout)),
+		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, 200),
+		AskDeadline:       o.AskDeadline,
+		MaxMessageBytes:   cmp.Or(o.MaxMessageBytes, 1<<20),
+		Errors:            o.Errors,
+		Advisor:           o.Advisor,
+		BatchWindow:       cmp.Or(o.BatchWindow, 20*time.Millisecond),
+		LeadGrace:         cmp.Or(o.LeadGrace, time.Minute),
+		FinalTurnGrace:    cmp.Or(o.FinalTurnGrace, 2*time.Second),
+		StopGrace:         cmp.Or(o.StopGrace, 10*time.Second),
+		HomeDir:           o.HomeDir,
+		ProfilesDir:       o.ProfilesDir,
+		ToolTransport:     o.ToolTransport,
+	}
+	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, defaultSessionTimeout))
+	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, defaultSessionTurns))
+	s.Errors.Backoff = cmp.Or(s.Errors.Backoff, time.Second)
+	s.Errors.Retries = max(0, cmp.Or(s.Errors.Retries, 1))
+	if s.Advisor.Model != "" {
+		s.Advisor.MaxUses = cmp.Or(s.Advisor.MaxUses, defaultAdvisorUses)
+		s.Advisor.Timeout = cmp.Or(s.Advisor.Timeout, defaultAdvisorTimeout)
+	}
+	return s
+}
+
+// reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not
+// participants, and of tags.
+var reservedNames = []string{
+	"supervisor", "facilitator", "lead", "judge", "advisor", "orchestrator", "system",
+	"shared", "human",
+}
+
+func checkNames(participants []AgentConfig) error {
+	seen := map[string]bool{}
+	for i, p := range participants {
+		switch {
+		case p.Name == "":
+			return fmt.Errorf("participant %d has no name", i+1)
+		case !profile.ValidName(p.Name):
+			return fmt.Errorf("participant name %q: use letters, digits, dots, dashes and underscores, at most 64",
+				p.Name)
+		case slices.Contains(reservedNames, p.Name):
+			return fmt.Errorf("participant name %q is reserved", p.Name)
+		case seen[p.Name]:
+			return fmt.Errorf("two participants are called %q", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return nil
+}
+
+var errNoAgentFunc = errors.New("no NewAgent: the session does not know how to make agents")

@@ -1,0 +1,399 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/stats"
+)
+
+// population is runs of two arms on many tasks, each of which says in its prompt whether it is good
+// work.
+func population(tasks int, good func(task int, arm string) bool) []Subject {
+	var subjects []Subject
+	for i := range tasks {
+		for _, arm := range []string{"a", "b"} {
+			s := subject(fmt.Sprintf("t%02d", i), arm, 0)
+			s.Task.Cluster = fmt.Sprintf("c%02d", i/2)
+			s.VerifyOutput = fmt.Sprintf("%d %s %v", i, arm, good(i, arm))
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+func isGood(text string) bool { return strings.Contains(text, " true\n") }
+
+// labelAll labels every run by the truth.
+func labelAll(labels *Labels, subjects []Subject) {
+	for i := range subjects {
+		at, human := subjects[i].cell(), humanFail
+		if isGood(subjects[i].VerifyOutput + "\n") {
+			human = humanPass
+		}
+		labels.file.Labels = append(labels.file.Labels, label{
+			Task:      at.task,
+			Arm:       at.arm,
+			Run:       at.run,
+			Dimension: evidence.Correctness,
+			Human:     human,
+		})
+	}
+}
+
+func correctness(names ...string) Settings {
+	return Settings{
+		Panel:      panel(names...),
+		Prompts:    Prompts{promptSingle: "frame", promptPair: "frame", evidence.Correctness: "question"},
+		Dimensions: []string{evidence.Correctness},
+	}
+}
+
+func TestLabelling(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "labels.yaml")
+	head := "# who labelled: me\ndesign: balanced\nlabels:\n  - {task: old, human: pass} # of a benchmark\n"
+	if err := os.WriteFile(path, []byte(head), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	labels, err := LoadLabels(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := correctness("m")
+	subjects := population(10, func(task int, arm string) bool { return task%2 == 0 })
+	item, ok := labels.Next(subjects, settings, evidence.Correctness, 1)
+	if !ok || strings.Contains(item.Evidence, "claude") || !strings.Contains(item.Evidence, "return sum // done") {
+		t.Errorf("the item is %q", item.Evidence)
+	}
+	for {
+		item, ok := labels.Next(subjects, settings, evidence.Correctness, 1)
+		if !ok {
+			break
+		}
+		if err := labels.Add(item, isGood(item.Evidence)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(text), head) {
+		t.Errorf("what people wrote is gone: %s, %v", text, err)
+	}
+	if n, err := labels.Split(subjects, 1); err != nil || n != 20 {
+		t.Fatalf("split %d, %v", n, err)
+	}
+	again, err := LoadLabels(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pass, fail := again.Count(evidence.Correctness); pass != 10 || fail != 10 {
+		t.Errorf("%d passes and %d fails", pass, fail)
+	}
+	counts, byCluster := map[string]int{}, map[string]string{}
+	for _, one := range again.file.Labels {
+		if one.Dimension == "" {
+			if one.Split != "" {
+				t.Error("a label of a benchmark was split")
+			}
+			continue
+		}
+		var task int
+		if _, err := fmt.Sscanf(one.Task, "t%d", &task); err != nil {
+			t.Fatal(err)
+		}
+		cluster := fmt.Sprint(task / 2)
+		if before := byCluster[cluster]; before != "" && before != one.Split {
+			t.Errorf("cluster %s is in %s and in %s", cluster, before, one.Split)
+		}
+		byCluster[cluster] = one.Split
+		counts[one.Split]++
+	}
+	if counts[SplitTest] != 8 || counts[SplitDev] != 8 || counts[splitTrain] != 4 {
+		t.Errorf("splits %v", counts)
+	}
+	if n, err := again.Split(subjects, 99); err != nil || n != 0 {
+		t.Errorf("split %d once more, %v", n, err)
+	}
+}
+
+func TestMistakesInLabels(t *testing.T) {
+	for source, want := range map[string]string{
+		"labels:\n  - {task: a, human: maybe}":                                                     "l.yaml:2:",
+		"labels:\n  - {task: a, human: pass, dimension: style}":                                    "l.yaml:2:",
+		"labels:\n  - {task: a, human: pass, dimension: correctness}":                              "needs its arm",
+		"labels:\n  - {task: a, human: pass}\n  - {task: a, human: fail}":                          "l.yaml:3:5: ",
+		"labels:\n  - {task: a, human: pass, colour: red}":                                         "colour",
+		"design: odd\nlabels: []":                                                                  "l.yaml:1:",
+		"labels: [{task: a, arm: x, human: pass, dimension: correctness}, {task: a, human: fail}]": "",
+	} {
+		_, err := parseLabels("l.yaml", []byte(source))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v, want %q", source, err, want)
+		}
+	}
+}
+
+// Labels are of runs that are there, and those of a cluster are in one split.
+func TestLabelsThatDoNotFitTheRuns(t *testing.T) {
+	subjects := population(4, func(int, string) bool { return true }) // two tasks to a cluster
+	one := func(task, split string) string {
+		return fmt.Sprintf("  - {task: %s, arm: a, dimension: correctness, human: pass, split: %s}\n", task, split)
+	}
+	for labels, want := range map[string]string{
+		one("t00", SplitTest) + one("t01", SplitTest) + one("t02", SplitDev): "",
+		one("t00", SplitTest) + one("t01", SplitDev):                         "l.yaml:3:5: ",
+		one("t00", SplitTest) + one("t99", SplitTest):                        "there is no run 0 of task t99",
+		"  - {task: t99, human: pass}\n":                                     "",
+	} {
+		source := []byte("labels:\n" + labels)
+		file, err := parseLabels("l.yaml", source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = (&Labels{path: "l.yaml", source: source, file: file}).Check(subjects)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", labels, err, want)
+		}
+	}
+}
+
+// TestCalibration: a judge that errs on every fifth run.
+func TestCalibration(t *testing.T) {
+	dir := t.TempDir()
+	labels, err := LoadLabels(filepath.Join(dir, "labels.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := correctness("m")
+	subjects := population(100, func(task int, arm string) bool { return task%2 == 0 })
+	say := func(q *question, _ Member) string {
+		good := isGood(q.user())
+		if strings.Contains(q.about, "3/") { // tasks t03, t13, … are misjudged
+			good = !good
+		}
+		if good {
+			return verdictJSON(Pass, cite(q))
+		}
+		return verdictJSON(Fail, cite(q))
+	}
+	result := Derive(answered(settings, subjects, say), settings, subjects, nil)
+	status := func(r *Result) Calibration {
+		t.Helper()
+		calibrations, err := labels.Calibrations(r)
+		if err != nil || len(calibrations) != 1 {
+			t.Fatalf("%d calibrations, %v", len(calibrations), err)
+		}
+		return calibrations[0]
+	}
+	corrected := func(r *Result) BiasCorrection {
+		t.Helper()
+		corrections, err := Correct(r, []Calibration{status(r)})
+		if err != nil || len(corrections) != 2 {
+			t.Fatalf("%d corrections, %v", len(corrections), err)
+		}
+		return corrections[0]
+	}
+	if c := corrected(result); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil || c.ObservedRate != 0.6 {
+		t.Errorf("without labels: %+v", c)
+	}
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 1); err == nil {
+		t.Error("measured without labels")
+	}
+	labelAll(labels, subjects)
+	if _, err := labels.Split(subjects, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := labels.Measure(result, evidence.Correctness, SplitDev, false, 1); err != nil {
+		t.Error(err)
+	}
+	if c := status(result); c.Status != stats.StatusUncalibrated {
+		t.Errorf("the dev split calibrates: %+v", c)
+	}
+	m, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pooled := m.Pooled()
+	if pooled.TPR() != 1 || pooled.TNR() >= 1 || pooled.TNR() < 0.6 || m.Unjudged != 0 || len(m.PerArm) != 2 {
+		t.Errorf("measured %+v", m)
+	}
+	if kappa, ac1, err := m.Agreement(); err != nil || kappa.Value <= 0.5 || ac1.Value <= 0.5 {
+		t.Errorf("kappa %v, AC1 %v, %v", kappa, ac1, err)
+	}
+	c := corrected(result)
+	if c.Status != stats.StatusOK || c.CorrectedRate == nil || c.N != 100 || c.M1 != pooled.M1 {
+		t.Fatalf("corrected %+v", c)
+	}
+	if want, _, _ := stats.RoganGladen(0.6, pooled.TPR(), pooled.TNR()); math.Abs(*c.CorrectedRate-want) > 1e-9 ||
+		*c.CI95Low > 0.5 || *c.CI95High < 0.5 {
+		t.Errorf("corrected to %v [%v, %v], want %v around 0.5", *c.CorrectedRate, *c.CI95Low, *c.CI95High, want)
+	}
+
+	// the same panel again: sealed
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 3); !errors.Is(err, errSealed) {
+		t.Errorf("error %v, want the split to be sealed", err)
+	}
+	// another prompt is another judge
+	changed := correctness("m")
+	changed.Prompts[evidence.Correctness] = "another question"
+	other := Derive(answered(changed, subjects, say), changed, subjects, nil)
+	if c := status(other); c.Status != statusStale {
+		t.Errorf("after a change of the prompt: %+v", c)
+	}
+	if c := corrected(other); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil {
+		t.Errorf("corrected by a stale calibration: %+v", c)
+	}
+	// so are other labels
+	kept := slices.Clone(labels.file.Labels)
+	at := slices.IndexFunc(kept, func(one label) bool { return one.Split == SplitTest && one.Passed() })
+	labels.file.Labels[at].Human = humanFail
+	if c := status(result); c.Status != statusStale || !strings.Contains(c.Reason, "the labels changed") {
+		t.Errorf("after a change of a label: %+v", c)
+	}
+	labels.file.Labels = kept
+	if c := status(result); c.Status != stats.StatusOK {
+		t.Errorf("with the labels as they were: %+v", c)
+	}
+	// a second look burns the id
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, true, 4); err != nil {
+		t.Fatal(err)
+	}
+	if c := status(result); c.Status != stats.StatusUncalibrated || !strings.Contains(c.Reason, "2 times") {
+		t.Errorf("after a second look: %+v", c)
+	}
+	if c := corrected(result); c.CorrectedRate != nil {
+		t.Error("corrected by an id that was burnt")
+	}
+}
+
+// TestAJudgeThatIsKinderToOneArm: labels show it, and each arm is corrected by its own errors.
+func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
+	labels, err := LoadLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := correctness("m")
+	subjects := population(100, func(task int, arm string) bool { return task%2 == 0 })
+	say := func(q *question, _ Member) string {
+		var task int
+		if _, err := fmt.Sscanf(q.about, "t%d/", &task); err != nil {
+			t.Fatal(err)
+		}
+		good := isGood(q.user())
+		if strings.Contains(q.about, "/a/") && task%8 == 1 { // bad work that passes
+			good = true
+		}
+		if strings.Contains(q.about, "/b/") && task%8 == 0 { // good work that fails
+			good = false
+		}
+		if good {
+			return verdictJSON(Pass, cite(q))
+		}
+		return verdictJSON(Fail, cite(q))
+	}
+	result := Derive(answered(settings, subjects, say), settings, subjects, nil)
+	labelAll(labels, subjects)
+	if _, err := labels.Split(subjects, 5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 1); err != nil {
+		t.Fatal(err)
+	}
+	calibrations, err := labels.Calibrations(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, okA := calibrations[0].For("a")
+	b, okB := calibrations[0].For("b")
+	if !okA || !okB || !calibrations[0].Homogeneity.PerAgent || a.Agent != "a" || b.Agent != "b" {
+		t.Fatalf("%+v %v, %+v %v: want the errors of each arm", a, okA, b, okB)
+	}
+	corrections, err := Correct(result, calibrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed := corrections[0].ObservedRate - corrections[1].ObservedRate
+	gap := *corrections[0].CorrectedRate - *corrections[1].CorrectedRate
+	if observed < 0.2 || math.Abs(gap) > 0.12 {
+		t.Errorf("a gap of %.2f was seen and corrected to %.2f, want 0", observed, gap)
+	}
+	if _, ok := calibrations[0].For("c"); ok {
+		t.Error("an arm without labels is corrected by the labels of others, although they differ")
+	}
+}
+
+func TestMembersAreChosenByTheirAccuracy(t *testing.T) {
+	subjects := population(80, func(task int, arm string) bool { return task%2 == 0 })
+	for _, test := range []struct {
+		name   string
+		errors map[string]int // every n-th run is misjudged
+		want   string
+	}{
+		{"one is best", map[string]int{"coin": 2, "good": 1000, "poor": 3}, "good"},
+		{"together they are better", map[string]int{"five": 5, "seven": 7, "eleven": 11}, "eleven,seven,five"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			settings := correctness(sortedKeys(test.errors)...)
+			labels, err := LoadLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			labelAll(labels, subjects)
+			for i := range labels.file.Labels {
+				labels.file.Labels[i].Split = SplitDev
+			}
+			number := 0
+			numbers := map[string]int{}
+			say := func(q *question, m Member) string {
+				if _, seen := numbers[q.about]; !seen {
+					number++
+					numbers[q.about] = number
+				}
+				good := isGood(q.user()) != (numbers[q.about]%test.errors[m.Name] == 0)
+				if good {
+					return verdictJSON(Pass, cite(q))
+				}
+				return verdictJSON(Fail, cite(q))
+			}
+			replies := answered(settings, subjects, say)
+			selection, choices := labels.Select(Derive(replies, settings, subjects, nil))
+			if got := strings.Join(selection[evidence.Correctness], ","); got != test.want {
+				t.Errorf("chose %s, want %s (%+v)", got, test.want, choices)
+			}
+			result := Derive(replies, settings, subjects, selection)
+			verdict := result.Cells[0].Dimensions[evidence.Correctness]
+			if got := verdict.Pass + verdict.Fail; got != len(selection[evidence.Correctness]) {
+				t.Errorf("%d votes count, want %d", got, len(selection[evidence.Correctness]))
+			}
+			if len(choices[0].Members) > 1 && (choices[0].EffectiveVotes == nil || *choices[0].EffectiveVotes < 2) {
+				t.Errorf("effective votes %v", choices[0].EffectiveVotes)
+			}
+		})
+	}
+}
+
+// Whatever the file looks like, rewriting it keeps its labels.
+func FuzzLabels(f *testing.F) {
+	f.Add([]byte("# ours\ndesign: random\nlabels:\n  - {task: t, arm: a, run: 1, dimension: correctness, human: pass}\n"))
+	f.Add([]byte("judge:\n  digests: [x]\nlabels:\n" +
+		"  - task: \"a\\n- b\"\n    human: fail\n    judge: pass\n    split: dev\n"))
+	f.Fuzz(func(t *testing.T, source []byte) {
+		file, err := parseLabels("labels.yaml", source)
+		if err != nil {
+			return
+		}
+		again, err := parseLabels("labels.yaml", textOf(file, source))
+		if err != nil || !cmp.Equal(file, again, cmpopts.EquateEmpty()) {
+			t.Errorf("%q is written as %q: %v\n%s", source, textOf(file, source), err, cmp.Diff(file, again))
+		}
+	})
+}

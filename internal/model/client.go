@@ -1,0 +1,328 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/internal/retry"
+)
+
+// Config says where a model is and how to retry. Only Protocol is required.
+type Config struct {
+	Protocol Protocol
+	// BaseURL means what it means to the vendor's own SDK: without /v1 for Anthropic
+	// (ANTHROPIC_BASE_URL), with /v1 for OpenAI (OPENAI_BASE_URL). Empty is the vendor's public
+	// endpoint.
+	BaseURL string
+	// ModelURL is the neutral form: an endpoint without /v1, possibly with a path, that serves any
+	// of the protocols. It wins over BaseURL.
+	ModelURL string
+	// APIKey is sent the way the protocol wants it; empty sends none, which is right for local
+	// servers.
+	APIKey string
+	// AuthToken is sent as a bearer token in the Anthropic protocol (ANTHROPIC_AUTH_TOKEN).
+	AuthToken string
+	// Header is added to every request.
+	Header http.Header
+	// HTTPClient defaults to one without an overall time limit.
+	HTTPClient *http.Client
+	// MaxRetries defaults to DefaultMaxRetries; a negative number means none.
+	MaxRetries int
+	// OnRetry, where set, is called before every wait.
+	OnRetry func(RetryInfo)
+	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller gets
+	// EventReset and must discard what it was given. Without it such a failure is final, though its
+	// Error says that it is retryable.
+	RestartStreams bool
+	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
+	// default is defaultIdleTimeout.
+	IdleTimeout time.Duration
+	// Now, Sleep and Random replace the clock and the random source in tests.
+	Now    func() time.Time
+	Sleep  func(context.Context, time.Duration) error
+	Random func() float64
+}
+
+// defaultIdleTimeout is generous because a reply that is not streamed is silent until it is
+// complete.
+const defaultIdleTimeout = 10 * time.Minute
+
+// maxReplySize bounds a reply that is not streamed, and error bodies.
+const maxReplySize = 64 << 20
+
+// ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN
+// and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and OPENAI_BASE_URL, or GEMINI_API_KEY and
+// GOOGLE_GEMINI_BASE_URL.
+func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
+	cfg := Config{Protocol: protocol}
+	switch protocol {
+	case Anthropic:
+		cfg.APIKey, cfg.AuthToken = getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN")
+		cfg.BaseURL = getenv("ANTHROPIC_BASE_URL")
+	case Gemini:
+		cfg.APIKey, cfg.BaseURL = getenv("GEMINI_API_KEY"), getenv("GOOGLE_GEMINI_BASE_URL")
+	case Responses, Chat:
+		cfg.APIKey, cfg.BaseURL = getenv("OPENAI_API_KEY"), getenv("OPENAI_BASE_URL")
+	}
+	return cfg
+}
+
+// protocolCodec is one wire format as the client needs it.
+type protocolCodec interface {
+	// encode renders a request.
+	encode(req Request, stream bool) ([]byte, error)
+	// decode reads a whole reply.
+	decode(body []byte) (Response, error)
+	// accumulator starts reading a streamed reply.
+	accumulator() accumulator
+}
+
+// accumulator puts a streamed reply together.
+type accumulator interface {
+	Add(wire.Event) ([]wire.Delta, error)
+	// done reports whether the reply is complete; mayEnd, whether it lacks only the closing event,
+	// which some servers leave out.
+	done() bool
+	mayEnd() bool
+	response() (Response, error)
+}
+
+type client struct {
+	cfg      Config
+	endpoint string
+	codec    protocolCodec
+	retry    retry.Policy
+}
+
+// New returns a client. It opens no connection.
+func New(cfg Config) (Client, error) {
+	endpoint, err := endpointURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{cfg: cfg, endpoint: endpoint}
+	switch cfg.Protocol {
+	case Anthropic:
+		c.codec = anthropicCodec{}
+	case Responses:
+		c.codec = responsesCodec{}
+	case Chat:
+		c.codec = chatCodec{vendor: strings.HasPrefix(endpoint, "https://api.openai.com/")}
+	case Gemini:
+		c.codec = geminiCodec{}
+	}
+	c.fillDefaults()
+	return c, nil
+}
+
+func (c *client) fillDefaults() {
+	if c.cfg.HTTPClient == nil {
+		c.cfg.HTTPClient = &http.Client{}
+	}
+	if c.cfg.IdleTimeout <= 0 {
+		c.cfg.IdleTimeout = defaultIdleTimeout
+	}
+	if c.cfg.Now == nil {
+		c.cfg.Now = time.Now
+	}
+	c.retry = c.cfg.policy()
+}
+
+// endpointURL works out the address requests are sent to.
+func endpointURL(cfg Config) (string, error) {
+	paths := map[Protocol]string{
+		Anthropic: "/messages",
+		Responses: "/responses",
+		Chat:      "/chat/completions",
+		Gemini:    "/models/",
+	}
+	path, ok := paths[cfg.Protocol]
+	if !ok {
+		return "", fmt.Errorf("unknown model protocol %q: want %q, %q, %q or %q", cfg.Protocol, Anthropic, Responses,
+			Chat, Gemini)
+	}
+	base, err := cfg.Base()
+	return base + path, err
+}
+
+// Base returns the address that the paths of the protocol are below, its version included.
+func (cfg Config) Base() (string, error) {
+	base, what, version := cfg.BaseURL, "base URL", "/v1"
+	if cfg.Protocol == Gemini {
+		version = "/v1beta"
+	}
+	switch {
+	case cfg.ModelURL != "":
+		// People paste the OpenAI form too; no path ends in /v1/v1.
+		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+version, "model URL"
+	case cfg.Protocol == Gemini && base == "":
+		base = "https://generativelanguage.googleapis.com/v1beta"
+	case cfg.Protocol == Gemini:
+		base = strings.TrimRight(base, "/") + version
+	case cfg.Protocol == Anthropic && base == "":
+		base = "https://api.anthropic.com/v1"
+	case cfg.Protocol == Anthropic:
+		base = strings.TrimRight(base, "/") + "/v1"
+	case base == "":
+		base = "https://api.openai.com/v1"
+	}
+	u, err := url.Parse(strings.TrimRight(base, "/"))
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("%s %q is not an http or https address", what, base)
+	}
+	return u.String(), nil
+}
+
+// Complete implements Client.
+func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error) {
+	body, err := c.codec.encode(req, onEvent != nil)
+	if err != nil {
+		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
+	}
+	var reply Response
+	delivered := false
+	err = c.retry.Do(ctx, func(attempt int) error {
+		emit := onEvent
+		if onEvent != nil {
+			if delivered {
+				onEvent(StreamEvent{Type: EventReset})
+				delivered = false
+			}
+			emit = func(e StreamEvent) { delivered = true; onEvent(e) }
+		}
+		var err error
+		reply, err = c.once(ctx, c.address(req.Model, onEvent != nil), body, emit)
+		reply.Attempts = attempt
+		failure, ok := errors.AsType[*Error](err)
+		if !ok {
+			return err
+		}
+		failure.Attempts = attempt
+		// a reply that the caller has seen in part must not be requested again
+		if !failure.Retryable || delivered && !c.cfg.RestartStreams {
+			return failure
+		}
+		return retry.Later(failure, failure.RetryAfter)
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if reply.StopReason == StopRefusal {
+		return reply, &Error{
+			Kind:       KindRefusal,
+			Message:    reply.Text(),
+			RetryAfter: -1,
+			Attempts:   reply.Attempts,
+		}
+	}
+	return reply, nil
+}
+
+// errSilence is the cause of a request cancelled by the idle timer.
+var errSilence = errors.New("the endpoint went silent")
+
+// address returns where a request is sent to.
+func (c *client) address(model string, stream bool) string {
+	switch {
+	case c.cfg.Protocol != Gemini:
+		return c.endpoint
+	case stream:
+		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiStream + "?alt=sse"
+	default:
+		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiGenerate
+	}
+}
+
+// once makes one request.
+func (c *client) once(ctx context.Context, address string, body []byte, emit func(StreamEvent)) (Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errSilence) })
+	defer idle.Stop()
+
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
+	}
+	c.setHeader(httpReq.Header, emit != nil)
+	httpReply, err := c.cfg.HTTPClient.Do(httpReq)
+	if err != nil {
+		return Response{}, networkError(ctx, err)
+	}
+	defer func() { _ = httpReply.Body.Close() }()
+	idle.Reset(c.cfg.IdleTimeout)
+	replyBody := &watchedReader{r: httpReply.Body, progress: func() { idle.Reset(c.cfg.IdleTimeout) }}
+
+	if httpReply.StatusCode != http.StatusOK {
+		data, _ := io.ReadAll(io.LimitReader(replyBody, 1<<20)) // a cut error body still has its status
+		return Response{}, errorFromReply(httpReply.StatusCode, httpReply.Header, data, c.cfg.Now())
+	}
+	if emit != nil && strings.HasPrefix(httpReply.Header.Get("Content-Type"), "text/event-stream") {
+		return c.readStream(ctx, replyBody, emit)
+	}
+	data, err := io.ReadAll(io.LimitReader(replyBody, maxReplySize+1))
+	switch {
+	case err != nil:
+		return Response{}, networkError(ctx, err)
+	case len(data) > maxReplySize:
+		return Response{}, &Error{Kind: KindProtocol, Message: "reply is larger than 64 MiB", RetryAfter: -1}
+	}
+	reply, err := c.codec.decode(data)
+	if err != nil {
+		return Response{}, streamError(err)
+	}
+	if emit != nil {
+		emitWhole(reply, emit)
+	}
+	return reply, nil
+}
+
+func (c *client) setHeader(header http.Header, stream bool) {
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json")
+	header.Set("User-Agent", "fit")
+	if stream {
+		header.Set("Accept", "text/event-stream")
+	}
+	set := func(name, prefix, value string) {
+		if value != "" {
+			header.Set(name, prefix+value)
+		}
+	}
+	switch c.cfg.Protocol {
+	case Anthropic:
+		header.Set("anthropic-version", "2023-06-01")
+		set("x-api-key", "", c.cfg.APIKey)
+		set("Authorization", "Bearer ", c.cfg.AuthToken)
+	case Gemini:
+		set("x-goog-api-key", "", c.cfg.APIKey)
+	case Responses, Chat:
+		set("Authorization", "Bearer ", c.cfg.APIKey)
+	}
+	for name, values := range c.cfg.Header {
+		header[http.CanonicalHeaderKey(name)] = values
+	}
+}
+
+// toolCall makes a call of the arguments a model wrote, which need not be JSON.
+func toolCall(id, name, arguments string) *ToolCall {
+	call := &ToolCall{ID: id, Name: name, Input: json.RawMessage("{}")}
+	trimmed := strings.TrimSpace(arguments)
+	switch {
+	case trimmed == "":
+	case trimmed[0] == '{' && json.Valid([]byte(trimmed)):
+		call.Input = json.RawMessage(trimmed)
+	default:
+		call.InvalidInput = arguments
+	}
+	return call
+}

@@ -1,0 +1,148 @@
+package query
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/query/internal/scan"
+)
+
+func search(t testing.TB, trace *Trace, q Search) []*Hit {
+	t.Helper()
+	var hits []*Hit
+	if err := trace.Search(context.Background(), q,
+		func(h *Hit) error { hits = append(hits, h); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return hits
+}
+
+func matchesOf(hits []*Hit) []string {
+	var all []string
+	for _, h := range hits {
+		all = append(all, h.Matches...)
+	}
+	return all
+}
+
+func TestSearchLooksEverywhere(t *testing.T) {
+	trace := traceOf(t,
+		`{"type":"system","subtype":"note","text":"a needle here"}`,
+		`{"type":"user","message":{"content":"find the NEEDLE"}}`,
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"needle one"},{"type":"text","text":"needle two"},{"type":"thinking","thinking":"where is the needle?"}]}}`,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"NeedleTool","input":{"q":"needle"}},{"type":"tool_use","id":"b","name":"Read"}]}}`,
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"needle found"}]}}`,
+		`{"type":"user","message":{"content":"n\u0065edle in disguise"}}`)
+	want := []string{
+		`system: {"subtype":"note","text":"a needle here"}`, "user_text: find the NEEDLE", "text: needle one",
+		"text: needle two",
+		"thinking: where is the needle?", "tool_name: NeedleTool", `tool_input(NeedleTool): {"q":"needle"}`,
+		"result: needle found", "user_text: needle in disguise",
+	}
+	for _, pattern := range []string{"needle", "n[e]edl.", "(needle|haystack)", "ne+dle"} {
+		if diff := cmp.Diff(want, matchesOf(search(t, trace, Search{Pattern: pattern}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pattern, diff)
+		}
+	}
+	if got := matchesOf(search(t, trace, Search{Pattern: "^needletool$"})); len(got) != 1 {
+		t.Errorf("anchored: %v", got)
+	}
+	if got := search(t, trace, Search{Pattern: "undefined"}); len(got) != 0 {
+		t.Errorf("a call without input has nothing to find: %v", matchesOf(got))
+	}
+}
+
+func TestExcerptsShowTheSurroundings(t *testing.T) {
+	long := strings.Repeat("é", 100) + "needle" + strings.Repeat("ü", 100)
+	trace := traceOf(t, `{"type":"user","message":{"content":"`+long+`"}}`)
+	want := "user_text: ..." + strings.Repeat("é", 40) + "needle" + strings.Repeat("ü", 40) + "..."
+	if got := matchesOf(search(t, trace, Search{Pattern: "needle"})); len(got) != 1 || got[0] != want {
+		t.Errorf("excerpt %q, want %q", got, want)
+	}
+	if got := matchesOf(search(t, trace, Search{Pattern: "needle", Full: true})); got[0] != "user_text: "+long {
+		t.Errorf("full %q", got)
+	}
+}
+
+func TestSearchStopsAtItsLimit(t *testing.T) {
+	trace := traceOf(t, prompt, prompt, prompt, prompt)
+	if got := search(t, trace, Search{Pattern: "fix", Limit: 2}); len(got) != 2 || got[1].Turn.Index != 1 {
+		t.Errorf("%d hits", len(got))
+	}
+}
+
+func TestContextIsTheTurnsAround(t *testing.T) {
+	trace := traceOf(t, sample...)
+	hits := search(t, trace, Search{Pattern: "package a", Context: 1})
+	if len(hits) != 1 || len(hits[0].Context) != 2 || hits[0].Context[0].Index != 2 || hits[0].Context[1].Index != 4 {
+		t.Errorf("hits %s", asJSON(t, hits))
+	}
+	last := search(t, trace, Search{Pattern: "Done", Context: 2, Limit: 1})
+	if len(last) != 1 || len(last[0].Context) != 2 {
+		t.Errorf("hits %s", asJSON(t, last))
+	}
+	if got := asJSON(t, search(t, traceOf(t, prompt), Search{Pattern: "fix", Context: 1})); !strings.Contains(got,
+		`"context":[]`) {
+		t.Errorf("an empty context is left out: %s", got)
+	}
+}
+
+// TestTheLiteralIsNeverMissed: whenever a pattern finds something in a line, the line passes the
+// filter that looks for the literals of the pattern.
+func TestTheLiteralIsNeverMissed(t *testing.T) {
+	patterns := []string{
+		"kelvin", "Pass(word|phrase)", "a{2,3}bcd", "(foo|bar)baz", "x?yz.abc", "straße",
+		`\bsk-[a-z]+`, "a.c", "exit status [1-9]",
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		pattern := rapid.SampledFrom(patterns).Draw(rt, "pattern")
+		expr := regexp.MustCompile("(?i)" + pattern)
+		text := rapid.StringMatching("[ -~]{0,5}("+pattern+")[ -~]{0,5}").Draw(rt, "text")
+		text = rapid.SampledFrom([]func(string) string{
+			strings.ToUpper, strings.ToLower, func(s string) string { return strings.ReplaceAll(s, "k", "\u212a") },
+			func(s string) string { return strings.ReplaceAll(s, "s", "\u017f") },
+		}).Draw(rt, "spelling")(text)
+		raw := string(jsonenc.AppendString(nil, text))
+		if rapid.Bool().Draw(rt, "escaped") && text != "" {
+			raw = escapeAll(text)
+		}
+		line := []byte(`{"type":"user","message":{"content":` + raw + `}}`)
+		var ev scan.Event
+		if !new(scan.LineScanner).Scan(line, &ev, &[]scan.Part{}) {
+			rt.Fatalf("no JSON: %s", line)
+		}
+		if keep := newLiteralFilter(pattern); keep != nil && expr.MatchString(text) && !keep(&ev) {
+			rt.Fatalf("%q matches %q, but the line was passed over: %s", pattern, text, line)
+		}
+	})
+}
+
+// escapeAll spells every character as an escape.
+func escapeAll(text string) string {
+	out := `"`
+	for _, r := range text {
+		if r > 0xffff {
+			out += string(r)
+			continue
+		}
+		out += `\u` + string([]byte{"0123456789abcdef"[r>>12&15], "0123456789abcdef"[r>>8&15], "0123456789abcdef"[r>>4&15], "0123456789abcdef"[r&15]})
+	}
+	return out + `"`
+}
+
+func TestLiteralsOfPatterns(t *testing.T) {
+	for pattern, want := range map[string][]string{
+		"permission denied": {"permission denied"}, "a.c": nil, "foo|barbaz": {"foo", "barbaz"}, "foo|.": nil,
+		`\d+ errors?`: {" error"}, "(?:Xyz)+": {"xyz"}, `"key"`: {"key"}, "x*": nil, "ab": nil,
+	} {
+		if diff := cmp.Diff(want, requiredLiterals(pattern)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pattern, diff)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+// Package results reads run directories for reports.
+//
+//  1. Load reads one or several run directories, or the shards of an experiment below one: ledgers,
+//     plans, probes and the labels of the family.
+//  2. Results.Build makes the report of them, the same wherever it is shown.
+//  3. Answer compares the arms of a report.
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// ErrNone is the error of directories without a ledger.
+var ErrNone = errors.New("no results")
+
+// Results are the records of one or several run directories, and what was planned there.
+type Results struct {
+	Records []ledger.Record
+	Planned *report.Planned // nil where there is no plan, or several experiments
+	Plans   []*experiment.Plan
+	// Problems are those of ledgers that failed verification, for callers that use the rest.
+	Problems []Problem
+	Ledgers  []Ledger
+	// Doubts are warnings about the ledgers as a whole, for every group of the report.
+	Doubts []string
+	Probes report.Probes
+	Labels *report.Labels // those of the family, if it has any
+	// Allow are the reasons to withhold claims that the user accepts.
+	Allow []string
+
+	declared *report.Declared
+}
+
+// Ledger is one that was read.
+type Ledger struct {
+	Path     string
+	Contents *ledger.Contents
+}
+
+// Problem is something that is wrong with a ledger.
+type Problem struct {
+	Path string
+	ledger.Problem
+}
+
+// Load reads run directories. Each is a directory with a ledger, or a directory whose
+// sub-directories have one: the shards of an experiment. It does not search directories that agents
+// can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
+func Load(dirs []string, damagedToo bool) (*Results, error) {
+	all := &Results{}
+	var parts [][]ledger.Record
+	for _, dir := range dirs {
+		found, err := Find(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range found {
+			if file := filepath.Join(at, experiment.LabelsFile); all.Labels == nil && isFile(file) {
+				if all.Labels, err = report.LoadLabels(file); err != nil {
+					return nil, err
+				}
+			}
+			records, err := all.load(at, damagedToo)
+			if err != nil {
+				return nil, err
+			}
+			if err := all.addProbes(at); err != nil {
+				return nil, err
+			}
+			parts = append(parts, records)
+		}
+	}
+	all.addPlans()
+	var err error
+	all.Records, err = mergeByExperiment(parts)
+	return all, err
+}
+
+// Find returns the directories with ledgers: the directory itself, or those right below it.
+func Find(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is not a directory", ErrNone, dir)
+	}
+	if isFile(filepath.Join(dir, experiment.LedgerFile)) {
+		return []string{dir}, nil
+	}
+	var found []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	for _, entry := range entries {
+		below := filepath.Join(dir, entry.Name())
+		if entry.IsDir() && entry.Name() != experiment.RunsDir && !strings.HasPrefix(entry.Name(), ".") &&
+			isFile(filepath.Join(below, experiment.LedgerFile)) {
+			found = append(found, below)
+		}
+	}
+	return found, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// NothingPlanned reports whether the results are empty because the plans have no cells, as in a
+// shard that selects none.
+func (all *Results) NothingPlanned() bool {
+	return len(all.Plans) > 0 && !slices.ContainsFunc(all.Plans, func(plan *experiment.Plan) bool {
+		return len(plan.Cells()) > 0
+	})
+}
+
+// Build makes the report of results. Detail adds the single runs.
+func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
+	built, err := report.Build(report.Input{
+		Records: all.Records,
+		Planned: all.Planned,
+		Skipped: len(all.Problems),
+		K:       ks,
+		Detail:  detail,
+		Labels:  all.Labels,
+		Probes:  &all.Probes,
+		Allow:   all.Allow,
+	})
+	if err != nil {
+		return nil, err
+	}
+	doubts := all.Doubts
+	if len(all.Plans) == 0 {
+		doubts = append(slices.Clip(doubts),
+			"there is no "+experiment.PlanFile+" beside the results: whether runs are missing is not known")
+	}
+	for i := range built.Groups {
+		built.Groups[i].Warnings = append(built.Groups[i].Warnings, doubts...)
+	}
+	return built, nil
+}
+
+// Answer compares the arms of a report: a Comparison of two, a Family of more. Both are nil where
+// there is only one arm.
+func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison, *report.Family, error) {
+	groups := Groups(built)
+	switch {
+	case len(groups) < 2:
+		return nil, nil, nil
+	case len(groups) > 2:
+		family, err := report.CompareArms(groups, false, cfg)
+		return nil, family, err
+	}
+	comparison, err := report.Compare(groups[0], groups[1], cfg)
+	return comparison, nil, err
+}
+
+// Groups returns the groups of a report, to be compared.
+func Groups(built *report.Report) []*report.Group {
+	groups := make([]*report.Group, len(built.Groups))
+	for i := range built.Groups {
+		groups[i] = &built.Groups[i]
+	}
+	return groups
+}
+
+func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
+	path := filepath.Join(dir, experiment.LedgerFile)
+	contents, err := ledger.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	all.Ledgers = append(all.Ledgers, Ledger{path, contents})
+	if err := contents.Damage(path); err != nil {
+		if !damagedToo {
+			return nil, fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines "+
+				"that are left", err)
+		}
+		for _, problem := range contents.Problems {
+			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
+		}
+	}
+	plan, err := experiment.ReadPlan(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a ledger that was downloaded alone
+	case err != nil:
+		return nil, err
+	default:
+		for i := range contents.Records {
+			if contents.Records[i].Experiment != plan.ID {
+				return nil, fmt.Errorf("%s belongs to experiment %s, but the plan beside it is that of %s", path,
+					contents.Records[i].Experiment, plan.ID)
+			}
+		}
+		all.Plans = append(all.Plans, plan)
+		if all.declared == nil { // shards have the same arms
+			if all.declared, err = Declared(dir, plan); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return contents.Records, nil
+}
+
+// Declared reads in what the arms of a run directory differ: what its plan says, and what their
+// first requests showed in the rehearsal.
+func Declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
+	declared := &report.Declared{Differs: map[string][]string{}}
+	for i := range plan.Arms {
+		if i > 0 {
+			declared.Differs[plan.Arms[i].Name] = experiment.Differences(plan.Arms[0], plan.Arms[i])
+		}
+	}
+	rehearsal, err := experiment.ReadRehearsal(dir)
+	if err != nil || rehearsal == nil {
+		return declared, err
+	}
+	for _, pair := range rehearsal.Pairs {
+		own := report.RequestPair{Baseline: pair.Baseline, Arm: pair.Arm}
+		for _, d := range pair.Differences {
+			own.Differences = append(own.Differences, report.RequestDifference{
+				What:       d.What,
+				Before:     d.Before,
+				After:      d.After,
+				Cause:      d.Cause,
+				Undeclared: d.Cause == experiment.CauseAgent || d.Cause == "",
+			})
+		}
+		declared.Requests = append(declared.Requests, own)
+	}
+	return declared, nil
+}
+
+// addProbes adds what the probes in a run directory cost.
+func (all *Results) addProbes(dir string) error {
+	probes, err := experiment.ReadProbes(dir)
+	if err != nil {
+		return err
+	}
+	p := &all.Probes
+	if p.Replies == 0 {
+		p.CostUSD = new(float64)
+	}
+	for _, one := range probes {
+		p.Replies++
+		p.Tokens.Add(one.Tokens)
+		switch {
+		case one.CostUSD == nil:
+			p.CostUSD = nil
+		case p.CostUSD != nil:
+			*p.CostUSD += *one.CostUSD
+		}
+		if one.CostUSD != nil {
+			p.KnownCostUSD += *one.CostUSD
+		}
+	}
+	return nil
+}
+
+// addPlans finds what should be there: the whole experiment, whichever of its shards are present.
+func (all *Results) addPlans() {
+	for _, plan := range all.Plans {
+		if plan.ID != all.Plans[0].ID {
+			all.Planned = nil // different experiments have no plan in common
+			return
+		}
+	}
+	if len(all.Plans) == 0 {
+		return
+	}
+	first := all.Plans[0]
+	all.Planned = plannedOf(first, first.Slots())
+	all.Planned.Declared = all.declared
+	for i := 1; i <= first.Shard.N; i++ {
+		if !slices.ContainsFunc(all.Plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
+			all.Planned.Absent = append(all.Planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
+		}
+	}
+}
+
+// KeepToShard treats the part that a process has run as the whole: what others run is not missing.
+func (all *Results) KeepToShard() {
+	if len(all.Plans) == 1 {
+		plan := all.Plans[0]
+		all.Planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
+		all.Planned.Declared = all.declared
+	}
+}
+
+func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
+	planned := &report.Planned{Runs: map[string][]int{}}
+	for _, arm := range plan.Arms {
+		planned.Arms = append(planned.Arms, arm.Name)
+	}
+	for _, slot := range slots {
+		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)
+	}
+	var sizes []report.Size
+	for _, g := range plan.Grown {
+		sizes = append(sizes, report.Size{
+			Records: g.Records,
+			Tasks:   g.Tasks,
+			Runs:    g.Runs,
+			Arms:    g.Arms,
+		})
+	}
+	planned.Grow(append(sizes, report.Size{Tasks: len(plan.Tasks), Runs: plan.Runs, Arms: len(plan.Arms)})...)
+	return planned
+}
+
+// mergeByExperiment unites the ledgers of each experiment and keeps experiments apart.
+func mergeByExperiment(parts [][]ledger.Record) ([]ledger.Record, error) {
+	byExperiment := map[string][][]ledger.Record{}
+	var order []string
+	for _, records := range parts {
+		if len(records) == 0 {
+			continue
+		}
+		id := records[0].Experiment
+		if byExperiment[id] == nil {
+			order = append(order, id)
+		}
+		byExperiment[id] = append(byExperiment[id], records)
+	}
+	var all []ledger.Record
+	for _, id := range order {
+		merged, err := ledger.Merge(byExperiment[id]...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, merged...)
+	}
+	return all, nil
+}

@@ -1,0 +1,195 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/testenv"
+)
+
+// reachScript is a hook with a helper of its own that runs a program which attacks both, and then
+// says how it is. HARNESS is this test binary, BIN has fit-untrusted in it.
+const reachScript = `PATH=BIN:$PATH
+sleep MARKER1 & helper=$!
+flags() { sed -n s/flags://p /proc/$$/fdinfo/0 /proc/$$/fdinfo/1 /proc/$$/fdinfo/2; }; before=$(flags)
+fit-untrusted HARNESS reach MARKER2 $$ $helper $PPID; echo "status $?"
+kill -0 $helper && [ "$before" = "$(flags)" ] && echo "the helper lives; $(ulimit -n) $(ulimit -Hn) files"
+kill -9 $helper
+`
+
+// reachHook writes the hook's script for a harness. What it prints shows whether it was reached.
+func reachHook(t *testing.T, a attacker) (script, marker string, unharmed func(printed string) bool) {
+	t.Helper()
+	bin := a.newDir(t, a.parent)
+	if err := os.Symlink(a.harness, filepath.Join(bin, sandbox.UntrustedName)); err != nil {
+		t.Fatal(err)
+	}
+	marker = newMarker(t)
+	script = strings.NewReplacer("BIN", bin, "HARNESS", a.harness, "MARKER", marker).Replace(reachScript)
+	return script, marker, func(printed string) bool {
+		return strings.HasPrefix(printed, "tried\nstatus 5\nthe helper lives; ") &&
+			!strings.Contains(printed, "; 7 ") && strings.HasSuffix(printed, " files\n")
+	}
+}
+
+func TestUntrustedProgramsDoNotReachTheHookInASandbox(t *testing.T) {
+	eachUser(t, func(t *testing.T, a attacker) {
+		script, marker, unharmed := reachHook(t, a)
+		out := a.run(t, isolatedRun{
+			Argv:      []string{"sh", "-c", script},
+			Isolation: sandbox.Isolation{ReadOnly: []string{a.parent}},
+		})
+		if !unharmed(out) {
+			t.Errorf("the hook printed %q", out)
+		}
+		mustBeGone(t, marker)
+	})
+}
+
+// TestUntrustedProgramsDoNotReachTheHook runs hooks without a sandbox, also where the kernel
+// refuses namespaces.
+func TestUntrustedProgramsDoNotReachTheHook(t *testing.T) {
+	unshare := testenv.NeedTool(t, "unshare")
+	refused := []string{"--user", "--map-root-user"}
+	// The hook is not process 1, which the kernel protects.
+	around := map[string]struct {
+		namespace []string
+		script    string
+	}{
+		"namespaces":         {script: `"$@"; exit $?`},
+		"no user namespaces": {namespace: refused, script: `echo 0 >/proc/sys/user/max_user_namespaces; "$@"; exit $?`},
+		"no namespaces": {
+			namespace: refused,
+			script:    `echo 0 >/proc/sys/user/max_user_namespaces; setpriv --bounding-set=-all "$@"; exit $?`,
+		},
+	}
+	eachUser(t, func(t *testing.T, a attacker) {
+		for name, test := range around {
+			t.Run(name, func(t *testing.T) {
+				if name == "no namespaces" && !scopesSignals() {
+					testenv.Missing(t, "Linux 6.12, whose Landlock can keep signals in")
+				}
+				script, marker, unharmed := reachHook(t, a)
+				if test.namespace == nil && a.uid != 0 {
+					test.namespace = []string{"--user", "--map-current-user"}
+				}
+				// Whatever gets through ends at this namespace.
+				argv := slices.Concat([]string{"--pid", "--fork", "--mount-proc"}, test.namespace,
+					[]string{"sh", "-c", test.script, "sh", "sh", "-c", script})
+				cmd := exec.Command(unshare, argv...)
+				cmd.Dir = a.dir
+				cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", roleVariable + "=attack", quickExit}
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+				if os.Getuid() == 0 {
+					cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.uid}
+				}
+				var out bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &out
+				err := cmd.Run()
+				if !unharmed(out.String()) {
+					t.Errorf("the hook printed %q: %v", out.String(), err)
+				}
+				if name != "no namespaces" {
+					mustBeGone(t, marker)
+				}
+			})
+		}
+	})
+}
+
+// scopesSignals reports whether the kernel has what is used where there are no namespaces.
+func scopesSignals() bool {
+	version, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	return int(version) >= 6
+}
+
+// reach attacks the processes with these numbers, and prints what it could do. It leaves a process
+// behind that sleeps, and ends with status 5.
+func reach(sleep string, targets []string) int {
+	signal.Ignore(syscall.SIGTERM)
+	left := exec.Command("sleep", sleep)
+	left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := left.Start(); err != nil {
+		fmt.Println(err)
+	}
+	for _, text := range targets {
+		pid, err := strconv.Atoi(text)
+		if err != nil || pid == os.Getpid() || pid == left.Process.Pid {
+			continue
+		}
+		if about, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); bytes.Contains(about,
+			fmt.Appendf(nil, "Tgid:\t%d\n", os.Getppid())) {
+			continue // a thread of our own process 1
+		}
+		reachByProc(pid)
+		reachByNumber(pid)
+	}
+	for fd := range 3 {
+		_ = unix.SetNonblock(fd, true)
+	}
+	_ = unix.Kill(os.Getppid(), unix.SIGKILL)
+	_ = unix.Kill(0, unix.SIGTERM)
+	_ = unix.Kill(-1, unix.SIGTERM)
+	fmt.Println("tried")
+	_ = unix.Kill(-1, unix.SIGKILL)
+	return 5
+}
+
+// reachByNumber attacks a process by its number, which is nobody's in a namespace of its own.
+func reachByNumber(pid int) {
+	limit := unix.Rlimit{Cur: 7, Max: 7}
+	_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil)
+	if unix.PtraceSeize(pid) == nil {
+		fmt.Println("traced", pid)
+	}
+	if pidfd, err := unix.PidfdOpen(pid, 0); err == nil {
+		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+	}
+	_, _ = unix.FcntlInt(1, unix.F_SETOWN, pid)
+	_, _ = unix.FcntlInt(1, unix.F_SETSIG, int(unix.SIGKILL))
+	_, _ = unix.FcntlInt(1, unix.F_SETFL, unix.O_ASYNC)
+	_, _, _ = unix.Syscall(unix.SYS_TGKILL, uintptr(pid), uintptr(pid), uintptr(unix.SIGKILL))
+	_, _, _ = unix.Syscall(unix.SYS_TKILL, uintptr(pid), uintptr(unix.SIGKILL), 0)
+	_ = unix.Kill(-pid, unix.SIGKILL)
+	_ = unix.Kill(pid, unix.SIGKILL)
+}
+
+// reachByProc attacks a process by what /proc shows of it.
+func reachByProc(pid int) {
+	dir := fmt.Sprintf("/proc/%d", pid)
+	for _, name := range []string{"/mem", "/environ", "/fd/1", "/root/etc", "/cwd/", "/maps"} {
+		file, err := os.Open(dir + name)
+		if err != nil {
+			continue
+		}
+		var content [64]byte
+		if n, _ := file.ReadAt(content[:], 0); n > 0 || name != "/mem" && name != "/maps" {
+			fmt.Println("opened", dir+name)
+		}
+		_ = file.Close()
+	}
+	handle, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	info := unsafe.Pointer(nil)
+	_, _, errno := unix.Syscall6(unix.SYS_PIDFD_SEND_SIGNAL, uintptr(handle), uintptr(unix.SIGKILL), uintptr(info), 0,
+		0, 0)
+	if errno == 0 {
+		fmt.Println("killed by its directory:", pid)
+	}
+	_ = unix.Close(handle)
+}

@@ -1,0 +1,197 @@
+package versus
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/stats"
+)
+
+// agent returns the agent behind the name of an arm.
+func (b *builder) agent(group int) Agent {
+	provenance := b.groups[group].Provenance
+	agent := Agent{
+		ID:      provenance.Agent,
+		Arm:     b.groups[group].Name,
+		Version: provenance.AgentVersion,
+		Model:   provenance.Model,
+		Argv:    []string{},
+	}
+	if s := b.source.plan; s != nil {
+		for _, arm := range s.Arms {
+			if arm.Name == provenance.Arm {
+				agent.ID = cmp.Or(agent.ID, arm.Agent)
+				agent.Version = cmp.Or(agent.Version, arm.AgentVersion)
+				agent.Model = cmp.Or(agent.Model, arm.Model)
+				agent.AuthMode = arm.Auth
+			}
+		}
+	}
+	for _, i := range b.members[group] {
+		run := b.source.cells[i].Run
+		agent.Model = cmp.Or(agent.Model, run.Session.Model)
+		if process := run.Session.Process; process != nil && agent.Binary == "" && process.Binary != "" {
+			agent.Binary, agent.SHA256, agent.Argv = process.Binary, process.BinarySHA256, orEmpty(process.Argv)
+			agent.AuthMode = cmp.Or(process.Auth, agent.AuthMode)
+		}
+	}
+	return agent
+}
+
+// summary returns one arm over all its runs.
+func (b *builder) summary(group int) (AgentSummary, error) {
+	g := b.groups[group]
+	s := AgentSummary{
+		Agent:     g.Provenance.Agent,
+		Arm:       g.Name,
+		NTasks:    len(g.Tasks),
+		NRuns:     g.Totals.Runs,
+		Planned:   g.Totals.Planned,
+		Missing:   g.Totals.Missing,
+		PassRate:  g.PassRate,
+		Bounds:    g.Bounds,
+		PassAtK:   g.PassAtK,
+		PassHatK:  map[string]stats.AtK{},
+		Corrected: b.corrections(g.Provenance.Arm),
+		CostUSD:   g.Totals.CostUSD,
+		Integrity: map[string]int{},
+		Errors:    map[string]int{},
+		Judging:   map[string]Judged{},
+		Differs:   g.Differs,
+		Treatment: g.Treatment,
+		Withheld:  g.Withheld,
+		Warnings:  orEmpty(g.Warnings),
+	}
+	var tallies []stats.Tally
+	for i := range g.Tasks {
+		if task := &g.Tasks[i]; task.N > 0 {
+			tallies = append(tallies, stats.Tally{N: task.N, C: task.C})
+		}
+	}
+	if len(tallies) > 0 {
+		for _, k := range b.ks() {
+			at, err := stats.OverTasks(tallies, k, stats.DefaultLevel, stats.PassHatK)
+			if err != nil {
+				return AgentSummary{}, err
+			}
+			s.PassHatK[strconv.Itoa(k)] = at
+		}
+	}
+	b.addUp(group, &s)
+	return s, nil
+}
+
+// addUp counts over the cells of an arm.
+func (b *builder) addUp(group int, s *AgentSummary) {
+	var scores, coverages []float64
+	for _, i := range b.members[group] {
+		cell := &b.report.Cells[i]
+		switch cell.Status {
+		case evidence.StatusEnvError:
+			s.ExcludedEnv++
+		case evidence.StatusDisqualified:
+			s.Disqualified++
+		case evidence.StatusTimeout:
+			s.Timeouts++
+		case evidence.StatusOK:
+		}
+		for _, flag := range cell.Integrity {
+			s.Integrity[flag.Kind]++
+		}
+		for _, cause := range cell.Errors {
+			s.Errors[cause.Category]++
+		}
+		s.DroppedClaims += cell.DroppedClaims
+		s.UnseenEdits += len(cell.Unseen)
+		if cell.Blended != nil && cell.Status != evidence.StatusDisqualified && cell.Status != evidence.StatusEnvError {
+			scores, coverages = append(scores, *cell.Blended), append(coverages, cell.Coverage)
+		}
+		for j := range cell.Verdicts {
+			s.judged(&cell.Verdicts[j])
+		}
+	}
+	s.Blended, s.Coverage = mean(scores), mean(coverages)
+	s.Efficiency = b.efficiency(group)
+}
+
+func (s *AgentSummary) judged(verdict *judge.PanelVerdict) {
+	j := s.Judging[verdict.Dimension]
+	switch {
+	case verdict.Result == nil:
+		j.Undecided++
+	case *verdict.Result == judge.Pass:
+		j.Pass++
+	default:
+		j.Fail++
+	}
+	j.Abstained += verdict.Abstained
+	s.Judging[verdict.Dimension] = j
+}
+
+// efficiency has the medians over the runs with a verdict.
+func (b *builder) efficiency(group int) AgentEfficiency {
+	e := AgentEfficiency{ToolCalls: map[string]float64{}}
+	var runs []*evidence.Efficiency
+	for _, i := range b.members[group] {
+		if b.report.Cells[i].Resolved != nil {
+			runs = append(runs, &b.source.cells[i].Run.Efficiency)
+		}
+	}
+	over := func(value func(*evidence.Efficiency) *float64) *float64 {
+		var known []float64
+		for _, run := range runs {
+			if v := value(run); v != nil {
+				known = append(known, *v)
+			}
+		}
+		return median(known)
+	}
+	whole := func(value func(*evidence.Efficiency) int64) *float64 {
+		return over(func(e *evidence.Efficiency) *float64 { return new(float64(value(e))) })
+	}
+	e.WallClockMs = whole(func(e *evidence.Efficiency) int64 { return e.WallClockMs })
+	e.Turns = whole(func(e *evidence.Efficiency) int64 { return int64(e.Turns) })
+	e.CostUSD = over(func(e *evidence.Efficiency) *float64 { return e.Usage.CostUSD })
+	e.InputTokens = whole(func(e *evidence.Efficiency) int64 { return e.Usage.InputTokens })
+	e.OutputTokens = whole(func(e *evidence.Efficiency) int64 { return e.Usage.OutputTokens })
+	e.CacheReadTokens = whole(func(e *evidence.Efficiency) int64 { return e.Usage.CacheReadTokens })
+	e.CacheWriteTokens = whole(func(e *evidence.Efficiency) int64 { return e.Usage.CacheWriteTokens })
+	e.CacheHitRatio = over(func(e *evidence.Efficiency) *float64 { return e.CacheHitRatio })
+	e.EditsAttempted = whole(func(e *evidence.Efficiency) int64 { return int64(e.EditsAttempted) })
+	e.EditsFailed = whole(func(e *evidence.Efficiency) int64 { return int64(e.EditsFailed) })
+	e.ExplorationShare = over(func(e *evidence.Efficiency) *float64 { return e.ExplorationShare })
+	e.FirstEditMs = over(func(e *evidence.Efficiency) *float64 { return asFloat(e.FirstEditMs) })
+	e.GreenMs = over(func(e *evidence.Efficiency) *float64 { return asFloat(e.GreenMs) })
+	for _, run := range runs {
+		for kind, calls := range run.ToolCalls {
+			e.ToolCalls[kind] += float64(calls) / float64(len(runs))
+		}
+	}
+	return e
+}
+
+func asFloat(value *int64) *float64 {
+	if value == nil {
+		return nil
+	}
+	return new(float64(*value))
+}
+
+// mean is nil of nothing, and so is median.
+func mean(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	return new(stats.Mean(values))
+}
+
+func median(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	slices.Sort(values)
+	return new((values[(len(values)-1)/2] + values[len(values)/2]) / 2)
+}

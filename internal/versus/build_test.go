@@ -1,0 +1,247 @@
+package versus
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// made is a run directory in memory: what Open would have read.
+type made struct {
+	source    *Source
+	judgement *Judgement
+	known     map[string]calibration
+}
+
+// newMade returns one without any attempt.
+func newMade() *made {
+	return &made{
+		source: &Source{
+			contents: &ledger.Contents{},
+			options:  Options{Weights: judge.DefaultWeights()},
+			tasks:    map[string]evidence.Task{},
+		},
+		judgement: &Judgement{Result: &judge.Result{PerDimension: map[string]judge.Cost{}}},
+	}
+}
+
+// add adds an attempt that resolved its task or not, with the panel's results by dimension.
+func (m *made) add(task, arm string, run int, resolved *bool, verdicts map[string]bool) *evidence.Run {
+	cost := 0.5
+	record := ledger.Record{
+		TaskID:     task,
+		Arm:        arm,
+		Agent:      arm,
+		RunIndex:   run,
+		Experiment: "experiment",
+		Verdict:    ledger.Fail,
+		CostUSD:    &cost,
+		DurationMs: 1000,
+		EndMs:      int64(1000 + len(m.source.contents.Records)),
+	}
+	if resolved == nil {
+		record.Verdict = ledger.Error
+	} else if *resolved {
+		record.Verdict = ledger.Pass
+	}
+	m.source.contents.Records = append(m.source.contents.Records, record)
+	m.source.tasks[task] = evidence.Task{ID: task}
+	result := &evidence.Run{Key: record.Key(), Agent: arm, Status: evidence.StatusOK}
+	if result.Session.TaskResolved = resolved; resolved == nil {
+		result.Status = evidence.StatusEnvError
+	}
+	m.source.cells = append(m.source.cells, attempt{Record: &record, Run: result})
+	cell := judge.CellVerdicts{Task: task, Arm: arm, Run: run, Dimensions: map[string]judge.PanelVerdict{}}
+	for dimension, pass := range verdicts {
+		verdict := judge.PanelVerdict{Dimension: dimension, Fail: 1}
+		word := judge.Fail
+		if pass {
+			word, verdict.Pass, verdict.Fail = judge.Pass, 1, 0
+		}
+		verdict.Result = &word
+		cell.Dimensions[dimension] = verdict
+	}
+	m.judgement.Result.Cells = append(m.judgement.Result.Cells, cell)
+	return result
+}
+
+func (m *made) report(t testing.TB) *EvalReport {
+	t.Helper()
+	b := &builder{source: m.source, judgement: m.judgement, known: m.known}
+	built, err := b.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+func yes(resolved bool) *bool { return &resolved }
+
+// draw makes an experiment in which both arms pass with the same chance, which differs from task to
+// task, and a judge with the given TPR and TNR on each arm.
+func draw(random *rand.Rand, tasks, runs int, arms []string, judges map[string][2]float64) *made {
+	m := newMade()
+	for task := range tasks {
+		chance := random.Float64()
+		for _, arm := range arms {
+			for run := range runs {
+				passed := random.Float64() < chance
+				rate := 1 - judges[arm][1]
+				if passed {
+					rate = judges[arm][0]
+				}
+				m.add(fmt.Sprintf("task-%02d", task), arm, run, &passed,
+					map[string]bool{evidence.Correctness: random.Float64() < rate})
+			}
+		}
+	}
+	return m
+}
+
+// calibrate makes labels of so many runs of each kind and arm.
+func calibrate(t testing.TB, random *rand.Rand, labels int, arms []string, judges map[string][2]float64) calibration {
+	t.Helper()
+	known := calibration{id: "x", status: stats.StatusOK, perArm: map[string]stats.Calibration{}}
+	var each []stats.Calibration
+	for _, arm := range arms {
+		own := stats.Calibration{Agent: arm, M1: labels, M0: labels}
+		for range labels {
+			if random.Float64() < judges[arm][0] {
+				own.TP++
+			}
+			if random.Float64() < judges[arm][1] {
+				own.TN++
+			}
+		}
+		each, known.perArm[arm] = append(each, own), own
+	}
+	homogeneity, err := stats.Homogeneity(each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.perAgent, known.pooled = homogeneity.PerAgent, homogeneity.Pooled
+	return known
+}
+
+// claims reports whether anything is claimed.
+func (r *EvalReport) claims() bool {
+	for _, pair := range r.Pairs {
+		if pair.Claim == claimA || pair.Claim == claimB {
+			return true
+		}
+		for _, d := range pair.Dimensions {
+			if d.Claim == claimA || d.Claim == claimB {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Two arms that are the same: whatever is claimed about them is false.
+func TestReportsOnEqualArmsRarelyClaimAnything(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 3))
+	arms := []string{"a", "b"}
+	judges := map[string][2]float64{"a": {.9, .85}, "b": {.9, .85}}
+	claims, reports := 0, 200
+	if testenv.Race {
+		reports = 40
+	}
+	for i := range reports {
+		m := draw(random, 12+i%10, 1+i%3, arms, judges)
+		m.known = map[string]calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
+		if m.report(t).claims() {
+			claims++
+		}
+	}
+	if claims > reports/20 {
+		t.Errorf("%d of %d reports on equal arms claim a difference, want at most 5 %%", claims, reports)
+	}
+}
+
+func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 4))
+	arms := []string{"a", "b"}
+	judges := map[string][2]float64{"a": {.98, .60}, "b": {.80, .95}}
+	claims, fooled := 0, 0
+	const reports = 40
+	for range reports {
+		m := draw(random, 40, 3, arms, judges)
+		m.known = map[string]calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
+		built := m.report(t)
+		if d := built.Pairs[0].Dimensions[0].Observed; d.P < .05 {
+			fooled++
+		}
+		if built.claims() {
+			claims++
+		}
+	}
+	if fooled < reports/2 || claims > reports/20 {
+		t.Errorf("the verdicts differ in %d of %d reports on equal arms (want most), and %d claim it (want at most "+
+			"5 %%)", fooled, reports, claims)
+	}
+}
+
+// A panel may refine the causes that need an understanding of the change, and no others.
+func TestThePanelRanksCausesAnew(t *testing.T) {
+	for _, test := range []struct {
+		cause, want        string
+		correct, completed bool
+	}{
+		{evidence.CauseWrongFix, evidence.CauseIncompleteFix, true, false},
+		{evidence.CauseWrongFix, evidence.CauseWrongFix, false, false},
+		{evidence.CauseWrongFix, evidence.CauseWrongFix, true, true},
+		{evidence.CauseTimeout, evidence.CauseTimeout, true, false},
+	} {
+		m := newMade()
+		run := m.add("t", "a", 0, yes(false), map[string]bool{
+			evidence.Correctness: test.correct, evidence.Completeness: test.completed,
+		})
+		run.Attribution = &evidence.ErrorAttribution{Category: test.cause, Method: evidence.MethodHeuristic}
+		cause := m.report(t).Cells[0].Errors[0]
+		if cause.Category != test.want || (cause.Method == evidence.MethodLLM) != (test.cause != test.want) {
+			t.Errorf("%s with correctness %v and completeness %v is %+v, want %s", test.cause, test.correct,
+				test.completed, cause, test.want)
+		}
+		if run.Attribution.Category != test.cause {
+			t.Error("the evidence was changed")
+		}
+	}
+}
+
+// Labels of one arm say nothing about how kind the judge is to the other.
+func TestLabelsOfOneArmCarryNoClaim(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 5))
+	arms := []string{"a", "b"}
+	judges := map[string][2]float64{"a": {.98, .60}, "b": {.80, .95}}
+	m := draw(random, 60, 3, arms, judges)
+	known := calibrate(t, random, 200, arms, judges)
+	known.pooled, known.perAgent = known.perArm["a"], false
+	delete(known.perArm, "b")
+	m.known = map[string]calibration{evidence.Correctness: known}
+	d := m.report(t).Pairs[0].Dimensions[0]
+	if d.Claim != claimInconclusive || d.Corrected == nil || len(d.Obstacles) == 0 {
+		t.Errorf("claim %s with a corrected difference of %+v, obstacles %q", d.Claim, d.Corrected, d.Obstacles)
+	}
+}
+
+// Without labels verdicts are shown and carry no claim, however clear they are.
+func TestUncalibratedVerdictsCarryNoClaim(t *testing.T) {
+	m := newMade()
+	for task := range 30 {
+		name := fmt.Sprintf("task-%02d", task)
+		m.add(name, "a", 0, yes(true), map[string]bool{evidence.Correctness: true})
+		m.add(name, "b", 0, yes(true), map[string]bool{evidence.Correctness: false})
+	}
+	d := m.report(t).Pairs[0].Dimensions[0]
+	if d.Observed.Est != 1 || d.Corrected != nil || d.Claim != claimInconclusive ||
+		d.Status != stats.StatusUncalibrated {
+		t.Errorf("uncalibrated dimension: %+v", d)
+	}
+}

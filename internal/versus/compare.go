@@ -1,0 +1,182 @@
+package versus
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/report"
+)
+
+// Side is a run directory in a comparison across directories, or one arm of it.
+type Side struct {
+	Name   string // as the user gave it
+	Source *Source
+	Arm    string // empty: all arms
+}
+
+// Comparison is the result of a comparison across run directories.
+type Comparison struct {
+	SchemaVersion string         `json:"schemaVersion"`
+	Statement     string         `json:"statement"`
+	PerAgent      []AgentSummary `json:"perAgent"`
+	Pairs         []Pair         `json:"pairs"`
+	Warnings      []string       `json:"warnings"`
+}
+
+// Compare compares the first side with each of the others, task by task. Sides with several arms
+// are compared arm by arm, by name; a side with one arm is compared with each of the other's.
+func Compare(sides []Side) (*Comparison, error) {
+	merged := &builder{source: &Source{}, report: &EvalReport{}}
+	owners := make([][]int, len(sides)) // the groups of each side
+	experiments := map[string]bool{}
+	for i := range sides {
+		one, err := merged.take(&sides[i])
+		if err != nil {
+			return nil, err
+		}
+		owners[i] = one
+		experiments[sides[i].Source.runID()] = true
+	}
+	var pairs [][2]int
+	itself := false
+	for i, other := range owners[1:] {
+		same := sides[0].Source.sameDir(sides[i+1].Source)
+		for _, a := range owners[0] {
+			for _, b := range other {
+				if same && merged.sameArm(a, b) {
+					itself = true
+					continue
+				}
+				if len(owners[0]) == 1 || len(other) == 1 || merged.sameArm(a, b) {
+					pairs = append(pairs, [2]int{a, b})
+				}
+			}
+		}
+	}
+	switch {
+	case len(pairs) == 0 && itself:
+		return nil, fmt.Errorf("%s is compared with itself; name two directories, or two arms of one: DIRECTORY:ARM",
+			sides[0].Name)
+	case len(pairs) == 0:
+		return nil, fmt.Errorf("%s and the others have no arm of the same name; name one: DIRECTORY:ARM", sides[0].Name)
+	}
+	if err := merged.comparePairs(pairs); err != nil {
+		return nil, err
+	}
+	merged.state()
+	c := &Comparison{
+		SchemaVersion: schemaVersion,
+		Statement:     merged.report.Statement,
+		PerAgent:      merged.report.PerAgent,
+		Pairs:         merged.report.Pairs,
+		Warnings:      orEmpty(merged.report.Warnings),
+	}
+	if len(experiments) > 1 {
+		c.Warnings = append(c.Warnings, "the sides are different experiments: they did not run side by side, so "+
+			"anything that changed in between is part of the difference")
+	}
+	return c, nil
+}
+
+// sameDir reports whether two sources are the same directory, even under different names.
+func (s *Source) sameDir(other *Source) bool {
+	one, err := os.Stat(s.dir)
+	two, otherErr := os.Stat(other.dir)
+	return err == nil && otherErr == nil && os.SameFile(one, two)
+}
+
+func (s *Source) runID() string {
+	if s.plan != nil {
+		return s.plan.ID
+	}
+	if len(s.contents.Records) > 0 {
+		return s.contents.Records[0].Experiment
+	}
+	return ""
+}
+
+// take adds the arms of a side and returns their places.
+func (b *builder) take(side *Side) ([]int, error) {
+	judgement, err := side.Source.Judgement()
+	if err != nil {
+		return nil, err
+	}
+	own := &builder{source: side.Source, judgement: judgement, known: judgement.known()}
+	built, err := own.build()
+	if err != nil {
+		return nil, err
+	}
+	b.keepCalibration(own.known, len(b.groups) == 0)
+	for _, task := range built.Tasks {
+		if !slices.ContainsFunc(b.report.Tasks, func(t Task) bool { return t.ID == task.ID }) {
+			b.report.Tasks = append(b.report.Tasks, task)
+		}
+	}
+	offset := len(b.source.cells)
+	b.source.cells = append(b.source.cells, side.Source.cells...)
+	b.source.options = side.Source.options
+	b.report.Cells = append(b.report.Cells, built.Cells...)
+	b.report.Seed = built.Seed
+	var taken []int
+	var arms []string
+	for i, group := range own.groups {
+		arms = append(arms, group.Provenance.Arm)
+		if side.Arm != "" && group.Provenance.Arm != side.Arm {
+			continue
+		}
+		group.Name = side.Name
+		if side.Arm == "" {
+			group.Name = side.Name + ":" + built.PerAgent[i].Arm
+		}
+		built.PerAgent[i].Arm = group.Name
+		taken = append(taken, len(b.groups))
+		b.groups = append(b.groups, group)
+		b.report.PerAgent = append(b.report.PerAgent, built.PerAgent[i])
+		members := make([]int, len(own.members[i]))
+		for m, index := range own.members[i] {
+			members[m] = offset + index
+		}
+		b.members = append(b.members, members)
+	}
+	if len(taken) == 0 {
+		return nil, fmt.Errorf("%s has no arm %q; it has %s", side.Name, side.Arm, strings.Join(arms, ", "))
+	}
+	return taken, nil
+}
+
+// keepCalibration keeps the calibrations that all sides have in common: verdicts of different
+// judges are not corrected.
+func (b *builder) keepCalibration(theirs map[string]calibration, first bool) {
+	if first {
+		b.known = maps.Clone(theirs)
+		return
+	}
+	maps.DeleteFunc(b.known, func(dimension string, ours calibration) bool {
+		return theirs[dimension].id != ours.id
+	})
+}
+
+func (b *builder) sameArm(i, j int) bool {
+	return b.groups[i].Provenance.Arm == b.groups[j].Provenance.Arm
+}
+
+// comparePairs compares groups two by two as one family.
+func (b *builder) comparePairs(pairs [][2]int) error {
+	config := report.CompareConfig{
+		Alpha: b.source.options.Alpha,
+		Seed:  b.report.Seed,
+		Tests: len(pairs) * (1 + b.calibrated()),
+		Allow: b.source.options.Allow,
+	}
+	b.report.Pairs = make([]Pair, len(pairs)) // settle keeps pointers into it
+	tests := &family{}
+	for at, pair := range pairs {
+		if err := b.compare(&b.report.Pairs[at], pair[0], pair[1], config, tests); err != nil {
+			return err
+		}
+	}
+	return tests.decide()
+}

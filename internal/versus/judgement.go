@@ -1,0 +1,90 @@
+package versus
+
+import (
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Judgement holds the verdicts from the replies and labels in a run directory.
+type Judgement struct {
+	Settings judge.Settings
+	Subjects []judge.Subject
+	Labels   *judge.Labels
+	// Choices are the members that judge a dimension, where labels decide that; Result is made from
+	// their votes.
+	Choices      []judge.Choice
+	Result       *judge.Result
+	Calibrations []judge.Calibration
+
+	corrections []judge.BiasCorrection
+	newestMs    int64
+}
+
+// Judgement derives verdicts from the replies that are there; nil if no judge was asked.
+func (s *Source) Judgement() (*Judgement, error) {
+	replies, err := judge.Read(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	settings, asked := replies.Settings()
+	if !asked {
+		return nil, nil
+	}
+	j := &Judgement{Settings: settings, Subjects: s.Subjects(), newestMs: replies.NewestMs()}
+	if j.Labels, err = judge.LoadLabels(s.LabelsPath()); err != nil {
+		return nil, err
+	}
+	if err := j.Labels.Check(j.Subjects); err != nil {
+		return nil, err
+	}
+	j.Result = judge.Derive(replies, settings, j.Subjects, nil)
+	var selection judge.Selection
+	if selection, j.Choices = j.Labels.Select(j.Result); len(selection) > 0 {
+		j.Result = judge.Derive(replies, settings, j.Subjects, selection)
+	}
+	if j.Calibrations, err = j.Labels.Calibrations(j.Result); err != nil {
+		return nil, err
+	}
+	j.corrections, err = judge.Correct(j.Result, j.Calibrations)
+	return j, err
+}
+
+// known returns the part of the calibrations that comparisons need, by dimension.
+func (j *Judgement) known() map[string]calibration {
+	known := map[string]calibration{}
+	if j == nil {
+		return known
+	}
+	for i := range j.Calibrations {
+		c := &j.Calibrations[i]
+		if c.Status == stats.StatusUncalibrated {
+			continue
+		}
+		one := calibration{
+			id:       c.ID,
+			status:   c.Status,
+			pooled:   c.Pooled,
+			perArm:   map[string]stats.Calibration{},
+			perAgent: c.Homogeneity != nil && c.Homogeneity.PerAgent,
+		}
+		for _, arm := range c.PerArm {
+			one.perArm[arm.Agent] = arm
+		}
+		known[c.Dimension] = one
+	}
+	return known
+}
+
+// corrections returns the corrected rates of an arm.
+func (b *builder) corrections(arm string) []judge.BiasCorrection {
+	own := []judge.BiasCorrection{}
+	if b.judgement == nil {
+		return own
+	}
+	for _, correction := range b.judgement.corrections {
+		if correction.Agent == arm {
+			own = append(own, correction)
+		}
+	}
+	return own
+}

@@ -1,0 +1,166 @@
+package versus
+
+import (
+	"slices"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/stats"
+)
+
+// sideBySide compares the runs of the same task and number of two arms: when they reached which
+// milestone, and what system prompts they had.
+func (b *builder) sideBySide(pair *Pair, i, j int) {
+	type slot struct {
+		task string
+		run  int
+	}
+	others := map[slot]*attempt{}
+	for _, member := range b.members[j] {
+		cell := &b.report.Cells[member]
+		others[slot{cell.Task, cell.Run}] = &b.source.cells[member]
+	}
+	gaps := gaps{}
+	for _, member := range b.members[i] {
+		cell := &b.report.Cells[member]
+		other := others[slot{cell.Task, cell.Run}]
+		if other == nil {
+			continue
+		}
+		own := &b.source.cells[member]
+		if pair.Prompts.A == "" { // system prompts differ little between runs
+			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
+		}
+		// the order is reversed there: deltas are the second's value minus the first's
+		compared := evidence.Compare(other.Run, own.Run)
+		gaps.add(compared.Milestones)
+		pair.Order.Discordant += compared.Discordant
+		pair.Order.Pairs += compared.Pairs
+	}
+	pair.Prompts.Labels = orEmpty(pair.Prompts.Labels)
+	pair.Milestones = gaps.medians()
+}
+
+// maxPromptLines bounds the changed lines of system prompts that are shown of a pair.
+const maxPromptLines = 200
+
+// comparePrompts compares by label and line. All lines are counted; the first are shown.
+func comparePrompts(a, b []evidence.PromptText) evidence.PromptComparison {
+	compared := evidence.ComparePrompts(a, b)
+	room := maxPromptLines
+	for i := range compared.Labels {
+		label := &compared.Labels[i]
+		label.Lines = label.Lines[:min(len(label.Lines), room)]
+		room -= len(label.Lines)
+	}
+	return compared
+}
+
+// prompts returns what reached the model of a run beside the conversation. If the record of its
+// calls cannot be read, the report says so and uses what the trace shows.
+func (b *builder) prompts(of *attempt) []evidence.PromptText {
+	if of.files == nil {
+		return of.Run.Prompts
+	}
+	if known, ok := b.prompted[of.Run]; ok {
+		return known
+	}
+	list, err := of.files.Prompts(of.Record, of.Run)
+	if err != nil {
+		b.report.Warnings = append(b.report.Warnings, err.Error())
+	}
+	if b.prompted == nil {
+		b.prompted = map[*evidence.Run][]evidence.PromptText{}
+	}
+	b.prompted[of.Run] = list
+	return list
+}
+
+// gaps collects how two arms reached each milestone.
+type gaps []*gap
+
+type gap struct {
+	MilestoneGap
+	elapsed, turns []float64
+}
+
+func (g *gaps) add(deltas []evidence.MilestoneDelta) {
+	for _, delta := range deltas {
+		at := slices.IndexFunc(*g, func(known *gap) bool { return known.Kind == delta.Kind })
+		if at < 0 {
+			at = len(*g)
+			*g = append(*g, &gap{MilestoneGap: MilestoneGap{Kind: delta.Kind}})
+		}
+		one := (*g)[at]
+		// the pair's A is the comparison's B
+		if delta.B != evidence.Reached {
+			one.CensoredA++
+		}
+		if delta.A != evidence.Reached {
+			one.CensoredB++
+		}
+		if delta.DeltaElapsedMs == nil {
+			continue
+		}
+		one.Both++
+		one.elapsed = append(one.elapsed, float64(*delta.DeltaElapsedMs))
+		if delta.DeltaTurn != nil {
+			one.turns = append(one.turns, float64(*delta.DeltaTurn))
+		}
+	}
+}
+
+func (g gaps) medians() []MilestoneGap {
+	out := []MilestoneGap{}
+	for _, one := range g {
+		one.DeltaElapsedMs, one.DeltaTurn = median(one.elapsed), median(one.turns)
+		out = append(out, one.MilestoneGap)
+	}
+	return out
+}
+
+// swaps adds the comparisons that judges made in both orders, and how often the order decided.
+func (b *builder) swaps(pair *Pair, i, j int) error {
+	if b.judgement == nil {
+		return nil
+	}
+	first, second := b.groups[i].Provenance.Arm, b.groups[j].Provenance.Arm
+	var views []stats.SwapView
+	for _, verdict := range b.judgement.Result.Pairs {
+		same := verdict.AgentA == first && verdict.AgentB == second
+		if !same && (verdict.AgentA != second || verdict.AgentB != first) {
+			continue
+		}
+		pair.Pairwise = append(pair.Pairwise, verdict)
+		for _, vote := range verdict.Votes {
+			if vote.OrderAB == "" || vote.OrderBA == "" {
+				continue
+			}
+			views = append(views, stats.SwapView{
+				WhenAFirst: winner(vote.OrderAB, verdict.AgentA, verdict.AgentB),
+				WhenBFirst: winner(vote.OrderBA, verdict.AgentA, verdict.AgentB),
+			})
+		}
+	}
+	if len(views) == 0 {
+		return nil
+	}
+	summary, err := stats.SummariseSwaps(views, false)
+	if err != nil {
+		return err
+	}
+	pair.Primacy, pair.Recency = summary.Primacy, summary.Recency
+	if summary.Decisive > 0 {
+		pair.FlipRate = &summary.FlipRate
+	}
+	return nil
+}
+
+func winner(named, a, b string) stats.Winner {
+	switch named {
+	case a:
+		return stats.WinnerA
+	case b:
+		return stats.WinnerB
+	}
+	return stats.WinnerT
+}

@@ -1,0 +1,332 @@
+package versus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
+)
+
+// The files of a run directory that this package reads itself.
+const (
+	ledgerFile = "results.jsonl"
+	planFile   = "plan.json"
+	labelsFile = "labels.yaml"
+)
+
+// Options say how a run directory is read. The zero value works for directories whose evidence is
+// cached.
+type Options struct {
+	// Dialects are the formats that traces may have; Prices computes costs that agents do not
+	// report.
+	Dialects session.Dialects
+	Prices   session.Prices
+	// Weights are those of the blended score; nil is judge.DefaultWeights.
+	Weights judge.Weights
+	// Alpha is the significance level; 0 is 0.05.
+	Alpha float64
+	// Cell, if set, is the only cell that is read: the report is about nothing else. It is ignored
+	// where judges were asked, who compare cells.
+	Cell *ledger.Cell
+	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say;
+	// nil where nobody knows.
+	Declared *report.Declared
+	// Allow are the reasons to withhold claims that the user accepts, such as "drift".
+	Allow []string
+}
+
+// Source is a run directory that has been read.
+type Source struct {
+	dir      string
+	options  Options
+	plan     *plan            // nil: the ledger stands alone
+	whole    *ledger.Contents // of the ledger
+	contents *ledger.Contents // the records that the report is about
+	cells    []attempt        // that count, sorted by task, run and arm
+	tasks    map[string]evidence.Task
+	reviews  evidence.Reviews
+	evidence *evidence.Directory
+}
+
+// attempt is an attempt with its evidence.
+type attempt struct {
+	Record *ledger.Record
+	Task   evidence.Task
+	Run    *evidence.Run
+	// Problem says why there is no evidence; empty if there is.
+	Problem string
+	files   *evidence.Directory // where it lies
+}
+
+// plan holds the fields of plan.json that reports need.
+type plan struct {
+	ID    string `json:"id"`
+	Seed  uint64 `json:"seed"`
+	Runs  int    `json:"runs"`
+	Tasks []struct {
+		ID string `json:"id"`
+	} `json:"tasks"`
+	Arms []struct {
+		Name         string `json:"name"`
+		Agent        string `json:"agent"`
+		AgentVersion string `json:"agentVersion"`
+		Model        string `json:"model"`
+		Auth         string `json:"auth"`
+	} `json:"arms"`
+	Tools       map[string]string `json:"tools"`
+	TasksDigest string            `json:"tasksDigest"`
+	Grown       []report.Size     `json:"grown"`
+}
+
+// NotRunDirectory is the error of a directory without results.
+type NotRunDirectory struct{ Dir string }
+
+func (e *NotRunDirectory) Error() string {
+	return fmt.Sprintf("%s is not a run directory: there is no %s", e.Dir, ledgerFile)
+}
+
+// Open reads a run directory. A ledger that does not verify is refused.
+func Open(ctx context.Context, dir string, options Options) (*Source, error) {
+	path := filepath.Join(dir, ledgerFile)
+	contents, err := ledger.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotRunDirectory{dir}
+	}
+	if err == nil {
+		err = contents.Damage(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{
+		dir:      dir,
+		options:  options,
+		whole:    contents,
+		contents: contents,
+	}
+	if options.Cell != nil {
+		if err := s.keepTo(*options.Cell); err != nil {
+			return nil, err
+		}
+	}
+	if s.options.Weights == nil {
+		s.options.Weights = judge.DefaultWeights()
+	}
+	if s.plan, err = readPlan(dir); err != nil {
+		return nil, err
+	}
+	digest := ""
+	if s.plan != nil {
+		digest = s.plan.TasksDigest
+	}
+	tasks, err := evidence.ReadTasks(dir, digest)
+	if err != nil {
+		return nil, err
+	}
+	s.tasks = map[string]evidence.Task{}
+	for _, task := range tasks {
+		s.tasks[task.ID] = task
+	}
+	if s.reviews, err = evidence.ReadReviews(dir); err != nil {
+		return nil, err
+	}
+	s.evidence = &evidence.Directory{Root: dir, Dialects: options.Dialects, Prices: options.Prices}
+	return s, s.collect(ctx)
+}
+
+// Signer looks at the signature of the results. It is not part of the report, which is the same for
+// everybody.
+func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
+	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.whole)
+}
+
+// NoSuchCell is the error of a directory that lacks the cell which was asked for.
+type NoSuchCell struct{ There []ledger.Cell }
+
+func (*NoSuchCell) Error() string { return "there is no such run" }
+
+// keepTo leaves only the records of one cell, unless judges were asked.
+func (s *Source) keepTo(cell ledger.Cell) error {
+	last := ledger.Last(s.contents.Records)
+	there := make([]ledger.Cell, len(last))
+	for i := range last {
+		there[i] = last[i].Cell()
+	}
+	if !slices.Contains(there, cell) {
+		return &NoSuchCell{there}
+	}
+	replies, err := judge.Read(s.dir)
+	if err != nil {
+		return err
+	}
+	if _, asked := replies.Settings(); asked {
+		return nil
+	}
+	kept := *s.contents
+	kept.Records = slices.DeleteFunc(slices.Clone(kept.Records), func(r ledger.Record) bool { return r.Cell() != cell })
+	s.contents = &kept
+	return nil
+}
+
+func readPlan(dir string) (*plan, error) {
+	path := filepath.Join(dir, planFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read plan: %w", err)
+	}
+	var p plan
+	if err := json.Unmarshal(content, &p); err != nil {
+		return nil, fmt.Errorf("read plan: %s is damaged: %w", path, err)
+	}
+	return &p, nil
+}
+
+// collect gathers the evidence of every attempt that counts.
+func (s *Source) collect(ctx context.Context) error {
+	last := ledger.Last(s.contents.Records)
+	s.cells = make([]attempt, len(last))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range last {
+		record := &last[i]
+		task, known := s.tasks[record.TaskID]
+		if !known {
+			task = evidence.Task{ID: record.TaskID, Cluster: record.Cluster}
+			s.tasks[record.TaskID] = task
+		}
+		group.Go(func() error {
+			run, err := s.evidence.Run(ctx, task, record)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s.cells[i] = attempt{
+				Record: record,
+				Task:   task,
+				Run:    run,
+				files:  s.evidence,
+			}
+			if err != nil { // one unreadable trace does not affect the others
+				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
+				s.cells[i].Problem = err.Error()
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// LabelsPath returns the file of people's verdicts.
+func (s *Source) LabelsPath() string { return filepath.Join(s.dir, labelsFile) }
+
+// UnderTest returns the models and agents whose work is judged.
+func (s *Source) UnderTest() []string {
+	names := map[string]bool{}
+	for i := range s.cells {
+		cell := &s.cells[i]
+		for _, name := range []string{cell.Record.Agent, cell.Record.Model.Agent, cell.Run.Session.Model} {
+			if name != "" {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// unreadable returns why there is no evidence about some attempts; nil if there is about all.
+func (s *Source) unreadable() []string {
+	var problems []string
+	for i := range s.cells {
+		if s.cells[i].Problem != "" {
+			problems = append(problems, s.cells[i].Problem)
+		}
+	}
+	return problems
+}
+
+// Subjects returns the attempts as judges see them. An attempt whose files cannot be read is
+// included with its problem.
+func (s *Source) Subjects() []judge.Subject {
+	hide := s.identities()
+	subjects := make([]judge.Subject, len(s.cells))
+	for i := range s.cells {
+		cell := &s.cells[i]
+		subjects[i] = judge.Subject{
+			Task:    cell.Task,
+			Run:     cell.Run,
+			Hide:    hide,
+			Problem: cell.Problem,
+		}
+		if cell.Problem == "" {
+			s.addFiles(&subjects[i], cell.Record)
+		}
+	}
+	return subjects
+}
+
+// addFiles adds what an attempt changed and what its check printed.
+func (s *Source) addFiles(subject *judge.Subject, record *ledger.Record) {
+	patch, err := s.evidence.Diff(record)
+	if err == nil {
+		var output []byte
+		output, err = s.evidence.VerifyOutput(record)
+		subject.Patch, subject.VerifyOutput = patch, string(output)
+	}
+	if err != nil {
+		subject.Problem = err.Error()
+	}
+}
+
+// identities returns what would reveal who did the work. It is the same for all, so that no run
+// depends on which other names are hidden.
+func (s *Source) identities() []string {
+	names := map[string]bool{}
+	for _, name := range s.UnderTest() {
+		names[name] = true
+	}
+	for i := range s.cells {
+		names[s.cells[i].Record.Arm] = true
+		if process := s.cells[i].Run.Session.Process; process != nil && process.Binary != "" {
+			names[filepath.Base(process.Binary)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// planned returns the size of the experiment; nil is unknown.
+func (s *Source) planned() *report.Planned {
+	if s.plan == nil {
+		return nil
+	}
+	planned := &report.Planned{Runs: map[string][]int{}, Declared: s.options.Declared}
+	for _, arm := range s.plan.Arms {
+		planned.Arms = append(planned.Arms, arm.Name)
+	}
+	for _, task := range s.plan.Tasks {
+		for run := range s.plan.Runs {
+			planned.Runs[task.ID] = append(planned.Runs[task.ID], run)
+		}
+	}
+	planned.Grow(append(slices.Clone(s.plan.Grown), report.Size{
+		Tasks: len(s.plan.Tasks),
+		Runs:  s.plan.Runs,
+		Arms:  len(s.plan.Arms),
+	})...)
+	return planned
+}

@@ -1,0 +1,388 @@
+package versus
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/report"
+)
+
+const dash = "—"
+
+// Robot writes the report as one JSON document for programs. Terminal control characters are
+// escaped.
+func (r *EvalReport) Robot(w io.Writer) error { return robot(w, r) }
+
+// Robot writes the comparison as one JSON document for programs.
+func (c *Comparison) Robot(w io.Writer) error { return robot(w, c) }
+
+func robot(w io.Writer, document any) error { return jsonenc.Write(terminal{w}, document) }
+
+// terminal escapes terminal control characters in the JSON that is written.
+type terminal struct{ io.Writer }
+
+func (t terminal) Write(document []byte) (int, error) {
+	if _, err := t.Writer.Write(display.JSON(document)); err != nil {
+		return 0, err
+	}
+	return len(document), nil
+}
+
+// Text writes the report for a terminal.
+func (r *EvalReport) Text(w io.Writer) error { return write(w, r.sections(), textTable, display.Line) }
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer) error { return write(w, c.sections(), textTable, display.Line) }
+
+// section is a part of a report: a table, or lines.
+type section struct {
+	title string
+	head  []string
+	rows  [][]string
+	lines []string
+}
+
+// sections returns the parts in the order in which people read them: how well each arm did, what
+// may be claimed, why runs failed, when milestones were reached, and the cost.
+func (r *EvalReport) sections() []section {
+	return append(commonSections(r.Statement, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
+		section{title: "Notes", lines: r.Warnings})
+}
+
+func (c *Comparison) sections() []section {
+	return append(commonSections(c.Statement, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings})
+}
+
+func commonSections(statement string, agents []AgentSummary, pairs []Pair) []section {
+	sections := []section{{lines: []string{statement}}, agentSection(agents)}
+	sections = append(sections, pairSections(pairs)...)
+	return append(sections, treatmentSection(agents, pairs), errorSection(agents), milestoneSection(pairs),
+		promptSection(pairs))
+}
+
+// treatmentSection says what the models were given, and in what arms differ.
+func treatmentSection(agents []AgentSummary, pairs []Pair) section {
+	s := section{title: "Treatment"}
+	for i := range agents {
+		a := &agents[i]
+		if len(a.Differs) > 0 {
+			s.lines = append(s.lines, fmt.Sprintf("%s differs from the first in: %s", a.Arm,
+				strings.Join(a.Differs, ", ")))
+		}
+		if len(pairs) == 1 {
+			continue // its lines have both arms
+		}
+		for _, line := range a.Treatment.Lines {
+			s.lines = append(s.lines, a.Arm+": "+strings.TrimPrefix(line, "treatment: "))
+		}
+	}
+	for i := range pairs {
+		if len(pairs) == 1 {
+			s.lines = append(s.lines, pairs[i].Treatment.Lines...)
+		}
+		if text := report.RequestsText(pairs[i].Requests); text != "" {
+			s.lines = append(s.lines, pairs[i].A+", "+pairs[i].B+": "+text)
+		}
+		if pairs[i].Same {
+			s.lines = append(s.lines, fmt.Sprintf("%s and %s are the same: an A/A experiment", pairs[i].A, pairs[i].B))
+		}
+	}
+	return s
+}
+
+func agentSection(agents []AgentSummary) section {
+	s := section{
+		title: "Agents",
+		head: []string{
+			"agent", "pass rate", "corrected correctness", "blended", "median time", "median cost",
+			"integrity flags", "runs", "excluded",
+		},
+	}
+	for i := range agents {
+		a := &agents[i]
+		s.rows = append(s.rows, []string{
+			a.Arm, report.Percent(a.PassRate), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
+			cents(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
+		})
+	}
+	return s
+}
+
+// correctedText shows the corrected rate of correctness, or why there is none.
+func correctedText(a *AgentSummary) string {
+	for _, c := range a.Corrected {
+		if c.Dimension != evidence.Correctness {
+			continue
+		}
+		if c.CorrectedRate == nil || c.CI95Low == nil || c.CI95High == nil {
+			return fmt.Sprintf("%s (observed %.1f %% of %d)", c.Status, 100*c.ObservedRate, c.N)
+		}
+		return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100**c.CorrectedRate, 100**c.CI95Low, 100**c.CI95High)
+	}
+	return dash
+}
+
+func blendedText(a *AgentSummary) string {
+	if a.Blended == nil {
+		return dash
+	}
+	text := fmt.Sprintf("%.3f", *a.Blended)
+	if a.Coverage != nil && *a.Coverage < 1-1e-9 {
+		text += fmt.Sprintf(" (coverage %.2f)", *a.Coverage)
+	}
+	return text
+}
+
+func excludedText(a *AgentSummary) string {
+	text := fmt.Sprint(a.ExcludedEnv)
+	if other := a.Missing - a.ExcludedEnv; other > 0 {
+		text += fmt.Sprintf(" + %d missing", other)
+	}
+	return text
+}
+
+func pairSections(pairs []Pair) []section {
+	claims := section{title: "Pairs", head: []string{"pair", "claim", "difference", "p (Holm)", "detects", "why"}}
+	judged := section{
+		title: "Dimensions, by the panel",
+		head:  []string{"pair", "dimension", "tasks", "observed", "corrected", "claim", "why"},
+	}
+	for i := range pairs {
+		p := &pairs[i]
+		name := p.A + " − " + p.B
+		row := []string{name, p.claimText(p.Claim), dash, dash, dash, strings.Join(p.Obstacles, "; ")}
+		if p.Diff != nil {
+			row[2], row[3] = points(p.Diff), fmt.Sprintf("%.4f", p.Diff.PAdj)
+		}
+		switch {
+		case p.MDE == nil:
+		case *p.MDE > 1:
+			row[4] = "no size"
+		default:
+			row[4] = report.Detectable(*p.MDE)
+		}
+		claims.rows = append(claims.rows, row)
+		for j := range p.Dimensions {
+			d := &p.Dimensions[j]
+			corrected := d.Status
+			if d.Corrected != nil {
+				corrected = points(d.Corrected)
+			}
+			judged.rows = append(judged.rows, []string{
+				name, d.Dimension, fmt.Sprint(d.NTasks), points(&d.Observed), corrected, p.claimText(d.Claim),
+				strings.Join(d.Obstacles, "; "),
+			})
+		}
+	}
+	return []section{claims, judged}
+}
+
+func (p *Pair) claimText(claim string) string {
+	switch claim {
+	case claimA:
+		return p.A + " > " + p.B
+	case claimB:
+		return p.B + " > " + p.A
+	}
+	return claim
+}
+
+// points shows a difference of rates.
+func points(d *Difference) string {
+	if d.Lo == nil || d.Hi == nil {
+		return fmt.Sprintf("%+.1f points", 100*d.Est)
+	}
+	return fmt.Sprintf("%+.1f points [%+.1f, %+.1f]", 100*d.Est, 100**d.Lo, 100**d.Hi)
+}
+
+func errorSection(agents []AgentSummary) section {
+	s := section{
+		title: "Why runs failed",
+		head:  []string{"agent", "causes", "disqualified", "timeouts", "unseen edits"},
+	}
+	for i := range agents {
+		a := &agents[i]
+		if len(a.Errors)+a.Disqualified+a.Timeouts+a.UnseenEdits > 0 {
+			s.rows = append(s.rows, []string{
+				a.Arm, countsText(a.Errors), fmt.Sprint(a.Disqualified), fmt.Sprint(a.Timeouts),
+				fmt.Sprint(a.UnseenEdits),
+			})
+		}
+	}
+	return s
+}
+
+// countsText lists counts, the largest first.
+func countsText(counts map[string]int) string {
+	if len(counts) == 0 {
+		return dash
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, counts[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+func milestoneSection(pairs []Pair) section {
+	s := section{
+		title: "Milestones (median difference; not reached is not counted as 0)",
+		head:  []string{"pair", "milestone", "time", "turns", "both", "censored"},
+	}
+	for i := range pairs {
+		p := &pairs[i]
+		for _, gap := range p.Milestones {
+			if gap.Both == 0 && gap.CensoredA == gap.CensoredB {
+				continue // neither reached it
+			}
+			time, turns := dash, dash
+			if gap.DeltaElapsedMs != nil {
+				time = fmt.Sprintf("%+.1f s", *gap.DeltaElapsedMs/1000)
+			}
+			if gap.DeltaTurn != nil {
+				turns = fmt.Sprintf("%+g", *gap.DeltaTurn)
+			}
+			s.rows = append(s.rows, []string{
+				p.A + " − " + p.B, gap.Kind, time, turns, fmt.Sprint(gap.Both),
+				fmt.Sprintf("%d, %d", gap.CensoredA, gap.CensoredB),
+			})
+		}
+	}
+	return s
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// agentsSection says what exactly was compared, and the total cost.
+func (r *EvalReport) agentsSection() section {
+	s := section{
+		title: "What was compared",
+		head:  []string{"agent", "id", "version", "model", "login", "program", "SHA-256"},
+	}
+	for _, a := range r.Agents {
+		sum := a.SHA256
+		if len(sum) > 12 {
+			sum = sum[:12]
+		}
+		s.rows = append(s.rows, []string{a.Arm, a.ID, a.Version, a.Model, a.AuthMode, a.Binary, sum})
+	}
+	for i := range r.Pairs {
+		if fact := r.Pairs[i].Machines.Fact(); fact != "" {
+			s.lines = append(s.lines, r.Pairs[i].A+", "+r.Pairs[i].B+": "+fact)
+		}
+	}
+	if r.Isolation != "" {
+		s.lines = append(s.lines, "isolation: "+r.Isolation)
+	}
+	if r.Network != "" {
+		s.lines = append(s.lines, "network: "+r.Network)
+	}
+	s.lines = append(s.lines, "weights (weight/heuristic's part): "+r.Weights.String(), r.Cost.text())
+	return s
+}
+
+func (c *Cost) text() string {
+	agents := report.Money(c.AgentsUSD)
+	if c.AgentsUSD == nil && c.AgentsKnownUSD > 0 {
+		agents = fmt.Sprintf("over $%.2f", c.AgentsKnownUSD)
+	}
+	text := "cost: agents " + agents
+	if c.Replies == 0 {
+		return text
+	}
+	judges := report.Money(c.JudgesUSD)
+	if c.JudgesUSD == nil && c.JudgesKnownUSD > 0 {
+		judges = fmt.Sprintf("over $%.2f", c.JudgesKnownUSD)
+	}
+	text += fmt.Sprintf(", judges %s for %s", judges, counted(c.Replies, "reply", "replies"))
+	if c.PerReplyUSD != nil {
+		text += fmt.Sprintf(" ($%.5f each)", *c.PerReplyUSD)
+	}
+	if c.JudgesShare != nil {
+		text += fmt.Sprintf(", %.1f %% of the agents' cost", 100**c.JudgesShare)
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c.PerDimension)) {
+		parts = append(parts, name+" "+costText(c.PerDimension[name]))
+	}
+	return text + "; by dimension: " + strings.Join(parts, ", ")
+}
+
+func millis(ms *float64) string {
+	if ms == nil {
+		return dash
+	}
+	return report.Duration(time.Duration(*ms * float64(time.Millisecond)))
+}
+
+func cents(usd *float64) string {
+	if usd == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("$%.4f", *usd)
+}
+
+// write writes the sections that have something in them.
+func write(w io.Writer, sections []section, table func(io.Writer, section) error, safe func(string) string) error {
+	for i, s := range sections {
+		if len(s.rows)+len(s.lines) == 0 {
+			continue
+		}
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		for at, row := range s.rows {
+			s.rows[at] = slices.Clone(row)
+			for c := range row {
+				s.rows[at][c] = safe(row[c])
+			}
+		}
+		for at := range s.lines {
+			s.lines[at] = safe(s.lines[at])
+		}
+		if err := table(w, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func textTable(w io.Writer, s section) error {
+	if s.title != "" {
+		fmt.Fprintln(w, s.title)
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(s.rows) > 0 {
+		fmt.Fprintln(table, strings.Join(s.head, "\t"))
+	}
+	for _, row := range s.rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, line := range s.lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,372 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/patch"
+	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
+)
+
+const (
+	maxDiff     = 1 << 20
+	maxGrading  = 64 << 10
+	maxGraders  = 50
+	maxPerTurn  = 5000
+	gradingPart = "grading"
+)
+
+// cellAnswer is the answer of /api/experiments/{x}/cells/{task}/{arm}/{run}.
+type cellAnswer struct {
+	Version    int                     `json:"version"`
+	Experiment named                   `json:"experiment"`
+	Cell       cell                    `json:"cell"`
+	Previous   *cellName               `json:"previous"`
+	Next       *cellName               `json:"next"`
+	Attempts   []attempt               `json:"attempts"`
+	Record     *ledger.Record          `json:"record"`
+	Rows       []report.Row            `json:"rows"`
+	Grading    []output                `json:"grading"`
+	Diff       *diff                   `json:"diff"`
+	Judge      *judgement              `json:"judge"`
+	Flags      []session.IntegrityFlag `json:"flags"`
+	Milestones []session.Milestone     `json:"milestones"`
+	PerTurn    []turnUsage             `json:"perTurn"`
+	Traces     []traceRef              `json:"traces"`
+	HasCalls   bool                    `json:"hasCalls"`
+	HasPrompts bool                    `json:"hasPrompts"`
+	HasPanel   bool                    `json:"hasPanel"` // its votes are in versus/show
+	Problems   []string                `json:"problems"`
+}
+
+type named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// attempt is one try at a cell.
+type attempt struct {
+	Attempt      int      `json:"attempt"`
+	Verdict      string   `json:"verdict"`
+	ErrorClass   string   `json:"errorClass"`
+	ErrorMessage string   `json:"errorMessage"`
+	CostUSD      *float64 `json:"costUsd"`
+	Turns        int      `json:"turns"`
+	DurationMs   int64    `json:"durationMs"`
+	StartMs      int64    `json:"startMs"`
+	EndMs        int64    `json:"endMs"`
+	Final        bool     `json:"final"`
+}
+
+// output is the output of a grader.
+type output struct {
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Bytes int64  `json:"bytes"`
+	Cut   bool   `json:"cut"`
+}
+
+// diff is the agent's change.
+type diff struct {
+	Text    string `json:"text"`
+	Bytes   int64  `json:"bytes"`
+	Cut     bool   `json:"cut"`
+	Files   int    `json:"files"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+}
+
+// turnUsage is the usage of one message of the model.
+type turnUsage struct {
+	Turn  int    `json:"turn"`
+	Index int    `json:"index"`
+	Lane  string `json:"lane"`
+	query.Tokens
+	CostUSD *float64 `json:"costUsd"`
+}
+
+// traceRef names a trace of an attempt.
+type traceRef struct {
+	Role  string `json:"role"`
+	Trace string `json:"trace"`
+	Bytes int64  `json:"bytes"`
+	Live  bool   `json:"live"`
+}
+
+// cell answers what is known about one cell.
+func (s *Server) cell(r *http.Request, at place) (any, error) {
+	snap := s.snapshot(at)
+	run, err := strconv.Atoi(r.PathValue("run"))
+	key := ledger.Cell{Arm: r.PathValue("arm"), TaskID: r.PathValue("task"), RunIndex: run}
+	known := snap.byKey[key]
+	if err != nil || known == nil {
+		return nil, notFound(fmt.Sprintf("%s has no cell %s/%s/%s", at.shown, quote(key.TaskID), quote(key.Arm),
+			quote(r.PathValue("run"))), "")
+	}
+	cells := snap.live(s.isRunning(at))
+	place := slices.Index(snap.cells, known)
+	answer := &cellAnswer{
+		Version:    version,
+		Experiment: named{ID: at.id, Name: snap.name()},
+		Cell:       cells[place],
+		Attempts:   []attempt{},
+		Rows:       []report.Row{},
+		Grading:    []output{},
+		Flags:      []session.IntegrityFlag{},
+		Milestones: []session.Milestone{},
+		PerTurn:    []turnUsage{},
+		Traces:     []traceRef{},
+		Problems:   []string{},
+	}
+	if place > 0 {
+		answer.Previous = snap.cells[place-1].name()
+	}
+	if place+1 < len(snap.cells) {
+		answer.Next = snap.cells[place+1].name()
+	}
+	wanted := known.Attempt
+	if text := r.URL.Query().Get("attempt"); text != "" {
+		if wanted, err = number(r, "attempt", 1<<20); err != nil {
+			return nil, err
+		}
+	}
+	for i := range snap.attempts[key] {
+		record := &snap.attempts[key][i]
+		answer.Attempts = append(answer.Attempts, attemptOf(record))
+		if record.Attempt == wanted {
+			answer.Record = record
+		}
+	}
+	if answer.Record == nil && wanted != known.Attempt {
+		return nil, notFound(fmt.Sprintf("the cell has no attempt %d", wanted), "")
+	}
+	if at.path != "" {
+		answer.HasPanel = repliesStamp(at.path) != "-"
+		s.addFiles(r.Context(), answer, at, known.runDir(wanted))
+	}
+	if answer.Record != nil {
+		s.addEvidence(r.Context(), answer, at)
+		answer.Judge = judgementOf(answer, snap)
+	}
+	return answer, nil
+}
+
+func (c *cell) name() *cellName { return &cellName{Task: c.Task, Arm: c.Arm, Run: c.Run} }
+
+func attemptOf(r *ledger.Record) attempt {
+	return attempt{
+		Attempt:      r.Attempt,
+		Verdict:      r.Verdict,
+		ErrorClass:   r.ErrorClass,
+		ErrorMessage: r.ErrorMessage,
+		CostUSD:      r.CostUSD,
+		Turns:        r.Turns,
+		DurationMs:   r.DurationMs,
+		StartMs:      r.StartMs,
+		EndMs:        r.EndMs,
+		Final:        r.Final,
+	}
+}
+
+// addFiles adds the files in the directory of an attempt: traces, the diff, what graders printed.
+func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at place, runDir string) {
+	root, err := os.OpenRoot(at.path)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, name := range names(root, runDir) {
+		if isTrace(name) {
+			s.addTrace(answer, at, path.Join(runDir, name))
+		}
+		answer.HasCalls = answer.HasCalls || strings.HasSuffix(name, ".calls")
+	}
+	slices.SortStableFunc(answer.Traces, func(a, b traceRef) int { return roleOrder(a.Role) - roleOrder(b.Role) })
+	for _, name := range names(root, path.Join(runDir, gradingPart)) {
+		if len(answer.Grading) == maxGraders {
+			answer.Problems = append(answer.Problems, fmt.Sprintf("more than %d files of graders", maxGraders))
+			break
+		}
+		content, size, err := readContained(at.path, path.Join(runDir, gradingPart, name), maxGrading)
+		if err != nil {
+			continue // a directory of a grader, or a file that is gone
+		}
+		answer.Grading = append(answer.Grading, output{
+			Name:  name,
+			Text:  s.clean(content),
+			Bytes: size,
+			Cut:   size > int64(len(content)),
+		})
+	}
+	answer.Diff = s.readDiff(at, path.Join(runDir, "diff.patch"))
+	if len(answer.Traces) > 0 {
+		answer.HasPrompts = true
+		answer.PerTurn = s.perTurn(ctx, answer.Traces[0].Trace)
+	}
+}
+
+// names lists the entries of a directory inside a root; a missing directory has none.
+func names(root *os.Root, dir string) []string {
+	file, err := root.Open(filepath.FromSlash(dir))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	found, err := file.Readdirnames(10_000)
+	if err != nil {
+		return nil
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (s *Server) addTrace(answer *cellAnswer, at place, name string) {
+	file, err := s.tracePath(at.id + "/" + name)
+	if err != nil {
+		return
+	}
+	info, err := os.Stat(file.path)
+	if err != nil {
+		return
+	}
+	file.modifiedMs = info.ModTime().UnixMilli()
+	role, _, _ := strings.Cut(path.Base(name), ".")
+	answer.Traces = append(answer.Traces, traceRef{
+		Role:  role,
+		Trace: file.id,
+		Bytes: info.Size(),
+		Live:  s.isLive(file),
+	})
+}
+
+// roleOrder puts the agent's trace first.
+func roleOrder(role string) int {
+	return slices.Index([]string{"agent", "supervisor", "judge"}, role) & 0xff
+}
+
+// clean turns foreign bytes into text: valid, and without secrets.
+func (s *Server) clean(content []byte) string {
+	text := strings.ToValidUTF8(string(content), "\uFFFD")
+	if s.cfg.Redactor != nil {
+		text = s.cfg.Redactor.String(text)
+	}
+	return text
+}
+
+func (s *Server) readDiff(at place, name string) *diff {
+	content, size, err := readContained(at.path, name, maxDiff)
+	if err != nil {
+		return nil
+	}
+	shown := &diff{Text: s.clean(content), Bytes: size, Cut: size > int64(len(content))}
+	parsed := patch.Parse(content)
+	shown.Files = len(parsed.Files)
+	for i := range parsed.Files {
+		added, removed := parsed.Files[i].Counts()
+		shown.Added, shown.Removed = shown.Added+added, shown.Removed+removed
+	}
+	return shown
+}
+
+// addEvidence adds the evidence about an attempt.
+func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) {
+	record := answer.Record
+	if rows := report.RowsOf(record); rows != nil {
+		answer.Rows = rows
+	}
+	if at.path == "" {
+		return
+	}
+	directory := &evidence.Directory{
+		Root:     at.path,
+		Dialects: s.cfg.Dialects,
+		Prices:   s.cfg.Prices,
+		NoCache:  true, // viewing writes nothing
+	}
+	task := evidence.Task{ID: record.TaskID, Cluster: record.Cluster}
+	if tasks, err := evidence.ReadTasks(at.path, ""); err == nil {
+		if i := slices.IndexFunc(tasks, func(t evidence.Task) bool { return t.ID == record.TaskID }); i >= 0 {
+			task = tasks[i]
+		}
+	}
+	run, err := directory.Run(ctx, task, record)
+	if err != nil {
+		answer.Problems = append(answer.Problems, plain(at, err))
+		return
+	}
+	if run.Session.Milestones != nil {
+		answer.Milestones = run.Session.Milestones
+	}
+	if run.Session.Integrity != nil {
+		answer.Flags = run.Session.Integrity
+	}
+	answer.HasCalls = answer.HasCalls || len(run.Session.ModelCalls) > 0
+}
+
+// perTurn returns what every message of the models consumed, as fit-trace stats has it, at the same
+// prices as the costs.
+func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
+	turns := []turnUsage{}
+	t, _, err := s.openNamed(ctx, id)
+	if err != nil {
+		return turns
+	}
+	stats, info, err := t.Stats(ctx)
+	if err != nil {
+		return turns
+	}
+	models, counts := map[string]string{}, map[string]int{}
+	for _, lane := range info.Lanes {
+		models[lane.Lane] = lane.Model
+	}
+	for _, row := range stats.PerTurn[:min(len(stats.PerTurn), maxPerTurn)] {
+		lane := query.LaneName(row.Source)
+		counts[lane]++
+		turns = append(turns, turnUsage{
+			Turn:    counts[lane],
+			Index:   row.Index,
+			Lane:    lane,
+			Tokens:  row.Tokens,
+			CostUSD: s.priceOf(models[lane], row.Tokens, answerMs(info, lane)),
+		})
+	}
+	return turns
+}
+
+// answerMs returns the time whose prices apply to the tokens of a lane.
+func answerMs(info *query.Info, lane string) int64 {
+	for _, known := range info.Lanes {
+		if known.Lane == lane {
+			return known.FirstMs
+		}
+	}
+	return 0
+}
+
+// priceOf returns the price of tokens; nil is unknown.
+func (s *Server) priceOf(model string, tokens query.Tokens, atMs int64) *float64 {
+	if s.cfg.Prices == nil {
+		return nil
+	}
+	usd, known := s.cfg.Prices(model, session.TokenUsage{
+		InputTokens:      tokens.Input,
+		OutputTokens:     tokens.Output,
+		CacheReadTokens:  tokens.CacheRead,
+		CacheWriteTokens: tokens.CacheCreation,
+	}, atMs)
+	if !known {
+		return nil
+	}
+	return &usd
+}

@@ -1,0 +1,433 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// The states of a run directory.
+const (
+	runRunning    = "running"
+	runComplete   = "complete"
+	runIncomplete = "incomplete"
+	runDamaged    = "damaged"
+	runEmpty      = "empty"
+)
+
+// The kinds of run directories.
+const (
+	kindBenchmark = "benchmark"
+	kindVersus    = "versus"
+)
+
+// listEntry is one run directory in the list of experiments.
+type listEntry struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name"`
+	Dir          string    `json:"dir"`
+	Kind         string    `json:"kind"`
+	State        string    `json:"state"`
+	Problem      string    `json:"problem,omitempty"`
+	CreatedMs    int64     `json:"createdMs"`
+	UpdatedMs    int64     `json:"updatedMs"`
+	Family       string    `json:"family"`
+	Model        string    `json:"model"`
+	Tasks        int       `json:"tasks"`
+	Runs         int       `json:"runs"`
+	Planned      int       `json:"planned"`
+	Done         int       `json:"done"`
+	Passed       int       `json:"passed"`
+	Failed       int       `json:"failed"`
+	Errors       int       `json:"errors"`
+	InFlight     int       `json:"inFlight"`
+	CostUSD      *float64  `json:"costUsd"`
+	KnownCostUSD float64   `json:"knownCostUsd"`
+	ElapsedMs    int64     `json:"elapsedMs"`
+	Arms         []listArm `json:"arms"`
+	Claim        string    `json:"claim"`
+	Sentence     string    `json:"sentence"`
+}
+
+// listArm is an arm in the list of experiments.
+type listArm struct {
+	Name    string          `json:"name"`
+	Runs    int             `json:"runs"`
+	Passed  int             `json:"passed"`
+	Rate    *stats.Interval `json:"rate"`
+	CostUSD *float64        `json:"costUsd"`
+}
+
+// listTrace is a trace outside of run directories.
+type listTrace struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Path       string `json:"path"`
+	Bytes      int64  `json:"bytes"`
+	ModifiedMs int64  `json:"modifiedMs"`
+}
+
+// experimentsAnswer is the answer of /api/experiments.
+type experimentsAnswer struct {
+	Version     int         `json:"version"`
+	Roots       []string    `json:"roots"`
+	Experiments []listEntry `json:"experiments"`
+	Traces      []listTrace `json:"traces"`
+}
+
+func (s *Server) experiments(*http.Request) (any, error) {
+	answer := experimentsAnswer{
+		Version:     version,
+		Roots:       []string{},
+		Experiments: []listEntry{},
+		Traces:      []listTrace{},
+	}
+	for _, r := range s.roots {
+		answer.Roots = append(answer.Roots, r.given)
+	}
+	directories, traces := s.places()
+	s.cache.remember(directories)
+	for _, at := range directories {
+		answer.Experiments = append(answer.Experiments, s.entry(at))
+	}
+	slices.SortStableFunc(answer.Experiments, func(a, b listEntry) int { return cmp.Compare(b.UpdatedMs, a.UpdatedMs) })
+	for _, at := range traces {
+		one := listTrace{ID: at.id, Name: filepath.Base(at.path), Path: at.shown}
+		if info, err := os.Stat(at.path); err == nil {
+			one.Bytes, one.ModifiedMs = info.Size(), info.ModTime().UnixMilli()
+		}
+		answer.Traces = append(answer.Traces, one)
+	}
+	return answer, nil
+}
+
+// entry returns a run directory in the list, as it is now.
+func (s *Server) entry(at place) listEntry {
+	stamp := stampOf(at.path)
+	running := s.isRunning(at)
+	s.cache.mu.Lock()
+	known, ok := s.cache.listed[at.id]
+	s.cache.mu.Unlock()
+	if !ok || known.stamp != stamp {
+		known = listed{stamp: stamp, entry: s.snapshot(at).entry()}
+		s.cache.mu.Lock()
+		if s.cache.listed == nil {
+			s.cache.listed = map[string]listed{}
+		}
+		s.cache.listed[at.id] = known
+		s.cache.mu.Unlock()
+	}
+	entry := known.entry
+	if running {
+		entry.State, entry.Problem = runRunning, ""
+	} else {
+		entry.InFlight = 0
+	}
+	return entry
+}
+
+// entry makes the entry of a directory in which no process works; the attempts that were begun are
+// in flight.
+func (s *snapshot) entry() listEntry {
+	entry := listEntry{
+		ID:      s.at.id,
+		Name:    s.name(),
+		Dir:     s.at.shown,
+		Kind:    s.kind(),
+		Problem: s.problem,
+		Arms:    []listArm{},
+		Planned: len(s.cells),
+	}
+	if s.plan != nil {
+		entry.CreatedMs, entry.Family = s.plan.CreatedMs, s.plan.Family.Name
+		entry.Tasks, entry.Runs = len(s.plan.Tasks), s.plan.Runs
+	}
+	s.countCells(&entry)
+	s.addTimes(&entry)
+	if s.report != nil {
+		entry.CostUSD, entry.KnownCostUSD = s.report.Totals.CostUSD, s.report.Totals.KnownCostUSD
+		models := map[string]bool{}
+		for i := range s.report.Groups {
+			group := &s.report.Groups[i]
+			models[group.Provenance.Model] = true
+			entry.Model = group.Provenance.Model
+			entry.Arms = append(entry.Arms, listArm{
+				Name:    group.Name,
+				Runs:    group.Totals.Runs,
+				Passed:  group.Totals.Passed,
+				Rate:    group.PassRate,
+				CostUSD: group.Totals.CostUSD,
+			})
+		}
+		if len(models) > 1 {
+			entry.Model = ""
+		}
+	}
+	if s.comparison != nil {
+		entry.Claim, entry.Sentence = string(s.comparison.Decision.Claim), s.comparison.Decision.Sentence
+	}
+	entry.State = s.state(&entry)
+	return entry
+}
+
+// name returns the last part of the directory.
+func (s *snapshot) name() string {
+	if s.at.path == "" {
+		return s.at.shown
+	}
+	return filepath.Base(s.at.path)
+}
+
+// state returns the state of a directory in which no process works.
+func (s *snapshot) state(entry *listEntry) string {
+	switch {
+	case s.problem != "":
+		return runDamaged
+	case len(s.found.Problems) > 0:
+		entry.Problem = "the ledger fails verification: " + report.Count(len(s.found.Problems), "line") +
+			" left out; the numbers are those of the lines that are left"
+		return runDamaged
+	case len(s.found.Records) == 0:
+		entry.Problem = "nothing is recorded yet"
+		return runEmpty
+	case s.plan != nil && entry.Done < entry.Planned || entry.Errors > 0:
+		return runIncomplete
+	}
+	return runComplete
+}
+
+func (s *snapshot) countCells(entry *listEntry) {
+	for _, c := range s.cells {
+		switch c.State {
+		case statePass:
+			entry.Passed++
+		case stateFail:
+			entry.Failed++
+		case stateError:
+			entry.Errors++
+		}
+		if c.begun {
+			entry.InFlight++
+		}
+	}
+	entry.Done = entry.Passed + entry.Failed + entry.Errors
+}
+
+func (s *snapshot) addTimes(entry *listEntry) {
+	first := int64(0)
+	for i := range s.found.Records {
+		r := &s.found.Records[i]
+		if first == 0 || r.StartMs > 0 && r.StartMs < first {
+			first = r.StartMs
+		}
+		entry.UpdatedMs = max(entry.UpdatedMs, r.EndMs)
+	}
+	if first > 0 && entry.UpdatedMs > first {
+		entry.ElapsedMs = entry.UpdatedMs - first
+	}
+	entry.UpdatedMs = max(entry.UpdatedMs, entry.CreatedMs)
+}
+
+// kind recognises a head to head by the tasks beside its results, which its judges read.
+func (s *snapshot) kind() string {
+	if _, err := os.Lstat(filepath.Join(s.at.path, evidence.TasksFile)); err == nil && s.at.path != "" {
+		return kindVersus
+	}
+	return kindBenchmark
+}
+
+// experimentAnswer is the answer of /api/experiments/{x}.
+type experimentAnswer struct {
+	Version         int                `json:"version"`
+	Experiment      listEntry          `json:"experiment"`
+	Problems        []ledger.Problem   `json:"problems"`
+	Notes           []string           `json:"notes"`
+	Report          *report.Report     `json:"report"`
+	Comparison      *report.Comparison `json:"comparison"`
+	Family          *report.Family     `json:"family"`
+	ComparisonError string             `json:"comparisonError"`
+	Plan            *planAnswer        `json:"plan"`
+	Repeat          string             `json:"repeat"`
+	Live            *liveStatus        `json:"live"`
+}
+
+// planAnswer is the part of a plan that a page shows.
+type planAnswer struct {
+	ID        string    `json:"id"`
+	Seed      uint64    `json:"seed"`
+	Runs      int       `json:"runs"`
+	Tasks     []string  `json:"tasks"`
+	Arms      []planArm `json:"arms"`
+	Isolation string    `json:"isolation"`
+	Network   string    `json:"network"`
+	Judge     string    `json:"judge"`
+	Family    string    `json:"family"`
+	Origin    string    `json:"origin"`
+	Revision  string    `json:"revision"`
+}
+
+type planArm struct {
+	Name         string `json:"name"`
+	Agent        string `json:"agent"`
+	AgentVersion string `json:"agentVersion"`
+	Model        string `json:"model"`
+	Hash         string `json:"hash"`
+	Skills       string `json:"skills"`
+	Profile      string `json:"profile"`
+}
+
+func (s *Server) experiment(r *http.Request, at place) (any, error) {
+	snap := s.snapshot(at)
+	answer := experimentAnswer{
+		Version:         version,
+		Experiment:      s.entry(at),
+		Problems:        []ledger.Problem{},
+		Report:          snap.compact(),
+		Comparison:      snap.comparison,
+		Family:          snap.family,
+		ComparisonError: snap.compareProblem,
+		Plan:            snap.planned(),
+		Repeat:          snap.repeat(),
+	}
+	for _, p := range snap.found.Problems {
+		answer.Problems = append(answer.Problems, p.Problem)
+	}
+	answer.Notes = s.signers(snap)
+	answer.Live = s.status(r.Context(), at)
+	return answer, nil
+}
+
+// signers lists the results that are not signed by the user, as the commands do.
+func (s *Server) signers(snap *snapshot) []string {
+	notes := []string{}
+	for _, read := range snap.found.Ledgers {
+		if found := ledger.SignerOf(s.cfg.Key, read.Path, read.Contents); found.Note != "" {
+			notes = append(notes, shown(snap.at, found.Note))
+		}
+	}
+	return notes
+}
+
+func (s *snapshot) planned() *planAnswer {
+	p := s.plan
+	if p == nil {
+		return nil
+	}
+	answer := &planAnswer{
+		ID:        p.ID,
+		Seed:      p.Seed,
+		Runs:      p.Runs,
+		Tasks:     []string{},
+		Arms:      []planArm{},
+		Isolation: p.Isolation,
+		Network:   p.Network,
+		Judge:     strings.TrimSpace(p.Judge.Agent + " " + p.Judge.Model),
+		Family:    p.Family.Name,
+		Origin:    p.Family.Origin,
+		Revision:  p.Family.Revision,
+	}
+	for i := range p.Tasks {
+		answer.Tasks = append(answer.Tasks, p.Tasks[i].ID)
+	}
+	for i := range p.Arms {
+		arm := &p.Arms[i]
+		answer.Arms = append(answer.Arms, planArm{
+			Name:         arm.Name,
+			Agent:        arm.Agent,
+			AgentVersion: arm.AgentVersion,
+			Model:        arm.Model,
+			Hash:         arm.Hash,
+			Skills:       arm.Skills,
+			Profile:      arm.Profile,
+		})
+	}
+	if s.report != nil && len(s.report.Groups) > 0 { // the actual values win over the command's
+		answer.Isolation = cmp.Or(answer.Isolation, s.report.Groups[0].Provenance.Isolation)
+		answer.Network = cmp.Or(answer.Network, s.report.Groups[0].Provenance.Network)
+	}
+	return answer
+}
+
+// repeat returns a command that repeats the experiment, as the plan describes it.
+func (s *snapshot) repeat() string {
+	if s.plan == nil || s.plan.Family.Origin == "" {
+		return ""
+	}
+	words := []string{"fit-benchmark", "run", "--family", s.plan.Family.Origin, "--runs", strconv.Itoa(s.plan.Runs)}
+	for i := range s.plan.Arms {
+		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
+	}
+	for i, word := range words {
+		words[i] = shellQuote(word)
+	}
+	return strings.Join(append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10)), " ")
+}
+
+// armFlag writes an arm as the command line takes it. The values of variables are not in the plan.
+func armFlag(arm *experiment.Arm) string {
+	text := arm.Name + "=agent:" + arm.Agent
+	for _, part := range [][2]string{
+		{"model", arm.Model},
+		{"profile", arm.Profile},
+		{"skills", arm.Skills},
+		{"context", arm.Context},
+		{"instructions", arm.Instructions},
+		{"files", arm.Files},
+		{"mcp", arm.MCP},
+		{"settings", arm.Settings},
+		{"effort", arm.Effort},
+		{"temperature", textOf(arm.Temperature)},
+		{"prompt", arm.Prompt},
+		{"tools", strings.Join(arm.AllowedTools, "+")},
+		{"maxTurns", textOf(positive(arm.MaxTurns))},
+		{"auth", arm.Auth},
+		{"lead", arm.Lead},
+		{"leadModel", arm.LeadModel},
+	} {
+		value := part[1]
+		if value == "" {
+			continue
+		}
+		if strings.ContainsAny(value, ",\"\\@") {
+			value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+		}
+		text += "," + part[0] + ":" + value
+	}
+	return text
+}
+
+// positive returns a number that limits something; nil where it is 0, which limits nothing.
+func positive(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// textOf writes a number; nil is empty.
+func textOf[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
+
+// shellQuote writes a word for a shell; most need no quotes.
+func shellQuote(word string) string {
+	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@+"
+	if word != "" && strings.Trim(word, harmless) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

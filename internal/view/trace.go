@@ -1,0 +1,374 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fit-eval/fit/internal/query"
+)
+
+// openTrace prepares the trace that a request names for questions.
+func (s *Server) openTrace(r *http.Request, lanes ...string) (*query.Trace, traceFile, error) {
+	return s.openNamed(r.Context(), r.URL.Query().Get("trace"), lanes...)
+}
+
+func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*query.Trace, traceFile, error) {
+	file, err := s.tracePath(id)
+	if err != nil {
+		return nil, file, err
+	}
+	path := file.path
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, file, err
+	}
+	file.bytes, file.modifiedMs = info.Size(), info.ModTime().UnixMilli()
+	if isPacked(path) && info.Size() >= unpackFrom {
+		if path, err = s.unpack.open(ctx, path, info); err != nil {
+			return nil, file, traceProblem(file.path, file.shown, err)
+		}
+	}
+	t, err := query.Open(path, query.Options{
+		Dialects: s.cfg.Dialects,
+		Prices:   s.cfg.Prices,
+		CacheDir: s.cfg.CacheDir,
+		Redactor: s.cfg.Redactor,
+		Lanes:    lanes,
+	})
+	if err != nil {
+		return nil, file, traceProblem(path, file.shown, err)
+	}
+	t.Label = file.shown
+	return t, file, nil
+}
+
+// traceProblem describes an error of a trace, and names the trace as people know it. A problem of
+// the request stays as it is.
+func traceProblem(path, shown string, err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &problem{status: http.StatusGone, message: shown + " no longer exists"}
+	}
+	text := strings.ReplaceAll(err.Error(), path, shown)
+	text = strings.ReplaceAll(text, shown+": "+shown, shown)
+	if !strings.Contains(text, shown) {
+		text = shown + ": " + text
+	}
+	return unreadable(errors.New(text))
+}
+
+func isPacked(path string) bool {
+	return strings.HasSuffix(path, ".zst") || strings.HasSuffix(path, ".gz")
+}
+
+// ask waits for a place among the questions under way: many at once would only slow each other
+// down.
+func (s *Server) ask(answer endpoint) endpoint {
+	return func(r *http.Request) (any, error) {
+		select {
+		case s.busy <- struct{}{}:
+			defer func() { <-s.busy }()
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		return answer(r)
+	}
+}
+
+// indexing holds the large traces that are read in the background: their index is made, and a
+// glance of each is kept.
+type indexing struct {
+	mu   sync.Mutex
+	jobs map[string]*scan // by path
+}
+
+// scan is the result of a pass over a large trace.
+type scan struct {
+	stamp    string // the size and time of the file
+	done     chan struct{}
+	before   *scan // the last pass, when the trace was shorter
+	overview *query.Overview
+	err      error
+}
+
+// indexFrom is the size from which query keeps an index.
+const indexFrom = 64 << 20
+
+// patience is how long an answer waits for a large trace to be read.
+const patience = 300 * time.Millisecond
+
+// scanTrace returns the glance of a large trace, and reads the trace in the background if
+// necessary. Meanwhile the answer is the last one, or nil.
+func (s *Server) scanTrace(ctx context.Context, file traceFile) (*scan, error) {
+	job := s.startScan(file)
+	select {
+	case <-job.done:
+		return job, job.err
+	case <-time.After(patience):
+		s.indexing.mu.Lock()
+		defer s.indexing.mu.Unlock()
+		return job.before, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// startScan returns the pass over a trace that is under way, else the one that knows it as it is
+// now, and begins it if need be: one at a time, however often a trace grows.
+func (s *Server) startScan(file traceFile) *scan {
+	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
+	s.indexing.mu.Lock()
+	defer s.indexing.mu.Unlock()
+	job := &scan{stamp: stamp, done: make(chan struct{})}
+	if known := s.indexing.jobs[file.path]; known != nil {
+		select {
+		case <-known.done:
+			if known.stamp == stamp && known.err == nil {
+				return known
+			}
+			if known.err == nil {
+				job.before, known.before = known, nil
+			}
+		default:
+			return known
+		}
+	}
+	if s.indexing.jobs == nil {
+		s.indexing.jobs = map[string]*scan{}
+	}
+	s.indexing.jobs[file.path] = job
+	s.work.Go(func() {
+		defer close(job.done)
+		job.err = s.readAll(s.ctx, file.id, job)
+	})
+	return job
+}
+
+// readAll reads a large trace twice: a complete pass leaves an index behind, which makes pages
+// quick.
+func (s *Server) readAll(ctx context.Context, id string, job *scan) error {
+	t, _, err := s.openNamed(ctx, id)
+	if err == nil && !t.Indexed() {
+		_, _, err = t.Count(ctx)
+	}
+	if err == nil {
+		t, _, err = s.openNamed(ctx, id)
+	}
+	if err == nil {
+		job.overview, _, err = t.Overview(ctx)
+	}
+	return err
+}
+
+// overviewAnswer is the answer of /api/trace/overview.
+type overviewAnswer struct {
+	Version    int             `json:"version"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Path       string          `json:"path"`
+	Bytes      int64           `json:"bytes"`
+	ModifiedMs int64           `json:"modifiedMs"`
+	Live       bool            `json:"live"`
+	Indexing   bool            `json:"indexing"`
+	Entries    *int            `json:"entries"`
+	Experiment string          `json:"experiment"`
+	Cell       *cellName       `json:"cell"`
+	Overview   *query.Overview `json:"overview"`
+	Cost       *query.Cost     `json:"cost"`
+	Stats      *statsAnswer    `json:"stats"`
+}
+
+// statsAnswer is what fit-trace stats prints, without its row for every message.
+type statsAnswer struct {
+	Totals     query.Totals      `json:"totals"`
+	ModelUsage *query.ModelUsage `json:"modelUsage"`
+	Divergence *query.Divergence `json:"divergence"`
+}
+
+// cellName names a cell.
+type cellName struct {
+	Task string `json:"task"`
+	Arm  string `json:"arm"`
+	Run  int    `json:"run"`
+}
+
+func (s *Server) traceOverview(r *http.Request) (any, error) {
+	t, file, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	answer := overviewAnswer{
+		Version:    version,
+		ID:         file.id,
+		Name:       file.name,
+		Path:       file.shown,
+		Bytes:      file.bytes,
+		ModifiedMs: file.modifiedMs,
+		Experiment: file.dir.id,
+		Live:       s.isLive(file),
+	}
+	if file.dir.id != "" {
+		answer.Cell = s.cellOf(file)
+	}
+	if info, err := os.Stat(t.Path); err == nil && info.Size() >= indexFrom && !isPacked(t.Path) {
+		return s.largeOverview(r, &answer, file)
+	}
+	overview, info, err := t.Overview(r.Context())
+	if err != nil {
+		return nil, traceProblem(t.Path, t.Label, err)
+	}
+	answer.Overview, answer.Entries = overview, &info.TurnCount
+	cost, _, err := t.Cost(r.Context())
+	if err != nil {
+		return nil, traceProblem(t.Path, t.Label, err)
+	}
+	stats, _, err := t.Stats(r.Context())
+	if err != nil {
+		return nil, traceProblem(t.Path, t.Label, err)
+	}
+	answer.Cost = cost
+	answer.Stats = &statsAnswer{Totals: stats.Totals, ModelUsage: stats.ModelUsage, Divergence: stats.Divergence}
+	return answer, nil
+}
+
+// largeOverview answers at once, with what is known about a large trace.
+func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file traceFile) (any, error) {
+	known, err := s.scanTrace(r.Context(), file)
+	switch {
+	case err != nil:
+		return nil, traceProblem(file.path, file.shown, err)
+	case known != nil:
+		answer.Overview, answer.Entries = known.overview, &known.overview.TurnCount
+		return *answer, nil
+	}
+	answer.Indexing = true // the page asks again
+	return *answer, nil
+}
+
+// cellOf finds the cell whose attempt left a trace.
+func (s *Server) cellOf(file traceFile) *cellName {
+	_, name, _ := strings.Cut(file.id, "/")
+	dir := name[:strings.LastIndexByte(name, '/')]
+	for _, c := range s.snapshot(file.dir).cells {
+		for attempt := 1; attempt <= max(1, c.Attempts); attempt++ {
+			if c.runDir(attempt) == dir {
+				return &cellName{Task: c.Task, Arm: c.Arm, Run: c.Run}
+			}
+		}
+	}
+	return nil
+}
+
+// live traces are written to: the last event is not the end of the session. A trace that has not
+// grown for a while is not live, however it ended.
+const liveFor = 10 * time.Minute
+
+func (s *Server) isLive(file traceFile) bool {
+	if isPacked(file.path) || time.Since(time.UnixMilli(file.modifiedMs)) > liveFor {
+		return false
+	}
+	return !hasSummary(file.path)
+}
+
+// hasSummary reports whether the last lines of a trace hold the end of its session.
+func hasSummary(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	end := make([]byte, min(8<<10, info.Size()))
+	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	return strings.Contains(string(end), `"type":"summary"`)
+}
+
+// pageSize is the number of entries on a page.
+const pageSize = 100
+
+// pageAnswer is the answer of /api/trace/page.
+type pageAnswer struct {
+	Version int     `json:"version"`
+	Page    int     `json:"page"`
+	Items   []entry `json:"items"`
+}
+
+func (s *Server) tracePage(r *http.Request, t *query.Trace, page int) (any, error) {
+	items, err := window(r.Context(), t, page*pageSize, (page+1)*pageSize)
+	return pageAnswer{Version: version, Page: page, Items: items}, err
+}
+
+// number returns a parameter that is a number from 0 on.
+func number(r *http.Request, name string, limit int) (int, error) {
+	text := r.URL.Query().Get(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > limit {
+		return 0, badRequest(name + "=" + quote(text) + ": want a number from 0 to " + strconv.Itoa(limit))
+	}
+	return n, nil
+}
+
+func (s *Server) traceEntry(r *http.Request, t *query.Trace, n int) (any, error) {
+	found, err := t.Entry(r.Context(), n)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, notFound("the trace has no entry "+strconv.Itoa(n), "")
+	}
+	return map[string]any{"version": version, "item": show(found, 0)}, nil
+}
+
+// traceEntries answers with single entries, for views that leave others out.
+func (s *Server) traceEntries(r *http.Request) (any, error) {
+	var wanted []int
+	for text := range strings.SplitSeq(r.URL.Query().Get("n"), ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || len(wanted) >= pageSize {
+			return nil, badRequest("n: want at most " + strconv.Itoa(pageSize) +
+				" numbers of entries, with commas between")
+		}
+		wanted = append(wanted, n)
+	}
+	t, _, err := s.openTrace(r)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	items := []entry{}
+	for len(wanted) > 0 { // neighbours are read together
+		run := 1
+		for run < len(wanted) && wanted[run] < wanted[0]+pageSize {
+			run++
+		}
+		part, err := window(r.Context(), t, wanted[0], wanted[run-1]+1)
+		if err != nil {
+			return nil, traceProblem(t.Path, t.Label, err)
+		}
+		for i := range part {
+			if slices.Contains(wanted[:run], part[i].Index) {
+				items = append(items, part[i])
+			}
+		}
+		wanted = wanted[run:]
+	}
+	return map[string]any{"version": version, "items": items}, nil
+}
