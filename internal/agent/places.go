@@ -42,6 +42,9 @@ type Places struct {
 	// Programs are files that make the agent run programs of the project: hooks, tool servers,
 	// plugins, extensions.
 	Programs []ProjectProgram `yaml:"-"`
+	// Git says that the agent calls git by itself, in every context: what the settings of the
+	// repository make git run are programs of the project too.
+	Git bool `yaml:"-"`
 }
 
 // ProjectProgram is a file of a project that makes an agent run programs.

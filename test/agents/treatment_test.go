@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/ledger"
@@ -72,6 +73,21 @@ func (e *experiments) writeHook() {
 	e.write("family/tasks/hooked/workdir/.claude/settings.json",
 		`{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}}`)
 	e.write("family/tasks/hooked/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+}
+
+// writeWorktree adds a task that works in a worktree of a repository with a filter.
+func (e *experiments) writeWorktree() {
+	e.write("family/tasks/linked/agent.task.md", "Write a greeting to greeting.txt.\n")
+	e.write("family/tasks/linked/task.yaml", "repo: ../../../repository\nworkspace: worktree\n")
+	e.write("family/tasks/linked/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+	dir := filepath.Dir(e.write("repository/README.md", "Nothing here yet.\n"))
+	for _, args := range [][]string{
+		{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "filter.evil.clean", "./evil"},
+	} {
+		if _, err := git.Output(e.t.Context(), dir, args...); err != nil {
+			e.t.Fatal(err)
+		}
+	}
 }
 
 // run runs the benchmark and returns its exit code, its records and what it says.
@@ -289,6 +305,11 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			(*experiments).writeHook,
 			[]string{"--arm", "a=agent:claude-code", "--sandbox", "none"},
 			console.ExitUsage, "the files of task hooked bring: .claude/settings.json",
+		},
+		"programs that git runs in the worktree of a task, without isolation": {
+			(*experiments).writeWorktree,
+			[]string{"--arm", "a=agent:codex,context:none", "--sandbox", "none"},
+			console.ExitUsage, "repository/.git/config",
 		},
 		"programs of a task that are accepted": {
 			(*experiments).writeHook,

@@ -93,6 +93,7 @@ var table = []Entry{
 			"system.md": "{{if .Project}}{{.SystemPrompt}}{{end}}",
 		},
 		Places: agent.Places{
+			Git:          true,
 			Instructions: []string{"AGENTS.md", "QWEN.md", ".qwen/rules"},
 			Skills:       []string{".agents/skills", ".qwen/skills"},
 			Agents:       []string{".qwen/agents"},
@@ -195,6 +196,7 @@ var table = []Entry{
 			"mcp.json":            `{{.MCPServers.File "streamableHttp"}}`, // servers of session/new are ignored
 		},
 		Places: agent.Places{
+			Git:          true,
 			Instructions: []string{"AGENTS.md", ".clinerules", ".cline/rules"},
 			Skills:       []string{".agents/skills", ".cline/skills", ".clinerules/skills"},
 			Commands:     []string{".clinerules/workflows", ".cline/workflows"},
@@ -300,6 +302,7 @@ var table = []Entry{
 			".gemini/GEMINI.md": "{{.SystemPrompt}}",
 		},
 		Places: agent.Places{
+			Git:          true,
 			Instructions: []string{"GEMINI.md"},
 			Skills:       []string{".agents/skills", ".gemini/skills"},
 			Programs: []agent.ProjectProgram{
@@ -329,6 +332,7 @@ var table = []Entry{
 		Install:   "npm install -g @agentclientprotocol/codex-acp",
 		Login:     "set OPENAI_API_KEY",
 		Oldest:    [2]int{2, 6},
+		Places:    agent.Places{Git: true},
 		Keys:      []string{"OPENAI_API_KEY"},
 		Protocols: []string{agent.ProtocolResponses},
 		Env: map[string]string{
@@ -382,6 +386,7 @@ var openCodePlugins = []agent.ProjectProgram{
 
 // copilotPlaces are read by Copilot whatever it is told.
 var copilotPlaces = agent.Places{
+	Git: true,
 	Instructions: []string{
 		"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/rules",
 		".github/copilot-instructions.md", ".github/instructions",
@@ -403,6 +408,7 @@ const clineProvider = `{{if eq .Protocol "anthropic"}}anthropic{{else}}openai-co
 // a variable.
 func openCode(id, name, prefix string, e Entry) Entry {
 	e.ID, e.Names = id, []string{name}
+	e.Places.Git = true
 	e.Args = []string{"acp"}
 	e.Login = "set OPENAI_API_KEY, or ANTHROPIC_API_KEY for models of that vendor, and name the model as provider/model"
 	e.Keys = []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}

@@ -12,6 +12,7 @@ func places() agent.Places {
 		Skills:       []string{".claude/skills"},
 		Agents:       []string{".claude/agents"},
 		Commands:     []string{".claude/commands", ".claude/workflows"},
+		Git:          true,
 		Programs: []agent.ProjectProgram{
 			{Glob: ".claude/settings.json", Keys: programKeys},
 			{Glob: ".claude/settings.local.json", Keys: programKeys},

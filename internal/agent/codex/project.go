@@ -21,6 +21,7 @@ func places() agent.Places {
 		OneOf:        true,
 		Skills:       []string{".agents/skills", ".codex/skills"},
 		Agents:       []string{".codex/agents"},
+		Git:          true,
 		Programs: []agent.ProjectProgram{
 			{Glob: configName, Keys: []string{"mcp_servers", "hooks", "plugins", "notify"}},
 			{Glob: hooksName},

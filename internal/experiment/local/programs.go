@@ -3,25 +3,13 @@ package local
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 )
-
-// programs lists the files of the project that make the agent run programs of the project.
-func (a *attempt) programs(places agent.Places) ([]string, error) {
-	root, err := os.OpenRoot(a.space.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return places.ProgramsIn(root)
-}
 
 // mayRunPrograms reports whether the agent may run programs of the project: where they are
 // isolated, or where a person wrote the context of the arm.
@@ -36,8 +24,8 @@ func (a *attempt) refusePrograms() error {
 		return nil
 	}
 	return &RefusedError{fmt.Errorf("without isolation, %s would run programs that the files of task %s bring: %s; "+
-		"isolate the runs (fit doctor), leave the project out with context: none, or accept it with context: project",
-		a.arm.Agent, a.task.ID, strings.Join(a.stock.programs, ", "))}
+		"isolate the runs (fit doctor), leave the project out with context: none (which does not stop git), or accept it "+
+		"with context: project", a.arm.Agent, a.task.ID, strings.Join(a.stock.programs, ", "))}
 }
 
 // ready takes stock of what the agent finds, and ends an attempt that must not start.

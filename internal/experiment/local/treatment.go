@@ -41,10 +41,10 @@ func (a *attempt) takeStock() (err error) {
 		a.stock.managed = chosen.Info().ManagedFiles()
 	}
 	brings := a.prepared.Brings[a.arm.Name]
+	if a.stock.programs, err = chosen.Info().Places.ProgramsBelow(a.space.Dir, a.context()); err != nil {
+		return err
+	}
 	if a.context() != agent.ContextNone {
-		if a.stock.programs, err = a.programs(chosen.Info().Places); err != nil {
-			return err
-		}
 		if a.stock.pieces, err = treatment.Find(a.space.Dir, chosen.Info().Places); err != nil {
 			return fmt.Errorf("find what the agent reads: %w", err)
 		}
