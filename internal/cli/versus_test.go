@@ -11,7 +11,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -59,10 +59,10 @@ var layers = map[string][]string{
 	"report":           {"gateway/calls", "ledger", "stats", "session", "price"},
 	"report/results":   {"experiment", "ledger", "report"},
 	"judge":            {"model", "price", "redact", "session", "evidence", "stats", "report"},
-	"versus":           {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
+	"report/versus":    {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
-		"report", "report/results", "session", "stats", "trace", "versus",
+		"report", "report/results", "report/versus", "session", "stats", "trace",
 	},
 	// the module's root
 	".": {

@@ -20,8 +20,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/fit-eval/fit/internal/versus"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 // TestFilesThatAreNone: a pipe, a link or a directory where a file should be is named, nothing

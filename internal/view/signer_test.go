@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/experiment"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
 )
 

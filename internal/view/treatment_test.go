@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
 )
 

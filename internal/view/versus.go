@@ -19,7 +19,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
 )
 

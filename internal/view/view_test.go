@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/session"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent/catalog"
-	"github.com/fit-eval/fit/internal/versus"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 // TestVersusReport: a report of 1,000 cells and 15,000 replies takes at most five times as much

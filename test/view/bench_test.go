@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/internal/testenv"
-	"github.com/fit-eval/fit/internal/versus/versustest"
 )
 
 // TestGigabyte holds the bounds of a long trace: make bench-view. The index is there, as it is

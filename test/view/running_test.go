@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/experiment/control"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/model"
-	"github.com/fit-eval/fit/internal/versus"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 // site is one server for all tests that only read: the demo, heads to head of two and of three

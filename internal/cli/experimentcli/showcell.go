@@ -18,7 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/session"
 )
 

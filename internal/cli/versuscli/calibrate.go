@@ -20,7 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command {

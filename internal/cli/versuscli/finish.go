@@ -7,7 +7,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // finishOptions say how a run ends.

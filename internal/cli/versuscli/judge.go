@@ -10,7 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {

@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // judgeOptions say whom to ask about what, as flags.

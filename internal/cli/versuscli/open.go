@@ -11,7 +11,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/judge"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // reader reads run directories for the commands.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // beyond are the types of a head to head that package versus does not know.

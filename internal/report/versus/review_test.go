@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/evidence"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/session"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/evidence"
-	"github.com/fit-eval/fit/internal/versus"
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 func options() versus.Options { return versus.Options{Dialects: catalog.Default().Dialects()} }

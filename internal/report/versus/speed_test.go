@@ -3,7 +3,7 @@ package versus_test
 import (
 	"testing"
 
-	"github.com/fit-eval/fit/internal/versus/versustest"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 // BenchmarkReport builds the report of a directory with 100 cells and 1,500 replies, its evidence

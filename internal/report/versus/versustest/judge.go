@@ -6,7 +6,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/model"
-	"github.com/fit-eval/fit/internal/versus"
+	"github.com/fit-eval/fit/internal/report/versus"
 )
 
 // Judge lets a panel of so many members, which pass everything, judge every run of a directory.
