@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// place is the position of an event in the session.
-type place struct {
+// position is where an event is in the session.
+type position struct {
 	seq    int
 	ms     int64
 	source string // of the time
 	turn   int
 }
 
-// place gives an event its place.
-func (f *Fold) place(o Origin) place {
-	at := place{seq: f.seq, turn: f.turnOf(o)}
+// position gives an event its position.
+func (f *Fold) position(o Origin) position {
+	at := position{seq: f.seq, turn: f.turnOf(o)}
 	f.seq++
 	at.ms, at.source = f.time(o)
 	return at
 }
 
 // emit passes an event on and keeps it.
-func (f *Fold) emit(o Origin, at place, made EnrichedEvent) {
+func (f *Fold) emit(o Origin, at position, made EnrichedEvent) {
 	f.event = made
 	event := &f.event
 	event.Seq, event.TimestampMs, event.TsSource, event.TurnIndex = at.seq, at.ms, at.source, at.turn

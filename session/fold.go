@@ -116,7 +116,7 @@ type lastMessage struct {
 // maxLastWords is the size above which the memory of a message is not kept.
 const maxLastWords = 1 << 20
 
-func (l *lastMessage) say(text string, at place) {
+func (l *lastMessage) say(text string, at position) {
 	l.text, l.at, l.turn, l.set = keptText(l.text, text), at.ms, at.turn, true
 }
 
@@ -176,7 +176,7 @@ func (f *Fold) Identity() Identity {
 // messages: compaction, reminder, interrupted.
 func (f *Fold) Message(o Origin, role, text, label string) {
 	f.turns.note(role == "assistant", o)
-	at := f.place(o)
+	at := f.position(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{
 			Kind:  KindMessage,
@@ -202,7 +202,7 @@ func (f *Fold) Message(o Origin, role, text, label string) {
 // Thinking records the model's reasoning, if the stream shows it.
 func (f *Fold) Thinking(o Origin, text string) {
 	f.turns.note(true, o)
-	at := f.place(o)
+	at := f.position(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{Kind: KindThinking, Role: "assistant", Text: text})
 	}
@@ -210,7 +210,7 @@ func (f *Fold) Thinking(o Origin, text string) {
 
 // SystemPrompt records text that reached the model beside the conversation.
 func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
-	at := f.place(o)
+	at := f.position(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{
 			Kind:  KindSystemPrompt,
@@ -233,7 +233,7 @@ func (f *Fold) SystemPrompt(o Origin, source, label, content string) {
 
 // Error records that something went wrong, or was tried again.
 func (f *Fold) Error(o Origin, info ErrorInfo) {
-	at := f.place(o)
+	at := f.position(o)
 	if f.watched {
 		own := info
 		own.Message = strings.Clone(info.Message)

@@ -53,7 +53,7 @@ func (f *Fold) reach(o Origin, kind milestoneKind) {
 	m.ElapsedMs = max(0, m.TimestampMs-f.session.StartMs)
 	m.TurnIndex = f.turns.index
 	f.session.Milestones = append(f.session.Milestones, m)
-	if at := f.place(o); f.watched {
+	if at := f.position(o); f.watched {
 		f.emit(o, at, EnrichedEvent{Kind: KindMilestone, Label: m.Kind, Milestone: &m})
 	}
 }

@@ -97,7 +97,7 @@ func (f *Fold) ToolCall(o Origin, call Call) {
 			tool.Derived = ToolTest
 		}
 	}
-	at := f.place(o)
+	at := f.position(o)
 	if f.watched {
 		f.emit(o, at, EnrichedEvent{Kind: KindToolCall, Role: "assistant", Tool: tool})
 	}
@@ -172,7 +172,7 @@ func (f *Fold) open(tool *ToolCall, head string, turn int) {
 // ToolResult records the result of a tool call.
 func (f *Fold) ToolResult(o Origin, r Returned) {
 	f.turns.note(false, o)
-	if at := f.place(o); f.watched {
+	if at := f.position(o); f.watched {
 		f.result = ToolResult{
 			CallID:   r.CallID,
 			IsError:  r.IsError,

@@ -96,7 +96,7 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 	if !ok {
 		return
 	}
-	if at := f.place(o); f.watched {
+	if at := f.position(o); f.watched {
 		f.emit(o, at, EnrichedEvent{Kind: KindCost, Label: report.Model, Usage: new(increment)})
 	}
 }

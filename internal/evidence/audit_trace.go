@@ -19,9 +19,9 @@ type traceAudit struct {
 	mined    bool            // the current call is flagged: its output is not the agent's own history
 	outside  []visit         // files that may be outside of the agent's directory, which is known at the end
 	visited  map[string]bool
-	lastTest *place // the last test run, if its exit status was masked
-	maskedAt int    // its event
-	tests    int    // test runs, those by unknown programs with test in their name included
+	lastTest *traceLine // the last test run, if its exit status was masked
+	maskedAt int        // its event
+	tests    int        // test runs, those by unknown programs with test in their name included
 }
 
 func newTraceAudit(task *Task) traceAudit {
@@ -61,7 +61,7 @@ func (a *traceAudit) call(event *session.EnrichedEvent) []session.SimpleCommand 
 		a.tests++
 		a.lastTest = nil
 		if masked(tool.Command) {
-			a.lastTest = &place{event.RawLine, strings.Clone(cut(tool.Command, maxExcerpt))}
+			a.lastTest = &traceLine{event.RawLine, strings.Clone(cut(tool.Command, maxExcerpt))}
 			a.maskedAt = event.Seq
 		}
 	case strings.Contains(tool.Command, "test") || strings.Contains(tool.Command, "spec"):

@@ -18,21 +18,21 @@ const (
 	remindersInARow = 3
 )
 
-// place is the event that a failure is attributed to.
-type place struct {
+// traceLine is the event that a failure is attributed to.
+type traceLine struct {
 	line int64
 	text string
 }
 
-func (p place) String() string { return fmt.Sprintf("trace:%d %s", p.line, p.text) }
+func (p traceLine) String() string { return fmt.Sprintf("trace:%d %s", p.line, p.text) }
 
 // failureLog holds what went wrong in a trace and may explain why an attempt failed.
 type failureLog struct {
-	provider        *place // the model's service failed, and no turn has succeeded since
-	overflow        *place // the conversation became too long, and no turn has succeeded since
-	limit           *place // turns or money ran out
-	loop            *place
-	missingTool     *place
+	provider        *traceLine // the model's service failed, and no turn has succeeded since
+	overflow        *traceLine // the conversation became too long, and no turn has succeeded since
+	limit           *traceLine // turns or money ran out
+	loop            *traceLine
+	missingTool     *traceLine
 	compactions     int
 	editWithoutRead bool
 	unknownCommand  bool
@@ -64,7 +64,7 @@ func (l *failureLog) reminded() {
 }
 
 func (l *failureLog) failed(event *session.EnrichedEvent) {
-	at := &place{event.RawLine, strings.Clone(cut(event.Text, maxExcerpt))}
+	at := &traceLine{event.RawLine, strings.Clone(cut(event.Text, maxExcerpt))}
 	switch event.Error.Kind {
 	case session.ErrorRateLimit, session.ErrorOverloaded, session.ErrorAuth, session.ErrorAPI:
 		l.provider = at
@@ -80,7 +80,7 @@ func (l *failureLog) failed(event *session.EnrichedEvent) {
 func (l *failureLog) repeated(times int, event *session.EnrichedEvent) {
 	if times >= loopCalls && l.loop == nil {
 		what := cmp.Or(event.Tool.Command, event.Tool.Canonical)
-		l.loop = &place{event.RawLine, fmt.Sprintf("%d equal calls: %s", times, cut(what, maxExcerpt))}
+		l.loop = &traceLine{event.RawLine, fmt.Sprintf("%d equal calls: %s", times, cut(what, maxExcerpt))}
 	}
 }
 
@@ -102,7 +102,7 @@ func (l *failureLog) missing(output, command string) {
 			strings.HasSuffix(strings.TrimSpace(before), ":")
 		for _, tool := range l.required {
 			if l.missingTool == nil && mentionsWord(before, tool) && mentionsWord(command, tool) {
-				l.missingTool = &place{0, strings.Clone(strings.TrimSpace(cut(line, maxExcerpt)))}
+				l.missingTool = &traceLine{0, strings.Clone(strings.TrimSpace(cut(line, maxExcerpt)))}
 			}
 		}
 	}

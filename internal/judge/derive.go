@@ -233,7 +233,7 @@ func (d *deriver) selected(dimension, member string) bool {
 }
 
 // verdict returns the answer to a single question as reports carry it.
-func (a answer) verdict(q *question, m Member) JudgeVerdict {
+func (a checkedReply) verdict(q *question, m Member) JudgeVerdict {
 	v := JudgeVerdict{
 		Confidence:    a.confidence,
 		Critique:      a.critique,

@@ -40,7 +40,7 @@ func (s shown) holds(item string) bool {
 }
 
 func (s shown) hold(address, quote string) bool {
-	at, isPlace := placeOf(address)
+	at, isPlace := linesOf(address)
 	return slices.ContainsFunc(s, func(part *section) bool {
 		return quoted(part.other[address], quote) || isPlace && quoted(part.lines(at), quote)
 	})
@@ -56,17 +56,17 @@ func parseItem(item string) (address, quote string, ok bool) {
 	return strings.TrimSpace(address), collapse(strings.TrimSuffix(rest, `"`)), true
 }
 
-// place is the position of lines of a file: file:12, file:12-14, or file:-11 for a removed one.
-type place struct {
+// lineRange is a range of lines of a file: file:12, file:12-14, or file:-11 for a removed one.
+type lineRange struct {
 	path     string
 	from, to int
 	removed  bool
 }
 
-func placeOf(address string) (place, bool) {
+func linesOf(address string) (lineRange, bool) {
 	colon := strings.LastIndexByte(address, ':')
 	if colon < 0 {
-		return place{}, false
+		return lineRange{}, false
 	}
 	first, removed := strings.CutPrefix(address[colon+1:], "-")
 	last := first
@@ -75,10 +75,10 @@ func placeOf(address string) (place, bool) {
 	}
 	from, okFrom := lineNumber(first)
 	to, okTo := lineNumber(last)
-	return place{address[:colon], from, to, removed}, okFrom && okTo
+	return lineRange{address[:colon], from, to, removed}, okFrom && okTo
 }
 
-func (s *section) lines(at place) []string {
+func (s *section) lines(at lineRange) []string {
 	if at.removed {
 		return between(s.removed[at.path], at.from, at.to)
 	}

@@ -20,8 +20,8 @@ type JudgeVerdict struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// answer is a reply after its citations were checked.
-type answer struct {
+// checkedReply is a reply after its citations were checked.
+type checkedReply struct {
 	opinion
 	held      []string
 	dropped   int
@@ -29,15 +29,15 @@ type answer struct {
 	reason    string
 }
 
-func abstain(reason string) answer { return answer{abstained: true, reason: reason} }
+func abstain(reason string) checkedReply { return checkedReply{abstained: true, reason: reason} }
 
 // The kinds of claims that a check of the harness refutes.
 var testClaims = []string{"tests_fail", "build_broken"}
 
 // ground checks the citations of an opinion. isRefuted reports whether a claim about failing tests
 // that rests on an item is refuted by the harness's own check.
-func ground(o opinion, s shown, isRefuted func(item string) bool) answer {
-	a := answer{opinion: o, held: []string{}}
+func ground(o opinion, s shown, isRefuted func(item string) bool) checkedReply {
+	a := checkedReply{opinion: o, held: []string{}}
 	var refuted []string
 	for _, c := range o.claims {
 		if slices.Contains(testClaims, c.kind) && isRefuted(c.cite) {

@@ -30,8 +30,8 @@ type CallResult struct {
 	IsError bool    `json:"isError"`
 }
 
-// place is the position of an entry: in the file, or in memory if the file cannot be read again.
-type place struct {
+// entryPosition is where an entry is: in the file, or in memory if the file cannot be read again.
+type entryPosition struct {
 	entry  *Entry
 	lane   *laneState
 	index  int
@@ -46,8 +46,8 @@ type place struct {
 // is paired in little memory.
 type pairing struct {
 	id     string
-	call   place
-	result *place
+	call   entryPosition
+	result *entryPosition
 }
 
 // Calls shows every tool call that has an id, with its result. A repeated id keeps its first place
@@ -57,7 +57,7 @@ func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
 	if err != nil {
 		return err
 	}
-	reader, err := t.placeReader()
+	reader, err := t.positionReader()
 	if err != nil {
 		return err
 	}
@@ -87,11 +87,11 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 		case RoleAssistant:
 			e.callIDs(func(id string) {
 				pair, _ := pairs.row(new(e.inLane(id)))
-				pair.id, pair.call = id, t.place(e)
+				pair.id, pair.call = id, t.position(e)
 			})
 		case RoleToolResult:
 			if pair := pairs.find(e.inLane(e.resultID())); pair != nil {
-				pair.result = new(t.place(e))
+				pair.result = new(t.position(e))
 			}
 		}
 		return nil
@@ -99,11 +99,11 @@ func (t *Trace) pair(ctx context.Context) ([]pairing, error) {
 	return pairs.rows, err
 }
 
-func (t *Trace) place(e *Cursor) place {
+func (t *Trace) position(e *Cursor) entryPosition {
 	if !t.seekable || e.entry != nil {
-		return place{entry: e.Entry()}
+		return entryPosition{entry: e.Entry()}
 	}
-	return place{
+	return entryPosition{
 		lane:   e.lane,
 		index:  e.Index,
 		line:   e.Line,
@@ -114,15 +114,15 @@ func (t *Trace) place(e *Cursor) place {
 	}
 }
 
-// placeReader reads entries at known places.
-type placeReader struct {
+// positionReader reads entries at known places.
+type positionReader struct {
 	file     *os.File
 	line     lineFetcher
 	redactor Redactor
 }
 
-func (t *Trace) placeReader() (*placeReader, error) {
-	r := &placeReader{redactor: t.opts.Redactor}
+func (t *Trace) positionReader() (*positionReader, error) {
+	r := &positionReader{redactor: t.opts.Redactor}
 	if !t.seekable {
 		return r, nil
 	}
@@ -138,13 +138,13 @@ func (t *Trace) placeReader() (*placeReader, error) {
 	return r, nil
 }
 
-func (r *placeReader) close() {
+func (r *positionReader) close() {
 	if r.file != nil {
 		_ = r.file.Close()
 	}
 }
 
-func (r *placeReader) entry(p *place) (*Entry, error) {
+func (r *positionReader) entry(p *entryPosition) (*Entry, error) {
 	if p.entry != nil {
 		return p.entry, nil
 	}
@@ -166,7 +166,7 @@ func (r *placeReader) entry(p *place) (*Entry, error) {
 	return e.decode().redact(r.redactor), nil
 }
 
-func (r *placeReader) call(p *pairing) (*Call, error) {
+func (r *positionReader) call(p *pairing) (*Call, error) {
 	entry, err := r.entry(&p.call)
 	if err != nil {
 		return nil, err

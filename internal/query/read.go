@@ -127,15 +127,15 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error
 	}
 	// The places of the last entries go round in a ring: a file of any length leaves only n of them
 	// in memory, and only those are decoded.
-	ring := make([]place, 0, min(n, 1024))
+	ring := make([]entryPosition, 0, min(n, 1024))
 	at := 0
 	_, err := t.walk(ctx, plan{visit: func(e *Cursor) error {
 		if len(ring) < n {
-			ring = append(ring, t.place(e))
+			ring = append(ring, t.position(e))
 			return nil
 		}
 		if n > 0 {
-			ring[at] = t.place(e)
+			ring[at] = t.position(e)
 			at = (at + 1) % n
 		}
 		return nil
@@ -143,7 +143,7 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error
 	if err != nil {
 		return err
 	}
-	reader, err := t.placeReader()
+	reader, err := t.positionReader()
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ type root struct {
 	file  string // the trace's name; empty for a directory
 }
 
-// place is a run directory, or a trace outside of one.
-type place struct {
+// location is a run directory, or a trace outside of one.
+type location struct {
 	id    string
 	shown string // as people know it: below the path that they gave
 	path  string // absolute
@@ -62,14 +62,14 @@ func openRoots(paths []Path) ([]root, error) {
 	return roots, nil
 }
 
-// placeID names a place the same way after every start, and reveals nothing about its path.
-func placeID(absolute string) string {
+// locationID names a place the same way after every start, and reveals nothing about its path.
+func locationID(absolute string) string {
 	sum := sha256.Sum256([]byte(absolute))
 	return hex.EncodeToString(sum[:5])
 }
 
 // places finds the run directories and the traces below the roots.
-func (s *Server) places() (directories, traces []place) {
+func (s *Server) locations() (directories, traces []location) {
 	seen := map[string]bool{}
 	if s.compared != nil {
 		directories = append(directories, s.compared.at)
@@ -77,7 +77,7 @@ func (s *Server) places() (directories, traces []place) {
 	for _, r := range s.roots {
 		if r.file != "" {
 			path := filepath.Join(r.dir, r.file)
-			traces = append(traces, place{id: placeID(path), shown: r.given, path: path})
+			traces = append(traces, location{id: locationID(path), shown: r.given, path: path})
 			continue
 		}
 		found, files := r.search()
@@ -99,7 +99,7 @@ func (s *Server) places() (directories, traces []place) {
 
 // search walks a root. It does not follow links, and it does not look into run directories, where
 // agents have written.
-func (r root) search() (directories, traces []place) {
+func (r root) search() (directories, traces []location) {
 	opened, err := os.OpenRoot(r.dir)
 	if err != nil {
 		return nil, nil
@@ -118,14 +118,14 @@ func (r root) search() (directories, traces []place) {
 			return nil
 		case !entry.IsDir():
 			if entry.Type().IsRegular() && isTrace(name) {
-				traces = append(traces, r.place(name))
+				traces = append(traces, r.location(name))
 			}
 			return nil
 		case name != "." && (strings.HasPrefix(path.Base(name), ".") || path.Base(name) == "node_modules"),
 			strings.Count(name, "/") >= maxDepth:
 			return fs.SkipDir
 		case isRunDirectory(opened, name):
-			directories = append(directories, r.place(name))
+			directories = append(directories, r.location(name))
 			return fs.SkipDir
 		}
 		return nil
@@ -133,9 +133,9 @@ func (r root) search() (directories, traces []place) {
 	return directories, traces
 }
 
-func (r root) place(name string) place {
+func (r root) location(name string) location {
 	absolute := filepath.Join(r.dir, filepath.FromSlash(name))
-	return place{id: placeID(absolute), shown: filepath.Join(r.given, filepath.FromSlash(name)), path: absolute}
+	return location{id: locationID(absolute), shown: filepath.Join(r.given, filepath.FromSlash(name)), path: absolute}
 }
 
 // isTrace reports whether a file outside of run directories is shown as a trace, by its name.
@@ -154,19 +154,19 @@ func isRunDirectory(opened *os.Root, dir string) bool {
 }
 
 // directory finds the run directory with an id.
-func (s *Server) directory(id string) (place, error) {
-	if known, ok := s.cache.place(id); ok {
+func (s *Server) directory(id string) (location, error) {
+	if known, ok := s.cache.location(id); ok {
 		if _, err := os.Lstat(known.path); errors.Is(err, fs.ErrNotExist) && known.path != "" {
-			return place{}, &problem{status: http.StatusGone, message: known.shown + " no longer exists"}
+			return location{}, &problem{status: http.StatusGone, message: known.shown + " no longer exists"}
 		}
 		return known, nil
 	}
-	directories, _ := s.places()
+	directories, _ := s.locations()
 	s.cache.remember(directories)
-	if known, ok := s.cache.place(id); ok {
+	if known, ok := s.cache.location(id); ok {
 		return known, nil
 	}
-	return place{}, notFound("there is no run directory "+quote(id)+" below the given ones",
+	return location{}, notFound("there is no run directory "+quote(id)+" below the given ones",
 		"fit view DIR shows others")
 }
 
@@ -175,7 +175,7 @@ func (s *Server) directory(id string) (place, error) {
 func (s *Server) tracePath(id string) (traceFile, error) {
 	dir, name, inside := strings.Cut(id, "/")
 	if !inside {
-		_, traces := s.places()
+		_, traces := s.locations()
 		for _, one := range traces {
 			if one.id == id {
 				return traceFile{
@@ -219,7 +219,7 @@ type traceFile struct {
 	name  string
 	shown string
 	path  string
-	dir   place // the run directory that it belongs to; the zero value outside of one
+	dir   location // the run directory that it belongs to; the zero value outside of one
 	// bytes and modifiedMs are those of the file when it was opened.
 	bytes      int64
 	modifiedMs int64
@@ -235,7 +235,7 @@ func isAttemptFile(name string) bool {
 
 // irregular returns an error if a file that fit opens by name is not a regular file: reading a pipe
 // would wait forever, and a link leads out of the directory.
-func irregular(at place) error {
+func irregular(at location) error {
 	entries, err := os.ReadDir(at.path)
 	if err != nil {
 		return nil //nolint:nilerr // reading it reports the error

@@ -105,7 +105,7 @@ type traceRef struct {
 }
 
 // cell answers what is known about one cell.
-func (s *Server) cell(r *http.Request, at place) (any, error) {
+func (s *Server) cell(r *http.Request, at location) (any, error) {
 	snap := s.snapshot(at)
 	run, err := strconv.Atoi(r.PathValue("run"))
 	key := ledger.Cell{Arm: r.PathValue("arm"), TaskID: r.PathValue("task"), RunIndex: run}
@@ -180,7 +180,7 @@ func attemptOf(r *ledger.Record) attempt {
 }
 
 // addFiles adds the files in the directory of an attempt: traces, the diff, what graders printed.
-func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at place, runDir string) {
+func (s *Server) addFiles(ctx context.Context, answer *cellAnswer, at location, runDir string) {
 	root, err := os.OpenRoot(at.path)
 	if err != nil {
 		return
@@ -231,7 +231,7 @@ func names(root *os.Root, dir string) []string {
 	return found
 }
 
-func (s *Server) addTrace(answer *cellAnswer, at place, name string) {
+func (s *Server) addTrace(answer *cellAnswer, at location, name string) {
 	file, err := s.tracePath(at.id + "/" + name)
 	if err != nil {
 		return
@@ -264,7 +264,7 @@ func (s *Server) clean(content []byte) string {
 	return text
 }
 
-func (s *Server) readDiff(at place, name string) *diff {
+func (s *Server) readDiff(at location, name string) *diff {
 	content, size, err := readContained(at.path, name, maxDiff)
 	if err != nil {
 		return nil
@@ -280,7 +280,7 @@ func (s *Server) readDiff(at place, name string) *diff {
 }
 
 // addEvidence adds the evidence about an attempt.
-func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at place) {
+func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at location) {
 	record := answer.Record
 	if rows := report.RowsOf(record); rows != nil {
 		answer.Rows = rows

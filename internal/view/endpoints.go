@@ -36,7 +36,7 @@ func (s *Server) endpoints() map[string]endpoint {
 }
 
 // ofDirectory answers a question about the run directory that an address names.
-func (s *Server) ofDirectory(answer func(*http.Request, place) (any, error)) endpoint {
+func (s *Server) ofDirectory(answer func(*http.Request, location) (any, error)) endpoint {
 	return func(r *http.Request) (any, error) {
 		at, err := s.directory(r.PathValue("x"))
 		if err != nil {

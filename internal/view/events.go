@@ -30,7 +30,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 
-	at        place // the run directory that is watched; its id is empty if none is
+	at        location // the run directory that is watched; its id is empty if none is
 	trace     string
 	stamp     string
 	cells     map[cellName]cell
@@ -133,7 +133,7 @@ func (st *stream) list() error {
 	}
 	first := st.listAt.IsZero()
 	st.listAt = time.Now()
-	directories, _ := st.server.places()
+	directories, _ := st.server.locations()
 	for _, at := range directories {
 		entry := st.server.entry(at)
 		content, err := json.Marshal(entry)

@@ -96,7 +96,7 @@ func (s *Server) experiments(*http.Request) (any, error) {
 	for _, r := range s.roots {
 		answer.Roots = append(answer.Roots, r.given)
 	}
-	directories, traces := s.places()
+	directories, traces := s.locations()
 	s.cache.remember(directories)
 	for _, at := range directories {
 		answer.Experiments = append(answer.Experiments, s.entry(at))
@@ -113,7 +113,7 @@ func (s *Server) experiments(*http.Request) (any, error) {
 }
 
 // entry returns a run directory in the list, as it is now.
-func (s *Server) entry(at place) listEntry {
+func (s *Server) entry(at location) listEntry {
 	stamp := stampOf(at.path)
 	running := s.isRunning(at)
 	s.cache.mu.Lock()
@@ -287,7 +287,7 @@ type planArm struct {
 	Profile      string `json:"profile"`
 }
 
-func (s *Server) experiment(r *http.Request, at place) (any, error) {
+func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	snap := s.snapshot(at)
 	answer := experimentAnswer{
 		Version:         version,

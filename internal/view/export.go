@@ -63,7 +63,7 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 	if err := f.keep(ctx, "/api/experiments"); err != nil {
 		return err
 	}
-	directories, traces := s.places()
+	directories, traces := s.locations()
 	var transcripts []string
 	for _, at := range directories {
 		more, err := f.experiment(ctx, s, at)
@@ -98,7 +98,7 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 var errFull = errors.New("the file is full")
 
 // experiment keeps a run directory with its cells and returns its traces, those of failures first.
-func (f *frozen) experiment(ctx context.Context, s *Server, at place) ([]string, error) {
+func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]string, error) {
 	base := "/api/experiments/" + at.id
 	for _, address := range []string{base, base + "/cells"} {
 		if err := f.keep(ctx, address); err != nil {

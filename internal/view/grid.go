@@ -192,7 +192,7 @@ type cellsAnswer struct {
 	Cells   []cell   `json:"cells"`
 }
 
-func (s *Server) cells(r *http.Request, at place) (any, error) {
+func (s *Server) cells(r *http.Request, at location) (any, error) {
 	snap := s.snapshot(at)
 	answer := cellsAnswer{
 		Version: version,

@@ -58,7 +58,7 @@ type polledStatus struct {
 }
 
 // pollStatus asks the process that works in a run directory; nil if there is none.
-func (s *Server) pollStatus(ctx context.Context, at place) *control.Status {
+func (s *Server) pollStatus(ctx context.Context, at location) *control.Status {
 	s.pulses.mu.Lock()
 	last, ok := s.pulses.known[at.id]
 	s.pulses.mu.Unlock()
@@ -87,10 +87,10 @@ func (s *Server) pollStatus(ctx context.Context, at place) *control.Status {
 }
 
 // isRunning reports whether a process works in a run directory.
-func (s *Server) isRunning(at place) bool { return s.pollStatus(context.Background(), at) != nil }
+func (s *Server) isRunning(at location) bool { return s.pollStatus(context.Background(), at) != nil }
 
 // status returns the status of the experiment in a run directory; nil if it is not running.
-func (s *Server) status(ctx context.Context, at place) *liveStatus {
+func (s *Server) status(ctx context.Context, at location) *liveStatus {
 	now := s.pollStatus(ctx, at)
 	if now == nil {
 		return nil
@@ -99,7 +99,7 @@ func (s *Server) status(ctx context.Context, at place) *liveStatus {
 }
 
 // addLiveActions adds the last actions of the agents of running cells.
-func (s *Server) addLiveActions(ctx context.Context, at place, now *control.Status) *liveStatus {
+func (s *Server) addLiveActions(ctx context.Context, at location, now *control.Status) *liveStatus {
 	status := &liveStatus{Status: *now, Controllable: true, Running: []runningCell{}}
 	for _, one := range now.Running {
 		running := runningCell{Cell: one}
@@ -140,7 +140,7 @@ func lastAction(ctx context.Context, t *query.Trace) (action string, entries int
 }
 
 // steer passes a page's command on to the running experiment.
-func (s *Server) steer(r *http.Request, at place) (any, error) {
+func (s *Server) steer(r *http.Request, at location) (any, error) {
 	var command control.Command
 	if err := json.NewDecoder(r.Body).Decode(&command); err != nil {
 		return nil, badRequest("want a command such as {\"action\":\"pause\"}: " + err.Error())

@@ -19,7 +19,7 @@ import (
 
 // snapshot is a run directory as it was when its files had a stamp. It does not change.
 type snapshot struct {
-	at    place
+	at    location
 	stamp string
 	allow []string // the reasons to withhold claims that the user accepts
 	found *results.Results
@@ -57,7 +57,7 @@ func stampOf(dir string) string {
 }
 
 // load reads a run directory. Problems are part of the answer.
-func load(at place, allow []string) *snapshot {
+func load(at location, allow []string) *snapshot {
 	s := &snapshot{
 		at:       at,
 		allow:    allow,
@@ -117,7 +117,7 @@ func compare(groups []*report.Group, allow []string) *snapshot {
 		}
 		whole.Groups = append(whole.Groups, *g)
 	}
-	s.at = place{id: placeID("compare\x00" + strings.Join(names, "\x00")), shown: strings.Join(names, " against ")}
+	s.at = location{id: locationID("compare\x00" + strings.Join(names, "\x00")), shown: strings.Join(names, " against ")}
 	s.answer()
 	for i := range whole.Groups { // the cells are found by the names that are shown
 		whole.Groups[i].Provenance.Arm = whole.Groups[i].Name
@@ -147,13 +147,13 @@ func (s *snapshot) compareConfig() report.CompareConfig {
 
 // plain returns the first line of an error, with the run directory named as people know it; the
 // other lines are advice for the terminal.
-func plain(at place, err error) string {
+func plain(at location, err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return shown(at, text)
 }
 
 // shown names a run directory in a text as people know it.
-func shown(at place, text string) string { return strings.ReplaceAll(text, at.path, at.shown) }
+func shown(at location, text string) string { return strings.ReplaceAll(text, at.path, at.shown) }
 
 // compact returns the report without the single runs, as report --detail compact prints it.
 func (s *snapshot) compact() *report.Report {
@@ -180,7 +180,7 @@ func withoutRuns(tasks []report.Task) []report.Task {
 // cache keeps what was read last.
 type cache struct {
 	mu        sync.Mutex
-	places    map[string]place
+	places    map[string]location
 	snapshots []*snapshot // the newest last
 	listed    map[string]listed
 	reading   map[string]*sync.Mutex
@@ -195,17 +195,17 @@ type listed struct {
 	entry listEntry
 }
 
-func (c *cache) place(id string) (place, bool) {
+func (c *cache) location(id string) (location, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, ok := c.places[id]
 	return at, ok
 }
 
-func (c *cache) remember(found []place) {
+func (c *cache) remember(found []location) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places = map[string]place{}
+	c.places = map[string]location{}
 	for _, at := range found {
 		c.places[at.id] = at
 	}
@@ -237,7 +237,7 @@ func (c *cache) loading(id string) *sync.Mutex {
 }
 
 // snapshot returns a run directory as it is now.
-func (s *Server) snapshot(at place) *snapshot {
+func (s *Server) snapshot(at location) *snapshot {
 	if s.compared != nil && at.id == s.compared.at.id {
 		return s.compared
 	}

@@ -37,7 +37,7 @@ type contests struct {
 }
 
 // contest reads a run directory as a head to head.
-func (s *Server) contest(ctx context.Context, at place) (*contest, error) {
+func (s *Server) contest(ctx context.Context, at location) (*contest, error) {
 	stamp := stampOf(at.path) + repliesStamp(at.path)
 	s.contests.mu.Lock()
 	defer s.contests.mu.Unlock()
@@ -72,13 +72,13 @@ func repliesStamp(dir string) string {
 }
 
 // versusReport answers with the report of a head to head, as fit versus report --robot prints it.
-func (s *Server) versusReport(r *http.Request, at place) (any, error) {
+func (s *Server) versusReport(r *http.Request, at location) (any, error) {
 	content, err := s.contestReport(r.Context(), at)
 	return map[string]any{"version": version, "report": content}, err
 }
 
 // contestReport returns the report of a head to head as JSON.
-func (s *Server) contestReport(ctx context.Context, at place) (json.RawMessage, error) {
+func (s *Server) contestReport(ctx context.Context, at location) (json.RawMessage, error) {
 	c, err := s.contest(ctx, at)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ type labelsAnswer struct {
 	Item       *blindItem `json:"item"`
 }
 
-func (s *Server) labels(r *http.Request, at place) (any, error) {
+func (s *Server) labels(r *http.Request, at location) (any, error) {
 	judgement, err := s.judgement(r.Context(), at)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (s *Server) labels(r *http.Request, at place) (any, error) {
 }
 
 // judgement reads the verdicts of a run directory's judges, and people's labels.
-func (s *Server) judgement(ctx context.Context, at place) (*versus.Judgement, error) {
+func (s *Server) judgement(ctx context.Context, at location) (*versus.Judgement, error) {
 	c, err := s.contest(ctx, at)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (s *Server) blindID(dimension string, subject *judge.Subject) string {
 }
 
 // label keeps a person's verdict and shows the next run.
-func (s *Server) label(r *http.Request, at place) (any, error) {
+func (s *Server) label(r *http.Request, at location) (any, error) {
 	var given struct {
 		Dimension string `json:"dimension"`
 		Item      string `json:"item"`
@@ -236,7 +236,7 @@ type column struct {
 }
 
 // versusShow answers with the agents side by side in one run of a task.
-func (s *Server) versusShow(r *http.Request, at place) (any, error) {
+func (s *Server) versusShow(r *http.Request, at location) (any, error) {
 	run, err := strconv.Atoi(r.PathValue("run"))
 	if err != nil {
 		return nil, badRequest("run=" + quote(r.PathValue("run")) + ": want a number of at least 0")

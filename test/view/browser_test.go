@@ -17,10 +17,10 @@ type browser struct {
 	in      io.Writer
 	mu      sync.Mutex
 	next    int
-	waiting map[int]chan answer
+	waiting map[int]chan reply
 }
 
-type answer struct {
+type reply struct {
 	ID    int             `json:"id"`
 	Value json.RawMessage `json:"value"`
 	Error string          `json:"error"`
@@ -67,7 +67,7 @@ func launch(node, program string) (*browser, func(), error) {
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
 	}
-	b := &browser{in: in, waiting: map[int]chan answer{}}
+	b := &browser{in: in, waiting: map[int]chan reply{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -86,7 +86,7 @@ func (b *browser) receive(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var a answer
+		var a reply
 		if json.Unmarshal(lines.Bytes(), &a) != nil {
 			continue
 		}
@@ -102,7 +102,7 @@ func (b *browser) receive(out io.Reader) {
 	defer b.mu.Unlock()
 	for id, waiting := range b.waiting {
 		delete(b.waiting, id)
-		waiting <- answer{Error: "the browser's driver has ended"}
+		waiting <- reply{Error: "the browser's driver has ended"}
 	}
 }
 
@@ -112,7 +112,7 @@ func (b *browser) run(t *testing.T, name string, args map[string]any) json.RawMe
 	if args == nil {
 		args = map[string]any{}
 	}
-	got := make(chan answer, 1)
+	got := make(chan reply, 1)
 	b.mu.Lock()
 	b.next++
 	id := b.next

@@ -120,9 +120,9 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	place, err := prepare(cfg, login)
+	files, err := prepare(cfg, login)
 	if err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, login, place), nil
+	return newConversation(cfg, login, files), nil
 }

@@ -35,13 +35,13 @@ func TestArguments(t *testing.T) {
 			slices.Concat(base, []string{skip, "--setting-sources", "", "--strict-mcp-config"}),
 		},
 		"programs of the project, where they are isolated": {
-			arguments{path: "claude", cfg: agent.Config{Isolation: isolated}, place: place{settings: "/h/s"}},
+			arguments{path: "claude", cfg: agent.Config{Isolation: isolated}, files: sessionFiles{settings: "/h/s"}},
 			slices.Concat(base, []string{
 				skip, "--setting-sources", "project,local", "--settings", "/h/s", "--include-hook-events",
 			}),
 		},
 		"settings of the caller": {
-			arguments{path: "claude", cfg: agent.Config{Settings: "/x"}, place: place{settings: "/h/s"}},
+			arguments{path: "claude", cfg: agent.Config{Settings: "/x"}, files: sessionFiles{settings: "/h/s"}},
 			slices.Concat(base, []string{
 				skip, "--setting-sources", "user,project,local", "--settings", "/h/s", "--strict-mcp-config",
 			}),
@@ -65,7 +65,7 @@ func TestArguments(t *testing.T) {
 		"system prompt replaced, from a file": {
 			arguments{
 				path: "claude", cfg: agent.Config{SystemPrompt: "long", ReplaceSystemPrompt: true},
-				place: place{promptFile: "/h/p"},
+				files: sessionFiles{promptFile: "/h/p"},
 			},
 			slices.Concat(base, rest, []string{"--system-prompt-file", "/h/p"}),
 		},
@@ -79,7 +79,7 @@ func TestArguments(t *testing.T) {
 		"only tools of MCP servers": {
 			arguments{
 				path: "claude", cfg: agent.Config{AllowedTools: []string{"mcp__x"}},
-				place: place{mcpConfig: "/h/mcp.json"},
+				files: sessionFiles{mcpConfig: "/h/mcp.json"},
 			},
 			slices.Concat(base, rest, []string{"--mcp-config", "/h/mcp.json", "--tools", ""}),
 		},
@@ -269,7 +269,7 @@ func TestTokensOfMCPServersAreNotOnTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if argv := strings.Join((arguments{path: "claude", cfg: cfg, place: p}).argv(), " "); strings.Contains(argv,
+	if argv := strings.Join((arguments{path: "claude", cfg: cfg, files: p}).argv(), " "); strings.Contains(argv,
 		"s3cr3t") {
 		t.Errorf("argv: %s", argv)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox"
 )
 
-// place is the directory of everything that a session's program keeps.
-type place struct {
+// sessionFiles is the directory of everything that a session's program keeps.
+type sessionFiles struct {
 	home, config, tmp string
 	mcpConfig         string // empty without MCP servers
 	promptFile        string // a system prompt too long for the command line; empty otherwise
@@ -22,29 +22,29 @@ type place struct {
 }
 
 // prepare lays out the session's home.
-func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{
+func prepare(cfg agent.Config, login login) (sessionFiles, error) {
+	p := sessionFiles{
 		home: filepath.Join(cfg.Home, "home"), config: filepath.Join(cfg.Home, "config"),
 		tmp: filepath.Join(cfg.Home, "tmp"),
 	}
 	if err := agent.MakeHome(p.home, p.config, p.tmp); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if login.file != "" {
 		if err := agent.CopyLogin(cfg, login.file, filepath.Join(p.config, credentials)); err != nil {
-			return place{}, err
+			return sessionFiles{}, err
 		}
 	}
 	if len(cfg.MCPServers) > 0 {
 		p.mcpConfig = filepath.Join(cfg.Home, "mcp.json")
 		if err := writeMCP(cfg, p.mcpConfig); err != nil {
-			return place{}, err
+			return sessionFiles{}, err
 		}
 	}
 	if len(cfg.SystemPrompt) > longArgument {
 		p.promptFile = filepath.Join(cfg.Home, "system-prompt.md")
 		if err := agent.WriteHome(cfg.Home, p.promptFile, []byte(cfg.SystemPrompt)); err != nil {
-			return place{}, err
+			return sessionFiles{}, err
 		}
 	}
 	err := p.writeSettings(cfg, login)
@@ -53,7 +53,7 @@ func prepare(cfg agent.Config, login login) (place, error) {
 
 // writeSettings writes the settings that come from the caller, and those that win over all others.
 // They are files because everybody can read a command line.
-func (p *place) writeSettings(cfg agent.Config, login login) error {
+func (p *sessionFiles) writeSettings(cfg agent.Config, login login) error {
 	if cfg.Settings != "" {
 		data, err := userSettings(cfg.Settings, cfg.RunsProjectPrograms())
 		if err != nil {
@@ -98,7 +98,7 @@ func writeMCP(cfg agent.Config, path string) error {
 }
 
 // environment returns everything the child sees.
-func environment(cfg agent.Config, login login, p place, root bool) sandbox.Environment {
+func environment(cfg agent.Config, login login, p sessionFiles, root bool) sandbox.Environment {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CLAUDE_CONFIG_DIR"] = p.config
 	maps.Copy(env, fixedVariables)
@@ -147,7 +147,7 @@ var fixedVariables = map[string]string{
 type arguments struct {
 	path      string
 	cfg       agent.Config
-	place     place
+	files     sessionFiles
 	longLived bool
 	resume    string
 	budget    float64 // what is left of it; 0 = unlimited
@@ -160,8 +160,8 @@ func (a arguments) argv() []string {
 		add("--input-format", "stream-json")
 	}
 	add("--dangerously-skip-permissions", "--setting-sources", a.sources())
-	if a.place.settings != "" {
-		add("--settings", a.place.settings)
+	if a.files.settings != "" {
+		add("--settings", a.files.settings)
 	}
 	if a.cfg.RunsProjectPrograms() {
 		add("--include-hook-events") // what runs is in the stream
@@ -177,8 +177,8 @@ func (a arguments) argv() []string {
 	if a.budget > 0 {
 		add("--max-budget-usd", strconv.FormatFloat(a.budget, 'f', -1, 64))
 	}
-	if a.place.mcpConfig != "" {
-		add("--mcp-config", a.place.mcpConfig)
+	if a.files.mcpConfig != "" {
+		add("--mcp-config", a.files.mcpConfig)
 	}
 	add(a.systemPrompt()...)
 	if tools := builtinTools(a.cfg.AllowedTools); len(a.cfg.AllowedTools) > 0 {
@@ -214,8 +214,8 @@ func (a arguments) systemPrompt() []string {
 	if a.cfg.ReplaceSystemPrompt {
 		flag = "--system-prompt"
 	}
-	if a.place.promptFile != "" {
-		flag, value = flag+"-file", a.place.promptFile
+	if a.files.promptFile != "" {
+		flag, value = flag+"-file", a.files.promptFile
 	}
 	return []string{flag, value}
 }

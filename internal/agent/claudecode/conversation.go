@@ -22,14 +22,14 @@ type conversation struct {
 	*agent.Conversation
 	cfg   agent.Config
 	login login
-	place place
+	files sessionFiles
 
 	requests atomic.Int64
 	greeted  atomic.Bool // the program has answered our first control request
 }
 
-func newConversation(cfg agent.Config, login login, place place) *conversation {
-	c := &conversation{cfg: cfg, login: login, place: place}
+func newConversation(cfg agent.Config, login login, files sessionFiles) *conversation {
+	c := &conversation{cfg: cfg, login: login, files: files}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
 		Agent:   agentID,
 		Config:  cfg,
@@ -54,7 +54,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	if result.Err != nil && c.cfg.Resume != "" && strings.Contains(result.Err.Error(), "No conversation found") {
 		result.Err = fmt.Errorf("%w: %w", agent.ErrNoConversation, result.Err)
 	}
-	result.Output.DiskJSONLPath = agent.FindRecord(c.place.config, "projects/*/%s.jsonl", result.SessionID)
+	result.Output.DiskJSONLPath = agent.FindRecord(c.files.config, "projects/*/%s.jsonl", result.SessionID)
 	return result, nil
 }
 
@@ -62,7 +62,7 @@ func (c *conversation) argv(budget float64) []string {
 	return arguments{
 		path:      c.cfg.Installation.Path,
 		cfg:       c.cfg,
-		place:     c.place,
+		files:     c.files,
 		longLived: !c.cfg.OneShot,
 		resume:    c.ID(),
 		budget:    budget,
@@ -70,7 +70,7 @@ func (c *conversation) argv(budget float64) []string {
 }
 
 func (c *conversation) environ() []string {
-	return environment(c.cfg, c.login, c.place, os.Geteuid() == 0).List()
+	return environment(c.cfg, c.login, c.files, os.Geteuid() == 0).List()
 }
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
@@ -154,7 +154,7 @@ func (c *conversation) check(v jsontape.Value) error {
 		return err
 	}
 	memory := v.Path("memory_paths", "auto").Text()
-	if c.place.settings != "" && memory != "" && filepath.Base(memory) != memoryName {
+	if c.files.settings != "" && memory != "" && filepath.Base(memory) != memoryName {
 		return errors.New("claude has ignored the settings that protect the session from those of the project; use " +
 			"another version of it, or --context none")
 	}

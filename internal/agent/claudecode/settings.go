@@ -103,7 +103,7 @@ const memoryName = "fit-memory"
 // winning returns the settings of the command line, which win over those of the project and of
 // Config.Settings. The program ignores a file with a mistake in it without a word, so only fit's
 // own settings are in this one.
-func winning(cfg agent.Config, p place, env sandbox.Environment) ([]byte, error) {
+func winning(cfg agent.Config, p sessionFiles, env sandbox.Environment) ([]byte, error) {
 	var project projectSettings
 	var above above
 	if cfg.ReadsProject() {

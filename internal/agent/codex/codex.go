@@ -108,14 +108,14 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	place, err := prepare(cfg, login)
+	files, err := prepare(cfg, login)
 	if err != nil {
 		return nil, err
 	}
-	if err := withoutPatches(ctx, cfg, place); err != nil {
+	if err := withoutPatches(ctx, cfg, files); err != nil {
 		return nil, err
 	}
-	return newConversation(cfg, login, place, project), nil
+	return newConversation(cfg, login, files, project), nil
 }
 
 // priced checks that a budget can be enforced. The program does not report its cost. A model that

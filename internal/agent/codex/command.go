@@ -18,30 +18,30 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox"
 )
 
-// place is the directory of everything that a session's program keeps. Its temporary files are
+// sessionFiles is the directory of everything that a session's program keeps. Its temporary files are
 // beside its home, never above it: the program refuses to put its helpers into a home below the
 // temporary directory, and without them its sandboxed commands fail.
-type place struct {
+type sessionFiles struct {
 	home, codexHome, tmp string
 	instructions         string // the file of a system prompt that replaces the program's own; empty if none does
 }
 
 // prepare lays out the session's home.
-func prepare(cfg agent.Config, login login) (place, error) {
-	p := place{
+func prepare(cfg agent.Config, login login) (sessionFiles, error) {
+	p := sessionFiles{
 		home: filepath.Join(cfg.Home, "home"), codexHome: filepath.Join(cfg.Home, "codex"),
 		tmp: filepath.Join(cfg.Home, "tmp"),
 	}
 	if err := agent.MakeHome(p.home, p.codexHome, p.tmp); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if err := login.install(cfg, p.codexHome); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if cfg.SystemPrompt != "" && cfg.ReplaceSystemPrompt {
 		p.instructions = filepath.Join(cfg.Home, "instructions.md")
 		if err := agent.WriteHome(cfg.Home, p.instructions, []byte(cfg.SystemPrompt)); err != nil {
-			return place{}, err
+			return sessionFiles{}, err
 		}
 	}
 	config, err := configFile(cfg, p.instructions)
@@ -49,10 +49,10 @@ func prepare(cfg agent.Config, login login) (place, error) {
 		config, err = overSettings(cfg.Settings, config)
 	}
 	if err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if err := agent.WriteHome(cfg.Home, filepath.Join(p.codexHome, "config.toml"), config); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	return p, nil
 }
@@ -169,7 +169,7 @@ func quoted(text string) string {
 }
 
 // environment returns everything the child sees.
-func environment(cfg agent.Config, login login, p place) []string {
+func environment(cfg agent.Config, login login, p sessionFiles) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["CODEX_HOME"] = p.codexHome
 	if login.key != "" {

@@ -11,16 +11,16 @@ type conversation struct {
 	*agent.Conversation
 	cfg     agent.Config
 	login   login
-	place   place
+	files   sessionFiles
 	project project
 	client  client // of the app server
 }
 
-func newConversation(cfg agent.Config, login login, place place, project project) *conversation {
+func newConversation(cfg agent.Config, login login, files sessionFiles, project project) *conversation {
 	c := &conversation{
 		cfg:     cfg,
 		login:   login,
-		place:   place,
+		files:   files,
 		project: project,
 	}
 	dialect := execDialect()
@@ -55,7 +55,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		return c.RunOnce(ctx, agent.Command{Argv: c.arguments().exec(), Env: c.environ(), Stdin: text})
 	})
 	if err == nil {
-		result.Output.DiskJSONLPath = agent.FindRecord(c.place.codexHome, "sessions/*/*/*/rollout-*-%s.jsonl",
+		result.Output.DiskJSONLPath = agent.FindRecord(c.files.codexHome, "sessions/*/*/*/rollout-*-%s.jsonl",
 			result.SessionID)
 	}
 	return result, err
@@ -71,4 +71,4 @@ func (c *conversation) arguments() arguments {
 	}
 }
 
-func (c *conversation) environ() []string { return environment(c.cfg, c.login, c.place) }
+func (c *conversation) environ() []string { return environment(c.cfg, c.login, c.files) }

@@ -166,7 +166,7 @@ func (p project) flags(cfg agent.Config, loginMode string) []string {
 
 // overrides are the settings of a conversation, which win over all others, for what must not be on
 // the command line. A project's own instructions would replace ours.
-func (p project) overrides(cfg agent.Config, place place) (object, error) {
+func (p project) overrides(cfg agent.Config, files sessionFiles) (object, error) {
 	config := object{}
 	if cfg.RunsProjectPrograms() && p.settings {
 		config["bypass_hook_trust"] = true // nobody is there to be asked
@@ -174,7 +174,7 @@ func (p project) overrides(cfg agent.Config, place place) (object, error) {
 	if !p.prompts {
 		return config, nil
 	}
-	own, err := configFile(cfg, place.instructions)
+	own, err := configFile(cfg, files.instructions)
 	if err != nil {
 		return nil, err
 	}

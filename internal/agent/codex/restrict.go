@@ -150,7 +150,7 @@ const catalogTimeout = 30 * time.Second
 
 // withoutPatches removes the tool that writes files, if the session must not have it. The program's
 // own list of models says which of them get that tool; the session gets a copy in which none does.
-func withoutPatches(ctx context.Context, cfg agent.Config, p place) error {
+func withoutPatches(ctx context.Context, cfg agent.Config, p sessionFiles) error {
 	denied, err := restrict(cfg)
 	if err != nil || !denied.has(patching) {
 		return err
@@ -163,7 +163,7 @@ func withoutPatches(ctx context.Context, cfg agent.Config, p place) error {
 }
 
 // modelCatalog asks the program for its list of models, and changes it.
-func modelCatalog(ctx context.Context, cfg agent.Config, p place) ([]byte, error) {
+func modelCatalog(ctx context.Context, cfg agent.Config, p sessionFiles) ([]byte, error) {
 	spawner := cfg.Spawner
 	if spawner == nil {
 		spawner = sandbox.NewSpawner()

@@ -85,7 +85,7 @@ func (c *conversation) greet(ctx context.Context) error {
 	if model != "" {
 		params["model"] = model
 	}
-	overrides, err := c.project.overrides(c.cfg, c.place)
+	overrides, err := c.project.overrides(c.cfg, c.files)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type conversation struct {
 
 	prompting sync.Mutex
 	prompts   int
-	answer    answer // of the prompt that runs; the process owns it until it has ended
+	output    output // of the prompt that runs; the process owns it until it has ended
 }
 
 func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
@@ -61,7 +61,7 @@ func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
 		Started:       agent.Started{Auth: c.auth(), KeyVisible: c.keyVisible()},
 	}
 	if entry.Events != eventsNDJSON {
-		settings.Plain = c.answer.add
+		settings.Plain = c.output.add
 	}
 	c.Conversation = agent.NewConversation(settings)
 	return c, nil
@@ -129,7 +129,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		}
 	}
 	c.prompts++
-	c.answer = answer{}
+	c.output = output{}
 	command, err := c.command(line, text)
 	if err != nil {
 		return agent.Result{}, err
@@ -217,7 +217,7 @@ func (c *conversation) closing(exitCode int, lastStderr string) []byte {
 	result := events.Result{
 		Type:     events.TypeResult,
 		Success:  exitCode == 0,
-		Text:     c.answer.text(),
+		Text:     c.output.text(),
 		ExitCode: &exitCode,
 	}
 	switch {
@@ -249,13 +249,13 @@ func serversFile(servers []agent.MCPServer) (string, error) {
 	return string(data), nil
 }
 
-// answer collects the lines of standard output, up to maxAnswer.
-type answer struct {
+// output collects the lines of standard output, up to maxAnswer.
+type output struct {
 	lines strings.Builder
 	cut   int
 }
 
-func (a *answer) add(line []byte) {
+func (a *output) add(line []byte) {
 	if a.cut > 0 || a.lines.Len()+len(line) >= maxAnswer {
 		a.cut += len(line) + 1
 		return
@@ -264,7 +264,7 @@ func (a *answer) add(line []byte) {
 	a.lines.WriteByte('\n')
 }
 
-func (a *answer) text() string {
+func (a *output) text() string {
 	text := strings.ToValidUTF8(strings.TrimSpace(a.lines.String()), "\uFFFD")
 	if a.cut > 0 {
 		text += fmt.Sprintf("\n[%d more bytes are in the trace]", a.cut)

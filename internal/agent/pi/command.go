@@ -15,8 +15,8 @@ import (
 //go:embed bridge.ts
 var bridge []byte
 
-// place is the directory of everything that a session's program keeps.
-type place struct {
+// sessionFiles is the directory of everything that a session's program keeps.
+type sessionFiles struct {
 	home, config, sessions, tmp string
 	extension                   string   // empty where none is needed
 	systemFile, appendFile      string   // the system prompt, and what is appended to it; empty without one
@@ -25,44 +25,44 @@ type place struct {
 }
 
 // prepare lays out the session's home.
-func prepare(cfg agent.Config, e endpoint) (place, error) {
-	p := place{
+func prepare(cfg agent.Config, e endpoint) (sessionFiles, error) {
+	p := sessionFiles{
 		home:     filepath.Join(cfg.Home, "home"),
 		config:   filepath.Join(cfg.Home, "config"),
 		sessions: filepath.Join(cfg.Home, "sessions"),
 		tmp:      filepath.Join(cfg.Home, "tmp"),
 	}
 	if err := agent.MakeHome(p.home, p.config, p.sessions, p.tmp); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	settings, err := settings(cfg)
 	if err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if err := writeJSON(cfg, filepath.Join(p.config, "settings.json"), settings); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if models := e.modelsFile(cfg); models != nil {
 		if err := writeJSON(cfg, filepath.Join(p.config, "models.json"), models); err != nil {
-			return place{}, err
+			return sessionFiles{}, err
 		}
 	}
 	read, err := readProject(cfg)
 	if err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	p.project = read.arguments
 	if p.packageDir, err = hideSettings(cfg); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	if err := p.writePrompts(cfg, read.instructions); err != nil {
-		return place{}, err
+		return sessionFiles{}, err
 	}
 	return p, p.extend(cfg)
 }
 
 // writePrompts writes the files of the system prompt.
-func (p *place) writePrompts(cfg agent.Config, instructions string) error {
+func (p *sessionFiles) writePrompts(cfg agent.Config, instructions string) error {
 	system, more := "", cfg.SystemPrompt
 	if cfg.ReplaceSystemPrompt {
 		system, more = more, system
@@ -86,7 +86,7 @@ func (p *place) writePrompts(cfg agent.Config, instructions string) error {
 }
 
 // extend installs our extension if something is asked for that the program does not have itself.
-func (p *place) extend(cfg agent.Config) error {
+func (p *sessionFiles) extend(cfg agent.Config) error {
 	if len(cfg.MCPServers) == 0 && len(cfg.AllowedTools) == 0 && len(cfg.DisallowedTools) == 0 && ownTurns(cfg) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func writeJSON(cfg agent.Config, path string, value any) error {
 }
 
 // environment returns everything the child sees.
-func environment(cfg agent.Config, e endpoint, p place) []string {
+func environment(cfg agent.Config, e endpoint, p sessionFiles) []string {
 	env := sandbox.NewEnvironment(sandbox.EnvironmentConfig{Parent: cfg.Environ, Home: p.home, TmpDir: p.tmp})
 	env["PI_CODING_AGENT_DIR"] = p.config
 	env["PI_OFFLINE"] = "1" // no downloads and no questions for updates; models are reached all the same
@@ -213,7 +213,7 @@ type arguments struct {
 	path     string
 	cfg      agent.Config
 	endpoint endpoint
-	place    place
+	files    sessionFiles
 	session  string // the file of the conversation to continue
 }
 
@@ -233,16 +233,16 @@ func (a arguments) argv() []string {
 	if a.cfg.Effort != "" {
 		add("--thinking", a.cfg.Effort)
 	}
-	add("--session-dir", a.place.sessions)
+	add("--session-dir", a.files.sessions)
 	if a.session != "" {
 		add("--session", a.session)
 	}
 	add(a.systemPrompt()...)
 	// What is named is loaded anyway.
 	add("--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files")
-	add(a.place.project...)
-	if a.place.extension != "" {
-		add("--extension", a.place.extension)
+	add(a.files.project...)
+	if a.files.extension != "" {
+		add("--extension", a.files.extension)
 	}
 	if a.cfg.OneShot {
 		add("-p") // the last one: a word after it would be taken for the prompt, which comes by standard input
@@ -254,15 +254,17 @@ func (a arguments) argv() []string {
 // file would be read as one. An empty word keeps the program from looking for such files in the
 // repository.
 func (a arguments) systemPrompt() []string {
-	return []string{"--system-prompt", a.place.systemFile, "--append-system-prompt", a.place.appendFile}
+	return []string{"--system-prompt", a.files.systemFile, "--append-system-prompt", a.files.appendFile}
 }
 
 // sessionFile finds the program's own record of a conversation; empty if there is none.
-func (p place) sessionFile(id string) string { return agent.FindRecord(p.sessions, "*_%s.jsonl", id) }
+func (p sessionFiles) sessionFile(id string) string {
+	return agent.FindRecord(p.sessions, "*_%s.jsonl", id)
+}
 
 // canResume checks that a conversation is there. The program would continue in the directory that
 // the conversation was held in, whatever ours is.
-func (p place) canResume(id, dir string) error {
+func (p sessionFiles) canResume(id, dir string) error {
 	path := p.sessionFile(id)
 	if path == "" {
 		return fmt.Errorf("resume agent %s: %w: no conversation %q in its home", agentID, agent.ErrNoConversation, id)

@@ -21,15 +21,15 @@ type conversation struct {
 	*agent.Conversation
 	cfg      agent.Config
 	endpoint endpoint
-	place    place
+	files    sessionFiles
 
 	requests atomic.Int64
 	greeted  atomic.Bool // the program has answered our first request
 	idle     idleState
 }
 
-func newConversation(cfg agent.Config, e endpoint, p place) *conversation {
-	c := &conversation{cfg: cfg, endpoint: e, place: p}
+func newConversation(cfg agent.Config, e endpoint, p sessionFiles) *conversation {
+	c := &conversation{cfg: cfg, endpoint: e, files: p}
 	dialect := jsonDialect()
 	if !cfg.OneShot {
 		dialect = rpcDialect()
@@ -60,7 +60,7 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 		return c.converse(ctx, text)
 	})
 	if err == nil {
-		result.Output.DiskJSONLPath = c.place.sessionFile(result.SessionID)
+		result.Output.DiskJSONLPath = c.files.sessionFile(result.SessionID)
 	}
 	return result, err
 }
@@ -72,12 +72,12 @@ func (c *conversation) argv() []string {
 		path:     c.cfg.Installation.Path,
 		cfg:      c.cfg,
 		endpoint: c.endpoint,
-		place:    c.place,
-		session:  c.place.sessionFile(c.ID()),
+		files:    c.files,
+		session:  c.files.sessionFile(c.ID()),
 	}.argv()
 }
 
-func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint, c.place) }
+func (c *conversation) environ() []string { return environment(c.cfg, c.endpoint, c.files) }
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
 func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {

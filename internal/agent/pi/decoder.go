@@ -18,13 +18,13 @@ type decoder struct {
 	key    []byte // of the usage of the last answer
 
 	failed  *failure // the last answer of the model was none; whether it was given up is not known yet
-	last    answer   // the last answer of the model
+	last    ending   // the last answer of the model
 	partial bool     // the beginning of an answer was shown, and the answer is asked for again
 	retries bool     // the final event was taken back because the program tries again
 }
 
-// answer holds what decides how a prompt ended.
-type answer struct {
+// ending holds what decides how a prompt ended.
+type ending struct {
 	stopReason string
 	failure    session.ErrorInfo
 }
@@ -58,7 +58,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		to.Identify(session.Identity{SessionID: v.TextOf("id"), Cwd: v.TextOf("cwd")})
 	case "agent_start":
 		d.giveUp(to)
-		d.last, d.retries = answer{}, false
+		d.last, d.retries = ending{}, false
 	case "auto_retry_start", "auto_retry_end":
 		d.retry(v, o, to)
 	case "compaction_start", "auto_compaction_start":
@@ -138,7 +138,7 @@ func (d *decoder) assistant(message jsontape.Value, o session.Origin, to *sessio
 		d.key = strconv.AppendInt(d.key, o.NativeMs, 10)
 		d.usage(usage, model, unsafe.String(unsafe.SliceData(d.key), len(d.key)), o, to)
 	}
-	d.last = answer{stopReason: stopReason(message.TextOf("stopReason"))}
+	d.last = ending{stopReason: stopReason(message.TextOf("stopReason"))}
 	if d.last.stopReason == "error" {
 		d.last.failure = classify(message.TextOf("errorMessage"))
 		d.failed = &failure{at: o, info: d.last.failure}
@@ -257,7 +257,7 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 	if end.stopReason == "" { // the message itself was not seen
 		for message := range v.Get("messages").Elements() {
 			if message.TextOf("role") == "assistant" {
-				end = answer{
+				end = ending{
 					stopReason: message.TextOf("stopReason"),
 					failure:    classify(message.TextOf("errorMessage")),
 				}
@@ -281,7 +281,7 @@ func (d *decoder) ended(v jsontape.Value, o session.Origin, to *session.Fold) {
 			Text:    "the agent ended without an answer of the model",
 		})
 	}
-	d.last = answer{}
+	d.last = ending{}
 }
 
 const cutOff = "the model's answer was cut off at its maximum length"

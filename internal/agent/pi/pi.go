@@ -135,14 +135,14 @@ func (a *Agent) Start(ctx context.Context, cfg agent.Config) (agent.Session, err
 	if err != nil {
 		return nil, err
 	}
-	place, err := prepare(cfg, endpoint)
+	files, err := prepare(cfg, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Resume != "" {
-		if err := place.canResume(cfg.Resume, cfg.Dir); err != nil {
+		if err := files.canResume(cfg.Resume, cfg.Dir); err != nil {
 			return nil, err
 		}
 	}
-	return newConversation(cfg, endpoint, place), nil
+	return newConversation(cfg, endpoint, files), nil
 }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestArguments(t *testing.T) {
-	home := place{sessions: "/h/sessions"}
+	home := sessionFiles{sessions: "/h/sessions"}
 	quiet := []string{"--no-extensions", "--no-skills", "--no-prompt-templates", "--no-themes", "--no-context-files"}
 	nothing := []string{"--system-prompt", "", "--append-system-prompt", ""}
 	for name, test := range map[string]struct {
@@ -35,17 +35,17 @@ func TestArguments(t *testing.T) {
 		want      []string
 	}{
 		"one prompt": {
-			arguments{path: "pi", cfg: agent.Config{OneShot: true}, place: home},
+			arguments{path: "pi", cfg: agent.Config{OneShot: true}, files: home},
 			slices.Concat([]string{"pi", "--mode", "json", "--session-dir", "/h/sessions"}, nothing, quiet,
 				[]string{"-p"}),
 		},
 		"several prompts": {
-			arguments{path: "pi", place: home},
+			arguments{path: "pi", files: home},
 			slices.Concat([]string{"pi", "--mode", "rpc", "--session-dir", "/h/sessions"}, nothing, quiet),
 		},
 		"another endpoint, resumed": {
 			arguments{
-				path: "pi", cfg: agent.Config{Model: "m"}, endpoint: endpoint{provider: "fit"}, place: home,
+				path: "pi", cfg: agent.Config{Model: "m"}, endpoint: endpoint{provider: "fit"}, files: home,
 				session: "/h/sessions/x.jsonl",
 			},
 			slices.Concat([]string{
@@ -55,14 +55,14 @@ func TestArguments(t *testing.T) {
 				nothing, quiet),
 		},
 		"prompt appended": {
-			arguments{path: "pi", place: place{sessions: "/s", appendFile: "/p.md"}},
+			arguments{path: "pi", files: sessionFiles{sessions: "/s", appendFile: "/p.md"}},
 			slices.Concat([]string{
 				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "",
 				"--append-system-prompt", "/p.md",
 			}, quiet),
 		},
 		"prompt replaced": {
-			arguments{path: "pi", place: place{sessions: "/s", systemFile: "/p.md"}},
+			arguments{path: "pi", files: sessionFiles{sessions: "/s", systemFile: "/p.md"}},
 			slices.Concat([]string{
 				"pi", "--mode", "rpc", "--session-dir", "/s", "--system-prompt", "/p.md",
 				"--append-system-prompt", "",
@@ -71,7 +71,7 @@ func TestArguments(t *testing.T) {
 		"an effort, and a project": {
 			arguments{
 				path: "pi", cfg: agent.Config{Effort: "high"},
-				place: place{sessions: "/s", project: []string{"--skill", "/w/.agents/skills"}},
+				files: sessionFiles{sessions: "/s", project: []string{"--skill", "/w/.agents/skills"}},
 			},
 			slices.Concat([]string{"pi", "--mode", "rpc", "--thinking", "high", "--session-dir", "/s"}, nothing, quiet,
 				[]string{"--skill", "/w/.agents/skills"}),
@@ -79,7 +79,7 @@ func TestArguments(t *testing.T) {
 		"extended": {
 			arguments{
 				path: "pi", cfg: agent.Config{OneShot: true},
-				place: place{sessions: "/s", extension: "/c/bridge.ts"},
+				files: sessionFiles{sessions: "/s", extension: "/c/bridge.ts"},
 			},
 			slices.Concat([]string{"pi", "--mode", "json", "--session-dir", "/s"}, nothing, quiet,
 				[]string{"--extension", "/c/bridge.ts", "-p"}),
@@ -256,7 +256,7 @@ func TestTokensAndPromptsAreInFilesOfTheHome(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
-	if argv := strings.Join((arguments{path: "pi", cfg: cfg, endpoint: e, place: p}).argv(),
+	if argv := strings.Join((arguments{path: "pi", cfg: cfg, endpoint: e, files: p}).argv(),
 		" "); strings.Contains(argv, "s3cr3t") {
 		t.Errorf("argv: %s", argv)
 	}
@@ -305,7 +305,7 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 
 func TestAConversationGoesOnOnlyWhereItWasHeld(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
-	p := place{sessions: t.TempDir()}
+	p := sessionFiles{sessions: t.TempDir()}
 	header, err := json.Marshal(map[string]string{"type": "session", "id": "abc-1", "cwd": dir})
 	if err != nil {
 		t.Fatal(err)

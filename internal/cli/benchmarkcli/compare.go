@@ -266,14 +266,14 @@ func (o *compareOptions) read(con *console.Console, dir string) (*report.Report,
 	return found.build([]int{1}, false)
 }
 
-// answer is what compare prints.
-type answer interface {
+// comparison is what compare prints.
+type comparison interface {
 	Text(w io.Writer) error
 	Markdown(w io.Writer) error
 }
 
-// answerOf compares the arms of a report; nil where there is only one.
-func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
+// comparisonOf compares the arms of a report; nil where there is only one.
+func comparisonOf(built *report.Report, cfg report.CompareConfig) (comparison, error) {
 	comparison, family, err := results.Answer(built, cfg)
 	switch {
 	case comparison != nil:
@@ -284,7 +284,7 @@ func answerOf(built *report.Report, cfg report.CompareConfig) (answer, error) {
 	return nil, err
 }
 
-func (o *compareOptions) print(con *console.Console, c answer, groups []*report.Group) error {
+func (o *compareOptions) print(con *console.Console, c comparison, groups []*report.Group) error {
 	if o.summary {
 		if err := appendSummary(con, c.Markdown); err != nil {
 			return err

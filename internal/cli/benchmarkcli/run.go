@@ -347,7 +347,7 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	comparison, err := answerOf(built, report.CompareConfig{
+	comparison, err := comparisonOf(built, report.CompareConfig{
 		Seed:  r.opts.seed,
 		Alpha: r.opts.alpha,
 		Allow: r.opts.allow.List(),
@@ -379,15 +379,15 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	return built, nil
 }
 
-func printReport(w io.Writer, built *report.Report, comparison answer, ks []int) error {
+func printReport(w io.Writer, built *report.Report, compared comparison, ks []int) error {
 	if err := built.Text(w, ks); err != nil {
 		return err
 	}
-	if comparison == nil {
+	if compared == nil {
 		return nil
 	}
 	fmt.Fprintln(w)
-	return comparison.Text(w)
+	return compared.Text(w)
 }
 
 // summaryVariable names the file that GitHub shows as the summary of a step.

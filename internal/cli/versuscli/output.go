@@ -19,23 +19,23 @@ const runsDir = "eval"
 
 var runName = lazyregexp.New(`^run-(\d{3,})$`)
 
-// place is a run directory: where it lies, and how people name it.
-type place struct{ path, shown string }
+// runDirectory is a run directory: where it lies, and how people name it.
+type runDirectory struct{ path, shown string }
 
 // directory is the run directory: the one that was named, else the unfinished one of the same plan,
 // else the next number.
-func (o *runOptions) directory(con *console.Console, plan *experiment.Plan) (place, error) {
+func (o *runOptions) directory(con *console.Console, plan *experiment.Plan) (runDirectory, error) {
 	if o.output != "" {
 		path, err := filepath.Abs(con.Path(o.output))
-		return place{path, o.output}, err
+		return runDirectory{path, o.output}, err
 	}
 	parent, err := filepath.Abs(con.Path(runsDir))
 	if err != nil {
-		return place{}, err
+		return runDirectory{}, err
 	}
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return place{}, err
+		return runDirectory{}, err
 	}
 	last := 0
 	for _, entry := range entries {
@@ -49,14 +49,14 @@ func (o *runOptions) directory(con *console.Console, plan *experiment.Plan) (pla
 		}
 		last = max(last, number)
 		if unfinished(filepath.Join(parent, entry.Name()), plan, o.retryErrors) {
-			return placeOf(parent, entry.Name()), nil
+			return runDirectoryOf(parent, entry.Name()), nil
 		}
 	}
-	return placeOf(parent, fmt.Sprintf("run-%03d", last+1)), nil
+	return runDirectoryOf(parent, fmt.Sprintf("run-%03d", last+1)), nil
 }
 
-func placeOf(parent, name string) place {
-	return place{filepath.Join(parent, name), runsDir + "/" + name}
+func runDirectoryOf(parent, name string) runDirectory {
+	return runDirectory{filepath.Join(parent, name), runsDir + "/" + name}
 }
 
 // unfinished reports whether a directory holds the plan and lacks results of it. Where errors are

@@ -144,7 +144,7 @@ func checkTasks(ctx context.Context, executor *local.Executor, prepared *experim
 }
 
 // dryRun shows what a run would do, after a rehearsal.
-func dryRun(ctx context.Context, run *experimentcli.Run, output place, robot bool) error {
+func dryRun(ctx context.Context, run *experimentcli.Run, output runDirectory, robot bool) error {
 	plan := run.Prepared.Plan
 	if err := experimentcli.DryRun(ctx, run); err != nil {
 		return err
