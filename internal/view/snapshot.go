@@ -117,7 +117,10 @@ func compare(groups []*report.Group, allow []string) *snapshot {
 		}
 		whole.Groups = append(whole.Groups, *g)
 	}
-	s.at = location{id: locationID("compare\x00" + strings.Join(names, "\x00")), shown: strings.Join(names, " against ")}
+	s.at = location{
+		id:    locationID("compare\x00" + strings.Join(names, "\x00")),
+		shown: strings.Join(names, " against "),
+	}
 	s.answer()
 	for i := range whole.Groups { // the cells are found by the names that are shown
 		whole.Groups[i].Provenance.Arm = whole.Groups[i].Name

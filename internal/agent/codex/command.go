@@ -18,9 +18,9 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox"
 )
 
-// sessionFiles is the directory of everything that a session's program keeps. Its temporary files are
-// beside its home, never above it: the program refuses to put its helpers into a home below the
-// temporary directory, and without them its sandboxed commands fail.
+// sessionFiles is the directory of everything that a session's program keeps. Its temporary
+// files are beside its home, never above it: the program refuses to put its helpers into a home
+// below the temporary directory, and without them its sandboxed commands fail.
 type sessionFiles struct {
 	home, codexHome, tmp string
 	instructions         string // the file of a system prompt that replaces the program's own; empty if none does

@@ -30,67 +30,200 @@ func (e ending) cause() error {
 	return e.err
 }
 
-// agentEnded separates missing data from an agent that did badly. An agent whose model never
-// completed a turn has not been measured, whatever the reason: the agent could not influence it.
-// How it handles deliberate faults is measured.
-func (a *attempt) agentEnded(ctx context.Context, end ending, err error) bool {
-	empty := a.budgetError()
-	if a.prepared.Faults != "" && end.reason == session.OutcomeProvider {
-		end.reason = session.OutcomeError // a deliberate fault: how the agent handles it is measured
+// facts are what is known about the end of an attempt's agents, from all who can tell.
+type facts struct {
+	ending
+	stopped error // why the harness was stopped
+	start   error // why the agent could not be run
+
+	// budget is the budget above the attempt that was used up, and budgetOf names it.
+	budget   error
+	budgetOf string
+
+	// forgeable says that the agent could have forged what it reported.
+	forgeable bool
+	// faults says that the service fails on purpose: how the agent handles that is measured.
+	faults bool
+
+	// What the gateway says: it has seen calls, the service failed the last one, it no longer has
+	// the model, a reply was spoiled, or the last call waited too long for its answer.
+	seen, troubled, lost, spoiled bool
+	unanswered                    time.Duration
+}
+
+// blamesService reports whether the agent says that the model's service failed.
+func (f *facts) blamesService() bool {
+	return f.reason == session.OutcomeAuth || f.reason == session.OutcomeProvider
+}
+
+// weigh replaces the agent's own reason where others know better.
+func (f *facts) weigh() {
+	if f.faults && f.reason == session.OutcomeProvider {
+		f.reason = session.OutcomeError
 	}
-	said := end.reason == session.OutcomeAuth || end.reason == session.OutcomeProvider
-	seen, troubled := a.seenByGateway()
-	lost := a.anySeat((*gateway.Seat).Lost)
-	if said && seen && !troubled && !lost && a.couldForge(end) {
-		said, end.reason = false, session.OutcomeError
-		end.err = fmt.Errorf("the agent reported an error of the model's service that the gateway does not confirm: %w",
-			end.cause())
+	if f.blamesService() && f.forgeable && f.seen && !f.troubled && !f.lost {
+		f.err = fmt.Errorf("the agent reported an error of the model's service that the gateway does not confirm: %w",
+			f.cause())
+		f.reason = session.OutcomeError
 	}
-	switch {
-	case ctx.Err() != nil:
-		a.fail(ctx, ledger.ErrorInterrupted, context.Cause(ctx))
-	case empty != nil && end.reason != session.OutcomeSuccess:
-		a.record.BudgetOf = ledger.BudgetArm
-		if empty.Account == a.experimentAccount {
-			a.record.BudgetOf = ledger.BudgetExperiment
+}
+
+// missing is a way to end that leaves no data.
+type missing struct {
+	name  string
+	when  func(f *facts) bool
+	class string // of the error
+	why   func(f *facts) error
+	// unverified says that the agent could have arranged it.
+	unverified bool
+}
+
+// missingData separates missing data from an agent that did badly. The first row that applies
+// counts; an attempt to which none applies is graded. An agent whose model never completed a turn
+// has not been measured, whatever the reason: the agent could not influence it.
+var missingData = []missing{
+	{
+		name:  "the harness was stopped",
+		when:  func(f *facts) bool { return f.stopped != nil },
+		class: ledger.ErrorInterrupted,
+		why:   func(f *facts) error { return f.stopped },
+	},
+	{
+		name:  "a budget above the attempt was used up",
+		when:  func(f *facts) bool { return f.budget != nil && f.reason != session.OutcomeSuccess },
+		class: ledger.ErrorBudget,
+		why:   func(f *facts) error { return fmt.Errorf("%w%s", f.budget, experiment.LargerBudget) },
+	},
+	{
+		name:  "the agent had no credentials to start with",
+		when:  func(f *facts) bool { return errors.As(f.start, new(*agent.AuthError)) },
+		class: ledger.ErrorAuth,
+		why:   func(f *facts) error { return f.start },
+	},
+	{
+		name:  "the sandbox broke at the start",
+		when:  func(f *facts) bool { return errors.Is(f.start, sandbox.ErrBroken) },
+		class: ledger.ErrorSandbox,
+		why:   func(f *facts) error { return f.start },
+	},
+	{
+		name:  "the agent did not start",
+		when:  func(f *facts) bool { return f.start != nil },
+		class: ledger.ErrorAgentStart,
+		why:   func(f *facts) error { return f.start },
+	},
+	{
+		name:       "the agent says that the service failed, and only the agent",
+		when:       func(f *facts) bool { return f.blamesService() && !f.troubled && f.forgeable },
+		class:      ledger.ErrorProvider,
+		why:        (*facts).cause,
+		unverified: true,
+	},
+	{
+		name:  "the credentials were refused",
+		when:  func(f *facts) bool { return f.reason == session.OutcomeAuth },
+		class: ledger.ErrorAuth,
+		why:   (*facts).cause,
+	},
+	{
+		name:  "the service failed",
+		when:  func(f *facts) bool { return f.reason == session.OutcomeProvider },
+		class: ledger.ErrorProvider,
+		why:   (*facts).cause,
+	},
+	{
+		name: "the agent failed, and the model is gone or never was",
+		when: func(f *facts) bool {
+			return f.reason == session.OutcomeError && f.lost && f.forgeable && !f.faults
+		},
+		class:      ledger.ErrorProvider,
+		why:        (*facts).cause,
+		unverified: true, // it can ask for a model that does not exist
+	},
+	{
+		name: "the agent failed because the service did",
+		when: func(f *facts) bool {
+			return f.reason == session.OutcomeError && (f.troubled || f.lost) && !f.faults
+		},
+		class: ledger.ErrorProvider,
+		why:   (*facts).cause,
+	},
+	{
+		name:  "the sandbox broke",
+		when:  func(f *facts) bool { return errors.Is(f.err, sandbox.ErrBroken) },
+		class: ledger.ErrorSandbox,
+		why:   func(f *facts) error { return f.err },
+	},
+	{
+		name: "the time ran out while the service kept the agent waiting",
+		when: func(f *facts) bool {
+			return f.reason == session.OutcomeTimeout && f.turns > 0 && f.unanswered > 0 && !f.faults
+		},
+		class: ledger.ErrorProvider,
+		why: func(f *facts) error {
+			return fmt.Errorf("the model's service did not answer the last call within %s: %w",
+				f.unanswered.Round(time.Millisecond), f.cause())
+		},
+		unverified: true, // an agent can make a slow request
+	},
+	{
+		name:  "the model completed no turn",
+		when:  func(f *facts) bool { return (f.turns == 0 || errors.Is(f.err, agent.ErrNoModelWork)) && !f.spoiled },
+		class: ledger.ErrorAgentStart,
+		why:   func(f *facts) error { return fmt.Errorf("no turn of the model was completed: %w", f.cause()) },
+	},
+}
+
+// decide returns the row that applies; nil for an attempt that is graded.
+func (f *facts) decide() *missing {
+	f.weigh()
+	at := slices.IndexFunc(missingData, func(m missing) bool { return m.when(f) })
+	if at < 0 {
+		return nil
+	}
+	return &missingData[at]
+}
+
+// agentEnded records how the agents of the attempt ended, and reports whether it is graded.
+func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool {
+	f := a.facts(ctx, end, start)
+	if m := f.decide(); m != nil {
+		if m.class == ledger.ErrorBudget {
+			a.record.BudgetOf = f.budgetOf
 		}
-		a.fail(ctx, ledger.ErrorBudget, fmt.Errorf("%w%s", empty, experiment.LargerBudget))
-	case errors.As(err, new(*agent.AuthError)):
-		a.fail(ctx, ledger.ErrorAuth, err)
-	case errors.Is(err, sandbox.ErrBroken):
-		a.fail(ctx, ledger.ErrorSandbox, err)
-	case err != nil:
-		a.fail(ctx, ledger.ErrorAgentStart, err)
-	case said && !troubled && a.couldForge(end):
-		a.record.Unverified = 1
-		a.fail(ctx, ledger.ErrorProvider, end.cause())
-	case end.reason == session.OutcomeAuth:
-		a.fail(ctx, ledger.ErrorAuth, end.cause())
-	case end.reason == session.OutcomeProvider:
-		a.fail(ctx, ledger.ErrorProvider, end.cause())
-	case end.reason == session.OutcomeError && (troubled || lost) && a.prepared.Faults == "":
-		if lost && a.couldForge(end) { // it can ask for a model that does not exist
+		if m.unverified {
 			a.record.Unverified = 1
 		}
-		a.fail(ctx, ledger.ErrorProvider, end.cause())
-	case errors.Is(end.err, sandbox.ErrBroken):
-		a.fail(ctx, ledger.ErrorSandbox, end.err)
-	case end.reason == session.OutcomeTimeout && end.turns > 0 && a.unanswered() > 0 && a.prepared.Faults == "":
-		a.record.Unverified = 1 // an agent can make a slow request
-		a.fail(ctx, ledger.ErrorProvider, fmt.Errorf("the model's service did not answer the last call within %s: %w",
-			a.unanswered().Round(time.Millisecond), end.cause()))
-	case (end.turns == 0 || errors.Is(end.err, agent.ErrNoModelWork)) && !a.anySeat((*gateway.Seat).Spoiled):
-		a.fail(ctx, ledger.ErrorAgentStart, fmt.Errorf("no turn of the model was completed: %w", end.cause()))
-	default:
-		if end.reason != session.OutcomeSuccess && a.record.AgentError == nil {
-			a.record.AgentError = &ledger.AgentError{
-				Message: a.kept(end.cause().Error()),
-				Aborted: end.aborted,
-			}
-		}
-		return true
+		return a.fail(ctx, m.class, m.why(f))
 	}
-	return false
+	if f.reason != session.OutcomeSuccess && a.record.AgentError == nil {
+		a.record.AgentError = &ledger.AgentError{
+			Message: a.kept(f.cause().Error()),
+			Aborted: f.aborted,
+		}
+	}
+	return true
+}
+
+func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
+	f := &facts{
+		ending:     end,
+		stopped:    context.Cause(ctx),
+		start:      start,
+		forgeable:  a.couldForge(end),
+		faults:     a.prepared.Faults != "",
+		lost:       a.anySeat((*gateway.Seat).Lost),
+		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
+		unanswered: a.unanswered(),
+	}
+	f.seen, f.troubled = a.seenByGateway()
+	if empty := a.budgetError(); empty != nil {
+		f.budget, f.budgetOf = empty, ledger.BudgetArm
+		if empty.Account == a.experimentAccount {
+			f.budgetOf = ledger.BudgetExperiment
+		}
+	}
+	return f
 }
 
 // couldForge reports whether an agent could have forged the error that ended it. The output of an

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/session"
+)
+
+// Each case changes an attempt whose agent ended by itself after one turn, and names the row that
+// decides; an empty name is an attempt that is graded.
+func TestHowAnAttemptEnds(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	untested := map[string]bool{}
+	for _, row := range missingData {
+		untested[row.name] = true
+	}
+	for name, test := range map[string]struct {
+		change func(f *facts)
+		want   string
+	}{
+		"a success":                    {func(f *facts) { f.reason = session.OutcomeSuccess }, ""},
+		"an agent that crashes itself": {func(*facts) {}, ""},
+		"an agent that runs out of time": {
+			func(f *facts) { f.reason = session.OutcomeTimeout }, "",
+		},
+		"a stop, whatever else happened": {
+			func(f *facts) { f.stopped, f.start, f.budget = refused, refused, refused }, "the harness was stopped",
+		},
+		"a budget that stopped the agent": {
+			func(f *facts) { f.budget = refused }, "a budget above the attempt was used up",
+		},
+		"a budget that was used up at the very end": {
+			func(f *facts) { f.budget, f.reason = refused, session.OutcomeSuccess }, "",
+		},
+		"no credentials": {
+			func(f *facts) { f.start = &agent.AuthError{} }, "the agent had no credentials to start with",
+		},
+		"a sandbox that cannot be made": {
+			func(f *facts) { f.start = sandbox.ErrBroken }, "the sandbox broke at the start",
+		},
+		"an agent that cannot be run": {func(f *facts) { f.start = refused }, "the agent did not start"},
+		"an error of the service that nobody else saw": {
+			func(f *facts) { f.reason, f.forgeable = session.OutcomeProvider, true },
+			"the agent says that the service failed, and only the agent",
+		},
+		"an error of the service that the gateway denies": {
+			func(f *facts) { f.reason, f.forgeable, f.seen = session.OutcomeProvider, true, true }, "",
+		},
+		"an error of the service that the gateway saw": {
+			func(f *facts) { f.reason, f.forgeable, f.seen, f.troubled = session.OutcomeProvider, true, true, true },
+			"the service failed",
+		},
+		"an error of the service from an agent that runs no programs": {
+			func(f *facts) { f.reason = session.OutcomeProvider }, "the service failed",
+		},
+		"refused credentials":   {func(f *facts) { f.reason = session.OutcomeAuth }, "the credentials were refused"},
+		"a fault on purpose":    {func(f *facts) { f.reason, f.faults = session.OutcomeProvider, true }, ""},
+		"a failure after fault": {func(f *facts) { f.troubled, f.faults = true, true }, ""},
+		"a failure because of the service": {
+			func(f *facts) { f.troubled = true }, "the agent failed because the service did",
+		},
+		"a model that is gone": {
+			func(f *facts) { f.lost = true }, "the agent failed because the service did",
+		},
+		"a model that is gone, or that the agent made up": {
+			func(f *facts) { f.lost, f.forgeable = true, true }, "the agent failed, and the model is gone or never was",
+		},
+		"a sandbox that breaks": {func(f *facts) { f.err = sandbox.ErrBroken }, "the sandbox broke"},
+		"a service that does not answer": {
+			func(f *facts) { f.reason, f.unanswered = session.OutcomeTimeout, time.Minute },
+			"the time ran out while the service kept the agent waiting",
+		},
+		"a service that does not answer, on purpose": {
+			func(f *facts) { f.reason, f.unanswered, f.faults = session.OutcomeTimeout, time.Minute, true }, "",
+		},
+		"no turn":            {func(f *facts) { f.turns = 0 }, "the model completed no turn"},
+		"no work of a model": {func(f *facts) { f.err = agent.ErrNoModelWork }, "the model completed no turn"},
+		"no turn because the agent spoiled its model's reply": {
+			func(f *facts) { f.turns, f.spoiled = 0, true }, "",
+		},
+	} {
+		delete(untested, test.want)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &facts{ending: ending{reason: session.OutcomeError, turns: 1}}
+			test.change(f)
+			got := ""
+			if m := f.decide(); m != nil {
+				got = m.name
+				if m.why(f) == nil {
+					t.Error("it gives no reason")
+				}
+			}
+			if got != test.want {
+				t.Errorf("decided by %q, want %q", got, test.want)
+			}
+		})
+	}
+	for name := range untested {
+		t.Errorf("no case is decided by the row %q", name)
+	}
+}
