@@ -1,243 +1,308 @@
 package patch
 
 import (
+	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// maxProblems bounds what is kept of a diff that is not one.
-const maxProblems = 100
+// maxProblems bounds what is kept of a diff that is not one, line numbers, so that sums of them
+// stay numbers.
+const (
+	maxProblems = 100
+	maxNumber   = 1 << 30
+)
 
 // Parse reads a diff. It never fails: what it cannot read is listed as problems.
 func Parse(data []byte) *Patch {
-	p := &parser{rest: string(data), patch: &Patch{}}
-	for p.next() {
-		p.header()
+	p := &Patch{}
+	var part []numbered
+	for i, text := range SplitLines(string(data)) {
+		// No line of a hunk begins like these two, so a broken file never hides the next one.
+		if strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, ownBinary) {
+			p.part(part)
+			part = nil
+		}
+		part = append(part, numbered{i + 1, strings.TrimSuffix(text, "\n") + "\n"})
 	}
-	p.finish()
-	return p.patch
+	p.part(part)
+	return p
 }
 
-// parser reads a diff line by line.
-type parser struct {
-	rest   string
-	line   string // the current one, without its line break
+// numbered is a line of the diff with its line break.
+type numbered struct {
 	number int
-	patch  *Patch
-	file   *File // the one that the current lines belong to; nil before the first
-	again  bool  // the current line is still to be read
-	// unnamed is the line that begins the current file, if its names cannot be distinguished there.
-	unnamed int
+	text   string
 }
 
-func (p *parser) next() bool {
-	if p.again {
-		p.again = false
-		return true
-	}
-	if p.rest == "" {
-		return false
-	}
-	p.line, p.rest, _ = strings.Cut(p.rest, "\n")
-	p.number++
-	return true
-}
-
-func (p *parser) problem(message string) { p.problemAt(p.number, message) }
-
-func (p *parser) problemAt(line int, message string) {
-	if len(p.patch.Problems) < maxProblems {
-		p.patch.Problems = append(p.patch.Problems, Problem{line, message})
+func (p *Patch) problem(line int, message string) {
+	if len(p.Problems) < maxProblems {
+		p.Problems = append(p.Problems, Problem{line, message})
 	}
 }
 
-// begin starts the next file.
-func (p *parser) begin() {
-	p.finish()
-	p.patch.Files = append(p.patch.Files, File{})
-	p.file = &p.patch.Files[len(p.patch.Files)-1]
-}
-
-// finish decides what happened to the file that has been read.
-func (p *parser) finish() {
-	f := p.file
-	if f != nil && p.unnamed > 0 && f.Old == "" && f.New == "" {
-		p.problemAt(p.unnamed, "names that cannot be distinguished")
-	}
-	p.unnamed = 0
-	if f == nil || f.Status != "" {
+// part reads one file, or all files of a diff without git's own headers. What cannot be read is
+// mended once: first the hunks, then the headers.
+func (p *Patch) part(lines []numbered) {
+	if len(lines) == 0 {
 		return
 	}
-	switch {
-	case f.Old == "" && f.New != "":
-		f.Status = added
-	case f.New == "" && f.Old != "":
-		f.Status = deleted
-	case !f.Binary && len(f.Hunks) == 0 && f.OldMode != f.NewMode:
-		f.Status = onlyMode
-	default:
-		f.Status = Modified
+	first := lines[0]
+	lines = normalise(lines)
+	files, err := read(lines)
+	if err != nil {
+		lines = p.mendHunks(lines)
+		files, err = read(lines)
 	}
+	if err != nil {
+		_, message, _ := strings.Cut(strings.TrimPrefix(err.Error(), "gitdiff: "), ": ") // without its own line
+		p.problem(first.number, message)
+		if git, ok := strings.CutPrefix(first.text, "diff --git "); ok {
+			files, _ = read(renamed(lines, strings.ReplaceAll(strings.TrimSpace(git), `"`, "")))
+		}
+	}
+	p.add(files, lines)
 }
 
-// header reads a line outside hunks.
-func (p *parser) header() {
-	line := p.line
-	if rest, ok := strings.CutPrefix(line, "diff --git "); ok {
-		p.begin()
-		p.gitNames(rest)
-		return
+func read(lines []numbered) ([]*gitdiff.File, error) {
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString(line.text)
 	}
-	if rest, ok := strings.CutPrefix(line, "# binary file "); ok {
-		p.ownBinary(rest)
-		return
+	files, _, err := gitdiff.Parse(strings.NewReader(text.String()))
+	return files, err
+}
+
+// normalise writes git's headers in the one way that gitdiff reads: with a/ and b/ in front of the
+// names, without carriage returns, and with no content of binary files, which could be a bomb.
+func normalise(lines []numbered) []numbered {
+	if rest, ok := strings.CutPrefix(lines[0].text, ownBinary); ok {
+		return gitBinary(lines[0].number, strings.TrimSuffix(rest, "\n"))
 	}
-	if strings.HasPrefix(line, "--- ") && (p.file == nil || len(p.file.Hunks) > 0) {
-		p.begin() // a diff without git's own headers
+	if !strings.HasPrefix(lines[0].text, "diff --git ") {
+		return lines
 	}
-	if p.file == nil {
+	for i := range lines {
+		line := strings.TrimSuffix(strings.TrimSuffix(lines[i].text, "\n"), "\r")
 		if strings.HasPrefix(line, "@@ ") {
-			p.problem("a hunk that belongs to no file")
+			break
 		}
-		return // words before the diff
+		if strings.Contains(line, `"`) {
+			line = strings.ReplaceAll(line, `\\`, `\134`) // gitdiff takes \\" for an escaped quote
+		}
+		if rest, ok := strings.CutPrefix(line, "diff --git "); ok {
+			if half := len(rest) / 2; len(rest)%2 == 1 && rest[:half] == rest[half+1:] {
+				line = gitHeader(rest[:half])
+			}
+		}
+		line = withPrefix(withPrefix(line, "--- ", "a/"), "+++ ", "b/")
+		if line == "GIT binary patch" {
+			line = "Binary files differ"
+		}
+		lines[i].text = line + "\n"
 	}
-	p.fileHeader(line)
+	return lines
 }
 
-func (p *parser) fileHeader(line string) {
-	f := p.file
-	word, value, _ := strings.Cut(line, " ")
-	switch {
-	case strings.HasPrefix(line, "@@ "):
-		p.hunk(line)
-	case word == "---":
-		f.Old = p.name(value, "a/")
-	case word == "+++":
-		f.New = p.name(value, "b/")
-	case strings.HasPrefix(line, "old mode "):
-		f.OldMode = line[len("old mode "):]
-	case strings.HasPrefix(line, "new mode "):
-		f.NewMode = line[len("new mode "):]
-	case strings.HasPrefix(line, "new file mode "):
-		f.NewMode, f.Old = line[len("new file mode "):], ""
-	case strings.HasPrefix(line, "deleted file mode "):
-		f.OldMode, f.New = line[len("deleted file mode "):], ""
-	case strings.HasPrefix(line, "rename from "), strings.HasPrefix(line, "copy from "):
-		_, value, _ = strings.Cut(value, " ")
-		f.Old = p.name(value, "")
-	case strings.HasPrefix(line, "rename to "), strings.HasPrefix(line, "copy to "):
-		_, value, _ = strings.Cut(value, " ")
-		f.New = p.name(value, "")
-		f.Status = Renamed
-		if word == "copy" {
-			f.Status = Copied
-		}
-	case strings.HasPrefix(line, "Binary files "), line == "GIT binary patch":
-		f.Binary = true
-	case word == "index":
-		if _, mode, ok := strings.Cut(value, " "); ok && f.OldMode == "" && f.NewMode == "" {
-			f.OldMode, f.NewMode = mode, mode
-		}
-	}
-}
+// ownBinary starts the line with which a workspace reports that a binary file changed.
+const ownBinary = "# binary file "
 
-// gitNames reads the names of a diff --git line. Unquoted names with blanks are ambiguous there;
-// where nothing else names the file, both halves are the same name, and so the middle is found.
-func (p *parser) gitNames(rest string) {
-	if strings.HasPrefix(rest, `"`) {
-		if first, after, ok := unquote(rest); ok {
-			p.file.Old = strings.TrimPrefix(first, "a/")
-			p.file.New = p.name(strings.TrimPrefix(after, " "), "b/")
-			return
-		}
-		p.problem("a quoted name that does not end")
-		return
-	}
-	if at := strings.Index(rest, ` "`); at >= 0 {
-		p.file.Old, p.file.New = strings.TrimPrefix(rest[:at], "a/"), p.name(rest[at+1:], "b/")
-		return
-	}
-	if half := len(rest) / 2; len(rest)%2 == 1 && rest[half] == ' ' &&
-		strings.TrimPrefix(rest[:half], "a/") == strings.TrimPrefix(rest[half+1:], "b/") {
-		p.file.Old, p.file.New = strings.TrimPrefix(rest[:half], "a/"), strings.TrimPrefix(rest[half+1:], "b/")
-		return
-	}
-	if first, second, ok := strings.Cut(rest, " b/"); ok {
-		p.file.Old, p.file.New = strings.TrimPrefix(first, "a/"), second
-		return
-	}
-	p.unnamed = p.number // later lines may name it
-}
-
-// ownBinary reads the line with which a workspace reports that a binary file changed.
-func (p *parser) ownBinary(rest string) {
-	status, name, ok := strings.Cut(rest, ": ")
-	if !ok {
-		p.problem("a binary file without a name")
-		return
-	}
-	p.begin()
-	f := p.file
-	f.Binary, f.Old, f.New = true, p.name(name, ""), p.name(name, "")
+// gitBinary says it as git does.
+func gitBinary(line int, rest string) []numbered {
+	status, name, _ := strings.Cut(rest, ": ")
+	lines := []numbered{{line, gitHeader(strings.ReplaceAll(name, `\\`, `\134`)) + "\n"}}
 	switch status {
 	case added:
-		f.Old = ""
+		lines = append(lines, numbered{line, "new file mode 0\n"})
 	case deleted:
-		f.New = ""
+		lines = append(lines, numbered{line, "deleted file mode 0\n"})
+	}
+	return append(lines, numbered{line, "Binary files differ\n"})
+}
+
+// gitHeader returns the line with which git begins a file, whose name may be in quotes.
+func gitHeader(name string) string {
+	if inner, quoted := strings.CutPrefix(name, `"`); quoted {
+		return fmt.Sprintf(`diff --git "a/%s "b/%s`, inner, inner)
+	}
+	return fmt.Sprintf("diff --git a/%s b/%s", name, name)
+}
+
+// withPrefix puts a prefix in front of the name in a header that lacks it.
+func withPrefix(line, header, prefix string) string {
+	name, ok := strings.CutPrefix(line, header)
+	quote := ""
+	if strings.HasPrefix(name, `"`) {
+		quote, name = `"`, name[1:]
+	}
+	if !ok || name == "/dev/null" || strings.HasPrefix(name, prefix) {
+		return line
+	}
+	return header + quote + prefix + name
+}
+
+var ranges = lazyregexp.New(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+
+// mendHunks drops hunks without ranges and counts anew the lines of those that end too early.
+func (p *Patch) mendHunks(lines []numbered) []numbered {
+	var mended []numbered
+	for i := 0; i < len(lines); i++ {
+		if !strings.HasPrefix(lines[i].text, "@@ ") {
+			mended = append(mended, lines[i])
+			continue
+		}
+		start := i
+		found := ranges.FindStringSubmatch(lines[start].text)
+		oldCount, newCount := maxNumber, maxNumber // without ranges all lines that could be of a hunk are
+		if found != nil {
+			oldCount, newCount = lineCount(found[2]), lineCount(found[4])
+		}
+		old, added := 0, 0
+	hunk:
+		for ; i+1 < len(lines) && (old < oldCount || added < newCount); i++ {
+			switch text := lines[i+1].text; {
+			case text[0] == '-' && old < oldCount:
+				old++
+			case text[0] == '+' && added < newCount:
+				added++
+			case (text[0] == ' ' || text[0] == '\n') && old < oldCount && added < newCount:
+				old, added = old+1, added+1
+			case text[0] != '\\':
+				break hunk
+			}
+		}
+		if found == nil {
+			p.problem(lines[start].number, "a hunk without ranges")
+			continue
+		}
+		if old < oldCount || added < newCount {
+			p.problem(lines[start].number, "a hunk that ends too early")
+			lines[start].text = fmt.Sprintf("@@ -%s,%d +%s,%d @@\n", found[1], old, found[3], added)
+		}
+		mended = append(mended, lines[start:i+1]...)
+	}
+	return mended
+}
+
+// lineCount reads the number of lines of a range, which is 1 where it is missing.
+func lineCount(text string) int {
+	if text == "" {
+		return 1
+	}
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// renamed returns a file's lines with headers that say nothing but a name.
+func renamed(lines []numbered, name string) []numbered {
+	start := slices.IndexFunc(lines, func(line numbered) bool { return strings.HasPrefix(line.text, "@@ ") })
+	header := []numbered{{lines[0].number, gitHeader(name) + "\n"}}
+	if start < 0 {
+		return header
+	}
+	return append(header, lines[start:]...)
+}
+
+// add adds files that were read, and notes hunks that gitdiff took for words between files.
+func (p *Patch) add(files []*gitdiff.File, lines []numbered) {
+	hunks := 0
+	for _, from := range files {
+		f := File{
+			Old:     from.OldName,
+			New:     from.NewName,
+			OldMode: mode(from.OldMode),
+			NewMode: mode(from.NewMode),
+			Binary:  from.IsBinary,
+		}
+		for _, fragment := range from.TextFragments {
+			hunks++
+			if fragment.OldPosition < min(1, fragment.OldLines) || fragment.NewPosition < min(1, fragment.NewLines) ||
+				max(fragment.OldPosition, fragment.NewPosition) > maxNumber {
+				p.problem(lines[0].number, "a hunk with impossible line numbers")
+				continue
+			}
+			f.Hunks = append(f.Hunks, hunk(fragment))
+		}
+		if !strings.HasPrefix(lines[0].text, "diff --git ") {
+			f.Old, f.New = plainName(f.Old), plainName(f.New)
+		}
+		f.Status = status(from)
+		if f.Status == Modified && f.NewMode == "" { // an index line has one mode for both
+			f.NewMode = f.OldMode
+		}
+		p.Files = append(p.Files, f)
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line.text, "@@ ") { // no line of a hunk begins like this
+			if hunks--; hunks < 0 {
+				p.problem(line.number, "a hunk that cannot be read")
+			}
+		}
 	}
 }
 
-// name reads a name as it is in a header; /dev/null is not a file.
-func (p *parser) name(text, prefix string) string {
-	if strings.HasPrefix(text, `"`) {
-		name, _, ok := unquote(text)
-		if !ok {
-			p.problem("a quoted name that does not end")
-			return ""
-		}
-		return strings.TrimPrefix(name, prefix)
+func status(f *gitdiff.File) string {
+	switch {
+	case f.IsNew:
+		return added
+	case f.IsDelete:
+		return deleted
+	case f.IsRename:
+		return Renamed
+	case f.IsCopy:
+		return Copied
+	case !f.IsBinary && len(f.TextFragments) == 0 && f.NewMode != 0:
+		return onlyMode
 	}
-	text = strings.TrimSuffix(text, "\r")
-	if name, _, stamped := strings.Cut(text, "\t"); stamped { // a time, or the end of a name with blanks
-		text = name
-	}
-	if text == "/dev/null" {
+	return Modified
+}
+
+// plainName returns a name of a diff that git did not write, which may have git's prefixes all the
+// same.
+func plainName(name string) string {
+	name = strings.TrimSuffix(name, "\r")
+	return strings.TrimPrefix(strings.TrimPrefix(name, "a/"), "b/")
+}
+
+func mode(m fs.FileMode) string {
+	if m == 0 {
 		return ""
 	}
-	return strings.TrimPrefix(text, prefix)
+	return strconv.FormatUint(uint64(m), 8)
 }
 
-// unquote reads a name in quotes, with git's escapes, and returns what follows it.
-func unquote(text string) (name, rest string, ok bool) {
-	var out strings.Builder
-	for i := 1; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '"':
-			return out.String(), text[i+1:], true
-		case '\\':
-			i++
-			if i >= len(text) {
-				return "", "", false
-			}
-			if text[i] >= '0' && text[i] <= '3' && i+2 < len(text) {
-				if octal, err := strconv.ParseUint(text[i:i+3], 8, 8); err == nil {
-					out.WriteByte(byte(octal))
-					i += 2
-					continue
-				}
-			}
-			out.WriteByte(unescaped(text[i]))
-		default:
-			out.WriteByte(c)
+func hunk(from *gitdiff.TextFragment) Hunk {
+	h := Hunk{
+		OldStart: int(from.OldPosition),
+		OldCount: int(from.OldLines),
+		NewStart: int(from.NewPosition),
+		NewCount: int(from.NewLines),
+	}
+	old, new := h.OldStart, h.NewStart
+	for _, one := range from.Lines {
+		text, whole := strings.CutSuffix(one.Line, "\n")
+		line := Line{Op: Context, Text: text, NoNewline: !whole}
+		switch one.Op {
+		case gitdiff.OpAdd:
+			line.Op = Plus
+		case gitdiff.OpDelete:
+			line.Op = Minus
 		}
+		if line.Op != Plus {
+			line.Old = old
+			old++
+		}
+		if line.Op != Minus {
+			line.New = new
+			new++
+		}
+		h.Lines = append(h.Lines, line)
 	}
-	return "", "", false
-}
-
-func unescaped(c byte) byte {
-	const from, to = "abtnvfr", "\a\b\t\n\v\f\r"
-	if at := strings.IndexByte(from, c); at >= 0 {
-		return to[at]
-	}
-	return c
+	return h
 }

@@ -70,15 +70,34 @@ func TestForms(t *testing.T) {
 		"our own binary":                 {"# binary file added: a b\n# binary file deleted: \"x\\ny\"\n", "added \"\" \"a b\"   true\ndeleted \"x\\ny\" \"\"   true\n"},
 		"plain diff":                     {"--- a.txt\t2024-01-01\n+++ a.txt\t2024-01-02\n@@ -1,0 +2,1 @@ where\n+b\n", "modified \"a.txt\" \"a.txt\"   false\n  +0/2 \"b\" false\n"},
 		"a line like a header":           {"diff --git a/s b/s\n--- a/s\n+++ b/s\n@@ -1,2 +1,2 @@\n--- comment\n+++ more\n x\n", "modified \"s\" \"s\"   false\n  -1/0 \"-- comment\" false\n  +0/1 \"++ more\" false\n"},
-		"a hunk cut short":               {"--- a/s\n+++ b/s\n@@ -1,3 +1,3 @@\n-a\n", "modified \"s\" \"s\"   false\n  -1/0 \"a\" false\nline 4: a hunk that ends too early\n"},
-		"a hunk in a hunk":               {"--- a/s\n+++ b/s\n@@ -1,3 +1,3 @@\n-a\n@@ -9 +9 @@\n+z\n", "modified \"s\" \"s\"   false\n  -1/0 \"a\" false\n  +0/9 \"z\" false\nline 5: a hunk that ends too early\nline 6: a hunk that ends too early\n"},
-		"no file":                        {"@@ -1 +1 @@\n-a\n+b\n", "line 1: a hunk that belongs to no file\n"},
-		"no ranges":                      {"--- a/s\n+++ b/s\n@@ x @@\n", "modified \"s\" \"s\"   false\nline 3: a hunk without ranges\n"},
-		"an endless quote":               {"diff --git \"a/x\n", "modified \"\" \"\"   false\nline 1: a quoted name that does not end\n"},
-		"huge numbers":                   {"--- a/s\n+++ b/s\n@@ -99999999999,1 +1 @@\n", "modified \"s\" \"s\"   false\nline 3: a hunk without ranges\n"},
-		"names that nothing tells apart": {"diff --git x y z\n", "modified \"\" \"\"   false\nline 1: names that cannot be distinguished\n"},
-		"nothing":                        {"", ""},
-		"prose":                          {"Hello,\nthis is no diff.\n", ""},
+		"a hunk cut short":               {"--- a/s\n+++ b/s\n@@ -1,3 +1,3 @@\n-a\n", "modified \"s\" \"s\"   false\n  -1/0 \"a\" false\nline 3: a hunk that ends too early\n"},
+		"a hunk in a hunk":               {"--- a/s\n+++ b/s\n@@ -1,3 +1,3 @@\n-a\n@@ -9 +9 @@\n+z\n", "modified \"s\" \"s\"   false\n  -1/0 \"a\" false\n  +0/9 \"z\" false\nline 3: a hunk that ends too early\nline 5: a hunk that ends too early\n"},
+		"no file":                        {"@@ -1 +1 @@\n-a\n+b\n", "line 1: patch fragment without file header: @@ -1,1 +1,1 @@\nline 1: a hunk that cannot be read\n"},
+		"no ranges":                      {"--- a/s\n+++ b/s\n@@ x @@\n", "line 3: a hunk that cannot be read\n"},
+		"an endless quote":               {"diff --git \"a/x\n", "modified \"a/x\" \"a/x\"   false\nline 1: git file header: invalid syntax\n"},
+		"huge numbers":                   {"--- a/s\n+++ b/s\n@@ -99999999999,1 +1 @@\n", "line 3: a hunk without ranges\n"},
+		"names that nothing tells apart": {"diff --git x y z\n", "modified \"x y z\" \"x y z\"   false\nline 1: git file header: missing filename information\n"},
+		"a hunk without ranges between two others": {
+			"diff --git a/s b/s\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-a\n+b\n@@ -x @@\n+c\n@@ -5 +5,2 @@\n d\n+e\n",
+			"modified \"s\" \"s\"   false\n  -1/0 \"a\" false\n  +0/1 \"b\" false\n  +0/6 \"e\" false\nline 7: a hunk without ranges\n",
+		},
+		"a broken file between two others": {
+			"--- a/1\n+++ b/1\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/2 b/2\nrename from 2\nrename to 3\n--- a/9\n+++ b/3\n@@ -1 +1 @@\n-c\n+d\n" +
+				"diff --git a/3 b/3\n--- a/3\n+++ b/3\n@@ -1 +1 @@\n-e\n+f\n",
+			"modified \"1\" \"1\"   false\n  -1/0 \"a\" false\n  +0/1 \"b\" false\n" +
+				"modified \"a/2 b/2\" \"a/2 b/2\"   false\n  -1/0 \"c\" false\n  +0/1 \"d\" false\n" +
+				"modified \"3\" \"3\"   false\n  -1/0 \"e\" false\n  +0/1 \"f\" false\nline 6: git file header: inconsistent old filename\n",
+		},
+		"a name that ends in a backslash": {
+			"diff --git \"a/x\\\\\" \"b/x\\\\\"\n--- \"a/x\\\\\"\n+++ \"b/x\\\\\"\n@@ -1 +1 @@\n-a\n+b\n",
+			"modified \"x\\\\\" \"x\\\\\"   false\n  -1/0 \"a\" false\n  +0/1 \"b\" false\n",
+		},
+		"carriage returns in headers": {
+			"diff --git a/x b/x\r\n--- a/x\r\n+++ b/x\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n",
+			"modified \"x\" \"x\"   false\n  -1/0 \"a\\r\" false\n  +0/1 \"b\\r\" false\n",
+		},
+		"nothing": {"", ""},
+		"prose":   {"Hello,\nthis is no diff.\n", ""},
 	} {
 		if diff := cmp.Diff(v.want, shown(patch.Parse([]byte(v.diff)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
