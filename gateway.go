@@ -2,7 +2,6 @@ package fit
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
@@ -12,10 +11,11 @@ import (
 // decideGateway finds out whether the model calls of a session go through a gateway, unless the
 // caller has decided.
 func (w Wiring) decideGateway(base *agent.Config) error {
+	var option *gateway.OptionError
+	if err := w.Calls.Check(); errors.As(err, &option) {
+		return &ConfigError{"Calls." + option.Option, errors.New("it " + option.Reason)}
+	}
 	if w.Calls.Replay != "" {
-		if w.Gateway == agent.GatewayOff {
-			return &ConfigError{"Calls.Replay", errors.New("only the gateway can answer from a record, and it is off")}
-		}
 		if _, err := gateway.FindRecord(w.Calls.Replay); err != nil {
 			return &ConfigError{"Calls.Replay", err}
 		}
@@ -23,20 +23,8 @@ func (w Wiring) decideGateway(base *agent.Config) error {
 			base.ModelURL = gateway.NoEndpoint
 		}
 	}
-	switch w.Gateway {
-	case "", agent.GatewayOn:
+	if w.Calls.Gateway != gateway.Off {
 		return nil
-	case agent.GatewayOff:
-	default:
-		return &ConfigError{"Gateway", fmt.Errorf("it is %q, want on or off", w.Gateway)}
-	}
-	if w.Faults != nil {
-		return &ConfigError{"Faults", errors.New("only the gateway can make calls fail on purpose, and it is off")}
-	}
-	if w.DenyServerTools {
-		return &ConfigError{
-			"DenyServerTools", errors.New("only the gateway can take tools out of requests, and it is off"),
-		}
 	}
 	if base.Gateway.Join == nil && base.Gateway.Off == "" {
 		base.Gateway.Off = "it was switched off"
@@ -57,12 +45,11 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 		return nil, err
 	}
 	proxy := &gateway.OnDemand{Config: gateway.Config{
-		Account:         runAccount(base),
-		Faults:          w.Faults,
-		Rate:            gateway.NewRateControl(),
-		Redactor:        redactor,
-		Prices:          base.Prices,
-		DenyServerTools: w.DenyServerTools,
+		Policy:   w.Calls.Policy,
+		Account:  runAccount(base),
+		Rate:     gateway.NewRateControl(),
+		Redactor: redactor,
+		Prices:   base.Prices,
 	}}
 	base.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
 		member := gateway.Member{

@@ -45,17 +45,9 @@ type Wiring struct {
 	// of the session and nothing else; none, which only fit's own agent can work with. Empty is
 	// host.
 	Network string
-	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
-	// on, for all agents that can be pointed at it.
-	Gateway string
-	// Calls says what is kept of the model calls, and which record answers them; nothing is kept by
-	// default. The redactor is that of the session.
+	// Calls says what happens to model calls, and where they are kept; nothing is kept by default.
+	// The redactor is that of the session.
 	Calls gateway.RecordConfig
-	// DenyServerTools takes tools that run at the vendor, such as a search of the web, out of the
-	// agents' requests. It needs the gateway.
-	DenyServerTools bool
-	// Faults are deliberate failures of model calls; nil is none. They need the gateway.
-	Faults *gateway.Faults
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.

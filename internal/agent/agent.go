@@ -233,7 +233,7 @@ type Started struct {
 	Model      string
 	Auth       string
 	KeyVisible bool // the agent and its shell can read the credential
-	// Gateway is GatewayOn or GatewayOff, and GatewayReason why it is off; empty if it was not
+	// Gateway is gateway.On or gateway.Off, and GatewayReason why it is off; empty if it was not
 	// decided.
 	Gateway       string
 	GatewayReason string

@@ -28,12 +28,6 @@ type Gateway struct {
 // OwnDirs returns the directories of a session that differ from run to run, by purpose.
 func (c Config) OwnDirs() map[string]string { return map[string]string{"cwd": c.Dir, "home": c.Home} }
 
-// The values of Started.Gateway.
-const (
-	GatewayOn  = "on"
-	GatewayOff = "off"
-)
-
 // WithoutGateway returns why the model calls of a session cannot go through a gateway; empty where
 // they can. It costs nothing.
 func WithoutGateway(a Agent, cfg Config) string {
@@ -65,7 +59,7 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	}
 	upstreams, err := upstreamsOf(a, cfg)
 	if err != nil {
-		return cfg.announcing(GatewayOff, err.Error()).start(ctx, a)
+		return cfg.announcing(gateway.Off, err.Error()).start(ctx, a)
 	}
 	meter := meterOnWire(&cfg)
 	seat, err := cfg.Gateway.Join(cfg, upstreams)
@@ -80,7 +74,7 @@ func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	if seat.Paid() { // its account alone enforces the limits
 		cfg.MaxCostUSD, cfg.MaxTokens = 0, 0
 	}
-	started, err := cfg.announcing(GatewayOn, "").start(ctx, a)
+	started, err := cfg.announcing(gateway.On, "").start(ctx, a)
 	if err != nil {
 		_ = seat.Leave() // the first error is the one to report
 		return nil, err

@@ -35,6 +35,8 @@ type Plan struct {
 	Cell Budget `json:"cellBudget,omitzero"`
 	// Faults is the digest of the plan of deliberate failures of model calls; empty is none.
 	Faults string `json:"faults,omitempty"`
+	// Gateway is the digest of what the gateway does to model calls; empty if it passes them on.
+	Gateway string `json:"gatewayPolicy,omitempty"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
@@ -192,6 +194,7 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("network", p.Network, wanted.Network)
 	note("budget of a cell", p.Cell, wanted.Cell)
 	note("plan of faults", p.Faults, wanted.Faults)
+	note("policy of the gateway", p.Gateway, wanted.Gateway)
 	note("timeout of the agent", time.Duration(p.AgentTimeoutMs)*time.Millisecond,
 		time.Duration(wanted.AgentTimeoutMs)*time.Millisecond)
 	note("judge", p.Judge, wanted.Judge)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -21,7 +22,6 @@ type Setup struct {
 	// Network is what agents reach: "host", "model" or "none"; empty for what the task says.
 	Network    string
 	CellBudget Budget
-	Faults     string // digest of the plan of faults; empty: none
 	// DollarBudget says that the experiment or its arms have a budget in dollars, for which every
 	// model needs a price.
 	DollarBudget bool
@@ -43,18 +43,8 @@ type Setup struct {
 	// tasks say.
 	Context string
 	Tools   map[string]string
-	// Gateway says whether the model calls of agents go through fit's gateway: on or off. Empty is
-	// on, for all agents that can be pointed at it.
-	Gateway string
-	// DenyServerTools removes tools that run at the vendor from the agents' requests. It needs the
-	// gateway.
-	DenyServerTools bool
-	// Record says how much of model calls is kept beside the traces: bodies, meta or off. Empty is
-	// bodies.
-	Record string
-	// Replay is a run directory whose records answer the model calls; empty: the models do.
-	Replay     string
-	ReplayMode string
+	// Policy says what happens to model calls. Replay is a run directory.
+	gateway.Policy
 	// KeepRaw leaves traces as they were written instead of packing them.
 	KeepRaw bool
 	// Commands are names under which hooks find the running program, such as fit-trace.

@@ -31,7 +31,8 @@ func inUTF16(text string) []byte {
 // TestARequestThatTheGatewayCannotReadIsRefused: what it cannot read it can neither count nor take
 // tools out of, and an upstream may read it all the same.
 func TestARequestThatTheGatewayCannotReadIsRefused(t *testing.T) {
-	h := open(t, gateway.Config{DenyServerTools: true}, func(_ http.ResponseWriter, r *http.Request) {
+	policy := gateway.Policy{DenyServerTools: true}
+	h := open(t, gateway.Config{Policy: policy}, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		t.Errorf("the upstream got %q", body)
 	})

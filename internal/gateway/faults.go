@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -17,9 +18,8 @@ import (
 // seed, the key (task and run, never the arm) and the number of the call, so every arm meets the
 // same faults. Nil Faults are none.
 type Faults struct {
+	plan   faultPlan
 	digest string
-	seed   uint64
-	rules  []faultRule
 }
 
 // Digest identifies the plan: experiments with different plans are different. It is empty if there
@@ -85,8 +85,23 @@ func LoadFaults(path string) (*Faults, error) {
 	if len(plan.Faults) == 0 {
 		return nil, doc.ErrorAt([]string{"faults"}, "the plan has no faults; leave out --faults instead")
 	}
-	digest := sha256.Sum256(fmt.Appendf(nil, "%+v", plan))
-	return &Faults{digest: hex.EncodeToString(digest[:8]), seed: plan.Seed, rules: plan.Faults}, nil
+	return &Faults{plan, plan.digest()}, nil
+}
+
+func (p faultPlan) digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", p))
+	return hex.EncodeToString(sum[:8])
+}
+
+// MarshalJSON writes the plan, for a gateway on another machine.
+func (f *Faults) MarshalJSON() ([]byte, error) { return json.Marshal(f.plan) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *Faults) UnmarshalJSON(data []byte) error {
+	f.plan = faultPlan{}
+	err := json.Unmarshal(data, &f.plan)
+	f.digest = f.plan.digest()
+	return err
 }
 
 // misplaced returns a field of a rule that does not apply to its kind, and the kinds that it is
@@ -126,7 +141,7 @@ func (f *Faults) Draw(key string, n int) Fault {
 	if f == nil {
 		return Fault{}
 	}
-	for i, rule := range f.rules {
+	for i, rule := range f.plan.Faults {
 		for back := range max(1, rule.Burst) {
 			if n >= back && f.chance(i, key, n-back) < rule.Chance {
 				return rule.fault()
@@ -138,7 +153,7 @@ func (f *Faults) Draw(key string, n int) Fault {
 
 // chance returns a number from 0 to less than 1 for a rule and a call.
 func (f *Faults) chance(rule int, key string, n int) float64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s\x00%d", f.seed, rule, key, n))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s\x00%d", f.plan.Seed, rule, key, n))
 	return float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53)
 }
 

@@ -20,6 +20,7 @@ import (
 
 // Config says how a gateway treats the calls of all its members. The zero value passes them on.
 type Config struct {
+	Policy
 	// Addr is the loopback address to listen on; empty is 127.0.0.1 with a free port.
 	Addr string
 	// Dir is a private directory of the caller for the socket; if it is empty, the gateway makes
@@ -31,9 +32,6 @@ type Config struct {
 	Prices  session.Prices
 	Account *Account     // nil: no budget
 	Rate    *RateControl // nil: no limit
-	Faults  *Faults      // nil: none
-	// DenyServerTools removes the tools that run at the vendor from every request.
-	DenyServerTools bool
 	// IdleTimeout is the longest silence of an upstream, before its reply and within it; 0 is
 	// defaultIdleTimeout.
 	IdleTimeout time.Duration

@@ -510,7 +510,8 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, deny := range []bool{false, true} {
 				got := make(chan string, 1)
-				h := open(t, gateway.Config{DenyServerTools: deny}, func(w http.ResponseWriter, r *http.Request) {
+				policy := gateway.Policy{DenyServerTools: deny}
+				h := open(t, gateway.Config{Policy: policy}, func(w http.ResponseWriter, r *http.Request) {
 					body, _ := io.ReadAll(r.Body)
 					got <- string(body)
 					w.Header().Set("Content-Type", "application/json")

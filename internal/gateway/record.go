@@ -18,12 +18,8 @@ import (
 type RecordConfig struct {
 	// Path is the record of calls; empty keeps none.
 	Path string
-	// Mode is calls.RecordBodies, calls.RecordMeta or calls.RecordOff; empty is bodies.
-	Mode string
-	// Replay is a record that answers the calls; empty: the upstreams do.
-	Replay     string
-	ReplayMode string // empty is ReplayNearest
-	Redactor   *redact.Redactor
+	Policy
+	Redactor *redact.Redactor
 }
 
 // Record keeps the calls of a session, and answers them where it is a replay. It is safe for use
@@ -65,9 +61,6 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// Offline reports whether no upstream is asked.
-func (c *RecordConfig) Offline() bool { return c.Replay != "" && c.ReplayMode != ReplayLive }
-
 // NoEndpoint is the endpoint of an agent whose calls a record answers: with it the agent needs no
 // key, and no model can be called by mistake.
 const NoEndpoint = "http://replay.invalid"
@@ -76,10 +69,10 @@ const NoEndpoint = "http://replay.invalid"
 func (r *Record) Enter(m *Member, dirs map[string]string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.writer == nil && r.cfg.Path != "" && r.cfg.Mode != calls.RecordOff {
+	if r.writer == nil && r.cfg.Path != "" && r.cfg.Record != calls.RecordOff {
 		writer, err := calls.Create(r.cfg.Path, calls.Config{
 			Redactor: r.cfg.Redactor,
-			MetaOnly: r.cfg.Mode == calls.RecordMeta,
+			MetaOnly: r.cfg.Record == calls.RecordMeta,
 		})
 		if err != nil {
 			return err

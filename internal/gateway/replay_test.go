@@ -270,7 +270,7 @@ func TestAReplayThroughTheGateway(t *testing.T) {
 func TestARecordDoesNotAnswerItself(t *testing.T) {
 	t.Parallel()
 	path := record(t, nil, [2]string{ask("hi", hello), hello})
-	_, err := gateway.OpenRecord(gateway.RecordConfig{Path: path, Replay: path})
+	_, err := gateway.OpenRecord(gateway.RecordConfig{Path: path, Policy: gateway.Policy{Replay: path}})
 	if err == nil || !strings.Contains(err.Error(), "another file") {
 		t.Errorf("error %v", err)
 	}

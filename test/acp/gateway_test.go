@@ -55,7 +55,7 @@ func throughGateway(t *testing.T, s *agenttest.Stage) *wire {
 // check looks whether every turn was seen on the wire, and nothing of the key by the agent.
 func (w *wire) check(t *testing.T, s *agenttest.Stage, turns int) {
 	t.Helper()
-	if w.started.Gateway != agent.GatewayOn || w.started.KeyVisible {
+	if w.started.Gateway != gateway.On || w.started.KeyVisible {
 		t.Errorf("started as %+v", w.started)
 	}
 	if printed := strings.Join(s.Events(), "\n"); strings.Contains(printed, realKey) ||

@@ -27,7 +27,7 @@ func checkReplay(t *testing.T, r *rig, path string, first agent.Result) {
 	t.Helper()
 	again := newRig(t, r.agent, `{"turns":[{"text":"This model must not be asked."}]}`)
 	again.config.ModelURL = gateway.NoEndpoint
-	again.keep(gateway.RecordConfig{Replay: path})
+	again.keep(gateway.RecordConfig{Policy: gateway.Policy{Replay: path}})
 	second, s := again.run(fixIt)
 	if !second.Success || second.Text != first.Text || again.file("calc.go") != r.file("calc.go") {
 		t.Errorf("recorded: %q %v; replayed: %q %v, calc.go:\n%s", first.Text, first.Err, second.Text, second.Err,
@@ -55,7 +55,7 @@ func checkReplayModes(t *testing.T, r *rig, path string, first agent.Result) {
 		{gateway.ReplayLive, fixIt, first.Text, modelcalls.Replayed},
 	} {
 		again := newRig(t, r.agent, scriptOf(t, turn{"text": elsewhere}))
-		again.keep(gateway.RecordConfig{Replay: path, ReplayMode: test.mode})
+		again.keep(gateway.RecordConfig{Policy: gateway.Policy{Replay: path, ReplayMode: test.mode}})
 		again.config.Retries = new(int) // the answer would be the same
 		result, _ := again.run(test.prompt)
 		if result.Success != (test.text != "") || test.text != "" && result.Text != test.text {

@@ -58,7 +58,7 @@ func TestTheLoginOfAPlanPassesThroughTheGateway(t *testing.T) {
 	if !result.Success || result.Text != "Hello." {
 		t.Errorf("outcome %q, text %q, error %v", result.Outcome, result.Text, result.Err)
 	}
-	if told.Gateway != agent.GatewayOn || told.Auth != agent.AuthSubscription || !told.KeyVisible {
+	if told.Gateway != gateway.On || told.Auth != agent.AuthSubscription || !told.KeyVisible {
 		t.Errorf("started as %+v", told)
 	}
 	mu.Lock()

@@ -57,7 +57,7 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	if err := conversation.Close(); err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(result.Text, "real-") || started.Gateway != agent.GatewayOn || started.KeyVisible {
+	if strings.Contains(result.Text, "real-") || started.Gateway != gateway.On || started.KeyVisible {
 		t.Errorf("the program sees the key: %+v\n%s", started, result.Text)
 	}
 	mu.Lock()

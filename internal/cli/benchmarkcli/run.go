@@ -20,7 +20,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
-	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/task"
@@ -70,16 +69,12 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	flags *pflag.FlagSet,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	faults, err := opts.gateway.Faults(con)
-	if err != nil {
-		return err
-	}
-	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine, &opts.gateway)
+	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
-	prepared, err := opts.prepare(ctx, con, machine, flags, faults)
+	prepared, err := opts.prepare(ctx, con, machine, flags)
 	if err != nil {
 		return err
 	}
@@ -111,7 +106,6 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Attempts:    opts.attempts.Value,
 		BreakAfter:  opts.breakAfter.Value,
 		Budgets:     opts.budget.budgets(),
-		Faults:      faults,
 		RetryErrors: opts.retryErrors,
 		NoProbe:     opts.noProbe,
 		Drain:       opts.drain.Value,
@@ -156,12 +150,13 @@ func keepLabels(family *task.Family, output string) error {
 
 // prepare checks everything before a cent is spent.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	flags *pflag.FlagSet, faults *gateway.Faults,
+	flags *pflag.FlagSet,
 ) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
 	}
-	if err := o.gateway.Check(); err != nil {
+	policy, err := o.gateway.Policy(con)
+	if err != nil {
 		return nil, err
 	}
 	shard, err := experiment.ParseShard(o.shard)
@@ -199,7 +194,6 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, err
 	}
-	recorded := o.gateway.Calls(con)
 	machine.Engines = o.isolation.Engines(con.Stderr)
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
@@ -211,7 +205,6 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Isolation:       o.isolation.Kind(),
 		Network:         o.network.Value,
 		CellBudget:      o.budget.cell(),
-		Faults:          faults.Digest(),
 		DollarBudget:    o.budget.cost.Value > 0 || o.budget.armCost.Value > 0,
 		AgentTimeout:    o.timeout.Value,
 		Judge:           o.judge(),
@@ -220,11 +213,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		NodeModules:     modules,
 		DefaultMaxTurns: defaultTurns,
 		StopEarly:       stop,
-		Gateway:         o.gateway.Value,
-		DenyServerTools: o.gateway.DenyServerTools,
-		Record:          recorded.Mode,
-		Replay:          recorded.Replay,
-		ReplayMode:      recorded.ReplayMode,
+		Policy:          policy,
 		KeepRaw:         o.keepRaw,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),

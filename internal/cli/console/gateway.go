@@ -1,72 +1,59 @@
 package console
 
 import (
-	"os"
+	"errors"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
-	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 )
 
 // Gateway are the flags that say how model calls go through fit's gateway.
 type Gateway struct {
-	Choice
-	DenyServerTools bool
-	record          Choice
-	replay          string
-	replayMode      Choice
-	faults          string
+	policy                      gateway.Policy
+	gateway, record, replayMode Choice
+	faults                      string
 }
 
-// Faults reads the plan of faults that was asked for; nil where there is none.
-func (g *Gateway) Faults(con *Console) (*gateway.Faults, error) {
-	if g.faults == "" {
-		return nil, nil
+// Policy returns what the flags say, and refuses flags that contradict each other.
+func (g *Gateway) Policy(con *Console) (gateway.Policy, error) {
+	policy := g.policy
+	policy.Gateway, policy.Record, policy.ReplayMode = g.gateway.Value, g.record.Value, g.replayMode.Value
+	if policy.Replay != "" {
+		policy.Replay = con.Path(policy.Replay)
 	}
-	faults, err := gateway.LoadFaults(con.Path(g.faults))
-	if err != nil {
-		return nil, Exit(ExitUsage, err)
+	if g.faults != "" {
+		var err error
+		if policy.Faults, err = gateway.LoadFaults(con.Path(g.faults)); err != nil {
+			return policy, Exit(ExitUsage, err)
+		}
 	}
-	return faults, nil
+	err := policy.Check()
+	if option, ok := errors.AsType[*gateway.OptionError](err); ok {
+		return policy, Usagef("%s %s", flagOf(option.Option), option.Reason)
+	}
+	return policy, err
 }
 
-// FaultPlan returns the text of the plan of faults that was asked for; nil where there is none.
-func (g *Gateway) FaultPlan(con *Console) ([]byte, error) {
-	if g.faults == "" {
-		return nil, nil
+// flagOf returns the flag that sets an option of a policy: --deny-server-tools for DenyServerTools.
+func flagOf(option string) string {
+	var name strings.Builder
+	for i, r := range option {
+		if unicode.IsUpper(r) && i > 0 {
+			name.WriteByte('-')
+		}
+		name.WriteRune(unicode.ToLower(r))
 	}
-	return os.ReadFile(con.Path(g.faults))
-}
-
-// Check refuses flags that contradict each other.
-func (g *Gateway) Check() error {
-	if g.faults != "" && g.Value == agent.GatewayOff {
-		return Usagef("--faults needs the gateway, and --gateway is off")
-	}
-	if g.DenyServerTools && g.Value == agent.GatewayOff {
-		return Usagef("--deny-server-tools needs the gateway, and --gateway is off")
-	}
-	if g.replay != "" && g.Value == agent.GatewayOff {
-		return Usagef("--replay needs the gateway, and --gateway is off")
-	}
-	return nil
-}
-
-// Calls returns what is kept of model calls, and the run or file that answers them.
-func (g *Gateway) Calls(con *Console) gateway.RecordConfig {
-	cfg := gateway.RecordConfig{Mode: g.record.Value, ReplayMode: g.replayMode.Value}
-	if g.replay != "" {
-		cfg.Replay = con.Path(g.replay)
-	}
-	return cfg
+	return "--" + name.String()
 }
 
 // Register adds the flags.
 func (g *Gateway) Register(flags *pflag.FlagSet) {
-	g.Choice = Choice{Value: agent.GatewayOn, Choices: []string{agent.GatewayOn, agent.GatewayOff}}
-	flags.Var(&g.Choice, "gateway",
+	g.gateway = Choice{Value: gateway.On, Choices: []string{gateway.On, gateway.Off}}
+	flags.Var(&g.gateway, "gateway",
 		"send model calls through fit's own proxy, so that agents get a token and never the key; on covers all "+
 			"agents that can be pointed at it")
 	g.record = Choice{
@@ -76,15 +63,21 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 	flags.Var(&g.record, "record",
 		"what to keep of model calls in a .calls file beside the trace: everything, everything but the bodies, or "+
 			"nothing")
-	flags.StringVar(&g.replay, "replay", "",
+	flags.StringVar(&g.policy.Replay, "replay", "",
 		"answer model calls from the record of this run or file instead of a model: offline and free")
 	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
 	flags.Var(&g.replayMode, "replay-mode",
 		"which recorded call answers: the best match, only one that is identical byte for byte, or the model "+
 			"itself if none is identical (live)")
-	flags.BoolVar(&g.DenyServerTools, "deny-server-tools", false,
-		"remove tools that run at the model's vendor, such as web search, from every request")
+	g.RegisterRequests(flags)
 	flags.StringVar(&g.faults, "faults", "",
 		"make model calls fail on purpose, by this plan (YAML): 429, 5xx, cut streams, slow tokens, truncated "+
 			"JSON, wrong usage; all arms get the same faults")
+}
+
+// RegisterRequests adds the flags that change requests: a gateway that is started by hand has them,
+// too.
+func (g *Gateway) RegisterRequests(flags *pflag.FlagSet) {
+	flags.BoolVar(&g.policy.DenyServerTools, "deny-server-tools", false,
+		"remove tools that run at the model's vendor, such as web search, from every request")
 }

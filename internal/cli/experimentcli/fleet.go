@@ -30,7 +30,6 @@ const FleetUsage = "run the cells on the workers of a fleet: the `URL` that fit 
 // Fleet is a fleet that cells run on.
 type Fleet struct {
 	hub       *fleet.Hub
-	faults    []byte
 	isolation string
 	engine    string
 }
@@ -38,7 +37,6 @@ type Fleet struct {
 // OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the
 // machine. It returns nil if url is empty.
 func OpenFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
-	calls *console.Gateway,
 ) (*Fleet, error) {
 	if url == "" {
 		return nil, nil
@@ -48,10 +46,6 @@ func OpenFleet(ctx context.Context, con *console.Console, url string, machine *l
 		return nil, err
 	}
 	f := &Fleet{hub: hub}
-	if f.faults, err = calls.FaultPlan(con); err != nil {
-		f.Close()
-		return nil, err
-	}
 	workers, err := hub.Workers(ctx)
 	if err != nil {
 		f.Close()
@@ -108,7 +102,6 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Isolation: f.isolation,
 		Engine:    f.engine,
 		Pull:      r.Machine.Engines != nil && r.Machine.Engines.Pull,
-		Faults:    f.faults,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
 		Redactor:  r.Machine.Redactor,
 		Note:      func(text string) { fmt.Fprintf(r.Console.Stderr, "note: %s\n", text) },
@@ -241,27 +234,13 @@ func localAttempts(ctx context.Context, machine *local.Machine, job fleet.Job) (
 	if err != nil {
 		return nil, err
 	}
-	cfg := local.Config{
+	executor, err := local.New(ctx, local.Config{
 		Prepared:  job.Prepared,
 		Machine:   machine,
 		Artefacts: job.Sink,
 		Work:      work,
 		Rate:      gateway.NewRateControl(),
-	}
-	if len(job.Faults) > 0 {
-		name := filepath.Join(job.Dir, "faults.yaml")
-		err := os.MkdirAll(job.Dir, 0o700)
-		if err == nil {
-			err = os.WriteFile(name, job.Faults, 0o600)
-		}
-		if err == nil {
-			cfg.Faults, err = gateway.LoadFaults(name)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	executor, err := local.New(ctx, cfg)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,6 @@ type Run struct {
 	// BreakAfter is how many infrastructure errors in a row stop the experiment.
 	BreakAfter  int
 	Budgets     experiment.Budgets
-	Faults      *gateway.Faults // nil: none
 	RetryErrors bool
 	NoProbe     bool
 	Drain       time.Duration
@@ -98,7 +97,6 @@ func (r *Run) local(ctx context.Context) (*local.Executor, error) {
 		Machine:   r.Machine,
 		Artefacts: r.Dir,
 		Work:      work,
-		Faults:    r.Faults,
 		Rate:      r.rate,
 		Budgets:   r.Budgets,
 		Spent:     r.Dir.Spent(),

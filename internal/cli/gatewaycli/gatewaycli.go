@@ -33,9 +33,9 @@ func New(con *console.Console, secrets func([]string) map[string]string) *cobra.
 
 // serveOptions are the flags of fit gateway serve.
 type serveOptions struct {
-	addr, modelURL  string
-	format          console.Choice
-	denyServerTools bool
+	addr, modelURL string
+	format         console.Choice
+	gateway        console.Gateway
 }
 
 func newServe(con *console.Console, secrets func([]string) map[string]string) *cobra.Command {
@@ -67,8 +67,7 @@ keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and OPENAI_API_KEY.`,
 	flags.StringVar(&opts.modelURL, "model-url", "",
 		"model endpoint that calls go to, without /v1 (also FIT_MODEL_URL; default: the vendors')")
 	flags.Var(&opts.format, "format", "how to print the address and the token")
-	flags.BoolVar(&opts.denyServerTools, "deny-server-tools", false,
-		"remove tools that run at the model's vendor, such as web search, from every request")
+	opts.gateway.RegisterRequests(flags)
 	return cmd
 }
 
@@ -78,11 +77,15 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions, redacto
 	if err != nil {
 		return err
 	}
+	policy, err := opts.gateway.Policy(con)
+	if err != nil {
+		return err
+	}
 	proxy, err := gateway.Start(gateway.Config{
-		Addr:            opts.addr,
-		Redactor:        redactor,
-		Prices:          con.Prices(),
-		DenyServerTools: opts.denyServerTools,
+		Policy:   policy,
+		Addr:     opts.addr,
+		Redactor: redactor,
+		Prices:   con.Prices(),
 	})
 	if err != nil {
 		return console.Usagef("--addr: %w", err)

@@ -58,7 +58,10 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	wiring, _ := wire(con, registry, &opts.agent, path)
+	wiring, _, err := wire(con, registry, &opts.agent, path)
+	if err != nil {
+		return err
+	}
 	wiring.WorkTracker = opts.tracker.value
 	defer announceInterrupt(ctx, con, path)()
 	result, err := wiring.Resume(ctx, path, fit.ResumeConfig{

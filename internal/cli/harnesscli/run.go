@@ -70,8 +70,8 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return err
 	}
 	cfg.Task = task
-	wiring, out := wire(con, registry, &opts.agent, opts.output)
-	if wiring.Faults, err = opts.agent.gateway.Faults(con); err != nil {
+	wiring, out, err := wire(con, registry, &opts.agent, opts.output)
+	if err != nil {
 		return err
 	}
 	wiring.WorkTracker = opts.tracker.value

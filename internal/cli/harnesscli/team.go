@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/harness/mcpserve"
@@ -73,33 +74,32 @@ func (o *agentOptions) base() agent.Config {
 }
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
-func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink) {
+func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink, error) {
 	out := &sink{con: con, registry: registry, path: output}
-	recorded := o.gateway.Calls(con)
+	policy, err := o.gateway.Policy(con)
+	recorded := gateway.RecordConfig{Policy: policy}
 	if output != "" {
 		recorded.Path = calls.Path(con.Path(output))
 	}
 	return fit.Wiring{
-		Registry:        registry,
-		Environ:         con.Environ,
-		Prices:          con.Prices(),
-		Warnings:        con.Stderr,
-		Isolation:       o.isolation.Value,
-		Network:         o.network.Value,
-		Gateway:         o.gateway.Value,
-		DenyServerTools: o.gateway.DenyServerTools,
-		Calls:           recorded,
-		OpenTrace:       out.open,
-		Ready:           func(p fit.Prepared) { printAgents(con, p) },
-	}, out
+		Registry:  registry,
+		Environ:   con.Environ,
+		Prices:    con.Prices(),
+		Warnings:  con.Stderr,
+		Isolation: o.isolation.Value,
+		Network:   o.network.Value,
+		Calls:     recorded,
+		OpenTrace: out.open,
+		Ready:     func(p fit.Prepared) { printAgents(con, p) },
+	}, out, err
 }
 
 // wiring is that of a command that holds a session of several agents.
-func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink) {
-	wiring, out := wire(con, registry, &o.agent, o.output)
+func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink, error) {
+	wiring, out, err := wire(con, registry, &o.agent, o.output)
 	wiring.WorkTracker = o.tracker.value
 	wiring.ToolServer = mcpserve.Config{HTTP: o.transport.Value == "http"}
-	return wiring, out
+	return wiring, out, err
 }
 
 // options turns the flags into what the library wants.
@@ -146,8 +146,8 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	if err != nil {
 		return fit.Result{}, err
 	}
-	wiring, out := o.wiring(con, registry)
-	if wiring.Faults, err = o.agent.gateway.Faults(con); err != nil {
+	wiring, out, err := o.wiring(con, registry)
+	if err != nil {
 		return fit.Result{}, err
 	}
 	team, err := build(wiring, options)
@@ -200,10 +200,7 @@ func asFlag(err error) error {
 		"Agent":                  "--agent",
 		"Isolation":              "--isolation",
 		"Network":                "--network",
-		"Gateway":                "--gateway",
 		"Calls.Replay":           "--replay",
-		"DenyServerTools":        "--deny-server-tools",
-		"Faults":                 "--faults",
 		"RunConfig.AgentProfile": "--agent-profile",
 		"RunConfig.Cwd":          "--cwd",
 	}[config.Field]
@@ -235,6 +232,5 @@ func printAgents(con *console.Console, prepared fit.Prepared) {
 }
 
 func newRedactor(con *console.Console, registry *agent.Registry) *redact.Redactor {
-	wiring, _ := wire(con, registry, &agentOptions{}, "")
-	return wiring.NewRedactor()
+	return fit.Wiring{Registry: registry, Environ: con.Environ, Warnings: con.Stderr}.NewRedactor()
 }

@@ -45,19 +45,15 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	files []string,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	faults, err := opts.gateway.Faults(con)
-	if err != nil {
-		return err
-	}
 	if opts.fleet != "" && opts.keepWorktrees {
 		return console.Usagef("--keep-worktrees keeps directories of this machine: leave it out with --fleet")
 	}
-	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine, &opts.gateway)
+	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
-	prepared, err := opts.prepare(ctx, con, machine, files, faults)
+	prepared, err := opts.prepare(ctx, con, machine, files)
 	if err != nil {
 		return err
 	}
@@ -72,7 +68,6 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 		Output:         output.path,
 		Workers:        opts.workers(),
 		Budgets:        experiment.Budgets{Experiment: experiment.Budget{USD: opts.budget.Value}},
-		Faults:         faults,
 		RetryErrors:    opts.retryErrors,
 		NoProbe:        opts.noProbe,
 		Drain:          drain,

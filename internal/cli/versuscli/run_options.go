@@ -15,7 +15,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
-	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -87,9 +86,10 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 
 // prepare checks everything that can be checked without running anything.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	files []string, faults *gateway.Faults,
+	files []string,
 ) (*experiment.Prepared, error) {
-	if err := o.gateway.Check(); err != nil {
+	policy, err := o.gateway.Policy(con)
+	if err != nil {
 		return nil, err
 	}
 	arms, err := o.chooseArms(con, machine.Registry)
@@ -107,7 +107,6 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, experimentcli.PrepareError(ctx, err)
 	}
-	recorded := o.gateway.Calls(con)
 	prepared, err := local.Prepare(ctx, experiment.Setup{
 		Family:          family,
 		Arms:            arms,
@@ -117,14 +116,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		Network:         o.network.Value,
 		Context:         o.context.Value,
 		DollarBudget:    o.budget.Value > 0,
-		Faults:          faults.Digest(),
 		AgentTimeout:    o.timeout.Value,
 		DefaultMaxTurns: defaultTurns,
-		Gateway:         o.gateway.Value,
-		DenyServerTools: o.gateway.DenyServerTools,
-		Record:          recorded.Mode,
-		Replay:          recorded.Replay,
-		ReplayMode:      recorded.ReplayMode,
+		Policy:          policy,
 		Tools:           experimentcli.ToolVersions(con),
 		Commands:        experimentcli.HookCommands(),
 	}, machine)

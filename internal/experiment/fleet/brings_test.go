@@ -57,7 +57,7 @@ func bringing(t *testing.T, servers string) *experiment.Prepared {
 // what arrives is what was sent.
 func TestWhatAnArmBringsTravels(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"TOKEN": "${SERVER_TOKEN}"}}}}`)
-	packed, roots, withheld, err := pack(prepared, t.TempDir(), nil)
+	packed, roots, withheld, err := pack(prepared, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWhatAnArmBringsTravels(t *testing.T) {
 // A secret in a file of tool servers stays where it is.
 func TestSecretsOfToolServersDoNotTravel(t *testing.T) {
 	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x", "env": {"API_KEY": "s3cret"}}}}`)
-	if _, _, _, err := pack(prepared, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "${NAME}") ||
+	if _, _, _, err := pack(prepared, t.TempDir()); err == nil || !strings.Contains(err.Error(), "${NAME}") ||
 		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}

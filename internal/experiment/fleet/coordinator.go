@@ -45,7 +45,6 @@ type Config struct {
 	// Engine is the kind of engine for tasks that run in containers.
 	Engine string
 	Pull   bool          // workers pull missing images
-	Faults []byte        // the plan of faults; empty: none
 	Lease  time.Duration // 0: the fleet's
 	// Secrets are values that must not be sent, by name.
 	Secrets  map[string]string
@@ -224,7 +223,7 @@ func (e *Executor) readLedger() error {
 
 // publishExperiment puts the experiment and its files where workers find them.
 func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld map[string][]string, err error) {
-	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir, e.cfg.Faults)
+	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir)
 	if err != nil {
 		return "", nil, err
 	}

@@ -61,7 +61,6 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 	here.attempts, err = p.cfg.Executor(p.ctx, Job{
 		Prepared: spec.Prepared,
 		Sink:     p,
-		Faults:   spec.Faults,
 		Pull:     spec.Pull,
 		Dir:      filepath.Join(p.dir, "jobs", strconv.FormatInt(p.jobs.Add(1), 10)),
 	})

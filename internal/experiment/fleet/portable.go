@@ -24,8 +24,7 @@ type portable struct {
 	Shared []string            `json:"shared,omitempty"`
 	Tasks  map[string][]string `json:"tasks,omitempty"`
 	Arms   map[string][]string `json:"arms,omitempty"`
-	Faults []byte              `json:"faults,omitempty"` // the plan of faults; empty: none
-	Pull   bool                `json:"pull,omitempty"`   // pull images that a worker does not have
+	Pull   bool                `json:"pull,omitempty"` // pull images that a worker does not have
 	// Builds are the sources of the images of tasks, by task.
 	Builds map[string]build `json:"builds,omitempty"`
 }
@@ -59,9 +58,7 @@ type packing struct {
 
 // pack makes an experiment portable. It returns the trees that it needs, and the names of the
 // variables that are not sent, by arm.
-func pack(prepared *experiment.Prepared, output string, faults []byte) (*portable, []root, map[string][]string,
-	error,
-) {
+func pack(prepared *experiment.Prepared, output string) (*portable, []root, map[string][]string, error) {
 	copied, err := clone(prepared)
 	if err != nil {
 		return nil, nil, nil, err
@@ -78,7 +75,6 @@ func pack(prepared *experiment.Prepared, output string, faults []byte) (*portabl
 			Tasks:    map[string][]string{},
 			Arms:     map[string][]string{},
 			Builds:   map[string]build{},
-			Faults:   faults,
 		},
 		left: map[string]bool{output: true},
 	}

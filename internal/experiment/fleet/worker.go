@@ -52,7 +52,6 @@ type WorkerConfig struct {
 type Job struct {
 	Prepared *experiment.Prepared
 	Sink     experiment.Sink // takes the files of attempts
-	Faults   []byte          // the plan of faults; empty: none
 	Pull     bool            // pull images that are not on this machine
 	Dir      string          // no other job of this machine has it
 }

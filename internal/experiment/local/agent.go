@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/egress"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/profile"
 	"github.com/fit-eval/fit/internal/sandbox"
@@ -251,7 +252,7 @@ func (a *attempt) artefact(name string) string { return path.Join(a.record.RunDi
 // an agent whose calls the gateway sees and that made none has consumed nothing.
 func (a *attempt) spend(u session.TokenUsage) {
 	a.record.CostUSD, a.record.CostSource = u.CostUSD, u.CostSource
-	if u.TotalTokens == 0 && u.CostUSD == nil && a.record.Turns == 0 && a.record.Gateway == agent.GatewayOn {
+	if u.TotalTokens == 0 && u.CostUSD == nil && a.record.Turns == 0 && a.record.Gateway == gateway.On {
 		nothing := 0.0
 		a.record.CostUSD, a.record.CostSource = &nothing, session.CostWire
 	}

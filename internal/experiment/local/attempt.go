@@ -108,7 +108,7 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 		Host:         e.prepared.Plan.Host,
 		SkillSetHash: e.prepared.SkillHashes[cell.Arm],
 		Isolation:    e.prepared.Isolation,
-		Faults:       e.prepared.Faults,
+		Faults:       e.prepared.Faults.Digest(),
 	}
 	if arm == nil {
 		return r

@@ -211,7 +211,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		stopped:    context.Cause(ctx),
 		start:      start,
 		forgeable:  a.couldForge(end),
-		faults:     a.prepared.Faults != "",
+		faults:     a.prepared.Faults != nil,
 		lost:       a.anySeat((*gateway.Seat).Lost),
 		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
 		unanswered: a.unanswered(),

@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/claudecode"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -25,10 +26,10 @@ func TestAForgedProviderErrorIsNotMissingData(t *testing.T) {
 	forge := `printf '%s\\n' '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":529,\"result\":\"API Error: 529 overloaded_error\",\"num_turns\":1,\"session_id\":\"x\",\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}' > /proc/$PPID/fd/1; kill -9 $PPID`
 	script := `{"turns":[{"calls":[{"bash":"` + forge + `"}]},{"text":"done"}]}`
 	machine := installed(t, claudecode.New())
-	for _, gateway := range []string{agent.GatewayOn, agent.GatewayOff} {
-		t.Run(gateway, func(t *testing.T) {
+	for _, mode := range []string{gateway.On, gateway.Off} {
+		t.Run(mode, func(t *testing.T) {
 			tr := preparedOn(t, machine, oneTask(t, nil), experiment.Setup{
-				Gateway: gateway,
+				Policy: gateway.Policy{Gateway: mode},
 				Arms: []experiment.Arm{{
 					Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
 					ModelURL: serveScript(t, script),
@@ -36,7 +37,7 @@ func TestAForgedProviderErrorIsNotMissingData(t *testing.T) {
 			})
 			_, _, records := execute(t, tr, 1)
 			r := records[0]
-			forgedAway := r.Verdict == ledger.Error && (gateway == agent.GatewayOn || r.Unverified == 0)
+			forgedAway := r.Verdict == ledger.Error && (mode == gateway.On || r.Unverified == 0)
 			if forgedAway || r.Verdict == ledger.Pass {
 				t.Errorf("%s: %s %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
 			}
@@ -128,8 +129,8 @@ exit 1
 func TestABudgetSurvivesACrash(t *testing.T) {
 	script := `{"turns":[{"calls":[{"bash":"kill -9 $PPID"}]},{"text":"done"}]}`
 	tr := preparedOn(t, installed(t, claudecode.New()), oneTask(t, nil), experiment.Setup{
-		Runs:    1,
-		Gateway: agent.GatewayOff,
+		Runs:   1,
+		Policy: gateway.Policy{Gateway: gateway.Off},
 		Arms: []experiment.Arm{{
 			Name: "default", Agent: "claude-code", Model: "claude-sonnet-4-5",
 			ModelURL: serveScript(t, script),

@@ -17,19 +17,18 @@ import (
 // killed one left.
 func newGateway(cfg Config) *gateway.OnDemand {
 	return &gateway.OnDemand{Config: gateway.Config{
-		Rate:            cfg.Rate,
-		Faults:          cfg.Faults,
-		Dir:             cfg.Work,
-		Redactor:        cfg.Machine.Redactor,
-		Prices:          cfg.Machine.Prices,
-		DenyServerTools: cfg.Prepared.DenyServerTools,
-		Now:             cfg.Machine.Now,
+		Policy:   cfg.Prepared.Policy,
+		Rate:     cfg.Rate,
+		Dir:      cfg.Work,
+		Redactor: cfg.Machine.Redactor,
+		Prices:   cfg.Machine.Prices,
+		Now:      cfg.Machine.Now,
 	}}
 }
 
 // gatewayOff returns why agents have no gateway; empty if they have one.
 func gatewayOff(setup *experiment.Setup) string {
-	if setup.Gateway == agent.GatewayOff {
+	if setup.Gateway == gateway.Off {
 		return "it was switched off"
 	}
 	return ""
@@ -77,14 +76,9 @@ func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) a
 	}
 }
 
-// offline reports whether no model is asked.
-func offline(setup *experiment.Setup) bool {
-	return setup.Replay != "" && setup.ReplayMode != gateway.ReplayLive
-}
-
 // modelURL returns the endpoint of an agent: its own, or none where a record answers its calls.
 func modelURL(setup *experiment.Setup, own string) string {
-	if offline(setup) {
+	if setup.Offline() {
 		return gateway.NoEndpoint
 	}
 	return own
@@ -93,15 +87,15 @@ func modelURL(setup *experiment.Setup, own string) string {
 // openCalls opens the record of the model calls of a trace, and what answers them.
 func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 	cfg := gateway.RecordConfig{
-		Path:       filepath.Join(a.dir, calls.Path(traceName)),
-		Mode:       a.prepared.Record,
-		ReplayMode: a.prepared.ReplayMode,
-		Redactor:   a.redact,
+		Path:     filepath.Join(a.dir, calls.Path(traceName)),
+		Policy:   a.prepared.Policy,
+		Redactor: a.redact,
 	}
+	cfg.Replay = ""
 	if a.prepared.Replay != "" {
 		if dir, found := a.replays[a.cell.Key()]; found {
 			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
-		} else if offline(&a.prepared.Setup) {
+		} else if a.prepared.Offline() {
 			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)
 		}
 		a.record.Replay = a.prepared.Replay
@@ -208,8 +202,8 @@ func (a *attempt) noteGateway(cfg agent.Config) {
 		return // the session says so
 	}
 	cfg.Model = a.arm.Model
-	a.record.Gateway, a.record.GatewayReason = agent.GatewayOn, agent.WithoutGateway(chosen, cfg)
+	a.record.Gateway, a.record.GatewayReason = gateway.On, agent.WithoutGateway(chosen, cfg)
 	if a.record.GatewayReason != "" {
-		a.record.Gateway = agent.GatewayOff
+		a.record.Gateway = gateway.Off
 	}
 }

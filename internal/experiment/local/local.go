@@ -28,9 +28,8 @@ type Config struct {
 	Artefacts experiment.Sink
 	// Work is a private directory outside any repository for workspaces. It is emptied at the
 	// start: files of earlier processes belong to attempts that are over.
-	Work   string
-	Faults *gateway.Faults      // that model calls meet on purpose; nil: none
-	Rate   *gateway.RateControl // of the calls of all cells; nil: unbounded
+	Work string
+	Rate *gateway.RateControl // of the calls of all cells; nil: unbounded
 	// Budgets limit the total spending of all cells, and Spent is what earlier processes have
 	// spent, by arm.
 	Budgets experiment.Budgets

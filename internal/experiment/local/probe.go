@@ -47,7 +47,7 @@ func (e *Executor) Check(ctx context.Context) error {
 //
 // The cost of every reply is passed to record, even if the reply failed.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
-	if offline(&e.prepared.Setup) {
+	if e.prepared.Offline() {
 		return nil // a record has no answer to a new question
 	}
 	err := e.inEveryArm(ctx, func(a *attempt) error {

@@ -96,7 +96,7 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 }
 
 // Offline reports whether the records of another experiment answer all model calls.
-func (e *Executor) Offline() bool { return offline(&e.prepared.Setup) }
+func (e *Executor) Offline() bool { return e.prepared.Offline() }
 
 // stage is an executor whose agents talk to a scripted model.
 type stage struct {
@@ -124,7 +124,7 @@ func (e *Executor) openStage() (*stage, error) {
 		return nil, err
 	}
 	prepared := *e.prepared
-	prepared.Gateway, prepared.Record, prepared.Replay, prepared.ReplayMode = "", calls.RecordBodies, "", ""
+	prepared.Gateway, prepared.Record, prepared.Replay, prepared.Faults = "", calls.RecordBodies, "", nil
 	prepared.CellBudget = experiment.Budget{}
 	prepared.Arms = slices.Clone(prepared.Arms)
 	s := &stage{real: e, model: server, dir: dir}
@@ -141,10 +141,10 @@ func (e *Executor) openStage() (*stage, error) {
 		bases:     e.bases,
 		caches:    e.caches,
 		gateway: &gateway.OnDemand{Config: gateway.Config{
-			Dir:             dir,
-			Redactor:        e.machine.Redactor,
-			DenyServerTools: prepared.DenyServerTools,
-			Now:             e.machine.Now,
+			Policy:   prepared.Policy,
+			Dir:      dir,
+			Redactor: e.machine.Redactor,
+			Now:      e.machine.Now,
 		}},
 	}
 	for i := range prepared.Arms {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -56,7 +57,7 @@ func TestAnExperimentIsReplayed(t *testing.T) {
 func TestAReplayWithoutARecordIsRefused(t *testing.T) {
 	family := oneTask(t, nil)
 	setup := experiment.Setup{
-		Record: calls.RecordOff,
+		Policy: gateway.Policy{Record: calls.RecordOff},
 		Arms:   []experiment.Arm{{Name: "a", Agent: "builtin", Model: "m", ModelURL: serveScript(t, solves)}},
 	}
 	recorded, _, records := execute(t, prepared(t, family, setup), 1)

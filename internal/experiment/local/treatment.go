@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/skill"
@@ -212,7 +213,7 @@ func (a *attempt) context() string { return a.arm.ContextFor(a.task) }
 // unknownDelivery returns why nobody can know what the model was given; empty where the record of
 // its calls says it.
 func (a *attempt) unknownDelivery() string {
-	if a.record.Gateway == agent.GatewayOff {
+	if a.record.Gateway == gateway.Off {
 		return pastGateway + a.record.GatewayReason
 	}
 	if why := notRecorded(&a.prepared.Setup); why != "" {
@@ -306,7 +307,7 @@ func placesOf(places agent.Places, kind string) []string {
 // failures. None makes fewer, unless it has another way to its model.
 func (a *attempt) callsPastGateway() int {
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
-	if err != nil || a.record.Gateway != agent.GatewayOn {
+	if err != nil || a.record.Gateway != gateway.On {
 		return 0
 	}
 	if chosen.Info().Capabilities.MaxTurns == agent.Unsupported {
