@@ -16,7 +16,7 @@ const (
 const (
 	ErrorSetup       = "setup"       // the working directory could not be made
 	ErrorPreflight   = "preflight"   // the preflight hook failed on the untouched scaffold
-	ErrorProvider    = "provider"    // the model's service failed
+	ErrorProvider    = "provider"    // the model provider failed
 	ErrorAgentStart  = "agent_start" // the agent never completed one turn of its model
 	ErrorAuth        = "auth"        // credentials
 	ErrorGrader      = "grader"      // the grader is not healthy on the base snapshot either

@@ -158,7 +158,7 @@ func signerOf(key *SigningKey, path string, c *Contents) Signer {
 		return Signer{Doubt: true, Note: path + " is not signed, and your key signed other results in this " +
 			"directory: they were replaced"}
 	}
-	return Signer{Note: path + " is not signed, so a complete rewrite would not be detected"}
+	return Signer{Note: path + " is unsigned: a rewrite of the whole ledger would go undetected"}
 }
 
 // sign adds the key and a signature to a note.

@@ -277,7 +277,7 @@ const (
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeOutput    Outcome = "output_limit"
 	OutcomeAuth      Outcome = "auth"
-	OutcomeProvider  Outcome = "provider" // the model's service failed, after all retries
+	OutcomeProvider  Outcome = "provider" // the model provider failed, after all retries
 	OutcomeCancelled Outcome = "interrupted"
 )
 

@@ -33,7 +33,7 @@ func (p Prices) cost(tasks, runs int) float64 {
 }
 
 func (p Prices) check() error {
-	return cmp.Or(checkNotNegative("price per task", p.PerTask), checkPositive("price per run", p.PerRun))
+	return cmp.Or(checkNotNegative("cost per task", p.PerTask), checkPositive("cost per run", p.PerRun))
 }
 
 // Allocate divides a budget between tasks and repetitions so that the detectable effect is
@@ -89,7 +89,7 @@ func Allocate(budget float64, maxTasks int, design Design, prices Prices) (Plan,
 // CostOfDecision returns the cheapest experiment that finds a difference of effect with the power
 // of the design.
 //
-// Formula: K = 1, 2, … within 5 % of the best price by the normal approximation; n =
+// Formula: K = 1, 2, … within 5% of the best price by the normal approximation; n =
 // [TasksNeeded], at least minTasks and at most maxTasks (0 is unlimited); the least n·(PerTask +
 // 2K·PerRun) wins.
 //

@@ -33,7 +33,7 @@ const (
 	MethodBCa        = "bootstrap-bca"
 )
 
-// BootstrapConfig says how to resample. The zero value is a 95 % BCa interval from
+// BootstrapConfig says how to resample. The zero value is a 95% BCa interval from
 // DefaultReplicates replicates with seed 0 on all cores.
 type BootstrapConfig struct {
 	Replicates int
@@ -68,7 +68,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
 //
-// Use it for skewed values from 100 on (coverage at least 94 % at a skewness of 1.2); at 30 values
+// Use it for skewed values from 100 on (coverage at least 94% at a skewness of 1.2); at 30 values
 // it covers 91 to 93 %.
 //
 // Do not use it under 15 values: use Student's t.
@@ -90,8 +90,8 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 // means; with Hierarchical it also draws the runs within each task. Limits as in
 // [BootstrapMean].
 //
-// Use it for scores of suites of 100 tasks and more, where coverage is at least 94 % for means
-// between 20 % and 80 %.
+// Use it for scores of suites of 100 tasks and more, where coverage is at least 94% for means
+// between 20% and 80%.
 //
 // Do not use it under 15 tasks, nor where all tasks agree, which leaves it without width:
 // [TaskMean], [PassRate]. Hierarchical counts the noise of runs twice (the drawn task means carry

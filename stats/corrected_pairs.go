@@ -24,7 +24,7 @@ const (
 // tasks are clustered, the rates in it smoothed to (TP+1)/(m1+2) and (TN+1)/(m0+2), and limits by
 // t. Δ = 0 exactly where d̄ = 0, so the p-value is that of the verdicts.
 //
-// Use it for a dimension that a calibrated judge decides. Coverage is at least 94 % from 20 tasks
+// Use it for a dimension that a calibrated judge decides. Coverage is at least 94% from 20 tasks
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind on, for judges with TPR and TNR of 0.8
 // and more.
 //
@@ -68,7 +68,7 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 // of ā/J_A − b̄/J_B plus the calibration terms of [DeltaVariance] of both arms, rates smoothed, and
 // limits by t; the p-value belongs to the same statistic.
 //
-// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 20 tasks
+// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94% from 20 tasks
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind and arm on.
 //
 // Do not use it with a common calibration: the shared error would be counted twice.

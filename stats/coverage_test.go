@@ -9,7 +9,7 @@ import (
 )
 
 // Every test here proves the sentence about coverage in the documentation of a method: inside the
-// region named there it is at least 94 % at a nominal level of 95 %, or at least the figure given
+// region named there it is at least 94% at a nominal level of 95%, or at least the figure given
 // there.
 
 func TestCoverageOfProportionIntervals(t *testing.T) {
@@ -25,9 +25,9 @@ func TestCoverageOfProportionIntervals(t *testing.T) {
 			lowest := slices.Min(proportionCoverage(t, method, n, middle))
 			switch {
 			case n >= 200 && lowest < .94:
-				t.Errorf("%s at n = %d covers only %.4f at a rate between 20 and 80 %%", method, n, lowest)
+				t.Errorf("%s at n = %d covers only %.4f at a rate between 20 and 80%%", method, n, lowest)
 			case n >= 15 && lowest < .91:
-				t.Errorf("%s at n = %d covers only %.4f at a rate between 20 and 80 %%", method, n, lowest)
+				t.Errorf("%s at n = %d covers only %.4f at a rate between 20 and 80%%", method, n, lowest)
 			}
 		}
 	}

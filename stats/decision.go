@@ -309,12 +309,12 @@ func reasonsAgainst(comparison Comparison, config DecideConfig, pAdj float64) []
 	list := designFaults(comparison, config)
 	switch {
 	case comparison.Interval == nil:
-		list = append(list, "no interval can be given")
+		list = append(list, "no confidence interval can be computed")
 	case !comparison.Interval.Excludes(0):
-		list = append(list, "the interval includes no difference")
+		list = append(list, "the confidence interval includes zero")
 	}
 	if !significant(comparison, pAdj, config.Alpha) {
-		list = append(list, fmt.Sprintf("adjusted p %s is not below %g", formatP(pAdj), config.Alpha))
+		list = append(list, fmt.Sprintf("%s = %.3g ≥ α = %g", labelP(comparison.P, pAdj), pAdj, config.Alpha))
 	}
 	return list
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// experimentsPerDesign A/A experiments make the Monte Carlo error of a 5 % rate half a point.
+// experimentsPerDesign A/A experiments make the Monte Carlo error of a 5% rate half a point.
 const experimentsPerDesign = 2000
 
 func isClaim(claim Claim) bool { return claim == Improved || claim == Regressed }

@@ -34,14 +34,14 @@ func TestClaimRule(t *testing.T) {
 		want   Claim
 		says   string
 	}{
-		"a clear win":  {wonAndLost(20, 3, 27), DecideConfig{}, Improved, "34.0 points above"},
-		"a clear loss": {wonAndLost(3, 20, 27), DecideConfig{}, Regressed, "34.0 points below"},
+		"a clear win":  {wonAndLost(20, 3, 27), DecideConfig{}, Improved, "34.0 percentage points higher"},
+		"a clear loss": {wonAndLost(3, 20, 27), DecideConfig{}, Regressed, "34.0 percentage points lower"},
 		"a loss where less is better": {
 			wonAndLost(3, 20, 27),
 			DecideConfig{Measure: Measure{LowerIsBetter: true}},
-			Improved, "below",
+			Improved, "lower",
 		},
-		"p above α": {wonAndLost(9, 2, 39), DecideConfig{}, NotProven, "adjusted p = 0.065"},
+		"p above α": {wonAndLost(9, 2, 39), DecideConfig{}, NotProven, "p = 0.0654 ≥ α = 0.05"},
 		"p only before adjusting": {
 			wonAndLost(20, 3, 27),
 			DecideConfig{AdjustedP: &tooHigh},
@@ -54,7 +54,7 @@ func TestClaimRule(t *testing.T) {
 			Insufficient,
 			"9 tasks where at least 10 are needed",
 		},
-		"ten tasks": {wonAndLost(10, 0, 0), DecideConfig{}, Improved, "100.0 points above"},
+		"ten tasks": {wonAndLost(10, 0, 0), DecideConfig{}, Improved, "100.0 percentage points higher"},
 		"one task": {
 			[]Pair{{Candidate: bits01("111"), Baseline: bits01("000")}},
 			DecideConfig{},
@@ -81,7 +81,7 @@ func TestClaimRule(t *testing.T) {
 			wonAndLost(20, 3, 27),
 			DecideConfig{Withheld: []string{"the model changed"}},
 			NotProven,
-			"Not proven: the model changed; the observed difference in pass rate is +34.0 points (",
+			"Not proven: the model changed; the observed difference in pass rate is +34.0 percentage points (",
 		},
 		"a sameness that is withheld": {
 			wonAndLost(0, 0, 400),
@@ -99,26 +99,26 @@ func TestClaimRule(t *testing.T) {
 			wonAndLost(20, 3, 27),
 			DecideConfig{Remark: "delivery unknown"},
 			Improved,
-			"that of the baseline; delivery unknown (95 % interval",
+			"than the baseline; delivery unknown (95% CI",
 		},
-		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "would show"},
+		"a detectable effect too large": {wonAndLost(6, 4, 2), DecideConfig{}, Insufficient, "the minimum detectable difference is 73.6"},
 		"the same within a margin": {
 			wonAndLost(2, 2, 396),
 			DecideConfig{Margin: .05},
 			Equivalent,
-			"differ by less than 5.0 points",
+			"is less than 5.0 percentage points",
 		},
 		"no margin, no equivalence": {
 			wonAndLost(2, 2, 396),
 			DecideConfig{},
 			NotProven,
-			"interval includes no difference",
+			"confidence interval includes zero",
 		},
 		"all ties on few tasks": {
 			wonAndLost(0, 0, 12),
 			DecideConfig{Margin: .05},
 			Insufficient,
-			"or more would show",
+			"the minimum detectable difference is",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +230,8 @@ func TestRatioOfCosts(t *testing.T) {
 	}
 	decision := must[Decision](t)(Decide(comparison,
 		DecideConfig{Measure: Measure{Name: "cost", LowerIsBetter: true, Candidate: "new", Baseline: "old"}}))
-	if decision.Claim != Improved || !strings.Contains(decision.Sentence, "the cost of new is 19.") ||
-		!strings.Contains(decision.Sentence, "% below that of old") {
+	if decision.Claim != Improved || !strings.Contains(decision.Sentence, "cost of new is 19.") ||
+		!strings.Contains(decision.Sentence, "% lower than old") {
 		t.Errorf("decision: %s", decision.Sentence)
 	}
 	same := []Pair{{Candidate: []float64{2}, Baseline: []float64{2}}, {Candidate: []float64{3}, Baseline: []float64{3}}}

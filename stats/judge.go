@@ -129,7 +129,7 @@ const MethodLangReiczigel = "lang-reiczigel"
 // √(p'(1−p')/n' + θ'²q1'(1−q1')/m1' + (1−θ')²q0'(1−q0')/m0')/|J'|; θ' + d ± z·se cut to [0, 1], and
 // all of [0, 1] if J' ≤ 0. The estimate shown is the unsmoothed one.
 //
-// Use it by default: coverage is at least 94 % from n = 30 and 20 labels of each kind on, for
+// Use it by default: coverage is at least 94% from n = 30 and 20 labels of each kind on, for
 // judges with TPR and TNR of 0.8 and more.
 //
 // Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the runs,

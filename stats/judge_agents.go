@@ -125,7 +125,7 @@ func (r *HomogeneityResult) explain() {
 		r.Reason = strings.Join(reasons, "; ")
 		return
 	}
-	r.Reason = "no difference between agents was found, which with few labels is weak comfort: one calibration is " +
+	r.Reason = "no difference between agents was found, which is weak evidence with few labels: one calibration is " +
 		"used for all"
 }
 
@@ -144,8 +144,8 @@ type PairedCorrection struct {
 // limits by z. Smoothed: b, c + 1, n + 2, and (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1,
 // 1].
 //
-// Use the smoothed form by default: coverage is at least 94 % from 30 tasks and 20 labels of each
-// kind on. The plain form covers at least 93 % from 50 tasks and 50 labels on.
+// Use the smoothed form by default: coverage is at least 94% from 30 tasks and 20 labels of each
+// kind on. The plain form covers at least 93% from 50 tasks and 50 labels on.
 //
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
 func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection,
@@ -202,7 +202,7 @@ type PairedTable struct {
 // − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts
 // smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z.
 //
-// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94 % from 30 tasks
+// Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94% from 30 tasks
 // and 20 labels of each kind and arm on.
 //
 // Do not use it with a common calibration: the shared error would be counted twice, and

@@ -24,8 +24,8 @@ type PPIResult struct {
 // Var = Var(Y − λf)/n_L + λ²·Var(f_U)/n_U; limits by t with n_L − 1 degrees of freedom, because the
 // labels carry most of the variance.
 //
-// Use it when labels are a random sample of the judged runs. Coverage is at least 94 % from 100
-// labels on at rates between 20 % and 80 %, and 93 % at 50.
+// Use it when labels are a random sample of the judged runs. Coverage is at least 94% from 100
+// labels on at rates between 20% and 80%, and 93% at 50.
 //
 // Do not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
 func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, error) {
@@ -43,7 +43,7 @@ func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, 
 	est := m.humanMean + lambda*(m.unlabelledMean-m.judgeMean)
 	interval := symmetric(est, se, studentQuantile(level, labels-1), level, "ppi++")
 	if se == 0 {
-		interval.Warnings = append(interval.Warnings, "human and judge show no spread: the interval has no width")
+		interval.Warnings = append(interval.Warnings, "human and judge show no variance: the confidence interval has no width")
 	}
 	return PPIResult{Interval: interval, Lambda: lambda}, nil
 }

@@ -66,7 +66,7 @@ const MethodBonettPrice = "bonett-price"
 // Formula: p̃₁₂ = (b+1)/(n+2), p̃₂₁ = (c+1)/(n+2), D = p̃₁₂ − p̃₂₁, D ± z·√((p̃₁₂ + p̃₂₁ −
 // D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
 //
-// Use it with the McNemar test. Coverage is at least 94 % from 15 tasks on where both arms win some
+// Use it with the McNemar test. Coverage is at least 94% from 15 tasks on where both arms win some
 // tasks; at 10 tasks, or where one arm never wins alone, it is at least 92.8 %.
 //
 // Do not use it for unpaired runs or several runs per task.
@@ -154,7 +154,7 @@ func logFactorial(n int) float64 {
 // Formula: Δ − √((p₁−l₁)² + (u₂−p₂)²) and Δ + √((u₁−p₁)² + (p₂−l₂)²).
 //
 // Use it to show the difference of two arms on one task, whose runs are independent. Coverage is
-// near the level on average, and at least 87 % at 95 % from 3 runs on.
+// near the level on average, and at least 87% at 95% from 3 runs on.
 //
 // Do not use it over tasks, where arms are paired, or to claim anything about a single task.
 func NewcombeUnpaired(first, second Interval) Interval {

@@ -20,8 +20,8 @@ const (
 // Formula: SE = (1/N)·√(Σ_g (Σ_{i∈g}(s_i − s̄))²)·√(G/(G−1)); s̄ ± t_{G−1}·SE, over G clusters and
 // N runs.
 //
-// Use it for 50 clusters and more with rates between 20 % and 80 %, where coverage is at least 94
-// %; at 30 clusters it is 92.5 to 95 %.
+// Use it for 50 clusters and more with rates between 20% and 80%, where coverage is at least
+// 94%; at 30 clusters it is 92.5 to 95%.
 //
 // Do not use it when all clusters agree (its width is then 0) or rates are near 0 or 1: [PassRate].
 func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
@@ -29,7 +29,7 @@ func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
 		return Interval{}, err
 	}
 	if len(clusters) < 2 {
-		return Interval{}, fmt.Errorf("one cluster has no spread: a cluster-robust interval needs at least 2")
+		return Interval{}, fmt.Errorf("one cluster has no variance: a cluster-robust interval needs at least 2")
 	}
 	mean, se := clusterMean(clusters)
 	return symmetric(mean, se, studentQuantile(level, float64(len(clusters)-1)), level, MethodClusterT), nil
@@ -196,8 +196,8 @@ const MethodRatio = "log-ratio-t"
 //
 // Formula: R = Σx/Σy; SE = √(G/(G−1)·Σ(x_i − R·y_i)²)/Σy; R·exp(±t_{G−1}·SE/R) over G tasks.
 //
-// Use it for prices of outcomes. Coverage is at least 93 % from 15 tasks on for costs that spread
-// like a lognormal and pass rates of 30 % and more.
+// Use it for prices of outcomes. Coverage is at least 93% from 15 tasks on for costs that spread
+// like a lognormal and pass rates of 30% and more.
 //
 // Do not use it to compare two arms: [CompareRatio].
 func RatioOfSums(xs, ys []float64, level float64) (Interval, error) {

@@ -23,7 +23,7 @@ type Pair struct {
 // complete reports whether both arms ran the task.
 func (p Pair) complete() bool { return len(p.Candidate) > 0 && len(p.Baseline) > 0 }
 
-// CompareConfig says how to compare. The zero value is a two-sided comparison at 95 % with seed 0.
+// CompareConfig says how to compare. The zero value is a two-sided comparison at 95% with seed 0.
 type CompareConfig struct {
 	Level       float64
 	Alternative Alternative
@@ -104,7 +104,7 @@ type Comparison struct {
 // or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
 //
 // Use it for pass rates and scores of arms that ran the same tasks. Coverage of the interval is at
-// least 94 % from 15 tasks on where both arms' rates lie between 20 % and 80 %, with up to 3 tasks
+// least 94% from 15 tasks on where both arms' rates lie between 20% and 80%, with up to 3 tasks
 // per cluster and 20 clusters or more.
 //
 // Do not use it for cost or time ([CompareRatio]), nor again after every task
@@ -277,12 +277,12 @@ func (s *pairedSample) checkForcedInterval(method string) error {
 // task.
 func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 	if !s.bounded {
-		comparison.Warnings = append(comparison.Warnings, "the differences show no spread: no interval can be given")
+		comparison.Warnings = append(comparison.Warnings, "the differences have zero variance: no confidence interval can be computed")
 		return
 	}
 	comparison.Interval, comparison.SE = comparison.boundedInterval, comparison.boundedInterval.SE
 	comparison.Warnings = append(comparison.Warnings,
-		"the differences show no spread: the interval is the one for bounded outcomes")
+		"the differences have zero variance: the confidence interval is the one for bounded outcomes")
 }
 
 // intervalMethod returns the part of the rule that picks the interval of a sign-flip comparison.
@@ -324,7 +324,7 @@ func skewness(values []float64) float64 {
 // exp(Est) is the ratio of geometric means.
 //
 // Use it for dollars, tokens, seconds and turns; [Comparison.RatioInterval] gives the limits as
-// ratios. Coverage is at least 94 % from 10 tasks on for quantities that spread like a lognormal.
+// ratios. Coverage is at least 94% from 10 tasks on for quantities that spread like a lognormal.
 //
 // Do not use it with zeros or negative values, nor for totals ("what will the bill be"), which are
 // about arithmetic means.

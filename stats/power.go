@@ -311,7 +311,7 @@ func VarianceComponents(pairs []Pair) (design Design, betweenUnclamped float64, 
 		return Design{}, 0, err
 	}
 	if len(sample.differences) < 2 {
-		return Design{}, 0, fmt.Errorf("one task shows no variance between tasks, want at least 2")
+		return Design{}, 0, fmt.Errorf("between-task variance needs at least 2 tasks, not 1")
 	}
 	var candidate, baseline pooledVariance
 	for _, pair := range pairs {

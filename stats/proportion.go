@@ -41,11 +41,11 @@ func Proportion(k, n int, level float64, method string) (Interval, error) {
 // Formula: centre (p + z²/2n)/(1 + z²/n), half width z·√(p(1−p)/n + z²/4n²)/(1 + z²/n), with p =
 // k/n.
 //
-// Use it by default for one run per task. Averaged over rates its coverage is at least 94 % at
-// every n from 5 on. At a single rate coverage oscillates: between 20 % and 80 % it is at least 94
-// % from n = 200 on and at least 91 % from n = 15 on.
+// Use it by default for one run per task. Averaged over rates its coverage is at least 94% at
+// every n from 5 on. At a single rate coverage oscillates: between 20% and 80% it is at least
+// 94% from n = 200 on and at least 91% from n = 15 on.
 //
-// Do not use it where every single rate must be covered (near 0 and 1 it dips to 84 %):
+// Do not use it where every single rate must be covered (near 0 and 1 it dips to 84%):
 // [ClopperPearson]; nor for clustered runs: [PassRate].
 func Wilson(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
@@ -81,7 +81,7 @@ func wilsonWith(p, n, z, level float64) Interval {
 // Use it where coverage must be at least the level at every rate and every n, which it is: a gate,
 // a safety claim.
 //
-// Do not use it as the default: it is wider than needed (true coverage near 98 % at n = 20).
+// Do not use it as the default: it is wider than needed (true coverage near 98% at n = 20).
 func ClopperPearson(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
 		return Interval{}, err
@@ -102,8 +102,8 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 //
 // Formula: Beta⁻¹(α/2; k+½, n−k+½) and Beta⁻¹(1−α/2; k+½, n−k+½), not moved to 0 or 1 at the ends.
 //
-// Use it where a posterior is wanted. Averaged over rates its coverage is at least 94 %; at single
-// rates between 20 % and 80 % it is at least 94 % from n = 200 on and at least 91 % from n = 15 on.
+// Use it where a posterior is wanted. Averaged over rates its coverage is at least 94%; at single
+// rates between 20% and 80% it is at least 94% from n = 200 on and at least 91% from n = 15 on.
 //
 // Do not use it where k = 0 or k = n must include the end: its limits never reach 0 or 1.
 func Jeffreys(k, n int, level float64) (Interval, error) {

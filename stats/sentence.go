@@ -21,7 +21,7 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 		return fmt.Sprintf("%s: %s%s (%s).", capital(string(decision.Claim)), words.change(comparison.Est), remark,
 			evidence)
 	case Equivalent:
-		return fmt.Sprintf("Equivalent: the %s of %s and %s differ by less than %s%s (%s).",
+		return fmt.Sprintf("Equivalent: the difference in %s between %s and %s is less than %s%s (%s).",
 			words.name, words.candidate, words.baseline, words.size(config.Margin), remark, evidence)
 	case Insufficient:
 		reasons := append(slices.Clone(config.Withheld), strings.Join(insufficiency(comparison, words), " and "))
@@ -33,7 +33,7 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 	if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
 		parts = append(parts, strings.Join(obstacles, ", "))
 	}
-	return fmt.Sprintf("Not proven: %s; this experiment would reliably show %s or more.", strings.Join(parts, "; "),
+	return fmt.Sprintf("Not proven: %s; the minimum detectable difference is %s.", strings.Join(parts, "; "),
 		words.size(comparison.MDE))
 }
 
@@ -45,11 +45,11 @@ func insufficiency(comparison Comparison, words wording) []string {
 	}
 	switch {
 	case comparison.Interval == nil:
-		reasons = append(reasons, "the results show no spread to judge by")
+		reasons = append(reasons, "the differences have zero variance, so no confidence interval can be computed")
 	case comparison.MDE >= undetectable && words.kind == Rate:
-		reasons = append(reasons, "no difference would show in 8 of 10 such experiments")
+		reasons = append(reasons, "no difference is detectable at 80% power")
 	case comparison.MDE > MaxUsefulMDE:
-		reasons = append(reasons, fmt.Sprintf("only a difference of %s or more would show", words.size(comparison.MDE)))
+		reasons = append(reasons, "the minimum detectable difference is "+words.size(comparison.MDE))
 	}
 	return reasons
 }
@@ -75,15 +75,15 @@ func newWording(comparison Comparison, measure Measure) wording {
 
 // change phrases a difference as a comparison of the two arms.
 func (w wording) change(effect float64) string {
-	direction := "above"
+	direction := "higher"
 	if effect < 0 {
-		direction = "below"
+		direction = "lower"
 	}
 	size := w.size(effect)
 	if w.kind == Ratio { // a fifth less, not a quarter more
 		size = formatPercent(math.Abs(math.Exp(effect) - 1))
 	}
-	return fmt.Sprintf("the %s of %s is %s %s that of %s", w.name, w.candidate, size, direction, w.baseline)
+	return fmt.Sprintf("%s of %s is %s %s than %s", w.name, w.candidate, size, direction, w.baseline)
 }
 
 // size returns how large a difference is, without its sign.
@@ -91,7 +91,7 @@ func (w wording) size(effect float64) string {
 	effect = math.Abs(effect)
 	switch w.kind {
 	case Rate:
-		return fmt.Sprintf("%.1f points", 100*effect)
+		return fmt.Sprintf("%.1f percentage points", 100*effect)
 	case Ratio:
 		return formatPercent(math.Exp(effect) - 1)
 	}
@@ -101,27 +101,31 @@ func (w wording) size(effect float64) string {
 func (w wording) signed(effect float64) string {
 	switch w.kind {
 	case Rate:
-		return fmt.Sprintf("%+.1f points", 100*effect)
+		return fmt.Sprintf("%+.1f percentage points", 100*effect)
 	case Ratio:
-		return fmt.Sprintf("%+.1f %%", 100*(math.Exp(effect)-1))
+		return fmt.Sprintf("%+.1f%%", 100*(math.Exp(effect)-1))
 	}
 	return fmt.Sprintf("%+.4g", effect)
+}
+
+// span renders an interval, with its unit once.
+func (w wording) span(lo, hi float64) string {
+	if w.kind == Rate {
+		return fmt.Sprintf("%+.1f to %+.1f points", 100*lo, 100*hi)
+	}
+	return w.signed(lo) + " to " + w.signed(hi)
 }
 
 func (w wording) evidence(decision Decision, comparison Comparison) string {
 	parts := []string{}
 	if decision.Lo != nil {
-		parts = append(parts, fmt.Sprintf("%g %% interval %s to %s", math.Round(100*decision.Level*1e6)/1e6,
-			w.signed(*decision.Lo), w.signed(*decision.Hi)))
+		parts = append(parts, fmt.Sprintf("%g%% CI %s", math.Round(100*decision.Level*1e6)/1e6,
+			w.span(*decision.Lo, *decision.Hi)))
 	}
 	if decision.EValue != nil {
 		parts = append(parts, fmt.Sprintf("e = %.3g", *decision.EValue))
 	}
-	label := "p"
-	if decision.PAdj != decision.P {
-		label = "adjusted p"
-	}
-	parts = append(parts, label+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"),
+	parts = append(parts, labelP(decision.P, decision.PAdj)+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"),
 		count(comparison.Runs, "run"))
 	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
@@ -138,7 +142,15 @@ func count(n int, noun string) string {
 
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-func formatPercent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+func formatPercent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+
+// labelP says "adjusted" only where something was adjusted.
+func labelP(p, adjusted float64) string {
+	if adjusted != p {
+		return "adjusted p"
+	}
+	return "p"
+}
 
 func formatP(p float64) string {
 	switch {

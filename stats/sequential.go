@@ -65,7 +65,7 @@ func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedS
 	}
 	if sample.isClustered() {
 		return Comparison{}, nil, fmt.Errorf(
-			"a sequential comparison needs tasks that stand alone, but some share a cluster",
+			"a sequential comparison needs independent tasks, but some share a cluster",
 		)
 	}
 	comparison := sample.describe()
@@ -96,7 +96,7 @@ func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float6
 	if err != nil {
 		return err
 	}
-	comparison.Reason = "looked at while it runs; one run per arm and task, every outcome 0 or 1"
+	comparison.Reason = "sequential; one run per arm and task, every outcome 0 or 1"
 	_, comparison.SE = bonettPrice(float64(comparison.Wins), float64(comparison.Losses), float64(comparison.Tasks))
 	comparison.setEvidence(process.Highest(), interval)
 	return nil
@@ -113,7 +113,7 @@ func (s *pairedSample) sequentialBounded(comparison *Comparison, level float64) 
 	if err != nil {
 		return err
 	}
-	comparison.Reason = "looked at while it runs; per-task differences between -1 and 1"
+	comparison.Reason = "sequential; per-task differences between -1 and 1"
 	comparison.SE = cmp.Or(interval.SE, comparison.boundedInterval.SE)
 	comparison.setEvidence(process.Highest(), interval)
 	return nil

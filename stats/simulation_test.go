@@ -66,9 +66,9 @@ func wantCoverage(t *testing.T, quick int, floor, truth float64, experiment func
 func wantRareClaims(t *testing.T, claims, experiments int) {
 	t.Helper()
 	rate := float64(claims) / float64(experiments)
-	t.Logf("%d false claims in %d experiments (%.2f %%)", claims, experiments, 100*rate)
+	t.Logf("%d false claims in %d experiments (%.2f%%)", claims, experiments, 100*rate)
 	if rate-3*monteCarloError(rate, experiments) > 0.05 {
-		t.Errorf("%.2f %% of the experiments made a false claim, want at most 5 %%", 100*rate)
+		t.Errorf("%.2f%% of the experiments made a false claim, want at most 5%%", 100*rate)
 	}
 }
 

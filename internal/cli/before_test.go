@@ -54,6 +54,7 @@ func TestDirectoriesOfTheVersionBefore(t *testing.T) {
 // forPeople names the fields whose values are sentences.
 var forPeople = map[string]bool{
 	"sentence": true, "statement": true, "reason": true, "notes": true, "warnings": true, "text": true, "note": true,
+	"obstacles": true, "lines": true,
 }
 
 // missing lists what want has and got does not, or has otherwise.

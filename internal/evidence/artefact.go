@@ -63,7 +63,7 @@ func (d *Directory) open(record *ledger.Record, name string) (*artefact, error) 
 	}, nil
 }
 
-// openInRoot opens a file of a directory. Opening a pipe does not wait for its writer.
+// openInRoot opens a file inside dir, non-blocking: a FIFO does not wait for a writer.
 func openInRoot(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -28,7 +28,7 @@ func (p traceLine) String() string { return fmt.Sprintf("trace:%d %s", p.line, p
 
 // failureLog holds what went wrong in a trace and may explain why an attempt failed.
 type failureLog struct {
-	provider        *traceLine // the model's service failed, and no turn has succeeded since
+	provider        *traceLine // the model provider failed, and no turn has succeeded since
 	overflow        *traceLine // the conversation became too long, and no turn has succeeded since
 	limit           *traceLine // turns or money ran out
 	loop            *traceLine

@@ -70,7 +70,7 @@ func TestEqualArmsAreNotToldApart(t *testing.T) {
 	se := math.Sqrt(rate * (1 - rate) / float64(seeds))
 	t.Logf("%d claims in %d experiments of equal arms", claims, seeds)
 	if rate-3*se > 0.05 {
-		t.Errorf("%.1f %% false claims", 100*rate)
+		t.Errorf("%.1f%% false claims", 100*rate)
 	}
 }
 

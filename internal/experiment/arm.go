@@ -38,7 +38,7 @@ type Arm struct {
 	AllowedTools []string          `json:"allowedTools,omitempty" yaml:"allowedTools" doc:"the only tools the agent may use"`
 	Env          map[string]string `json:"env,omitempty" yaml:"env" doc:"variables of the agent's environment"`
 	MaxTurns     int               `json:"maxTurns,omitempty" yaml:"maxTurns" doc:"turns of the model; 0 is unlimited" min:"0"`
-	Auth         string            `json:"auth,omitempty" yaml:"auth" doc:"how the agent is logged in, where there is a choice" enum:"subscription,apikey"`
+	Auth         string            `json:"auth,omitempty" yaml:"auth" doc:"which credentials to use if the agent accepts both" enum:"subscription,apikey"`
 	Lead         string            `json:"lead,omitempty" yaml:"lead" doc:"agent of a supervising lead; empty: the agent gets the task word for word"`
 	LeadModel    string            `json:"leadModel,omitempty" yaml:"leadModel" doc:"model of the lead"`
 	Needs        []string          `json:"needs,omitempty" yaml:"needs" doc:"labels that a worker of a fleet must have to run the arm"`

@@ -42,10 +42,10 @@ type DifferentError struct {
 
 func (e *DifferentError) Error() string {
 	if e.Fixed != "" {
-		return fmt.Sprintf("%s: %s (%s); give another --output", e.Dir, e.Fixed, strings.Join(e.Differences, ", "))
+		return fmt.Sprintf("%s: %s (%s); choose another --output", e.Dir, e.Fixed, strings.Join(e.Differences, ", "))
 	}
-	return fmt.Sprintf("%s holds another experiment; give another --output, or repeat the command it was made with "+
-		"(runs, tasks and arms may be added). What differs:\n  %s",
+	return fmt.Sprintf("%s already holds a different experiment; choose another --output, or rerun its original command "+
+		"(you may add runs, tasks and arms). Differences:\n  %s",
 		e.Dir, strings.Join(e.Differences, "\n  "))
 }
 
@@ -209,8 +209,8 @@ func (d *Directory) moveAside(stored *Plan) error {
 func (d *Directory) fresh() error {
 	for _, name := range []string{LedgerFile, RunsDir} {
 		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
-			return fmt.Errorf("%s holds %s but no %s: its results are of unknown origin; give another --output", d.Path,
-				name, PlanFile)
+			return fmt.Errorf("%s contains %s but no %s, so its results cannot be traced to a plan; choose another --output",
+				d.Path, name, PlanFile)
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func (p *Plan) checkStop() error {
 	clusters := map[string]bool{}
 	for _, t := range p.Tasks {
 		if t.Cluster != "" && clusters[t.Cluster] {
-			return fmt.Errorf("stopping early needs tasks that stand alone, but several are in cluster %s", t.Cluster)
+			return fmt.Errorf("--stop-early needs independent tasks, but cluster %s contains several", t.Cluster)
 		}
 		clusters[t.Cluster] = true
 	}
@@ -42,10 +42,9 @@ func (p *Plan) checkStop() error {
 	case !(p.Stop.Alpha > 0 && p.Stop.Alpha < 1):
 		return fmt.Errorf("stopping early at a significance level of %g: want a number between 0 and 1", p.Stop.Alpha)
 	case len(p.Arms) != 2:
-		return fmt.Errorf("stopping early needs exactly two arms, and there are %d", len(p.Arms))
+		return fmt.Errorf("--stop-early needs exactly two arms, and there are %d", len(p.Arms))
 	case p.Shard.N > 1:
-		return errors.New("a shard sees only its own part, so it does not know when the experiment is decided: stop " +
-			"early without shards")
+		return errors.New("--stop-early cannot be combined with --shard: a shard sees only part of the results")
 	case len(p.Tasks) < stats.MinClaimTasks:
 		return fmt.Errorf("nothing is claimed with fewer than %d tasks, so there is nothing to stop early for; there "+
 			"are %d", stats.MinClaimTasks, len(p.Tasks))

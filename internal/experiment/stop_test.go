@@ -211,7 +211,7 @@ func TestPeekingMakesNoFalseClaims(t *testing.T) {
 		rate := float64(claims) / float64(seeds)
 		t.Logf("%d runs: %d claims in %d experiments of equal arms", runs, claims, seeds)
 		if se := math.Sqrt(rate * (1 - rate) / float64(seeds)); rate-3*se > 0.05 {
-			t.Errorf("%d runs: %.1f %% false claims", runs, 100*rate)
+			t.Errorf("%d runs: %.1f%% false claims", runs, 100*rate)
 		}
 	}
 }

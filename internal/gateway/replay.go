@@ -255,7 +255,7 @@ func (p *Replay) miss(path string, now []calls.Chunk) error {
 		}
 	}
 	if next == nil {
-		return fmt.Errorf("replay %s: request %d of %s to %s is not in the record, which has no more calls of it",
+		return fmt.Errorf("replay %s: no recorded call left for request %d of %s to %s",
 			r.path, p.asked, p.participant, path)
 	}
 	chunks, err := r.reader.Request(next.call)

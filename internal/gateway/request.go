@@ -82,7 +82,7 @@ func (x *exchange) readBody(w http.ResponseWriter) *refusal {
 // maxUnderWay bounds the requests of one member that are under way at the same time.
 const maxUnderWay = 4 * maxRequest
 
-var errTooMuch = errors.New("the requests of this participant that are under way are larger than 256 MiB")
+var errTooMuch = errors.New("this participant's in-flight requests exceed 256 MiB")
 
 // countedBody counts the bytes that a member has under way.
 type countedBody struct {

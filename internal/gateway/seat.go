@@ -235,7 +235,7 @@ func (s *Seat) Settle() {
 	}
 }
 
-// Troubled reports whether the model's service failed the last call of the member that carries a
+// Troubled reports whether the model provider failed the last call of the member that carries a
 // turn: it refused the key, was too busy, broke, or did not answer. If an agent claims that and
 // Troubled is false, the claim is wrong.
 func (s *Seat) Troubled() bool {

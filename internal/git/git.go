@@ -31,7 +31,7 @@ type Command struct {
 	// may need. Hooks stay off.
 	UserConfig bool
 	Stdin      io.Reader
-	// Stdout takes what git prints; nil: it is thrown away.
+	// Stdout receives git's standard output; nil discards it.
 	Stdout io.Writer
 }
 

@@ -205,8 +205,8 @@ func nextLink(header, current string) string {
 	return ""
 }
 
-// longestAsked is how long to wait for a rate limit to pass before giving up.
-const longestAsked = 2 * time.Minute
+// maxRateLimitWait is how long to wait for a rate limit to pass before giving up.
+const maxRateLimitWait = 2 * time.Minute
 
 // get sends a request, with retries, until there is a usable answer. The caller closes the body.
 func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.Response, error) {
@@ -214,7 +214,7 @@ func (c *Client) get(ctx context.Context, address string, bounded bool) (*http.R
 		Retries:      retries,
 		First:        time.Second,
 		Longest:      time.Minute,
-		LongestAsked: longestAsked,
+		LongestAsked: maxRateLimitWait,
 		Sleep:        c.Sleep,
 		Random:       c.Random,
 	}

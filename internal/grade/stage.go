@@ -46,7 +46,7 @@ func hiddenFile(dir, rel string) ([]byte, fs.FileMode, error) {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxStaged {
-		return nil, 0, fmt.Errorf("%s is not a regular file of a reasonable size", name)
+		return nil, 0, fmt.Errorf("%s is not a regular file, or is larger than %d bytes", name, maxStaged)
 	}
 	content, err := os.ReadFile(name)
 	return content, info.Mode(), err

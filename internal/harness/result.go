@@ -18,7 +18,7 @@ const (
 	ReasonBudget      = "budget" // tokens or dollars
 	ReasonError       = "error"
 	ReasonAuth        = "auth"
-	ReasonProvider    = "provider" // the model's service failed the lead
+	ReasonProvider    = "provider" // the model provider failed the lead
 	ReasonInterrupted = "interrupted"
 	// ReasonTrace is a trace that could not be written: the session ended through no fault of its
 	// agents, their homes are kept, and Resume can continue it.

@@ -22,7 +22,7 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// DefaultParallel is how many questions are under way at once.
+// DefaultParallel is the default number of concurrent requests.
 const DefaultParallel = 8
 
 // Limits say how questions are put.

@@ -28,7 +28,7 @@ type UnpricedError struct {
 }
 
 func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("a budget needs prices, and there is none for %s: give a price file or leave out the budget",
+	return fmt.Sprintf("a budget needs prices, and %s has none: set FIT_PRICES to a price file, or drop the budget",
 		strings.Join(e.Members, ", "))
 }
 

@@ -32,7 +32,7 @@ const aggregation = "majority of at least two votes, abstentions out/1"
 const statusStale = "stale"
 
 // errSealed is returned for a second look at the test split.
-var errSealed = errors.New("the test split was measured already; a second look needs --again, and then it no " +
+var errSealed = errors.New("the test split was measured already; a second use needs --again, and then it no " +
 	"longer corrects any rate")
 
 // panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
@@ -287,7 +287,7 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 	}
 	switch {
 	case len(looks) > 1:
-		c.Reason = fmt.Sprintf("the test split was looked at %d times", len(looks))
+		c.Reason = fmt.Sprintf("the test split was used %d times", len(looks))
 		return c, nil
 	case len(looks) == 0 && others > 0:
 		c.Status, c.Reason = statusStale, "measured with another prompt or other members"

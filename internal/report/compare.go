@@ -342,8 +342,8 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	}
 	if a.Provenance.Experiment != b.Provenance.Experiment {
 		c.Warnings = append(c.Warnings,
-			"the two are different experiments: they did not run side by side, so anything that changed in "+
-				"between is part of the difference")
+			"the two are different experiments: they did not run side by side, so anything that changed "+
+				"between them confounds the comparison")
 	}
 	for _, reason := range prepared.Allowed {
 		c.Warnings = append(c.Warnings, reason.allowedText())
@@ -351,11 +351,11 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	same := SameArm(a, b)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
 	case same && differ && a.Provenance.Faults == "":
-		c.Warnings = append(c.Warnings, "the model calls of the second failed on purpose (--faults), those of the "+
-			"first did not: the difference is how robust the arm is")
+		c.Warnings = append(c.Warnings, "faults were injected into the model calls of the second (--faults), not of "+
+			"the first: the difference measures how robust the arm is")
 	case differ:
-		c.Warnings = append(c.Warnings, "the model calls of the two failed on purpose by different plans "+
-			"(--faults), which is part of the difference")
+		c.Warnings = append(c.Warnings, "different faults were injected into the model calls of the two (--faults), "+
+			"which confounds the comparison")
 	case same:
 		c.Same = true
 		c.Warnings = append(c.Warnings, sameText(a, b, len(prepared.Withheld)+len(prepared.Allowed) == 0))
@@ -366,8 +366,8 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	}
 	if c.Sequential {
 		c.Warnings = append(c.Warnings,
-			"the experiment was looked at while it ran: the claim rests on an e-process, which allows for that; "+
-				"where it stopped early, the size of the difference is biased towards what stopped it")
+			"sequential analysis: the claim uses an e-process, which remains valid under optional stopping; "+
+				"after an early stop, the estimated effect is biased towards the result that triggered it")
 	}
 	if warning := c.Machines.Warning(); warning != "" {
 		c.Warnings = append(c.Warnings, warning)
@@ -391,7 +391,7 @@ func sameText(a, b *Group, steady bool) string {
 		return "both arms are the same: an A/A experiment"
 	}
 	return "both arms are the same: an A/A experiment; unless their models have different addresses, any " +
-		"difference is chance"
+		"difference is noise"
 }
 
 // NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference

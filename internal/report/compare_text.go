@@ -64,7 +64,7 @@ func (c *Comparison) facts() []string {
 	d := &c.Decision
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,
 		d.NRuns)}
-	facts = append(facts, fmt.Sprintf("an experiment of this size finds %s in 8 of 10 cases", Detectable(d.MDE)))
+	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
@@ -79,7 +79,7 @@ func (c *Comparison) facts() []string {
 	for _, ratio := range []struct {
 		name string
 		r    *Ratio
-	}{{"cost", c.Cost}, {"time of the agent", c.Time}, {"turns", c.Turns}} {
+	}{{"cost", c.Cost}, {"agent time", c.Time}, {"turns", c.Turns}} {
 		if ratio.r == nil {
 			continue
 		}
@@ -115,23 +115,23 @@ func (c *Comparison) unsureFacts() []string {
 			facts = append(facts, side.name+": "+text)
 		}
 		if n := side.runs.Retried; n > 0 {
-			facts = append(facts, fmt.Sprintf("%s: %s retried after an error that the agent may have forged", side.name,
+			facts = append(facts, fmt.Sprintf("%s: %s retried after an unverified error", side.name,
 				Count(n, "run")))
 		}
 	}
 	if b := c.Bounds; b != nil {
-		facts = append(facts, fmt.Sprintf("whatever the uncertain outcome of %s, the difference is between %+.1f "+
-			"and %+.1f points", Count(c.Unsure.runs(), "run"), 100*b.Worst, 100*b.Best))
+		facts = append(facts, fmt.Sprintf("worst/best case over %s: difference %+.1f to %+.1f points",
+			Count(c.Unsure.runs(), "uncertain run"), 100*b.Worst, 100*b.Best))
 	}
 	return facts
 }
 
-// Detectable names the smallest difference that an experiment finds often enough.
+// Detectable formats a minimum detectable difference of rates.
 func Detectable(difference float64) string {
 	if difference > 1 {
-		return "no difference"
+		return "none"
 	}
-	return fmt.Sprintf("a difference of %.1f points", 100*difference)
+	return fmt.Sprintf("%.1f percentage points", 100*difference)
 }
 
 func (f *Factor) text() string {
@@ -145,7 +145,7 @@ func meanText(mean float64, n int) string {
 	if n == 0 {
 		return dash
 	}
-	return fmt.Sprintf("%.0f %% of %d", 100*mean, n)
+	return fmt.Sprintf("%.0f%% (n=%d)", 100*mean, n)
 }
 
 func deltaText(t TaskDelta) string {

@@ -229,11 +229,11 @@ func (c *Corrected) text() string {
 		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", Percent(c.PassRate),
 			c.PassRate.Method, calibration)
 	case statusStale:
-		return "the labels are about a different judge; nothing is corrected"
+		return "stale labels: they calibrate a different judge; pass rate left uncorrected"
 	case stats.StatusUninformative:
-		return "nothing is corrected: the labels do not show that the judge is better than a coin flip " +
+		return "pass rate left uncorrected: the labels do not show that the judge is better than a coin flip " +
 			"(" + calibration + ")"
 	default:
-		return "nothing is corrected: labels of good and of bad runs are needed (" + calibration + ")"
+		return "pass rate left uncorrected: labels of good and of bad runs are needed (" + calibration + ")"
 	}
 }

@@ -47,7 +47,7 @@ type ForecastConfig struct {
 func (p *Forecast) UsePilot(a, b *Group) error {
 	design, unclamped, err := stats.VarianceComponents(Pairs(a, b))
 	if err != nil {
-		return fmt.Errorf("the pilot shows no variances: %w", err)
+		return fmt.Errorf("variances of the pilot: %w", err)
 	}
 	p.Design = design
 	if unclamped < 0 {
@@ -85,7 +85,7 @@ func (p *Forecast) Compute(cfg ForecastConfig) error {
 			return err
 		}
 	case cfg.BudgetUSD > 0:
-		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: give --cost-per-run, or a "+
+		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: set --cost-per-run, or use a "+
 			"pilot whose costs are known", cfg.BudgetUSD)
 	}
 	if cfg.Tasks > 0 {

@@ -54,7 +54,7 @@ func pieceCells(p *ledger.Piece) []string {
 	given := p.Given
 	switch p.Given {
 	case ledger.GivenPart:
-		given = fmt.Sprintf("part (%.0f %%)", 100*p.Share)
+		given = fmt.Sprintf("part (%.0f%%)", 100*p.Share)
 	case ledger.GivenName:
 		given = "name only"
 	case ledger.GivenUnknown:

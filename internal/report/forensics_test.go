@@ -47,7 +47,7 @@ func TestWhatAModelWasGiven(t *testing.T) {
 	}{
 		"all of it": {whole, `given to the model (context project):
   skill csv-tools         from the arm, .claude/skills/csv-tools/SKILL.md  whole                                         in system    97 tokens per call  opened
-  instructions AGENTS.md  from the task                                    part (47 %)                                   in messages  8192 tokens per call
+  instructions AGENTS.md  from the task                                    part (47%)                                    in messages  8192 tokens per call
   prompt                  from the arm                                     unknown: content stored at the vendor\x1b[2J  —            —
 system prompt: about 14200 tokens, of which 13900 come with the agent
 tools offered: 2: Bash, Skill

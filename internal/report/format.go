@@ -71,7 +71,7 @@ func Percent(i *stats.Interval) string {
 	if i == nil {
 		return dash
 	}
-	return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
+	return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
 }
 
 // Count formats a count with its noun in the singular or plural.

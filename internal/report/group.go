@@ -300,9 +300,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	g.Warnings = append(g.Warnings, in.Planned.grown()...)
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s had an error that the agent may have forged: one of the model's service that only its "+
-				"own process reported, after it could run commands, or a grader that broke on its work once but "+
-				"not again; no claim rests on it", Count(runs, "run")))
+			fmt.Sprintf("%s ended in an unverified error, which the agent may have forged; no claim rests on it "+
+				"(see unverifiedErrors in docs/agent-evaluations.md)", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false
@@ -335,7 +334,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 			fmt.Sprintf("%s %s interrupted and retried", Count(len(interrupted), "run"), was))
 	}
 	if isolations["none"] {
-		g.Warnings = append(g.Warnings, "runs were not isolated: agents could see hidden material and each other")
+		g.Warnings = append(g.Warnings, "runs were not isolated: agents could read hidden tests and other runs")
 	}
 	if len(isolations) > 1 {
 		g.Warnings = append(g.Warnings, "runs were isolated in different ways")
@@ -346,8 +345,8 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	}
 	if g.clusters > 0 {
 		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("some tasks share a cluster: the limits of the pass rate rest on %s; those of pass@k and "+
-				"scores take tasks as independent", Count(g.clusters, "cluster")))
+			fmt.Sprintf("some tasks share a cluster: the confidence interval of the pass rate rests on %s; those "+
+				"of pass@k and scores treat tasks as independent", Count(g.clusters, "cluster")))
 	}
 }
 

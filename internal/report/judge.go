@@ -210,17 +210,17 @@ func (j *JudgeReport) lines() []string {
 }
 
 func (a *Agreement) text() string {
-	text := fmt.Sprintf("votes: %d each, unanimous on %d of %d runs, %.0f %% of pairs agree", a.Votes, a.Unanimous,
+	text := fmt.Sprintf("votes: %d each, unanimous on %d of %d runs, %.0f%% of pairs agree", a.Votes, a.Unanimous,
 		a.Runs, 100*a.Observed)
 	if a.Alpha == nil {
-		return text + "; all votes are the same, so chance explains them as well"
+		return text + "; all votes are identical, so agreement beyond chance (κ, α) is undefined"
 	}
 	text += fmt.Sprintf(", Krippendorff's α %.2f", a.Alpha.Value)
 	if a.Kappa != nil {
 		text += fmt.Sprintf(", Fleiss' κ %.2f", a.Kappa.Value)
 	}
 	if a.EffectiveVotes != nil {
-		text += fmt.Sprintf("; worth %.1f independent votes", *a.EffectiveVotes)
+		text += fmt.Sprintf("; effective number of votes %.1f", *a.EffectiveVotes)
 	}
 	return text
 }

@@ -74,7 +74,7 @@ func TestVotesAgreeBeyondChance(t *testing.T) {
 	}
 	for _, out := range []string{text.String(), markdown.String()} {
 		for _, want := range []string{
-			"asked about 10 runs", "unanimous on 7 of 10 runs, 80 % of pairs agree", "κ 0.59",
+			"asked about 10 runs", "unanimous on 7 of 10 runs, 80% of pairs agree", "κ 0.59",
 			"$0.30",
 		} {
 			if !strings.Contains(out, want) {
@@ -239,7 +239,7 @@ func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 	if err := c.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(text.String(), "corrected for the judge's errors: 50.0 %") != 2 ||
+	if strings.Count(text.String(), "corrected for the judge's errors: 50.0%") != 2 ||
 		!strings.Contains(text.String(), "the judge on both arms") {
 		t.Error(text.String())
 	}

@@ -120,6 +120,6 @@ func (m *Machines) Warning() string {
 	if left := len(m.Unlike) - len(named); left > 0 {
 		more = fmt.Sprintf(" and %d more", left)
 	}
-	return fmt.Sprintf("the arms of %d of %s did not run on like machines, which is part of the difference: %s%s",
+	return fmt.Sprintf("%d of %s: the arms ran on different machine setups, which confounds the comparison: %s%s",
 		len(m.Unlike), Count(m.Tasks, "task"), strings.Join(named, ", "), more)
 }

@@ -39,7 +39,7 @@ func TestLikeMachines(t *testing.T) {
 			r.Isolation = "none"
 		}
 	})
-	if want := "the arms of 1 of 12 tasks did not run on like machines, which is part of the difference: " +
+	if want := "1 of 12 tasks: the arms ran on different machine setups, which confounds the comparison: " +
 		"t03 (isolation bwrap and none)"; !strings.Contains(text, want) {
 		t.Errorf("%+v\n%s", c.Machines, text)
 	}
@@ -48,7 +48,7 @@ func TestLikeMachines(t *testing.T) {
 			r.AgentVersion = "2"
 		}
 	})
-	if want := "the arms of 12 of 12 tasks did not run on like machines, which is part of the difference: " +
+	if want := "12 of 12 tasks: the arms ran on different machine setups, which confounds the comparison: " +
 		"t00 (pi 1 and 2), t01 (pi 1 and 2), t02 (pi 1 and 2) and 9 more"; !strings.Contains(text, want) {
 		t.Errorf("%+v\n%s", c.Machines, text)
 	}

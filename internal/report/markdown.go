@@ -87,10 +87,10 @@ func (m *markdown) group(g *Group, full, named bool) {
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),
 		skippedText(t.Skipped))
 	if g.PassRate != nil {
-		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f %% interval, %s)", Percent(g.PassRate),
+		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f%% CI, %s)", Percent(g.PassRate),
 			100*g.PassRate.Level, g.PassRate.Method)
 		if g.Bounds != nil {
-			text += fmt.Sprintf("; between %.1f %% and %.1f %% whatever the missing runs would have been",
+			text += fmt.Sprintf("; worst/best case (all missing runs failed/passed): %.1f%% to %.1f%%",
 				100*g.Bounds.Worst, 100*g.Bounds.Best)
 		}
 		m.line("%s\n", text)

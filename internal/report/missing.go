@@ -58,20 +58,19 @@ func (p *Planned) grown() []string {
 	}
 	var warnings []string
 	if len(p.Grown) > 0 {
-		warnings = append(warnings, fmt.Sprintf("the size was changed after results had been recorded (%s): adding "+
-			"runs until something shows makes false claims, so p-values are multiplied by %d; --stop-early allows "+
-			"for looking",
+		warnings = append(warnings, fmt.Sprintf("the sample size was changed after results were recorded (%s): adding runs "+
+			"until something is significant inflates the false-positive rate, so p-values are multiplied by %d; "+
+			"--stop-early is a valid alternative",
 			strings.Join(p.Grown, "; "), len(p.Grown)+1))
 	}
 	if len(p.ArmsAdded) > 0 {
 		effect := "nothing had been compared before, so claims are not affected"
 		if n := len(p.Arms); n > 2 {
-			effect = fmt.Sprintf("adding arms until one wins makes false claims, so claims hold only where all %d "+
-				"are compared together, with p-values corrected for %d comparisons; a pair compared alone is not "+
-				"corrected for the other arms", n, n*(n-1)/2)
+			effect = fmt.Sprintf("adding arms until one wins inflates the false-positive rate, so claims hold only "+
+				"where all %d are compared together, with p-values corrected for %d comparisons; a pair compared "+
+				"alone is not corrected for the other arms", n, n*(n-1)/2)
 		}
-		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results had been recorded "+
-			"(%s): %s", strings.Join(p.ArmsAdded, "; "), effect))
+		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results were recorded (%s): %s", strings.Join(p.ArmsAdded, "; "), effect))
 	}
 	return warnings
 }
@@ -117,7 +116,7 @@ func (u Unsure) text() string {
 	}
 	text := strings.Join(parts, " and ")
 	if n := u.A.Unverified + u.B.Unverified; n > 0 {
-		text += fmt.Sprintf(" (in %d of which the agent may have forged the error)", n)
+		text += fmt.Sprintf(" (%d with an unverified error)", n)
 	}
 	return text
 }

@@ -61,7 +61,7 @@ func TestAClaimDoesNotStandOnALostShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, out.String(), "28 missing runs could change the answer", "shard 3/3",
-		"whatever the uncertain outcome of 28 runs", "every arm: 22 of 36 runs have a verdict")
+		"worst/best case over 28 uncertain runs", "every arm: 22 of 36 runs have a verdict")
 }
 
 // The pass rate rests on the tasks that have a verdict.
@@ -73,7 +73,7 @@ func TestTasksWithoutAVerdictAreNotCounted(t *testing.T) {
 	if err := built.Text(&out, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, out.String(), "pass rate over 4 of 12 tasks: 62.5 %")
+	wantIn(t, out.String(), "pass rate over 4 of 12 tasks: 62.5%")
 }
 
 func TestAClaimThatNoMissingRunCanChangeStands(t *testing.T) {
@@ -116,7 +116,7 @@ func TestNoClaimStandsOnEndingsThatAnAgentCanForge(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantIn(t, out.String(), "b: 3 attempts ended in errors: provider 3",
-		"b: 3 runs retried after an error that the agent may have forged")
+		"b: 3 runs retried after an unverified error")
 }
 
 func TestJUnitShowsMissingCells(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAnEnlargedExperimentNeedsMoreEvidence(t *testing.T) {
 	if c.Decision.Claim == stats.Improved || c.Decision.PAdj != 2*c.Decision.P {
 		t.Errorf("%+v", c.Decision)
 	}
-	wantIn(t, strings.Join(c.Warnings, "\n"), "the size was changed after results had been recorded",
+	wantIn(t, strings.Join(c.Warnings, "\n"), "the sample size was changed after results were recorded",
 		"after 24 attempts from 12 tasks", "multiplied by 2")
 }
 

@@ -132,7 +132,7 @@ func TestAtLeastK(t *testing.T) {
 	if err := r.Text(&text, []int{1}); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, text.String(), "tasks with at least 2 passed runs: 66.7 %")
+	wantIn(t, text.String(), "tasks with at least 2 passed runs: 66.7%")
 	if once := build(t, Input{Records: outcomes("a", "P")}); once.Groups[0].AtLeastK != nil {
 		t.Errorf("one run: %+v", once.Groups[0].AtLeastK)
 	}
@@ -425,7 +425,7 @@ func TestAComparisonTellsTasksCostAndTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), markdown.String()} {
-		wantIn(t, out, c.Decision.Sentence, "cost: ×0.50", "in 8 of 10 cases", "all tasks")
+		wantIn(t, out, c.Decision.Sentence, "cost: ×0.50", "minimum detectable difference (80% power)", "all tasks")
 	}
 }
 
@@ -552,6 +552,6 @@ func TestCoverageOfCostPerPassWhereTasksAreMissing(t *testing.T) {
 		}
 	}
 	if share := float64(covered) / experiments; share < .93 {
-		t.Errorf("%.1f %% of the intervals hold the price", 100*share)
+		t.Errorf("%.1f%% of the intervals hold the price", 100*share)
 	}
 }

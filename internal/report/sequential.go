@@ -103,7 +103,7 @@ func (s *sequence) planned(runs map[string][]int, byTask map[string][]ledger.Rec
 }
 
 func (s *SequentialReport) text() string {
-	text := fmt.Sprintf("looked at while it ran (e-process, α %g): ", s.Alpha)
+	text := fmt.Sprintf("sequential analysis (e-process, α = %g): ", s.Alpha)
 	evidence := "no evidence yet"
 	if s.EValue != nil {
 		evidence = fmt.Sprintf("e = %.3g, needed %.3g", *s.EValue, 1/s.Alpha)

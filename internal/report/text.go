@@ -80,7 +80,7 @@ func (g *Group) headText(w io.Writer) {
 		}
 	}
 	if g.Bounds != nil {
-		fmt.Fprintf(w, "whatever the missing runs would have been: %.1f to %.1f %%\n", 100*g.Bounds.Worst,
+		fmt.Fprintf(w, "worst/best case (all missing runs failed/passed): %.1f%% to %.1f%%\n", 100*g.Bounds.Worst,
 			100*g.Bounds.Best)
 	}
 	if text := errorsText(g.Errors); text != "" {

@@ -66,9 +66,9 @@ func TestAnAnswerSaysWhatTheModelsWereGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	const line = "treatment: skill csv-tools given in 36 of 36 runs of after and 0 of 36 of before, opened in 21 of 36 " +
-		"(58 % [41, 74])"
-	const chosen = "not randomised: runs of after that opened the skill csv-tools passed in 14 of 21 (67 % [43, 85]), " +
-		"the others in 10 of 15 (67 % [38, 88])"
+		"(58% [41, 74])"
+	const chosen = "not randomised: runs of after that opened the skill csv-tools passed in 14 of 21 (67% [43, 85]), " +
+		"the others in 10 of 15 (67% [38, 88])"
 	var comparison, text, junit bytes.Buffer
 	for _, err := range []error{
 		c.Markdown(&comparison), built.Text(&text, []int{1}), built.JUnit(&junit),
@@ -82,7 +82,7 @@ func TestAnAnswerSaysWhatTheModelsWereGiven(t *testing.T) {
 			t.Errorf("%s of a comparison lacks the treatment:\n%s", name, out)
 		}
 	}
-	wantIn(t, text.String(), "treatment: skill csv-tools given in 36 of 36 runs, opened in 21 of 36 (58 % [41, 74])")
+	wantIn(t, text.String(), "treatment: skill csv-tools given in 36 of 36 runs, opened in 21 of 36 (58% [41, 74])")
 	wantIn(t, markdownOf(t, built, []int{1}, Compact), "- treatment: skill csv-tools given in 36 of 36 runs, opened in")
 	wantIn(t, junit.String(), `<property name="treatment" value="skill csv-tools given in 36 of 36 runs, opened in`)
 	if encoded, err := json.Marshal(c); err != nil || !bytes.Contains(encoded, []byte(`"whole":36,`)) ||
@@ -138,7 +138,7 @@ func TestLinesOfTreatment(t *testing.T) {
 		}), "instructions CLAUDE.md given in 36 of 36 runs of after and 0 of 36 of before", ""},
 		"a skill that was never opened": {
 			nil, opening(0),
-			"skill csv-tools given in 36 of 36 runs of after and 0 of 36 of before, opened in 0 of 36 (0 % [0, 10])",
+			"skill csv-tools given in 36 of 36 runs of after and 0 of 36 of before, opened in 0 of 36 (0% [0, 10])",
 			"the skill csv-tools was never opened",
 		},
 		"a version that was never opened": {
@@ -147,7 +147,7 @@ func TestLinesOfTreatment(t *testing.T) {
 				pieces[0].Digest = "sha256:old"
 				return pieces
 			}, opening(36),
-			"opened in 36 of 36 of after (100 % [90, 100]) and 0 of 36 of before (0 % [0, 10])",
+			"opened in 36 of 36 of after (100% [90, 100]) and 0 of 36 of before (0% [0, 10])",
 			"the skill csv-tools was never opened in before",
 		},
 	} {
@@ -194,7 +194,7 @@ func TestOldResultsHaveUnknownDelivery(t *testing.T) {
 	c := compared(t, CompareConfig{}, armRuns("a", repeat("FFF", 12)...), armRuns("b", repeat("PPF", 12)...))
 	text := textOf(t, c)
 	if first, _, _ := strings.Cut(text, "\n"); c.Decision.Claim != stats.Improved ||
-		!strings.Contains(first, "that of a; delivery unknown (95 % interval") {
+		!strings.Contains(first, "than a; delivery unknown (95% CI") {
 		t.Error(first)
 	}
 	if n := strings.Count(text, "treatment: "); n != 1 {

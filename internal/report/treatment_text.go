@@ -84,7 +84,7 @@ func (t *Treatment) contextLine() []string {
 }
 
 // text returns the counts of a piece: "given in 36 of 36 runs of after and 0 of 36 of before,
-// opened in 21 of 36 (58 % [41, 74])".
+// opened in 21 of 36 (58% [41, 74])".
 func (p *Piece) text(named bool) string {
 	arms := slices.Clone(p.Arms)
 	slices.SortStableFunc(arms, func(a, b Given) int { // who has it comes first
@@ -195,7 +195,7 @@ func wholePercent(i *stats.Interval) string {
 	if i == nil {
 		return dash
 	}
-	return fmt.Sprintf("%.0f %% [%.0f, %.0f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
+	return fmt.Sprintf("%.0f%% [%.0f, %.0f]", 100*i.Est, 100*i.Lo, 100*i.Hi)
 }
 
 // kindWords are the words for kinds of pieces, for one and for several.

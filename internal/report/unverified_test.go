@@ -79,7 +79,7 @@ func TestAClaimDoesNotRestOnRetriesThatAnAgentMayHaveForced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if built.Groups[1].Name != "default" || c.Decision.Claim != stats.NotProven ||
-		!strings.Contains(c.Decision.Sentence, "forged") {
+		!strings.Contains(c.Decision.Sentence, "unverified error") {
 		t.Errorf("%s: %s", built.Groups[1].Name, c.Decision.Sentence)
 	}
 }

@@ -160,7 +160,7 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			if allow == "" {
 				return
 			}
-			wantIn(t, first, test.want+"; --allow "+allow+" accepts it; the observed difference in pass rate is +66.7 points")
+			wantIn(t, first, test.want+"; --allow "+allow+" accepts it; the observed difference in pass rate is +66.7 percentage points")
 			if c = make(allow); c.Decision.Claim != stats.Improved || len(c.Withheld) > 0 {
 				t.Errorf("allowed: %s", c.Decision.Sentence)
 			}
@@ -310,7 +310,7 @@ func TestEqualArmsAreAnAAExperiment(t *testing.T) {
 		c := make(test.change)
 		warnings := strings.Join(c.Warnings, "\n")
 		if !c.Same || !strings.Contains(warnings, test.want) ||
-			strings.Contains(warnings, "any difference is chance") != test.chance {
+			strings.Contains(warnings, "any difference is noise") != test.chance {
 			t.Errorf("%s: %s", name, warnings)
 		}
 	}

@@ -43,8 +43,8 @@ func unescapeMount(path string) string {
 	return out.String()
 }
 
-// otherNames returns other paths of a file or directory, or of a part of it, that exist because it
-// is mounted twice.
+// otherNames returns the other paths under which path, or part of it, is visible because it is
+// mounted more than once.
 func otherNames(path string) []string {
 	all := mounts("/proc/self")
 	var own mounted // the last that covers the path is the one that shows it

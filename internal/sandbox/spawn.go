@@ -115,8 +115,8 @@ type SpawnResult struct {
 	TimedOut    bool `json:"timedOut,omitempty"`
 	OutputLimit bool `json:"outputLimit,omitempty"`
 	Cancelled   bool `json:"cancelled,omitempty"`
-	// Exceeded is the bound of the whole tree that was passed, such as ExceededMemory. The
-	// program was killed for it.
+	// Exceeded names the tree-wide limit that was exceeded, such as ExceededMemory; the program
+	// was killed for it.
 	Exceeded string `json:"exceeded,omitempty"`
 	// LeftoversKilled counts processes that were alive after the program itself had
 	// ended and had to be killed.

@@ -49,8 +49,8 @@ type auditLog struct{ file *os.File }
 const (
 	auditDir  = "fit"
 	auditName = "selfedit.ndjson"
-	// lockPatience is how long an edit waits for another one.
-	lockPatience = 10 * time.Second
+	// lockTimeout is how long an edit waits for another one.
+	lockTimeout = 10 * time.Second
 )
 
 // openAuditLog opens <git dir>/fit/selfedit.ndjson for appending and locks it. It follows no link
@@ -93,7 +93,7 @@ func (l *auditLog) claim(ctx context.Context) error {
 	if !isRegular(stat) || stat.Nlink != 1 {
 		return errors.New("it is not a regular file with one name")
 	}
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	if err := jsonlines.LockWait(ctx, l.file); err != nil {
 		return fmt.Errorf("another edit holds its lock: %w", err)

@@ -282,7 +282,7 @@ func (d *datasetLoader) sample(row datasetRow) (Task, error) {
 		t.JudgeTemplate = rubricTemplate(rubric)
 	}
 	if len(sample.Checks) == 0 && t.JudgeTemplate == "" && t.Suite == nil && t.Hooks.Invariants == "" {
-		return t, errors.New("nothing is checked: write grade: into family.yaml, or a column grade")
+		return t, errors.New("no checks: add grade: to family.yaml, or a grade column to the dataset")
 	}
 	t.Sample = sample
 	if t.Hooks.Dir != "" && len(sample.JSON()) > maxHookSample {

@@ -141,7 +141,7 @@ func TestMistakesInADatasetNameTheirPlace(t *testing.T) {
 		"grade.0: a gate has no weight": {
 			"family.yaml": "dataset: d.csv\nprompt: a\ngrade: [{equals: a, gate: true, weight: 2}]\n",
 		},
-		"d.csv:2: nothing is checked: write grade: into family.yaml": {
+		"d.csv:2: no checks: add grade: to family.yaml": {
 			"family.yaml": "dataset: d.csv\nprompt: \"{{q}}\"\n",
 		},
 		"d.csv: it is UTF-16; save the file as UTF-8":                               {"d.csv": "\xff\xfei\x00d\x00"},

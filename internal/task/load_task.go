@@ -181,7 +181,7 @@ func (l *loader) checkSettings(t *Task, own TaskFile, where settingsFile) {
 		if own.Judge.Votes == 0 {
 			at = l.where
 		}
-		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can be split evenly: give an odd number",
+		l.add(at.wrong(rel, []string{"judge", "votes"}, "%d votes can tie; use an odd number",
 			t.Settings.JudgeVotes))
 	}
 	l.resolveRepo(t, own, where)

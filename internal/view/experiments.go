@@ -249,17 +249,17 @@ func (s *snapshot) kind() string {
 
 // experimentAnswer is the answer of /api/experiments/{x}.
 type experimentAnswer struct {
-	Version         int                `json:"version"`
-	Experiment      listEntry          `json:"experiment"`
-	Problems        []ledger.Problem   `json:"problems"`
-	Notes           []string           `json:"notes"`
-	Report          *report.Report     `json:"report"`
-	Comparison      *report.Comparison `json:"comparison"`
-	Family          *report.Family     `json:"family"`
-	ComparisonError string             `json:"comparisonError"`
-	Plan            *planAnswer        `json:"plan"`
-	Repeat          string             `json:"repeat"`
-	Live            *liveStatus        `json:"live"`
+	Version         int                     `json:"version"`
+	Experiment      listEntry               `json:"experiment"`
+	Problems        []ledger.Problem        `json:"problems"`
+	Notes           []string                `json:"notes"`
+	Report          *report.Report          `json:"report"`
+	Comparison      *report.Comparison      `json:"comparison"`
+	Family          *report.MultiComparison `json:"family"`
+	ComparisonError string                  `json:"comparisonError"`
+	Plan            *planAnswer             `json:"plan"`
+	Repeat          string                  `json:"repeat"`
+	Live            *liveStatus             `json:"live"`
 }
 
 // planAnswer is the part of a plan that a page shows.

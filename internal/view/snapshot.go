@@ -27,7 +27,7 @@ type snapshot struct {
 	// report has the single runs; comparison and family are its answer.
 	report     *report.Report
 	comparison *report.Comparison
-	family     *report.Family
+	family     *report.MultiComparison
 	// problem says what is wrong with the directory as a whole, compareProblem why there is no
 	// comparison.
 	problem        string

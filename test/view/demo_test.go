@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// demoRuns is the number of runs of every task with every arm: enough to see passes and failures.
+// demoRuns is the number of repetitions of each task per arm: enough to see passes and failures.
 const demoRuns = "1"
 
 // demoOnce makes the run directory of one small demo, called skills, for all tests that only read

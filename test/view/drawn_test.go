@@ -46,7 +46,7 @@ func elapsed(ms float64) string {
 	return fmt.Sprintf("%d h %02d m", int(ms/1000+0.5)/3600, int(ms/1000+0.5)/60%60)
 }
 
-func percent(rate float64) string { return fmt.Sprintf("%.1f %%", 100*rate) }
+func percent(rate float64) string { return fmt.Sprintf("%.1f%%", 100*rate) }
 
 func inShort(n int) string {
 	if n < 1000 {

@@ -62,8 +62,8 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 	}
 	for what, text := range map[string]string{
 		"overall difference": points(want.Decision.Effect, 1),
-		"rate of before":     fmt.Sprintf("%.1f %%", 100*want.RateA.Est),
-		"rate of after":      fmt.Sprintf("%.1f %%", 100*want.RateB.Est),
+		"rate of before":     fmt.Sprintf("%.1f%%", 100*want.RateA.Est),
+		"rate of after":      fmt.Sprintf("%.1f%%", 100*want.RateB.Est),
 	} {
 		if !strings.Contains(page.Overall, text) {
 			t.Errorf("%s: %q is not in %q", what, text, page.Overall)

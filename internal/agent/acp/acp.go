@@ -186,7 +186,7 @@ func (a *Agent) Check(cfg agent.Config) error {
 	}
 	// An agent without a known login may have its own.
 	if cfg.ModelURL == "" && a.entry.Login != "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
-		return fmt.Errorf("agent %s has no key; set %s, or give --model-url", id, strings.Join(a.entry.Keys, " or "))
+		return fmt.Errorf("agent %s has no key; set %s, or set --model-url", id, strings.Join(a.entry.Keys, " or "))
 	}
 	return agent.RequirePrice(id, cfg, cfg.Model)
 }

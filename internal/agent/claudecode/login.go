@@ -137,7 +137,7 @@ func apiKey(cfg agent.Config, url string) (login, error) {
 	}
 	if cfg.ModelURL == "" {
 		return login{}, errors.New(keyVariable +
-			" is not set; set it, log in with claude and use --auth subscription, or give --model-url")
+			" is not set; set it, log in with claude and use --auth subscription, or set --model-url")
 	}
 	chosen.variables[keyVariable] = noKey
 	return chosen, nil

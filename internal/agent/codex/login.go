@@ -94,7 +94,7 @@ func directLogin(cfg agent.Config) (login, error) {
 			if stored, _ := storedLogin(cfg.Environ); stored.Key != "" {
 				return login{mode: mode, key: stored.Key, secret: true}, nil
 			}
-			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or give --model-url",
+			return login{}, fmt.Errorf("%s is not set; set it, log in with codex login, or set --model-url",
 				keyVariable)
 		}
 		return login{mode: mode, key: noKey}, nil

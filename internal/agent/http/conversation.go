@@ -34,8 +34,8 @@ const (
 	maxSaid = 300
 	// defaultRetries ride out half a minute of trouble.
 	defaultRetries = 4
-	// silence is the default time that an agent may take for one answer.
-	silence = 30 * time.Minute
+	// replyTimeout is the default timeout for one answer of an agent.
+	replyTimeout = 30 * time.Minute
 )
 
 // conversation is one session with the agent. Each prompt is a request.
@@ -66,7 +66,7 @@ func newConversation(entry Entry, cfg agent.Config) *conversation {
 		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Prices}),
 		client: &nethttp.Client{
 			Transport: transport,
-			Timeout:   silence,
+			Timeout:   replyTimeout,
 			// A key is meant for one address.
 			CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse },
 		},

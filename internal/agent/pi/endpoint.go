@@ -120,7 +120,7 @@ func (*Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 		}
 		if !found {
 			return nil, fmt.Errorf("with %s, the program talks to a vendor that the gateway does not know; name "+
-				"another model, or give --model-url", name)
+				"another model, or set --model-url", name)
 		}
 	}
 	return all, nil
@@ -176,13 +176,13 @@ func directEndpoint(cfg agent.Config) (endpoint, error) {
 			return endpoint{provider: vendor, keys: keys}, nil
 		}
 		if named {
-			return endpoint{}, fmt.Errorf("%s is not set; set it, or give --model-url",
+			return endpoint{}, fmt.Errorf("%s is not set; set it, or set --model-url",
 				strings.Join(vendors[vendor], " or "))
 		}
 	}
 	keys := allKeys(cfg.Environ)
 	if len(keys) == 0 {
-		return endpoint{}, errors.New("no key of any vendor is set; " + loginHint + ", or give --model-url")
+		return endpoint{}, errors.New("no key of any vendor is set; " + loginHint + ", or set --model-url")
 	}
 	return endpoint{keys: keys}, nil
 }

@@ -25,8 +25,8 @@ import (
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "agents",
-		Short: "List the agents that can be run, and try what they can do",
-		Long: `List the agents that can be run, and try what they can do.
+		Short: "List the agents, and test what they can do",
+		Long: `List the agents, and test what they can do.
 
 fit knows some agents by name. Add others in agents.yaml, in the current directory or in ~/.config/fit, or name them
 directly: cmd:PROGRAM, acp:PROGRAM, http://HOST.`,
@@ -117,7 +117,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:     "show AGENT",
-		Short:   "Show what an agent says it can do",
+		Short:   "Show an agent's declared capabilities",
 		Example: "  fit agents show builtin\n  fit agents show 'cmd:./my-agent {prompt}'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {

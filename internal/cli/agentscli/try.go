@@ -42,8 +42,8 @@ func newTry(con *console.Console, registry *agent.Registry) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "try AGENT",
-		Short: "Run one small task with an agent and show which abilities were seen",
-		Long: `Run one small task with an agent and show which abilities were seen, whatever it claims: it reads a
+		Short: "Run one small task with an agent and show which capabilities were observed",
+		Long: `Run one small task with an agent and show which capabilities were observed, whatever it claims: it reads a
 file, edits one, runs a command and calls a tool.
 
 The model is scripted and runs on this machine, so this needs no key and costs nothing; --live uses the agent's own
@@ -57,10 +57,10 @@ otherwise.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.model, "model", "", "model of the agent (default: the agent's own)")
+	flags.StringVar(&opts.model, "model", "", "model of the agent (default: the agent's default)")
 	flags.StringVar(&opts.modelURL, "model-url", "", "model endpoint, without /v1, in place of the scripted model")
-	flags.BoolVar(&opts.live, "live", false, "use the agent's own model, which costs money")
-	flags.Var(&opts.timeout, "timeout", "end the task after this time, such as 5m")
+	flags.BoolVar(&opts.live, "live", false, "use the agent's configured model, which costs money")
+	flags.Var(&opts.timeout, "timeout", "end the task after this time, e.g. 5m")
 	flags.Var(&opts.format, "format", "output format")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file")
 	return command
@@ -106,7 +106,7 @@ func runTry(ctx context.Context, con *console.Console, registry *agent.Registry,
 		return console.Exit(console.ExitUsage, err)
 	}
 	if opts.live && opts.modelURL != "" {
-		return console.Usagef("--live uses the agent's own model: leave out --model-url")
+		return console.Usagef("--live uses the agent's configured model: drop --model-url")
 	}
 	room, err := scratch.Make("", "fit-try-")
 	if err != nil {
@@ -286,10 +286,10 @@ func (t *trial) report(con *console.Console, played agent.Agent, result fit.RunR
 	case result.Reason == session.OutcomeProvider || result.Reason == session.OutcomeAuth:
 		return console.Exitf(console.ExitIncomplete, "the model could not be reached: %v", result.Err)
 	case result.Err != nil && missing > 0:
-		return console.Exitf(console.ExitNegative, "%d of these were not seen; the run ended with %s: %w", missing,
+		return console.Exitf(console.ExitNegative, "%d of these were not observed; the run ended with %s: %w", missing,
 			result.Reason, result.Err)
 	case missing > 0:
-		return console.Exitf(console.ExitNegative, "%d of these were not seen", missing)
+		return console.Exitf(console.ExitNegative, "%d of these were not observed", missing)
 	}
 	return nil
 }

@@ -102,19 +102,19 @@ brings, an arm was given what only another brings, or runs were answered from th
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&opts.format, "format", "output format; html is a page that opens from disk")
+	flags.Var(&opts.format, "format", "output format; html is a self-contained file")
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.pairs, "pairs", "with more than two arms: compare all pairs, or all arms with the first")
 	flags.BoolVar(&opts.acrossRevisions, "across-revisions", false,
 		"compare results of different revisions of the family, whose tasks may differ")
-	flags.Var(&opts.measure, "measure", "what decides: pass rate, or score")
+	flags.Var(&opts.measure, "measure", "the measure that decides: pass rate or score")
 	flags.StringVar(&opts.failOn, "fail-on", "",
 		"gate: exit 1 on these claims, separated by commas: "+strings.Join(claims, ", "))
 	flags.Float64Var(&opts.nonInferior, "non-inferior", 0,
-		"gate: exit 1 unless B is at most this much worse than A, such as 0.05")
+		"gate: non-inferiority margin; exit 1 unless B is shown to be at most this much worse than A, e.g. 0.05")
 	flags.Float64Var(&opts.margin, "margin", 0,
-		"largest difference that does not matter; allows the claim \"equivalent\"")
+		"equivalence margin: the largest difference that does not matter; enables the claim \"equivalent\"")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
@@ -134,7 +134,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	}
 	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 ||
 		!(opts.alpha > 0 && opts.alpha < 1) {
-		return console.Usagef("--non-inferior and --margin are shares from 0 to 1, --alpha lies between them")
+		return console.Usagef("--non-inferior and --margin must be at least 0 and below 1; --alpha must be above 0 and below 1")
 	}
 	config := report.CompareConfig{
 		Measure: opts.measure.Value,
@@ -315,7 +315,7 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)
 	}
 	if o.nonInferior > 0 && !report.NonInferior(decision, bounds, o.nonInferior) {
-		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: %s may be more than %g worse than %s",
+		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse than %s",
 			o.nonInferior, b, o.nonInferior, a)
 	}
 	return nil

@@ -22,8 +22,8 @@ func newCtl(con *console.Console) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "ctl DIR [status|pause|resume|cancel CELL|requeue CELL|concurrency N|budget USD]",
-		Short: "Show or steer the experiment that runs in a directory",
-		Long: `Show or steer the experiment that runs in a directory. A CELL is TASK/ARM/RUN; runs count from 0.
+		Short: "Show or control a running experiment",
+		Long: `Show or control a running experiment. A CELL is TASK/ARM/RUN; runs count from 0.
 
   status       show its progress (the default)
   pause        start no more cells; running cells finish
@@ -69,19 +69,19 @@ func parseCommand(args []string) (control.Command, error) {
 	case control.Cancel, control.Requeue:
 		var ok bool
 		if c.Task, c.Arm, c.Run, ok = experimentcli.SplitCell(about); !ok {
-			return c, console.Usagef("cell %q: want TASK/ARM/RUN, such as even/after/1", about)
+			return c, console.Usagef("cell %q: must be TASK/ARM/RUN, e.g. even/after/1", about)
 		}
 	case control.Concurrency:
 		if c.N, err = strconv.Atoi(about); err != nil || c.N < 1 {
-			return c, console.Usagef("concurrency %q: want a number of at least 1", about)
+			return c, console.Usagef("concurrency %q: must be at least 1", about)
 		}
 	case control.BudgetUSD:
 		if c.USD, err = strconv.ParseFloat(strings.TrimPrefix(about, "$"), 64); err != nil || !(c.USD >= 0) {
-			return c, console.Usagef("budget %q: want dollars, such as 10; 0 is unlimited", about)
+			return c, console.Usagef("budget %q: must be an amount in dollars, e.g. 10; 0 is unlimited", about)
 		}
 	default:
 		return c, console.Usagef(
-			"%q is not an action; want status, pause, resume, cancel, requeue, concurrency or budget", c.Action)
+			"%q is not an action; use status, pause, resume, cancel, requeue, concurrency or budget", c.Action)
 	}
 	return c, nil
 }

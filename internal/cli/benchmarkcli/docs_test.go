@@ -60,12 +60,12 @@ func TestThePageAboutEvaluations(t *testing.T) {
 	c.contains(
 		string(output),
 		"12 tasks × 2 arms × 2 runs",
-		"Improved: the pass rate of after",
+		"Improved: pass rate of after",
 		"0 to do",
 		"48 runs graded again, 0 differ",
 		"all tasks",
 		"files are as recorded",
-		"looked at while it ran",
+		"sequential analysis",
 		"4 metrics.ndjson",
 	)
 }

@@ -227,7 +227,7 @@ func TestARemovedSignatureIsNoticed(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(c.dir, ".config")); err != nil {
 		t.Fatal(err)
 	}
-	says("is not signed, so a complete rewrite would not be detected")
+	says("is unsigned: a rewrite of the whole ledger would go undetected")
 }
 
 // An older ledger with its older head is signed as well as it ever was; the key knows a newer one.
@@ -275,7 +275,7 @@ func TestAnEnlargedExperimentSaysSo(t *testing.T) {
 	c.want(0, with(run, "--runs", "1")...)
 	c.want(0, with(run, "--runs", "2")...)
 	c.want(0, "report", "--input", "out", "--format", "text")
-	c.contains(c.stdout, "the size was changed after results had been recorded", "from 2 tasks × 1 runs to 2 × 2")
+	c.contains(c.stdout, "the sample size was changed after results were recorded", "from 2 tasks × 1 runs to 2 × 2")
 }
 
 func TestGradeRefusesAFinalDirectoryThatWasChanged(t *testing.T) {

@@ -201,7 +201,7 @@ func TestAQuickFamilyEndsInAClaim(t *testing.T) {
 	arm := "agent:builtin,model:claude-sonnet-4-5,modelUrl:" + c.model(string(script))
 	c.want(0, "run", "--family", family, "--runs", "1", "--output", "out", "--format", "text", "--arm", "before="+arm,
 		"--arm", "after="+arm+",prompt:Fix it.")
-	c.contains(c.stdout, "Improved: the pass rate of after is 100.0 points above that of before")
+	c.contains(c.stdout, "Improved: pass rate of after is 100.0 percentage points higher than before")
 }
 
 // The first signal says what happens, the second stops at once.

@@ -18,11 +18,11 @@ type gates struct {
 	requireDelivery bool
 }
 
-const requireDeliveryUsage = "exit 2 unless it is proven that every run was given what its arm and the family bring"
+const requireDeliveryUsage = "exit 2 unless delivery is proven: every run was given what its arm and the family bring"
 
 func (g *gates) register(flags *pflag.FlagSet) {
 	flags.Var(&g.minPassRate, "min-pass-rate",
-		"gate: exit 1 unless the lower limit of every arm's pass rate reaches this")
+		"gate: exit 1 unless the lower confidence bound of every arm's pass rate is at least this")
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
 	flags.BoolVar(&g.requireDelivery, "require-delivery", false, requireDeliveryUsage)
 }
@@ -34,7 +34,7 @@ type share float64
 func (s *share) Set(text string) error {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(value >= 0 && value <= 1) {
-		return errors.New("want a share from 0 to 1, such as 0.8 for 80 %")
+		return errors.New("must be from 0 to 1, e.g. 0.8 for 80%")
 	}
 	*s = share(value)
 	return nil
@@ -93,7 +93,7 @@ func (g *gates) check(built *report.Report) error {
 					group.Totals.Planned)
 			}
 			return console.Exitf(console.ExitNegative,
-				"gate --min-pass-rate %g: the pass rate of arm %s may be as low as %.3f%s", g.minPassRate, group.Name,
+				"gate --min-pass-rate %g: the lower confidence bound of arm %s is %.3f%s", g.minPassRate, group.Name,
 				low, missing)
 		}
 	}

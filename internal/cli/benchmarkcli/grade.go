@@ -51,7 +51,7 @@ func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var opts gradeOptions
 	command := &cobra.Command{
 		Use:   "grade",
-		Short: "Grade stored runs again, with their services, or grade SWE-bench predictions",
+		Short: "Regrade stored runs, with their services, or grade SWE-bench predictions",
 		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as
 cwd), or every verdict of a run directory (--input). Services that the preflight hook starts are started again on a
 copy. Stored files do not change, and the judge is not asked again.
@@ -74,7 +74,7 @@ graded, whatever the result; otherwise it is 1, or 3 if the tests of a predictio
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	flags.StringVar(&opts.task, "task", "", "task of the attempt")
 	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
-	flags.StringVar(&opts.input, "input", "", "run directory in which to grade all verdicts again")
+	flags.StringVar(&opts.input, "input", "", "run directory to regrade")
 	flags.StringVar(&opts.predictions, "predictions", "", "file of SWE-bench predictions to grade")
 	flags.StringVar(&opts.logs, "logs", "",
 		"with --predictions: directory for the patch, the log and the report of each task")
@@ -136,7 +136,7 @@ func (g *grader) one(ctx context.Context) error {
 		return err
 	}
 	if t.Sample != nil {
-		return console.Usagef("answers to samples can be graded again only with --input and the run directory, " +
+		return console.Usagef("answers to samples can be regraded only with --input and the run directory, " +
 			"which has their records")
 	}
 	if err := g.checkUnaltered(g.con.Path(g.opts.runDir)); err != nil {
@@ -263,7 +263,7 @@ func (g *grader) find(id string) (*task.Task, error) {
 
 // goneContainer refuses to grade what is more than a directory.
 func goneContainer(t *task.Task) error {
-	return console.Usagef("task %s: the container that its verifier looks at is gone: run it again", t.ID)
+	return console.Usagef("task %s cannot be regraded: its container no longer exists; rerun the task", t.ID)
 }
 
 // grade looks at a stored final directory again.

@@ -36,7 +36,7 @@ func newImport(con *console.Console) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "import FILE DIR",
-		Short: "Make a dataset from a promptfoo configuration or from a file of Inspect samples",
+		Short: "Convert a promptfoo configuration or a file of Inspect samples into a dataset",
 		Long: `Make a dataset from a promptfoo configuration (promptfooconfig.yaml) or from a file of Inspect samples
 (.csv, .json, .jsonl).
 
@@ -80,7 +80,7 @@ func runImport(ctx context.Context, con *console.Console, opts *importOptions, s
 		return err
 	}
 	for _, loss := range made.losses {
-		fmt.Fprintf(con.Stderr, "not carried over: %s\n", loss)
+		fmt.Fprintf(con.Stderr, "not imported: %s\n", loss)
 	}
 	if _, err := task.Load(ctx, dir, task.Options{Environ: con.Environ}); err != nil {
 		return console.Exitf(console.ExitNegative, "%w\n%s was written and needs editing", err, target)

@@ -31,7 +31,7 @@ func (m *imported) inspect(file, scorer string) error {
 				sample[name], choices = value, true
 			case "input", "target":
 			case "files", "setup", "sandbox":
-				m.lose("%s of samples: give a task directory the files, a preflight hook or an image", name)
+				m.lose("%s of samples: add the files, a preflight hook or an image to a task directory", name)
 			default:
 				m.lose("the column %s", name)
 			}
@@ -62,7 +62,7 @@ func (m *imported) inspectInput(input any) string {
 		text, isText := fields["content"].(string)
 		switch {
 		case fields["role"] != "user":
-			m.lose("messages of the role %v: give a system prompt with --prompt", fields["role"])
+			m.lose("messages of the role %v: set a system prompt with --prompt", fields["role"])
 		case !isText:
 			m.lose("images and other parts of messages")
 		default:

@@ -70,7 +70,7 @@ func (m *imported) promptfoo(file string) error {
 		}
 	}
 	if config.Providers != nil || config.Targets != nil {
-		m.lose("providers: give models as arms, such as --arm a=agent:model,model:NAME")
+		m.lose("providers: pass models as arms, e.g. --arm a=agent:model,model:NAME")
 	}
 	dir := filepath.Dir(file)
 	if err := m.promptfooPrompt(config.Prompts, dir); err != nil {
@@ -100,7 +100,7 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	if json.Unmarshal(raw, &prompts) != nil {
 		var one string
 		if json.Unmarshal(raw, &one) != nil {
-			return fmt.Errorf("prompts: want a prompt, or a list of them")
+			return fmt.Errorf("prompts: must be a prompt or a list of prompts")
 		}
 		prompts = []any{one}
 	}
@@ -121,7 +121,7 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 			return fmt.Errorf("prompts: %w", err)
 		}
 		if ext := filepath.Ext(name); ext == ".js" || ext == ".py" || ext == ".json" {
-			m.lose("what the prompt %s computes: its text was taken as it is", name)
+			m.lose("what the prompt %s computes: its text was used verbatim", name)
 		}
 		text = string(content)
 		if parts := promptSeparator.Get().Split(text, -1); filepath.Ext(name) == ".txt" {
@@ -148,7 +148,7 @@ func (m *imported) promptfooTests(raw json.RawMessage, dir string) ([]promptfooT
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return nil, errors.New("tests: want a list of tests, or the name of a file that has them")
+		return nil, errors.New("tests: must be a list of tests, or the name of a file that has them")
 	}
 	for _, one := range list {
 		if json.Unmarshal(one, &name) == nil {

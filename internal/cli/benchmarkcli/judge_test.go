@@ -102,7 +102,7 @@ func TestStoppingEarlyFromTheCommandLine(t *testing.T) {
 	}
 	for range 2 {
 		c.want(0, run...)
-		c.contains(c.stdout, "Improved", "e-process", "stopped by rule after 10 of 30 tasks", "looked at while it ran")
+		c.contains(c.stdout, "Improved", "e-process", "stopped by rule after 10 of 30 tasks", "sequential analysis")
 		c.contains(c.stderr, "stopped by rule")
 		if strings.Contains(c.stdout, "missing") {
 			t.Errorf("what the rule spares is missing:\n%s", c.stdout)

@@ -20,7 +20,7 @@ func checkSigner(con *console.Console, read results.Ledger, trusted string) erro
 	case found.Own:
 		fmt.Fprintf(con.Stdout, "%s: signed by your key\n", read.Path)
 	case read.Contents.SignedBy != "" && !found.Doubt:
-		return console.Exitf(console.ExitNegative, "%s; if you trust it, give --key", found.Note)
+		return console.Exitf(console.ExitNegative, "%s; if you trust it, use --key", found.Note)
 	default:
 		return console.Exitf(console.ExitNegative, "%s", found.Note)
 	}

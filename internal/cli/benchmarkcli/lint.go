@@ -66,7 +66,7 @@ that pass without any work are errors. The exit code is 1 if there is an error.`
 	flags := command.Flags()
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
 	opts.selection.register(flags)
-	flags.StringVar(&opts.faults, "faults", "", "check this plan of faults too (YAML); alone, check only it")
+	flags.StringVar(&opts.faults, "faults", "", "check this fault plan too (YAML); alone, check only it")
 	opts.isolation.Register(flags)
 	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
 	flags.Var(&opts.format, "format", "output format")
@@ -79,7 +79,7 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 			return console.Exit(console.ExitNegative, err)
 		}
 		if opts.family == "" {
-			fmt.Fprintf(con.Stderr, "%s is a valid plan of faults\n", opts.faults)
+			fmt.Fprintf(con.Stderr, "%s is a valid fault plan\n", opts.faults)
 			return nil
 		}
 	}

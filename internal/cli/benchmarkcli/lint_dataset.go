@@ -38,6 +38,6 @@ func (l *taskLinter) answer(dir string, reference bool) (*grade.Answer, error) {
 func (l *linter) datasetDoubts() {
 	if len(l.family.Tasks) > 0 && l.family.Tasks[0].Sample != nil && l.family.Tasks[0].Sample.Reference == nil {
 		l.findings = append(l.findings, finding{Level: "warning", Message: "there is no reference in family.yaml " +
-			"(such as reference: \"{{answer}}\"), so it is unknown whether the checks can be passed"})
+			"(e.g. reference: \"{{answer}}\"), so it is unknown whether the checks can be passed"})
 	}
 }

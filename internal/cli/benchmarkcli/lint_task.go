@@ -54,7 +54,7 @@ func (l *taskLinter) check(ctx context.Context) error {
 			case t.Verifier != nil: // its author may count differently
 				l.warnf("reward %q is 1 on the untouched scaffold", check.Name)
 			default:
-				l.errorf("check %q passes on the untouched scaffold: it gives credit for nothing; make it a gate, "+
+				l.errorf("check %q passes on the untouched scaffold: it gives credit for no work; make it a gate, "+
 					"or remove it", check.Name)
 			}
 		}

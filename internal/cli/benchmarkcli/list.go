@@ -57,7 +57,7 @@ func newList(con *console.Console) *cobra.Command {
 		"compare traces, diffs and graders' output of a run directory with the hashes in its ledger instead; exit 1 "+
 			"if one differs")
 	command.Flags().StringVar(&key, "key", "",
-		"with --verify: the key that the ledger must be signed by (default: yours)")
+		"with --verify: the key that must have signed the ledger (default: yours)")
 	command.Flags().Var(&format, "format", "output format")
 	return command
 }
@@ -84,7 +84,7 @@ func verifyRuns(con *console.Console, dir, key string) error {
 			fmt.Fprintln(con.Stdout, display.Text(problem))
 		}
 	}
-	fmt.Fprintf(con.Stdout, "%d of %d files are as recorded\n", looked-wrong, looked)
+	fmt.Fprintf(con.Stdout, "%d of %d files match the record\n", looked-wrong, looked)
 	if wrong > 0 {
 		return console.Exitf(console.ExitNegative, "%d of %d files differ from the ledger", wrong, looked)
 	}
@@ -181,7 +181,7 @@ func newClean(con *console.Console) *cobra.Command {
 	var dryRun, images bool
 	command := &cobra.Command{
 		Use:   "clean [DIR]",
-		Short: "Remove the kept final directories of runs, and workspaces that a killed process left",
+		Short: "Remove stored working directories, and stale workspaces of killed processes",
 		Example: `  fit-benchmark clean benchmark-runs --dry-run
   fit-benchmark clean benchmark-runs`,
 		Long: `Remove the kept final directories of runs, workspaces and containers that a killed process left, and
@@ -205,8 +205,8 @@ cannot be graded again.`,
 			return cleanContainers(command.Context(), con, images)
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only print what would be removed")
-	command.Flags().BoolVar(&images, "images", false, "also remove the images that were built for tasks")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "dry run: only print what would be removed")
+	command.Flags().BoolVar(&images, "images", false, "also remove images built for tasks")
 	return command
 }
 

@@ -36,7 +36,7 @@ func newPlan(con *console.Console) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "plan [PILOT-A PILOT-B | PILOT]",
-		Short: "Show how many tasks and runs an answer takes, and what it costs",
+		Short: "Estimate the sample size an experiment needs, and its cost",
 		Long: `Show how many tasks and runs it takes to find a difference, and what that costs. Earlier results serve
 as a pilot: two arms (DIR:ARM DIR:ARM, or a directory with two arms) show how much tasks and runs vary and what a run
 costs. Without a pilot, plan uses typical variances of pass rates.`,
@@ -46,9 +46,9 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 		RunE: func(_ *cobra.Command, args []string) error { return runPlan(con, &opts, args) },
 	}
 	flags := command.Flags()
-	flags.Float64Var(&opts.effect, "effect", 0.1, "difference in pass rate that matters")
-	flags.Var(&opts.runs, "runs", "runs of every task with every arm")
-	flags.Var(&opts.tasks, "tasks", "number of tasks you have: show the difference they would find")
+	flags.Float64Var(&opts.effect, "effect", 0.1, "difference in pass rate to detect")
+	flags.Var(&opts.runs, "runs", "repetitions of each task per arm")
+	flags.Var(&opts.tasks, "tasks", "number of tasks you have: show their minimum detectable difference")
 	flags.Var(&opts.maxTasks, "max-tasks", "largest number of tasks available")
 	flags.Var(&opts.costPerRun, "cost-per-run", "cost of one run in dollars (default: the pilot's)")
 	flags.Var(&opts.budget, "max-cost-usd", "budget in dollars: show the best experiment for it")
@@ -56,14 +56,14 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 		"variance of the difference between tasks, without a pilot")
 	flags.Float64Var(&opts.within, "within", typicalWithin, "variance of runs within a task, without a pilot")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "chance of finding the difference if it exists")
+	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the difference if it exists")
 	flags.Var(&opts.format, "format", "output format")
 	return command
 }
 
 func runPlan(con *console.Console, opts *planOptions, args []string) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
-		return console.Usagef("--effect %g: want a difference between 0 and 1, such as 0.1", opts.effect)
+		return console.Usagef("--effect %g: must be between 0 and 1, e.g. 0.1", opts.effect)
 	}
 	p := &report.Forecast{
 		Effect: opts.effect,
@@ -116,7 +116,7 @@ func printForecast(con *console.Console, p *report.Forecast) error {
 	}
 	fmt.Fprintf(w, "variance between tasks %.3f, within %.3f and %.3f\n", p.Design.Between, p.Design.WithinBaseline,
 		p.Design.WithinCandidate)
-	fmt.Fprintf(w, "to find a difference of %.1f points in %.0f of 100 cases: %d tasks × 2 arms × %s = %d cells",
+	fmt.Fprintf(w, "to detect %.1f percentage points with %.0f%% power: %d tasks × 2 arms × %s = %d cells",
 		100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
 		report.Count(p.Design.RunsBaseline, "run"), p.TasksNeeded*2*p.Design.RunsBaseline)
 	if p.CostUSD != nil {
@@ -127,17 +127,17 @@ func printForecast(con *console.Console, p *report.Forecast) error {
 		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, find %s\n", a.Tasks,
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, minimum detectable difference %s\n", a.Tasks,
 			report.Count(a.Runs, "run"), a.Cost, report.Detectable(a.MDE))
 	}
 	if p.MDE != nil {
-		fmt.Fprintf(w, "%s × 2 arms × %s find %s", report.Count(p.Tasks, "task"),
+		fmt.Fprintf(w, "%s × 2 arms × %s: minimum detectable difference %s", report.Count(p.Tasks, "task"),
 			report.Count(p.Design.RunsBaseline, "run"), report.Detectable(*p.MDE))
 		if p.RunsFor != nil {
-			fmt.Fprintf(w, "; for %.1f points they need %s", 100*p.Effect,
+			fmt.Fprintf(w, "; for %.1f points each task needs %s", 100*p.Effect,
 				report.Count(int(math.Ceil(*p.RunsFor)), "run"))
 		} else {
-			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the tasks vary too much",
+			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the variance between tasks is too high",
 				100*p.Effect)
 		}
 		fmt.Fprintln(w)

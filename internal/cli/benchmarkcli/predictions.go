@@ -95,7 +95,7 @@ func (r *predictionReader) document(content []byte) error {
 	}
 	open, err := decoder.Token()
 	if err != nil || open != json.Delim('[') && open != json.Delim('{') {
-		return r.wrong(1, "want a JSON list of predictions, or an object of them; one per line is a .jsonl file")
+		return r.wrong(1, "must be a JSON list of predictions, or an object of them; one per line is a .jsonl file")
 	}
 	for decoder.More() {
 		id := ""
@@ -129,11 +129,11 @@ func (r *predictionReader) add(line int, raw []byte, id string) error {
 	err := json.Unmarshal(raw, &p)
 	switch kind, ok := errors.AsType[*json.UnmarshalTypeError](err); {
 	case ok && kind.Field != "":
-		return r.wrong(line, "%s: want text, not %s", kind.Field, kind.Value)
+		return r.wrong(line, "%s: must be text, not %s", kind.Field, kind.Value)
 	case ok:
-		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch, not %s", kind.Value)
+		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch, not %s", kind.Value)
 	case err != nil:
-		return r.wrong(line, "want an object with instance_id, model_name_or_path and model_patch: %v", err)
+		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch: %v", err)
 	case p.InstanceID == "":
 		return r.wrong(line, "instance_id is missing")
 	case id != "" && id != p.InstanceID:

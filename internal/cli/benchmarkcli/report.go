@@ -57,7 +57,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "report",
-		Short: "Show the results of a run directory: pass@k per task and over tasks, with intervals",
+		Short: "Show the results of a run directory: pass@k per task and over tasks, with confidence intervals",
 		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
   fit-benchmark report --input shards --format markdown --summary
   fit-benchmark report --input benchmark-runs --format harbor > result.json
@@ -73,7 +73,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
 	flags.Var(&opts.format, "format",
 		"output format; metrics is one line of JSON per arm, for charts over time; harbor is Harbor's result.json "+
-			"with all trials; html is a page that opens from disk")
+			"with all trials; html is a self-contained file")
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")

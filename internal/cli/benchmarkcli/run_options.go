@@ -64,7 +64,7 @@ func (b *budgetOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&b.tokens, "max-tokens", "stop before the experiment uses more tokens than this")
 	flags.Var(&b.armTokens, "arm-max-tokens", "stop an arm before it uses more tokens than this")
 	flags.Var(&b.cellTokens, "cell-max-tokens", "stop an agent that has used this many tokens")
-	flags.Var(&b.time, "max-time", "start no attempt after this time, such as 2h")
+	flags.Var(&b.time, "max-time", "start no attempt after this time, e.g. 2h")
 	flags.Var(&b.armTime, "arm-max-time", "start no more attempts of an arm whose attempts took this long in total")
 	flags.Var(&b.cellTime, "cell-max-time", "stop an agent after this time")
 }
@@ -96,14 +96,14 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.selection.register(flags)
 	flags.StringVar(&o.output, "output", defaultOutput,
 		"run directory; rerun to resume, with more runs, tasks or arms if you like")
-	flags.Var(&o.runs, "runs", "runs of every task with every arm")
+	flags.Var(&o.runs, "runs", "repetitions of each task per arm")
 	flags.StringArrayVar(&o.arms, "arm", nil,
 		"arm as name=key:value,…; keys: agent, model, modelUrl, profile, skills (a+b), context, instructions, files, "+
 			"mcp, settings, effort, temperature, prompt (text, \"text\" or @FILE), tools (a+b), env (NAME=value), "+
 			"maxTurns, auth, lead, leadModel, needs (a+b); repeat it for more arms, the first is the baseline")
 	flags.StringVar(&o.armsFile, "arms", "", "file of arms (YAML)")
-	flags.Var(&o.agent, "agent", "agent to measure (default: the first that is installed)")
-	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's own)")
+	flags.Var(&o.agent, "agent", "agent to measure (default: the first one installed)")
+	flags.StringVar(&o.agentModel, "agent-model", "", "model of the agent (default: the agent's default)")
 	flags.StringVar(&o.modelURL, "model-url", "",
 		"URL of the model, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
 	flags.StringVar(&o.agentProfile, "agent-profile", "",
@@ -115,7 +115,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.skillsFrom, "skills-from", "", "skills in place of the family's: the directory of a skill, a "+
 		"directory of skills, or one with .claude/skills or .agents/skills; several with +")
 	flags.Var(&o.context, "context", experimentcli.ContextUsage)
-	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
+	flags.Var(&o.auth, "auth", "which credentials to use if the agent accepts both")
 	flags.Var(&o.lead, "lead", "agent that leads the measured one; without a lead, the measured agent gets the "+
 		"task word for word")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead")
@@ -133,22 +133,22 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	o.gateway.Register(flags)
 	flags.StringVar(&o.concurrency, "concurrency", "",
-		"attempts to run at once (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
+		"attempts to run concurrently (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
 	flags.StringVar(&o.fleet, "fleet", "", experimentcli.FleetUsage)
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even if the task allows more")
-	flags.Var(&o.drain, "drain", "time that attempts have to finish after a signal")
+	flags.Var(&o.drain, "drain", "grace period for running attempts after a signal")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors (default 3)")
 	flags.Var(&o.breakAfter, "break-after",
 		"stop after this many infrastructure errors in a row with the same cause (default 5)")
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
-		"stop as soon as the two arms differ; the statistics allow for a look after every task")
+		"sequential test: stop as soon as a difference is established; valid even though it looks after every task")
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
 		"significance level of --stop-early and of the comparison at the end")
 	flags.BoolVar(&o.retryErrors, "retry-errors", false, "retry cells that ended in errors")
 	flags.BoolVar(&o.keepRaw, "keep-raw", false,
-		"keep traces as they were written instead of packing them (zstd); fit-trace reads both")
+		"do not compress traces (zstd); fit-trace reads both")
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
 	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)
 	o.allow.Register(flags, console.AllowSame, console.AllowDrift)
@@ -241,7 +241,7 @@ func (o *runOptions) completeArms(con *console.Console, arms []experiment.Arm, t
 func (o *runOptions) stopRule() (*experiment.StopRule, error) {
 	switch {
 	case !(o.alpha > 0 && o.alpha < 1):
-		return nil, console.Usagef("--alpha %g: want a number between 0 and 1, such as 0.05", o.alpha)
+		return nil, console.Usagef("--alpha %g: must be between 0 and 1, e.g. 0.05", o.alpha)
 	case o.stopEarly:
 		return &experiment.StopRule{Alpha: o.alpha}, nil
 	}
@@ -255,7 +255,7 @@ func (o *runOptions) turns() (int, error) {
 	}
 	turns, err := strconv.Atoi(text)
 	if err != nil || turns < 0 {
-		return 0, console.Usagef("--max-turns %q: want a whole number of at least 0", o.maxTurns)
+		return 0, console.Usagef("--max-turns %q: must be a whole number of at least 0", o.maxTurns)
 	}
 	return turns, nil
 }
@@ -274,7 +274,7 @@ func (o *runOptions) workers(con *console.Console) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, console.Usagef("%s %q: want a whole number of at least 1", name, text)
+		return 0, console.Usagef("%s %q: must be a whole number of at least 1", name, text)
 	}
 	return n, nil
 }
@@ -285,12 +285,12 @@ func parseK(text string) ([]int, error) {
 	for _, item := range console.List(text) {
 		k, err := strconv.Atoi(item)
 		if err != nil || k < 1 {
-			return nil, console.Usagef("--k %q: want whole numbers of at least 1, separated by commas", text)
+			return nil, console.Usagef("--k %q: must be whole numbers of at least 1, separated by commas", text)
 		}
 		ks = append(ks, k)
 	}
 	if len(ks) == 0 {
-		return nil, console.Usagef("--k is empty: want whole numbers of at least 1, such as 1,3,5")
+		return nil, console.Usagef("--k is empty: use whole numbers of at least 1, e.g. 1,3,5")
 	}
 	return ks, nil
 }

@@ -20,7 +20,7 @@ type selection struct {
 func newSelection() selection { return selection{limit: console.Count{Min: 1}} }
 
 func (s *selection) register(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.tasks, "task", nil, "only tasks with this name, which may be a glob such as 'fix-*'; may "+
+	flags.StringSliceVar(&s.tasks, "task", nil, "only tasks with this name or glob, e.g. 'fix-*'; may "+
 		"be repeated")
 	flags.StringSliceVar(&s.tags, "tag", nil, "only tasks with this tag; may be repeated")
 	flags.Var(&s.limit, "limit", "only the first N of these tasks, ordered by name")

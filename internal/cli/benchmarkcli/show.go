@@ -12,7 +12,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "show DIRECTORY TASK/ARM/RUN",
-		Short: "Show everything that is known about one run: what the model was given, evidence, and flags",
+		Short: "Show everything known about one run: the model's input, evidence and flags",
 		Long: `Show everything that is known about one run: which files of the project and of the arm reached the
 model, where in its prompt, at how many tokens per call, and whether they were opened; what comes with the agent; and
 the evidence about the work.`,

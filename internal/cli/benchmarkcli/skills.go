@@ -46,7 +46,7 @@ func stageSkills(ctx context.Context, con *console.Console, family *task.Family,
 	if apm == "" {
 		return "", console.Exitf(console.ExitIncomplete,
 			"the family has an apm.yml, and apm is not installed; install it (https://github.com/microsoft/apm), or "+
-				"give the skills with --skills-from DIR")
+				"pass the skills with --skills-from DIR")
 	}
 	family.Skills, err = installSkills(ctx, con, family, apm, manifest, cache)
 	return "", err

@@ -34,7 +34,7 @@ func (a *Allow) Register(flags *pflag.FlagSet, effective ...string) {
 	for _, exception := range effective {
 		shown = append(shown, exception+": "+allowMeans[exception])
 	}
-	flags.Var(a, "allow", "accept what is refused or withheld otherwise, separated by commas; "+
+	flags.Var(a, "allow", "accept what fit would otherwise reject or withhold, separated by commas; "+
 		strings.Join(shown, "; "))
 }
 
@@ -49,7 +49,7 @@ func (a *Allow) Set(text string) error {
 	for _, exception := range List(text) {
 		switch {
 		case !slices.Contains(exceptions, exception):
-			return fmt.Errorf("%q: want some of %s", exception, strings.Join(exceptions, ", "))
+			return fmt.Errorf("%q: must be some of %s", exception, strings.Join(exceptions, ", "))
 		case !a.Has(exception):
 			a.allowed = append(a.allowed, exception)
 		}

@@ -27,7 +27,7 @@ func (c *Count) Set(text string) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < c.Min {
-		return fmt.Errorf("want a whole number of at least %d", c.Min)
+		return fmt.Errorf("must be a whole number of at least %d", c.Min)
 	}
 	c.Value, c.Given = n, true
 	return nil
@@ -57,7 +57,7 @@ func (d *Dollars) Set(text string) error {
 	}
 	value, err := strconv.ParseFloat(strings.TrimPrefix(text, "$"), 64)
 	if err != nil || !(value > 0) || value > 1e9 {
-		return fmt.Errorf("want an amount in dollars, such as 0.50")
+		return fmt.Errorf("must be an amount in dollars, e.g. 0.50")
 	}
 	d.Value, d.Given = value, true
 	return nil
@@ -93,7 +93,7 @@ func (s *Span) Set(text string) error {
 		}
 	}
 	if err != nil || value <= 0 {
-		return fmt.Errorf("want a duration, such as 90s or 15m")
+		return fmt.Errorf("must be a duration, e.g. 90s or 15m")
 	}
 	s.Value, s.Given = value, true
 	return nil
@@ -121,7 +121,7 @@ func (c *Choice) Set(text string) error {
 		return nil
 	}
 	if !slices.Contains(c.Choices, text) {
-		return fmt.Errorf("want one of %s", strings.Join(c.Choices, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(c.Choices, ", "))
 	}
 	c.Value = text
 	return nil

@@ -54,24 +54,24 @@ func flagOf(option string) string {
 func (g *Gateway) Register(flags *pflag.FlagSet) {
 	g.gateway = Choice{Value: gateway.On, Choices: []string{gateway.On, gateway.Off}}
 	flags.Var(&g.gateway, "gateway",
-		"send model calls through fit's own proxy, so that agents get a token and never the key; on covers all "+
+		"send model calls through fit's proxy, so that agents get a token and never the key; on covers all "+
 			"agents that can be pointed at it")
 	g.record = Choice{
 		Value:   calls.RecordBodies,
 		Choices: []string{calls.RecordBodies, calls.RecordMeta, calls.RecordOff},
 	}
 	flags.Var(&g.record, "record",
-		"what to keep of model calls in a .calls file beside the trace: everything, everything but the bodies, or "+
+		"how much of each model call to record in the .calls file next to the trace: everything, all but the bodies, or "+
 			"nothing")
 	flags.StringVar(&g.policy.Replay, "replay", "",
 		"answer model calls from the record of this run or file instead of a model: offline and free")
 	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
 	flags.Var(&g.replayMode, "replay-mode",
-		"which recorded call answers: the best match, only one that is identical byte for byte, or the model "+
+		"how to match recorded calls: the best match, only one that is identical byte for byte, or the model "+
 			"itself if none is identical (live)")
 	g.RegisterRequests(flags)
 	flags.StringVar(&g.faults, "faults", "",
-		"make model calls fail on purpose, by this plan (YAML): 429, 5xx, cut streams, slow tokens, truncated "+
+		"inject faults into model calls, as described in this YAML file: 429, 5xx, cut streams, slow tokens, truncated "+
 			"JSON, wrong usage; all arms get the same faults")
 }
 

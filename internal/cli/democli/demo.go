@@ -37,8 +37,8 @@ func New(con *console.Console) *cobra.Command {
 	solo, team := false, false
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the main job in seconds, offline",
-		Long: `Show the main job in seconds, offline: an agent is measured before and after a change to its
+		Short: "Run a self-contained demo in seconds, offline",
+		Long: `Run a self-contained demo in seconds, offline: an agent is measured before and after a change to its
 instructions, on twelve small tasks with hidden tests, and fit says whether the change made it better. The model
 behind the agent is scripted and says so: no key and no network are used.`,
 		Example: `  fit demo            did the change help?
@@ -59,11 +59,11 @@ behind the agent is scripted and says so: no key and no network are used.`,
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&solo, "solo", false, "one agent at work on one task, live")
-	flags.BoolVar(&team, "team", false, "a facilitator and three participants at work together, live")
-	flags.BoolVar(&opts.same, "same", false, "give both arms the same instructions")
-	flags.BoolVar(&opts.view, "view", false, "show it in the browser, while it runs and afterwards")
-	flags.Var(&runs, "runs", "runs of every task with every arm")
+	flags.BoolVar(&solo, "solo", false, "run one agent on one task, live")
+	flags.BoolVar(&team, "team", false, "run a facilitator and three participants, live")
+	flags.BoolVar(&opts.same, "same", false, "A/A test: both arms are identical")
+	flags.BoolVar(&opts.view, "view", false, "open the results in the browser, live during the run")
+	flags.Var(&runs, "runs", "repetitions of each task per arm")
 	flags.Uint64Var(&opts.seed, "seed", opts.seed, "seed of the scripted model's random choices")
 	return command
 }

@@ -159,7 +159,7 @@ func (o experimentOptions) change() string {
 	if o.same {
 		return "the same skill"
 	}
-	return fmt.Sprintf("the skill with one sentence more: %q", skillChange)
+	return fmt.Sprintf("the skill plus one sentence: %q", skillChange)
 }
 
 // runComparison is the demo proper: did one more sentence in a skill make the agent better?
@@ -171,7 +171,7 @@ func runComparison(ctx context.Context, con *console.Console, opts experimentOpt
 	fmt.Fprintf(con.Stdout, `Did a change make the agent better?
 
 tasks    twelve small shell scripts with one bug each, graded by hidden tests
-agent    fit's own; its model is scripted, with chance, so this needs no key and no network (dollars are what its tokens would cost at list price)
+agent    built-in agent on a scripted model with seeded randomness: no API key, no network (dollars are its tokens at list price)
 before   a skill for repairing shell scripts
 after    %s
 

@@ -44,8 +44,8 @@ func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show which agents, credentials and tools this machine has, and how to get what is missing",
-		Long: `Show which agents, credentials and tools this machine has, and how to get what is missing.
+		Short: "Check this machine's setup: agents, credentials and tools, with an install command for each missing one",
+		Long: `Check this machine's setup: agents, credentials and tools, with an install command for each missing one.
 
 The exit code is 0 if at least one agent can be run, and 3 otherwise. "fit demo" always works: it needs neither a key
 nor an agent.`,
@@ -75,7 +75,7 @@ func run(ctx context.Context, con *console.Console, registry *agent.Registry, fo
 	}
 	if !runnable {
 		return console.Exitf(console.ExitIncomplete,
-			"no agent can be run here yet; every line marked missing names the fix")
+			"no agent is ready to run; the lines marked \"missing\" show how to fix that")
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func examine(ctx context.Context, con *console.Console, registry *agent.Registry
 			Name:    "FIT_MODEL_URL",
 			Status:  statusMissing,
 			Detail:  "it is not a valid URL",
-			Fix:     "give an address that begins with http:// or https://, or unset it",
+			Fix:     "use a URL that begins with http:// or https://, or unset it",
 		})
 		url = ""
 	}
@@ -143,7 +143,7 @@ func loginFinding(info agent.Info, installation agent.Installation) finding {
 	if installation.Login == "" {
 		line.Status = statusMissing
 		line.Detail = "no key or login found"
-		line.Fix = "set the key of its vendor in the environment, or point --model-url at an endpoint"
+		line.Fix = "set its vendor's API key in the environment, or point --model-url at an endpoint"
 		if info.LoginHint != "" {
 			line.Fix = info.LoginHint
 		}

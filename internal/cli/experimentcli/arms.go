@@ -11,7 +11,7 @@ import (
 )
 
 // ContextUsage explains --context.
-const ContextUsage = "what agents read of their working directories by themselves: project, which is instruction " +
+const ContextUsage = "project files agents read on their own: project, which is instruction " +
 	"files, skills, sub-agents and commands, or none (default: what the arm says, else the task, else project)"
 
 // ReadArms reads the file of --arms or, without one, the values of --arm.

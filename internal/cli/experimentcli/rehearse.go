@@ -18,7 +18,7 @@ import (
 )
 
 // DryRunUsage is the help of the flag --dry-run.
-const DryRunUsage = "check everything that costs nothing, start every arm once against a scripted model, show the " +
+const DryRunUsage = "dry run: check everything that is free, start every arm once against a scripted model, show the " +
 	"plan, and stop"
 
 // DryRun checks everything that costs nothing: whether every arm's model is given what the arm
@@ -63,7 +63,7 @@ func (r *Run) rehearseOn(ctx context.Context, machine *local.Machine) error {
 	case err == nil:
 		err = errors.Join(r.rehearse(ctx, executor), executor.Close())
 	case r.Fleet != nil && ctx.Err() == nil:
-		fmt.Fprintf(r.Console.Stderr, "note: the arms are not rehearsed, because they cannot start here: %v\n", err)
+		fmt.Fprintf(r.Console.Stderr, "note: no dry run of the arms, because they cannot start here: %v\n", err)
 		err = nil
 	}
 	return startError(ctx, errors.Join(err, dir.Remove()))

@@ -220,7 +220,7 @@ func (r *Run) announce(e experiment.Estimate) {
 	}
 	if e.Cells > 0 {
 		if e.AtMost > 0 {
-			fmt.Fprintf(r.Console.Stderr, "; at most $%.2f by the budgets", e.AtMost)
+			fmt.Fprintf(r.Console.Stderr, "; limited to $%.2f by the budgets", e.AtMost)
 		}
 		fmt.Fprintln(r.Console.Stderr)
 	}
@@ -241,7 +241,7 @@ func (r *Run) warnOfIsolation(ctx context.Context) error {
 		return err // not everything was looked at
 	}
 	if open != "" {
-		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox of this machine is not tight: %s (fit doctor)\n", open)
+		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox on this machine has known gaps: %s (details: fit doctor)\n", open)
 	}
 	for why, tasks := range reasons {
 		fmt.Fprintf(r.Console.Stderr, "warning: the runs of %s are not isolated: %s\n"+
@@ -252,8 +252,8 @@ func (r *Run) warnOfIsolation(ctx context.Context) error {
 }
 
 // NetworkUsage is the help of the flag --network.
-const NetworkUsage = "what agents can reach: model is their model and the services of their task, and nothing " +
-	"else; none is for fit's own agent (default: the task's setting, else host, the machine's network)"
+const NetworkUsage = "network access of agents: model is their model and the services of their task, and nothing " +
+	"else; none is for the built-in agent (default: the task's setting, else host, the machine's network)"
 
 // warnOfNetwork says before anything is spent that agents will have the machine's network where
 // their task prefers another.
@@ -267,7 +267,7 @@ func (r *Run) warnOfNetwork(executor *local.Executor) {
 // describeOnly says, before anything is spent, that an experiment is too small for a claim.
 func (r *Run) describeOnly() {
 	if plan := r.Dir.Plan; len(plan.Arms) > 1 && len(plan.Tasks) < stats.MinClaimTasks {
-		fmt.Fprintf(r.Console.Stderr, "%s: at least %d are needed for a claim; this run can only describe\n",
+		fmt.Fprintf(r.Console.Stderr, "%s: results will be descriptive only; a claim needs at least %d\n",
 			report.Count(len(plan.Tasks), "task"), stats.MinClaimTasks)
 	}
 }
@@ -287,11 +287,11 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 var remedies = map[string]string{
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider:   "the model's service failed: wait, run fewer attempts at a time, then --retry-errors",
+	ledger.ErrorProvider:   "the model provider failed: wait, lower the concurrency, then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAuth:       "check the credentials with fit doctor",
 	ledger.ErrorGrader:     "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
-	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or give another --judge-model",
+	ledger.ErrorJudge:      "the judge did not conclude: see its trace, or choose another --judge-model",
 	ledger.ErrorSandbox:    "the sandbox stopped working: see fit doctor",
 	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
 		"checks it without a model",

@@ -118,7 +118,7 @@ func rateText(rate gateway.RateStatus) string {
 func statusLine(p experiment.Progress) string {
 	parts := []string{fmt.Sprintf("%d/%d", p.Done, p.Total)}
 	if p.Rate != nil {
-		parts = append(parts, fmt.Sprintf("%.0f %% pass [%.0f, %.0f]", 100*p.Rate.Est, 100*p.Rate.Lo, 100*p.Rate.Hi))
+		parts = append(parts, fmt.Sprintf("%.0f%% pass [%.0f, %.0f]", 100*p.Rate.Est, 100*p.Rate.Lo, 100*p.Rate.Hi))
 	}
 	if p.Errors > 0 {
 		parts = append(parts, report.Count(p.Errors, "error"))

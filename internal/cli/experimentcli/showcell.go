@@ -62,7 +62,7 @@ func Unusable(err error) error {
 func ParseCell(name string) (task, arm string, run int, err error) {
 	task, arm, run, ok := SplitCell(name)
 	if !ok {
-		return "", "", 0, console.Usagef("%q is not a run; want TASK/ARM/RUN, such as fix-auth-race/agent/0", name)
+		return "", "", 0, console.Usagef("%q is not a run; use TASK/ARM/RUN, e.g. fix-auth-race/agent/0", name)
 	}
 	return task, arm, run, nil
 }

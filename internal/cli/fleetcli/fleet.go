@@ -43,7 +43,7 @@ func hubURL(con *console.Console, given string) (string, error) {
 	if url := cmp.Or(given, con.Getenv(experimentcli.FleetVariable)); url != "" {
 		return url, nil
 	}
-	return "", console.Usagef("which fleet? give the URL that fit fleet serve prints, or set %s",
+	return "", console.Usagef("which fleet? pass the URL that fit fleet serve prints, or set %s",
 		experimentcli.FleetVariable)
 }
 
@@ -161,7 +161,7 @@ its cells stops them; others take them over.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slots.Value > maxSlots {
-				return console.Usagef("--slots %d: want at most %d; start more workers", slots.Value, maxSlots)
+				return console.Usagef("--slots %d: must be at most %d; start more workers", slots.Value, maxSlots)
 			}
 			url, err := hubURL(con, cmp.Or(append(args, "")...))
 			if err != nil {
@@ -180,7 +180,7 @@ its cells stops them; others take them over.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&slots, "slots", "cells to run at once")
+	flags.Var(&slots, "slots", "cells to run concurrently")
 	flags.StringVar(&labels, "label", "", "labels of this machine, separated by commas; arms and tasks may require "+
 		"them")
 	flags.StringVar(&opts.Name, "name", "", "name of the worker (default: the host's)")
@@ -196,13 +196,13 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 	cmd := benchmarkcli.NewRun(con, registry, func(ctx context.Context) (string, error) {
 		return own.start(ctx, con.Path(dir), workers.Value, slots.Value)
 	})
-	cmd.Short = "Run a benchmark with a hub and workers on this machine, for a first look"
+	cmd.Short = "Run a benchmark with a hub and workers on this machine, to try it out"
 	cmd.Long = `Start a hub and some workers on this machine, run a benchmark on them, and stop them. All other flags
 are those of fit-benchmark run.`
 	cmd.Example = `  fit fleet run --workers 3 --slots 2 --family benchmarks/todo --runs 10`
 	flags := cmd.Flags()
 	flags.Var(&workers, "workers", "workers to start")
-	flags.Var(&slots, "slots", "cells that each worker runs at once")
+	flags.Var(&slots, "slots", "cells each worker runs concurrently")
 	flags.StringVar(&dir, "fleet-dir", "", "directory of the hub and the workers (default: in the user's cache)")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

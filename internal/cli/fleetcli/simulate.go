@@ -47,7 +47,7 @@ func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command 
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN",
-		Short: "Show how long an experiment would take on a fleet, and what it would cost",
+		Short: "Estimate an experiment's duration and cost on a fleet",
 		Long: `Forecast makespan, cost and use of caps before you spend anything. PLAN is a run directory: its plan is
 simulated from the beginning.
 
@@ -77,15 +77,15 @@ nine of ten repeats. Every worker can run every cell; needs, budgets and the fle
 	}
 	flags := cmd.Flags()
 	flags.Var(&o.workers, "workers", "workers of the fleet")
-	flags.Var(&o.slots, "slots", "cells that each worker runs at once")
+	flags.Var(&o.slots, "slots", "cells each worker runs concurrently")
 	flags.StringArrayVar(&o.caps, "cap", nil,
-		"`PROVIDER=N`: limit the cells of a provider that run at once over the whole fleet; N alone limits each provider; "+
+		"`PROVIDER=N`: limit the cells of a provider that run concurrently, over the whole fleet; N alone limits each provider; "+
 			"may be repeated")
-	flags.Float64Var(&o.failRate, "fail-rate", 0, "share of attempts that end in an infrastructure error, such as 0.02")
+	flags.Float64Var(&o.failRate, "fail-rate", 0, "fraction of attempts that end in an infrastructure error, e.g. 0.02")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors")
-	flags.Var(&o.runs, "runs", "runs of every task with every arm (default: the plan's)")
+	flags.Var(&o.runs, "runs", "repetitions of each task per arm (default: the plan's)")
 	flags.StringVar(&o.duration, "duration", "",
-		"duration of a cell: `TIME` such as 12m, or a range such as 5m-40m (default: as measured)")
+		"duration of a cell: `TIME` (12m) or a range (5m-40m) (default: as measured)")
 	flags.Var(&o.cost, "cost-usd", "cost of a cell (default: as measured)")
 	flags.Var(&o.repeats, "repeats", "simulations, from which means and ranges are computed")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random numbers")
@@ -129,7 +129,7 @@ func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.
 	case err != nil:
 		return s, 0, err
 	case len(m.all) == 0 && high == 0:
-		return s, 0, fmt.Errorf("%s has no records yet: run some cells first, or give --duration and --cost-usd", dir)
+		return s, 0, fmt.Errorf("%s has no records yet: run some cells first, or set --duration and --cost-usd", dir)
 	}
 	s.Draw = func(cell experiment.Cell, random *rand.Rand) fleet.Sample {
 		sample := m.draw(cell, random)
@@ -158,7 +158,7 @@ func (o *simulateOptions) parseCaps(s *fleet.Scenario) (map[string]int, error) {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--cap %q: want PROVIDER=N or N, with N at least 1", text)
+			return nil, fmt.Errorf("--cap %q: must be PROVIDER=N or N, with N at least 1", text)
 		}
 		if named && !known[provider] {
 			return nil, fmt.Errorf("--cap %q: the plan's providers are %s", text, strings.Join(sorted(known), ", "))
@@ -195,7 +195,7 @@ func parseRange(text string) (low, high time.Duration, err error) {
 		high, err = time.ParseDuration(second)
 	}
 	if err != nil || low < 0 || high < low || high == 0 {
-		return 0, 0, fmt.Errorf("--duration %q: want a time such as 12m, or a range such as 5m-40m", text)
+		return 0, 0, fmt.Errorf("--duration %q: must be a time (12m) or a range (5m-40m)", text)
 	}
 	return low, high, nil
 }
@@ -248,19 +248,19 @@ func showForecast(con *console.Console, f *fleet.Forecast, measured int) error {
 	row := func(name string, r fleet.Range, show func(float64) string) {
 		fmt.Fprintf(out, "%s\t%s\t[%s, %s]\n", name, show(r.Mean), show(r.Low), show(r.High))
 	}
-	fmt.Fprintln(out, "\tMEAN\tNINE OF TEN")
+	fmt.Fprintln(out, "\tMEAN\t90% RANGE")
 	row("makespan", f.Makespan, func(v float64) string {
 		return (time.Duration(v) * time.Millisecond).Round(time.Second).String()
 	})
 	if f.Cost != nil {
 		row("cost", *f.Cost, func(v float64) string { return fmt.Sprintf("$%.2f", v) })
 	} else {
-		fmt.Fprintln(out, "cost\tunknown\tnot every cell has a known cost; give --cost-usd")
+		fmt.Fprintln(out, "cost\tunknown\tnot every cell has a known cost; set --cost-usd")
 	}
 	count := func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 	row("attempts", f.Attempts, count)
 	row("cells without a verdict", f.Missing, count)
-	percent := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
 	row("slots in use", f.SlotUse, percent)
 	for _, c := range f.Caps {
 		row(fmt.Sprintf("cap %d of %s in use", c.Cap, display.Line(c.Provider)), c.Use, percent)

@@ -114,7 +114,7 @@ func newDrain(con *console.Console) *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
 		Use:     "drain WORKER",
-		Short:   "Let a worker finish its cells and leave",
+		Short:   "Drain a worker: let it finish its cells and leave",
 		Example: "  fit fleet drain build-7",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,8 +135,8 @@ func newCap(con *console.Console) *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
 		Use:   "cap PROVIDER N",
-		Short: "Limit the cells of a provider that run at once, over the whole fleet",
-		Long: `Limit the cells of a provider that run at once, over the whole fleet; off removes the limit. A change
+		Short: "Limit the cells of a provider that run concurrently, over the whole fleet",
+		Long: `Limit the cells of a provider that run concurrently, over the whole fleet; off removes the limit. A change
 takes effect within 2 seconds, for running experiments too; running cells finish. fit fleet status lists the
 providers.`,
 		Example: "  fit fleet cap anthropic 40\n  fit fleet cap anthropic off",
@@ -149,7 +149,7 @@ providers.`,
 			case args[1] == "off":
 				n = -1
 			case err != nil || n < 1:
-				return console.Usagef("cap %q: want a whole number of at least 1, or off", args[1])
+				return console.Usagef("cap %q: must be a whole number of at least 1, or off", args[1])
 			}
 			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
 				return hub.SetCap(ctx, args[0], n)

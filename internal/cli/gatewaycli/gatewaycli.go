@@ -66,12 +66,12 @@ keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and OPENAI_API_KEY.`,
 	flags.StringVar(&opts.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
 	flags.StringVar(&opts.modelURL, "model-url", "",
 		"model endpoint that calls go to, without /v1 (also FIT_MODEL_URL; default: the vendors')")
-	flags.Var(&opts.format, "format", "how to print the address and the token")
+	flags.Var(&opts.format, "format", "output format of the address and the token")
 	opts.gateway.RegisterRequests(flags)
 	return cmd
 }
 
-// serve runs the gateway until the context ends, which is its ordinary end and no error.
+// serve runs the gateway until ctx is cancelled; cancellation is not an error.
 func serve(ctx context.Context, con *console.Console, opts serveOptions, redactor *redact.Redactor) error {
 	upstreams, err := upstreamsOf(con, opts.modelURL)
 	if err != nil {
@@ -122,7 +122,7 @@ func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, err
 	}
 	if len(found) == 0 {
 		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or " +
-			"GEMINI_API_KEY, or give --model-url")
+			"GEMINI_API_KEY, or set --model-url")
 	}
 	return found, nil
 }

@@ -51,7 +51,7 @@ Exit codes: 0 delivered · 2 usage error · 3 the bridge could not be reached or
 	flags.StringVar(&opts.correlationID, "correlation-id", "", "the run, as the bridge knows it (also CORRELATION_ID)")
 	flags.StringVar(&opts.runURL, "run-url", "", "where people can look at the run")
 	flags.StringVar(&opts.discussionID, "discussion-id", "", "the thread, if the trace does not name it")
-	flags.Var(&opts.timeout, "timeout", "how long one attempt may take (default 15s)")
+	flags.Var(&opts.timeout, "timeout", "timeout of one attempt (default 15s)")
 	flags.Var(&opts.attempts, "attempts", "number of attempts (default 8)")
 	return command
 }
@@ -61,11 +61,11 @@ func runCallback(ctx context.Context, con *console.Console, registry *agent.Regi
 	opts.correlationID = cmp.Or(opts.correlationID, con.Getenv("CORRELATION_ID"))
 	switch {
 	case opts.traceFile == "":
-		return console.Usagef("no trace: give --trace-file")
+		return console.Usagef("no trace: set --trace-file")
 	case opts.url == "":
-		return console.Usagef("no address to post to: give --callback-url or CALLBACK_URL")
+		return console.Usagef("no address to post to: set --callback-url or CALLBACK_URL")
 	case opts.correlationID == "":
-		return console.Usagef("the bridge must know which run this is: give --correlation-id or CORRELATION_ID")
+		return console.Usagef("the bridge must know which run this is: set --correlation-id or CORRELATION_ID")
 	}
 	terminal, err := readTerminal(con.Path(opts.traceFile))
 	if err != nil {

@@ -118,7 +118,7 @@ func readResumeContext(con *console.Console, value string) (*harness.ResumeConte
 	case err != nil:
 		return nil, err
 	case text == "" && value != "":
-		return nil, errors.New("it is empty, so what was said before would be lost")
+		return nil, errors.New("it is empty, so the earlier conversation would be lost")
 	}
 	return harness.ParseResumeContext(text)
 }

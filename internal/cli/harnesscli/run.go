@@ -51,7 +51,7 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		"the only tools the agent may use, separated by commas (default: the agent's own)")
 	flags.Var(&opts.maxTurns, "max-turns", "turns of the model; 0 is unlimited")
 	flags.Var(&opts.maxCost, "max-cost-usd", "end the run when it has cost this much")
-	flags.Var(&opts.timeout, "timeout", "end the run after this time, such as 15m")
+	flags.Var(&opts.timeout, "timeout", "end the run after this time, e.g. 15m")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file and readable text to standard output")
 	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach: {"mcpServers":{…}}`)
 	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL under this name")
@@ -117,7 +117,7 @@ func announce(con *console.Console, id string, started agent.Started) {
 		line += ", model " + started.Model
 	}
 	if started.Auth != "" {
-		line += ", logged in by " + started.Auth
+		line += ", credentials: " + started.Auth
 	}
 	fmt.Fprintln(con.Stderr, line)
 }
@@ -144,13 +144,13 @@ func runError(result fit.RunResult, err error) error {
 
 var reasons = map[session.Outcome]string{
 	session.OutcomeError:    "the agent failed",
-	session.OutcomeMaxTurns: "the agent ran out of turns; --max-turns sets how many it has",
-	session.OutcomeTimeout:  "the agent ran out of time; --timeout sets how much it has",
+	session.OutcomeMaxTurns: "the agent ran out of turns; raise --max-turns",
+	session.OutcomeTimeout:  "the agent ran out of time; raise --timeout",
 	session.OutcomeAborted:  "the agent was aborted",
 	session.OutcomeNoResult: "the agent ended without a result",
 	session.OutcomeOutput:   "the agent printed more than the output limit",
 	session.OutcomeAuth:     "the agent could not log in",
-	session.OutcomeProvider: "the model's service failed",
+	session.OutcomeProvider: "the model provider failed",
 }
 
 func describe(result fit.RunResult) error {

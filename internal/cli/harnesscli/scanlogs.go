@@ -91,7 +91,7 @@ func runScanLogs(ctx context.Context, con *console.Console, opts scanOptions) er
 // secret that is not set.
 func (o scanOptions) scanner(con *console.Console) (*logScanner, error) {
 	if len(o.secrets)+len(o.secretEnvs) == 0 {
-		return nil, console.Usagef("no secrets to look for: give --secret-env NAME")
+		return nil, console.Usagef("no secrets to look for: use --secret-env NAME")
 	}
 	named := map[string]string{}
 	for _, entry := range o.secrets {
@@ -121,7 +121,7 @@ const maxLogs = 4 << 30
 // logs returns the path of the archive, and what to do when it is no longer needed.
 func (o scanOptions) logs(ctx context.Context, con *console.Console) (path string, done func(), err error) {
 	if (o.archive == "") == (o.runID == "") {
-		return "", nil, console.Usagef("no logs: give --archive FILE, or --run-id and --repo")
+		return "", nil, console.Usagef("no logs: use --archive FILE, or --run-id and --repo")
 	}
 	if o.archive != "" {
 		return con.Path(o.archive), func() {}, nil

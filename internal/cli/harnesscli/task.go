@@ -37,9 +37,9 @@ func (o *taskOptions) load(con *console.Console) (string, error) {
 	}
 	switch {
 	case given > 1:
-		return "", console.Usagef("give one of --task-file, --task-text and --task-event")
+		return "", console.Usagef("use one of --task-file, --task-text and --task-event")
 	case given == 0:
-		return "", console.Usagef("no task: give --task-file, --task-text or --task-event")
+		return "", console.Usagef("no task: use --task-file, --task-text or --task-event")
 	case file != "":
 		content, err := os.ReadFile(con.Path(file))
 		if err != nil {

@@ -36,7 +36,7 @@ func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) 
 	o.agent.Registry = registry
 	o.isolation.Value = fit.Isolations[0]
 	flags.Var(&o.agent, "agent", agentUsage)
-	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's own)")
+	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's default)")
 	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
 	o.context.Choices = fit.Contexts
 	flags.Var(&o.context, "context", contextUsage)
@@ -49,7 +49,7 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	flags.StringVar(&o.modelURL, "model-url", "",
 		"model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also "+
 			"FIT_MODEL_URL)")
-	flags.Var(&o.auth, "auth", "how the agent is logged in, where there is a choice")
+	flags.Var(&o.auth, "auth", "which credentials to use if the agent accepts both")
 	o.isolation.Choices = fit.Isolations
 	flags.Var(&o.isolation, "isolation",
 		"how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise none")
@@ -58,15 +58,15 @@ func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
 	o.gateway.Register(flags)
 }
 
-const contextUsage = "what agents read of their directories by themselves: project is instruction files (CLAUDE.md, " +
+const contextUsage = "project files agents read on their own: project is instruction files (CLAUDE.md, " +
 	"AGENTS.md), skills, sub-agents and commands; without isolation, programs such as hooks run only if this is said " +
 	"(default project)"
 
-const networkUsage = "what agents can reach: model is their model and the session's tools, and nothing else; none " +
-	"is for fit's own agent (default: host, the machine's network)"
+const networkUsage = "network access of agents: model is their model and the session's tools, and nothing else; none " +
+	"is for the built-in agent (default: host, the machine's network)"
 
 const agentUsage = "agent to run, as fit agents list names it, or any other: cmd:PROGRAM, acp:PROGRAM, http://HOST " +
-	"(default: the first that is installed)"
+	"(default: the first one installed)"
 
 // base is what the flags say of all agents of a session.
 func (o *agentOptions) base() agent.Config {
@@ -164,7 +164,7 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 // announceInterrupt says what happens when the session is interrupted, until the returned function
 // is called.
 func announceInterrupt(ctx context.Context, con *console.Console, output string) func() bool {
-	line := "interrupted: stopping the agents, which takes up to 10 s; press Ctrl-C again to stop at once"
+	line := "interrupted: stopping the agents, which takes up to 10 s; press Ctrl-C again to stop immediately"
 	if output != "" {
 		line += "; continue later with: fit-harness resume " + output
 	}

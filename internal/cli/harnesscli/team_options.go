@@ -45,7 +45,7 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"directory where the agents keep their conversations (default: a temporary one)")
 	flags.Var(&o.transport, "tool-transport",
 		"how agents reach the session's tools: through a program that they start, or at an address on this machine")
-	flags.Var(&o.retries, "agent-retries", "how often a failed round of an agent is retried")
+	flags.Var(&o.retries, "agent-retries", "number of retries of a failed round")
 	flags.BoolVar(&o.failFast, "fail-fast", false,
 		"end the session when a participant has failed for good, instead of continuing without it")
 	o.limits.register(flags)
@@ -87,7 +87,7 @@ type limitOptions struct {
 
 func (o *limitOptions) register(flags *pflag.FlagSet) {
 	o.leadTurns.Min = 1
-	flags.Var(&o.timeout, "session-timeout", "end the session after this time, such as 45m (default 4h)")
+	flags.Var(&o.timeout, "session-timeout", "end the session after this time, e.g. 45m (default 4h)")
 	flags.Var(&o.turns, "session-max-turns",
 		"end the session after this many turns in total; 0 is unlimited (default 500)")
 	flags.Var(&o.tokens, "session-max-tokens", "end the session after this many tokens in total")
@@ -97,8 +97,8 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.participantTokens, "participant-max-tokens", "dismiss a participant that has used this many tokens")
 	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
 	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
-	flags.Var(&o.idle, "idle-timeout", "end a turn in which nothing happens for this long (default 30m)")
-	flags.Var(&o.askDeadline, "ask-deadline", "give up on questions that are not answered in this time")
+	flags.Var(&o.idle, "idle-timeout", "idle timeout: abort a turn after this long without an event or tool call (default 30m)")
+	flags.Var(&o.askDeadline, "ask-deadline", "timeout for an answer to an Ask")
 }
 
 func (o *limitOptions) apply(to *harness.Options) {
@@ -128,7 +128,7 @@ type advisorOptions struct {
 
 func (o *advisorOptions) register(flags *pflag.FlagSet) {
 	o.maxUses.Min = 1
-	flags.StringVar(&o.model, "advisor-model", "", "give participants the tool Advisor, which asks this model")
+	flags.StringVar(&o.model, "advisor-model", "", "offer participants the tool Advisor, which asks this model")
 	flags.Var(&o.maxUses, "advisor-max-uses", "how often participants may use Advisor in total (default 3)")
 }
 

@@ -72,10 +72,10 @@ script drives every agent; the documentation of the package model/scripted has t
 	return cmd
 }
 
-// serve runs the server until the context ends, which is its ordinary end and no error.
+// serve runs the server until ctx is cancelled; cancellation is not an error.
 func serve(ctx context.Context, con *console.Console, opts serveOptions) error {
 	if opts.Format != "text" && opts.Format != "json" {
-		return console.Usagef("--format is %q, want text or json", opts.Format)
+		return console.Usagef("--format must be text or json, not %q", opts.Format)
 	}
 	scripts, err := loadScripts(con, opts.Scripts)
 	if err != nil {
@@ -105,7 +105,7 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions) error {
 	case <-ctx.Done():
 		return server.Close()
 	case err := <-server.Done():
-		return errors.Join(errors.New("the scripted model stopped by itself"), err)
+		return errors.Join(errors.New("the scripted model exited on its own"), err)
 	}
 }
 
@@ -157,7 +157,7 @@ func parseVars(given []string) (map[string]string, error) {
 	for _, argument := range given {
 		name, value, ok := strings.Cut(argument, "=")
 		if !ok || name == "" {
-			return nil, console.Usagef("--var is %q, want NAME=VALUE", argument)
+			return nil, console.Usagef("--var must be NAME=VALUE, not %q", argument)
 		}
 		vars[name] = value
 	}

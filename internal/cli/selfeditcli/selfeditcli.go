@@ -79,7 +79,7 @@ func New(con *console.Console) *cobra.Command {
 	var options editOptions
 	command := &cobra.Command{
 		Use:     "selfedit <path>",
-		Short:   "Write standard input to a file the project's settings allow, on a safe branch",
+		Short:   "Write standard input to a file, if the project's allowlist permits it and the branch is not protected",
 		Long:    long,
 		Example: example,
 		Version: con.Version,
@@ -89,7 +89,7 @@ func New(con *console.Console) *cobra.Command {
 					"<path>")
 			}
 			if len(args) > 1 {
-				return console.Usagef("want one path, got %d", len(args))
+				return console.Usagef("expected one path, got %d", len(args))
 			}
 			return nil
 		},
@@ -99,7 +99,7 @@ func New(con *console.Console) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.Check, "check", false, "run all checks and change nothing")
+	flags.BoolVar(&options.Check, "check", false, "dry run: run all checks and change nothing")
 	flags.BoolVar(&options.Diff, "diff", false, "print how many lines change to standard output")
 	flags.BoolVar(&options.Mkdir, "mkdir", false, "create missing directories of the path")
 	flags.StringVar(&options.ExpectSHA256, "expect-sha256", "",

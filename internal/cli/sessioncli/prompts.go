@@ -20,7 +20,7 @@ func newPrompts(out *output) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
-		Long: "Show what the model got besides the conversation: system prompts and tool definitions, and how they " +
+		Long: "Show the model's input besides the conversation: system prompts and tool definitions, and how they " +
 			"change over the turns.\nWith two files, show the difference by label and line.\n\nPrompts come from " +
 			"the trace, and from the record of model calls (.calls) beside it.",
 		Example: `  fit session prompts results/runs/fix/before/0/agent.ndjson.zst

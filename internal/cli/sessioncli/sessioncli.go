@@ -34,7 +34,7 @@ func New(
   fit session import rollout.jsonl > session.json
   fit session export trace.ndjson --to atif`,
 	}
-	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets as they are")
+	command.PersistentFlags().BoolVar(&out.plain, "no-redact", false, "print secrets unredacted")
 	command.AddCommand(newImport(out), newShow(out), newExport(out), newPrompts(out))
 	return command
 }
@@ -233,7 +233,7 @@ func (o *output) load(path string) ([]*session.EnrichedSession, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, console.Usagef("there is no file %s", path)
 	case errors.Is(err, session.ErrUnrecognised):
-		return nil, console.Usagef("%s holds no events of an agent that fit knows; give a trace, an agent's stream "+
+		return nil, console.Usagef("%s holds no events of an agent that fit knows; use a trace, an agent's stream "+
 			"or session file, or an ATIF document", path)
 	case err != nil:
 		return nil, console.Exit(console.ExitUsage, err)

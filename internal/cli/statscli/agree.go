@@ -83,7 +83,7 @@ cannot be ratings; --header and --names set it explicitly.
 func agree(con *console.Console, path string, flags agreeOptions) (agreeResult, error) {
 	for name, value := range map[string]string{"header": flags.Header, "names": flags.Names} {
 		if !slices.Contains([]string{"yes", "no", "auto"}, value) {
-			return agreeResult{}, console.Usagef("agree: --%s is %q, want yes, no or auto", name, value)
+			return agreeResult{}, console.Usagef("agree: --%s must be yes, no or auto, not %q", name, value)
 		}
 	}
 	rows, err := readTable(con, path)
@@ -131,7 +131,7 @@ func newRatings(rows []line, flags agreeOptions) (ratings, error) {
 		}
 	}
 	if len(rows[0].cells) < 2 {
-		return ratings{}, fmt.Errorf("%d column(s) of ratings, want at least 2", len(rows[0].cells))
+		return ratings{}, fmt.Errorf("%d column(s) of ratings, need at least 2", len(rows[0].cells))
 	}
 	if flags.Counts {
 		return countedRatings(rows, names)

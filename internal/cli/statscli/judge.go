@@ -25,7 +25,7 @@ type judgeResult struct {
 	CorrectedRate *float64 `json:"correctedRate"`
 	TPR           *float64 `json:"tpr"`
 	TNR           *float64 `json:"tnr"`
-	// CI95Low and CI95High are at 95 % whatever the level of Lo and Hi.
+	// CI95Low and CI95High are at 95% whatever the level of Lo and Hi.
 	CI95Low  *float64 `json:"ci95Low"`
 	CI95High *float64 `json:"ci95High"`
 	N        int      `json:"n"`
@@ -70,7 +70,7 @@ better than a coin flip; then there is no corrected rate.`,
 	cmd.Flags().IntVar(&counts.K, "k", 0, "runs the judge passed")
 	cmd.Flags().IntVar(&counts.N, "n", 0, "runs the judge saw")
 	cmd.Flags().Float64Var(&counts.Effective, "n-eff", 0,
-		"independent runs the judged ones are worth when tasks were repeated (default N)")
+		"effective sample size, if tasks were repeated (default N)")
 	cmd.Flags().IntVar(&counts.Calibration.TP, "tp", 0, "human passes the judge passed")
 	cmd.Flags().IntVar(&counts.Calibration.M1, "m1", 0, "human passes in all")
 	cmd.Flags().IntVar(&counts.Calibration.TN, "tn", 0, "human fails the judge failed")

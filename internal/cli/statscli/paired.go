@@ -104,12 +104,12 @@ alpha and an interval that excludes zero.`,
 			"values lie between 0 and 1")
 	cmd.Flags().BoolVar(&flags.LowerIsBetter, "lower-is-better", false, "a smaller value is an improvement")
 	cmd.Flags().BoolVar(&flags.Sequential, "sequential", false,
-		"use an e-process, which stays valid if you look after every task (rows in planned order)")
+		"sequential analysis: use an e-process, which remains valid under optional stopping (rows in planned order)")
 	cmd.Flags().StringVar(&flags.Interval, "interval", "",
-		"force the interval: t, bootstrap-bca or bootstrap-percentile")
+		"force the confidence interval: t, bootstrap-bca or bootstrap-percentile")
 	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "significance level of the claim")
 	cmd.Flags().Float64Var(&flags.Margin, "margin", 0,
-		"largest difference that does not matter, for the claim \"equivalent\" (a logarithm for ratios)")
+		"equivalence margin: the largest difference that does not matter (a logarithm for ratios)")
 	cmd.Flags().Uint64Var(&flags.Seed, "seed", 1, "seed of random permutations and resamples")
 	return cmd
 }
@@ -161,9 +161,9 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 func (o pairedOptions) check() error {
 	switch {
 	case o.Baseline != "" && o.Baseline != "first" && o.Baseline != "second":
-		return console.Usagef("paired: --baseline is %q, want first or second", o.Baseline)
+		return console.Usagef("paired: --baseline must be first or second, not %q", o.Baseline)
 	case o.Kind != "" && !slices.Contains([]string{"rate", "score", "ratio"}, o.Kind):
-		return console.Usagef("paired: --kind is %q, want rate, score or ratio", o.Kind)
+		return console.Usagef("paired: --kind must be rate, score or ratio, not %q", o.Kind)
 	case o.Interval != "" && !slices.Contains([]string{stats.MethodT, stats.MethodBCa, stats.MethodPercentile},
 		o.Interval):
 		return console.Usagef("paired: --interval is %q, want %s, %s or %s", o.Interval, stats.MethodT, stats.MethodBCa,
@@ -256,6 +256,6 @@ func writePaired(w io.Writer, result pairedResult) {
 	if result.EValue != nil {
 		fmt.Fprintf(w, "e-value    %.4g\n", *result.EValue)
 	}
-	fmt.Fprintf(w, "detectable %.6f with this experiment\n", result.MDE)
+	fmt.Fprintf(w, "detectable %.6f (minimum detectable effect, 80%% power)\n", result.MDE)
 	warn(w, result.Warnings)
 }

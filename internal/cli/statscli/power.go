@@ -42,7 +42,7 @@ func newPower(con *console.Console, options *statsOptions) *cobra.Command {
 	var flags powerOptions
 	cmd := &cobra.Command{
 		Use:   "power [--effect D] [--tasks N] [--runs K]",
-		Short: "Show what an experiment can find, and what it takes",
+		Short: "Power analysis: minimum detectable effect and required sample size",
 		Long: `Plans a paired experiment in which the task is the unit. The variance of a task's
 observed difference is omega2 + 2*sigma2/K: omega2 between tasks, which only more
 tasks lower, and sigma2 within tasks, which repetitions lower.
@@ -67,17 +67,17 @@ sharpest experiment that money buys.`,
 			return emit(con, options, result, func(w io.Writer) { writePower(w, result) })
 		},
 	}
-	cmd.Flags().Float64Var(&flags.Effect, "effect", 0, "difference to find, 0.10 for ten points")
+	cmd.Flags().Float64Var(&flags.Effect, "effect", 0, "difference to detect, 0.10 for ten points")
 	cmd.Flags().IntVar(&flags.Tasks, "tasks", 0, "number of tasks")
 	cmd.Flags().IntVar(&flags.Runs, "runs", 1, "runs per arm and task")
 	cmd.Flags().Float64Var(&flags.Between, "omega2", 0.10, "variance between tasks of the true difference")
 	cmd.Flags().Float64Var(&flags.Within, "sigma2", 0.12, "mean variance of the runs within a task")
 	cmd.Flags().Float64Var(&flags.Alpha, "alpha", stats.DefaultAlpha, "two-sided significance level")
-	cmd.Flags().Float64Var(&flags.Power, "power", stats.DefaultPower, "wanted chance to find the effect")
+	cmd.Flags().Float64Var(&flags.Power, "power", stats.DefaultPower, "statistical power")
 	cmd.Flags().IntVar(&flags.MaxTasks, "max-tasks", 0, "the most tasks that are available (0: no limit)")
 	cmd.Flags().Float64Var(&flags.Budget, "budget", 0, "money for the experiment")
-	cmd.Flags().Float64Var(&flags.Prices.PerRun, "cost-per-run", 0, "price of one run")
-	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "price of one more task, without its runs")
+	cmd.Flags().Float64Var(&flags.Prices.PerRun, "cost-per-run", 0, "cost of one run")
+	cmd.Flags().Float64Var(&flags.Prices.PerTask, "cost-per-task", 0, "cost of one more task, without its runs")
 	return cmd
 }
 
@@ -226,10 +226,10 @@ func writePower(w io.Writer, result powerResult) {
 	switch {
 	case result.MDE == nil:
 	case *result.MDE > 1:
-		fmt.Fprintf(w, "%s no difference at all: not even all against none\n",
-			counted(*result.Tasks, "task shows", "tasks show"))
+		fmt.Fprintf(w, "%s: no difference is detectable, not even all against none\n",
+			counted(*result.Tasks, "task", "tasks"))
 	default:
-		fmt.Fprintf(w, "%s a difference of %.1f points or more\n", counted(*result.Tasks, "task shows", "tasks show"),
+		fmt.Fprintf(w, "%s: minimum detectable difference %.1f points\n", counted(*result.Tasks, "task", "tasks"),
 			100**result.MDE)
 	}
 	if result.Effect != nil {
@@ -237,10 +237,9 @@ func writePower(w io.Writer, result powerResult) {
 			counted(*result.TasksNeeded, "task", "tasks"))
 	}
 	if result.Power != nil {
-		fmt.Fprintf(w, "%s it with probability %.2f\n", counted(*result.Tasks, "task finds", "tasks find"),
-			*result.Power)
+		fmt.Fprintf(w, "%s: power %.2f for it\n", counted(*result.Tasks, "task", "tasks"), *result.Power)
 		if result.RunsNeeded == nil {
-			fmt.Fprintf(w, "no number of runs makes %s enough: the tasks themselves differ too much\n",
+			fmt.Fprintf(w, "no number of runs makes %s enough: the variance between tasks is too high\n",
 				counted(*result.Tasks, "task", "tasks"))
 		} else {
 			fmt.Fprintf(w, "%s enough with %s per arm and task\n",
@@ -252,7 +251,7 @@ func writePower(w io.Writer, result powerResult) {
 			counted(result.Cheapest.Runs, "run", "runs"), result.Cheapest.Cost)
 	}
 	if result.Affordable != nil {
-		fmt.Fprintf(w, "affordable: %s × %s per arm, cost %.2f, shows %.1f points or more\n",
+		fmt.Fprintf(w, "affordable: %s × %s per arm, cost %.2f, minimum detectable difference %.1f points\n",
 			counted(result.Affordable.Tasks, "task", "tasks"), counted(result.Affordable.Runs, "run", "runs"),
 			result.Affordable.Cost, 100*result.Affordable.MDE)
 	}

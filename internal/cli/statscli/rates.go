@@ -23,7 +23,7 @@ func newProportion(con *console.Console, options *statsOptions) *cobra.Command {
 	var method string
 	cmd := &cobra.Command{
 		Use:   "proportion --k K --n N",
-		Short: "Show the interval for K successes in N independent trials",
+		Short: "Show the confidence interval for K successes in N independent trials",
 		Long: `The interval for a pass rate, from independent trials (one run per task).
 
   wilson           the score interval, right on average at every N (default)
@@ -65,7 +65,7 @@ func newDifference(con *console.Console, options *statsOptions) *cobra.Command {
 	var given differenceResult
 	cmd := &cobra.Command{
 		Use:   "difference --k K --n N --base-k K --base-n N",
-		Short: "Show the interval for the difference of two independent pass rates",
+		Short: "Show the confidence interval for the difference of two independent pass rates",
 		Long: `The interval for the difference of two pass rates from independent trials, such as the runs of two arms
 on one task: Newcombe's method 10, from the Wilson intervals of both. fit view draws it beside each task.
 

@@ -44,7 +44,7 @@ Each command names the method it used. Nothing here reads or changes an experime
 		return console.Usagef("%s: %w (see %s --help)", cmd.Name(), err, cmd.CommandPath())
 	})
 	cmd.PersistentFlags().StringVar(&options.Format, "format", "text", "output format: text or json")
-	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level of intervals")
+	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level")
 	cmd.AddCommand(
 		newProportion(con, options), newDifference(con, options), newPassK(con, options),
 		newMcNemar(con, options), newPaired(con, options),
@@ -55,7 +55,7 @@ Each command names the method it used. Nothing here reads or changes an experime
 		run := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
 			if options.Format != "text" && options.Format != "json" {
-				return console.Usagef("unknown format %q, want text or json", options.Format)
+				return console.Usagef("unknown format %q, use text or json", options.Format)
 			}
 			if !(options.Level > 0 && options.Level < 1) {
 				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(),
@@ -120,10 +120,10 @@ func emit(con *console.Console, options *statsOptions, result any, text func(w i
 	return nil
 }
 
-func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
+func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
 func levelName(level float64) string {
-	return fmt.Sprintf("%g %% interval", math.Round(level*1e6)/1e4)
+	return fmt.Sprintf("%g%% CI", math.Round(level*1e6)/1e4)
 }
 
 func warn(w io.Writer, warnings []string) {

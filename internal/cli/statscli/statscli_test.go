@@ -212,20 +212,20 @@ func TestTextIsForPeople(t *testing.T) {
 		arguments []string
 	}{
 		{
-			"13 of 37 = 35.1 %, 95 % interval 21.8 % to 51.2 % (wilson)",
+			"13 of 37 = 35.1%, 95% CI 21.8% to 51.2% (wilson)",
 			[]string{"proportion", "--k", "13", "--n", "37"},
 		},
 		{
-			"3 of 3 against 1 of 3 = +66.7 points, 95 % interval -5.9 to +93.9 points",
+			"3 of 3 against 1 of 3 = +66.7 points, 95% CI -5.9 to +93.9 points",
 			[]string{"difference", "--k", "3", "--n", "3", "--base-k", "1", "--base-n", "3"},
 		},
-		{"99 % interval", []string{"proportion", "--k", "13", "--n", "37", "--level", "0.99"}},
+		{"99% CI", []string{"proportion", "--k", "13", "--n", "37", "--level", "0.99"}},
 		{"pass@5  0.916667", []string{"passk", "--n", "10", "--c", "3", "--k", "1,5"}},
 		{"k > n", []string{"passk", "--n", "10", "--c", "3", "--k", "1,11"}},
 		{"note: k = 6 is more than half of n = 10", []string{"passk", "--n", "10", "--c", "3", "--k", "6"}},
 		{"p = 0.065430, mid-p = 0.038574", []string{"mcnemar", "--b", "9", "--c", "2"}},
 		{
-			"difference +14.0 points, 95 % interval +0.4 to +26.5 points",
+			"difference +14.0 points, 95% CI +0.4 to +26.5 points",
 			[]string{"mcnemar", "--b", "9", "--c", "2", "--n", "50"},
 		},
 		{
@@ -243,7 +243,7 @@ func TestTextIsForPeople(t *testing.T) {
 			[]string{"power", "--budget", "200", "--cost-per-run", "0.4"},
 		},
 		{
-			"corrected  66.7 %, 95 % interval 47.3 % to 86.4 % (lang-reiczigel)",
+			"corrected  66.7%, 95% CI 47.3% to 86.4% (lang-reiczigel)",
 			[]string{"judge", "--k", "39", "--n", "60", "--tp", "36", "--m1", "40", "--tn", "34", "--m0", "40"},
 		},
 		{"judge-uninformative", []string{

@@ -61,7 +61,7 @@ e-value stays valid if you look at it after every task (stop at 20).`,
 	}
 	cmd.Flags().IntVar(&b, "b", 0, "tasks only the first arm passed")
 	cmd.Flags().IntVar(&c, "c", 0, "tasks only the second arm passed")
-	cmd.Flags().IntVar(&n, "n", 0, "tasks in all, for the interval")
+	cmd.Flags().IntVar(&n, "n", 0, "tasks in all, for the confidence interval")
 	return cmd
 }
 

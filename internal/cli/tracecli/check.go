@@ -89,7 +89,7 @@ cannot run (a missing file, a bad pattern) fails with and without --not.`,
 	flags.StringVar(&opts.CitesJob, "cites-job", "", "pass if the file cites the job described in `FILE`")
 	flags.BoolVar(&opts.Not, "not", false, "pass if the check fails")
 	flags.BoolVar(&opts.Unwrap, "unwrap", false, "with --query: look at events instead of envelopes")
-	flags.StringVar(&opts.Message, "message", "", "what to say if it fails")
+	flags.StringVar(&opts.Message, "message", "", "message if it fails")
 	flags.BoolVar(&opts.Gate, "gate", false, "make the row a gate")
 	flags.StringVar(&opts.Weight, "weight", "", "give the row a weight; 0 makes it diagnostic")
 	return command
@@ -180,7 +180,7 @@ func (a *app) byDiscussion() *cobra.Command {
 }
 
 func (a *app) validate() *cobra.Command {
-	return a.fileVerb("validate", "Check the form and order of every line of a trace", `  fit trace validate run.ndjson`,
+	return a.fileVerb("validate", "Validate a trace: every line well-formed and in sequence", `  fit trace validate run.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			bad := false
 			for _, t := range traces {

@@ -189,7 +189,7 @@ func (a *app) runs() *cobra.Command {
 			return out.end()
 		})
 	command.Flags().StringVar(&lookback, "lookback", "7d",
-		"how far to look back: hours, days or weeks, such as 12h, 7d, 2w")
+		"how far to look back: hours, days or weeks, e.g. 12h, 7d, 2w")
 	command.Flags().StringVar(&participant, "participant", "", "only runs in which this participant left a trace")
 	command.Flags().StringVar(&repo, "repo", "", "the repository as `OWNER/NAME`")
 	return command
@@ -208,7 +208,7 @@ var lookbackForm = lazyregexp.New(`^(\d{1,4})([hdw])$`)
 func parseLookback(text string) (time.Duration, error) {
 	match := lookbackForm.FindStringSubmatch(text)
 	if match == nil {
-		return 0, console.Usagef("--lookback must be hours, days or weeks, such as 12h, 7d or 2w, not %q", text)
+		return 0, console.Usagef("--lookback must be hours, days or weeks, e.g. 12h, 7d or 2w, not %q", text)
 	}
 	n, _ := strconv.Atoi(match[1]) // up to four digits always fit
 	unit := map[string]time.Duration{"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[match[2]]

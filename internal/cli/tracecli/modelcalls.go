@@ -48,7 +48,7 @@ func (o *output) modelCall(c *query.ModelCall) {
 		}
 		columns = append(columns, fmt.Sprintf("in:%s out:%s%s", thousands(read), about, thousands(u.Output)))
 		if read > 0 {
-			columns = append(columns, fmt.Sprintf("cached %d %%", 100*u.CacheRead/read))
+			columns = append(columns, fmt.Sprintf("cached %d%%", 100*u.CacheRead/read))
 		}
 	}
 	if c.Retry > 0 {

@@ -21,7 +21,7 @@ func (a *app) readVerbs() []*cobra.Command {
 }
 
 func (a *app) overview() *cobra.Command {
-	return a.fileVerb("overview", "Show what happened at a glance: metadata, totals, tools, the task, lanes",
+	return a.fileVerb("overview", "Show an overview: metadata, totals, tools, the task, lanes",
 		`  fit trace overview run.ndjson
   fit trace overview --file 'runs/*.ndjson' --format json`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
@@ -152,7 +152,7 @@ func (a *app) turn() *cobra.Command {
 }
 
 func (a *app) initVerb() *cobra.Command {
-	return a.fileVerb("init", "Show what the agent said about itself when it started", `  fit trace init run.ndjson
+	return a.fileVerb("init", "Show the agent's init event: model, tools, version and settings", `  fit trace init run.ndjson
   fit trace init --lane reviewer team.ndjson`,
 		func(ctx context.Context, out *output, traces []*query.Trace) error {
 			for _, t := range traces {

@@ -110,7 +110,7 @@ func (a *app) statsByTool(ctx context.Context, out *output, t *query.Trace) erro
 
 func (a *app) cost() *cobra.Command {
 	var markdown bool
-	command := a.verb("cost FILE", "Report what a session cost, in total and by participant (always JSON or Markdown)", `  fit trace cost team.ndjson
+	command := a.verb("cost FILE", "Report the cost of a session, in total and by participant (always JSON or Markdown)", `  fit trace cost team.ndjson
   fit trace cost --markdown team.ndjson >> "$GITHUB_STEP_SUMMARY"`,
 		cobra.MaximumNArgs(1), func(ctx context.Context, out *output, args []string) error {
 			if len(args) == 0 || args[0] == "" {
@@ -166,7 +166,7 @@ func (o *output) costTable(c *query.Cost) {
 		o.linef("The calls were answered from a record; when they were recorded they cost $%.4f.", *c.OriginalUSD)
 	}
 	for _, d := range c.Differences {
-		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f %%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD,
+		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f%%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD,
 			d.Percent)
 	}
 	rows := slices.Clone(c.BySource)

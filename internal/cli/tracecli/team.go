@@ -29,7 +29,7 @@ func (a *app) teamVerbs() []*cobra.Command {
 }
 
 func (a *app) messages() *cobra.Command {
-	return a.eachVerb("messages", "Show who asked whom what, and the answers", `  fit trace messages team.ndjson
+	return a.eachVerb("messages", "Show the participants' messages: questions and answers", `  fit trace messages team.ndjson
   fit trace messages --lane facilitator --format json team.ndjson`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
 			messages, err := t.Messages(ctx)
@@ -158,7 +158,7 @@ func (a *app) export() *cobra.Command {
 	maxSize := console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	command := a.verb(
 		"export FILE --to FORMAT",
-		"Export a trace as OpenTelemetry spans, Markdown, a structured document, or a page that opens from disk",
+		"Export a trace as OpenTelemetry spans, Markdown, a structured document, or a self-contained HTML file",
 		`  fit trace export run.ndjson --to markdown > run.md
   fit trace export run.ndjson --format html > run.html
   fit trace export team.ndjson --to otlp | curl -H 'Content-Type: application/json' --data-binary @- localhost:4318/v1/traces`,
@@ -206,7 +206,7 @@ func (a *app) follow() *cobra.Command {
 			return a.runFollow(command.Context(), a.con.Path(args[0]), interval, fromStart)
 		},
 	}
-	command.Flags().DurationVar(&interval, "interval", 200*time.Millisecond, "how often to look for new lines")
+	command.Flags().DurationVar(&interval, "interval", 200*time.Millisecond, "polling interval for new lines")
 	command.Flags().BoolVar(&fromStart, "from-start", false, "show what is there already")
 	return command
 }

@@ -81,7 +81,7 @@ expressions in RE2 syntax.`,
 	flags.BoolVar(&a.flags.signatures, "signatures", false, "keep the signatures of thinking blocks")
 	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
 	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
-	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets as they are in the trace")
+	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets unredacted")
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
 	_ = root.RegisterFlagCompletionFunc("format",
 		cobra.FixedCompletions([]string{formatText, formatJSON, formatNDJSON}, cobra.ShellCompDirectiveNoFileComp))

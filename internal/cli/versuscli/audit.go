@@ -117,7 +117,7 @@ func unreadable(problems []string) error {
 func printAudit(con *console.Console, audit *versus.Audit) error {
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
 	if len(audit.Flags) > 0 {
-		fmt.Fprintln(table, "run\tseverity\tflag\twhere\twhat stands there")
+		fmt.Fprintln(table, "run\tseverity\tflag\twhere\tcontent")
 	}
 	for i := range audit.Flags {
 		flag := &audit.Flags[i]

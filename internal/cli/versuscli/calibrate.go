@@ -228,7 +228,7 @@ func newMeasure(d *reader) *cobra.Command {
 	command.Flags().Var(&dimension, "dim", "dimension to measure")
 	command.Flags().Var(&split, "split", "labels to measure with")
 	command.Flags().BoolVar(&again, "again", false,
-		"look at the test split again; it then no longer corrects anything")
+		"use the test split a second time; the calibration then no longer corrects anything")
 	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
 	return command
 }
@@ -247,7 +247,7 @@ func printMeasurement(w io.Writer, m *judge.Measurement) error {
 		fmt.Fprintf(w, "%s left out: the panel has no verdict on the run\n", report.Count(m.Unjudged, "label"))
 	}
 	if m.Again {
-		fmt.Fprintln(w, "this was a second look: this calibration no longer corrects anything")
+		fmt.Fprintln(w, "this was a second use of the test split: this calibration no longer corrects anything")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ The exit code is 3 if a named agent cannot be run or, without names, if none can
 		},
 	}
 	command.Flags().BoolVar(&robot, "robot", false, "print JSON")
-	command.Flags().Var(&auth, "auth", "how the agents are logged in, where there is a choice")
+	command.Flags().Var(&auth, "auth", "which credentials to use if an agent accepts both")
 	command.Flags().StringVar(&modelURL, "model-url", con.Getenv("FIT_MODEL_URL"),
 		"URL of the model, without /v1 (also FIT_MODEL_URL)")
 	return command
@@ -162,7 +162,7 @@ func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.I
 		return err
 	}
 	_, err = session.Prompt(ctx, "ready?")
-	if err := errors.Join(err, session.Close()); !errors.Is(err, errRehearsal) {
+	if err := errors.Join(err, session.Close()); !errors.Is(err, errDryRun) {
 		return errors.Join(errors.New("no process would be started"), err)
 	}
 	names := []string{room, "{workspace}"}
@@ -184,7 +184,7 @@ func (d *doctor) rehearse(ctx context.Context, chosen agent.Agent, found agent.I
 // neverSpawner keeps what it is asked to start and starts nothing.
 type neverSpawner struct{ spec sandbox.SpawnSpec }
 
-var errRehearsal = errors.New("a rehearsal starts nothing")
+var errDryRun = errors.New("a dry run starts nothing")
 
 // Spawn implements sandbox.ProcessSpawner. It prints one empty event, with which agents say what
 // they have started.
@@ -194,7 +194,7 @@ func (s *neverSpawner) Spawn(_ context.Context, spec sandbox.SpawnSpec, stdout, 
 	if _, err := io.WriteString(stdout, "{}\n"); err != nil {
 		return sandbox.SpawnResult{}, err
 	}
-	return sandbox.SpawnResult{}, errRehearsal
+	return sandbox.SpawnResult{}, errDryRun
 }
 
 func (e examined) print(w io.Writer) {

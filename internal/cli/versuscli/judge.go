@@ -36,7 +36,7 @@ or changed (the other runs are judged), and 4 if the budget is used up.`,
 
 func runJudge(ctx context.Context, d *reader, opts *judgeOptions, dir string) error {
 	if opts.asksNobody() {
-		return console.Usagef("--judge off asks nobody; want auto or all")
+		return console.Usagef("--judge off asks nobody; use auto or all")
 	}
 	source, err := d.open(ctx, dir, versus.Options{})
 	if err != nil {

@@ -55,7 +55,7 @@ func (o *judgeOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
 	flags.Var(&o.budget, "judge-budget-usd",
 		"limit for the cost of judging the directory; needs a price for every member")
-	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions to ask at once (default %d)",
+	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions to ask concurrently (default %d)",
 		judge.DefaultParallel))
 	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the same family as a model under test")
 }

@@ -49,7 +49,7 @@ func runList(con *console.Console, opts *listOptions, dir string) error {
 	if opts.since != "" {
 		day, err := time.Parse(time.DateOnly, opts.since)
 		if err != nil {
-			return console.Usagef("--since %s: want a day, such as 2026-11-01", opts.since)
+			return console.Usagef("--since %s: must be a day, e.g. 2026-11-01", opts.since)
 		}
 		since = day.UnixMilli()
 	}

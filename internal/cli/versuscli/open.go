@@ -77,7 +77,7 @@ func newReportOptions() reportOptions {
 // forVersus checks the flags.
 func (o *reportOptions) forVersus() (versus.Options, error) {
 	if o.robot && (o.format.Value == formatMarkdown || o.format.Value == formatSARIF) {
-		return versus.Options{}, console.Usagef("--robot prints JSON, --format %s does not; give one of them",
+		return versus.Options{}, console.Usagef("--robot prints JSON, --format %s does not; use one of them",
 			o.format.Value)
 	}
 	weights, err := judge.ParseWeights(o.weights)
@@ -85,12 +85,12 @@ func (o *reportOptions) forVersus() (versus.Options, error) {
 		return versus.Options{}, console.Exit(console.ExitUsage, fmt.Errorf("--weights: %w", err))
 	}
 	if !(o.alpha > 0 && o.alpha < 1) {
-		return versus.Options{}, console.Usagef("--alpha %g: want a number between 0 and 1", o.alpha)
+		return versus.Options{}, console.Usagef("--alpha %g: must be between 0 and 1", o.alpha)
 	}
 	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.allow.List()}, nil
 }
 
-const requireDeliveryUsage = "exit 2 unless it is proven that every run was given what its arm brings"
+const requireDeliveryUsage = "exit 2 unless delivery is proven: every run was given what its arm brings"
 
 // registerProof adds the flags about what a claim rests on.
 func (o *reportOptions) registerProof(flags *pflag.FlagSet) {

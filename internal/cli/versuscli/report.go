@@ -12,7 +12,7 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := newReportOptions()
 	command := &cobra.Command{
 		Use:   "report DIRECTORY",
-		Short: "Show the report of a run directory; nothing is asked or started",
+		Short: "Show the report of a run directory, offline (calls no agent and no model)",
 		Long: `Show the report of a run directory, of fit versus or fit-benchmark: scores, claims, causes of failure,
 milestones, judges and cost. It uses only the files in the directory: no agent, no model and no clock.`,
 		Example: `  fit versus report eval/run-001
@@ -38,7 +38,7 @@ milestones, judges and cost. It uses only the files in the directory: no agent, 
 	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document, an EvalReport")
 	flags.Var(&opts.format, "format", "output format")
 	flags.StringVar(&opts.weights, "weights", "",
-		"weights of the blended score, such as correctness=0.35/0.7: weight, and the heuristic's share of it")
+		"weights of the blended score, e.g. correctness=0.35/0.7: weight, and the heuristic's fraction of it")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	opts.registerProof(flags)
 	return command

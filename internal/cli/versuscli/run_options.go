@@ -56,7 +56,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.model, "model", "", "model of all agents (default: each agent's own)")
 	flags.StringVar(&o.modelURL, "model-url", "",
 		"URL of the model, without /v1; {cell} and {seed} are filled in (also FIT_MODEL_URL)")
-	flags.Var(&o.runs, "runs", "runs of every task with every agent")
+	flags.Var(&o.runs, "runs", "repetitions of each task per agent")
 	flags.Var(&o.workspace, "workspace", "export: a copy with one commit and no history. worktree: a git worktree, "+
 		"quick but leaky: agents can read the repository's history and what others commit")
 	o.isolation.Register(flags)
@@ -64,10 +64,10 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.network, "network", experimentcli.NetworkUsage)
 	flags.Var(&o.context, "context", experimentcli.ContextUsage)
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even if the task allows more")
-	flags.Var(&o.parallel, "parallel", "attempts to run at once (default: half the cores, from 2 to 4)")
+	flags.Var(&o.parallel, "parallel", "attempts to run concurrently (default: half the cores, from 2 to 4)")
 	flags.Var(&o.budget, "budget-usd", "stop before the agents cost more than this in total")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the order of arms and of scripted models")
-	flags.Var(&o.auth, "auth", "how agents are logged in, where there is a choice")
+	flags.Var(&o.auth, "auth", "which credentials to use if an agent accepts both")
 	flags.BoolVar(&o.keepWorktrees, "keep-worktrees", false,
 		"keep the working directories of all attempts; rerunning the command removes them")
 	flags.BoolVar(&o.dryRun, "dry-run", false, experimentcli.DryRunUsage)

@@ -15,7 +15,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", formatJSON}}
 	command := &cobra.Command{
 		Use: "show DIRECTORY TASK/ARM/RUN",
-		Short: "Show everything that is known about one run: what the model was given, evidence, flags, and the " +
+		Short: "Show everything known about one run: the model's input, evidence, flags, and the " +
 			"judges' verdicts",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),

@@ -33,7 +33,7 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 	opts := options{}
 	command := &cobra.Command{
 		Use:   "view [DIR|TRACE]...",
-		Short: "Look at experiments, runs and traces in the browser, live",
+		Short: "View experiments, runs and traces in the browser, live",
 		Long: `Look at experiments, runs and traces in the browser: every run directory below the given ones (default:
 the current directory), and the given traces. Pages update during a run. The app is part of this program: nothing is
 loaded from the network.

@@ -141,15 +141,15 @@ func (p *packing) removeSecrets() (map[string][]string, error) {
 		slices.Sort(names[arm.Name])
 		names[arm.Name] = slices.Compact(names[arm.Name])
 		if u, err := url.Parse(arm.ModelURL); err == nil && u.User != nil {
-			return nil, fmt.Errorf("arm %s: its model URL holds a name or password, which would travel; put it into "+
-				"the environment of the workers", arm.Name)
+			return nil, fmt.Errorf("arm %s: its model URL contains a name or password, which would be sent to the workers; "+
+				"set it in the workers' environment instead", arm.Name)
 		}
 	}
 	return names, nil
 }
 
 // serverVariables returns the variables that the tool servers of an arm take from the environment.
-// A secret that is written in their file would travel.
+// A secret that is written in their file would be sent to the workers.
 func serverVariables(arm *experiment.Arm) ([]string, error) {
 	if arm.MCP == "" {
 		return nil, nil
@@ -163,8 +163,8 @@ func serverVariables(arm *experiment.Arm) ([]string, error) {
 		for name := range s.Literal() {
 			if local.Sensitive(name) {
 				return nil,
-					fmt.Errorf("arm %s: %s holds the value of %s, which would travel; write ${NAME} in its place, "+
-						"and put the variable into the environment of the workers", arm.Name, arm.MCP, name)
+					fmt.Errorf("arm %s: %s contains the value of %s, which would be sent to the workers; write "+
+						"${NAME} instead, and set the variable in the workers' environment", arm.Name, arm.MCP, name)
 			}
 		}
 		needed = append(needed, s.Variables()...)

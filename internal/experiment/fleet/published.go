@@ -54,8 +54,8 @@ func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r r
 		return err
 	}
 	if search.found != "" {
-		return fmt.Errorf("its files hold the value of %s, which would travel; keep it in the environment of the "+
-			"workers", search.found)
+		return fmt.Errorf("its files contain the value of $%s, which would be sent to the workers; set it in the "+
+			"workers' environment instead", search.found)
 	}
 	hash, err := putTree(ctx, store, r.hash, r.path, r.skip)
 	if err == nil && hash != r.hash {

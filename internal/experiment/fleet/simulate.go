@@ -83,7 +83,7 @@ func Simulate(ctx context.Context, s Scenario) (Forecast, error) {
 	caps, bounds := map[string][]float64{}, map[string]float64{}
 	slots, unpriced := float64(s.Workers*s.Slots), false
 	for i := range s.Repeats {
-		r := newRehearsal(&s, providers, cells, rand.New(rand.NewPCG(s.Seed, uint64(i))))
+		r := newSimulation(&s, providers, cells, rand.New(rand.NewPCG(s.Seed, uint64(i))))
 		if err := r.play(ctx); err != nil {
 			return Forecast{}, err
 		}
@@ -160,8 +160,9 @@ func (s *Scenario) check() error {
 	return nil
 }
 
-// rehearsal is one simulated repeat: events have times, but no time passes.
-type rehearsal struct {
+// simulation is one replicate of a discrete-event simulation: events have times, but no time
+// passes.
+type simulation struct {
 	*Scenario
 	random  *rand.Rand
 	queues  map[string][]rehearsed // of the pools, by provider
@@ -185,8 +186,8 @@ type rehearsed struct {
 	attempts int
 }
 
-func newRehearsal(s *Scenario, providers map[string]string, cells []experiment.Cell, random *rand.Rand) *rehearsal {
-	r := &rehearsal{
+func newSimulation(s *Scenario, providers map[string]string, cells []experiment.Cell, random *rand.Rand) *simulation {
+	r := &simulation{
 		Scenario: s,
 		random:   random,
 		queues:   map[string][]rehearsed{},
@@ -202,7 +203,7 @@ func newRehearsal(s *Scenario, providers map[string]string, cells []experiment.C
 }
 
 // play begins attempts while there are slots and caps, and continues to the next end of one.
-func (r *rehearsal) play(ctx context.Context) error {
+func (r *simulation) play(ctx context.Context) error {
 	free := r.Workers * r.Slots
 	for {
 		if ctx.Err() != nil {
@@ -230,7 +231,7 @@ func (r *rehearsal) play(ctx context.Context) error {
 }
 
 // begin begins an attempt of the next pool that may have one.
-func (r *rehearsal) begin() bool {
+func (r *simulation) begin() bool {
 	for range r.order {
 		provider := r.order[r.turn%len(r.order)]
 		r.turn++

@@ -51,7 +51,7 @@ func TestSimulateWhatIsKnown(t *testing.T) {
 	if f := simulate(t, s); minutes(f) != 10 || f.Bound != "the longest cells" {
 		t.Errorf("as many slots as you like: %+v", f)
 	}
-	s.Workers = 120 // 83 % are in use, and nothing waits for one
+	s.Workers = 120 // 83% are in use, and nothing waits for one
 	if f := simulate(t, s); f.Bound != "the longest cells" {
 		t.Errorf("more slots than cells: %+v", f)
 	}

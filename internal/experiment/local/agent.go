@@ -275,7 +275,7 @@ func (e *Executor) Recover(_ context.Context, cell experiment.Cell, number int) 
 	record := e.blank(cell, number)
 	a := attempt{Executor: e, record: record, dir: e.artefacts.AttemptDir(record.RunDir)}
 	name := agentTrace
-	// the process died when the attempt was over and not yet recorded
+	// crashed after the attempt finished but before it was recorded
 	if _, err := os.Stat(filepath.Join(a.dir, name)); errors.Is(err, fs.ErrNotExist) {
 		name += packedSuffix
 	}

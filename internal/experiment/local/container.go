@@ -161,8 +161,8 @@ func (a *attempt) findOneInside(ctx context.Context, key insideKey, image sandbo
 		own := agent.Installation{Path: filepath.Base(here.Path), Login: here.Login}
 		var missing error
 		if version, missing = a.askInside(ctx, own.Path, nil); missing != nil {
-			return fmt.Errorf("agent %s of this machine does not run in the image %s (%w), and the image has none: "+
-				"put it into the image with RUN %s", key.agent, image.Name, err, a.installHint(key.agent))
+			return fmt.Errorf("this machine's %s does not run in image %s (%w), and the image does not include it; "+
+				"add it to the Dockerfile: RUN %s", key.agent, image.Name, err, a.installHint(key.agent))
 		}
 		here = own
 	}

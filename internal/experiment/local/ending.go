@@ -62,7 +62,7 @@ func (f *facts) weigh() {
 		f.reason = session.OutcomeError
 	}
 	if f.blamesService() && f.forgeable && f.seen && !f.troubled && !f.lost {
-		f.err = fmt.Errorf("the agent reported an error of the model's service that the gateway does not confirm: %w",
+		f.err = fmt.Errorf("the agent reported a provider error that the gateway cannot confirm: %w",
 			f.cause())
 		f.reason = session.OutcomeError
 	}

@@ -143,7 +143,7 @@ func (e *Executor) findAll(ctx context.Context) error {
 				return fmt.Errorf("arm %s: %w", arm.Name, err)
 			}
 			if here := e.machine.installation(wanted.id).Version; here != wanted.version {
-				return fmt.Errorf("arm %s: the plan was made with %s %s, and this machine has %s; install that "+
+				return fmt.Errorf("arm %s: the plan requires %s %s, but this machine has %s; install the planned "+
 					"version", arm.Name, wanted.id, wanted.version, here)
 			}
 		}

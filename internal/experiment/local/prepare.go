@@ -168,8 +168,11 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 			return fmt.Errorf("arm %s: %w", arm.Name, err)
 		}
 	}
-	if p.Judge.Votes < 0 || p.Judge.Votes > 0 && p.Judge.Votes%2 == 0 {
-		return fmt.Errorf("%d votes of the judge can be split evenly: give an odd number", p.Judge.Votes)
+	switch votes := p.Judge.Votes; {
+	case votes < 0:
+		return fmt.Errorf("judge votes: %d must be at least 1", votes)
+	case votes > 0 && votes%2 == 0:
+		return fmt.Errorf("judge votes: %d can tie; use an odd number", votes)
 	}
 	if !p.judged() {
 		p.Judge = experiment.JudgeConfig{}

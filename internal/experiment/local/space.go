@@ -21,8 +21,8 @@ func freeSpace(minFree uint64, dirs ...string) error {
 			return fmt.Errorf("look for free space: %s: %w", dir, err)
 		}
 		if free := disk.Bavail * uint64(disk.Bsize); free < minFree {
-			return fmt.Errorf("the disk of %s is nearly full: %d MB are free, and a cell needs %d MB; make room "+
-				"and rerun the same command", dir, free>>20, minFree>>20)
+			return fmt.Errorf("low disk space in %s: %d MB free, %d MB needed per cell; free some space and rerun the "+
+				"same command", dir, free>>20, minFree>>20)
 		}
 	}
 	return nil

@@ -152,7 +152,7 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 
 // Answer compares the arms of a report: a Comparison of two, a Family of more. Both are nil where
 // there is only one arm.
-func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison, *report.Family, error) {
+func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison, *report.MultiComparison, error) {
 	groups := Groups(built)
 	switch {
 	case len(groups) < 2:

@@ -323,7 +323,7 @@ func (b *builder) warn() {
 	if excluded := count(r.Cells, func(c *Cell) bool {
 		return c.Status == evidence.StatusEnvError && c.Problem == ""
 	}); excluded > 0 {
-		add("the denominators leave out %s with an environmental cause", report.Count(excluded, "run"))
+		add("pass rates exclude %s that failed for environment reasons", report.Count(excluded, "run"))
 	}
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
 		add("%s changed files without an edit in the trace (unseen)", report.Count(unseen, "run"))
@@ -336,7 +336,7 @@ func (b *builder) warn() {
 	if cleared := count(r.Cells, func(c *Cell) bool {
 		return slices.ContainsFunc(c.Integrity, func(f session.IntegrityFlag) bool { return f.Cleared != nil })
 	}); cleared > 0 {
-		add("%s with flags that a person has cleared: audit shows who and why", report.Count(cleared, "run"))
+		add("%s with flags cleared by a person: see fit versus audit", report.Count(cleared, "run"))
 	}
 	b.warnOfJudges(add)
 	for _, summary := range r.PerAgent {
@@ -366,7 +366,7 @@ func (b *builder) warnOfJudges(add func(format string, args ...any)) {
 		}
 	}
 	if r.Panel.Missing > 0 {
-		add("%s of judges have no reply yet: fit versus judge asks what is missing",
+		add("%s of judges have no reply yet: run fit versus judge to ask them",
 			report.Count(r.Panel.Missing, "question"))
 	}
 	if r.Panel.SameFamily {

@@ -161,7 +161,7 @@ func TestReportsOnEqualArmsRarelyClaimAnything(t *testing.T) {
 		}
 	}
 	if claims > reports/20 {
-		t.Errorf("%d of %d reports on equal arms claim a difference, want at most 5 %%", claims, reports)
+		t.Errorf("%d of %d reports on equal arms claim a difference, want at most 5%%", claims, reports)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 	}
 	if fooled < reports/2 || claims > reports/20 {
 		t.Errorf("the verdicts differ in %d of %d reports on equal arms (want most), and %d claim it (want at most "+
-			"5 %%)", fooled, reports, claims)
+			"5%%)", fooled, reports, claims)
 	}
 }
 

@@ -76,7 +76,7 @@ func Compare(sides []Side) (*Comparison, error) {
 	}
 	if len(experiments) > 1 {
 		c.Warnings = append(c.Warnings, "the sides are different experiments: they did not run side by side, so "+
-			"anything that changed in between is part of the difference")
+			"anything that changed between them confounds the comparison")
 	}
 	return c, nil
 }

@@ -46,7 +46,7 @@ func TestAPersonClearsAFlag(t *testing.T) {
 	after, report := reviewed()
 	if flag := after.Integrity[0]; after.Status == evidence.StatusDisqualified || flag.Cleared == nil ||
 		*flag.Cleared != ann || report.CreatedMs != ann.AtMs ||
-		!strings.Contains(strings.Join(report.Warnings, "\n"), "a person has cleared") {
+		!strings.Contains(strings.Join(report.Warnings, "\n"), "cleared by a person") {
 		t.Errorf("after: %s, %+v, %v", after.Status, flag, report.Warnings)
 	}
 	path := filepath.Join(dir, "reviews.jsonl")

@@ -124,9 +124,9 @@ func correctedText(a *AgentSummary) string {
 			continue
 		}
 		if c.CorrectedRate == nil || c.CI95Low == nil || c.CI95High == nil {
-			return fmt.Sprintf("%s (observed %.1f %% of %d)", c.Status, 100*c.ObservedRate, c.N)
+			return fmt.Sprintf("%s (observed %.1f%% of %d)", c.Status, 100*c.ObservedRate, c.N)
 		}
-		return fmt.Sprintf("%.1f %% [%.1f, %.1f]", 100**c.CorrectedRate, 100**c.CI95Low, 100**c.CI95High)
+		return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100**c.CorrectedRate, 100**c.CI95Low, 100**c.CI95High)
 	}
 	return dash
 }
@@ -151,7 +151,7 @@ func excludedText(a *AgentSummary) string {
 }
 
 func pairSections(pairs []Pair) []section {
-	claims := section{title: "Pairs", head: []string{"pair", "claim", "difference", "p (Holm)", "detects", "why"}}
+	claims := section{title: "Pairs", head: []string{"pair", "claim", "difference", "p (Holm)", "min. detectable", "why"}}
 	judged := section{
 		title: "Dimensions, by the panel",
 		head:  []string{"pair", "dimension", "tasks", "observed", "corrected", "claim", "why"},
@@ -165,8 +165,6 @@ func pairSections(pairs []Pair) []section {
 		}
 		switch {
 		case p.MDE == nil:
-		case *p.MDE > 1:
-			row[4] = "no size"
 		default:
 			row[4] = report.Detectable(*p.MDE)
 		}
@@ -315,7 +313,7 @@ func (c *Cost) text() string {
 		text += fmt.Sprintf(" ($%.5f each)", *c.PerReplyUSD)
 	}
 	if c.JudgesShare != nil {
-		text += fmt.Sprintf(", %.1f %% of the agents' cost", 100**c.JudgesShare)
+		text += fmt.Sprintf(", %.1f%% of the agents' cost", 100**c.JudgesShare)
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c.PerDimension)) {

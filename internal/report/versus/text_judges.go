@@ -65,7 +65,7 @@ func (r *EvalReport) judgeSection() section {
 		return section{}
 	}
 	if r.Panel.NEff != nil {
-		s.lines = append(s.lines, fmt.Sprintf("the members are worth %.2f independent judges", *r.Panel.NEff))
+		s.lines = append(s.lines, fmt.Sprintf("effective number of judges: %.2f", *r.Panel.NEff))
 	}
 	for i := range r.Calibration {
 		s.lines = append(s.lines, calibrationText(&r.Calibration[i]))

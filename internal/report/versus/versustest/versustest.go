@@ -24,7 +24,7 @@ const (
 	Deletes   = "deletes"    // deletes the test, so that the check passes
 	givesUp   = "gives-up"   // changes nothing
 	Mistakes  = "mistakes"   // changes the wrong thing
-	NoService = "no-service" // the model's service failed
+	NoService = "no-service" // the model provider failed
 )
 
 // Arm is an arm and what it does.

@@ -41,7 +41,7 @@ function two(n: number): string {
 
 /** A rate as percent with one decimal. */
 export function percent(rate: number | null | undefined): string {
-  return rate === null || rate === undefined ? unknown : (100 * rate).toFixed(1) + " %";
+  return rate === null || rate === undefined ? unknown : (100 * rate).toFixed(1) + "%";
 }
 
 /** A difference of rates in points, always with its sign. */

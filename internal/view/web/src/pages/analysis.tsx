@@ -23,11 +23,11 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
           options={costAgainstQuality(list)}
           depends={[JSON.stringify(list)]}
           label={"Cost against quality. " + list.map((p) => `${p.arm}: ${percent(p.rate.est)} for ${money(p.cost)}`).join("; ")}
-          caption="One mark per arm; the whisker is the 95 % interval of its pass rate. Up and to the left is better."
+          caption="One mark per arm; the whisker is the 95% CI of its pass rate. Up and to the left is better."
         />
       ) : (
         <Empty title="No cost is known yet.">
-          <p>Costs appear when a run has ended and its model has a price; fit-benchmark run --prices FILE sets prices of your own.</p>
+          <p>Costs appear once a run has finished and its model has a price; set prices with FIT_PRICES.</p>
         </Empty>
       )}
       <div>

@@ -5,7 +5,7 @@ import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types
 import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
 import { ClaimWord, toneOf } from "./experiments";
 
-/** Splits "Improved: the pass rate … (95 % interval …)." into word, sentence and facts. */
+/** Splits "Improved: the pass rate … (95% CI …)." into word, sentence and facts. */
 export function splitSentence(sentence: string): { word: string; rest: string; facts: string } {
   const found = /^([^:]{1,40}): (.*?)(?: \((.*)\))?\.?$/s.exec(sentence);
   if (!found) return { word: "", rest: sentence, facts: "" };
@@ -24,7 +24,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
         <TreatmentLines detail={detail} groups={groups} />
         <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])]} />
       </div>
-      <div class="rates" role="group" aria-label="Pass rates with their 95 % intervals">
+      <div class="rates" role="group" aria-label="Pass rates with their 95% confidence intervals">
         {groups.map((g, i) => (
           <div key={g.name + i} class="rate">
             <span class={toneOf(i)}>
@@ -97,7 +97,7 @@ export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Elem
               <th scope="col">comparison</th>
               <th scope="col">claim</th>
               <th scope="col" class="num">difference</th>
-              <th scope="col">95 % interval</th>
+              <th scope="col">95% CI</th>
               <th scope="col" class="num">p (Holm)</th>
             </tr>
           </thead>

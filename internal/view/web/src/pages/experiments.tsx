@@ -12,7 +12,7 @@ import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, Whe
 const columns: Column<Experiment>[] = [
   { name: "name", head: "experiment", sort: (e) => e.name, show: (e) => <NameOf experiment={e} /> },
   { name: "claim", head: "claim", sort: (e) => e.claim, show: (e) => <Claim experiment={e} /> },
-  { name: "rate", head: "pass rate, 95 % interval", sort: (e) => e.arms?.at(-1)?.rate?.est, show: (e) => <Rates experiment={e} /> },
+  { name: "rate", head: "pass rate, 95% CI", sort: (e) => e.arms?.at(-1)?.rate?.est, show: (e) => <Rates experiment={e} /> },
   { name: "done", head: "runs", num: true, sort: (e) => e.done, show: (e) => <Progress experiment={e} /> },
   { name: "cost", head: "cost", num: true, sort: (e) => e.costUsd ?? e.knownCostUsd, show: cost },
   { name: "time", head: "time", num: true, sort: (e) => e.elapsedMs, show: (e) => (e.elapsedMs ? duration(e.elapsedMs) : "") },

@@ -266,7 +266,7 @@ function Overall(props: { arms: string[]; columns: Column<Row>[]; forest?: Fores
     if (c.name === "interval") return <Difference name="all tasks" value={value} />;
     const at = c.name.startsWith("arm") ? Number(c.name.slice(3)) : -1;
     const rate = groupOf(props.groups, props.arms[at] ?? "")?.passRate;
-    return rate ? <span class={toneOf(at)}>{(100 * rate.est).toFixed(1)} %</span> : "";
+    return rate ? <span class={toneOf(at)}>{(100 * rate.est).toFixed(1)}%</span> : "";
   };
   return (
     <tfoot>

@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-func familyOf(t *testing.T, toBaseline bool, arms map[string]string) *Family {
+func familyOf(t *testing.T, toBaseline bool, arms map[string]string) *MultiComparison {
 	t.Helper()
 	var records []ledger.Record
 	for arm, word := range arms {

@@ -12,16 +12,16 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Family is the answer for more than two arms: every comparison, corrected for how many there are,
+// MultiComparison is the answer for more than two arms: every comparison, corrected for how many there are,
 // and a ranking.
-type Family struct {
+type MultiComparison struct {
 	Version int    `json:"version"`
 	Measure string `json:"measure"`
 	// Treatment says what the models of all arms were given.
 	Treatment *Treatment `json:"treatment,omitempty"`
 	// Baseline is the arm that all others are compared with; empty where all pairs are.
 	Baseline string      `json:"baseline,omitempty"`
-	Arms     []FamilyArm `json:"arms"` // the best first
+	Arms     []RankedArm `json:"arms"` // the best first
 	Pairs    []ArmPair   `json:"pairs"`
 	// Sets are arms that cannot be distinguished, the best first; an arm may be in several. They
 	// need all pairs.
@@ -29,8 +29,8 @@ type Family struct {
 	Warnings []string   `json:"warnings,omitempty"`
 }
 
-// FamilyArm is one arm of a family.
-type FamilyArm struct {
+// RankedArm is one arm of the comparison.
+type RankedArm struct {
 	Name       string          `json:"name"`
 	Provenance Provenance      `json:"provenance"`
 	Rate       *stats.Interval `json:"rate,omitempty"`
@@ -57,11 +57,11 @@ type ArmPair struct {
 
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
 // first. The chance of any false claim among the comparisons stays below alpha.
-func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, error) {
+func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
 	cfg = cfg.withDefaults()
-	f := &Family{Version: Version, Measure: cfg.Measure}
+	f := &MultiComparison{Version: Version, Measure: cfg.Measure}
 	for _, g := range groups {
-		f.Arms = append(f.Arms, FamilyArm{
+		f.Arms = append(f.Arms, RankedArm{
 			Name:       g.Name,
 			Provenance: g.Provenance,
 			Rate:       g.PassRate,
@@ -88,14 +88,14 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*Family, 
 	if err := f.decide(sides, cfg); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(f.Arms, func(a, b FamilyArm) int { return cmp.Compare(b.rate(), a.rate()) })
+	slices.SortStableFunc(f.Arms, func(a, b RankedArm) int { return cmp.Compare(b.rate(), a.rate()) })
 	if !toBaseline {
 		f.Sets = f.indistinguishable()
 	}
 	return f, nil
 }
 
-func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
+func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 	cfg.Tests = len(sides)
 	comparisons := make([]stats.Comparison, len(sides))
 	configs := make([]stats.DecideConfig, len(sides))
@@ -127,7 +127,7 @@ func (f *Family) decide(sides [][2]*Group, cfg CompareConfig) error {
 }
 
 // warn says what readers must know about one pair.
-func (f *Family) warn(side [2]*Group, p *Prepared) {
+func (f *MultiComparison) warn(side [2]*Group, p *Prepared) {
 	name := side[1].Name + " against " + side[0].Name + ": "
 	if SameArm(side[0], side[1]) {
 		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
@@ -162,7 +162,7 @@ func warningsOf(groups ...*Group) []string {
 	return all
 }
 
-func (a *FamilyArm) rate() float64 {
+func (a *RankedArm) rate() float64 {
 	if a.Rate == nil {
 		return -1
 	}
@@ -171,7 +171,7 @@ func (a *FamilyArm) rate() float64 {
 
 // indistinguishable lists the longest stretches of the ranking in which no two arms are
 // distinguished.
-func (f *Family) indistinguishable() [][]string {
+func (f *MultiComparison) indistinguishable() [][]string {
 	apart := map[[2]string]bool{}
 	for _, pair := range f.Pairs {
 		if claim := pair.Decision.Claim; claim == stats.Improved || claim == stats.Regressed {
@@ -182,7 +182,7 @@ func (f *Family) indistinguishable() [][]string {
 	end := 0
 	for start := range f.Arms {
 		stop := start + 1
-		for stop < len(f.Arms) && !slices.ContainsFunc(f.Arms[start:stop], func(a FamilyArm) bool {
+		for stop < len(f.Arms) && !slices.ContainsFunc(f.Arms[start:stop], func(a RankedArm) bool {
 			return apart[[2]string{a.Name, f.Arms[stop].Name}]
 		}) {
 			stop++
@@ -200,7 +200,7 @@ func (f *Family) indistinguishable() [][]string {
 }
 
 // facts returns the lines under the tables.
-func (f *Family) facts() []string {
+func (f *MultiComparison) facts() []string {
 	var facts []string
 	for i, set := range f.Sets {
 		text := "stands alone"
@@ -209,14 +209,13 @@ func (f *Family) facts() []string {
 		}
 		facts = append(facts, fmt.Sprintf("rank %d: %s (%s)", i+1, strings.Join(set, ", "), text))
 	}
-	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), intervals are not",
+	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), confidence intervals are not",
 		Count(len(f.Pairs), "comparison")))
 	least := 0.0
 	for _, pair := range f.Pairs {
 		least = max(least, pair.Decision.MDE)
 	}
-	facts = append(facts, fmt.Sprintf("each comparison finds %s in 8 of 10 experiments of this size",
-		Detectable(least)))
+	facts = append(facts, "minimum detectable difference of a comparison (80% power): "+Detectable(least))
 	for _, pair := range f.Pairs {
 		for i, obstacle := range pair.Decision.Obstacles {
 			if i < len(pair.Withheld) || strings.Contains(obstacle, "could change the answer") {
@@ -239,7 +238,7 @@ func (f *Family) facts() []string {
 }
 
 // headline is what readers must know before they see any number; empty is nothing.
-func (f *Family) headline() string {
+func (f *MultiComparison) headline() string {
 	remarks := []string{}
 	if withheld := len(slices.DeleteFunc(slices.Clone(f.Pairs), func(p ArmPair) bool {
 		return len(p.Withheld) == 0
@@ -254,7 +253,7 @@ func (f *Family) headline() string {
 }
 
 // Text writes the family for a terminal.
-func (f *Family) Text(w io.Writer) error {
+func (f *MultiComparison) Text(w io.Writer) error {
 	if head := f.headline(); head != "" {
 		fmt.Fprintf(w, "%s\n\n", display.Line(head))
 	}
@@ -276,7 +275,7 @@ func (f *Family) Text(w io.Writer) error {
 }
 
 // Markdown writes the family as Markdown.
-func (f *Family) Markdown(w io.Writer) error {
+func (f *MultiComparison) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %d arms compared\n", len(f.Arms))
 	if head := f.headline(); head != "" {
