@@ -56,7 +56,7 @@ func (w Wiring) isolate(ctx context.Context, base *agent.Config, dirs ...string)
 	}
 	note = "agents can write to their working directory only; the rest of the machine is read-only or hidden"
 	if isolation.LeftOpen = leftOpen; leftOpen != "" {
-		note += "; but the sandbox of this machine is not tight: " + leftOpen + " (fit doctor)"
+		note += "; but the sandbox on this machine has known gaps: " + leftOpen + " (fit doctor)"
 	}
 	return note, nil
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 )
 
 // note is kept beside a ledger: the hash of its last line and its length. The chain alone cannot
@@ -36,7 +36,7 @@ func writeNote(path string, n note) error {
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Write(notePath(path), 0o600, content, []byte{'\n'}); err != nil {
+	if err := atomicfile.Write(notePath(path), 0o600, content, []byte{'\n'}); err != nil {
 		return fmt.Errorf("note the head of the ledger: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 )
 
 // SigningKey signs the heads of ledgers. It belongs to a user and is kept outside all run
@@ -70,9 +70,9 @@ func (k *SigningKey) ID() string {
 // written, nothing is remembered; results are still worth keeping.
 func (k *SigningKey) remember(path, first, head string) {
 	if os.MkdirAll(k.heads, 0o700) == nil {
-		_ = wholefile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))
+		_ = atomicfile.Write(filepath.Join(k.heads, first), 0o600, []byte(head+"\n"))
 		if at := placeOf(path); k.recall(at) != first {
-			_ = wholefile.Write(filepath.Join(k.heads, at), 0o600, []byte(first+"\n"))
+			_ = atomicfile.Write(filepath.Join(k.heads, at), 0o600, []byte(first+"\n"))
 		}
 	}
 }

@@ -43,7 +43,8 @@ func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, 
 	est := m.humanMean + lambda*(m.unlabelledMean-m.judgeMean)
 	interval := symmetric(est, se, studentQuantile(level, labels-1), level, "ppi++")
 	if se == 0 {
-		interval.Warnings = append(interval.Warnings, "human and judge show no variance: the confidence interval has no width")
+		interval.Warnings = append(interval.Warnings, "human and judge show no variance: the confidence interval "+
+			"has no width")
 	}
 	return PPIResult{Interval: interval, Lambda: lambda}, nil
 }

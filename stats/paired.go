@@ -277,7 +277,8 @@ func (s *pairedSample) checkForcedInterval(method string) error {
 // task.
 func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 	if !s.bounded {
-		comparison.Warnings = append(comparison.Warnings, "the differences have zero variance: no confidence interval can be computed")
+		comparison.Warnings = append(comparison.Warnings, "the differences have zero variance: no confidence "+
+			"interval can be computed")
 		return
 	}
 	comparison.Interval, comparison.SE = comparison.boundedInterval, comparison.boundedInterval.SE

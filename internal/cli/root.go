@@ -280,11 +280,11 @@ func plain(err error) error {
 	case errors.Is(number, strconv.ErrRange):
 		return fmt.Errorf("%s: the number is too large", about)
 	case number.Func == "ParseFloat":
-		return fmt.Errorf("%s: want a number", about)
+		return fmt.Errorf("%s: must be a number", about)
 	case number.Func == "ParseBool":
-		return fmt.Errorf("%s: want true or false", about)
+		return fmt.Errorf("%s: must be true or false", about)
 	default:
-		return fmt.Errorf("%s: want a whole number", about)
+		return fmt.Errorf("%s: must be a whole number", about)
 	}
 }
 

@@ -100,7 +100,7 @@ var rooms = map[string][]string{
 	"memo":          {},
 	"patch":         {},
 	"render":        {"session", "trace", "gateway/calls"},
-	"wholefile":     {},
+	"atomicfile":    {},
 }
 
 type goFile struct {

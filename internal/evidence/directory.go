@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/wholefile"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -208,5 +208,5 @@ func (d *Directory) keep(key string, run *Run) {
 	if err != nil || os.MkdirAll(filepath.Join(d.Root, CacheDir), 0o700) != nil {
 		return
 	}
-	_ = wholefile.Write(d.cacheFile(key), 0o600, []byte(sumOf(data)+"\n"), data) // as said above
+	_ = atomicfile.Write(d.cacheFile(key), 0o600, []byte(sumOf(data)+"\n"), data) // as said above
 }

@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // TasksFile is the file of a run directory that says what its tasks were.
@@ -139,7 +139,7 @@ func WriteTasks(dir string, tasks []Task) (digest string, err error) {
 	if err := jsonenc.WriteIndented(&out, tasksDocument{tasksVersion, tasks}); err != nil {
 		return "", fmt.Errorf("write tasks: %w", err)
 	}
-	if err := wholefile.Write(filepath.Join(dir, TasksFile), 0o600, out.Bytes()); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, TasksFile), 0o600, out.Bytes()); err != nil {
 		return "", fmt.Errorf("write tasks: %w", err)
 	}
 	return digestOf(out.Bytes()), nil

@@ -172,7 +172,7 @@ func (p *armParser) setChecked(key, value string) error {
 	case "maxTurns":
 		turns, err := strconv.Atoi(value)
 		if err != nil || turns < 0 {
-			return fmt.Errorf("maxTurns %q: want a whole number of at least 0", value)
+			return fmt.Errorf("maxTurns %q: must be a whole number of at least 0", value)
 		}
 		p.arm.MaxTurns = turns
 	case "temperature":

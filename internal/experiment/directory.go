@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -44,7 +44,8 @@ func (e *DifferentError) Error() string {
 	if e.Fixed != "" {
 		return fmt.Sprintf("%s: %s (%s); choose another --output", e.Dir, e.Fixed, strings.Join(e.Differences, ", "))
 	}
-	return fmt.Sprintf("%s already holds a different experiment; choose another --output, or rerun its original command "+
+	return fmt.Sprintf("%s already holds a different experiment; choose another --output, or rerun its original "+
+		"command "+
 		"(you may add runs, tasks and arms). Differences:\n  %s",
 		e.Dir, strings.Join(e.Differences, "\n  "))
 }
@@ -209,7 +210,8 @@ func (d *Directory) moveAside(stored *Plan) error {
 func (d *Directory) fresh() error {
 	for _, name := range []string{LedgerFile, RunsDir} {
 		if _, err := os.Lstat(filepath.Join(d.Path, name)); err == nil {
-			return fmt.Errorf("%s contains %s but no %s, so its results cannot be traced to a plan; choose another --output",
+			return fmt.Errorf("%s contains %s but no %s, so its results cannot be traced to a plan; choose another "+
+				"--output",
 				d.Path, name, PlanFile)
 		}
 	}
@@ -377,7 +379,7 @@ func writePlan(dir string, plan *Plan, redactor *redact.Redactor) error {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	name := filepath.Join(dir, PlanFile)
-	if err := wholefile.WriteSynced(name, 0o600, redactor.JSON(content), []byte{'\n'}); err != nil {
+	if err := atomicfile.WriteSynced(name, 0o600, redactor.JSON(content), []byte{'\n'}); err != nil {
 		return fmt.Errorf("write plan: %w", err)
 	}
 	return nil

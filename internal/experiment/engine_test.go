@@ -463,7 +463,7 @@ func TestResultsOfUnknownOriginAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := OpenDirectory(path, planOf(t, 1, 1), nil); err == nil ||
-		!strings.Contains(err.Error(), "unknown origin") {
+		!strings.Contains(err.Error(), "cannot be traced to a plan") {
 		t.Errorf("got %v", err)
 	}
 }

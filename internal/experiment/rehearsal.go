@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -71,7 +71,7 @@ func (r *Rehearsal) Write(dir string, redactor *redact.Redactor) error {
 	r.Version = rehearsalVersion
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
-		err = wholefile.Write(filepath.Join(dir, TreatmentFile), 0o600, redactor.JSON(content), []byte{'\n'})
+		err = atomicfile.Write(filepath.Join(dir, TreatmentFile), 0o600, redactor.JSON(content), []byte{'\n'})
 	}
 	if err != nil {
 		return fmt.Errorf("keep the differences of the arms: %w", err)

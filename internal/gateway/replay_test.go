@@ -126,7 +126,7 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 		}
 	}
 	_, _, err = answer(ask("something else"))
-	if err == nil || !strings.Contains(err.Error(), "no more calls") {
+	if err == nil || !strings.Contains(err.Error(), "no recorded call left") {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // The parts that labels are split into. The train split is for examples in prompts, the dev split
@@ -164,7 +164,7 @@ func (l *Labels) rewrite(file report.Labels) error {
 }
 
 func (l *Labels) write(source []byte, file report.Labels) error {
-	if err := wholefile.WriteSynced(l.path, 0o644, source); err != nil {
+	if err := atomicfile.WriteSynced(l.path, 0o644, source); err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
 	l.source, l.file = source, file

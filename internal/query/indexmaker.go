@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
-	"github.com/fit-eval/fit/internal/wholefile"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -212,7 +212,7 @@ func (m *indexMaker) write(in *Info) {
 	m.header = append(m.header, make([]byte, headerSize-len(m.header))...)
 	for _, path := range indexPaths(m.trace.Path, m.trace.opts) {
 		if os.MkdirAll(filepath.Dir(path), 0o700) == nil &&
-			wholefile.Write(path, 0o600, m.header, m.records, tail) == nil {
+			atomicfile.Write(path, 0o600, m.header, m.records, tail) == nil {
 			return
 		}
 	}

@@ -58,7 +58,8 @@ func (p *Planned) grown() []string {
 	}
 	var warnings []string
 	if len(p.Grown) > 0 {
-		warnings = append(warnings, fmt.Sprintf("the sample size was changed after results were recorded (%s): adding runs "+
+		warnings = append(warnings, fmt.Sprintf("the sample size was changed after results were recorded (%s): "+
+			"adding runs "+
 			"until something is significant inflates the false-positive rate, so p-values are multiplied by %d; "+
 			"--stop-early is a valid alternative",
 			strings.Join(p.Grown, "; "), len(p.Grown)+1))
@@ -70,7 +71,8 @@ func (p *Planned) grown() []string {
 				"where all %d are compared together, with p-values corrected for %d comparisons; a pair compared "+
 				"alone is not corrected for the other arms", n, n*(n-1)/2)
 		}
-		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results were recorded (%s): %s", strings.Join(p.ArmsAdded, "; "), effect))
+		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results were recorded (%s): %s",
+			strings.Join(p.ArmsAdded, "; "), effect))
 	}
 	return warnings
 }

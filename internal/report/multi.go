@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// MultiComparison is the answer for more than two arms: every comparison, corrected for how many there are,
-// and a ranking.
+// MultiComparison is the answer for more than two arms: every comparison, corrected for how many
+// there are, and a ranking.
 type MultiComparison struct {
 	Version int    `json:"version"`
 	Measure string `json:"measure"`
@@ -209,7 +209,8 @@ func (f *MultiComparison) facts() []string {
 		}
 		facts = append(facts, fmt.Sprintf("rank %d: %s (%s)", i+1, strings.Join(set, ", "), text))
 	}
-	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), confidence intervals are not",
+	facts = append(facts, fmt.Sprintf("%s; p-values are corrected for their number (Holm), confidence intervals are "+
+		"not",
 		Count(len(f.Pairs), "comparison")))
 	least := 0.0
 	for _, pair := range f.Pairs {

@@ -151,7 +151,7 @@ func (s *Server) judgement(ctx context.Context, at location) (*versus.Judgement,
 
 func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip []string) (*labelsAnswer, error) {
 	if !slices.Contains(evidence.Dimensions(), dimension) {
-		return nil, badRequest("dimension=" + quote(dimension) + ": want one of " +
+		return nil, badRequest("dimension=" + quote(dimension) + ": must be one of " +
 			strings.Join(evidence.Dimensions(), ", "))
 	}
 	answer := &labelsAnswer{Version: version, Dimensions: []labelled{}}

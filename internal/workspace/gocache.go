@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 )
 
 // goCacheCommand is the argument that makes our own binary serve a build cache to the go command
@@ -179,10 +179,10 @@ func (c goCache) put(action, output string, body []byte) (string, error) {
 	}
 	path := filepath.Join(c.own, output+"-d")
 	if info, err := os.Stat(path); err != nil || info.Size() != int64(len(body)) {
-		if err := wholefile.Write(path, 0o600, body); err != nil {
+		if err := atomicfile.Write(path, 0o600, body); err != nil {
 			return "", err
 		}
 	}
 	entry := fmt.Sprintf("v1 %s %s %20d %20d\n", action, output, len(body), time.Now().UnixNano())
-	return path, wholefile.Write(filepath.Join(c.own, action+"-a"), 0o600, []byte(entry))
+	return path, atomicfile.Write(filepath.Join(c.own, action+"-a"), 0o600, []byte(entry))
 }

@@ -213,7 +213,7 @@ var wordForm = lazyregexp.New(`(?:^|[^{])(\{[a-z_]+\})(?:[^}]|$)`)
 // checkTemplate returns an error if a template is not valid, worded for people who do not know Go.
 func checkTemplate(text string) error {
 	if found := wordForm.FindStringSubmatch(text); found != nil {
-		return fmt.Errorf("%s is not a known placeholder; want one of %s", found[1], templateWords)
+		return fmt.Errorf("%s is not a known placeholder; use one of %s", found[1], templateWords)
 	}
 	if _, err := render(text, values{}); err != nil {
 		return fmt.Errorf("%q cannot be filled in; use %s, {{json .Model}} and {{if .Model}}…{{end}}", text,

@@ -68,7 +68,7 @@ func TestMistakesInAFile(t *testing.T) {
 		"misspelt":       {"agents:\n  - id: a\n    kind: command\n    comand: x\n", ":4:5: comand: there is no such setting; there are command, cost, env, events, id, install, keys, kind,"},
 		"no command":     {"agents:\n  - id: a\n    kind: command\n", ":2:5: the setting command is missing"},
 		"another output": {"agents:\n  - {kind: command, id: a, command: x, events: xml}\n", ":2:48: events"},
-		"unknown word":   {"agents:\n  - kind: command\n    id: a\n    command: x {promt}\n", ":4:14: command: {promt} is not a known placeholder; want one of {prompt},"},
+		"unknown word":   {"agents:\n  - kind: command\n    id: a\n    command: x {promt}\n", ":4:14: command: {promt} is not a known placeholder; use one of {prompt},"},
 		"resume": {
 			"agents:\n  - kind: command\n    id: a\n    command: x\n    resume: x --go-on\n",
 			":5:13: resume: it has no {session}",
@@ -86,14 +86,14 @@ func TestMistakesInAFile(t *testing.T) {
 		},
 		"a word of other kinds": {
 			"agents:\n  - {id: d, kind: acp, command: x, env: {A: '{nope}'}}\n",
-			":2:45: env.A: {nope} is not a known placeholder; want one of {{.URL}},",
+			":2:45: env.A: {nope} is not a known placeholder; use one of {{.URL}},",
 		},
 		"a value of other kinds": {
 			"agents:\n  - {id: d, kind: command, command: x, env: {A: '{{.Secret}}'}}\n",
 			":2:49: env.A: {{ is not filled in here; there are {prompt},",
 		},
 		"a word in an address": {
-			"agents:\n  - {kind: http, id: a, url: 'http://a/{nope}'}\n", ":2:30: url: {nope} is not a known placeholder; want one of",
+			"agents:\n  - {kind: http, id: a, url: 'http://a/{nope}'}\n", ":2:30: url: {nope} is not a known placeholder; use one of",
 		},
 		"two documents": {
 			"agents: []\n---\nagents:\n  - {kind: command, id: a, command: x}\n", ":2:1: a second document begins here",

@@ -491,7 +491,7 @@ func TestSchemes(t *testing.T) {
 	for id, want := range map[string]string{
 		"cmd:":          "it is empty",
 		"cmd: ":         "it is empty",
-		"cmd:x {promt}": "{promt} is not a known placeholder; want one of {prompt}, {system}",
+		"cmd:x {promt}": "{promt} is not a known placeholder; use one of {prompt}, {system}",
 		"cmd:x 'y":      "a quote is not closed",
 		"cmdx:y":        "unknown agent",
 	} {

@@ -96,7 +96,7 @@ func knownWords(field, text string) error {
 	}
 	for _, word := range wordForm.Get().FindAllString(text, -1) {
 		if !slices.Contains(words, word) {
-			return fmt.Errorf("%s: %s is not a known placeholder; want one of %s",
+			return fmt.Errorf("%s: %s is not a known placeholder; use one of %s",
 				field, word, strings.Join(words, ", "))
 		}
 	}

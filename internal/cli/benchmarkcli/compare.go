@@ -129,12 +129,13 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	failOn := console.List(opts.failOn)
 	for _, claim := range failOn {
 		if !slices.Contains(claims, claim) {
-			return console.Usagef("--fail-on %s: want one of %s", claim, strings.Join(claims, ", "))
+			return console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
 		}
 	}
 	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 ||
 		!(opts.alpha > 0 && opts.alpha < 1) {
-		return console.Usagef("--non-inferior and --margin must be at least 0 and below 1; --alpha must be above 0 and below 1")
+		return console.Usagef("--non-inferior and --margin must be at least 0 and below 1; --alpha must be above 0 " +
+			"and below 1")
 	}
 	config := report.CompareConfig{
 		Measure: opts.measure.Value,
@@ -315,7 +316,8 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)
 	}
 	if o.nonInferior > 0 && !report.NonInferior(decision, bounds, o.nonInferior) {
-		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse than %s",
+		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse "+
+			"than %s",
 			o.nonInferior, b, o.nonInferior, a)
 	}
 	return nil

@@ -83,7 +83,7 @@ func TestGatesAndMetricsAreCheckedBeforeAnythingElse(t *testing.T) {
 	c := newCommand(t)
 	c.ledgerOf("runs", "r", 12, map[string]string{"a": "PPP"})
 	c.want(2, "report", "--input", "runs", "--min-pass-rate", "80")
-	c.contains(c.stderr, "want a share from 0 to 1")
+	c.contains(c.stderr, "must be from 0 to 1")
 	c.want(2, "run", "--family", "nowhere", "--min-pass-rate", "-1")
 	c.want(2, "report", "--input", "runs", "--metrics", "/dev/full")
 	c.contains(c.stderr, "not a regular file")

@@ -48,7 +48,7 @@ func TestARunThatCanOnlyDescribeSaysSo(t *testing.T) {
 	}
 	c.want(0, "run", "--family", "family", "--runs", "1", "--output", "two", "--model-url", url,
 		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--arm", "b=agent:builtin,model:claude-sonnet-4-5,prompt:x")
-	c.contains(c.stderr, "2 tasks: at least 10 are needed for a claim; this run can only describe")
+	c.contains(c.stderr, "2 tasks: results will be descriptive only; a claim needs at least 10")
 }
 
 // Every cause of errors is shown once, with the number of cells and a way out.
@@ -91,17 +91,17 @@ func TestNothingOfAFamilyReachesTheTerminalAsItIs(t *testing.T) {
 func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 	c, run := tiny(t, 1)
 	for text, args := range map[string][]string{
-		"share from 0 to 1":                 with(run, "--min-pass-rate", "80"),
-		"is not a regular file":             with(run, "--metrics", "/dev/full"),
-		"more than 1000000 cells":           with(run, "--runs", "1000000000"),
-		"has none":                          with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
-		"no such file":                      {"lint", "--family", "nope"},
-		"want a share":                      {"report", "--min-pass-rate", "80"},
-		"--metrics /dev/full":               {"report", "--metrics", "/dev/full"},
-		"is not empty":                      {"init", "family"},
-		"want one of shell, node":           {"init", "--runner", "cobol", "new"},
-		"is not a valid model URL":          with(run, "--model-url", "localhost"),
-		"want a whole number of at least 1": with(run, "--limit", "0"),
+		"share from 0 to 1":                    with(run, "--min-pass-rate", "80"),
+		"is not a regular file":                with(run, "--metrics", "/dev/full"),
+		"more than 1000000 cells":              with(run, "--runs", "1000000000"),
+		"has none":                             with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
+		"no such file":                         {"lint", "--family", "nope"},
+		"must be from 0 to 1":                  {"report", "--min-pass-rate", "80"},
+		"--metrics /dev/full":                  {"report", "--metrics", "/dev/full"},
+		"is not empty":                         {"init", "family"},
+		"must be one of shell, node":           {"init", "--runner", "cobol", "new"},
+		"is not a valid model URL":             with(run, "--model-url", "localhost"),
+		"must be a whole number of at least 1": with(run, "--limit", "0"),
 	} {
 		c.want(2, args...)
 		if !strings.Contains(c.stderr, text) {
@@ -141,7 +141,7 @@ func TestAnExperimentOfFixedSizeSaysSo(t *testing.T) {
 		}
 		c.want(0, with(run, "--runs", "1")...)
 		c.want(2, with(run, "--runs", "2")...)
-		c.contains(c.stderr, reason, "runs: 1, now 2", "give another --output")
+		c.contains(c.stderr, reason, "runs: 1, now 2", "choose another --output")
 		if n := strings.Count(strings.TrimSpace(c.stderr), "\n"); n != 0 {
 			t.Errorf("more than one line: %s", c.stderr)
 		}

@@ -56,7 +56,8 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 		"variance of the difference between tasks, without a pilot")
 	flags.Float64Var(&opts.within, "within", typicalWithin, "variance of runs within a task, without a pilot")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the difference if it exists")
+	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the "+
+		"difference if it exists")
 	flags.Var(&opts.format, "format", "output format")
 	return command
 }
@@ -127,7 +128,8 @@ func printForecast(con *console.Console, p *report.Forecast) error {
 		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, minimum detectable difference %s\n", a.Tasks,
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, minimum detectable difference "+
+			"%s\n", a.Tasks,
 			report.Count(a.Runs, "run"), a.Cost, report.Detectable(a.MDE))
 	}
 	if p.MDE != nil {
@@ -137,7 +139,8 @@ func printForecast(con *console.Console, p *report.Forecast) error {
 			fmt.Fprintf(w, "; for %.1f points each task needs %s", 100*p.Effect,
 				report.Count(int(math.Ceil(*p.RunsFor)), "run"))
 		} else {
-			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the variance between tasks is too high",
+			fmt.Fprintf(w, "; for %.1f points no number of runs is enough, because the variance between tasks is "+
+				"too high",
 				100*p.Effect)
 		}
 		fmt.Fprintln(w)

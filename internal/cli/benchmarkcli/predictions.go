@@ -131,7 +131,8 @@ func (r *predictionReader) add(line int, raw []byte, id string) error {
 	case ok && kind.Field != "":
 		return r.wrong(line, "%s: must be text, not %s", kind.Field, kind.Value)
 	case ok:
-		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch, not %s", kind.Value)
+		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch, not "+
+			"%s", kind.Value)
 	case err != nil:
 		return r.wrong(line, "must be an object with instance_id, model_name_or_path and model_patch: %v", err)
 	case p.InstanceID == "":

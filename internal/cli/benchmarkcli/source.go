@@ -116,7 +116,8 @@ func pickArm(r *report.Report, dir, arm string) (*report.Group, error) {
 		return nil, console.Usagef("%s has the arms %s; choose one: %s:%s", dir, strings.Join(names, ", "), dir,
 			names[0])
 	default:
-		return nil, console.Usagef("arm %s in %s mixes runs measured under different conditions, so it cannot be compared "+
+		return nil, console.Usagef("arm %s in %s mixes runs measured under different conditions, so it cannot be "+
+			"compared "+
 			"as one arm (fit-benchmark report shows them); --allow drift accepts a changed model or agent version",
 			arm, dir)
 	}

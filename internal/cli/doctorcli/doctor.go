@@ -43,8 +43,9 @@ const (
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
 	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
 	command := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check this machine's setup: agents, credentials and tools, with an install command for each missing one",
+		Use: "doctor",
+		Short: "Check this machine's setup: agents, credentials and tools, with an install command for each missing " +
+			"one",
 		Long: `Check this machine's setup: agents, credentials and tools, with an install command for each missing one.
 
 The exit code is 0 if at least one agent can be run, and 3 otherwise. "fit demo" always works: it needs neither a key

@@ -241,7 +241,8 @@ func (r *Run) warnOfIsolation(ctx context.Context) error {
 		return err // not everything was looked at
 	}
 	if open != "" {
-		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox on this machine has known gaps: %s (details: fit doctor)\n", open)
+		fmt.Fprintf(r.Console.Stderr, "warning: the sandbox on this machine has known gaps: %s (details: fit "+
+			"doctor)\n", open)
 	}
 	for why, tasks := range reasons {
 		fmt.Fprintf(r.Console.Stderr, "warning: the runs of %s are not isolated: %s\n"+

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/scratch"
-	"github.com/fit-eval/fit/internal/wholefile"
 )
 
 // room is where the agents of a discussion keep their conversations between two runs.
@@ -117,7 +117,7 @@ func (r room) leave(result harness.Result) error {
 		if err != nil {
 			return err
 		}
-		return wholefile.WriteSynced(filepath.Join(r.dir, resumeFile), 0o600, data)
+		return atomicfile.WriteSynced(filepath.Join(r.dir, resumeFile), 0o600, data)
 	case result.Reason != harness.ReasonConcluded: // it may be tried again
 		return nil
 	case r.own:

@@ -145,7 +145,7 @@ func TestTasksFromEvents(t *testing.T) {
 		"two tasks": {
 			taskOptions{event: dispatch, text: "x"},
 			"workflow_dispatch", "",
-			"give one of --task-file",
+			"use one of --task-file",
 		},
 		"a prompt beside an issue is added to it": {taskOptions{event: write("i.json",
 			`{"action":"labeled","label":{"name":"l"},"issue":{"number":1,"title":"t","html_url":"u"},"inputs":{"prompt":"P"}}`)}, "issues", "An issue was labelled.\nLabel: l\nTitle: t\nIssue: #1\nURL: u\n\nP", ""},

@@ -37,7 +37,8 @@ func teamError(mode harness.Mode, result harness.Result, err error) error {
 			withReason("the trace could not be written; fit-harness resume can continue the session", result, err))
 	case result.Reason == harness.ReasonDisk:
 		return console.Exit(console.ExitIncomplete,
-			withReason("the disk is full; free some space, then fit-harness resume can continue the session", result, err))
+			withReason("the disk is full; free some space, then fit-harness resume can continue the "+
+				"session", result, err))
 	case result.Reason == harness.ReasonError && !cannotStart(err):
 		return console.Exit(console.ExitNegative, withReason("an agent failed", result, err))
 	default:

@@ -97,7 +97,8 @@ func (o *limitOptions) register(flags *pflag.FlagSet) {
 	flags.Var(&o.participantTokens, "participant-max-tokens", "dismiss a participant that has used this many tokens")
 	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
 	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
-	flags.Var(&o.idle, "idle-timeout", "idle timeout: abort a turn after this long without an event or tool call (default 30m)")
+	flags.Var(&o.idle, "idle-timeout", "idle timeout: abort a turn after this long without an event or tool call "+
+		"(default 30m)")
 	flags.Var(&o.askDeadline, "ask-deadline", "timeout for an answer to an Ask")
 }
 

@@ -78,8 +78,9 @@ type editOptions struct {
 func New(con *console.Console) *cobra.Command {
 	var options editOptions
 	command := &cobra.Command{
-		Use:     "selfedit <path>",
-		Short:   "Write standard input to a file, if the project's allowlist permits it and the branch is not protected",
+		Use: "selfedit <path>",
+		Short: "Write standard input to a file, if the project's allowlist permits it and the branch is not " +
+			"protected",
 		Long:    long,
 		Example: example,
 		Version: con.Version,

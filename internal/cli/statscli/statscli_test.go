@@ -234,7 +234,7 @@ func TestTextIsForPeople(t *testing.T) {
 		},
 		{"new (mean 0.6111) against old (mean 0.3889): 3 won, 0 lost, 3 tied", []string{"paired", "six.csv"}},
 		{"e-value", []string{"paired", "six.csv", "--sequential"}},
-		{"20 tasks show a difference of 30.1 points or more", []string{"power", "--tasks", "20", "--runs", "3"}},
+		{"20 tasks: minimum detectable difference 30.1 points", []string{"power", "--tasks", "20", "--runs", "3"}},
 		{"a difference of 10.0 points needs 150 tasks", []string{"power", "--effect", "0.1", "--runs", "3"}},
 		{"no number of runs makes 20 tasks enough", []string{"power", "--effect", "0.1", "--tasks", "20"}},
 		{"cheapest: ", []string{"power", "--effect", "0.1", "--cost-per-run", "0.4"}},
@@ -314,8 +314,8 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"task 2: value is 2, want a number between 0 and 1 for --kind rate", "paired zero.csv --kind rate"},
 		{"line 2", "paired quote.csv"},
 		{"no task has runs of both arms", "paired lonely.csv"},
-		{"--baseline is \"third\"", "paired two.csv --baseline third"},
-		{"--kind is \"odd\"", "paired two.csv --kind odd"},
+		{"not \"third\"", "paired two.csv --baseline third"},
+		{"not \"odd\"", "paired two.csv --kind odd"},
 		{"bootstrap interval needs at least 15 tasks", "paired zero.csv --kind score --interval bootstrap-bca"},
 		{"alpha is 2", "paired two.csv --alpha 2"},
 		{"margin is -1", "paired two.csv --margin=-1"},
@@ -336,7 +336,7 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"the largest number of tasks is -5", "power --effect 0.1 --cost-per-run 1 --max-tasks=-5"},
 		{"budget is NaN", "power --budget NaN --cost-per-run 1"},
 		{"buys more tasks than", "power --budget 1e300 --cost-per-run 1e-300"},
-		{"price per run is -1", "power --effect 0.1 --cost-per-run=-1"},
+		{"cost per run is -1", "power --effect 0.1 --cost-per-run=-1"},
 		{"tasks is 0", "power --tasks 0"},
 		{"runs is 0", "power --tasks 5 --runs 0"},
 		{"alpha is 0", "power --tasks 5 --alpha 0"},
@@ -354,7 +354,7 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"line 1: NaN is not a rating", "agree nan.csv"},
 		{"line 1: Inf is not a rating", "agree inf.csv"},
 		{"level is 0", "agree count.csv --level 0"},
-		{"--header is \"maybe\"", "agree count.csv --header maybe"},
+		{"--header must be yes, no or auto", "agree count.csv --header maybe"},
 		{"p-value 2 is 2", "adjust --p 0.1,2"},
 		{"p-value 1 is NaN", "adjust --p NaN"},
 	} {
@@ -385,7 +385,7 @@ func TestValuesBeyondOneAreScores(t *testing.T) {
 func TestPowerKnowsThatNoDifferenceExceedsOne(t *testing.T) {
 	s := newSession(t, nil)
 	out, _, _ := s.run("power", "--tasks", "1")
-	if !strings.Contains(out, "1 task shows no difference at all") || strings.Contains(out, "163.4 points or more") {
+	if !strings.Contains(out, "1 task: no difference is detectable") || strings.Contains(out, "163.4 points") {
 		t.Errorf("%s", out)
 	}
 }

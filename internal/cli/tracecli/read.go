@@ -15,7 +15,7 @@ import (
 
 func (a *app) readVerbs() []*cobra.Command {
 	return []*cobra.Command{
-		a.overview(), a.countVerb(), a.batch(), a.headVerb(), a.tail(), a.turn(), a.initVerb(), a.filter(), a.errors(),
+		a.overview(), a.countVerb(), a.batch(), a.headVerb(), a.tail(), a.entry(), a.initVerb(), a.filter(), a.errors(),
 		a.reasoning(), a.timeline(),
 	}
 }
@@ -129,8 +129,9 @@ func (a *app) ends(name, short string,
 	return command
 }
 
-func (a *app) turn() *cobra.Command {
-	return a.verb("turn FILE INDEX", "Show one entry", `  fit trace turn run.ndjson 17`, cobra.ExactArgs(2),
+// entry shows one entry; "turn" is the predecessor's name for it.
+func (a *app) entry() *cobra.Command {
+	command := a.verb("entry FILE INDEX", "Show one entry", `  fit trace entry run.ndjson 17`, cobra.ExactArgs(2),
 		func(ctx context.Context, out *output, args []string) error {
 			n, err := wholeNumber("INDEX", args[1])
 			if err != nil {
@@ -149,6 +150,8 @@ func (a *app) turn() *cobra.Command {
 			}
 			return out.object(t.Name(), entry, nil)
 		})
+	command.Aliases = []string{"turn"}
+	return command
 }
 
 func (a *app) initVerb() *cobra.Command {

@@ -62,9 +62,8 @@ For a file over 64 MB, the first query leaves an index beside it (FILE.fitidx, o
 later ones immediate.
 
 An entry is one item of a trace: a system event, an assistant event, the text of a user event, or one tool result.
-Entries are numbered from 0 over all lanes; the verb "turn" and fields such as turnIndex refer to entries. A turn of the
-model is one reply with everything it calls, whatever the number of entries it was streamed in. Patterns are regular
-expressions in RE2 syntax.`,
+Entries are numbered from 0 over all lanes; fields such as turnIndex refer to entries. A turn of the model is one reply
+with everything it calls, however many entries it was streamed in. Patterns are regular expressions in RE2 syntax.`,
 		Example: `  fit trace overview run.ndjson                        what happened, at a glance
   fit trace timeline run.ndjson                        entry by entry
   fit trace search run.ndjson 'permission denied'      every hit, with its surroundings

@@ -136,7 +136,8 @@ func connectError(hub string, err error) error {
 		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
 		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
 	case errors.Is(err, errFingerprint):
-		return fmt.Errorf("%s: %w; copy the join command again; if this persists, someone may be intercepting the connection",
+		return fmt.Errorf("%s: %w; copy the join command again; if this persists, someone may be intercepting the "+
+			"connection",
 			shown, errFingerprint)
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.As(err, new(*tls.CertificateVerificationError)) &&
 		strings.HasPrefix(hub, "fit://"):

@@ -19,7 +19,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 )
 
 // hubKeys are the private keys of a hub, in a file that only its user can read.
@@ -42,7 +42,7 @@ func hubSecrets(dir string) (*hubKeys, error) {
 			return nil, err
 		}
 		if content, err = json.Marshal(keys); err == nil {
-			err = wholefile.WriteSynced(name, 0o600, content)
+			err = atomicfile.WriteSynced(name, 0o600, content)
 		}
 	case err == nil:
 		err = json.Unmarshal(content, keys)

@@ -141,7 +141,8 @@ func (p *packing) removeSecrets() (map[string][]string, error) {
 		slices.Sort(names[arm.Name])
 		names[arm.Name] = slices.Compact(names[arm.Name])
 		if u, err := url.Parse(arm.ModelURL); err == nil && u.User != nil {
-			return nil, fmt.Errorf("arm %s: its model URL contains a name or password, which would be sent to the workers; "+
+			return nil, fmt.Errorf("arm %s: its model URL contains a name or password, which would be sent to the "+
+				"workers; "+
 				"set it in the workers' environment instead", arm.Name)
 		}
 	}

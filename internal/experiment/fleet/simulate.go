@@ -151,7 +151,7 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("%d repeats, %d attempts: want at most %d and %d", s.Repeats, s.Attempts, maxRepeats,
 			maxSimulatedTries)
 	case !(s.FailRate >= 0 && s.FailRate < 1):
-		return fmt.Errorf("fail rate %v: want a share from 0 to less than 1", s.FailRate)
+		return fmt.Errorf("fail rate %v: must be at least 0 and below 1", s.FailRate)
 	}
 	cells := max(1, len(s.Plan.Tasks)) * max(1, len(s.Plan.Arms))
 	if s.Plan.Runs > maxSimulatedCells/cells {

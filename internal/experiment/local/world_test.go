@@ -88,7 +88,7 @@ func TestFreeSpaceIsLookedAtBeforeACell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if outcome.Status != experiment.Broken || !strings.Contains(outcome.Reason, "nearly full") {
+	if outcome.Status != experiment.Broken || !strings.Contains(outcome.Reason, "low disk space") {
 		t.Errorf("%+v", outcome)
 	}
 }

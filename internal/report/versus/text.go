@@ -151,7 +151,10 @@ func excludedText(a *AgentSummary) string {
 }
 
 func pairSections(pairs []Pair) []section {
-	claims := section{title: "Pairs", head: []string{"pair", "claim", "difference", "p (Holm)", "min. detectable", "why"}}
+	claims := section{
+		title: "Pairs",
+		head:  []string{"pair", "claim", "difference", "p (Holm)", "min. detectable", "why"},
+	}
 	judged := section{
 		title: "Dimensions, by the panel",
 		head:  []string{"pair", "dimension", "tasks", "observed", "corrected", "claim", "why"},

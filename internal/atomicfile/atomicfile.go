@@ -1,6 +1,6 @@
-// Package wholefile replaces files in one step: readers, and a process that continues after a
-// crash, find the old content or the new one, never half of it.
-package wholefile
+// Package atomicfile replaces files atomically: readers, and a process restarted after a crash, see
+// either the old or the new content, never a mix.
+package atomicfile
 
 import (
 	"errors"

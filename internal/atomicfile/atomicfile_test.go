@@ -1,4 +1,4 @@
-package wholefile_test
+package atomicfile_test
 
 import (
 	"bytes"
@@ -8,22 +8,22 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/fit-eval/fit/internal/wholefile"
+	"github.com/fit-eval/fit/internal/atomicfile"
 )
 
 // Whoever reads while others write finds the whole content of one of them.
 func TestReadersNeverSeeHalfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	contents := [][]byte{bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<17)}
-	if err := wholefile.Write(path, 0o600, contents[0]); err != nil {
+	if err := atomicfile.Write(path, 0o600, contents[0]); err != nil {
 		t.Fatal(err)
 	}
 	var writers sync.WaitGroup
 	for i, content := range contents {
 		writers.Go(func() {
-			write := wholefile.Write
+			write := atomicfile.Write
 			if i > 0 {
-				write = wholefile.WriteSynced
+				write = atomicfile.WriteSynced
 			}
 			for range 50 {
 				if err := write(path, 0o600, content[:1000], content[1000:]); err != nil {
@@ -45,7 +45,7 @@ func TestReadersNeverSeeHalfAFile(t *testing.T) {
 func TestTheModeIsAsAsked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, mode := range []fs.FileMode{0o600, 0o644} {
-		if err := wholefile.Write(path, mode, nil); err != nil {
+		if err := atomicfile.Write(path, mode, nil); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
@@ -61,7 +61,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := wholefile.Write(path, 0o600, []byte("content")); err == nil {
+	if err := atomicfile.Write(path, 0o600, []byte("content")); err == nil {
 		t.Error("a directory was replaced")
 	}
 	wantOnly(t, dir, "file")
