@@ -26,7 +26,7 @@
 // # What a config needs
 //
 // Zero values work. A config needs a place for its trace (Output, or Options.Trace), and a
-// facilitated session needs participants. The agent is the first that is installed, the directory
+// facilitated session needs participants. The agent is the first one installed, the directory
 // is the current one, and credentials are those that the agent finds in the environment. A
 // [ConfigError] names the field that is missing or wrong.
 //

@@ -26,7 +26,7 @@ type RunConfig struct {
 	Task string // the whole prompt; required
 	Cwd  string // directory the agent works in; empty is the current one
 
-	// Agent is the id of the agent; empty is the profile's, or the first that is installed.
+	// Agent is the id of the agent; empty is the profile's, or the first one installed.
 	Agent    string
 	Model    string // empty is the profile's, or the agent's own
 	ModelURL string // model endpoint without /v1; empty is FIT_MODEL_URL, or the agent's own

@@ -42,7 +42,7 @@ type Wiring struct {
 	// which is bwrap if it works. Empty is auto. An isolation in the options of a config wins.
 	Isolation string
 	// Network is what agents reach: host, the machine's network; model, their model and the tools
-	// of the session and nothing else; none, which only fit's own agent can work with. Empty is
+	// of the session and nothing else; none, which only the built-in agent can work with. Empty is
 	// host.
 	Network string
 	// Calls says what happens to model calls, and where they are kept; nothing is kept by default.
@@ -159,7 +159,7 @@ func (w Wiring) tracker(environ []string) (string, error) {
 	return value, nil
 }
 
-// choose returns the agent with the id or, if it is empty, the first that is installed.
+// choose returns the agent with the id or, if it is empty, the first one installed.
 func (w Wiring) choose(ctx context.Context, id string, base agent.Config) (agent.Agent, agent.Installation, error) {
 	host := hostOf(base)
 	if id == "" {

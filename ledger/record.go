@@ -141,7 +141,7 @@ type Record struct {
 	Shard          string            `json:"shard,omitempty"`
 	Cluster        string            `json:"cluster,omitempty"`
 	Tags           []string          `json:"tags,omitempty"`
-	Sequential     *Sequential       `json:"sequential,omitempty"` // the experiment is looked at while it runs
+	Sequential     *Sequential       `json:"sequential,omitempty"` // set for a sequential analysis
 	// processes that had to be killed before grading
 	Survivors int    `json:"survivors"`
 	DiffPath  string `json:"diffPath,omitempty"`

@@ -132,7 +132,7 @@ type Signer struct {
 func SignerOf(key *SigningKey, path string, c *Contents) Signer {
 	found := signerOf(key, path, c)
 	if !found.Own && key != nil && key.recall(c.first) != "" {
-		// A run that is under way may have added records since, also after the note was read.
+		// A run in progress may have added records since, also after the note was read.
 		if again, err := ReadFile(path); err == nil {
 			return signerOf(key, path, again)
 		}

@@ -56,7 +56,7 @@ func (s *search) triggered(found span) bool {
 }
 
 // uncertainAt notes that the surroundings of i must be looked at again, from the
-// beginning of a word on: there no escape sequence is under way.
+// beginning of a word on: there no escape sequence is open.
 func (s *search) uncertainAt(i int, decode, wrap bool) {
 	s.triggers = append(s.triggers, i)
 	start, end := max(0, i-s.reach), min(len(s.text), i+s.reach)

@@ -158,7 +158,7 @@ type layoutStep struct {
 func layoutOf(events []EnrichedEvent) layout {
 	l := layout{steps: map[string][]layoutStep{}, slots: make([]slot, len(events))}
 	l.trajectory("")
-	open := map[string]int{} // the agent step under way in each trajectory, and the turn it belongs to
+	open := map[string]int{} // the open agent step in each trajectory, and the turn it belongs to
 	turn := map[string]int{}
 	calls := map[string]slot{}
 	agentStep := func(e EnrichedEvent) int {

@@ -149,7 +149,7 @@ func generate(size int) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkEnrich reports MB/s of wall time and of processor time; the latter is what holds on a
+// BenchmarkEnrich reports MB/s of wall time and of CPU time; the latter is what holds on a
 // busy machine.
 func BenchmarkEnrich(b *testing.B) {
 	data := generate(32 << 20)

@@ -179,7 +179,7 @@ func TestPromptsComeFromTheRecordOfCalls(t *testing.T) {
 
 // TestAnAgentWhoseOnlyCallWasRefusedCostsNothing: a budget that lets no call through makes the cost
 // known, and not unknown.
-// fit's own agent counts answers: one that is stopped in its first call says 0.
+// the built-in agent counts answers: one that is stopped in its first call says 0.
 func TestACallThatWasCutOffIsNotFree(t *testing.T) {
 	var wire session.Wire
 	wire.Add(calls.Call{Outcome: calls.Disconnected})

@@ -69,7 +69,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
 //
 // Use it for skewed values from 100 on (coverage at least 94% at a skewness of 1.2); at 30 values
-// it covers 91 to 93 %.
+// it covers 91 to 93%.
 //
 // Do not use it under 15 values: use Student's t.
 func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {

@@ -101,7 +101,7 @@ func everClaims(t *testing.T, pairs []Pair) bool {
 
 func TestPeekingWithAFixedSampleTestIsNotSafe(t *testing.T) {
 	// The reason for the e-process: the exact McNemar test, looked at after every task, errs far
-	// more often than 5 %.
+	// more often than 5%.
 	random := seededFor(t)
 	experiments, claims := simulations(experimentsPerDesign), 0
 	for range experiments {

@@ -10,7 +10,7 @@
 //     repository or another origin carry the same Cluster.
 //  2. [Compare] (or [CompareRatio] for cost and time) chooses a method by the rule below and
 //     returns a [Comparison]: effect, interval, p-value, and the name of the method.
-//     [CompareSequential] does the same for an experiment that is looked at while it runs.
+//     [CompareSequential] does the same for a sequential analysis.
 //  3. [Decide] turns a Comparison into a [Decision]: one of the five claims and a sentence for
 //     people. [DecideFamily] does so for several comparisons of one report, corrected for their
 //     number.

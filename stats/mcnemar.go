@@ -67,7 +67,7 @@ const MethodBonettPrice = "bonett-price"
 // D²)/(n+2)). Est is the plain (b−c)/n; the limits surround D.
 //
 // Use it with the McNemar test. Coverage is at least 94% from 15 tasks on where both arms win some
-// tasks; at 10 tasks, or where one arm never wins alone, it is at least 92.8 %.
+// tasks; at 10 tasks, or where one arm never wins alone, it is at least 92.8%.
 //
 // Do not use it for unpaired runs or several runs per task.
 func BonettPrice(b, c, n int, level float64) (Interval, error) {

@@ -112,8 +112,8 @@ func (s *pairedSample) armMean(values []float64) (float64, error) {
 	return total / float64(len(values)), nil
 }
 
-// collapseSmallStrata puts strata of a single cluster together, because they show no spread; a last
-// one left alone joins any other.
+// collapseSmallStrata puts strata of a single cluster together, because they have no variance; a
+// last one left alone joins any other.
 func (s *pairedSample) collapseSmallStrata() {
 	const pooled = "\x00small strata"
 	members := map[string]map[string]bool{}

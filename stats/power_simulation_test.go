@@ -254,7 +254,7 @@ func TestPlanningTakesLessThanASecond(t *testing.T) {
 	must[Plan](t)(CostOfDecision(.1, MinClaimTasks, 0, design, Prices{PerRun: 1}))
 	must[Plan](t)(Allocate(500, 0, design, Prices{PerRun: 1}))
 	if used := processorTime(t) - started; used > time.Second {
-		t.Errorf("planning took %v of processor time", used)
+		t.Errorf("planning took %v of CPU time", used)
 	}
 }
 

@@ -62,7 +62,7 @@ func wantCoverage(t *testing.T, quick int, floor, truth float64, experiment func
 }
 
 // wantRareClaims fails when the share of false claims, minus three Monte Carlo standard errors,
-// exceeds 5 %.
+// exceeds 5%.
 func wantRareClaims(t *testing.T, claims, experiments int) {
 	t.Helper()
 	rate := float64(claims) / float64(experiments)

@@ -47,7 +47,8 @@ type Info struct {
 	Title        string // for people
 	DefaultModel string // empty: the agent decides
 	Capabilities Capabilities
-	// Protocols are the model protocols that the agent can speak: anthropic, responses, chat, gemini.
+	// Protocols are the model protocols that the agent can speak: anthropic, responses, chat,
+	// gemini.
 	Protocols []string
 	// InstallHint is the command that installs the agent.
 	InstallHint string

@@ -1,4 +1,4 @@
-// Package bridge is the wire contract between a discussion and the thread in which people follow
+// Package bridge is the wire protocol between a discussion and the thread in which people follow
 // it. Both sides share it: the session, which posts replies and reads what people write, and the
 // bridge server, which stands between the session and the thread.
 //

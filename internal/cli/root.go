@@ -47,7 +47,7 @@ func Main() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	defer exitOnTerminate()()
 	con := console.System(version())
 	// What cannot be removed now is tried again by the next start.

@@ -36,7 +36,7 @@ const (
 	greetingDelay = 30 * time.Second // for the request and the first message of TLS
 	dialDelay     = 30 * time.Second
 	requestLimit  = 64 << 10
-	maxCarried    = 128 // connections at once: each takes two files of the process that serves everybody
+	maxCarried    = 128 // concurrent connections: each takes two files of the process that serves everybody
 	maxRefused    = 200 // different hosts that are noted: a program may ask for as many as it likes
 	maxHost       = 300 // bytes of a noted host; the longest name and its port are shorter
 	tlsPort       = "443"

@@ -22,7 +22,7 @@ import (
 // are the same question: two arms.
 type Arm struct {
 	Name         string            `json:"name" yaml:"name" doc:"what the arm is called in reports" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" required:"true"`
-	Agent        string            `json:"agent,omitempty" yaml:"agent" doc:"registered agent; empty is the first that is installed"`
+	Agent        string            `json:"agent,omitempty" yaml:"agent" doc:"registered agent; empty is the first one installed"`
 	Model        string            `json:"model,omitempty" yaml:"model" doc:"model of the agent; empty is the agent's own"`
 	ModelURL     string            `json:"modelUrl,omitempty" yaml:"modelUrl" doc:"model endpoint, without /v1; {cell} and {seed} are filled in"`
 	Profile      string            `json:"profile,omitempty" yaml:"profile" doc:"profile of the agent: .claude/agents/NAME.md in its working directory"`

@@ -108,7 +108,7 @@ func (d *Directory) Spent() map[string]Spent {
 	return spent
 }
 
-// held returns what the attempts under way may still need. Those that were started before anything
+// held returns what the attempts in flight may still need. Those that were started before anything
 // was known are valued at what is known now.
 func (s spending) held(cell Budget) reservation {
 	var sum reservation
@@ -161,7 +161,7 @@ type launch int
 
 const (
 	launchYes     launch = iota
-	launchWait           // until one that is under way has shown what such a cell costs
+	launchWait           // until one in flight has shown what such a cell costs
 	launchNever          // the arm's budget is used up
 	launchStopped        // the experiment's is
 )
@@ -223,7 +223,7 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:
 			continue
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
-			return launchWait, reservation{}, "" // attempts under way may turn out cheaper than reserved
+			return launchWait, reservation{}, "" // attempts in flight may turn out cheaper than reserved
 		case bound.spent >= bound.limit:
 			return bound.verdict, reservation{}, bound.text + LargerBudget
 		default:

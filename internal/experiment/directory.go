@@ -30,7 +30,7 @@ const (
 )
 
 // ErrBusy is returned when another process works in the run directory.
-var ErrBusy = errors.New("another process works in this directory; wait for it, or give another --output")
+var ErrBusy = errors.New("another process works in this directory; wait for it, or choose another --output")
 
 // DifferentError reports a run directory that belongs to another experiment.
 type DifferentError struct {

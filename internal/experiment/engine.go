@@ -33,7 +33,7 @@ const interruptedReason = "interrupted; rerun the same command to continue"
 type Config struct {
 	Executor    Executor
 	Concurrency int // 0 is 1
-	// Places, if set, returns how many attempts may be under way now; a Concurrency that is not 0
+	// Places, if set, returns how many attempts may be in flight now; a Concurrency that is not 0
 	// limits it. Changed receives when it may have changed.
 	Places  func() int
 	Changed <-chan struct{}
@@ -50,7 +50,7 @@ type Config struct {
 	// recorded as interrupted.
 	Drain time.Duration
 	// Interrupted, if set, is called once when the context has ended, with the number of attempts
-	// under way. StopNow, if set, ends this time.
+	// in flight. StopNow, if set, ends this time.
 	Interrupted func(inFlight int)
 	StopNow     <-chan struct{}
 	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a
@@ -249,7 +249,7 @@ func (e *engine) loop(ctx context.Context) error {
 	}
 }
 
-// abort ends the experiment because of an error. It waits for the attempts under way and drops
+// abort ends the experiment because of an error. It waits for the attempts in flight and drops
 // their results: the code that starts a goroutine waits for it.
 func (e *engine) abort(err error, cancel context.CancelCauseFunc) error {
 	e.stop(Broken, err.Error())
@@ -324,7 +324,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	return nil, nil
 }
 
-// places returns how many attempts may be under way.
+// places returns how many attempts may be in flight.
 func (e *engine) places() int {
 	switch {
 	case e.cfg.Places == nil:

@@ -56,7 +56,7 @@ func (e *engine) adopted(cell Cell, state *cellState) int {
 	return 0
 }
 
-// recordKilled records the attempts at a cell that were under way when their process was killed.
+// recordKilled records the attempts at a cell in flight when their process was killed.
 func (e *engine) recordKilled(ctx context.Context, cell Cell, state *cellState) error {
 	for _, attempt := range slices.Sorted(maps.Keys(state.open)) {
 		record := ledger.Record{}

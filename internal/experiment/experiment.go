@@ -23,14 +23,14 @@ type Executor interface {
 
 // recoverer is an Executor that knows what an attempt cost whose process was killed.
 type recoverer interface {
-	// Recover returns the record of an attempt that was under way when its process died. Verdict
+	// Recover returns the record of an attempt in flight when its process died. Verdict
 	// and error class are filled in by the caller.
 	Recover(ctx context.Context, cell Cell, attempt int) ledger.Record
 }
 
 // adopter is an Executor whose attempts may continue when the process that began them has died.
 type adopter interface {
-	// Adopt reports whether an attempt that was under way may continue. Execute is then called
+	// Adopt reports whether an attempt in flight may continue. Execute is then called
 	// for it again, and returns its record.
 	Adopt(cell Cell, attempt int) bool
 }
@@ -39,8 +39,8 @@ type adopter interface {
 type remote interface {
 	// Where returns the worker that is making an attempt; empty if none has begun it.
 	Where(cell Cell, attempt int) string
-	// Steer sets how many attempts may run at once (0 is no limit), and whether new ones may begin.
-	// Running attempts are not stopped.
+	// Steer sets how many attempts may run concurrently (0 is no limit), and whether new ones may
+	// begin. Running attempts are not stopped.
 	Steer(limit int, none bool)
 }
 

@@ -36,7 +36,7 @@ func ParseShard(text string) (Shard, error) {
 	}
 	parts := shardForm.FindStringSubmatch(text)
 	if parts == nil {
-		return Shard{}, fmt.Errorf("shard %q: want i/N, such as 1/3", text)
+		return Shard{}, fmt.Errorf("shard %q: must be i/N, e.g. 1/3", text)
 	}
 	i, errI := strconv.Atoi(parts[1])
 	n, errN := strconv.Atoi(parts[2])

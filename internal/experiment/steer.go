@@ -52,7 +52,7 @@ type steering struct {
 	times     moments              // how long cells take
 }
 
-// flight is an attempt under way.
+// flight is an attempt in flight.
 type flight struct {
 	cell      Cell
 	attempt   int
@@ -260,7 +260,7 @@ func (e *engine) requeue(c control.Command) (string, error) {
 	state := e.dir.state(key)
 	switch _, held := e.cancelled[key]; {
 	case e.running[key] != nil:
-		return "", fmt.Errorf("%s is under way; cancel it first", nameOf(cell))
+		return "", fmt.Errorf("%s is running; cancel it first", nameOf(cell))
 	case held:
 		delete(e.cancelled, key)
 	case slices.ContainsFunc(e.queue, func(w waiting) bool { return w.cell == cell }):

@@ -130,7 +130,7 @@ func TestACancelledCellWaitsUntilItIsRequeued(t *testing.T) {
 	if again := <-g.started; again != cell {
 		t.Fatalf("got %v, want the requeued cell", again)
 	}
-	refused(t, dir, named, "under way")
+	refused(t, dir, named, "is running")
 	named.Task, named.Arm = other.TaskID, other.Arm
 	refused(t, dir, named, "verdicts are never repeated")
 	named.Task = "nothing"

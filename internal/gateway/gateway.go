@@ -172,7 +172,7 @@ func (g *Gateway) newServer(owner *Seat, admits func(*Seat) bool) *http.Server {
 // URL returns the gateway's address on the loopback interface.
 func (g *Gateway) URL() string { return g.url }
 
-// Close ends the gateway and every call that is under way, and waits for them. All tokens are void.
+// Close ends the gateway and every call in flight, and waits for them. All tokens are void.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	if g.closed {

@@ -10,7 +10,7 @@ import (
 )
 
 // RateControl bounds the calls that run at the same time, for each provider and key. A provider has
-// no limit until it first says that it is busy: then half of the calls under way are allowed, and
+// no limit until it first says that it is busy: then half of the calls in flight are allowed, and
 // half again each time it says so later, but never fewer than one. As many successful calls as the
 // limit raise it by one. While a provider asks to wait, no call starts. All cells of a process
 // share one RateControl. A nil RateControl bounds nothing.

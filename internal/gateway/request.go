@@ -79,12 +79,12 @@ func (x *exchange) readBody(w http.ResponseWriter) *refusal {
 	return nil
 }
 
-// maxUnderWay bounds the requests of one member that are under way at the same time.
-const maxUnderWay = 4 * maxRequest
+// maxInFlight bounds the requests of one member in flight.
+const maxInFlight = 4 * maxRequest
 
 var errTooMuch = errors.New("this participant's in-flight requests exceed 256 MiB")
 
-// countedBody counts the bytes that a member has under way.
+// countedBody counts the bytes that a member has in flight.
 type countedBody struct {
 	io.Reader
 	x *exchange
@@ -94,7 +94,7 @@ type countedBody struct {
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	b.x.size += int64(n)
-	if b.x.seat.underWay.Add(int64(n)) > maxUnderWay {
+	if b.x.seat.underWay.Add(int64(n)) > maxInFlight {
 		return n, errTooMuch
 	}
 	return n, err

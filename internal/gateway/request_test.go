@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A member that has 256 MiB of requests under way gets no more memory.
+// A member that has 256 MiB of requests in flight gets no more memory.
 func TestTheRequestsOfAMemberAreBounded(t *testing.T) {
-	for under, want := range map[int64]bool{0: true, maxUnderWay - 100: true, maxUnderWay - 99: false} {
+	for under, want := range map[int64]bool{0: true, maxInFlight - 100: true, maxInFlight - 99: false} {
 		x := &exchange{
 			seat: &Seat{},
 			r:    httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(strings.Repeat("x", 100))),
@@ -18,9 +18,9 @@ func TestTheRequestsOfAMemberAreBounded(t *testing.T) {
 		refused := x.readBody(httptest.NewRecorder())
 		switch {
 		case want && (refused != nil || len(x.body) != 100 || x.size != 100):
-			t.Errorf("with %d bytes under way: %v, %d bytes", under, refused, len(x.body))
+			t.Errorf("with %d bytes in flight: %v, %d bytes", under, refused, len(x.body))
 		case !want && (refused == nil || refused.status != http.StatusRequestEntityTooLarge):
-			t.Errorf("with %d bytes under way: %v", under, refused)
+			t.Errorf("with %d bytes in flight: %v", under, refused)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func tokenIn(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// begin and end count the calls that are under way.
+// begin and end count the calls in flight.
 func (s *Seat) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *Seat) end() {
 // that keeps calling in the background is rare.
 const settleTime = 10 * time.Second
 
-// Settle waits briefly for calls that are under way: an agent that has ended has seen all of its
+// Settle waits briefly for calls in flight: an agent that has ended has seen all of its
 // replies, and only our notes about them are missing.
 func (s *Seat) Settle() {
 	s.mu.Lock()

@@ -156,7 +156,7 @@ func recoded(tb testing.TB, dir string) time.Duration {
 	return cpuTime(tb) - began
 }
 
-// cost is what one message takes. Processor time is what the ratio is made of: it does not depend
+// cost is what one message takes. CPU time is what the ratio is made of: it does not depend
 // on who else is using the machine.
 type cost struct{ wall, cpu, json time.Duration }
 
@@ -195,7 +195,7 @@ func TestFiguresOfTheBus(t *testing.T) {
 		}
 	}
 	for _, n := range sizes {
-		t.Logf("%4d participants: %4d ns of processor time per message, %7.0f messages a second", n, best[n].cpu,
+		t.Logf("%4d participants: %4d ns of CPU time per message, %7.0f messages a second", n, best[n].cpu,
 			float64(time.Second)/float64(best[n].wall))
 	}
 	growth := float64(best[1000].cpu) / float64(best[10].cpu)

@@ -27,7 +27,7 @@ const DefaultParallel = 8
 
 // Limits say how questions are put.
 type Limits struct {
-	// Parallel is how many are under way at once; 0 means DefaultParallel.
+	// Parallel is the number of concurrent requests; 0 means DefaultParallel.
 	Parallel int
 	// BudgetUSD limits the total cost of judging the directory; nil is no limit.
 	BudgetUSD *float64
@@ -176,8 +176,8 @@ func noMembers(d *deriver) error {
 	return fmt.Errorf("%w (%s)", errNoMembers, strings.Join(reasons, "; "))
 }
 
-// all puts questions to every active member, several at once. When it returns, every reply that was
-// paid for is on the disk.
+// all puts questions to every active member, several concurrently. When it returns, every reply
+// that was paid for is on the disk.
 func (a *asking) all(ctx context.Context, d *deriver, questions iter.Seq[*question]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -228,7 +228,7 @@ func (a *asking) one(ctx context.Context, q *question, m Member, lines chan<- []
 	}
 }
 
-// request makes a request, unless the same one is under way: then it waits for that.
+// request makes a request, unless the same one is in flight: then it waits for that.
 func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) error {
 	key := r.key()
 	a.mu.Lock()
@@ -247,7 +247,7 @@ func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) e
 		a.mu.Unlock()
 		close(mine)
 	}()
-	if _, known := a.store.find(key); known { // it was under way a moment ago
+	if _, known := a.store.find(key); known { // it was in flight a moment ago
 		return nil
 	}
 	reserved, err := a.budget.reserve(r)

@@ -350,7 +350,8 @@ func TestRunsThatAreAlikeAreAskedAboutOnce(t *testing.T) {
 	}
 }
 
-// TestATornReply: a line that a killed process left is no record of anything, and is asked again.
+// TestATornReply: a torn line left by a killed process is no record of anything, and is asked
+// again.
 func TestATornReply(t *testing.T) {
 	s := serve(t, map[string]string{"a": says(verdictJSON(Pass, `req:r1 "add returns the sum"`))})
 	dir := t.TempDir()

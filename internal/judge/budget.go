@@ -89,7 +89,7 @@ func (l Limits) Check(panel Panel) error {
 // bytesPerToken is a cautious guess: a token has rarely fewer.
 const bytesPerToken = 2
 
-// reserve takes the maximum cost of a request out of the budget, waiting for calls under way whose
+// reserve takes the maximum cost of a request out of the budget, waiting for calls in flight whose
 // reservation may turn out too large.
 func (p *budgetMeter) reserve(r *request) (float64, error) {
 	if p.limit == nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/fit-eval/fit/price"
 )
 
-// Client is a connection to one model endpoint. It may be used by many goroutines at once.
+// Client is a connection to one model endpoint. It may be used by many goroutines concurrently.
 type Client interface {
 	// Complete asks for the next reply. onEvent may be nil; otherwise it is called from this
 	// goroutine as the pieces of the reply arrive.

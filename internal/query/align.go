@@ -69,7 +69,7 @@ func (s AlignedStep) Mark() string {
 	return ">"
 }
 
-// Loop is an action, or a short sequence of them, that was repeated at once without anything else
+// Loop is an action, or a short sequence of them, that was repeated in a row without anything else
 // in between.
 type Loop struct {
 	Action string `json:"action"`
@@ -278,7 +278,7 @@ func relativeTo(cwd, target string) string {
 	return strings.ReplaceAll(target, cwd+"/", "")
 }
 
-// loops finds sequences of one to three actions that were repeated at once, three times or more.
+// loops finds sequences of one to three actions that were repeated in a row, three times or more.
 func loops(actions []Action) []Loop {
 	found := []Loop{}
 	for i := 0; i < len(actions); {

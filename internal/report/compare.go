@@ -63,7 +63,7 @@ type Comparison struct {
 	// ErrorsA and ErrorsB count attempts that ended in errors, by class.
 	ErrorsA map[string]int `json:"errorsA,omitempty"`
 	ErrorsB map[string]int `json:"errorsB,omitempty"`
-	// Sequential is true when the experiment was looked at while it ran; the decision allows for
+	// Sequential is true for a sequential analysis; the decision allows for
 	// that.
 	Sequential bool `json:"sequential,omitempty"`
 	// Design is the estimate of the variances, for planning a larger experiment.
@@ -149,7 +149,7 @@ type Prepared struct {
 	Config     stats.DecideConfig
 	Unsure     Unsure
 	Bounds     *Bounds
-	// Sequential says that the experiment was looked at while it ran.
+	// Sequential marks a sequential analysis.
 	Sequential bool
 	// Withheld are the reasons for which nothing is claimed; Allowed were found and are accepted.
 	Withheld, Allowed []Reason

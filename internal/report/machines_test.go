@@ -8,7 +8,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// The report checks that both arms of a task ran on like machines, and says so.
+// The report checks that both arms of a task ran on the same machine setup, and warns otherwise.
 func TestLikeMachines(t *testing.T) {
 	t.Parallel()
 	records := append(armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)...)

@@ -46,7 +46,7 @@ type Report struct {
 	// Tasks and Totals repeat those of the group where there is only one.
 	Tasks  []Task `json:"tasks"`
 	Totals Totals `json:"totals"`
-	// Sequential is set when the experiment was looked at while it ran.
+	// Sequential is set for a sequential analysis.
 	Sequential *SequentialReport `json:"sequential,omitempty"`
 	Warnings   []string          `json:"warnings,omitempty"`
 }

@@ -30,7 +30,7 @@ type Policy struct {
 	// First is the pause after the first failure. It doubles with every further one, up to Longest.
 	First, Longest time.Duration
 	// LongestAsked bounds the pause that a server may ask for. If the server asks for a longer
-	// pause, the request fails at once. 0 is no bound.
+	// pause, the request fails immediately. 0 is no bound.
 	LongestAsked time.Duration
 	// OnRetry, if set, is called before each pause with the number of the attempt that failed,
 	// counted from 1.

@@ -142,7 +142,7 @@ func (e *Engine) sweepOnce(ctx context.Context) error {
 		return nil
 	}
 	if _, err := e.Sweep(ctx); err != nil {
-		return fmt.Errorf("remove containers that a killed process left: %w", err)
+		return fmt.Errorf("remove stale containers: %w", err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (c *Container) Start(ctx context.Context, i Isolation) error {
 // makePrivate makes the directories that only this container has.
 func (c *Container) makePrivate(dir string) (map[string]bind, error) {
 	if len(c.rooms) > 0 && len(c.cfg.Private) > 0 {
-		return nil, errors.New("a container with directories of its own is started with all mounts at once")
+		return nil, errors.New("a container with directories of its own is started with all mounts together")
 	}
 	made := map[string]bind{}
 	for n, path := range c.cfg.Private {

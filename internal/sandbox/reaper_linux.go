@@ -39,8 +39,8 @@ const (
 var _ = MaybeReaper()
 
 // MaybeReaper does the work of a supervisor, and never returns, in a process that Spawn started as
-// one, or that was started under UntrustedName. Everywhere else it returns false at once. Importing
-// the package calls it before main; calling it again does no harm.
+// one, or that was started under UntrustedName. Everywhere else it returns false immediately.
+// Importing the package calls it before main; calling it again does no harm.
 func MaybeReaper() bool {
 	if calledUntrusted() {
 		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second

@@ -80,7 +80,7 @@ type Limits struct {
 	Processes uint64
 	// FileBytes bounds the size of a file that is written (RLIMIT_FSIZE).
 	FileBytes uint64
-	// CPUSeconds bounds the processor time (RLIMIT_CPU).
+	// CPUSeconds bounds the CPU time (RLIMIT_CPU).
 	CPUSeconds uint64
 	// OpenFiles bounds the open descriptors (RLIMIT_NOFILE).
 	OpenFiles uint64
@@ -133,7 +133,7 @@ type SpawnResult struct {
 	Usage Usage `json:"usage"`
 }
 
-// Usage is the processor time of the tree and the memory of its largest process.
+// Usage is the CPU time of the tree and the memory of its largest process.
 type Usage struct {
 	UserMs    int64 `json:"userMs"`
 	SystemMs  int64 `json:"systemMs"`

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a whole tree of processes may use is looked at while it runs; the kernel's own limits hold
+// The use of a whole tree of processes is polled while it runs; the kernel's own limits hold
 // for each process only.
 const (
 	usageEvery = 500 * time.Millisecond

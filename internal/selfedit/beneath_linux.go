@@ -33,7 +33,7 @@ func openBeneath(root *directory, rel string) (*directory, error) {
 	}
 }
 
-// exchange swaps two files of one directory in one step.
+// exchange swaps two files of one directory atomically.
 func (d *directory) exchange(a, b string) error {
 	if d.portable {
 		return unix.ENOTSUP

@@ -62,7 +62,7 @@ type timeoutsFile struct {
 }
 
 type networkFile struct {
-	Agent     *agentNetworkFile `yaml:"agent" doc:"host: the machine's network, the default. model: a loopback on which only its model, its team's tools and the services of its task answer. none: nothing, which only fit's own agent can work with. true is host; false is model with required: false."`
+	Agent     *agentNetworkFile `yaml:"agent" doc:"host: the machine's network, the default. model: a loopback on which only its model, its team's tools and the services of its task answer. none: nothing, which only the built-in agent can work with. true is host; false is model with required: false."`
 	Required  *bool             `yaml:"required" doc:"Whether a machine that cannot give the agent this network runs nothing; else the agent gets the host's, and the record says so. Default: true, and false for agent: false."`
 	Grader    *bool             `yaml:"grader" doc:"Default: false; graders and the services that preflight starts share a loopback of their own."`
 	Preflight *bool             `yaml:"preflight" doc:"Preflight and the services that it starts; default: false where graders reach them on a port, else true."`

@@ -22,7 +22,7 @@ func PublicBinary(t testing.TB) string {
 	if os.Getuid() != 0 {
 		Missing(t, "only root can start a program as another user")
 	}
-	// Not t.TempDir: its parents may be closed to other users.
+	// Not t.TempDir: its parents may be private.
 	dir, err := os.MkdirTemp("/tmp", "fit-test-")
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ type Server struct {
 	indexing indexing
 	pulses   pulses
 	contests contests
-	busy     chan struct{}   // a place for each question to a trace that is under way
+	busy     chan struct{}   // a place for each question to a trace in flight
 	streams  chan struct{}   // a place for each stream of events
 	ctx      context.Context // ends with the server, so that streams and work end too
 	end      context.CancelFunc
@@ -71,7 +71,7 @@ type Server struct {
 	work     sync.WaitGroup
 }
 
-// maxStreams is how many pages can be live at once.
+// maxStreams is how many pages can be live concurrently.
 const maxStreams = 64
 
 // New checks the paths and returns a server for them.
@@ -115,7 +115,7 @@ func (s *Server) URL(address net.Addr) string {
 	return fmt.Sprintf("http://%s/?token=%s", address, s.token)
 }
 
-// shutdownLimit is how long answers under way have when the server ends.
+// shutdownLimit is how long answers in flight have when the server ends.
 const shutdownLimit = 500 * time.Millisecond
 
 // writeTimeout is how long a question may take, with the time in which its answer is read.

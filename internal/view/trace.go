@@ -73,7 +73,7 @@ func isPacked(path string) bool {
 	return strings.HasSuffix(path, ".zst") || strings.HasSuffix(path, ".gz")
 }
 
-// ask waits for a place among the questions under way: many at once would only slow each other
+// ask waits for a place among the questions in flight: many at once would only slow each other
 // down.
 func (s *Server) ask(answer endpoint) endpoint {
 	return func(r *http.Request) (any, error) {
@@ -125,7 +125,7 @@ func (s *Server) scanTrace(ctx context.Context, file traceFile) (*scan, error) {
 	}
 }
 
-// startScan returns the pass over a trace that is under way, else the one that knows it as it is
+// startScan returns the pass over a trace in progress, else the one that knows it as it is
 // now, and begins it if need be: one at a time, however often a trace grows.
 func (s *Server) startScan(file traceFile) *scan {
 	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
@@ -243,7 +243,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-// largeOverview answers at once, with what is known about a large trace.
+// largeOverview answers immediately, with what is known about a large trace.
 func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file traceFile) (any, error) {
 	known, err := s.scanTrace(r.Context(), file)
 	switch {

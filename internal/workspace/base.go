@@ -54,7 +54,7 @@ func (b *Bases) Close() error {
 	return errors.Join(errs...)
 }
 
-// get builds the base of a configuration, or waits for a build that is under way.
+// get builds the base of a configuration, or waits for a build that is running.
 func (b *Bases) get(ctx context.Context, cfg Config) (*Base, error) {
 	return b.build(ctx, baseKey(cfg), func(ctx context.Context, dir string) (*Base, error) {
 		return buildBase(ctx, cfg, dir)

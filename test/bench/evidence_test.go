@@ -30,7 +30,7 @@ const (
 )
 
 // TestEvidence collects the evidence of traces of every kind that the recordings hold, beside the
-// flat fold of the same trace on one core: at most half as much processor time again, over all of
+// flat fold of the same trace on one core: at most half as much CPU time again, over all of
 // them. Every day it does so with a little of one kind.
 func TestEvidence(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -148,7 +148,7 @@ func checked(t *testing.T, lines []byte) float64 {
 // onlyReader hides that the stream lies in memory.
 type onlyReader struct{ io.Reader }
 
-// cpuSeconds is the processor time used so far, which a busy machine changes least.
+// cpuSeconds is the CPU time used so far, which a busy machine changes least.
 func cpuSeconds(t *testing.T) float64 {
 	t.Helper()
 	var usage syscall.Rusage

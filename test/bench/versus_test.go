@@ -15,7 +15,7 @@ import (
 )
 
 // TestVersusReport: a report of 1,000 cells and 15,000 replies takes at most five times as much
-// processor time as the report of fit-benchmark on the same directory, which knows of no replies.
+// CPU time as the report of fit-benchmark on the same directory, which knows of no replies.
 func TestVersusReport(t *testing.T) {
 	fit := needBench(t)
 	dir := filepath.Join(t.TempDir(), "run")

@@ -197,7 +197,7 @@ func TestAKilledProcessLeavesNothingRunningAndLosesNoCell(t *testing.T) {
 	took, moments := time.Since(began), killMoments()
 	for i := range moments {
 		cmd := b.start(args)
-		if i == 0 { // however long it takes today, one kill meets an attempt that is under way
+		if i == 0 { // however long it takes today, one kill meets an attempt in flight
 			b.await("an attempt", func() bool {
 				begun, err := filepath.Glob(filepath.Join(b.dir, "out", "runs", "*", "*", "*", "*"))
 				return err == nil && len(begun) > 0

@@ -25,7 +25,7 @@ import (
 const leastRatio = 0.8
 
 // TestSpeedOfTheDialect reads all recordings over and over, as one long stream, in flat memory.
-// What counts is processor time, which holds on a busy machine.
+// What counts is CPU time, which holds on a busy machine.
 func TestSpeedOfTheDialect(t *testing.T) {
 	testenv.Measurement(t, "bench-acp")
 	var all bytes.Buffer
@@ -54,7 +54,7 @@ func TestSpeedOfTheDialect(t *testing.T) {
 		}
 		best = max(best, float64(len(stream))/1e6/(cpuSeconds(t)-began))
 	}
-	t.Logf("%d MB of recordings at %.0f MB a second of processor time, %.2f times as fast as json.Valid", len(stream)/1e6,
+	t.Logf("%d MB of recordings at %.0f MB a second of CPU time, %.2f times as fast as json.Valid", len(stream)/1e6,
 		best, best/yardstick)
 	if best < leastRatio*yardstick {
 		t.Errorf("the dialect is read at %.2f times the speed of json.Valid; the least is %.2f", best/yardstick, leastRatio)

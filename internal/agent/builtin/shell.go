@@ -17,7 +17,7 @@ const (
 	defaultCommandTimeout = 2 * time.Minute
 	maxCommandTimeout     = 10 * time.Minute
 	commandGrace          = 2 * time.Second
-	commandOutput         = 4 << 20 // bytes after which a command is ended
+	commandOutput         = 4 << 20 // bytes after which a command is killed
 )
 
 type bashInput struct {

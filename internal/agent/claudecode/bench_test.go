@@ -48,7 +48,7 @@ func BenchmarkEnrich(b *testing.B) {
 	b.ReportMetric(float64(after.HeapSys-before.HeapSys)/(1<<20), "MiB-heap-growth")
 }
 
-// cpuSeconds is the processor time used so far: what holds on a busy machine.
+// cpuSeconds is the CPU time used so far: what holds on a busy machine.
 func cpuSeconds(b *testing.B) float64 {
 	b.Helper()
 	var usage syscall.Rusage

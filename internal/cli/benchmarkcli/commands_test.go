@@ -235,7 +235,7 @@ func TestABudgetStopsTheRunAndALargerOneGoesOn(t *testing.T) {
 	c.want(4, with(run, "--max-tokens", "20000")...)
 	c.contains(c.stderr, "stopped by budget", "20000 tokens")
 	c.want(4, with(run, "--max-cost-usd", "0.2")...)
-	c.contains(c.stderr, "estimate: $", "at most $0.20 by the budgets")
+	c.contains(c.stderr, "estimate: $", "limited to $0.20 by the budgets")
 	c.want(0, run...)
 	c.want(0, "report", "--input", "out", "--format", "text")
 	c.contains(c.stdout, "all tasks")

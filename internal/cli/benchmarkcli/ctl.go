@@ -31,7 +31,7 @@ func newCtl(con *console.Console) *cobra.Command {
   cancel       stop a cell, or take it off the queue, until requeue or the next process runs it
   requeue      put a cell that was cancelled or ended in an error at the front of the queue;
                verdicts are never repeated
-  concurrency  run this many cells at once
+  concurrency  run this many cells concurrently
   budget       limit what the experiment may spend, in dollars; 0 is unlimited`,
 		Example: `  fit-benchmark ctl results
   fit-benchmark ctl results pause

@@ -64,7 +64,7 @@ func TestThePageAboutEvaluations(t *testing.T) {
 		"0 to do",
 		"48 runs graded again, 0 differ",
 		"all tasks",
-		"files are as recorded",
+		"files match the record",
 		"sequential analysis",
 		"4 metrics.ndjson",
 	)

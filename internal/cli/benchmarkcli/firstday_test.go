@@ -91,7 +91,7 @@ func TestNothingOfAFamilyReachesTheTerminalAsItIs(t *testing.T) {
 func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 	c, run := tiny(t, 1)
 	for text, args := range map[string][]string{
-		"share from 0 to 1":                    with(run, "--min-pass-rate", "80"),
+		"e.g. 0.8 for 80%":                     with(run, "--min-pass-rate", "80"),
 		"is not a regular file":                with(run, "--metrics", "/dev/full"),
 		"more than 1000000 cells":              with(run, "--runs", "1000000000"),
 		"has none":                             with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
@@ -228,7 +228,7 @@ func TestTheSecondSignalStopsAtOnce(t *testing.T) {
 		}
 		return string(content)
 	}
-	waitFor(t, "an attempt is under way", func() bool {
+	waitFor(t, "an attempt is running", func() bool {
 		traces, err := filepath.Glob(filepath.Join(c.dir, "out", "runs", "*", "*", "*", "*", "agent.ndjson"))
 		if err != nil || len(traces) < 2 {
 			return false

@@ -184,7 +184,7 @@ func newClean(con *console.Console) *cobra.Command {
 		Short: "Remove stored working directories, and stale workspaces of killed processes",
 		Example: `  fit-benchmark clean benchmark-runs --dry-run
   fit-benchmark clean benchmark-runs`,
-		Long: `Remove the kept final directories of runs, workspaces and containers that a killed process left, and
+		Long: `Remove the stored working directories of runs, stale workspaces and containers of killed processes, and
 with --images the images that were built for tasks. Records, traces and diffs stay; runs whose final directory is gone
 cannot be graded again.`,
 		Args: cobra.MaximumNArgs(1),

@@ -45,7 +45,7 @@ func NewRun(con *console.Console, registry *agent.Registry, before func(context.
 runs, tasks or arms are added to the existing results.
 
 Before the first cell, every arm's model must reply once. After Ctrl-C, running cells have some time to finish
-(--drain); a second Ctrl-C stops at once.`,
+(--drain); a second Ctrl-C stops immediately.`,
 		Example: fmt.Sprintf(`  fit-benchmark run --family benchmarks/todo --runs 10 --agent %s
   fit-benchmark run --family benchmarks/todo --arms arms.yaml --max-cost-usd 20 --output runs/skill-v2
   fit-benchmark run --family benchmarks/todo --task 'fix-*' --tag quick --limit 3

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Shared returns the console with streams that many goroutines may write to at once: what is
+// Shared returns the console with streams that many goroutines may write to concurrently: what is
 // written with one call stays together. The files of a process are such streams already.
 func (c *Console) Shared() *Console {
 	mu, shared := &sync.Mutex{}, *c

@@ -87,8 +87,8 @@ func runOne(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent is fit's own; its "+
-		"model is scripted, so this needs no key and no network.\n\n", repo, task)
+	fmt.Fprintf(con.Stdout, "A repository with a bug:  %s\nThe task:                 %s\nThe agent:                "+
+		"built-in, on a scripted model: no API key, no network\n\n", repo, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
 	wiring, end := wire(con, tracePath)

@@ -41,8 +41,8 @@ func runTeam(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is an agent of its own; "+
-		"they talk through tools served over MCP. Their model is scripted, so this needs no key and no network.\n\n",
+	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is a separate agent; "+
+		"they talk through tools served over MCP. They run on a scripted model: no API key, no network.\n\n",
 		project, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")

@@ -48,7 +48,7 @@ func (s *show) progress(p experiment.Progress) {
 	}
 }
 
-// interrupted says at once what the first signal does.
+// interrupted says immediately what the first signal does.
 func (s *show) interrupted(cells int, drain time.Duration) {
 	s.end()
 	s.drawn = false

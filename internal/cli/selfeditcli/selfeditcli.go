@@ -26,7 +26,7 @@ import (
 
 const long = `Write standard input to a file that the project's own settings allow to be edited.
 
-The whole file is replaced, in one step, or not at all. Two safeguards come first, in this order;
+The whole file is replaced atomically. Two safeguards come first, in this order;
 the one that refuses is named at the start of the message:
 
 settings-allow: the nearest .claude/settings.json upward from the file must have a rule Edit(<glob>)

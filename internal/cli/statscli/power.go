@@ -42,7 +42,7 @@ func newPower(con *console.Console, options *statsOptions) *cobra.Command {
 	var flags powerOptions
 	cmd := &cobra.Command{
 		Use:   "power [--effect D] [--tasks N] [--runs K]",
-		Short: "Power analysis: minimum detectable effect and required sample size",
+		Short: "Estimate power: minimum detectable effect and required sample size",
 		Long: `Plans a paired experiment in which the task is the unit. The variance of a task's
 observed difference is omega2 + 2*sigma2/K: omega2 between tasks, which only more
 tasks lower, and sigma2 within tasks, which repetitions lower.

@@ -27,8 +27,8 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 same command to resume.
 
 Before anything is spent, the verifying command of every task must fail on the base and pass on the reference patch,
-and every arm's model must reply once. After Ctrl-C, running attempts have some time to finish; a second Ctrl-C stops
-at once.`,
+and every arm's model must reply once. After Ctrl-C, running attempts have a grace period; a second Ctrl-C stops
+immediately.`,
 		Example: fmt.Sprintf(`  fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s,%[3]s --runs 3
   subq eval run tasks/*.yaml --arms arms.yaml --budget-usd 20 --robot >report.json
   fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s --workspace worktree --dry-run`, registry.Examples(3)...),

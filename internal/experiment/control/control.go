@@ -40,7 +40,7 @@ const (
 const (
 	Running  = "running"
 	Paused   = "paused"
-	Stopping = "stopping" // no further cell is started; those under way end
+	Stopping = "stopping" // no further cell is started; those in flight end
 )
 
 // ErrNotRunning is returned where no process works in a run directory.
@@ -53,7 +53,7 @@ type Command struct {
 	Task string `json:"task,omitempty"`
 	Arm  string `json:"arm,omitempty"`
 	Run  int    `json:"run,omitempty"`
-	// N is how many cells may run at once, for Concurrency.
+	// N is how many cells may run concurrently, for Concurrency.
 	N int `json:"n,omitempty"`
 	// USD is the budget of the experiment; 0 is no bound.
 	USD float64 `json:"usd,omitempty"`

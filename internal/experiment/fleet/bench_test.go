@@ -176,7 +176,7 @@ func TestTwoHundredWorkers(t *testing.T) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("processor time: coordinator %s, hub and workers %s", c.cmd.ProcessState.UserTime()+
+	t.Logf("CPU time: coordinator %s, hub and workers %s", c.cmd.ProcessState.UserTime()+
 		c.cmd.ProcessState.SystemTime(), time.Duration(own.Utime.Nano()+own.Stime.Nano()))
 	got := float64(made.Load()) / took.Seconds()
 	t.Logf("%d workers made %d cells in %s, %.0f a second; the coordinator used %d MB", workers, made.Load(), took, got,

@@ -108,7 +108,7 @@ type sharing struct {
 	grants   map[string]*grants
 	all      []poolInfo
 	usage    map[string]member // by pool
-	limit    int               // how many attempts of this experiment may run at once; 0: not bounded
+	limit    int               // how many attempts of this experiment may run concurrently; 0: not bounded
 	none     bool              // nothing may begin
 	newLimit map[*pool]int
 }
@@ -331,8 +331,8 @@ func (e *Executor) makeConsumer(ctx context.Context, p *pool, limit int) error {
 	return err
 }
 
-// Steer sets how many attempts of this experiment may run at once (0 is no limit), and whether new
-// ones may begin. Running attempts are not stopped.
+// Steer sets how many attempts of this experiment may run concurrently (0 is no limit), and whether
+// new ones may begin. Running attempts are not stopped.
 func (e *Executor) Steer(limit int, none bool) {
 	e.mu.Lock()
 	e.limit, e.none = limit, none

@@ -79,7 +79,7 @@ type Executor struct {
 	reread      context.CancelFunc       // restarts the reader at read
 	resultsLost bool                     // the stream of results is not the one that was read
 	places      int
-	limit       int  // how many attempts may run at once; 0: as many as there is place for
+	limit       int  // how many attempts may run concurrently; 0: as many as there is place for
 	none        bool // nothing may begin
 	noted       map[string]bool
 	unpackAt    chan struct{} // bounds how many results are unpacked at a time
@@ -235,7 +235,8 @@ func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld
 	search := &secretSearch{values: e.cfg.Secrets}
 	_, _ = search.Write(content) // it never fails
 	if search.found != "" {
-		return "", nil, fmt.Errorf("the value of %s is a part of the tasks or arms and would travel; keep it in the "+
+		return "", nil, fmt.Errorf("the value of %s is part of the tasks or arms and would be sent to the workers; "+
+			"set it in the "+
 			"environment of the workers", search.found)
 	}
 	if err := e.publishTrees(ctx, roots); err != nil {

@@ -146,7 +146,7 @@ func TestAWorkersNameIsItsOwn(t *testing.T) {
 		if err := first.announce(t.Context()); err != nil { // it is forgotten after a while
 			t.Fatal(err)
 		}
-		if _, _, err := begin(dir, "w"); err == nil || !strings.Contains(err.Error(), "give another --name") {
+		if _, _, err := begin(dir, "w"); err == nil || !strings.Contains(err.Error(), "choose another --name") {
 			t.Errorf("a second worker in %s: %v", dir, err)
 		}
 	}

@@ -27,7 +27,7 @@ func abandon(t *testing.T, dir *experiment.Directory, e *Executor) {
 	}
 }
 
-// A coordinator that dies is replaced by the same command: attempts under way go on, those that
+// A coordinator that dies is replaced by the same command: attempts in flight go on, those that
 // have ended meanwhile are taken in, and nothing is paid twice.
 func TestACoordinatorThatDiesIsReplaced(t *testing.T) {
 	t.Parallel()

@@ -187,7 +187,7 @@ func streamFiles(t *testing.T, dir string) []byte {
 	return all
 }
 
-// A key in a prompt would travel with it, so the experiment is refused.
+// A key in a prompt would be sent with it, so the experiment is refused.
 func TestAKeyInATaskIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

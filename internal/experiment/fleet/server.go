@@ -133,7 +133,7 @@ func (s *Server) lockDir() error {
 	if err := jsonlines.Lock(file); err != nil {
 		_ = file.Close()
 		if errors.Is(err, jsonlines.ErrLocked) {
-			return fmt.Errorf("another hub uses %s; give another --dir", s.cfg.Dir)
+			return fmt.Errorf("another hub uses %s; choose another --dir", s.cfg.Dir)
 		}
 		return fmt.Errorf("lock the hub's directory: %w", err)
 	}

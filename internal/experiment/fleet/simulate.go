@@ -279,7 +279,7 @@ type ending struct {
 	failed   bool
 }
 
-// endings are the attempts under way, the next to end first.
+// endings are the attempts in flight, the next to end first.
 type endings []ending
 
 func (e endings) Len() int { return len(e) }

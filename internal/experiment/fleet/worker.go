@@ -79,14 +79,14 @@ type worker struct {
 	mu      sync.Mutex
 	pools   map[string]*workPool
 	running map[string]*leased // by run and name of the attempt
-	pulling bool               // an attempt may be under way to us
+	pulling bool               // an attempt may be in flight to us
 	busy    int                // attempts that were pulled and are not over
 	unsent  map[*leased]error  // whose results the hub cannot store, and why
 	problem string
 	drained bool
 }
 
-// Work makes this process a worker until the context ends or it is drained. Attempts under way are
+// Work makes this process a worker until the context ends or it is drained. Attempts in flight are
 // cancelled when the context ends, and reported as interrupted.
 func Work(ctx context.Context, cfg WorkerConfig) error {
 	w, unlock, err := newWorker(ctx, cfg)

@@ -45,7 +45,7 @@ func (w *worker) takeName(ctx context.Context, name string, given bool) (func(),
 		case !errors.Is(err, errTaken):
 			return nil, err
 		case given:
-			return nil, fmt.Errorf("another worker of the fleet is called %s; give another --name", name)
+			return nil, fmt.Errorf("another worker of the fleet is called %s; choose another --name", name)
 		}
 	}
 	return nil, errors.New("the fleet has a thousand workers of this host's name; give a --name")

@@ -171,7 +171,7 @@ func (e *Executor) forgetWorktrees(ctx context.Context) error {
 		}
 		seen[s.Repo] = true
 		if err := workspace.ForgetWorktrees(ctx, s.Repo, e.work); err != nil {
-			return fmt.Errorf("forget the worktrees that a killed process left: %w", err)
+			return fmt.Errorf("forget stale worktrees: %w", err)
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func TestAThousandCallsAreListedQuickly(t *testing.T) {
 		open(t, path)
 		best = min(best, processorTime(t)-start)
 	}
-	t.Logf("%s of processor time", best)
+	t.Logf("%s of CPU time", best)
 	if best > 50*time.Millisecond {
 		t.Error("at most 50 ms")
 	}

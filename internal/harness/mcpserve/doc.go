@@ -12,8 +12,8 @@
 // # Who calls
 //
 // A connection belongs to a participant if its peer is a process that the participant's agent
-// started, or this process, in which fit's own agent runs. Any other connection is refused, and the
-// refusal is in the trace: a participant that finds the socket of the lead cannot conclude the
+// started, or this process, in which the built-in agent runs. Any other connection is refused, and
+// the refusal is in the trace: a participant that finds the socket of the lead cannot conclude the
 // session in the lead's name. The kernel says who the peer is, so there is no secret to steal.
 //
 // With Config.HTTP, agents get an address on the loopback interface and a bearer token instead. The

@@ -49,7 +49,7 @@ func Listen(addr string, handler http.Handler) (*Server, error) {
 // Done is closed when the server has stopped; before that it may yield the error it stopped with.
 func (s *Server) Done() <-chan error { return s.served }
 
-// Close stops the server and every reply that is under way, and waits for the listener to be gone.
+// Close stops the server and every reply in flight, and waits for the listener to be gone.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	if stopped, ok := <-s.served; ok && err == nil {

@@ -215,7 +215,7 @@ type Pair struct {
 	Cost  *report.Ratio `json:"cost"`
 	Time  *report.Ratio `json:"time"`
 	Turns *report.Ratio `json:"turns"`
-	// Machines says whether both ran on like machines; nil where there was only one.
+	// Machines says whether both ran on the same machine setup; nil where there was only one.
 	Machines   *report.Machines          `json:"machines,omitempty"`
 	Milestones []MilestoneGap            `json:"milestones"`
 	Order      OrderGap                  `json:"order"`

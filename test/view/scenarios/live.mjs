@@ -21,7 +21,7 @@ export async function control(page, args) {
   await page.getByRole("button", { name: "pause" }).click();
   await page.waitForSelector("button:text-is('resume')");
   await reads(page, "paused");
-  await page.getByLabel("at once").fill("1");
+  await page.getByLabel("concurrency").fill("1");
   await page.keyboard.press("Enter");
   await page.getByLabel("budget $").fill("7");
   await page.keyboard.press("Enter");

@@ -138,7 +138,7 @@ export function Whisker(props: { value?: Range | null; from: number; to: number;
 
 export function rateLabel(name: string, rate?: Range | null): string {
   if (!rate) return `${name}: no verdict yet`;
-  return `${name}: ${percent(rate.est)}, interval ${percent(rate.lo)} to ${percent(rate.hi)}`;
+  return `${name}: ${percent(rate.est)}, CI ${percent(rate.lo)} to ${percent(rate.hi)}`;
 }
 
 export function Empty(props: { title: string; children?: ComponentChildren }): JSX.Element {

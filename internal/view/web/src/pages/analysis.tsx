@@ -61,7 +61,7 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
 
 function limits(value: Range | undefined, show: (n: number | null) => string): string {
   if (!value) return "unknown";
-  if (value.method === "none") return `${show(value.est)} (no interval)`;
+  if (value.method === "none") return `${show(value.est)} (no CI)`;
   return value.lo === null ? show(value.est) : `${show(value.est)} [${show(value.lo)}, ${show(value.hi)}]`;
 }
 

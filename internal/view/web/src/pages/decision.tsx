@@ -1,4 +1,4 @@
-// The decision: what is claimed, how sure, at what price.
+// The decision: the claim, its confidence interval and the cost.
 import type { JSX } from "preact";
 import { count, factor, money, percent, points, visible } from "../format";
 import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types";
@@ -88,7 +88,7 @@ export function Pairs(props: { id: string; family: FamilyComparison }): JSX.Elem
   return (
     <section>
       <h2>
-        Comparisons <span class="aside">{count(pairs.length, "comparison")}; p-values are corrected for their number (Holm), intervals are not</span>
+        Comparisons <span class="aside">{count(pairs.length, "comparison")}; p-values are corrected for their number (Holm), confidence intervals are not</span>
       </h2>
       <div class="scroll">
         <table class="pairs">

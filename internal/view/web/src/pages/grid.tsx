@@ -253,7 +253,7 @@ function Scale(): JSX.Element {
 
 function Difference(props: { name: string; value: Range | null }): JSX.Element {
   const v = props.value;
-  const label = v ? `${props.name}: ${points(v.est)} points, ${v.lo === null ? "no interval" : `${points(v.lo)} to ${points(v.hi)}`}` : `${props.name}: unknown`;
+  const label = v ? `${props.name}: ${points(v.est)} points, ${v.lo === null ? "no CI" : `${points(v.lo)} to ${points(v.hi)}`}` : `${props.name}: unknown`;
   return <Whisker value={v} from={-1} to={1} width={scaleWidth} tone="ink" label={visible(label)} />;
 }
 

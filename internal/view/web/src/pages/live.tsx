@@ -69,7 +69,7 @@ export function Controls(props: ControlProps): JSX.Element {
         </button>
       )}
       <label>
-        at once{" "}
+        concurrency{" "}
         <input
           type="number"
           min={1}

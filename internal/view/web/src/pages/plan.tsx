@@ -26,11 +26,11 @@ export function PlanMore(props: { id: string }): JSX.Element {
     <div class="plan">
       <p class="row">
         <label>
-          To find a difference of{" "}
+          To detect a difference of{" "}
           <select value={effect} onChange={(e) => setQuery({ effect: e.currentTarget.value })}>
             {effects.map((v) => (
               <option key={v} value={v}>
-                {Math.round(100 * Number(v))} points
+                {Math.round(100 * Number(v))} percentage points
               </option>
             ))}
           </select>
@@ -44,7 +44,7 @@ export function PlanMore(props: { id: string }): JSX.Element {
               </option>
             ))}
           </select>{" "}
-          of every task with every arm
+          of each task per arm
         </label>
       </p>
       {failure?.status === 409 ? <Empty title={failure.message}>{failure.hint}</Empty> : failure && <Problem message={failure.message}>{failure.hint}</Problem>}
@@ -55,7 +55,7 @@ export function PlanMore(props: { id: string }): JSX.Element {
             {count(data.tasksNeeded, "task")}, {money(data.costUsd)}
           </p>
           <p class="soft">
-            found in {Math.round(100 * data.design.power)} of 100 such experiments, if the difference exists; at a level of {data.design.alpha}
+            {Math.round(100 * data.design.power)}% power at a significance level of {data.design.alpha}
           </p>
           {data.cheapest && (
             <p>
