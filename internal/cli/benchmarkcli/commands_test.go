@@ -82,7 +82,7 @@ func TestMistakesOfUseAreNamed(t *testing.T) {
 		"must be a whole number of at least 1": with(run, "--runs", "0"),
 		"--max-turns":                          with(run, "--max-turns", "abc"),
 		"--concurrency":                        with(run, "--concurrency", "0"),
-		"want i/N":                             with(run, "--shard", "2"),
+		"must be i/N":                          with(run, "--shard", "2"),
 		"from 1 to the second":                 with(run, "--shard", "3/2"),
 		`no task "t9"; there are t000`:         with(run, "--task", "t9"),
 		"there is no SKILL.md":                 with(run, "--skills-from", "family"),

@@ -42,7 +42,7 @@ func runTeam(ctx context.Context, con *console.Console) error {
 		return err
 	}
 	fmt.Fprintf(con.Stdout, "A facilitator and three participants, in %s\nThe task: %sEach is a separate agent; "+
-		"they talk through tools served over MCP. They run on a scripted model: no API key, no network.\n\n",
+		"they talk through tools served over MCP. They run on a scripted model, without an API key or a network.\n\n",
 		project, task)
 
 	tracePath := filepath.Join(dir, "trace.ndjson")
