@@ -1,5 +1,23 @@
-// Package fit runs coding agents from a Go program: one agent, a supervised pair, a facilitated
-// team, a discussion, or a judge. It is the front door of the module, wired as the commands of
+// Package fit proves whether a change to an agent made it better, from a Go program. An
+// [Experiment] runs every task with every arm, grades the outcome with checks the agent cannot
+// touch, and answers improved, regressed or not proven, with a confidence interval and the cost:
+//
+//	result, err := fit.Experiment(ctx, fit.ExperimentConfig{
+//		Family: "examples/quick-node",
+//		Arms: []fit.Arm{
+//			{Name: "before", Agent: "builtin"},
+//			{Name: "after", Agent: "builtin", Skills: "examples/skills/edge-cases"},
+//		},
+//		Runs:   3,
+//		Output: "results",
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	err = result.Comparison.Text(os.Stdout)
+//
+// [Compare] answers the same from run directories that exist, and [ReadReport] reads the evidence
+// of every run. The package also runs agents alone and in teams, wired as the commands of
 // fit-harness are: every agent that fit knows can be named, agents reach the session's tools, the
 // trace is redacted, and keys come from the environment of the process.
 //
@@ -41,7 +59,14 @@
 // sessions that could not start, could not be recorded, or in which an agent could not do its part.
 //
 // A program that does not want the environment of its process sets the fields of a [Wiring] and
-// calls the method of the same name.
+// calls the method of the same name. What it can plug in is there as well: an [Agent] of its own, a
+// [ProcessSpawner], an [MCPServer], and a scripted model ([ServeScript]). The directory
+// examples/library has a program for each.
+//
+// # Compatibility
+//
+// The module is at v0: names may change between minor versions, and the changelog says so. The
+// formats of traces, ledgers and run directories carry versions of their own and stay readable.
 package fit
 
 import (

@@ -47,30 +47,26 @@ func main() {
 }
 `
 
-// TestAProgramOutsideTheRepository builds a module of its own against this one, without a network,
-// and runs it with nothing but a key and the address of a model in its environment.
-func TestAProgramOutsideTheRepository(t *testing.T) {
+// buildOutside builds a program in a module of its own against this one, without a network.
+func buildOutside(t *testing.T, dir string, files map[string]string) (program string) {
+	t.Helper()
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, remove := workspace("alice", "bob", "improvement-coach")
-	defer remove()
 	sums, err := os.ReadFile("go.sum")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{
-		"main.go": outsideProgram,
-		"go.sum":  string(sums),
-		"go.mod": "module example.com/meeting\n\ngo 1.26.0\n\nrequire github.com/fit-eval/fit v0.0.0\n\n" +
-			"replace github.com/fit-eval/fit => " + root + "\n",
-	} {
+	files["go.sum"] = string(sums)
+	files["go.mod"] = "module example.com/outside\n\ngo 1.26.0\n\nrequire github.com/fit-eval/fit v0.0.0\n\n" +
+		"replace github.com/fit-eval/fit => " + root + "\n"
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(t.TempDir(), "meeting")
+	program = filepath.Join(t.TempDir(), "outside")
 	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, ".")
 	build.Dir = dir
 	// With -trimpath what other tests have compiled serves this one, too.
@@ -78,6 +74,63 @@ func TestAProgramOutsideTheRepository(t *testing.T) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, output)
 	}
+	return program
+}
+
+// TestTheLibraryFromOutside runs the examples of what a program can ask and plug in, as a module of
+// its own would.
+func TestTheLibraryFromOutside(t *testing.T) {
+	sources, err := filepath.Glob("examples/library/*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	files := map[string]string{}
+	for _, source := range sources {
+		content, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(source)] = string(content)
+	}
+	program := buildOutside(t, t.TempDir(), files)
+	family, err := filepath.Abs("examples/quick-shell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"agent", t.TempDir()}, []string{"true: Remember this."}},
+		{[]string{"spawner", t.TempDir()}, []string{"programs were started: true"}},
+		{[]string{"tools", t.TempDir()}, []string{"the tool answered: true"}},
+		{[]string{"experiment", family, filepath.Join(t.TempDir(), "results")}, []string{
+			"complete\n", "treatment: prompt given in 2 of 2 runs of after and 0 of 2 of before",
+			"the files alone say the same: true", "add by after: correct true", "add by before: correct false",
+		}},
+	} {
+		t.Run(example.args[0], func(t *testing.T) {
+			run := exec.CommandContext(t.Context(), program, example.args...)
+			run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+			output, err := run.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			for _, want := range example.want {
+				if !strings.Contains(string(output), want) {
+					t.Errorf("it does not print %q:\n%s", want, output)
+				}
+			}
+		})
+	}
+}
+
+// TestAProgramOutsideTheRepository runs a program of another module with nothing but a key and the
+// address of a model in its environment.
+func TestAProgramOutsideTheRepository(t *testing.T) {
+	dir, remove := workspace("alice", "bob", "improvement-coach")
+	defer remove()
+	program := buildOutside(t, dir, map[string]string{"main.go": outsideProgram})
 
 	url, stop := serveScript(meeting)
 	defer stop()

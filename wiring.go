@@ -30,6 +30,7 @@ import (
 type Wiring struct {
 	Registry *agent.Registry // agents that can be named; nil is all of them
 	Environ  []string        // KEY=value; nil is the environment of the process
+	Spawner  ProcessSpawner  // runs the agents' programs; nil is that of this machine
 	// Prices are the prices of models; nil is the published prices. Only the commands read
 	// FIT_PRICES: a file that cannot be read must stop them before they spend money. A program sets
 	// this field instead.
@@ -87,6 +88,9 @@ func (w Wiring) filled() Wiring {
 	if w.Warnings == nil {
 		w.Warnings = os.Stderr
 	}
+	if w.Spawner == nil {
+		w.Spawner = sandbox.NewSpawner()
+	}
 	return w
 }
 
@@ -113,7 +117,7 @@ func (w Wiring) fillBase(base *agent.Config) error {
 		base.CacheDir = filepath.Join(cache, "fit")
 	}
 	if base.Spawner == nil {
-		base.Spawner = sandbox.NewSpawner()
+		base.Spawner = w.Spawner
 	}
 	if base.Prices == nil {
 		base.Prices = w.Prices

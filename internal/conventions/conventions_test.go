@@ -67,6 +67,8 @@ var layers = map[string][]string{
 	// the module's root
 	".": {
 		"agent", "gateway", "gateway/calls", "harness", "bridge", "session", "sandbox", "trace", "price", "redact",
+		"experiment", "experiment/local", "task", "report", "report/results", "report/versus", "evidence", "judge",
+		"model",
 	},
 	"agent/events": {"model", "session"},
 	"cmd":          {"cli", "sandbox"},

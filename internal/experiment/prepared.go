@@ -67,6 +67,18 @@ type Prepared struct {
 	SkillHashes map[string]string
 }
 
+// Same returns an arm that is the baseline under another name, with the same model; nil where every
+// arm differs from it.
+func (p *Prepared) Same() *Arm {
+	baseline := &p.Arms[0]
+	for i := range p.Arms[1:] {
+		if other := &p.Arms[i+1]; other.Hash == baseline.Hash && other.ModelURL == baseline.ModelURL {
+			return other
+		}
+	}
+	return nil
+}
+
 // JudgeConfig configures the judge, for tasks that have one. The same judge judges all arms.
 type JudgeConfig struct {
 	Agent    string

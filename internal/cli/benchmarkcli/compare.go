@@ -2,6 +2,7 @@ package benchmarkcli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
@@ -47,7 +47,7 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 ) error {
 	dirs := []string{}
 	for _, arg := range args {
-		dir, _ := experimentcli.SplitArm(con, arg)
+		dir, _ := results.SplitArm(arg, con.Path)
 		dirs = append(dirs, dir)
 	}
 	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
@@ -218,40 +218,12 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 
 // sides reads what is compared: A and B, or all arms of a single directory.
 func sides(con *console.Console, args []string, opts *compareOptions) ([]*report.Group, error) {
-	if len(args) == 2 {
-		built := map[string]*report.Report{}
-		var groups []*report.Group
-		for _, arg := range args {
-			dir, arm := experimentcli.SplitArm(con, arg)
-			if built[dir] == nil {
-				var err error
-				if built[dir], err = opts.read(con, dir); err != nil {
-					return nil, err
-				}
-			}
-			g, err := pickArm(built[dir], dir, arm)
-			if err != nil {
-				return nil, err
-			}
-			own := *g // the same arm may be on both sides, under two names
-			groups = append(groups, &own)
-		}
-		if groups[0].Name == groups[1].Name {
-			groups[0].Name, groups[1].Name = args[0], args[1]
-		}
-		return groups, nil
+	read := func(dir string) (*report.Report, error) { return opts.read(con, dir) }
+	groups, err := results.Sides(args, con.Path, read)
+	if errors.As(err, new(*results.ChoiceError)) {
+		return nil, console.Exit(console.ExitUsage, err)
 	}
-	built, err := opts.read(con, args[0])
-	if err != nil {
-		return nil, err
-	}
-	switch len(built.Groups) {
-	case 0:
-		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", args[0])
-	case 1:
-		return nil, console.Usagef("%s has one arm; a comparison needs two", args[0])
-	}
-	return results.Groups(built), nil
+	return groups, err
 }
 
 // read builds the report of a run directory.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -90,35 +89,4 @@ func (all loaded) build(ks []int, detail bool) (*report.Report, error) {
 func isFile(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// pickArm finds the group of an arm of a run directory; without a name, that of its only arm.
-func pickArm(r *report.Report, dir, arm string) (*report.Group, error) {
-	var names []string
-	var matching []*report.Group
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		if !slices.Contains(names, g.Provenance.Arm) {
-			names = append(names, g.Provenance.Arm)
-		}
-		if arm == "" || g.Provenance.Arm == arm {
-			matching = append(matching, g)
-		}
-	}
-	switch {
-	case len(r.Groups) == 0:
-		return nil, console.Exitf(console.ExitIncomplete, "%s has no results yet", dir)
-	case len(matching) == 1:
-		return matching[0], nil
-	case len(matching) == 0:
-		return nil, console.Usagef("%s has no arm %q; it has %s", dir, arm, strings.Join(names, ", "))
-	case arm == "":
-		return nil, console.Usagef("%s has the arms %s; choose one: %s:%s", dir, strings.Join(names, ", "), dir,
-			names[0])
-	default:
-		return nil, console.Usagef("arm %s in %s mixes runs measured under different conditions, so it cannot be "+
-			"compared "+
-			"as one arm (fit-benchmark report shows them); --allow drift accepts a changed model or agent version",
-			arm, dir)
-	}
 }

@@ -1,7 +1,6 @@
 package experimentcli
 
 import (
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -38,16 +37,6 @@ func CheckModelURL(arm *experiment.Arm) error {
 			arm.Name, url)
 	}
 	return nil
-}
-
-// SplitArm reads one side of a comparison: a run directory, or DIR:ARM.
-func SplitArm(con *console.Console, text string) (dir, arm string) {
-	if _, err := os.Stat(con.Path(text)); err != nil {
-		if at := strings.LastIndex(text, ":"); at > 0 {
-			return text[:at], text[at+1:]
-		}
-	}
-	return text, ""
 }
 
 // SplitCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.

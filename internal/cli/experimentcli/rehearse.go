@@ -80,17 +80,13 @@ func (nowhere) Keep(string) error { return nil }
 
 // refuseSame refuses arms that are the same as the baseline, unless that is what is asked for.
 func (r *Run) refuseSame() error {
-	arms := r.Prepared.Arms
-	for i := range arms[1:] {
-		other := &arms[i+1]
-		if other.Hash != arms[0].Hash || other.ModelURL != arms[0].ModelURL || r.Allow.Has(console.AllowSame) {
-			continue
-		}
-		return console.Exitf(console.ExitUsage, "arms %s and %s are the same: the same agent, model and settings, and "+
-			"skills and files with the same content; change what you want to compare, or ask for a comparison of an "+
-			"agent with itself (A/A) with --allow same", arms[0].Name, other.Name)
+	same := r.Prepared.Same()
+	if same == nil || r.Allow.Has(console.AllowSame) {
+		return nil
 	}
-	return nil
+	return console.Exitf(console.ExitUsage, "arms %s and %s are the same: the same agent, model and settings, and "+
+		"skills and files with the same content; change what you want to compare, or ask for a comparison of an "+
+		"agent with itself (A/A) with --allow same", r.Prepared.Arms[0].Name, same.Name)
 }
 
 // rehearse starts every arm once against a scripted model, and says in what the arms differ.

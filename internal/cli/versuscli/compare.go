@@ -8,7 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/cli/experimentcli"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/stats"
 )
@@ -44,7 +44,7 @@ func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []stri
 	}
 	var sides []versus.Side
 	for _, arg := range args {
-		dir, arm := experimentcli.SplitArm(d.con, arg)
+		dir, arm := results.SplitArm(arg, d.con.Path)
 		side := versus.Side{Name: arg, Arm: arm}
 		if side.Source, err = d.open(ctx, dir, options); err != nil {
 			return err

@@ -150,10 +150,10 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 	return built, nil
 }
 
-// Answer compares the arms of a report: a Comparison of two, a Family of more. Both are nil where
-// there is only one arm.
+// Answer compares the arms of a report: a Comparison of two, a MultiComparison of more. Both are
+// nil where there is only one arm.
 func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison, *report.MultiComparison, error) {
-	groups := Groups(built)
+	groups := groupsOf(built)
 	switch {
 	case len(groups) < 2:
 		return nil, nil, nil
@@ -165,8 +165,8 @@ func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison,
 	return comparison, nil, err
 }
 
-// Groups returns the groups of a report, to be compared.
-func Groups(built *report.Report) []*report.Group {
+// groupsOf returns the groups of a report, to be compared.
+func groupsOf(built *report.Report) []*report.Group {
 	groups := make([]*report.Group, len(built.Groups))
 	for i := range built.Groups {
 		groups[i] = &built.Groups[i]
