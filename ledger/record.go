@@ -1,6 +1,10 @@
 package ledger
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/fit-eval/fit/price"
+)
 
 // Version is the version of the record format. Fields may be added; none is renamed or removed.
 const Version = 2
@@ -94,7 +98,7 @@ type Record struct {
 	StartMs      int64            `json:"startMs"`
 	EndMs        int64            `json:"endMs"`
 	PhaseMs      map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
-	Tokens       *Tokens          `json:"tokens,omitempty"`
+	Tokens       *UsageJSON       `json:"tokens,omitempty"`
 	CostSource   string           `json:"costSource,omitempty"`
 	Agent        string           `json:"agent"`
 	AgentVersion string           `json:"agentVersion,omitempty"`
@@ -204,20 +208,33 @@ type Models struct {
 	Judge      string `json:"judge,omitempty"`
 }
 
-// Tokens counts the tokens that the agent consumed.
-type Tokens struct {
-	Input      int64 `json:"input"`
-	Output     int64 `json:"output"`
-	CacheRead  int64 `json:"cacheRead"`
-	CacheWrite int64 `json:"cacheWrite"`
+// UsageJSON is a token usage in the spelling of the ledger.
+type UsageJSON struct {
+	InputTokens          int64    `json:"input"`
+	OutputTokens         int64    `json:"output"`
+	CacheReadTokens      int64    `json:"cacheRead"`
+	CacheWriteTokens     int64    `json:"cacheWrite"`
+	CacheWriteLongTokens int64    `json:"-"`
+	ReasoningTokens      int64    `json:"-"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"-"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
 // Total returns the sum of all tokens; it is 0 for nil.
-func (t *Tokens) Total() int64 {
-	if t == nil {
+func (u *UsageJSON) Total() int64 {
+	if u == nil {
 		return 0
 	}
-	return t.Input + t.Output + t.CacheRead + t.CacheWrite
+	return price.TokenUsage(*u).Total()
+}
+
+// Add adds other tokens; nil is none.
+func (u *UsageJSON) Add(other *UsageJSON) {
+	if other != nil {
+		(*price.TokenUsage)(u).Add(price.TokenUsage(*other))
+	}
 }
 
 // Digests are the hashes of what a task was made of.
@@ -292,13 +309,13 @@ type JudgeVerdict struct {
 
 // JudgeVote is one of the votes that the judge's verdict is made from.
 type JudgeVote struct {
-	Verdict    string   `json:"verdict"` // Error: it did not conclude
-	Summary    string   `json:"summary,omitempty"`
-	Error      string   `json:"error,omitempty"`
-	CostUSD    *float64 `json:"costUsd"` // nil is unknown
-	Tokens     *Tokens  `json:"tokens,omitempty"`
-	DurationMs int64    `json:"durationMs"`
-	TracePath  string   `json:"tracePath,omitempty"` // relative to the run directory
+	Verdict    string     `json:"verdict"` // Error: it did not conclude
+	Summary    string     `json:"summary,omitempty"`
+	Error      string     `json:"error,omitempty"`
+	CostUSD    *float64   `json:"costUsd"` // nil is unknown
+	Tokens     *UsageJSON `json:"tokens,omitempty"`
+	DurationMs int64      `json:"durationMs"`
+	TracePath  string     `json:"tracePath,omitempty"` // relative to the run directory
 }
 
 // AgentError is what went wrong inside the agent's session.

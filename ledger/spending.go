@@ -6,7 +6,7 @@ type Spending struct {
 	// ones.
 	CostUSD      *float64
 	KnownCostUSD float64
-	Tokens       Tokens
+	Tokens       UsageJSON
 }
 
 // SpendingOf adds up what the records cost.
@@ -27,15 +27,4 @@ func SpendingOf(records []Record) Spending {
 		s.CostUSD = &cost
 	}
 	return s
-}
-
-// Add adds other tokens; nil is none.
-func (t *Tokens) Add(o *Tokens) {
-	if o == nil {
-		return
-	}
-	t.Input += o.Input
-	t.Output += o.Output
-	t.CacheRead += o.CacheRead
-	t.CacheWrite += o.CacheWrite
 }

@@ -7,7 +7,7 @@
 // ever cut off.
 //
 //	table := price.Default()
-//	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.Tokens{Input: 1200, Output: 300})
+//	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.TokenUsage{InputTokens: 1200, OutputTokens: 300})
 //
 // The built-in table holds the vendors' list prices for standard processing and contexts of
 // ordinary length. Discounts, batch or priority processing, taxes and surcharges for very long
@@ -28,16 +28,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 )
-
-// Tokens counts the tokens that a model consumed. The figures do not overlap, except that
-// CacheWriteLong is the part of CacheWrite that is kept for an hour.
-type Tokens struct {
-	Input          int64
-	Output         int64
-	CacheRead      int64
-	CacheWrite     int64
-	CacheWriteLong int64
-}
 
 // Line is the price of one model from one day on, in US dollars per million tokens. A nil price is
 // unknown.
@@ -194,22 +184,22 @@ func (t Table) Priced(model string, atMs int64) bool {
 
 // Cost returns the price in US dollars of tokens consumed at a time in epoch milliseconds, or nil
 // where it is unknown.
-func (t Table) Cost(model string, atMs int64, tokens Tokens) *float64 {
+func (t Table) Cost(model string, atMs int64, tokens TokenUsage) *float64 {
 	line, ok := t.Lookup(model, atMs)
 	if !ok {
 		return nil
 	}
-	short := tokens.CacheWrite - tokens.CacheWriteLong
+	short := tokens.CacheWriteTokens - tokens.CacheWriteLongTokens
 	var sum float64
 	for _, part := range []struct {
 		tokens int64
 		price  *float64
 	}{
-		{tokens.Input, line.Input},
-		{tokens.Output, line.Output},
-		{tokens.CacheRead, line.CacheRead},
+		{tokens.InputTokens, line.Input},
+		{tokens.OutputTokens, line.Output},
+		{tokens.CacheReadTokens, line.CacheRead},
 		{short, line.CacheWrite},
-		{tokens.CacheWriteLong, line.CacheWriteLong},
+		{tokens.CacheWriteLongTokens, line.CacheWriteLong},
 	} {
 		switch {
 		case part.tokens == 0:

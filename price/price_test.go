@@ -39,9 +39,9 @@ func wantCost(t *testing.T, got *float64, want float64) {
 
 func TestCostAddsUpEverySortOfToken(t *testing.T) {
 	at := day(t, "2026-02-01")
-	tokens := price.Tokens{
-		Input: 1_000_000, Output: 100_000, CacheRead: 2_000_000, CacheWrite: 300_000,
-		CacheWriteLong: 100_000,
+	tokens := price.TokenUsage{
+		InputTokens: 1_000_000, OutputTokens: 100_000, CacheReadTokens: 2_000_000, CacheWriteTokens: 300_000,
+		CacheWriteLongTokens: 100_000,
 	}
 	// 3.00 + 1.50 + 0.60 + 200k × 3.75/M + 100k × 6/M
 	wantCost(t, price.Default().Cost("claude-sonnet-4-5-20250929", at, tokens), 3+1.5+0.6+0.75+0.6)
@@ -49,7 +49,7 @@ func TestCostAddsUpEverySortOfToken(t *testing.T) {
 
 func TestADocumentedAliasIsPricedLikeItsModel(t *testing.T) {
 	at := day(t, "2026-02-01")
-	tokens := price.Tokens{Input: 1000, Output: 1000}
+	tokens := price.TokenUsage{InputTokens: 1000, OutputTokens: 1000}
 	wantCost(t, price.Default().Cost("claude-sonnet-4-5", at, tokens), 0.018)
 }
 
@@ -57,18 +57,20 @@ func TestWhatIsNotInTheTableIsUnknownAndNotFree(t *testing.T) {
 	table := price.Default()
 	at := day(t, "2026-02-01")
 	for name, cost := range map[string]*float64{
-		"unknown model":                 table.Cost("no-such-model", at, price.Tokens{Input: 1}),
-		"unknown model, nothing used":   table.Cost("no-such-model", at, price.Tokens{}),
-		"a suffix that is not an alias": table.Cost("claude-sonnet-4-5-20250929[1m]", at, price.Tokens{Input: 1}),
+		"unknown model":               table.Cost("no-such-model", at, price.TokenUsage{InputTokens: 1}),
+		"unknown model, nothing used": table.Cost("no-such-model", at, price.TokenUsage{}),
+		"a suffix that is not an alias": table.Cost("claude-sonnet-4-5-20250929[1m]", at,
+			price.TokenUsage{InputTokens: 1}),
 		"a prefix that is not an alias": table.Cost("anthropic/claude-sonnet-4-5-20250929", at,
-			price.Tokens{Input: 1}),
-		"before the model existed":      table.Cost("claude-sonnet-4-5", day(t, "2024-01-01"), price.Tokens{Input: 1}),
-		"a sort of token with no price": table.Cost("gpt-5", at, price.Tokens{Input: 1, CacheWrite: 1}),
+			price.TokenUsage{InputTokens: 1}),
+		"before the model existed": table.Cost("claude-sonnet-4-5", day(t, "2024-01-01"),
+			price.TokenUsage{InputTokens: 1}),
+		"a sort of token with no price": table.Cost("gpt-5", at, price.TokenUsage{InputTokens: 1, CacheWriteTokens: 1}),
 		"more long writes than writes": table.Cost("claude-sonnet-4-5", at,
-			price.Tokens{CacheWrite: 1, CacheWriteLong: 2}),
-		"the zero table":                 price.Table{}.Cost("gpt-5", at, price.Tokens{Input: 1}),
-		"a negative figure":              table.Cost("gpt-5", at, price.Tokens{Input: -1}),
-		"an alias of nothing in a table": load(t, `{"aliases":{"a":"b"}}`).Cost("a", at, price.Tokens{}),
+			price.TokenUsage{CacheWriteTokens: 1, CacheWriteLongTokens: 2}),
+		"the zero table":                 price.Table{}.Cost("gpt-5", at, price.TokenUsage{InputTokens: 1}),
+		"a negative figure":              table.Cost("gpt-5", at, price.TokenUsage{InputTokens: -1}),
+		"an alias of nothing in a table": load(t, `{"aliases":{"a":"b"}}`).Cost("a", at, price.TokenUsage{}),
 	} {
 		if cost != nil {
 			t.Errorf("%s: cost is %v, want unknown", name, *cost)
@@ -78,7 +80,7 @@ func TestWhatIsNotInTheTableIsUnknownAndNotFree(t *testing.T) {
 
 func TestAPriceHoldsFromItsDayOn(t *testing.T) {
 	table := price.Default()
-	million := price.Tokens{Input: 1_000_000}
+	million := price.TokenUsage{InputTokens: 1_000_000}
 	wantCost(t, table.Cost("o3", day(t, "2025-06-10")-1, million), 10)
 	wantCost(t, table.Cost("o3", day(t, "2025-06-10"), million), 2)
 }
@@ -91,7 +93,7 @@ func TestAFileOverridesModelByModel(t *testing.T) {
 		{"model":"local","from":"2020-01-01","input":0,"output":0,"source":"our own machine"}],
 		"aliases":{"house":"gpt-5"}}`)
 	table := price.Default().With(over)
-	million := price.Tokens{Input: 1_000_000}
+	million := price.TokenUsage{InputTokens: 1_000_000}
 	wantCost(t, table.Cost("gpt-5", at, million), 1)
 	wantCost(t, table.Cost("house", at, million), 1)
 	wantCost(t, table.Cost("gpt-4o", at, million), 9) // was an alias
@@ -144,8 +146,8 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		for _, model := range table.Models() {
-			if cost := table.Cost(model, math.MaxInt64, price.Tokens{Input: 1, Output: 1}); cost != nil &&
-				(*cost < 0 || math.IsNaN(*cost)) {
+			cost := table.Cost(model, math.MaxInt64, price.TokenUsage{InputTokens: 1, OutputTokens: 1})
+			if cost != nil && (*cost < 0 || math.IsNaN(*cost)) {
 				t.Errorf("%s costs %v", model, *cost)
 			}
 		}

@@ -5,14 +5,7 @@ import "github.com/fit-eval/fit/price"
 // ListPrices computes costs from a price table.
 func ListPrices(table price.Table) Prices {
 	return func(model string, usage TokenUsage, atMs int64) (float64, bool) {
-		cost := table.Cost(model, atMs, price.Tokens{
-			Input:      usage.InputTokens,
-			Output:     usage.OutputTokens,
-			CacheRead:  usage.CacheReadTokens,
-			CacheWrite: usage.CacheWriteTokens,
-
-			CacheWriteLong: usage.CacheWriteLongTokens,
-		})
+		cost := table.Cost(model, atMs, usage)
 		if cost == nil {
 			return 0, false
 		}

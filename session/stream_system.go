@@ -150,10 +150,10 @@ func (s *streamUsage) report(v jsontape.Value, o Origin, to *Fold) {
 func (s *streamUsage) perProcess(models, usage jsontape.Value, o Origin, to *Fold) {
 	var total int64
 	for _, u := range models.Members() {
-		total += totalled(modelTokens(u)).TotalTokens
+		total += modelTokens(u).Total()
 	}
 	// a counter that continued would be at least that high
-	if since := totalled(messageTokens(usage)).TotalTokens; total < s.counted+since {
+	if since := messageTokens(usage).Total(); total < s.counted+since {
 		s.process++
 	}
 	s.counted = total

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+
+	"github.com/fit-eval/fit/price"
 )
 
 // AgentID names an agent of the registry.
@@ -118,33 +120,17 @@ type ErrorInfo struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// TokenUsage counts the tokens that a run consumed. InputTokens are the uncached ones.
-type TokenUsage struct {
-	InputTokens      int64 `json:"inputTokens"`
-	OutputTokens     int64 `json:"outputTokens"`
-	CacheReadTokens  int64 `json:"cacheReadTokens"`
-	CacheWriteTokens int64 `json:"cacheWriteTokens"`
-	// CacheWriteLongTokens are those of CacheWriteTokens that are kept for an hour, which costs
-	// more; most agents do not report them.
-	CacheWriteLongTokens int64    `json:"cacheWriteLongTokens,omitempty"`
-	TotalTokens          int64    `json:"totalTokens"`
-	CostUSD              *float64 `json:"costUsd"` // nil is unknown, which is not zero
-	CostSource           string   `json:"costSource"`
-	// Partial says that the stream was cut off before it reported the final figures; the counts are
-	// a lower bound.
-	Partial bool `json:"partial,omitempty"`
-}
+// TokenUsage counts the tokens that were consumed, and what they cost. The price table prices it,
+// and is therefore where it is declared.
+type TokenUsage = price.TokenUsage
 
 // Where a cost comes from.
 const (
-	CostReported = "reported" // the agent's own figure
-	CostComputed = "computed" // tokens times the price table
-	// CostEstimated is computed from provisional counts of tokens, because the agent ended before
-	// it reported the final ones. The real cost is at least about this.
-	CostEstimated = "estimated"
-	// CostWire is computed from the tokens that the gateway saw the model's service report.
-	CostWire    = "wire"
-	CostUnknown = "unknown"
+	CostReported  = price.CostReported  // the agent's own figure
+	CostComputed  = price.CostComputed  // tokens times the price table
+	CostEstimated = price.CostEstimated // of provisional counts of tokens
+	CostWire      = price.CostWire      // of the tokens that the gateway saw
+	CostUnknown   = price.CostUnknown
 )
 
 // Milestone marks the first time something happened.

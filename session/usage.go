@@ -119,7 +119,8 @@ func (f *Fold) UsageReports() int { return f.usage.reports }
 // add books a report and returns what it adds to the total.
 func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 	if r.Rule == UsageProvisional {
-		r.CostUSD, _ = b.price(r.Model, totalled(r.Tokens), r.CostUSD, atMs)
+		r.Tokens.TotalTokens = r.Tokens.Total()
+		r.CostUSD, _ = b.price(r.Model, r.Tokens, r.CostUSD, atMs)
 		b.guess(r)
 		return TokenUsage{}, false
 	}
@@ -146,8 +147,12 @@ func (b *usageBook) guess(r UsageReport) {
 	if len(b.provisional.reports) >= recentMessages {
 		merged := UsageReport{Key: "\x00older", CostUSD: new(0.0)}
 		for _, old := range b.provisional.reports {
-			merged.Tokens = plus(merged.Tokens, old.Tokens)
-			merged.CostUSD = sumOf(merged.CostUSD, old.CostUSD)
+			merged.Tokens.Add(old.Tokens)
+			if merged.CostUSD != nil && old.CostUSD != nil {
+				*merged.CostUSD += *old.CostUSD
+			} else {
+				merged.CostUSD = nil
+			}
 		}
 		b.provisional.forget()
 		b.provisional.set(merged)
@@ -165,12 +170,12 @@ func (b *usageBook) book(model string, increment TokenUsage, reported *float64, 
 		}
 		b.last, b.lastModel = total, strings.Clone(model)
 	}
-	increment = totalled(increment)
+	increment.TotalTokens = increment.Total()
 	increment.CostUSD, increment.CostSource = b.price(model, increment, reported, atMs)
 	if increment.TotalTokens == 0 && (increment.CostUSD == nil || *increment.CostUSD == 0) {
 		return increment, false
 	}
-	total.tokens = plus(total.tokens, increment)
+	total.tokens.Add(increment)
 	switch increment.CostSource {
 	case CostUnknown:
 		total.unpriced = true
@@ -203,13 +208,13 @@ func (b *usageBook) total() TokenUsage {
 	// In another order the cost would differ in its last digit.
 	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
 		m := b.perModel[name]
-		sum.tokens = plus(sum.tokens, m.tokens)
+		sum.tokens.Add(m.tokens)
 		sum.cost += m.cost
 		sum.computed = sum.computed || m.computed
 		sum.unpriced = sum.unpriced || m.unpriced
 	}
 	for _, r := range b.provisional.reports {
-		sum.tokens = plus(sum.tokens, r.Tokens)
+		sum.tokens.Add(r.Tokens)
 		sum.tokens.Partial = true
 		if r.CostUSD == nil {
 			sum.unpriced = true
@@ -235,7 +240,8 @@ func (b *usageBook) models() map[string]TokenUsage {
 }
 
 func (m *modelTotal) usage() TokenUsage {
-	u := totalled(m.tokens)
+	u := m.tokens
+	u.TotalTokens = u.Total()
 	switch {
 	case m.unpriced || (u.TotalTokens == 0 && m.cost == 0):
 		u.CostUSD, u.CostSource = nil, CostUnknown
@@ -249,76 +255,11 @@ func (m *modelTotal) usage() TokenUsage {
 	return u
 }
 
-// Since returns what was consumed between two totals of one stream.
-func (u TokenUsage) Since(before TokenUsage) TokenUsage {
-	increment, cost := since(UsageReport{Tokens: u, CostUSD: u.CostUSD},
-		UsageReport{Tokens: before, CostUSD: before.CostUSD})
-	increment.TotalTokens = u.TotalTokens - before.TotalTokens
-	increment.CostUSD, increment.CostSource, increment.Partial = cost, u.CostSource, u.Partial
-	return increment
-}
-
-// totalled returns the counts with their sum.
-func totalled(u TokenUsage) TokenUsage {
-	u.TotalTokens = u.InputTokens + u.OutputTokens + u.CacheReadTokens + u.CacheWriteTokens
-	return u
-}
-
-// sumOf adds two costs; nil is unknown, and so is its sum with anything.
-func sumOf(a, b *float64) *float64 {
-	if a == nil || b == nil {
-		return nil
-	}
-	return new(*a + *b)
-}
-
-// Plus returns what two runs consumed together. The cost is unknown if that of either is, and of
-// the less certain of the two kinds.
-func (u TokenUsage) Plus(v TokenUsage) TokenUsage {
-	switch {
-	case v == TokenUsage{}:
-		return u
-	case u == TokenUsage{}:
-		return v
-	}
-	sum := totalled(plus(u, v))
-	sum.Partial, sum.CostUSD, sum.CostSource = u.Partial || v.Partial, sumOf(u.CostUSD, v.CostUSD), CostUnknown
-	if sum.CostUSD != nil {
-		sum.CostSource = CostReported
-		if u.CostSource == CostWire && v.CostSource == CostWire {
-			sum.CostSource = CostWire
-		}
-		for _, source := range []string{CostComputed, CostEstimated} {
-			if u.CostSource == source || v.CostSource == source {
-				sum.CostSource = source
-			}
-		}
-	}
-	return sum
-}
-
-func plus(a, b TokenUsage) TokenUsage {
-	a.InputTokens += b.InputTokens
-	a.OutputTokens += b.OutputTokens
-	a.CacheReadTokens += b.CacheReadTokens
-	a.CacheWriteTokens += b.CacheWriteTokens
-	a.CacheWriteLongTokens += b.CacheWriteLongTokens
-	return a
-}
-
+// since returns what a counter has counted between two reports, and its cost.
 func since(now, before UsageReport) (TokenUsage, *float64) {
-	increment := TokenUsage{
-		InputTokens:      now.Tokens.InputTokens - before.Tokens.InputTokens,
-		OutputTokens:     now.Tokens.OutputTokens - before.Tokens.OutputTokens,
-		CacheReadTokens:  now.Tokens.CacheReadTokens - before.Tokens.CacheReadTokens,
-		CacheWriteTokens: now.Tokens.CacheWriteTokens - before.Tokens.CacheWriteTokens,
-
-		CacheWriteLongTokens: now.Tokens.CacheWriteLongTokens - before.Tokens.CacheWriteLongTokens,
-	}
-	if now.CostUSD == nil || before.CostUSD == nil {
-		return increment, now.CostUSD
-	}
-	return increment, new(*now.CostUSD - *before.CostUSD)
+	now.Tokens.CostUSD, before.Tokens.CostUSD = now.CostUSD, before.CostUSD
+	increment := now.Tokens.Since(before.Tokens)
+	return increment, increment.CostUSD
 }
 
 func decreased(now, before UsageReport) bool {

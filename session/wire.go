@@ -89,7 +89,7 @@ func (b *wireBook) add(c *calls.Call) {
 		total = &modelTotal{}
 		b.perModel[c.Model] = total
 	}
-	total.tokens = plus(total.tokens, tokensOf(c.Usage))
+	total.tokens.Add(c.Usage.TokenUsage)
 	if c.CostUSD == nil {
 		total.unpriced = true
 	} else {
@@ -97,18 +97,10 @@ func (b *wireBook) add(c *calls.Call) {
 	}
 }
 
-func tokensOf(u *calls.Usage) TokenUsage {
-	return TokenUsage{
-		InputTokens:      u.Input,
-		OutputTokens:     u.Output,
-		CacheReadTokens:  u.CacheRead,
-		CacheWriteTokens: u.CacheWrite(),
-	}
-}
-
 // wireUsage returns what one model consumed, as the gateway saw it.
 func (m *modelTotal) wireUsage() TokenUsage {
-	u := totalled(m.tokens)
+	u := m.tokens
+	u.TotalTokens = u.Total()
 	u.CostUSD, u.CostSource = &m.cost, CostWire
 	if m.unpriced {
 		u.CostUSD, u.CostSource = nil, CostUnknown

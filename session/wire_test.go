@@ -48,26 +48,29 @@ func readWire(t *testing.T, seen ...calls.Call) *session.EnrichedSession {
 	return sessions[0]
 }
 
-func ok(usage *calls.Usage, usd *float64) calls.Call {
-	return calls.Call{
-		Model: "m", Outcome: calls.OK, Status: 200, Tools: 3, Messages: 1,
-		Usage: usage, CostUSD: usd,
+func ok(usage *session.TokenUsage, usd *float64) calls.Call {
+	call := calls.Call{Model: "m", Outcome: calls.OK, Status: 200, Tools: 3, Messages: 1, CostUSD: usd}
+	if usage != nil {
+		call.Usage = &calls.UsageJSON{TokenUsage: *usage}
 	}
+	return call
 }
 
 func dollars(usd float64) *float64 { return &usd }
 
 func TestUsageFromTheWireIsPreferred(t *testing.T) {
-	usage := &calls.Usage{Input: 100, Output: 10, CacheRead: 5, CacheWrite1h: 2}
+	usage := &session.TokenUsage{
+		InputTokens: 100, OutputTokens: 10, CacheReadTokens: 5, CacheWriteTokens: 2, CacheWriteLongTokens: 2,
+	}
 	title := calls.Call{
 		Model: "small", Outcome: calls.OK, Status: 200, Messages: 1,
-		Usage: &calls.Usage{Input: 7}, CostUSD: dollars(0.01),
+		Usage: &calls.UsageJSON{TokenUsage: session.TokenUsage{InputTokens: 7}}, CostUSD: dollars(0.01),
 	}
 	s := readWire(t, title, calls.Call{Model: "m", Outcome: calls.Failed, Status: 529, Tools: 3, Messages: 1},
 		ok(usage, dollars(0.25)), ok(usage, dollars(0.25)))
 	want := session.TokenUsage{
 		InputTokens: 207, OutputTokens: 20, CacheReadTokens: 10, CacheWriteTokens: 4, TotalTokens: 241,
-		CostUSD: dollars(0.51), CostSource: session.CostWire,
+		CacheWriteLongTokens: 4, CostUSD: dollars(0.51), CostSource: session.CostWire,
 	}
 	if diff := cmp.Diff(want, s.Usage); diff != "" {
 		t.Error(diff)
@@ -87,14 +90,15 @@ func TestUsageFromTheWireIsPreferred(t *testing.T) {
 func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 	silent := ok(nil, nil)
 	for name, seen := range map[string][]calls.Call{
-		"no gateway": nil, "nothing said": {silent}, "one of two": {ok(&calls.Usage{Input: 1}, dollars(0.25)), silent},
+		"no gateway": nil, "nothing said": {silent},
+		"one of two": {ok(&session.TokenUsage{InputTokens: 1}, dollars(0.25)), silent},
 	} {
 		s := readWire(t, seen...)
 		if s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 || s.ReportedUsage != nil {
 			t.Errorf("%s: %+v", name, s.Usage)
 		}
 	}
-	s := readWire(t, ok(&calls.Usage{Input: 3}, nil)) // tokens are known, their price is not
+	s := readWire(t, ok(&session.TokenUsage{InputTokens: 3}, nil)) // tokens are known, their price is not
 	if s.Usage.InputTokens != 3 || s.Usage.CostSource != session.CostReported || *s.Usage.CostUSD != 0.5 {
 		t.Errorf("%+v", s.Usage)
 	}
@@ -103,12 +107,13 @@ func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 // TestAnAgentsWordIsNotLessThanWhatTheWireSaw: a call that says no usage, or whose model has no
 // price, does not hide what the others cost.
 func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
-	unpriced := ok(&calls.Usage{Input: 1}, nil)
+	unpriced := ok(&session.TokenUsage{InputTokens: 1}, nil)
 	unpriced.Model = "unheard of"
 	for name, other := range map[string]calls.Call{
-		"silent": ok(nil, nil), "unpriced": unpriced, "unpriced, same model": ok(&calls.Usage{Input: 1}, nil),
+		"silent": ok(nil, nil), "unpriced": unpriced,
+		"unpriced, same model": ok(&session.TokenUsage{InputTokens: 1}, nil),
 	} {
-		s := readWire(t, ok(&calls.Usage{Input: 9}, dollars(3)), other)
+		s := readWire(t, ok(&session.TokenUsage{InputTokens: 9}, dollars(3)), other)
 		if s.Usage.CostSource != session.CostWire || *s.Usage.CostUSD != 3 || !s.Usage.Partial ||
 			s.ReportedUsage == nil {
 			t.Errorf("%s: %+v, cost %v", name, s.Usage, *s.Usage.CostUSD)
@@ -117,7 +122,7 @@ func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
 }
 
 func TestAReplayCostsNothing(t *testing.T) {
-	call := ok(&calls.Usage{Input: 100, Output: 10}, dollars(0))
+	call := ok(&session.TokenUsage{InputTokens: 100, OutputTokens: 10}, dollars(0))
 	call.Outcome, call.OriginalUSD = calls.Replayed, dollars(0.125)
 	s := readWire(t, call, call)
 	if s.Usage.CostUSD == nil || *s.Usage.CostUSD != 0 || s.Usage.OutputTokens != 20 || s.OriginalCostUSD == nil ||
@@ -133,7 +138,7 @@ func TestPromptsComeFromTheRecordOfCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	usage := &calls.Usage{Input: 1}
+	usage := &session.TokenUsage{InputTokens: 1}
 	var seen []calls.Call
 	for _, request := range []string{
 		`{"system":[{"type":"text","text":"be kind"},{"type":"text","text":"today"}],"tools":[{"name":"Bash",` +

@@ -90,10 +90,10 @@ func (r *Run) Ask(text string) (string, error) {
 	return reply.Text(), r.print(Usage{
 		Type:             TypeUsage,
 		Model:            name,
-		InputTokens:      reply.Usage.Input,
-		OutputTokens:     reply.Usage.Output,
-		CacheReadTokens:  reply.Usage.CacheRead,
-		CacheWriteTokens: reply.Usage.CacheWrite,
+		InputTokens:      reply.Usage.InputTokens,
+		OutputTokens:     reply.Usage.OutputTokens,
+		CacheReadTokens:  reply.Usage.CacheReadTokens,
+		CacheWriteTokens: reply.Usage.CacheWriteTokens,
 	})
 }
 

@@ -620,7 +620,7 @@ func TestBudgetsStopBeforeTheyAreExceeded(t *testing.T) {
 	spend := func(usd float64, tokens int64) executorFunc {
 		return func(context.Context, Cell, int) (ledger.Record, error) {
 			r := graded(ledger.Pass)
-			r.CostUSD, r.Tokens = &usd, &ledger.Tokens{Input: tokens}
+			r.CostUSD, r.Tokens = &usd, &ledger.UsageJSON{InputTokens: tokens}
 			return r, nil
 		}
 	}
@@ -664,7 +664,7 @@ func TestTimeIsABudget(t *testing.T) {
 
 func TestADollarBudgetNeedsPrices(t *testing.T) {
 	unpriced := graded(ledger.Pass)
-	unpriced.Tokens = &ledger.Tokens{Input: 10}
+	unpriced.Tokens = &ledger.UsageJSON{InputTokens: 10}
 	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 20, 1),
 		Config{Executor: always(unpriced), Budgets: Budgets{Experiment: Budget{USD: 5}}})
 	if outcome.Status != OverBudget || !strings.Contains(outcome.Reason, "price") {

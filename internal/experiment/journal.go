@@ -28,10 +28,10 @@ type start struct {
 // Probe is the cost of checking, before the first cell, that the model of an arm or of the judge
 // replies.
 type Probe struct {
-	Who        string         `json:"who"` // an arm, or judge
-	Tokens     *ledger.Tokens `json:"tokens,omitempty"`
-	CostUSD    *float64       `json:"costUsd"`
-	CostSource string         `json:"costSource,omitempty"`
+	Who        string            `json:"who"` // an arm, or judge
+	Tokens     *ledger.UsageJSON `json:"tokens,omitempty"`
+	CostUSD    *float64          `json:"costUsd"`
+	CostSource string            `json:"costSource,omitempty"`
 }
 
 // journal notes attempts before they begin. It is written without waiting for the disk: a killed

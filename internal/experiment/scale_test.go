@@ -20,7 +20,7 @@ func TestTenThousandCells(t *testing.T) {
 	executor := executorFunc(func(_ context.Context, cell Cell, _ int) (ledger.Record, error) {
 		cost := 0.01
 		r := graded(ledger.Pass)
-		r.CostUSD, r.Tokens, r.Submission = &cost, &ledger.Tokens{Input: 1000}, "done"
+		r.CostUSD, r.Tokens, r.Submission = &cost, &ledger.UsageJSON{InputTokens: 1000}, "done"
 		return r, nil
 	})
 	dir, err := OpenDirectoryWith(path, plan, nil, ledger.Config{NoSync: true})

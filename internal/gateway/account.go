@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -262,7 +261,7 @@ func (a *Account) empty(call amount) *BudgetError {
 
 // Spend records the usage that the reply has reported so far, and how many bytes of it have
 // arrived. A BudgetError means that the money is used up: the call must be stopped.
-func (r *Reservation) Spend(usage calls.Usage, streamed int64) error {
+func (r *Reservation) Spend(usage session.TokenUsage, streamed int64) error {
 	if r == nil {
 		return nil
 	}
@@ -312,17 +311,17 @@ func (b Budget) String() string {
 }
 
 // amount returns the price of tokens. Tokens of a kind without a price cost what was reserved.
-func (r *Reservation) amount(usage calls.Usage) amount {
+func (r *Reservation) amount(usage session.TokenUsage) amount {
 	nano, known := r.parts[0].account.tree.cost(r.model, usage)
 	if !known && r.priced {
 		nano = r.most.nano
 	}
-	return amount{nano, totalTokens(usage)}
+	return amount{nano, usage.Total()}
 }
 
 // Settle ends the call with the usage that the reply reported; nil is a call that reported none,
 // which is charged with its known usage so far. Only the first Settle counts.
-func (r *Reservation) Settle(usage *calls.Usage) {
+func (r *Reservation) Settle(usage *session.TokenUsage) {
 	if r == nil {
 		return
 	}

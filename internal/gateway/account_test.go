@@ -15,7 +15,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/session"
@@ -54,7 +53,7 @@ type schedule struct {
 
 type runningCall struct {
 	*Reservation
-	usage calls.Usage
+	usage session.TokenUsage
 }
 
 func TestSpendingExceedsABudgetByAtMostTheCallThatWasRunning(t *testing.T) {
@@ -125,8 +124,8 @@ func (s *schedule) continueOne(t *rapid.T, step int) {
 	at := rapid.IntRange(0, len(s.running)-1).Draw(t, "call")
 	call := s.running[at]
 	input, output := int64(call.request/fewestBytesPerToken), call.most.tokens
-	call.usage.Input = rapid.Int64Range(0, input).Draw(t, "input")
-	call.usage.Output = rapid.Int64Range(0, output-input-1).Draw(t, "output")
+	call.usage.InputTokens = rapid.Int64Range(0, input).Draw(t, "input")
+	call.usage.OutputTokens = rapid.Int64Range(0, output-input-1).Draw(t, "output")
 	err := call.Spend(call.usage, 0)
 	if err != nil || step == 3 {
 		s.end(t, at, err != nil)
@@ -142,7 +141,7 @@ func (s *schedule) end(t *rapid.T, at int, stopped bool) {
 	} else {
 		call.Settle(&call.usage)
 	}
-	call.Settle(&calls.Usage{Input: 1 << 40}) // only the first counts
+	call.Settle(&session.TokenUsage{InputTokens: 1 << 40}) // only the first counts
 	s.check(t, call)
 }
 
@@ -181,7 +180,7 @@ func TestCallsThatDoNotFitWaitForThoseThatRun(t *testing.T) {
 					return
 				}
 				time.Sleep(time.Second)
-				reservation.Settle(&calls.Usage{Input: 100, Output: 900})
+				reservation.Settle(&session.TokenUsage{InputTokens: 100, OutputTokens: 900})
 			})
 		}
 		all.Wait()
@@ -242,12 +241,12 @@ func TestACallAloneGetsWhatIsLeftAndIsStoppedThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := call.Spend(calls.Usage{Input: 100, Output: 1}, 800*streamedAnthropic); err != nil {
+	if err := call.Spend(session.TokenUsage{InputTokens: 100, OutputTokens: 1}, 800*streamedAnthropic); err != nil {
 		t.Errorf("stopped with 900 of 1000 tokens: %v", err)
 	}
 	var gone *BudgetError
-	if err := call.Spend(calls.Usage{Input: 100, Output: 1}, 901*streamedAnthropic); !errors.As(err, &gone) ||
-		gone.Account != root {
+	err = call.Spend(session.TokenUsage{InputTokens: 100, OutputTokens: 1}, 901*streamedAnthropic)
+	if !errors.As(err, &gone) || gone.Account != root {
 		t.Errorf("not stopped with 1001 of 1000 tokens: %v", err)
 	}
 	call.Settle(nil)
@@ -314,7 +313,7 @@ func TestCallsInParallelNeverSpendTheSameDollar(t *testing.T) {
 				if err != nil {
 					return
 				}
-				usage := calls.Usage{Input: 40, Output: draw.Int64N(400)}
+				usage := session.TokenUsage{InputTokens: 40, OutputTokens: draw.Int64N(400)}
 				if reservation.Spend(usage, 0) != nil {
 					reservation.Settle(nil)
 					return

@@ -69,18 +69,12 @@ func (e Estimate) size() (input, output int64) {
 }
 
 // cost returns what tokens cost, and whether that is known.
-func (t *accountTree) cost(model string, usage calls.Usage) (nano int64, known bool) {
+func (t *accountTree) cost(model string, usage session.TokenUsage) (nano int64, known bool) {
 	if t.prices == nil {
 		return 0, false
 	}
-	usd, known := t.prices(model, session.TokenUsage{
-		InputTokens:          usage.Input,
-		OutputTokens:         usage.Output,
-		CacheReadTokens:      usage.CacheRead,
-		CacheWriteTokens:     usage.CacheWrite5m + usage.CacheWrite1h,
-		CacheWriteLongTokens: usage.CacheWrite1h,
-		TotalTokens:          totalTokens(usage),
-	}, time.Now().UnixMilli())
+	usage.TotalTokens = usage.Total()
+	usd, known := t.prices(model, usage, time.Now().UnixMilli())
 	return nanos(usd), known
 }
 
@@ -91,19 +85,19 @@ func (t *accountTree) bounds(e Estimate) (most, least amount, priced bool) {
 	input, output := e.size()
 	small := input * fewestBytesPerToken / mostBytesPerToken
 	most.tokens, least.tokens = input+output, small
-	if most.nano, priced = t.cost(e.Model, calls.Usage{Input: input, Output: output}); !priced {
+	if most.nano, priced = t.cost(e.Model, session.TokenUsage{InputTokens: input, OutputTokens: output}); !priced {
 		return most, least, false
 	}
-	for _, dear := range []calls.Usage{
-		{CacheWrite5m: input, Output: output},
-		{CacheWrite1h: input, Output: output},
+	for _, dear := range []session.TokenUsage{
+		{CacheWriteTokens: input, OutputTokens: output},
+		{CacheWriteTokens: input, CacheWriteLongTokens: input, OutputTokens: output},
 	} {
 		nano, _ := t.cost(e.Model, dear)
 		most.nano = max(most.nano, nano)
 	}
-	cheap, known := t.cost(e.Model, calls.Usage{CacheRead: small})
+	cheap, known := t.cost(e.Model, session.TokenUsage{CacheReadTokens: small})
 	if !known {
-		cheap, _ = t.cost(e.Model, calls.Usage{Input: small})
+		cheap, _ = t.cost(e.Model, session.TokenUsage{InputTokens: small})
 	}
 	least.nano = cheap
 	return most, least, true
@@ -111,14 +105,10 @@ func (t *accountTree) bounds(e Estimate) (most, least amount, priced bool) {
 
 // soFar completes the reported usage of a running call: most providers report the number of tokens
 // only at the end.
-func (r *Reservation) soFar(usage calls.Usage, streamed int64) calls.Usage {
-	if totalTokens(usage) == usage.Output {
-		usage.Input = int64(r.request / (2 * fewestBytesPerToken))
+func (r *Reservation) soFar(usage session.TokenUsage, streamed int64) session.TokenUsage {
+	if usage.Total() == usage.OutputTokens {
+		usage.InputTokens = int64(r.request / (2 * fewestBytesPerToken))
 	}
-	usage.Output = max(usage.Output, streamed/r.bytesPerToken)
+	usage.OutputTokens = max(usage.OutputTokens, streamed/r.bytesPerToken)
 	return usage
-}
-
-func totalTokens(u calls.Usage) int64 {
-	return u.Input + u.Output + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h
 }

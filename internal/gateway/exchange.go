@@ -269,15 +269,17 @@ func (x *exchange) finish() {
 	if x.route.turn {
 		x.seat.ended(x.body, call)
 	}
+	var used *session.TokenUsage
 	if x.observer != nil {
-		call.Usage = x.observer.soFar()
+		if used = x.observer.soFar(); used != nil {
+			call.Usage = &calls.UsageJSON{TokenUsage: *used}
+		}
 		call.Model, call.Served = cmp.Or(call.Model, x.observer.model), x.observer.model
 	}
-	if x.observer != nil && x.observer.complete {
-		x.reservation.Settle(call.Usage)
-	} else {
-		x.reservation.Settle(nil)
+	if used != nil && used.Partial {
+		used = nil
 	}
+	x.reservation.Settle(used)
 	if call.Outcome != calls.Replayed {
 		call.CostUSD = x.cost()
 	}
@@ -308,15 +310,9 @@ func (x *exchange) cost() *float64 {
 	if used == nil || x.config().Prices == nil {
 		return nil
 	}
-	usd, known := x.config().Prices(x.asked.pricedAs(x.call.Model), session.TokenUsage{
-		InputTokens:      used.Input,
-		OutputTokens:     used.Output,
-		CacheReadTokens:  used.CacheRead,
-		CacheWriteTokens: used.CacheWrite5m + used.CacheWrite1h,
-		TotalTokens:      totalTokens(*used),
-
-		CacheWriteLongTokens: used.CacheWrite1h,
-	}, x.call.StartMs)
+	priced := used.TokenUsage
+	priced.TotalTokens = priced.Total()
+	usd, known := x.config().Prices(x.asked.pricedAs(x.call.Model), priced, x.call.StartMs)
 	if !known {
 		return nil
 	}

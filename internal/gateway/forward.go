@@ -19,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/model/wire"
 	"github.com/fit-eval/fit/internal/retry"
+	"github.com/fit-eval/fit/session"
 )
 
 const (
@@ -338,7 +339,7 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 // complete ends a reply that was passed on to its end.
 func (x *exchange) complete() {
 	x.observer.end()
-	_ = x.reservation.Spend(calls.Usage{}, x.observer.streamed) // for a reply without usage
+	_ = x.reservation.Spend(session.TokenUsage{}, x.observer.streamed) // for a reply without usage
 	x.call.Error = x.observer.failure
 	switch {
 	case x.observer.failure != "":
@@ -372,7 +373,7 @@ func (x *exchange) spend() {
 	if x.gone != nil || x.reservation == nil || !x.observer.stream || x.observer.complete {
 		return
 	}
-	var used calls.Usage
+	var used session.TokenUsage
 	if said := x.observer.usage(); said != nil {
 		used = *said
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/session"
 )
 
 func TestMain(m *testing.M) {
@@ -162,35 +163,37 @@ func TestCallsOfAllProtocolsPassWithTheirUsage(t *testing.T) {
 	for _, test := range []struct {
 		path, request, reply string
 		stream               bool
-		want                 calls.Usage
+		want                 session.TokenUsage
 	}{
 		{
 			"/v1/messages", messageRequest, messageStart + messageDelta + messageEnd, true,
-			calls.Usage{Input: 7, Output: 42, CacheRead: 3, CacheWrite5m: 4, CacheWrite1h: 1},
+			session.TokenUsage{
+				InputTokens: 7, OutputTokens: 42, CacheReadTokens: 3, CacheWriteTokens: 5, CacheWriteLongTokens: 1,
+			},
 		},
 		{
 			"/v1/messages", `{"model":"m"}`, `{"type":"message","model":"m","usage":{"input_tokens":1,"output_tokens":2}}`, false,
-			calls.Usage{Input: 1, Output: 2},
+			session.TokenUsage{InputTokens: 1, OutputTokens: 2},
 		},
 		{
 			"/v1/responses", `{"model":"m","stream":true}`,
 			"event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"usage\":null,\"error\":null}}\n\n" +
 				"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"model\":\"m\",\"usage\":{\"input_tokens\":10,\"input_tokens_details\":{\"cached_tokens\":4},\"output_tokens\":6,\"output_tokens_details\":{\"reasoning_tokens\":2}}}}\n\n",
 			true,
-			calls.Usage{Input: 6, Output: 6, CacheRead: 4, Reasoning: 2},
+			session.TokenUsage{InputTokens: 6, OutputTokens: 6, CacheReadTokens: 4, ReasoningTokens: 2},
 		},
 		{
 			"/v1/chat/completions", `{"model":"m","stream":true}`,
 			"data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"prompt_tokens_details\":{\"cached_tokens\":1}}}\n\ndata: [DONE]\n\n",
 			true,
-			calls.Usage{Input: 4, Output: 9, CacheRead: 1},
+			session.TokenUsage{InputTokens: 4, OutputTokens: 9, CacheReadTokens: 1},
 		},
 		{
 			"/v1beta/models/gemini-3:streamGenerateContent?alt=sse", `{"contents":[{"parts":[{"text":"x"}]}]}`,
 			"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]}}],\"usageMetadata\":{\"promptTokenCount\":9,\"totalTokenCount\":9}}\r\n\r\n" +
 				"data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"modelVersion\":\"gemini-3\",\"usageMetadata\":{\"promptTokenCount\":9,\"cachedContentTokenCount\":4,\"candidatesTokenCount\":5,\"thoughtsTokenCount\":2,\"totalTokenCount\":16}}\r\n\r\n",
 			true,
-			calls.Usage{Input: 5, Output: 7, CacheRead: 4, Reasoning: 2},
+			session.TokenUsage{InputTokens: 5, OutputTokens: 7, CacheReadTokens: 4, ReasoningTokens: 2},
 		},
 	} {
 		t.Run(test.path, func(t *testing.T) {
@@ -215,7 +218,8 @@ func TestCallsOfAllProtocolsPassWithTheirUsage(t *testing.T) {
 				t.Errorf("got %d %q", resp.StatusCode, text)
 			}
 			c := h.last()
-			if c.Outcome != calls.OK || c.Usage == nil || *c.Usage != test.want || c.Status != 200 || c.Seq != 1 {
+			if c.Outcome != calls.OK || c.Usage == nil || c.Usage.TokenUsage != test.want || c.Status != 200 ||
+				c.Seq != 1 {
 				t.Errorf("recorded %+v with usage %+v", c, c.Usage)
 			}
 		})

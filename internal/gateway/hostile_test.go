@@ -301,7 +301,7 @@ func TestAClientThatLeavesEndsItsCall(t *testing.T) {
 	}
 	cancel()
 	resp.Body.Close()
-	if c := h.last(); c.Outcome != calls.Disconnected || c.Usage == nil || c.Usage.Input != 7 {
+	if c := h.last(); c.Outcome != calls.Disconnected || c.Usage == nil || c.Usage.InputTokens != 7 {
 		t.Errorf("recorded %+v", c)
 	}
 	<-left
@@ -385,7 +385,7 @@ func TestMemoryStaysFlatOverAStream(t *testing.T) {
 	if after > before+512<<10 {
 		t.Errorf("the heap grew from %d to %d bytes", before, after)
 	}
-	if c := h.last(); c.Outcome != calls.OK || c.Usage.Output != 42 {
+	if c := h.last(); c.Outcome != calls.OK || c.Usage.OutputTokens != 42 {
 		t.Errorf("recorded %+v", c)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -428,8 +428,8 @@ func TestAReplyThatDoesNotEndIsCountedByWhatCame(t *testing.T) {
 		dropConnection(w)
 	})
 	_, _, err := post(t.Context(), h.seat.URL+"/v1/messages", h.seat.Token, messageRequest)
-	if c := h.last(); err == nil || c.Usage == nil || !c.Usage.Partial || c.Usage.Input != 7 ||
-		c.Usage.Output < 90 || c.Usage.Output > 110 {
+	if c := h.last(); err == nil || c.Usage == nil || !c.Usage.Partial || c.Usage.InputTokens != 7 ||
+		c.Usage.OutputTokens < 90 || c.Usage.OutputTokens > 110 {
 		t.Errorf("recorded %+v with %+v", c, c.Usage)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/session"
 )
 
 // delta is a later report of usage in a stream that is complete.
@@ -19,10 +20,12 @@ func delta(usage string) string {
 // TestUsageThatCannotBeIsUnknown: a figure is never negative, beyond all measure or less than it
 // was before, and what is not said is not zero.
 func TestUsageThatCannotBeIsUnknown(t *testing.T) {
-	started := calls.Usage{Input: 7, Output: 42, CacheRead: 3, CacheWrite5m: 4, CacheWrite1h: 1}
+	started := session.TokenUsage{
+		InputTokens: 7, OutputTokens: 42, CacheReadTokens: 3, CacheWriteTokens: 5, CacheWriteLongTokens: 1,
+	}
 	for name, test := range map[string]struct {
 		path, reply string
-		want        *calls.Usage
+		want        *session.TokenUsage
 	}{
 		"negative":         {"/v1/messages", `{"usage":{"input_tokens":-1000000,"output_tokens":5}}`, nil},
 		"negative details": {"/v1/responses", `{"usage":{"input_tokens":9,"output_tokens":5,"input_tokens_details":{"cached_tokens":-9}}}`, nil},
@@ -31,7 +34,7 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 		"empty":            {"/v1/chat/completions", `{"usage":{}}`, nil},
 		"of another kind":  {"/v1/chat/completions", `{"usage":{"input_tokens":3,"output_tokens":4}}`, nil},
 		"half":             {"/v1/responses", `{"usage":{"output_tokens":4}}`, nil},
-		"zero":             {"/v1/responses", `{"usage":{"input_tokens":0,"output_tokens":0}}`, &calls.Usage{}},
+		"zero":             {"/v1/responses", `{"usage":{"input_tokens":0,"output_tokens":0}}`, &session.TokenUsage{}},
 		"stream: empty":    {"/v1/messages", `event: message_start` + "\n" + `data: {"message":{"usage":{}}}` + "\n\n" + delta(`{}`), nil},
 		"stream: shrinks":  {"/v1/messages", messageStart + delta(`{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":42}`), &started},
 		"stream: negative": {"/v1/messages", messageStart + delta(`{"output_tokens":-42}`), nil},
@@ -50,7 +53,7 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 			}
 			c := h.last()
 			if c.Outcome != calls.OK || (c.Usage == nil) != (test.want == nil) ||
-				c.Usage != nil && *c.Usage != *test.want {
+				c.Usage != nil && c.Usage.TokenUsage != *test.want {
 				t.Errorf("recorded %s with usage %+v, want %+v", c.Outcome, c.Usage, test.want)
 			}
 		})

@@ -41,7 +41,7 @@ type Recorded struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	Usage  *calls.Usage
+	Usage  *calls.UsageJSON
 	// CostUSD is the cost of the call when it was recorded; nil is unknown.
 	CostUSD *float64
 }

@@ -3,19 +3,8 @@ package gateway
 import (
 	"encoding/json"
 
-	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/model/wire"
-)
-
-// The figures of a report of usage, as the protocols have them.
-const (
-	inputFigure = iota // with the cached tokens, in the protocols of OpenAI
-	outputFigure
-	cacheReadFigure
-	cacheWriteFigure // with those that are kept for long
-	cacheLongFigure
-	reasoningFigure
-	figures
+	"github.com/fit-eval/fit/session"
 )
 
 // maxFigure is more tokens than any call has. Sums of such figures do not overflow.
@@ -23,9 +12,9 @@ const maxFigure = 1 << 40
 
 // tokens holds what a reply has reported about tokens so far.
 type tokens struct {
-	said          [figures]int64
-	input, output bool // it said something about them
-	wrong         bool // one of its reports cannot be
+	said          session.TokenUsage // as the protocol counts: all but Anthropic's with cached tokens as input
+	input, output bool               // it said something about them
+	wrong         bool               // one of its reports cannot be
 }
 
 // take adds a usage report. A figure that a later report leaves out has not changed, and no figure
@@ -36,10 +25,13 @@ func (t *tokens) take(protocol string, raw json.RawMessage) {
 		t.wrong = true
 		return
 	}
-	for i, figure := range report {
+	for _, figure := range []int64{
+		report.InputTokens, report.OutputTokens, report.CacheReadTokens, report.CacheWriteTokens,
+		report.CacheWriteLongTokens, report.ReasoningTokens,
+	} {
 		t.wrong = t.wrong || figure < 0 || figure > maxFigure
-		t.said[i] = max(t.said[i], figure)
 	}
+	t.said = t.said.Max(report)
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &named) // it was read before
 	names := [2]string{"input_tokens", "output_tokens"}
@@ -54,14 +46,19 @@ func (t *tokens) take(protocol string, raw json.RawMessage) {
 }
 
 // reported reads a report of usage.
-func reported(protocol string, raw json.RawMessage) (report [figures]int64, err error) {
+func reported(protocol string, raw json.RawMessage) (report session.TokenUsage, err error) {
 	switch protocol {
 	case Anthropic:
 		var u wire.AnthropicUsage
 		err = json.Unmarshal(raw, &u)
-		report = [figures]int64{u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens}
+		report = session.TokenUsage{
+			InputTokens:      u.InputTokens,
+			OutputTokens:     u.OutputTokens,
+			CacheReadTokens:  u.CacheReadInputTokens,
+			CacheWriteTokens: u.CacheCreationInputTokens,
+		}
 		if u.CacheCreation != nil {
-			report[cacheLongFigure] = u.CacheCreation.Ephemeral1h
+			report.CacheWriteLongTokens = u.CacheCreation.Ephemeral1h
 		}
 	case Responses:
 		var u wire.ResponsesUsage
@@ -70,11 +67,11 @@ func reported(protocol string, raw json.RawMessage) (report [figures]int64, err 
 	case Gemini:
 		var u wire.GeminiUsage
 		err = json.Unmarshal(raw, &u)
-		report = [figures]int64{
-			inputFigure:     u.PromptTokenCount,
-			outputFigure:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
-			cacheReadFigure: u.CachedContentTokenCount,
-			reasoningFigure: u.ThoughtsTokenCount,
+		report = session.TokenUsage{
+			InputTokens:     u.PromptTokenCount,
+			OutputTokens:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
+			CacheReadTokens: u.CachedContentTokenCount,
+			ReasoningTokens: u.ThoughtsTokenCount,
 		}
 	default:
 		var u wire.ChatUsage
@@ -84,44 +81,40 @@ func reported(protocol string, raw json.RawMessage) (report [figures]int64, err 
 	return report, err
 }
 
-func openAIReport(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) [figures]int64 {
-	return [figures]int64{
-		inputFigure:      input,
-		outputFigure:     output,
-		cacheReadFigure:  in.CachedTokens,
-		cacheWriteFigure: in.CacheWriteTokens,
-		reasoningFigure:  out.ReasoningTokens,
+func openAIReport(
+	input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail,
+) session.TokenUsage {
+	return session.TokenUsage{
+		InputTokens:      input,
+		OutputTokens:     output,
+		CacheReadTokens:  in.CachedTokens,
+		CacheWriteTokens: in.CacheWriteTokens,
+		ReasoningTokens:  out.ReasoningTokens,
 	}
 }
 
 // usage returns what the reply has reported so far about tokens; nil if it reported nothing, or
 // something impossible.
-func (o *observer) usage() *calls.Usage {
+func (o *observer) usage() *session.TokenUsage {
 	t := &o.tokens
 	if !t.input || !t.output || t.wrong {
 		return nil
 	}
-	said := &calls.Usage{
-		Input:        t.said[inputFigure],
-		Output:       t.said[outputFigure],
-		CacheRead:    t.said[cacheReadFigure],
-		CacheWrite1h: min(t.said[cacheLongFigure], t.said[cacheWriteFigure]),
-		Reasoning:    t.said[reasoningFigure],
-	}
-	said.CacheWrite5m = t.said[cacheWriteFigure] - said.CacheWrite1h
+	said := t.said
+	said.CacheWriteLongTokens = min(said.CacheWriteLongTokens, said.CacheWriteTokens)
 	if o.protocol != Anthropic { // the others count them as input too
-		said.Input = max(0, said.Input-said.CacheRead-said.CacheWrite5m)
+		said.InputTokens = max(0, said.InputTokens-said.CacheReadTokens-said.CacheWriteTokens)
 	}
-	return said
+	return &said
 }
 
 // soFar returns the usage of a reply that may be incomplete. What it reported at its beginning
 // about its output is out of date.
-func (o *observer) soFar() *calls.Usage {
+func (o *observer) soFar() *session.TokenUsage {
 	said := o.usage()
 	if said == nil || o.complete {
 		return said
 	}
-	said.Output, said.Partial = max(said.Output, o.seen()), true
+	said.OutputTokens, said.Partial = max(said.OutputTokens, o.seen()), true
 	return said
 }

@@ -333,9 +333,9 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 	reply.Reply = a.limits.Redactor.String(text[max(0, len(text)-maxKeptReply):])
 	reply.Reply = strings.ToValidUTF8(reply.Reply, "\uFFFD")
 	reply.Stop = string(response.StopReason)
-	reply.Usage = response.Usage
+	reply.Usage = UsageJSON(response.Usage)
 	reply.EndMs = a.limits.Now()
-	reply.CostUSD = a.limits.Prices.Cost(r.member.Model, reply.EndMs, response.Usage.Tokens())
+	reply.CostUSD = a.limits.Prices.Cost(r.member.Model, reply.EndMs, response.Usage)
 	reply.Attempts = response.Attempts
 	return reply, nil
 }

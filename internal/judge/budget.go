@@ -95,9 +95,9 @@ func (p *budgetMeter) reserve(r *request) (float64, error) {
 	if p.limit == nil {
 		return 0, nil
 	}
-	most := p.prices.Cost(r.member.Model, p.now(), price.Tokens{
-		Input:  int64(r.size()/bytesPerToken + 100),
-		Output: maxReplyTokens,
+	most := p.prices.Cost(r.member.Model, p.now(), price.TokenUsage{
+		InputTokens:  int64(r.size()/bytesPerToken + 100),
+		OutputTokens: maxReplyTokens,
 	})
 	if most == nil {
 		return 0, &UnpricedError{[]string{r.member.Name}}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/evidence"
-	"github.com/fit-eval/fit/internal/model"
+	"github.com/fit-eval/fit/price"
 )
 
 // Selection names the members that judge a dimension. A dimension that is not in it is judged by
@@ -281,8 +281,8 @@ func (v *PanelVerdict) decide(voters int) {
 
 // Cost is what replies cost.
 type Cost struct {
-	Replies int         `json:"replies"`
-	Usage   model.Usage `json:"usage"`
+	Replies int       `json:"replies"`
+	Usage   UsageJSON `json:"usage"`
 	// USD is the sum of what is known; Unpriced counts the replies whose cost is not.
 	USD      float64 `json:"usd"`
 	Unpriced int     `json:"unpriced"`
@@ -290,7 +290,7 @@ type Cost struct {
 
 func (c *Cost) add(reply *Reply) {
 	c.Replies++
-	c.Usage = c.Usage.Add(reply.Usage)
+	(*price.TokenUsage)(&c.Usage).Add(price.TokenUsage(reply.Usage))
 	if reply.CostUSD == nil {
 		c.Unpriced++
 		return

@@ -17,7 +17,6 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/model"
 )
 
 // repliesFile is the file of a run directory that holds the replies.
@@ -48,12 +47,26 @@ type Reply struct {
 	Stop      string `json:"stop,omitempty"`
 	// Failure says why there will never be a reply: the model refused, or the question is too long
 	// for it.
-	Failure  string      `json:"failure,omitempty"`
-	Usage    model.Usage `json:"usage"`
-	CostUSD  *float64    `json:"costUsd"` // nil is unknown
-	StartMs  int64       `json:"startMs"`
-	EndMs    int64       `json:"endMs"`
-	Attempts int         `json:"attempts,omitempty"`
+	Failure  string    `json:"failure,omitempty"`
+	Usage    UsageJSON `json:"usage"`
+	CostUSD  *float64  `json:"costUsd"` // nil is unknown
+	StartMs  int64     `json:"startMs"`
+	EndMs    int64     `json:"endMs"`
+	Attempts int       `json:"attempts,omitempty"`
+}
+
+// UsageJSON is a token usage in the spelling of replies.
+type UsageJSON struct {
+	InputTokens          int64    `json:"input_tokens"`
+	OutputTokens         int64    `json:"output_tokens"`
+	CacheReadTokens      int64    `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens     int64    `json:"cache_write_tokens,omitempty"`
+	CacheWriteLongTokens int64    `json:"cache_write_1h_tokens,omitempty"`
+	ReasoningTokens      int64    `json:"reasoning_tokens,omitempty"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"-"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
 // Settings says which members are asked about what. They are kept beside the replies, so that a
@@ -172,13 +185,13 @@ func (r *Replies) replyOf(value jsontape.Value) Reply {
 		Reply:     text("reply"),
 		Stop:      word("stop"),
 		Failure:   text("failure"),
-		Usage: model.Usage{
-			Input:          usage.Get("input_tokens").Int64(),
-			Output:         usage.Get("output_tokens").Int64(),
-			CacheRead:      usage.Get("cache_read_tokens").Int64(),
-			CacheWrite:     usage.Get("cache_write_tokens").Int64(),
-			CacheWriteLong: usage.Get("cache_write_1h_tokens").Int64(),
-			Reasoning:      usage.Get("reasoning_tokens").Int64(),
+		Usage: UsageJSON{
+			InputTokens:          usage.Get("input_tokens").Int64(),
+			OutputTokens:         usage.Get("output_tokens").Int64(),
+			CacheReadTokens:      usage.Get("cache_read_tokens").Int64(),
+			CacheWriteTokens:     usage.Get("cache_write_tokens").Int64(),
+			CacheWriteLongTokens: usage.Get("cache_write_1h_tokens").Int64(),
+			ReasoningTokens:      usage.Get("reasoning_tokens").Int64(),
 		},
 		StartMs:  value.Get("startMs").Int64(),
 		EndMs:    value.Get("endMs").Int64(),

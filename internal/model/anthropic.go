@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/price"
 )
 
 // anthropicCodec speaks Anthropic Messages.
@@ -154,15 +155,15 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 	return reply, nil
 }
 
-func anthropicUsage(u wire.AnthropicUsage) Usage {
-	usage := Usage{
-		Input:      u.InputTokens,
-		Output:     u.OutputTokens,
-		CacheRead:  u.CacheReadInputTokens,
-		CacheWrite: u.CacheCreationInputTokens,
+func anthropicUsage(u wire.AnthropicUsage) price.TokenUsage {
+	usage := price.TokenUsage{
+		InputTokens:      u.InputTokens,
+		OutputTokens:     u.OutputTokens,
+		CacheReadTokens:  u.CacheReadInputTokens,
+		CacheWriteTokens: u.CacheCreationInputTokens,
 	}
 	if u.CacheCreation != nil {
-		usage.CacheWriteLong = min(u.CacheCreation.Ephemeral1h, usage.CacheWrite)
+		usage.CacheWriteLongTokens = min(u.CacheCreation.Ephemeral1h, usage.CacheWriteTokens)
 	}
 	return usage
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
+	"github.com/fit-eval/fit/price"
 )
 
 var protocols = []model.Protocol{model.Anthropic, model.Responses, model.Chat, model.Gemini}
@@ -95,11 +96,14 @@ func TestAConversationWithTools(t *testing.T) {
 		if first.StopReason != model.StopToolUse || first.Text() != "I'll look. Ünïcödé." || first.Attempts != 1 {
 			t.Errorf("first reply: %+v", first)
 		}
-		want := model.Usage{Input: 70, Output: 20, CacheRead: 30, CacheWrite: 5, Reasoning: 4}
-		if protocol == model.Gemini { // which does not tell what was written to a cache
-			want.Input, want.CacheWrite = 75, 0
+		want := price.TokenUsage{
+			InputTokens: 70, OutputTokens: 20, CacheReadTokens: 30, CacheWriteTokens: 5, ReasoningTokens: 4,
 		}
-		if diff := cmp.Diff(want, first.Usage, cmpopts.IgnoreFields(model.Usage{}, "Reasoning")); diff != "" {
+		if protocol == model.Gemini { // which does not tell what was written to a cache
+			want.InputTokens, want.CacheWriteTokens = 75, 0
+		}
+		anyReasoning := cmpopts.IgnoreFields(price.TokenUsage{}, "ReasoningTokens")
+		if diff := cmp.Diff(want, first.Usage, anyReasoning); diff != "" {
 			t.Errorf("usage: %s", diff)
 		}
 		if streamed && (shown[model.EventText] != first.Text() || shown[model.EventThinking] != "Look first." ||
@@ -189,7 +193,8 @@ func TestRefusalIsAnErrorThatWasPaidFor(t *testing.T) {
 	url := scriptedtest.Serve(t, `{"turns": [{"stop": "refusal", "text": "I can't help with that.", "usage": {"input": 10, "output": 5}}]}`)
 	eachWay(t, func(t *testing.T, protocol model.Protocol, streamed bool) {
 		reply, _, err := complete(connect(t, model.Config{Protocol: protocol, ModelURL: url}), question(), streamed)
-		if kindOf(err) != model.KindRefusal || reply.Usage.Input != 10 || reply.Text() != "I can't help with that." {
+		if kindOf(err) != model.KindRefusal || reply.Usage.InputTokens != 10 ||
+			reply.Text() != "I can't help with that." {
 			t.Errorf("reply %+v, error %v", reply, err)
 		}
 	})

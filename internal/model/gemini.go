@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/price"
 )
 
 // geminiCodec speaks Gemini's generateContent. The model's name is part of the address.
@@ -115,11 +116,11 @@ var geminiStops = map[string]StopReason{
 func geminiResponse(r wire.GeminiResponse) (Response, error) {
 	reply := Response{ID: r.ResponseID, Model: r.ModelVersion}
 	if u := r.UsageMetadata; u != nil {
-		reply.Usage = Usage{
-			Input:     max(0, u.PromptTokenCount-u.CachedContentTokenCount),
-			CacheRead: u.CachedContentTokenCount,
-			Output:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
-			Reasoning: u.ThoughtsTokenCount,
+		reply.Usage = price.TokenUsage{
+			InputTokens:     max(0, u.PromptTokenCount-u.CachedContentTokenCount),
+			CacheReadTokens: u.CachedContentTokenCount,
+			OutputTokens:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
+			ReasoningTokens: u.ThoughtsTokenCount,
 		}
 	}
 	if r.PromptFeedback != nil && r.PromptFeedback.BlockReason != "" {

@@ -157,7 +157,7 @@ type Response struct {
 	Model      string
 	Blocks     []Block
 	StopReason StopReason
-	Usage      Usage
+	Usage      price.TokenUsage
 	// Attempts is the number of requests it took.
 	Attempts int
 }
@@ -182,41 +182,6 @@ func (r Response) ToolCalls() []ToolCall {
 		}
 	}
 	return calls
-}
-
-// Usage counts tokens. The figures do not overlap, except that Reasoning is part of Output: the
-// whole prompt is Input + CacheRead + CacheWrite.
-type Usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_tokens,omitempty"`
-	CacheWrite int64 `json:"cache_write_tokens,omitempty"`
-	// CacheWriteLong is the part of CacheWrite that is kept for an hour, which costs more.
-	CacheWriteLong int64 `json:"cache_write_1h_tokens,omitempty"`
-	Reasoning      int64 `json:"reasoning_tokens,omitempty"`
-}
-
-// Add returns the sum of two usages.
-func (u Usage) Add(v Usage) Usage {
-	return Usage{
-		Input:          u.Input + v.Input,
-		Output:         u.Output + v.Output,
-		CacheRead:      u.CacheRead + v.CacheRead,
-		CacheWrite:     u.CacheWrite + v.CacheWrite,
-		CacheWriteLong: u.CacheWriteLong + v.CacheWriteLong,
-		Reasoning:      u.Reasoning + v.Reasoning,
-	}
-}
-
-// Tokens returns the usage as the price table takes it.
-func (u Usage) Tokens() price.Tokens {
-	return price.Tokens{
-		Input:          u.Input,
-		Output:         u.Output,
-		CacheRead:      u.CacheRead,
-		CacheWrite:     u.CacheWrite,
-		CacheWriteLong: u.CacheWriteLong,
-	}
 }
 
 // EventType says what a StreamEvent is.

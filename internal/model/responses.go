@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/price"
 )
 
 // responsesCodec speaks OpenAI Responses. The conversation is never stored with the vendor.
@@ -166,12 +167,12 @@ func finishReason(reason string) StopReason {
 }
 
 // openAIUsage takes the cached tokens out of the input, where these protocols count them in.
-func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) Usage {
-	return Usage{
-		Input:      max(0, input-in.CachedTokens-in.CacheWriteTokens),
-		Output:     output,
-		CacheRead:  in.CachedTokens,
-		CacheWrite: in.CacheWriteTokens,
-		Reasoning:  out.ReasoningTokens,
+func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) price.TokenUsage {
+	return price.TokenUsage{
+		InputTokens:      max(0, input-in.CachedTokens-in.CacheWriteTokens),
+		OutputTokens:     output,
+		CacheReadTokens:  in.CachedTokens,
+		CacheWriteTokens: in.CacheWriteTokens,
+		ReasoningTokens:  out.ReasoningTokens,
 	}
 }

@@ -22,7 +22,7 @@ type Summary struct {
 	TotalCostUSD *float64    `json:"totalCostUsd"`
 	DurationMs   int64       `json:"durationMs"`
 	NumTurns     int64       `json:"numTurns"` // as the agents' result events claim
-	TokenUsage   *Tokens     `json:"tokenUsage"`
+	TokenUsage   *UsageJSON  `json:"tokenUsage"`
 	ModelUsage   *ModelUsage `json:"modelUsage"`
 }
 
@@ -97,15 +97,11 @@ func (in *Info) settle() {
 	s.Result = cmp.Or(s.Result, unknownResult)
 	s.TotalCostUSD = in.used.CostUSD
 	if in.usageReported {
-		s.TokenUsage = new(tokensOf(in.used))
+		s.TokenUsage = new(UsageJSON(in.used))
 	}
 	if len(in.models.models) > 0 {
 		s.ModelUsage = &in.models
 	}
-}
-
-func tokensOf(u session.TokenUsage) Tokens {
-	return Tokens{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens}
 }
 
 // ModelUsage is usage by model, in the order in which results named the models.
@@ -161,7 +157,7 @@ func (u *ModelUsage) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = tokensOf(m.usage).appendCounters(append(jsonenc.AppendString(dst, m.name), ':', '{'))
+		dst = appendCounters(append(jsonenc.AppendString(dst, m.name), ':', '{'), m.usage)
 		if m.usage.CostUSD != nil {
 			dst = appendNumber(append(dst, `,"costUSD":`...), *m.usage.CostUSD)
 		}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/session"
 )
 
 // ToolShare is the share of one tool.
@@ -32,7 +34,7 @@ const noTool = "(no-tool)"
 // messageShare is one message of the model: its usage counts once, whatever the number of events it
 // was streamed in.
 type messageShare struct {
-	usage Tokens
+	usage session.TokenUsage
 	tools []string
 	turn  laneTurn
 }
@@ -102,15 +104,15 @@ type toolTurn struct {
 	laneTurn
 }
 
-func (b *shareBook) add(tool string, usage Tokens, turn laneTurn, part float64) {
+func (b *shareBook) add(tool string, usage session.TokenUsage, turn laneTurn, part float64) {
 	row, _ := b.row(&tool)
 	row.Tool = tool
 	if key := (toolTurn{tool, turn}); !b.turns[key] {
 		b.turns[key] = true
 		row.Turns++
 	}
-	row.InputTokens += float64(usage.Input) * part
-	row.OutputTokens += float64(usage.Output) * part
+	row.InputTokens += float64(usage.InputTokens) * part
+	row.OutputTokens += float64(usage.OutputTokens) * part
 	row.CostShare += float64(usage.Total()) * part
 }
 
@@ -143,8 +145,8 @@ func (b *shareBook) scale(totals Totals) {
 	}
 	for i := range b.rows {
 		row := &b.rows[i]
-		row.InputTokens *= ratio(float64(totals.Input), in)
-		row.OutputTokens *= ratio(float64(totals.Output), out)
+		row.InputTokens *= ratio(float64(totals.InputTokens), in)
+		row.OutputTokens *= ratio(float64(totals.OutputTokens), out)
 		row.CostShare = ratio(row.CostShare, weight)
 	}
 }
@@ -162,8 +164,8 @@ func reconcile(rows []ToolShare, totals Totals) {
 		of    func(*ToolShare) *float64
 		total float64
 	}{
-		{func(r *ToolShare) *float64 { return &r.InputTokens }, float64(totals.Input)},
-		{func(r *ToolShare) *float64 { return &r.OutputTokens }, float64(totals.Output)},
+		{func(r *ToolShare) *float64 { return &r.InputTokens }, float64(totals.InputTokens)},
+		{func(r *ToolShare) *float64 { return &r.OutputTokens }, float64(totals.OutputTokens)},
 		{func(r *ToolShare) *float64 { return &r.CostShare }, 1},
 	} {
 		first, last := column.of(&rows[0]), column.of(&rows[len(rows)-1])

@@ -76,15 +76,15 @@ func (e *Cursor) usesAny() bool {
 }
 
 // Usage returns the usage of an assistant entry and the message it belongs to.
-func (e *Cursor) Usage() (id *string, usage Tokens, ok bool) {
+func (e *Cursor) Usage() (id *string, usage session.TokenUsage, ok bool) {
 	switch {
 	case e.Role != RoleAssistant:
 	case e.entry != nil && e.entry.Usage != nil:
 		return e.entry.MessageID, *e.entry.Usage, true
 	case e.entry == nil && e.ev.Usage:
-		return e.messageID(), Tokens(e.ev.Tokens), true
+		return e.messageID(), e.ev.Tokens, true
 	}
-	return nil, Tokens{}, false
+	return nil, session.TokenUsage{}, false
 }
 
 func (e *Cursor) messageID() *string {
@@ -155,7 +155,7 @@ func (e *Cursor) decode() *Entry {
 	case RoleAssistant:
 		t.MessageID = e.messageID()
 		if e.ev.Usage {
-			t.Usage = new(Tokens(e.ev.Tokens))
+			t.Usage = new(e.ev.Tokens)
 		}
 		t.Content = e.blocks(func(p *scan.Part) bool { return p.Type != scan.Broken })
 	case RoleUser:

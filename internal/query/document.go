@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -179,7 +180,7 @@ type storedEntry struct {
 	MessageID   *string         `json:"messageId"`
 	ToolUseID   *string         `json:"toolUseId"`
 	IsError     bool            `json:"isError"`
-	Usage       *Tokens         `json:"usage"`
+	Usage       *UsageJSON      `json:"usage"`
 	Content     json.RawMessage `json:"content"`
 }
 
@@ -203,7 +204,7 @@ func documentEntry(raw []byte) (*Entry, bool) {
 		MessageID:   stored.MessageID,
 		ToolUseID:   stored.ToolUseID,
 		IsError:     stored.IsError,
-		Usage:       stored.Usage,
+		Usage:       (*session.TokenUsage)(stored.Usage),
 	}
 	if t.Role == RoleToolResult {
 		t.Result = resultText(stored.Content)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/session"
 )
 
 // Role says whose entry it is.
@@ -39,7 +40,7 @@ type Entry struct {
 	// Of assistant entries; user entries have the content only.
 	MessageID *string
 	Content   []Block
-	Usage     *Tokens
+	Usage     *session.TokenUsage
 
 	// Of tool results.
 	ToolUseID *string
@@ -184,13 +185,12 @@ func appendRaw(dst []byte, key string, raw json.RawMessage) []byte {
 	return append(dst, raw...)
 }
 
-func appendUsage(dst []byte, usage *Tokens) []byte {
+func appendUsage(dst []byte, usage *session.TokenUsage) []byte {
 	dst = appendKey(dst, "usage")
 	if usage == nil {
 		return append(dst, "null"...)
 	}
-	dst = usage.appendCounters(append(dst, '{'))
-	return append(dst, '}')
+	return append(appendCounters(append(dst, '{'), *usage), '}')
 }
 
 func appendBlocks(dst []byte, blocks []Block) []byte {

@@ -131,7 +131,7 @@ func callBlock(call *session.ToolCall) Block {
 // of the message, or, for a message without an id, the last.
 func (f *foreignLane) attachUsage() {
 	for _, cost := range f.costs {
-		usage := tokensOf(*cost.Usage)
+		usage := *cost.Usage
 		for i := len(f.turns) - 1; i >= 0; i-- {
 			t := f.turns[i]
 			if t.Role != RoleAssistant {

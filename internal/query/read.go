@@ -271,8 +271,8 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 			if entry.Has(BlockThinking) && len(step.Tools) == 0 && !entry.Has(BlockText) {
 				return nil
 			}
-			if entry.Usage != nil {
-				step.InputTokens, step.Output = entry.Usage.Input+entry.Usage.CacheRead, entry.Usage.Output
+			if used := entry.Usage; used != nil {
+				step.InputTokens, step.Output = used.InputTokens+used.CacheReadTokens, used.OutputTokens
 			}
 			return visit(step)
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
+	"github.com/fit-eval/fit/session"
 )
 
 // Stats is the token accounting of a trace.
@@ -31,7 +32,7 @@ const (
 // Totals are the tokens, the cost and the time of all agents. Which fields there are depends on
 // where the figures come from.
 type Totals struct {
-	Tokens
+	session.TokenUsage
 	// TotalCostUSD is nil if it is unknown, which is not the same as free.
 	TotalCostUSD     *float64
 	DurationMs       *int64
@@ -41,34 +42,35 @@ type Totals struct {
 
 // MarshalJSON writes the fields that belong to the population.
 func (t Totals) MarshalJSON() ([]byte, error) {
+	used := UsageJSON(t.TokenUsage)
 	switch t.Population {
 	case fromDocument:
 		return json.Marshal(struct {
-			Tokens
+			UsageJSON
 			Cost       *float64 `json:"totalCostUsd"`
 			DurationMs *int64   `json:"durationMs"`
 			Population string   `json:"population"`
-		}{t.Tokens, t.TotalCostUSD, t.DurationMs, t.Population})
+		}{used, t.TotalCostUSD, t.DurationMs, t.Population})
 	case fromResults:
 		return json.Marshal(struct {
-			Tokens
+			UsageJSON
 			Cost          *float64 `json:"totalCostUsd"`
 			DurationMs    *int64   `json:"durationMs"`
 			DurationLabel string   `json:"durationLabel"`
 			Turns         *int64   `json:"resultEventTurns"`
 			Population    string   `json:"population"`
 			Present       bool     `json:"resultEventsPresent"`
-		}{t.Tokens, t.TotalCostUSD, t.DurationMs, durationIsCumulated, t.ResultEventTurns, t.Population, true})
+		}{used, t.TotalCostUSD, t.DurationMs, durationIsCumulated, t.ResultEventTurns, t.Population, true})
 	default:
 		return json.Marshal(struct {
-			Tokens
+			UsageJSON
 			Snapshot   bool     `json:"outputIsStreamingSnapshot"`
 			Cost       *float64 `json:"totalCostUsd"`
 			DurationMs *int64   `json:"durationMs"`
 			Turns      *int64   `json:"resultEventTurns"`
 			Population string   `json:"population"`
 			Present    bool     `json:"resultEventsPresent"`
-		}{t.Tokens, true, t.TotalCostUSD, t.DurationMs, t.ResultEventTurns, t.Population, t.ResultEventTurns != nil})
+		}{used, true, t.TotalCostUSD, t.DurationMs, t.ResultEventTurns, t.Population, t.ResultEventTurns != nil})
 	}
 }
 
@@ -76,7 +78,7 @@ func (t Totals) MarshalJSON() ([]byte, error) {
 type UsageRow struct {
 	MessageID *string
 	Index     int // of the first entry
-	Tokens
+	session.TokenUsage
 	Population string
 	Source     *string
 }
@@ -88,7 +90,7 @@ func (r UsageRow) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil 
 func (r UsageRow) AppendJSON(dst []byte) []byte {
 	if r.Population == populationTurn {
 		dst = strconv.AppendInt(append(dst, `{"index":`...), int64(r.Index), 10)
-		dst = r.appendCounters(append(dst, ','))
+		dst = appendCounters(append(dst, ','), r.TokenUsage)
 		return append(appendField(dst, "population", r.Population), '}')
 	}
 	dst = append(dst, `{"messageId":`...)
@@ -97,7 +99,7 @@ func (r UsageRow) AppendJSON(dst []byte) []byte {
 	} else {
 		dst = jsonenc.AppendString(dst, *r.MessageID)
 	}
-	dst = r.appendCounters(append(dst, ','))
+	dst = appendCounters(append(dst, ','), r.TokenUsage)
 	dst = append(dst, `,"outputIsStreamingSnapshot":true`...)
 	dst = appendField(dst, "population", r.Population)
 	return append(appendOptional(dst, "source", r.Source), '}')
@@ -123,27 +125,27 @@ func (b *usageBook) add(e *Cursor) {
 		return
 	}
 	if b.old {
-		b.rows = append(b.rows, UsageRow{Index: e.Index, Tokens: usage, Population: populationTurn})
+		b.rows = append(b.rows, UsageRow{Index: e.Index, TokenUsage: usage, Population: populationTurn})
 		return
 	}
 	row, isNew := b.row(id)
 	if !isNew {
-		row.Tokens = row.Max(usage)
+		row.TokenUsage = row.Max(usage)
 		return
 	}
 	*row = UsageRow{
 		MessageID:  id,
 		Index:      e.Index,
-		Tokens:     usage,
+		TokenUsage: usage,
 		Population: populationMessage,
 		Source:     e.Lane(),
 	}
 }
 
-func (b *usageBook) sum() Tokens {
-	var sum Tokens
+func (b *usageBook) sum() session.TokenUsage {
+	var sum session.TokenUsage
 	for i := range b.rows {
-		sum = sum.Plus(b.rows[i].Tokens)
+		sum.Add(b.rows[i].TokenUsage)
 	}
 	return sum
 }
@@ -182,21 +184,21 @@ func newStats(info *Info, book *usageBook) *Stats {
 			Population:   fromDocument,
 		}
 		if sum.TokenUsage != nil {
-			s.Totals.Tokens = *sum.TokenUsage
+			s.Totals.TokenUsage = session.TokenUsage(*sum.TokenUsage)
 		}
 	case sum.TokenUsage != nil:
 		s.Totals = Totals{
-			Tokens:           *sum.TokenUsage,
+			TokenUsage:       session.TokenUsage(*sum.TokenUsage),
 			TotalCostUSD:     sum.TotalCostUSD,
 			DurationMs:       &sum.DurationMs,
 			ResultEventTurns: &sum.NumTurns,
 			Population:       fromResults,
 		}
-		s.Divergence = divergence(book.sum(), *sum.TokenUsage)
+		s.Divergence = divergence(book.sum(), s.Totals.TokenUsage)
 	default:
-		s.Totals = Totals{Tokens: tokensOf(info.used), TotalCostUSD: sum.TotalCostUSD, Population: fromMessages}
-		if s.Totals.Tokens == (Tokens{}) { // documents, and results that report the cost alone
-			s.Totals.Tokens = book.sum()
+		s.Totals = Totals{TokenUsage: info.used, TotalCostUSD: sum.TotalCostUSD, Population: fromMessages}
+		if s.Totals.Total() == 0 { // documents, and results that report the cost alone
+			s.Totals.TokenUsage = book.sum()
 		}
 		if info.Results { // they still have the time and the turns
 			s.Totals.DurationMs, s.Totals.ResultEventTurns = &sum.DurationMs, &sum.NumTurns
@@ -205,17 +207,17 @@ func newStats(info *Info, book *usageBook) *Stats {
 	return s
 }
 
-func divergence(messages, results Tokens) *Divergence {
-	if messages == (Tokens{}) {
+func divergence(messages, results session.TokenUsage) *Divergence {
+	if messages == (session.TokenUsage{}) {
 		return nil // no message said anything
 	}
 	for _, field := range []struct {
 		name string
 		m, r int64
 	}{
-		{"inputTokens", messages.Input, results.Input},
-		{"cacheReadInputTokens", messages.CacheRead, results.CacheRead},
-		{"cacheCreationInputTokens", messages.CacheCreation, results.CacheCreation},
+		{"inputTokens", messages.InputTokens, results.InputTokens},
+		{"cacheReadInputTokens", messages.CacheReadTokens, results.CacheReadTokens},
+		{"cacheCreationInputTokens", messages.CacheWriteTokens, results.CacheWriteTokens},
 	} {
 		if field.m != field.r {
 			return &Divergence{field.name, field.m, field.r}

@@ -35,7 +35,7 @@ func TestStatsPreferWhatResultsSay(t *testing.T) {
 	if got := asJSON(t, s.Totals); got != want {
 		t.Errorf("totals %s, want %s", got, want)
 	}
-	if len(s.PerTurn) != 3 || s.PerTurn[0].Output != 9 {
+	if len(s.PerTurn) != 3 || s.PerTurn[0].OutputTokens != 9 {
 		t.Errorf("rows %+v: want one for each message with the largest counters", s.PerTurn)
 	}
 	if s.Divergence != nil {
@@ -58,7 +58,7 @@ func TestStatsFallBackToMessages(t *testing.T) {
 func TestResultsWithoutUsageStillKnowTheCost(t *testing.T) {
 	s := statsOf(t, traceOf(t, askRead,
 		`{"type":"result","subtype":"success","total_cost_usd":1.5,"duration_ms":7,"num_turns":2}`))
-	if s.Totals.TotalCostUSD == nil || *s.Totals.TotalCostUSD != 1.5 || s.Totals.Input != 10 ||
+	if s.Totals.TotalCostUSD == nil || *s.Totals.TotalCostUSD != 1.5 || s.Totals.InputTokens != 10 ||
 		s.Totals.Population != fromMessages {
 		t.Errorf("totals %s", asJSON(t, s.Totals))
 	}
@@ -66,7 +66,7 @@ func TestResultsWithoutUsageStillKnowTheCost(t *testing.T) {
 
 func TestADivergenceIsShownAndChangesNothing(t *testing.T) {
 	s := statsOf(t, traceOf(t, askRead, goodResult))
-	if s.Divergence == nil || *s.Divergence != (Divergence{"inputTokens", 10, 60}) || s.Totals.Input != 60 {
+	if s.Divergence == nil || *s.Divergence != (Divergence{"inputTokens", 10, 60}) || s.Totals.InputTokens != 60 {
 		t.Errorf("divergence %+v, totals %+v", s.Divergence, s.Totals)
 	}
 }
@@ -183,7 +183,8 @@ func TestTheNumbersAgree(t *testing.T) {
 				tokens, cost := jqTotals(t, test.files, test.conversation)
 				trace := traceOf(t, combine(t, "agent", wrapped, test.files...)...)
 				s := statsOf(t, trace)
-				got := [4]int64{s.Totals.Input, s.Totals.Output, s.Totals.CacheRead, s.Totals.CacheCreation}
+				used := s.Totals.TokenUsage
+				got := [4]int64{used.InputTokens, used.OutputTokens, used.CacheReadTokens, used.CacheWriteTokens}
 				if s.Totals.Population == fromResults && got != tokens {
 					t.Errorf("tokens %v, jq says %v", got, tokens)
 				}

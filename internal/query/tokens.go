@@ -1,36 +1,29 @@
 package query
 
-import "strconv"
+import (
+	"strconv"
 
-// Tokens are the four counters of a usage report, in the spelling that this tool prints.
-type Tokens struct {
-	Input         int64 `json:"inputTokens"`
-	Output        int64 `json:"outputTokens"`
-	CacheRead     int64 `json:"cacheReadInputTokens"`
-	CacheCreation int64 `json:"cacheCreationInputTokens"`
+	"github.com/fit-eval/fit/session"
+)
+
+// UsageJSON is a token usage in the spelling that this tool prints.
+type UsageJSON struct {
+	InputTokens          int64    `json:"inputTokens"`
+	OutputTokens         int64    `json:"outputTokens"`
+	CacheReadTokens      int64    `json:"cacheReadInputTokens"`
+	CacheWriteTokens     int64    `json:"cacheCreationInputTokens"`
+	CacheWriteLongTokens int64    `json:"-"`
+	ReasoningTokens      int64    `json:"-"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"-"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
-// Plus returns the sum of two reports.
-func (t Tokens) Plus(u Tokens) Tokens {
-	return Tokens{t.Input + u.Input, t.Output + u.Output, t.CacheRead + u.CacheRead, t.CacheCreation + u.CacheCreation}
-}
-
-// Max returns the larger of each counter: the pieces of a streamed message repeat its usage, and
-// later ones may know more.
-func (t Tokens) Max(u Tokens) Tokens {
-	return Tokens{
-		max(t.Input, u.Input), max(t.Output, u.Output), max(t.CacheRead, u.CacheRead),
-		max(t.CacheCreation, u.CacheCreation),
-	}
-}
-
-// Total returns the sum of the four counters.
-func (t Tokens) Total() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
-
-// appendCounters writes the four counters as members of an object.
-func (t Tokens) appendCounters(dst []byte) []byte {
-	dst = strconv.AppendInt(append(dst, `"inputTokens":`...), t.Input, 10)
-	dst = strconv.AppendInt(append(dst, `,"outputTokens":`...), t.Output, 10)
-	dst = strconv.AppendInt(append(dst, `,"cacheReadInputTokens":`...), t.CacheRead, 10)
-	return strconv.AppendInt(append(dst, `,"cacheCreationInputTokens":`...), t.CacheCreation, 10)
+// appendCounters writes the counters as members of an object.
+func appendCounters(dst []byte, u session.TokenUsage) []byte {
+	dst = strconv.AppendInt(append(dst, `"inputTokens":`...), u.InputTokens, 10)
+	dst = strconv.AppendInt(append(dst, `,"outputTokens":`...), u.OutputTokens, 10)
+	dst = strconv.AppendInt(append(dst, `,"cacheReadInputTokens":`...), u.CacheReadTokens, 10)
+	return strconv.AppendInt(append(dst, `,"cacheCreationInputTokens":`...), u.CacheWriteTokens, 10)
 }

@@ -157,7 +157,7 @@ func TestInfoTellsAboutTheWhole(t *testing.T) {
 		textOf(info.TaskPrompt) != "Fix it\nplease" {
 		t.Errorf("info %+v", info)
 	}
-	if s := info.Summary; *s.TotalCostUSD != 0.5 || s.NumTurns != 6 || s.TokenUsage.Input != 120 ||
+	if s := info.Summary; *s.TotalCostUSD != 0.5 || s.NumTurns != 6 || s.TokenUsage.InputTokens != 120 ||
 		s.DurationMs != 3000 || s.Result != "success" {
 		t.Errorf("summary %+v", s)
 	}

@@ -121,9 +121,9 @@ func harborTrialOf(r *ledger.Record) harborTrial {
 	}
 	if t := r.Tokens; t != nil {
 		trial.AgentResult = &harborUsage{
-			Input:  t.Input + t.CacheRead + t.CacheWrite,
-			Cache:  t.CacheRead,
-			Output: t.Output,
+			Input:  t.InputTokens + t.CacheReadTokens + t.CacheWriteTokens,
+			Cache:  t.CacheReadTokens,
+			Output: t.OutputTokens,
 			Cost:   r.CostUSD,
 		}
 	}

@@ -133,12 +133,12 @@ type Totals struct {
 	KnownCostUSD float64  `json:"knownCostUsd"`
 	// OriginalCostUSD is what the model calls cost when they were recorded, of runs that were
 	// answered from a record.
-	OriginalCostUSD  *float64        `json:"originalCostUsd,omitempty"`
-	CostPerPass      *stats.Interval `json:"costPerPass,omitempty"`
-	Tokens           ledger.Tokens   `json:"tokens"`
-	MedianDurationMs int64           `json:"medianDurationMs"`
-	MedianTurns      int             `json:"medianTurns"`
-	Attempts         int             `json:"attempts"`
+	OriginalCostUSD  *float64         `json:"originalCostUsd,omitempty"`
+	CostPerPass      *stats.Interval  `json:"costPerPass,omitempty"`
+	Tokens           ledger.UsageJSON `json:"tokens"`
+	MedianDurationMs int64            `json:"medianDurationMs"`
+	MedianTurns      int              `json:"medianTurns"`
+	Attempts         int              `json:"attempts"`
 	// EstimatedCosts counts the attempts whose cost is an estimate: they were cut off before they
 	// had reported all tokens.
 	EstimatedCosts int `json:"estimatedCosts,omitempty"`
@@ -150,9 +150,9 @@ type Totals struct {
 type Probes struct {
 	Replies int `json:"replies"`
 	// CostUSD is nil where the cost of some reply is unknown.
-	CostUSD      *float64      `json:"costUsd"`
-	KnownCostUSD float64       `json:"knownCostUsd"`
-	Tokens       ledger.Tokens `json:"tokens"`
+	CostUSD      *float64         `json:"costUsd"`
+	KnownCostUSD float64          `json:"knownCostUsd"`
+	Tokens       ledger.UsageJSON `json:"tokens"`
 }
 
 // addProbes counts probes among the costs.

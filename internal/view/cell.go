@@ -92,7 +92,7 @@ type turnUsage struct {
 	Turn  int    `json:"turn"`
 	Index int    `json:"index"`
 	Lane  string `json:"lane"`
-	query.Tokens
+	query.UsageJSON
 	CostUSD *float64 `json:"costUsd"`
 }
 
@@ -334,11 +334,11 @@ func (s *Server) perTurn(ctx context.Context, id string) []turnUsage {
 		lane := query.LaneName(row.Source)
 		counts[lane]++
 		turns = append(turns, turnUsage{
-			Turn:    counts[lane],
-			Index:   row.Index,
-			Lane:    lane,
-			Tokens:  row.Tokens,
-			CostUSD: s.priceOf(models[lane], row.Tokens, answerMs(info, lane)),
+			Turn:      counts[lane],
+			Index:     row.Index,
+			Lane:      lane,
+			UsageJSON: query.UsageJSON(row.TokenUsage),
+			CostUSD:   s.priceOf(models[lane], row.TokenUsage, answerMs(info, lane)),
 		})
 	}
 	return turns
@@ -355,16 +355,11 @@ func answerMs(info *query.Info, lane string) int64 {
 }
 
 // priceOf returns the price of tokens; nil is unknown.
-func (s *Server) priceOf(model string, tokens query.Tokens, atMs int64) *float64 {
+func (s *Server) priceOf(model string, tokens session.TokenUsage, atMs int64) *float64 {
 	if s.cfg.Prices == nil {
 		return nil
 	}
-	usd, known := s.cfg.Prices(model, session.TokenUsage{
-		InputTokens:      tokens.Input,
-		OutputTokens:     tokens.Output,
-		CacheReadTokens:  tokens.CacheRead,
-		CacheWriteTokens: tokens.CacheCreation,
-	}, atMs)
+	usd, known := s.cfg.Prices(model, tokens, atMs)
 	if !known {
 		return nil
 	}

@@ -12,21 +12,21 @@ import (
 
 // entry is an entry of a trace as pages show it.
 type entry struct {
-	Index       int           `json:"index"`
-	Role        query.Role    `json:"role"`
-	Lane        string        `json:"lane"`
-	TimestampMs int64         `json:"timestampMs"`
-	Line        int64         `json:"line"`
-	Parent      string        `json:"parent,omitempty"`
-	Blocks      []block       `json:"blocks"`
-	Usage       *query.Tokens `json:"usage,omitempty"`
-	ToolUseID   string        `json:"toolUseId,omitempty"`
-	CallIndex   *int          `json:"callIndex,omitempty"`
-	IsError     bool          `json:"isError,omitempty"`
-	Subtype     string        `json:"subtype,omitempty"`
-	Data        string        `json:"data,omitempty"`
-	DataBytes   int           `json:"dataBytes,omitempty"`
-	DataCut     bool          `json:"dataCut,omitempty"`
+	Index       int              `json:"index"`
+	Role        query.Role       `json:"role"`
+	Lane        string           `json:"lane"`
+	TimestampMs int64            `json:"timestampMs"`
+	Line        int64            `json:"line"`
+	Parent      string           `json:"parent,omitempty"`
+	Blocks      []block          `json:"blocks"`
+	Usage       *query.UsageJSON `json:"usage,omitempty"`
+	ToolUseID   string           `json:"toolUseId,omitempty"`
+	CallIndex   *int             `json:"callIndex,omitempty"`
+	IsError     bool             `json:"isError,omitempty"`
+	Subtype     string           `json:"subtype,omitempty"`
+	Data        string           `json:"data,omitempty"`
+	DataBytes   int              `json:"dataBytes,omitempty"`
+	DataCut     bool             `json:"dataCut,omitempty"`
 }
 
 // block is a part of an entry.
@@ -126,7 +126,7 @@ func show(e *query.Entry, limit int) entry {
 		TimestampMs: e.TimestampMs,
 		Line:        e.Line,
 		Parent:      e.Parent,
-		Usage:       e.Usage,
+		Usage:       (*query.UsageJSON)(e.Usage),
 		IsError:     e.IsError,
 		Blocks:      []block{},
 	}

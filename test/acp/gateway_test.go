@@ -70,7 +70,7 @@ func (w *wire) check(t *testing.T, s *agenttest.Stage, turns int) {
 	defer w.mu.Unlock()
 	counted := 0
 	for _, c := range w.seen {
-		if c.Outcome == calls.OK && c.Usage != nil && c.Usage.Input > 0 {
+		if c.Outcome == calls.OK && c.Usage != nil && c.Usage.InputTokens > 0 {
 			counted++
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/internal/report/versus/versustest"
+	"github.com/fit-eval/fit/price"
 )
 
 // site is one server for all tests that only read: the demo, heads to head of two and of three
@@ -141,7 +142,7 @@ func (lazy) Complete(_ context.Context, r model.Request, _ func(model.StreamEven
 			Text: "{" + answer + `,"confidence":0.9,"critique":"it adds","evidence":` + evidence + `,"claims":[]}`,
 		}},
 		StopReason: model.StopEndTurn,
-		Usage:      model.Usage{Input: 1000, Output: 60},
+		Usage:      price.TokenUsage{InputTokens: 1000, OutputTokens: 60},
 	}, nil
 }
 

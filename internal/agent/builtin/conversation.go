@@ -50,7 +50,7 @@ type conversation struct {
 type turnState struct {
 	begin   time.Time
 	turns   int
-	usage   model.Usage
+	usage   session.TokenUsage
 	cost    float64
 	priced  bool
 	subtype string
@@ -175,7 +175,7 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 			Temperature: c.cfg.Temperature,
 			Effort:      c.cfg.Effort,
 		}, nil)
-		if err == nil && len(reply.Blocks) == 0 && reply.Usage == (model.Usage{}) {
+		if err == nil && len(reply.Blocks) == 0 && reply.Usage == (session.TokenUsage{}) {
 			return reply, &model.Error{
 				Kind: model.KindProtocol, Message: "the reply is empty, and nothing was consumed", RetryAfter: -1,
 			}
@@ -198,13 +198,14 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 }
 
 func (c *conversation) account(state *turnState, reply model.Response) {
-	if reply.ID == "" && reply.Usage == (model.Usage{}) {
+	if reply.ID == "" && reply.Usage == (session.TokenUsage{}) {
 		return // no reply came
 	}
 	state.turns++
-	state.usage = state.usage.Add(reply.Usage)
-	c.tokens += tokensOf(reply.Usage).TotalTokens
-	cost, known := c.cfg.Prices(c.endpoint.model, tokensOf(reply.Usage), c.agent.now().UnixMilli())
+	reply.Usage.TotalTokens = reply.Usage.Total()
+	state.usage.Add(reply.Usage)
+	c.tokens += reply.Usage.TotalTokens
+	cost, known := c.cfg.Prices(c.endpoint.model, reply.Usage, c.agent.now().UnixMilli())
 	state.priced = state.priced && known
 	state.cost += cost
 	c.spentUSD += cost
@@ -330,7 +331,7 @@ func (c *conversation) count(m model.Message) {
 }
 
 func (c *conversation) show(reply model.Response) {
-	u := usageOf(reply.Usage)
+	u := usageJSON(reply.Usage)
 	c.emit(messageEvent{
 		Type:      "assistant",
 		SessionID: c.id,

@@ -37,12 +37,12 @@ type messageEvent struct {
 }
 
 type message struct {
-	ID         string  `json:"id,omitempty"`
-	Role       string  `json:"role"`
-	Model      string  `json:"model,omitempty"`
-	Content    []block `json:"content"`
-	StopReason string  `json:"stop_reason,omitempty"`
-	Usage      *usage  `json:"usage,omitempty"`
+	ID         string     `json:"id,omitempty"`
+	Role       string     `json:"role"`
+	Model      string     `json:"model,omitempty"`
+	Content    []block    `json:"content"`
+	StopReason string     `json:"stop_reason,omitempty"`
+	Usage      *usageJSON `json:"usage,omitempty"`
 }
 
 type block struct {
@@ -57,20 +57,18 @@ type block struct {
 	IsError   *bool           `json:"is_error,omitempty"`
 }
 
-type usage struct {
-	Input      int64 `json:"input_tokens"`
-	Output     int64 `json:"output_tokens"`
-	CacheRead  int64 `json:"cache_read_input_tokens"`
-	CacheWrite int64 `json:"cache_creation_input_tokens"`
-}
-
-func usageOf(u model.Usage) usage {
-	return usage{
-		Input:      u.Input,
-		Output:     u.Output,
-		CacheRead:  u.CacheRead,
-		CacheWrite: u.CacheWrite,
-	}
+// usageJSON is a token usage in the spelling of messages and results.
+type usageJSON struct {
+	InputTokens          int64    `json:"input_tokens"`
+	OutputTokens         int64    `json:"output_tokens"`
+	CacheReadTokens      int64    `json:"cache_read_input_tokens"`
+	CacheWriteTokens     int64    `json:"cache_creation_input_tokens"`
+	CacheWriteLongTokens int64    `json:"-"`
+	ReasoningTokens      int64    `json:"-"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"-"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
 type retryEvent struct {
@@ -110,19 +108,25 @@ type resultEvent struct {
 	NumTurns       int      `json:"num_turns"`
 	DurationMs     int64    `json:"duration_ms"`
 	// of this prompt; absent where the model has no price
-	TotalCostUSD *float64              `json:"total_cost_usd,omitempty"`
-	Usage        usage                 `json:"usage"`
-	ModelUsage   map[string]modelUsage `json:"modelUsage"`
-	SessionID    string                `json:"session_id"`
-	UUID         string                `json:"uuid"`
+	TotalCostUSD *float64                  `json:"total_cost_usd,omitempty"`
+	Usage        usageJSON                 `json:"usage"`
+	ModelUsage   map[string]modelUsageJSON `json:"modelUsage"`
+	SessionID    string                    `json:"session_id"`
+	UUID         string                    `json:"uuid"`
 }
 
-type modelUsage struct {
-	InputTokens              int64    `json:"inputTokens"`
-	OutputTokens             int64    `json:"outputTokens"`
-	CacheReadInputTokens     int64    `json:"cacheReadInputTokens"`
-	CacheCreationInputTokens int64    `json:"cacheCreationInputTokens"`
-	CostUSD                  *float64 `json:"costUSD,omitempty"`
+// modelUsageJSON is a token usage in the spelling of the sums by model.
+type modelUsageJSON struct {
+	InputTokens          int64    `json:"inputTokens"`
+	OutputTokens         int64    `json:"outputTokens"`
+	CacheReadTokens      int64    `json:"cacheReadInputTokens"`
+	CacheWriteTokens     int64    `json:"cacheCreationInputTokens"`
+	CacheWriteLongTokens int64    `json:"-"`
+	ReasoningTokens      int64    `json:"-"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"costUSD,omitempty"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
 // blocksOf shows the model's reply in the stream's form.

@@ -31,20 +31,13 @@ func (c *conversation) finish(ctx context.Context, state *turnState) agent.Resul
 		APIErrorStatus: state.status,
 		NumTurns:       state.turns,
 		DurationMs:     c.agent.now().Sub(state.begin).Milliseconds(),
-		Usage:          usageOf(state.usage),
+		Usage:          usageJSON(state.usage),
 		SessionID:      c.id,
 		UUID:           rand.Text(),
 		TerminalReason: "completed",
 	}
-	cost := state.knownCost()
-	event.TotalCostUSD = cost
-	event.ModelUsage = map[string]modelUsage{c.endpoint.model: {
-		InputTokens:              state.usage.Input,
-		OutputTokens:             state.usage.Output,
-		CacheReadInputTokens:     state.usage.CacheRead,
-		CacheCreationInputTokens: state.usage.CacheWrite,
-		CostUSD:                  cost,
-	}}
+	event.TotalCostUSD = state.knownCost()
+	event.ModelUsage = map[string]modelUsageJSON{c.endpoint.model: modelUsageJSON(state.tokenUsage())}
 	if state.err != nil {
 		event.Errors = []string{state.err.Error()}
 		if state.subtype == resultSuccess {
@@ -118,7 +111,7 @@ func (s *turnState) knownCost() *float64 {
 }
 
 func (s *turnState) tokenUsage() session.TokenUsage {
-	usage := tokensOf(s.usage)
+	usage := s.usage
 	usage.CostUSD, usage.CostSource = s.knownCost(), session.CostComputed
 	if usage.CostUSD == nil {
 		usage.CostSource = session.CostUnknown
@@ -134,15 +127,5 @@ func (c *conversation) output(state *turnState) agent.RawAgentOutput {
 		Argv:          []string{},
 		Version:       buildVersion(),
 		DiskJSONLPath: c.store.path(c.id),
-	}
-}
-
-func tokensOf(u model.Usage) session.TokenUsage {
-	return session.TokenUsage{
-		InputTokens:      u.Input,
-		OutputTokens:     u.Output,
-		CacheReadTokens:  u.CacheRead,
-		CacheWriteTokens: u.CacheWrite,
-		TotalTokens:      u.Input + u.Output + u.CacheRead + u.CacheWrite,
 	}
 }

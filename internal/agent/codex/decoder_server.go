@@ -179,7 +179,7 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 		d.server.counted.Set(thread, true)
 		before := total
 		if last := usage.Get("last"); running && last.Exists() {
-			before = less(total, tokens(last))
+			before = total.Since(tokens(last)).Max(session.TokenUsage{})
 		}
 		to.Baseline(thread, before, nil)
 	}
@@ -193,15 +193,6 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 	}
 	d.server.shown = false
 	d.server.answer++
-}
-
-func less(a, b session.TokenUsage) session.TokenUsage {
-	return session.TokenUsage{
-		InputTokens:      max(0, a.InputTokens-b.InputTokens),
-		OutputTokens:     max(0, a.OutputTokens-b.OutputTokens),
-		CacheReadTokens:  max(0, a.CacheReadTokens-b.CacheReadTokens),
-		CacheWriteTokens: max(0, a.CacheWriteTokens-b.CacheWriteTokens),
-	}
 }
 
 func (d *decoder) promptEnded(turn jsontape.Value, o session.Origin, to *session.Fold) {

@@ -68,7 +68,7 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	if len(consumed) == 0 || consumed[0] != 15 {
 		t.Errorf("while it ran, it was said to consume %v tokens", consumed)
 	}
-	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.Input != 10 {
+	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.InputTokens != 10 {
 		t.Errorf("%d calls were seen: %+v", len(seen), seen)
 	}
 }

@@ -197,7 +197,7 @@ func (t *trial) script(withTool bool) (*scripted.Script, error) {
 	return scripted.New(scripted.Script{
 		Turns: turns,
 		Aux:   &scripted.Turn{Text: "A small task"},
-		Usage: &scripted.Usage{Input: countedInput, Output: countedOutput},
+		Usage: &scripted.UsageJSON{InputTokens: countedInput, OutputTokens: countedOutput},
 	})
 }
 

@@ -49,7 +49,8 @@ func TestAPriceFileAddsToTheTable(t *testing.T) {
 	if err := con.LoadPrices(); err != nil {
 		t.Fatal(err)
 	}
-	cost := con.PriceTable().Cost("ours", 1790000000000, price.Tokens{Input: 1_000_000, Output: 500_000})
+	tokens := price.TokenUsage{InputTokens: 1_000_000, OutputTokens: 500_000}
+	cost := con.PriceTable().Cost("ours", 1790000000000, tokens)
 	if cost == nil || *cost != 2 {
 		t.Errorf("cost of ours = %v, want 2", cost)
 	}

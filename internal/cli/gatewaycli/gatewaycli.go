@@ -145,8 +145,7 @@ func announce(w io.Writer, format string, seat *gateway.Seat) error {
 func showCall(w io.Writer, c calls.Call) {
 	line := fmt.Sprintf("%s %s %d %s %dms", c.Path, c.Model, c.Status, c.Outcome, c.EndMs)
 	if c.Usage != nil {
-		line += fmt.Sprintf(", %d tokens in, %d out", c.Usage.Input+c.Usage.CacheRead+c.Usage.CacheWrite5m+
-			c.Usage.CacheWrite1h, c.Usage.Output)
+		line += fmt.Sprintf(", %d tokens in, %d out", c.Usage.Prompt(), c.Usage.OutputTokens)
 	}
 	if c.CostUSD != nil {
 		line += fmt.Sprintf(", $%.4f", *c.CostUSD)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/session"
 )
 
 // called writes a trace with the record of one call beside it.
@@ -20,7 +21,7 @@ func called(t *testing.T, dir, name, request string) {
 	}
 	call := calls.Call{
 		Participant: "agent", Status: 200, Outcome: calls.OK, Messages: 1,
-		Usage: &calls.Usage{Input: 1},
+		Usage: &calls.UsageJSON{TokenUsage: session.TokenUsage{InputTokens: 1}},
 	}
 	if err := w.Append(call, []byte(request), nil); err != nil {
 		t.Fatal(err)

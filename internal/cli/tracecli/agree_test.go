@@ -69,11 +69,11 @@ func TestEveryVerbCountsTheSame(t *testing.T) {
 func countsTheSame(t *testing.T, path string) {
 	want := bySession(t, path)
 	type totals struct {
-		query.Tokens
+		query.UsageJSON
 		Cost *float64 `json:"totalCostUsd"`
 	}
 	ofTotals := func(s struct{ Totals totals }) figures {
-		return figures{Cost: printed(s.Totals.Cost), Tokens: printed(s.Totals.Tokens)}
+		return figures{Cost: printed(s.Totals.Cost), Tokens: printed(s.Totals.UsageJSON)}
 	}
 	document := filepath.Join(t.TempDir(), "document.json")
 	if err := os.WriteFile(document, ask(t, "export", path, "--to", "document"), 0o600); err != nil {
@@ -147,12 +147,7 @@ func bySession(t *testing.T, path string) figures {
 		}
 		turns += s.Turns
 	}
-	return figures{Cost: printed(used.CostUSD), Turns: fmt.Sprint(turns), Tokens: printed(query.Tokens{
-		Input:         used.InputTokens,
-		Output:        used.OutputTokens,
-		CacheRead:     used.CacheReadTokens,
-		CacheCreation: used.CacheWriteTokens,
-	})}
+	return figures{Cost: printed(used.CostUSD), Turns: fmt.Sprint(turns), Tokens: printed(query.UsageJSON(used))}
 }
 
 // replayed is the last line of a trace that is shown again.

@@ -41,14 +41,14 @@ func (o *output) modelCall(c *query.ModelCall) {
 		display.PadColumns(fmt.Sprintf("first %d ms, all %d ms", c.FirstByteMs, c.EndMs), 28),
 	}
 	if u := c.Usage; u != nil {
-		read := u.Input + u.CacheRead + u.CacheWrite()
+		read := u.Prompt()
 		about := ""
 		if u.Partial {
 			about = "~"
 		}
-		columns = append(columns, fmt.Sprintf("in:%s out:%s%s", thousands(read), about, thousands(u.Output)))
+		columns = append(columns, fmt.Sprintf("in:%s out:%s%s", thousands(read), about, thousands(u.OutputTokens)))
 		if read > 0 {
-			columns = append(columns, fmt.Sprintf("cached %d%%", 100*u.CacheRead/read))
+			columns = append(columns, fmt.Sprintf("cached %d%%", 100*u.CacheReadTokens/read))
 		}
 	}
 	if c.Retry > 0 {

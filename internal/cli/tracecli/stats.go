@@ -72,10 +72,10 @@ func (o *output) totals(t query.Totals) {
 		key   string
 		value string
 	}{
-		{"inputTokens", fmt.Sprint(t.Input)},
-		{"outputTokens", fmt.Sprint(t.Output)},
-		{"cacheReadInputTokens", fmt.Sprint(t.CacheRead)},
-		{"cacheCreationInputTokens", fmt.Sprint(t.CacheCreation)},
+		{"inputTokens", fmt.Sprint(t.InputTokens)},
+		{"outputTokens", fmt.Sprint(t.OutputTokens)},
+		{"cacheReadInputTokens", fmt.Sprint(t.CacheReadTokens)},
+		{"cacheCreationInputTokens", fmt.Sprint(t.CacheWriteTokens)},
 		{"totalCostUsd", dollars(t.TotalCostUSD)},
 		{"durationMs", optionalInt(t.DurationMs)},
 	} {

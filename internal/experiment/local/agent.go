@@ -260,7 +260,7 @@ func (a *attempt) spend(u session.TokenUsage) {
 		a.record.Tokens = nil
 		return
 	}
-	a.record.Tokens = tokensOf(u)
+	a.record.Tokens = new(ledger.UsageJSON(u))
 }
 
 // kept returns what the ledger keeps of a text: redacted first, because a secret that was cut is no
@@ -307,20 +307,9 @@ func (a *attempt) readUsage(name string, onEvent func(*session.EnrichedEvent)) (
 	return sum, turns, err
 }
 
-func tokensOf(u session.TokenUsage) *ledger.Tokens {
-	return &ledger.Tokens{
-		Input:      u.InputTokens,
-		Output:     u.OutputTokens,
-		CacheRead:  u.CacheReadTokens,
-		CacheWrite: u.CacheWriteTokens,
-	}
-}
-
 func addUsage(a, b session.TokenUsage) session.TokenUsage {
 	known := a.TotalTokens == 0 || a.CostUSD != nil
-	a.InputTokens, a.OutputTokens = a.InputTokens+b.InputTokens, a.OutputTokens+b.OutputTokens
-	a.CacheReadTokens, a.CacheWriteTokens = a.CacheReadTokens+b.CacheReadTokens, a.CacheWriteTokens+b.CacheWriteTokens
-	a.TotalTokens += b.TotalTokens
+	a.Add(b)
 	switch {
 	case b.TotalTokens == 0 && b.CostUSD == nil:
 	case !known || b.CostUSD == nil:

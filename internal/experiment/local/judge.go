@@ -277,7 +277,7 @@ func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 	if err != nil {
 		return
 	}
-	vote.Tokens = tokensOf(sum)
+	vote.Tokens = new(ledger.UsageJSON(sum))
 	spent := a.record.CostUSD
 	switch {
 	case sum.TotalTokens == 0:
@@ -295,7 +295,7 @@ func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 		a.record.CostBreakdown.Judge += *sum.CostUSD
 	}
 	if a.record.Tokens == nil && vote.Tokens.Total() > 0 {
-		a.record.Tokens = &ledger.Tokens{} // what the judge used counts, whatever the agent did
+		a.record.Tokens = &ledger.UsageJSON{} // what the judge used counts, whatever the agent did
 	}
 	if a.record.Tokens != nil {
 		a.record.Tokens.Add(vote.Tokens)

@@ -1,8 +1,11 @@
 package calls
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
+
+	"github.com/fit-eval/fit/price"
 )
 
 // The outcomes of a call.
@@ -40,7 +43,7 @@ type Call struct {
 	FirstByteMs int64 `json:"firstByteMs,omitempty"`
 	EndMs       int64 `json:"endMs"`
 	// Usage is the token usage that the service reported; nil if it said nothing.
-	Usage *Usage `json:"usage,omitempty"`
+	Usage *UsageJSON `json:"usage,omitempty"`
 	// CostUSD is nil if the price is unknown, which is not zero.
 	CostUSD *float64 `json:"costUsd,omitempty"`
 	// OriginalUSD is what a call that was answered from a record cost when it was recorded.
@@ -59,9 +62,10 @@ type Call struct {
 	Response *Body `json:"response,omitempty"`
 }
 
-// Usage counts the tokens of a call. The figures do not overlap, except that Reasoning is part of
-// Output.
-type Usage struct {
+// UsageJSON is a token usage in the spelling of records.
+type UsageJSON struct{ price.TokenUsage }
+
+type storedUsage struct {
 	Input        int64 `json:"input"`
 	Output       int64 `json:"output"`
 	CacheRead    int64 `json:"cacheRead,omitempty"`
@@ -72,8 +76,29 @@ type Usage struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
-// CacheWrite returns everything that was written to the cache.
-func (u *Usage) CacheWrite() int64 { return u.CacheWrite5m + u.CacheWrite1h }
+// MarshalJSON writes the usage as a record has it.
+func (u UsageJSON) MarshalJSON() ([]byte, error) {
+	return json.Marshal(storedUsage{
+		u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens - u.CacheWriteLongTokens,
+		u.CacheWriteLongTokens, u.ReasoningTokens, u.Partial,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *UsageJSON) UnmarshalJSON(raw []byte) error {
+	var stored storedUsage
+	err := json.Unmarshal(raw, &stored)
+	u.TokenUsage = price.TokenUsage{
+		InputTokens:          stored.Input,
+		OutputTokens:         stored.Output,
+		CacheReadTokens:      stored.CacheRead,
+		CacheWriteTokens:     stored.CacheWrite5m + stored.CacheWrite1h,
+		CacheWriteLongTokens: stored.CacheWrite1h,
+		ReasoningTokens:      stored.Reasoning,
+		Partial:              stored.Partial,
+	}
+	return err
+}
 
 // Body says where the body of a request or a response is.
 type Body struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/redact"
 )
 
@@ -94,7 +95,7 @@ func write(t testing.TB, path string, cfg Config, requests, responses [][]byte) 
 			Path:        "/v1/messages",
 			Outcome:     OK,
 			Status:      200,
-			Usage:       &Usage{Input: 10, Output: 5},
+			Usage:       &UsageJSON{TokenUsage: price.TokenUsage{InputTokens: 10, OutputTokens: 5}},
 		}
 		if err := w.Append(call, requests[i], responses[i]); err != nil {
 			t.Fatal(err)
@@ -255,7 +256,7 @@ func TestMetaOnly(t *testing.T) {
 	write(t, path, Config{MetaOnly: true}, requests, responses)
 	r := open(t, path)
 	call := r.Calls()[1]
-	if call.Request.Bytes != int64(len(requests[1])) || call.Usage.Output != 5 || !call.Response.Stream {
+	if call.Request.Bytes != int64(len(requests[1])) || call.Usage.OutputTokens != 5 || !call.Response.Stream {
 		t.Errorf("%+v", call)
 	}
 	if _, err := r.Body(call.Request); !errors.Is(err, ErrNoBody) {

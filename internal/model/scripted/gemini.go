@@ -99,7 +99,7 @@ var geminiFinish = map[string]string{
 
 func renderGemini(r reply) (any, func() []wire.Event) {
 	u := r.usage
-	prompt := u.Input + u.CacheRead + u.CacheWrite
+	prompt := u.Prompt()
 	finish, ok := geminiFinish[r.stop()]
 	if !ok {
 		finish = r.stop()
@@ -132,10 +132,10 @@ func renderGemini(r reply) (any, func() []wire.Event) {
 		}},
 		UsageMetadata: &wire.GeminiUsage{
 			PromptTokenCount:        prompt,
-			CandidatesTokenCount:    max(0, u.Output-u.Reasoning),
-			ThoughtsTokenCount:      u.Reasoning,
-			CachedContentTokenCount: u.CacheRead,
-			TotalTokenCount:         prompt + u.Output,
+			CandidatesTokenCount:    max(0, u.OutputTokens-u.ReasoningTokens),
+			ThoughtsTokenCount:      u.ReasoningTokens,
+			CachedContentTokenCount: u.CacheReadTokens,
+			TotalTokenCount:         prompt + u.OutputTokens,
 		},
 		ModelVersion: r.conv.model,
 		ResponseID:   r.id("resp"),

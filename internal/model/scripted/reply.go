@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/price"
 )
 
 // protocol is one wire format as the server needs it.
@@ -48,17 +49,17 @@ type reply struct {
 	pick
 	conv  conversation
 	calls []toolCall
-	usage Usage
+	usage price.TokenUsage
 }
 
 // newReply settles what a turn leaves open.
 func newReply(p pick, c conversation, s *Script) reply {
-	r := reply{pick: p, conv: c, usage: defaultUsage}
+	r := reply{pick: p, conv: c, usage: price.TokenUsage(defaultUsage)}
 	switch {
 	case p.turn.Usage != nil:
-		r.usage = *p.turn.Usage
+		r.usage = price.TokenUsage(*p.turn.Usage)
 	case s.Usage != nil:
-		r.usage = *s.Usage
+		r.usage = price.TokenUsage(*s.Usage)
 	}
 	for _, call := range p.turn.Calls {
 		r.calls = append(r.calls, c.resolve(call))
@@ -99,11 +100,11 @@ func renderAnthropic(r reply) (any, func() []wire.Event) {
 		Content:    wire.AnthropicContent{},
 		StopReason: &stop,
 		Usage: wire.AnthropicUsage{
-			InputTokens:              r.usage.Input,
-			OutputTokens:             r.usage.Output,
-			CacheReadInputTokens:     r.usage.CacheRead,
-			CacheCreationInputTokens: r.usage.CacheWrite,
-			CacheCreation:            &wire.AnthropicCacheCreation{Ephemeral5m: r.usage.CacheWrite},
+			InputTokens:              r.usage.InputTokens,
+			OutputTokens:             r.usage.OutputTokens,
+			CacheReadInputTokens:     r.usage.CacheReadTokens,
+			CacheCreationInputTokens: r.usage.CacheWriteTokens,
+			CacheCreation:            &wire.AnthropicCacheCreation{Ephemeral5m: r.usage.CacheWriteTokens},
 			ServiceTier:              "standard",
 		},
 	}
@@ -134,7 +135,7 @@ func renderResponses(r reply) (any, func() []wire.Event) {
 
 func responsesReply(r reply) wire.Response {
 	u := r.usage
-	input := u.Input + u.CacheRead + u.CacheWrite
+	input := u.Prompt()
 	response := wire.Response{
 		ID:                r.id("resp"),
 		Object:            "response",
@@ -147,10 +148,13 @@ func responsesReply(r reply) wire.Response {
 		Tools:             []wire.ResponsesTool{},
 		Usage: &wire.ResponsesUsage{
 			InputTokens:         input,
-			InputTokensDetails:  wire.ResponsesInputDetail{CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite},
-			OutputTokens:        u.Output,
-			OutputTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning},
-			TotalTokens:         input + u.Output,
+			OutputTokens:        u.OutputTokens,
+			OutputTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.ReasoningTokens},
+			TotalTokens:         input + u.OutputTokens,
+			InputTokensDetails: wire.ResponsesInputDetail{
+				CachedTokens:     u.CacheReadTokens,
+				CacheWriteTokens: u.CacheWriteTokens,
+			},
 		},
 	}
 	if r.turn.Thinking != "" {
@@ -205,7 +209,7 @@ var chatFinish = map[string]string{
 
 func renderChat(r reply) (any, func() []wire.Event) {
 	u := r.usage
-	prompt := u.Input + u.CacheRead + u.CacheWrite
+	prompt := u.Prompt()
 	message := wire.ChatMessage{Role: "assistant", ReasoningContent: r.turn.Thinking}
 	if r.turn.Text != "" {
 		message.Content = wire.OpenAIContent{{Type: "text", Text: r.turn.Text}}
@@ -231,13 +235,13 @@ func renderChat(r reply) (any, func() []wire.Event) {
 		Choices: []wire.ChatChoice{{Message: message, FinishReason: finish}},
 		Usage: &wire.ChatUsage{
 			PromptTokens:     prompt,
-			CompletionTokens: u.Output,
-			TotalTokens:      prompt + u.Output,
+			CompletionTokens: u.OutputTokens,
+			TotalTokens:      prompt + u.OutputTokens,
 			PromptTokensDetails: wire.ResponsesInputDetail{
-				CachedTokens:     u.CacheRead,
-				CacheWriteTokens: u.CacheWrite,
+				CachedTokens:     u.CacheReadTokens,
+				CacheWriteTokens: u.CacheWriteTokens,
 			},
-			CompletionTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.Reasoning},
+			CompletionTokensDetails: wire.ResponsesOutputDetail{ReasoningTokens: u.ReasoningTokens},
 		},
 	}
 	return completion, func() []wire.Event { return wire.ChatEvents(completion, r.conv.wantsUsage) }

@@ -17,7 +17,7 @@ type Script struct {
 	// Turns is the scenario for everything else; its name is main.
 	Turns []Turn `json:"turns,omitempty"`
 	// Usage is reported for turns without their own.
-	Usage *Usage `json:"usage,omitempty"`
+	Usage *UsageJSON `json:"usage,omitempty"`
 	// End answers a conversation that has run past the last turn; the default is a text that says
 	// so.
 	End *Turn `json:"end,omitempty"`
@@ -45,11 +45,11 @@ type Turn struct {
 	Text     string `json:"text,omitempty"`
 	Calls    []Call `json:"calls,omitempty"`
 	// Stop is the stop reason in Anthropic's words; it follows from the calls where it is empty.
-	Stop         string `json:"stop,omitempty"`
-	Usage        *Usage `json:"usage,omitempty"`
-	DelayMs      int    `json:"delay_ms,omitempty"`
-	ChunkDelayMs int    `json:"chunk_delay_ms,omitempty"`
-	Fault        *Fault `json:"fault,omitempty"`
+	Stop         string     `json:"stop,omitempty"`
+	Usage        *UsageJSON `json:"usage,omitempty"`
+	DelayMs      int        `json:"delay_ms,omitempty"`
+	ChunkDelayMs int        `json:"chunk_delay_ms,omitempty"`
+	Fault        *Fault     `json:"fault,omitempty"`
 	// Goto answers with the labelled turn instead and continues from there.
 	Goto string `json:"goto,omitempty"`
 	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's
@@ -238,15 +238,19 @@ type Fault struct {
 	Times int `json:"times,omitempty"`
 }
 
-// Usage is the token accounting of a reply. As in package model the figures do not overlap; each
-// protocol is given the sums it wants.
-type Usage struct {
-	Input      int64 `json:"input"`
-	Output     int64 `json:"output"`
-	CacheRead  int64 `json:"cache_read,omitempty"`
-	CacheWrite int64 `json:"cache_write,omitempty"`
-	Reasoning  int64 `json:"reasoning,omitempty"`
+// UsageJSON is a token usage in the spelling of scripts. Each protocol is given the sums it wants.
+type UsageJSON struct {
+	InputTokens          int64    `json:"input"`
+	OutputTokens         int64    `json:"output"`
+	CacheReadTokens      int64    `json:"cache_read,omitempty"`
+	CacheWriteTokens     int64    `json:"cache_write,omitempty"`
+	CacheWriteLongTokens int64    `json:"-"`
+	ReasoningTokens      int64    `json:"reasoning,omitempty"`
+	TotalTokens          int64    `json:"-"`
+	CostUSD              *float64 `json:"-"`
+	CostSource           string   `json:"-"`
+	Partial              bool     `json:"-"`
 }
 
 // defaultUsage is reported if a script sets none.
-var defaultUsage = Usage{Input: 1000, Output: 100}
+var defaultUsage = UsageJSON{InputTokens: 1000, OutputTokens: 100}

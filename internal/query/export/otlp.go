@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/session"
 )
 
 // OTLP writes the trace as OpenTelemetry spans in the JSON form of OTLP, by the conventions
@@ -47,7 +48,7 @@ type spanMessage struct {
 	lane        string
 	parent      string
 	first, last int64
-	usage       query.Tokens
+	usage       session.TokenUsage
 	hasUsage    bool
 }
 
@@ -189,8 +190,8 @@ func (s *spanWriter) message(m spanMessage) {
 	attributes := []attribute{textAttribute("gen_ai.operation.name", "chat"), textAttribute("gen_ai.response.id", m.id)}
 	if m.hasUsage {
 		attributes = append(attributes,
-			intAttribute("gen_ai.usage.input_tokens", m.usage.Input+m.usage.CacheRead+m.usage.CacheCreation),
-			intAttribute("gen_ai.usage.output_tokens", m.usage.Output))
+			intAttribute("gen_ai.usage.input_tokens", m.usage.Prompt()),
+			intAttribute("gen_ai.usage.output_tokens", m.usage.OutputTokens))
 	}
 	s.write(otlpSpan{
 		SpanID:     spanID(s.traceID, "message", m.lane, m.id),

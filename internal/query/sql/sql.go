@@ -230,8 +230,8 @@ func (l *tableLoader) load(t *query.Trace) error {
 		return err
 	}
 	for _, row := range stats.PerTurn {
-		err := l.insert("usage", t.Name(), row.Index, query.LaneName(row.Source), row.MessageID, row.Input, row.Output,
-			row.CacheRead, row.CacheCreation)
+		err := l.insert("usage", t.Name(), row.Index, query.LaneName(row.Source), row.MessageID, row.InputTokens,
+			row.OutputTokens, row.CacheReadTokens, row.CacheWriteTokens)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (l *tableLoader) modelCalls(t *query.Trace) error {
 	for _, c := range all {
 		tokens := make([]any, 5) // unreported figures are null
 		if u := c.Usage; u != nil {
-			tokens = []any{u.Input, u.Output, u.CacheRead, u.CacheWrite(), u.Reasoning}
+			tokens = []any{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens}
 		}
 		values := []any{
 			t.Name(), c.Lane, c.Seq, c.Turn, c.StartMs, c.Model, c.Protocol, c.Path, c.Status, c.Outcome, c.Retry,

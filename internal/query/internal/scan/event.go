@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -47,9 +48,6 @@ type Part struct {
 	Content []byte // of a result, the whole value
 }
 
-// Tokens are the counters of a usage report.
-type Tokens struct{ Input, Output, CacheRead, CacheCreation int64 }
-
 // Event is one line that was understood. Its bytes are in the block that it was read from; strings
 // are the text between their quotes, with escapes, and nil if there is none.
 type Event struct {
@@ -67,7 +65,7 @@ type Event struct {
 
 	Type, Subtype, MessageID, Parent, Stamp []byte
 
-	Tokens Tokens
+	Tokens session.TokenUsage
 	Parts  []Part
 }
 
@@ -155,11 +153,11 @@ func (ev *Event) describe(v jsontape.Value, arena *[]Part) {
 	ev.MessageID = message.Get("id").Inner()
 	if usage := message.Get("usage"); usage.Kind() == jsontape.Object {
 		ev.Usage = true
-		ev.Tokens = Tokens{
-			Input:         usage.Get("input_tokens").Int64(),
-			Output:        usage.Get("output_tokens").Int64(),
-			CacheRead:     usage.Get("cache_read_input_tokens").Int64(),
-			CacheCreation: usage.Get("cache_creation_input_tokens").Int64(),
+		ev.Tokens = session.TokenUsage{
+			InputTokens:      usage.Get("input_tokens").Int64(),
+			OutputTokens:     usage.Get("output_tokens").Int64(),
+			CacheReadTokens:  usage.Get("cache_read_input_tokens").Int64(),
+			CacheWriteTokens: usage.Get("cache_creation_input_tokens").Int64(),
 		}
 	}
 	from := len(*arena)

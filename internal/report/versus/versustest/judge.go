@@ -7,6 +7,7 @@ import (
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/price"
 )
 
 // Judge lets a panel of so many members, which pass everything, judge every run of a directory.
@@ -53,6 +54,6 @@ func (kind) Complete(context.Context, model.Request, func(model.StreamEvent)) (m
 				`["calc.go:4 \"return a + b\"","trace:6 \"go test ./...\""],"claims":[]}`,
 		}},
 		StopReason: model.StopEndTurn,
-		Usage:      model.Usage{Input: 1000, Output: 60},
+		Usage:      price.TokenUsage{InputTokens: 1000, OutputTokens: 60},
 	}, nil
 }
