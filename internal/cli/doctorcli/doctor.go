@@ -238,7 +238,11 @@ func printText(con *console.Console, findings []finding) error {
 		if f.Fix != "" {
 			detail = strings.TrimSpace(detail + "  → " + f.Fix)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", f.Status, f.Subject, f.Name, detail)
+		status := f.Status
+		if f.Subject == "agent" && status == statusOK {
+			status = "installed" // it is ready only with a credential
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", status, f.Subject, f.Name, detail)
 	}
 	return table.Flush()
 }

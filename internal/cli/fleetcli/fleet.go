@@ -92,8 +92,8 @@ token, the certificate and the queue, so a restarted hub is the same hub.`,
 	flags.StringVar(&public, "public", "", "`ADDRESS` to put into the URL, if others reach the hub at another one")
 	flags.StringVar(&dir, "dir", "",
 		"directory of the token, the certificate and the queue (default: in the user's cache)")
-	flags.DurationVar(&lease, "lease", 0, "how long a cell stays with a worker that does not report, before "+
-		"another takes it over (default: the earlier setting, else 30s)")
+	flags.DurationVar(&lease, "lease", 0, "lease duration: reassign a cell whose worker has not reported for "+
+		"this long (default: the earlier setting, else 30s)")
 	flags.StringVar(&cluster, "nats", "",
 		"`URL` of an existing NATS cluster with JetStream to prepare; no hub is started")
 	return cmd

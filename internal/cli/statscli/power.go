@@ -221,8 +221,8 @@ func counted(n int, one, many string) string {
 }
 
 func writePower(w io.Writer, result powerResult) {
-	fmt.Fprintf(w, "per task: variance %g between and %g within, %s per arm; alpha %g, power %g\n",
-		result.Omega2, result.Sigma2, counted(result.Runs, "run", "runs"), result.Alpha, result.Target)
+	fmt.Fprintf(w, "per task: variance %g between and %g within, %s per arm; alpha %g, %g%% power\n",
+		result.Omega2, result.Sigma2, counted(result.Runs, "run", "runs"), result.Alpha, 100*result.Target)
 	switch {
 	case result.MDE == nil:
 	case *result.MDE > 1:
