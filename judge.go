@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // exhibitName names the copy of the work in the judge's neutral directory.
@@ -51,7 +50,7 @@ func (w Wiring) NewJudge(cfg JudgeConfig) (*Team, error) {
 			return nil, fmt.Errorf("make a neutral directory for the judge: %w", err)
 		}
 		release := func() { _ = room.Remove() } // a copy left behind does no harm
-		if err := copyWork(work, filepath.Join(room.Path, exhibitName)); err != nil {
+		if err := copyWork(ctx, work, filepath.Join(room.Path, exhibitName)); err != nil {
 			release()
 			return nil, fmt.Errorf("copy the work: %w", err)
 		}
@@ -104,61 +103,23 @@ func (w Wiring) reopenRoom(ctx context.Context, judge AgentConfig, options *Opti
 	return release, w.isolateJudge(ctx, options, judge.Agent, judge.Cwd)
 }
 
-// copyWork copies a directory. Links are copied as links, because what they point at outside is not
-// part of the work. Pipes, sockets and devices are left out, and so is the directory of the copy,
-// which lies in the work if the temporary directory does.
-func copyWork(from, to string) error {
+// copyWork copies a directory. Symlinks are copied as they are, because what they point at outside
+// is not part of the work. Pipes, sockets and devices are left out, and so is the directory of the
+// copy, which lies in the work if the temporary directory does.
+func copyWork(ctx context.Context, from, to string) error {
 	room, err := os.Stat(filepath.Dir(to))
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch mode := entry.Type(); {
-		case mode.IsDir():
-			info, err := entry.Info()
-			if err != nil {
-				return err
-			}
-			if os.SameFile(info, room) {
-				return fs.SkipDir
-			}
-			return os.MkdirAll(target, 0o755)
-		case mode&fs.ModeSymlink != 0:
-			link, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return os.Symlink(link, target)
-		case mode.IsRegular():
-			return copyFile(path, target)
-		default:
-			return nil
-		}
-	})
-}
-
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
+	if err := os.Mkdir(to, 0o755); err != nil {
 		return err
 	}
-	defer source.Close()
-	info, err := source.Stat()
-	if err != nil {
-		return err
+	isRoom := func(name string) bool {
+		info, err := os.Lstat(filepath.Join(from, filepath.FromSlash(name)))
+		return err == nil && os.SameFile(info, room)
 	}
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, info.Mode().Perm()|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
+	return tree.Copy{
+		Walk:   tree.Walk{Skip: isRoom},
+		Accept: func(e *tree.Entry) (bool, error) { return !e.IsSpecial(), nil },
+	}.Dir(ctx, from, to)
 }

@@ -26,7 +26,7 @@ func TestWorkThatHoldsItsOwnCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	exhibit := filepath.Join(through, "fit-judge-1", exhibitName)
-	if err := copyWork(work, exhibit); err != nil {
+	if err := copyWork(t.Context(), work, exhibit); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

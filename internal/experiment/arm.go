@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // Arm is a complete agent configuration. "Agent A against agent B" and "skill v1 against skill v2"
@@ -158,51 +157,26 @@ func TreeDigest(dir string) (string, error) { return treeDigest(dir, "") }
 
 // treeDigest is TreeDigest without one entry of the directory; empty: with all.
 func treeDigest(dir, without string) (string, error) {
-	hash := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		switch {
-		case err != nil:
-			return err
-		case rel == without && entry.IsDir():
-			return fs.SkipDir
-		case rel == without || entry.IsDir():
-			return nil
-		}
-		kind, sum, err := fileDigest(path, entry)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(hash, "%s\x00%s\x00%x\n", filepath.ToSlash(rel), kind, sum)
-		return nil
-	})
+	entries, err := tree.Walk{Skip: func(name string) bool { return name == without }}.Hash(dir)
 	if err != nil {
 		return "", err
 	}
+	hash := sha256.New()
+	for _, e := range entries {
+		kind := "file"
+		switch {
+		case e.IsDir():
+			continue
+		case e.IsSpecial():
+			return "", fmt.Errorf("%s is not a regular file", filepath.Join(dir, filepath.FromSlash(e.Path)))
+		case e.IsLink():
+			kind, e.Sum = "link", fmt.Sprintf("%x", sha256.Sum256([]byte(e.Target)))
+		case e.IsProgram():
+			kind = "program"
+		}
+		fmt.Fprintf(hash, "%s\x00%s\x00%s\n", e.Path, kind, e.Sum)
+	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-func fileDigest(path string, entry fs.DirEntry) (kind string, sum [sha256.Size]byte, err error) {
-	if entry.Type()&fs.ModeSymlink != 0 {
-		target, err := os.Readlink(path)
-		return "link", sha256.Sum256([]byte(target)), err
-	}
-	info, err := entry.Info()
-	if err != nil {
-		return "", sum, err
-	}
-	if !info.Mode().IsRegular() {
-		return "", sum, fmt.Errorf("%s is not a regular file", path)
-	}
-	content, err := os.ReadFile(path)
-	kind = "file"
-	if info.Mode()&0o111 != 0 {
-		kind = "program"
-	}
-	return kind, sha256.Sum256(content), err
 }
 
 // ModelURL fills the placeholders of a model URL with the cell, so that a scripted model can draw

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/internal/workspace"
 )
 
@@ -141,7 +142,7 @@ type refuser struct{ *workspace.Workspace }
 
 func (r refuser) Copy(ctx context.Context, cfg workspace.CopyConfig) (*workspace.Copy, error) {
 	if !cfg.FromBase {
-		return nil, &workspace.LimitError{What: "files", Limit: 1}
+		return nil, &tree.LimitError{What: "files", Limit: 1}
 	}
 	return r.Workspace.Copy(ctx, cfg)
 }

@@ -299,7 +299,7 @@ func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy,
 // solve puts the reference solution into a copy.
 func (g *grading) solve(ctx context.Context, dir string) error {
 	if g.Task.Solution != "" {
-		return overlay(dir, g.Task.Solution)
+		return lay(ctx, dir, g.Task.Solution)
 	}
 	if g.Task.Instance != nil {
 		return ApplyPatch(ctx, dir, []byte(g.Task.Instance.Gold))

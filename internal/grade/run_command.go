@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // Command is one command that is run on a copy as a check, and whose report is trusted.
@@ -83,7 +84,7 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 	} else if err != nil {
 		return evidence{cannotRun: "stage failed: " + err.Error()}, nil
 	}
-	defer func() { _ = s.root.RemoveAll(check.File) }()
+	defer func() { _ = tree.Remove(s.root, check.File) }()
 	runner := s.suite.Runner
 	words := map[string]string{
 		"{file}": check.File, "{dir}": path.Dir(check.File), "{tests}": goPattern(check.Tests),
@@ -123,7 +124,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	nonce := secret()
 	if r.report != "" {
 		// An existing report is not from this run.
-		if err := s.root.RemoveAll(r.report); err != nil {
+		if err := tree.Remove(s.root, r.report); err != nil {
 			return evidence{cannotRun: "an old report is in the way: " + err.Error()}, nil
 		}
 		r.words["{report}"] = filepath.Join(s.copied.Dir, r.report)

@@ -19,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/internal/workspace"
 )
 
@@ -168,7 +169,7 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 	var staged []string
 	defer func() {
 		for _, rel := range staged {
-			_ = s.root.RemoveAll(rel)
+			_ = tree.Remove(s.root, rel)
 		}
 	}()
 	for _, check := range checks {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // tryNode runs one file of node:test tests in its own process, under our reporter.
@@ -44,7 +45,7 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 		return evidence{cannotRun: "stage failed: " + err.Error()}, nil
 	}
 	// The next check, and processes that the agent left running, must not see this one.
-	defer func() { _ = s.root.RemoveAll(check.File) }()
+	defer func() { _ = tree.Remove(s.root, check.File) }()
 	stdin, err := json.Marshal(secrets)
 	if err != nil {
 		return evidence{}, err

@@ -1,40 +1,28 @@
 package grade
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 
-	"github.com/fit-eval/fit/internal/workspace"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // maxStaged bounds one hidden file.
 const maxStaged = 256 << 20
 
 // place puts a file where the agent may have put anything else: a link, a file in the way of a
-// directory, or a directory. Anything in the way is removed. No link is followed, so nothing
-// outside of root is touched.
+// directory, or a directory. Anything in the way is removed.
 func place(root *os.Root, rel string, content []byte, mode fs.FileMode) error {
 	rel = filepath.ToSlash(rel)
 	if !filepath.IsLocal(rel) {
 		return fmt.Errorf("%s is not inside the working directory", rel)
 	}
-	if err := workspace.ClearWay(root, path.Dir(rel)); err != nil {
-		return err
-	}
-	if err := root.RemoveAll(rel); err != nil {
-		return err
-	}
-	file, err := root.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm()|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	return errors.Join(err, file.Close())
+	return tree.Write(root, rel, content, mode)
 }
 
 // hiddenFile reads a file of the hidden suite; links within the family were checked when it was
@@ -61,23 +49,9 @@ func stage(root *os.Root, suiteDir, rel string) error {
 	return place(root, rel, content, mode)
 }
 
-// overlay lays one of the family's own directories over a copy.
-func overlay(dir, from string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		return stage(root, from, filepath.ToSlash(rel))
-	})
+// lay copies one of the author's own directories over another.
+func lay(ctx context.Context, dir, from string) error {
+	return tree.Copy{Over: tree.Replace, Follow: true}.Dir(ctx, from, dir)
 }
 
 // readReport reads a report that a command has left in a copy, if it is a regular file. No link is

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/workspace"
 )
@@ -68,7 +68,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	if err != nil {
 		return verified{}, err
 	}
-	defer func() { _ = os.RemoveAll(room) }()
+	defer func() { _ = scratch.RemoveAll(room) }()
 	run := &verification{
 		grading:  g,
 		Verifier: v,
@@ -78,7 +78,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 		rewards:  filepath.Join(room, "logs", "verifier"),
 	}
 	// The verifier's user writes there; only we can access the directory above.
-	if err := errors.Join(stageTests(v.Tests, run.tests), os.MkdirAll(run.rewards, 0o777),
+	if err := errors.Join(stageTests(ctx, v.Tests, run.tests), os.MkdirAll(run.rewards, 0o777),
 		os.Chmod(run.rewards, 0o777)); err != nil {
 		return verified{}, fmt.Errorf("tests of %s: %w", g.Task.ID, err)
 	}
@@ -139,12 +139,12 @@ func (g *grading) container() (*workspace.Workspace, bool) {
 }
 
 // stageTests copies tests to where they can be made executable, later ones over earlier ones.
-func stageTests(from []string, to string) error {
+func stageTests(ctx context.Context, from []string, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
 	for _, dir := range from {
-		if err := copyOver(to, dir); err != nil {
+		if err := lay(ctx, to, dir); err != nil {
 			return err
 		}
 	}
@@ -153,38 +153,6 @@ func stageTests(from []string, to string) error {
 		return nil
 	}
 	return err
-}
-
-// copyOver copies a tree of the task's author over another, files of any size.
-func copyOver(to, from string) error {
-	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		info, err := os.Stat(name) // links lead to files of the author's machine
-		if err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		source, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer source.Close()
-		file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm()|0o600)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(file, source)
-		return errors.Join(err, file.Close())
-	})
 }
 
 // here runs the verifier on a copy, on this machine.
@@ -369,8 +337,8 @@ func Solve(ctx context.Context, cfg Config, v *task.Verifier, user string) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(staged) }()
-	err = copyOver(staged, v.Solution)
+	defer func() { _ = scratch.RemoveAll(staged) }()
+	err = lay(ctx, staged, v.Solution)
 	if err = errors.Join(err, os.Chmod(staged, 0o755)); err != nil { //nolint:gosec // the solver reads it
 		return err
 	}

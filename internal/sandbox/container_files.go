@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"archive/tar"
 	"bytes"
 	"cmp"
 	"context"
@@ -9,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // The file operations of our binary in a container.
@@ -46,7 +46,7 @@ func (c *Container) Lay(ctx context.Context, isolation Isolation, dir, path stri
 
 func (c *Container) send(ctx context.Context, isolation Isolation, verb, dir, path string) error {
 	read, write := io.Pipe()
-	go func() { write.CloseWithError(writeTar(write, dir)) }()
+	go func() { write.CloseWithError(tree.Walk{}.Pack(write, dir)) }()
 	_, err := c.moves(ctx, isolation, read, nil, verb, path)
 	_ = read.Close()
 	return err
@@ -67,15 +67,10 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	read, write := io.Pipe()
 	unpacked := make(chan error, 1)
 	go func() {
-		err := readTar(read, root, limit, links, nil)
+		err := tree.Unpack{MaxBytes: limit, NoLinks: !links}.Dir(read, dir)
 		_ = read.CloseWithError(err)
 		unpacked <- err
 	}()
@@ -140,12 +135,12 @@ func moveFiles(verb string, args []string) int {
 	switch verb {
 	case filesPut:
 		if err = clearDir(args[0], "755"); err == nil {
-			err = unpackFiles(args[0], nil)
+			err = unpackFiles(args[0], false)
 		}
 	case filesOverlay:
-		err = unpackFiles(args[0], removeConflicts)
+		err = unpackFiles(args[0], true)
 	case filesGet:
-		err = writeTar(os.Stdout, args[0])
+		err = tree.Walk{}.Pack(os.Stdout, args[0])
 	case filesClear:
 		err = clearDir(args[0], args[1])
 	case filesOwn:
@@ -163,33 +158,11 @@ func moveFiles(verb string, args []string) int {
 	return 1
 }
 
-func unpackFiles(path string, before func(*os.Root, *tar.Header, string) error) error {
+func unpackFiles(path string, over bool) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return readTar(os.Stdin, root, math.MaxInt64, true, before)
-}
-
-// removeConflicts removes what is in the way of a file of an archive: links and files in place of
-// its directories, and anything of another kind that has its name.
-func removeConflicts(root *os.Root, header *tar.Header, name string) error {
-	for at := filepath.Dir(name); at != "."; at = filepath.Dir(at) {
-		if info, err := root.Lstat(at); err == nil && !info.IsDir() {
-			if err := root.RemoveAll(at); err != nil {
-				return err
-			}
-		}
-	}
-	info, err := root.Lstat(name)
-	if name == "." || err != nil || info.IsDir() && header.Typeflag == tar.TypeDir {
-		return nil
-	}
-	return root.RemoveAll(name)
+	return tree.Unpack{Over: over}.Dir(os.Stdin, path)
 }
 
 // parentsWithoutLinks removes links and files that are in place of the directories above a path.
@@ -245,130 +218,4 @@ func ownFiles(user string, dirs []string) error {
 		}
 	}
 	return nil
-}
-
-// writeTar writes a file or a tree: regular files, directories and links.
-func writeTar(to io.Writer, path string) error {
-	archive := tar.NewWriter(to)
-	base := path
-	if info, err := os.Lstat(path); err != nil {
-		return err
-	} else if !info.IsDir() {
-		base = filepath.Dir(path)
-	}
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(base, name)
-		if err != nil {
-			return err
-		}
-		return addToTar(archive, root, rel, entry)
-	})
-	return errors.Join(err, archive.Close())
-}
-
-func addToTar(archive *tar.Writer, root *os.Root, rel string, entry fs.DirEntry) error {
-	info, err := entry.Info()
-	if err != nil {
-		return err
-	}
-	target := ""
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		if target, err = root.Readlink(rel); err != nil {
-			return err
-		}
-	case !info.IsDir() && !info.Mode().IsRegular():
-		return nil
-	}
-	header, err := tar.FileInfoHeader(info, target)
-	if err != nil {
-		return err
-	}
-	header.Name, header.Uname, header.Gname = filepath.ToSlash(rel), "", ""
-	if !info.Mode().IsRegular() {
-		return archive.WriteHeader(header)
-	}
-	file, err := root.Open(rel)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := archive.WriteHeader(header); err != nil {
-		return err
-	}
-	_, err = io.CopyN(archive, file, header.Size)
-	return err
-}
-
-// errTooLarge is returned for a tree that is larger than its reader allows.
-var errTooLarge = errors.New("it is too large")
-
-// readTar unpacks below root what writeTar wrote, which a hostile program may have written too. It
-// calls before, unless that is nil, for each entry before unpacking it.
-func readTar(from io.Reader, root *os.Root, limit int64, links bool,
-	before func(*os.Root, *tar.Header, string) error,
-) error {
-	for archive := tar.NewReader(from); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			_, err := io.Copy(io.Discard, from) // its writer must be able to end
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		name := filepath.FromSlash(header.Name)
-		if !filepath.IsLocal(name) {
-			return fmt.Errorf("%s leads out of the directory", name)
-		}
-		if limit -= header.Size; limit < 0 {
-			return errTooLarge
-		}
-		if header.Typeflag == tar.TypeSymlink && !links {
-			continue
-		}
-		if before != nil {
-			if err := before(root, header, name); err != nil {
-				return err
-			}
-		}
-		if err := unpack(archive, header, root, name); err != nil {
-			return err
-		}
-	}
-}
-
-func unpack(archive *tar.Reader, header *tar.Header, root *os.Root, name string) error {
-	mode := header.FileInfo().Mode().Perm()
-	switch header.Typeflag {
-	case tar.TypeDir:
-		if name == "." {
-			return nil
-		}
-		return root.MkdirAll(name, mode|0o700)
-	case tar.TypeSymlink:
-		return root.Symlink(header.Linkname, name)
-	case tar.TypeReg:
-	default:
-		return nil
-	}
-	if dir := filepath.Dir(name); dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, archive)
-	return errors.Join(err, file.Close())
 }

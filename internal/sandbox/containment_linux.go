@@ -59,7 +59,7 @@ func (l Local) containment(job launch) (Containment, error) {
 	return SubReaper, nil
 }
 
-func startTree(mode Containment, job launch) (tree, int, error) {
+func startTree(mode Containment, job launch) (processTree, int, error) {
 	if mode == ProcessGroup {
 		return startGroup(job)
 	}

@@ -22,7 +22,7 @@ type groupTree struct {
 	ending
 }
 
-func startGroup(job launch) (tree, int, error) {
+func startGroup(job launch) (processTree, int, error) {
 	if job.Bwrap != nil {
 		return nil, 0, errors.New("isolation needs a supervisor, which a process group does not have")
 	}

@@ -71,8 +71,8 @@ type insideOrder struct {
 	Nice int    `json:"nice,omitempty"`
 }
 
-// tree is a started program with everything it starts.
-type tree interface {
+// processTree is a started program with everything it starts.
+type processTree interface {
 	// terminate asks the program to end (SIGTERM).
 	terminate()
 	// kill kills the whole tree (SIGKILL).
@@ -248,7 +248,7 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // watch waits until the tree is gone, and ends it if there is a reason to.
-func (r *run) watch(ctx context.Context, t tree) {
+func (r *run) watch(ctx context.Context, t processTree) {
 	var timeout <-chan time.Time
 	if r.spec.Timeout > 0 {
 		timer := time.NewTimer(r.spec.Timeout)
@@ -280,7 +280,7 @@ func (r *run) watch(ctx context.Context, t tree) {
 
 // terminate lets the program end by itself. There is no grace for a program whose
 // output nobody reads.
-func (r *run) terminate(t tree) {
+func (r *run) terminate(t processTree) {
 	if r.spec.Grace < 0 {
 		return
 	}

@@ -82,7 +82,7 @@ func (Isolation) bwrapOrder(string, int) (*bwrapOrder, error) {
 func (*launch) assumeIdentity() error { return nil }
 func (*launch) dropIdentity()         {}
 
-func startTree(_ Containment, job launch) (tree, int, error) { return startGroup(job) }
+func startTree(_ Containment, job launch) (processTree, int, error) { return startGroup(job) }
 
 func descendants(int) []int { return nil }
 

@@ -60,7 +60,7 @@ func (p ownProcess) wait() error { return p.cmd.Wait() }
 func (p ownProcess) kill()       { _ = p.cmd.Process.Kill() }
 
 // startSupervised starts a supervisor that runs the job.
-func startSupervised(mode Containment, job launch) (tree, int, error) {
+func startSupervised(mode Containment, job launch) (processTree, int, error) {
 	ord := job.order
 	ord.PIDNamespace = mode == PIDNamespace && ord.Bwrap == nil
 	ord.Limits = ord.Limits.perProcess()

@@ -21,6 +21,16 @@ func RemoveAll(dir string) error {
 	return os.RemoveAll(dir) // it reports what could not be unlocked
 }
 
+// RemoveBelow is RemoveAll of something in a directory that is open.
+func RemoveBelow(parent *os.Root, base string) error {
+	err := parent.RemoveAll(base)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	unlock(parent, base)
+	return parent.RemoveAll(base)
+}
+
 // unlock makes a directory and those below it writable, if it can. It goes down one name at a time,
 // because a path to the bottom may be longer than the system allows.
 func unlock(parent *os.Root, base string) {

@@ -261,7 +261,7 @@ func (l *loader) overlays(t *Task) {
 			continue
 		}
 		for _, e := range entries {
-			if special := e.mode.Type() &^ (fs.ModeDir | fs.ModeSymlink); special != 0 {
+			if e.IsSpecial() {
 				l.wrong(l.rel(e.source), "neither a regular file, a directory nor a link")
 			}
 		}
@@ -269,11 +269,11 @@ func (l *loader) overlays(t *Task) {
 		l.fail(visible.addTree(overlay.To, entries))
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if e := all[name]; e.mode&fs.ModeSymlink != 0 {
+		if e := all[name]; e.IsLink() {
 			err := all.follow(name)
 			mayComeFromRepo := errors.Is(err, errDangling) && t.Settings.Repo != ""
 			if err != nil && !mayComeFromRepo {
-				l.wrong(l.rel(e.source), "the link to %s %v", e.target, err)
+				l.wrong(l.rel(e.source), "the link to %s %v", e.Target, err)
 			}
 		}
 	}
@@ -346,11 +346,11 @@ func (l *loader) hiddenDigest(t *Task) string {
 func followed(entries []entry) []entry {
 	out := slices.Clone(entries)
 	for i, e := range out {
-		if e.mode&fs.ModeSymlink == 0 {
+		if !e.IsLink() {
 			continue
 		}
 		if info, err := os.Stat(e.source); err == nil && info.Mode().IsRegular() {
-			out[i].mode = info.Mode()
+			out[i].Mode = info.Mode()
 		}
 	}
 	return out

@@ -2,11 +2,11 @@ package task
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // repositoryOf makes a repository with one commit that holds the files of a directory. Author and
@@ -17,12 +17,8 @@ func repositoryOf(ctx context.Context, dir, cache string) (repository, sha strin
 	if err != nil {
 		return "", "", err
 	}
-	entries, err := walkTree(dir, isGenerated)
-	if err != nil {
-		return "", "", err
-	}
 	content := newDigester()
-	if err := content.addTree("", entries); err != nil {
+	if err := content.addDir("", dir, isGenerated); err != nil {
 		return "", "", err
 	}
 	repository = filepath.Join(cache, "plain", content.String()[len("sha256:"):][:32])
@@ -37,7 +33,7 @@ func repositoryOf(ctx context.Context, dir, cache string) (repository, sha strin
 		return "", "", err
 	}
 	defer os.RemoveAll(scratch)
-	if err := fillRepository(ctx, dir, scratch, entries); err != nil {
+	if err := fillRepository(ctx, dir, scratch); err != nil {
 		return "", "", err
 	}
 	// Another process may have been faster; the result is the same.
@@ -48,26 +44,9 @@ func repositoryOf(ctx context.Context, dir, cache string) (repository, sha strin
 	return repository, sha, err
 }
 
-func fillRepository(ctx context.Context, dir, into string, entries []entry) error {
-	for _, e := range entries {
-		to := filepath.Join(into, filepath.FromSlash(e.path))
-		var err error
-		switch {
-		case e.mode.IsDir():
-			err = os.MkdirAll(to, 0o755)
-		case e.target != "":
-			err = os.Symlink(e.target, to)
-		case e.mode.IsRegular():
-			var data []byte
-			if data, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.path))); err == nil {
-				err = os.WriteFile(to, data, e.mode.Perm()|0o600)
-			}
-		default:
-			err = errors.New(e.path + " is neither a regular file, a directory nor a link")
-		}
-		if err != nil {
-			return err
-		}
+func fillRepository(ctx context.Context, dir, into string) error {
+	if err := (tree.Copy{Walk: tree.Walk{Skip: isGenerated}}).Dir(ctx, dir, into); err != nil {
+		return err
 	}
 	env := []string{"GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z"}
 	for _, args := range [][]string{

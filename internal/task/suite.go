@@ -3,7 +3,6 @@ package task
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -65,17 +64,17 @@ func (l *loader) suiteFiles(dir string) []string {
 	l.fail(err)
 	var files []string
 	for _, e := range entries {
-		where := path.Join(l.rel(dir), e.path)
+		where := path.Join(l.rel(dir), e.Path)
 		switch {
-		case e.mode.IsDir():
-		case e.mode.IsRegular():
-			files = append(files, e.path)
-		case e.mode&fs.ModeSymlink != 0:
+		case e.IsDir():
+		case e.IsRegular():
+			files = append(files, e.Path)
+		case e.IsLink():
 			if err := l.checkHiddenLink(e.source); err != nil {
 				l.wrong(where, "not a regular file: the link %v", err)
 				continue
 			}
-			files = append(files, e.path)
+			files = append(files, e.Path)
 		default:
 			l.wrong(where, "not a regular file")
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,55 +14,31 @@ import (
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/fit-eval/fit/internal/tree"
 )
 
-// entry is one file, directory or link of a tree.
+// entry is one file, directory or symlink of a tree.
 type entry struct {
-	path   string // slash-separated, relative to the tree
-	mode   fs.FileMode
-	target string // of a link
+	tree.Entry
 	source string // where it lies on disk
 }
 
 // generated are names of files and directories that tools make; they belong to no revision.
 var generated = []string{".git", "node_modules", "apm_modules", "__pycache__", ".DS_Store"}
 
-// walkTree lists a tree in a fixed order, without following links. A tree that does not exist is
-// empty.
+// walkTree lists a tree in a fixed order, without following symlinks. A tree that does not exist,
+// or that is a symlink itself, is empty.
 func walkTree(dir string, skip func(rel string) bool) ([]entry, error) {
-	var entries []entry
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil || rel == "." {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if skip != nil && skip(rel) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		found := entry{path: rel, mode: info.Mode(), source: name}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			if found.target, err = os.Readlink(name); err != nil {
-				return err
-			}
-		}
-		entries = append(entries, found)
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) && len(entries) == 0 {
+	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil, nil
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	found, err := tree.Walk{Skip: skip}.List(dir)
+	entries := make([]entry, len(found))
+	for i, e := range found {
+		entries[i] = entry{e, filepath.Join(dir, filepath.FromSlash(e.Path))}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.Path, b.Path) })
 	return entries, err
 }
 
@@ -81,12 +56,11 @@ func (d *digester) add(name, kind string, content []byte) {
 // counts: the rest depends on who checked the files out.
 func (d *digester) addTree(prefix string, entries []entry) error {
 	for _, e := range entries {
-		name := path.Join(prefix, e.path)
+		name := path.Join(prefix, e.Path)
 		switch {
-		case e.mode.IsDir():
-		case e.mode&fs.ModeSymlink != 0:
-			d.add(name, "link", []byte(e.target))
-		case e.mode.IsRegular():
+		case e.IsLink():
+			d.add(name, "link", []byte(e.Target))
+		case e.IsRegular():
 			if err := d.addFile(name, e); err != nil {
 				return err
 			}
@@ -105,20 +79,15 @@ func (d *digester) addDir(prefix, dir string, skip func(rel string) bool) error 
 }
 
 func (d *digester) addFile(name string, e entry) error {
-	file, err := os.Open(e.source)
+	sum, _, err := tree.Sum(e.source)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	inner := sha256.New()
-	if _, err := io.Copy(inner, file); err != nil {
-		return err
-	}
 	kind := "file"
-	if e.mode&0o111 != 0 {
+	if e.IsProgram() {
 		kind = "executable"
 	}
-	fmt.Fprintf(d.sum, "%s\x00%s\x00%x\n", norm.NFC.String(name), kind, inner.Sum(nil))
+	fmt.Fprintf(d.sum, "%s\x00%s\x00%s\n", norm.NFC.String(name), kind, sum)
 	return nil
 }
 
@@ -131,51 +100,26 @@ type merged map[string]entry
 
 func (m merged) add(to string, entries []entry) {
 	for dir := to; dir != "" && dir != "."; dir = path.Dir(dir) {
-		m[dir] = entry{path: dir, mode: fs.ModeDir}
+		m[dir] = entry{Entry: tree.Entry{Path: dir, Mode: fs.ModeDir}}
 	}
 	for _, e := range entries {
-		m[path.Join(to, e.path)] = e
+		m[path.Join(to, e.Path)] = e
 	}
 }
 
-var (
-	errEscapes  = errors.New("leads out of the working directory")
-	errDangling = errors.New("leads nowhere")
-)
+var errDangling = errors.New("leads nowhere")
 
-// follow resolves a link as the kernel would, including other links on the way.
+// follow resolves a symlink as the kernel would, including others on the way.
 func (m merged) follow(link string) error {
-	pending := strings.Split(link, "/")
-	var at []string
-	for hops := 0; len(pending) > 0; {
-		step := pending[0]
-		pending = pending[1:]
-		switch step {
-		case "", ".":
-			continue
-		case "..":
-			if len(at) == 0 {
-				return errEscapes
-			}
-			at = at[:len(at)-1]
-			continue
-		}
-		next := path.Join(path.Join(at...), step)
-		e, ok := m[next]
+	end, err := tree.Follow(link, func(name string) (string, error) {
+		e, ok := m[name]
 		if !ok {
-			return errDangling
+			return "", errDangling
 		}
-		if e.mode&fs.ModeSymlink == 0 {
-			at = append(at, step)
-			continue
-		}
-		if path.IsAbs(e.target) {
-			return errEscapes
-		}
-		if hops++; hops > 40 {
-			return errors.New("leads in a circle")
-		}
-		pending = append(strings.Split(e.target, "/"), pending...)
+		return e.Target, nil
+	})
+	if err == nil && path.IsAbs(end) {
+		err = tree.ErrOutside
 	}
-	return nil
+	return err
 }

@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/memo"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // Base is the content that an agent starts from: a tree on disk that no agent sees, and the hash of
@@ -24,7 +26,7 @@ type Base struct {
 	Hash string
 	// Dir is the directory of the tree. It must not be changed.
 	Dir   string
-	nodes map[string]node
+	nodes map[string]tree.Entry
 	order []string // paths, sorted so that directories come before what is in them
 	// checkedOut says that git checks out exactly these files from the commit, which is faster than
 	// copying them.
@@ -179,7 +181,7 @@ func (b *Base) checkLinks() error {
 	}
 	defer root.Close()
 	for _, name := range b.order {
-		if n := b.nodes[name]; n.isLink() {
+		if n := b.nodes[name]; n.IsLink() {
 			if _, err := root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("the link %s to %s: %w", display.Name(name), display.Name(n.Target), err)
 			}
@@ -189,40 +191,22 @@ func (b *Base) checkLinks() error {
 }
 
 // takeSnapshot hashes a tree.
-func takeSnapshot(tree string) (*Base, error) {
-	root, err := os.OpenRoot(tree)
+func takeSnapshot(dir string) (*Base, error) {
+	entries, err := tree.Walk{}.Hash(dir)
 	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	b := &Base{Dir: tree, nodes: map[string]node{}}
-	w := walker{visit: func(dir *os.Root, base string, n node) error {
-		if n.Mode.IsRegular() {
-			if n.Hash, err = hashFile(dir, base, n.Size); err != nil {
-				return err
-			}
-		}
-		b.nodes[n.Path] = n
-		b.order = append(b.order, n.Path)
-		return nil
-	}}
-	if err := w.walk(root); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	b.Hash = hashNodes(b.nodes, b.order)
-	return b, nil
-}
-
-func hashNodes(nodes map[string]node, order []string) string {
+	b := &Base{Dir: dir, nodes: map[string]tree.Entry{}}
 	sum := sha256.New()
-	for _, name := range order {
-		n := nodes[name]
-		if isGitPath(name) { // an index holds times; what the repository contains is in the files
-			continue
+	for _, e := range entries {
+		b.nodes[e.Path] = e
+		b.order = append(b.order, e.Path)
+		if !isGitPath(e.Path) { // an index holds times; what the repository contains is in the files
+			fmt.Fprintf(sum, "%q %o %s %q\n", e.Path, e.Mode.Perm()|e.Mode.Type(), e.Sum, e.Target)
 		}
-		fmt.Fprintf(sum, "%q %o %s %q\n", name, n.Mode.Perm()|n.Mode.Type(), n.Hash, n.Target)
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	b.Hash = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return b, nil
 }
 
 func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(name, ".git/") }
@@ -230,43 +214,41 @@ func isGitPath(name string) bool { return name == ".git" || strings.HasPrefix(na
 // copyTo copies the base into a directory that is empty. Every file is checked on the way: a
 // changed base is useless.
 func (b *Base) copyTo(ctx context.Context, dest string, skip func(name string) bool) error {
+	missing := len(b.order)
+	if skip != nil {
+		missing -= len(slices.DeleteFunc(slices.Clone(b.order), func(name string) bool { return !skip(name) }))
+	}
+	err := tree.Copy{Walk: tree.Walk{Skip: skip}, Copied: func(e tree.Entry) error {
+		missing--
+		return b.check(e)
+	}}.Dir(ctx, b.Dir, dest)
+	if err == nil && missing != 0 {
+		err = errBaseChanged
+	}
+	return err
+}
+
+// check compares what was copied with what the base had.
+func (b *Base) check(e tree.Entry) error {
+	if known := b.nodes[e.Path]; known.Mode != e.Mode || known.Sum != e.Sum || known.Target != e.Target {
+		return errBaseChanged
+	}
+	return nil
+}
+
+// put copies one file or symlink of the base to a place below a root, instead of whatever is there.
+func (b *Base) put(name string, to *os.Root, place string) error {
 	from, err := os.OpenRoot(b.Dir)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := os.OpenRoot(dest)
-	if err != nil {
-		return err
+	n := b.nodes[name]
+	sum, err := tree.Put(from, n, to, place)
+	if err == nil && sum != n.Sum {
+		err = errBaseChanged
 	}
-	defer to.Close()
-	for _, name := range b.order {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if skip != nil && skip(name) {
-			continue
-		}
-		if err := b.copyNode(from, to, b.nodes[name]); err != nil {
-			return fmt.Errorf("%s: %w", display.Name(name), err)
-		}
-	}
-	return nil
-}
-
-func (b *Base) copyNode(from, to *os.Root, n node) error {
-	switch {
-	case n.Mode.IsDir():
-		return to.Mkdir(n.Path, n.Mode.Perm()|0o700)
-	case n.isLink():
-		return to.Symlink(n.Target, n.Path)
-	default:
-		hash, _, err := copyFile(from, n.Path, to, n.Path, n.Mode, n.Size)
-		if err == nil && hash != n.Hash {
-			err = errBaseChanged
-		}
-		return err
-	}
+	return err
 }
 
 var errBaseChanged = errors.New("the base snapshot has been changed")

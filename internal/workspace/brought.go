@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // Bring is something that an arm brings into the working directory of its agent. It is no part of
@@ -95,9 +96,9 @@ func buildLayer(ctx context.Context, brings []Bring, dir string) (layer *Base, e
 	return layer, layer.checkLinks()
 }
 
-func (b Bring) copyTo(ctx context.Context, tree string) error {
+func (b Bring) copyTo(ctx context.Context, dir string) error {
 	for _, name := range b.Replaces {
-		if err := scratch.RemoveAll(filepath.Join(tree, filepath.FromSlash(name))); err != nil {
+		if err := scratch.RemoveAll(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}
@@ -107,27 +108,25 @@ func (b Bring) copyTo(ctx context.Context, tree string) error {
 		return err
 	case info.IsDir():
 		// the history of a skill's own repository is of no use to the agent
-		return overlayTree(ctx, task.Overlay{From: b.Source, To: b.To}, tree, isGitPath)
+		return overlayTree(ctx, task.Overlay{From: b.Source, To: b.To}, dir, isGitPath)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is neither a file nor a directory", b.Source)
 	}
-	from, err := os.OpenRoot(filepath.Dir(b.Source))
+	real, err := filepath.EvalSymlinks(b.Source)
+	if err != nil {
+		return err
+	}
+	from, err := os.OpenRoot(filepath.Dir(real))
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := os.OpenRoot(tree)
+	to, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
-	if err := to.MkdirAll(path.Dir(b.To), 0o755); err != nil {
-		return err
-	}
-	if err := to.RemoveAll(b.To); err != nil {
-		return err
-	}
-	_, _, err = copyFile(from, filepath.Base(b.Source), to, b.To, info.Mode().Perm()|0o600, info.Size())
+	_, err = tree.Put(from, tree.EntryOf(filepath.Base(real), info), to, b.To)
 	return err
 }
 
@@ -153,20 +152,14 @@ func (w *Workspace) lay(ctx context.Context) error {
 			}
 		}
 	}
-	from, err := os.OpenRoot(w.brought.layer.Dir)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
 	at := 0
 	for _, name := range w.brought.layer.order {
-		n := w.brought.layer.nodes[name]
-		if n.Mode.IsDir() {
+		if w.brought.layer.nodes[name].IsDir() {
 			continue
 		}
 		place := w.brought.files[at]
 		at++
-		if err := w.layOne(from, to, n, place); err != nil {
+		if err := w.layOne(to, name, place); err != nil {
 			return fmt.Errorf("%s: %w", display.Name(place), err)
 		}
 	}
@@ -177,21 +170,11 @@ func (w *Workspace) lay(ctx context.Context) error {
 	return w.hideFromGit(ctx)
 }
 
-func (w *Workspace) layOne(from, to *os.Root, n node, place string) error {
+func (w *Workspace) layOne(to *os.Root, name, place string) error {
 	if before, err := to.Lstat(place); err == nil && before.IsDir() {
 		return errors.New("the task has a directory of this name")
 	}
-	if err := errors.Join(to.MkdirAll(path.Dir(place), 0o755), to.RemoveAll(place)); err != nil {
-		return err
-	}
-	if n.isLink() {
-		return to.Symlink(n.Target, place)
-	}
-	hash, _, err := copyFile(from, n.Path, to, place, n.Mode, n.Size)
-	if err == nil && hash != n.Hash {
-		err = errBaseChanged
-	}
-	return err
+	return w.brought.layer.put(name, to, place)
 }
 
 // layerPlaces returns where the files of the layer go, in its order, and the directories that
@@ -213,7 +196,7 @@ func (w *Workspace) layerPlaces() (files, alone []string, err error) {
 		}
 	}
 	for _, name := range w.brought.layer.order {
-		if w.brought.layer.nodes[name].Mode.IsDir() {
+		if w.brought.layer.nodes[name].IsDir() {
 			continue
 		}
 		dir, err := w.base.resolve(path.Dir(name))
@@ -239,23 +222,14 @@ func (e *TakenError) Error() string {
 // resolve follows the links of the base in a directory's path. What leads out of the base, or round
 // in circles, is an error.
 func (b *Base) resolve(dir string) (string, error) {
-	pending, at := strings.Split(dir, "/"), "."
-	for hops := 0; len(pending) > 0; {
-		step := pending[0]
-		pending = pending[1:]
-		next := path.Join(at, step)
-		n, there := b.nodes[next]
-		if !there || !n.isLink() {
-			at = next
-		} else {
-			pending = append(strings.Split(n.Target, "/"), pending...)
-			hops++
-		}
-		if hops > 40 || path.IsAbs(n.Target) || at == ".." || strings.HasPrefix(at, "../") {
-			return "", fmt.Errorf("the link %s leads out of the working directory", display.Name(next))
-		}
+	end, err := tree.Follow(dir, func(name string) (string, error) { return b.nodes[name].Target, nil })
+	if err == nil && path.IsAbs(end) {
+		err = tree.ErrOutside
 	}
-	return at, nil
+	if err != nil {
+		return "", fmt.Errorf("the link %s %w", display.Name(dir), err)
+	}
+	return end, nil
 }
 
 // displacedFiles returns the files and links of the base that the layer replaces or removes.
@@ -270,7 +244,7 @@ func (w *Workspace) displacedFiles() []string {
 	}
 	var displaced []string
 	for _, name := range w.base.order {
-		if !w.base.nodes[name].Mode.IsDir() && (gone[name] ||
+		if !w.base.nodes[name].IsDir() && (gone[name] ||
 			slices.ContainsFunc(replaced, func(dir string) bool { return within(dir, name) })) {
 			displaced = append(displaced, name)
 		}
@@ -305,13 +279,8 @@ func (w *Workspace) withdraw() error {
 			return err
 		}
 	}
-	from, err := os.OpenRoot(w.base.Dir)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
 	for _, name := range w.brought.displaced {
-		if err := w.base.putBack(from, root, w.base.nodes[name]); err != nil {
+		if err := w.base.put(name, root, name); err != nil {
 			return fmt.Errorf("%s: %w", display.Name(name), err)
 		}
 	}
@@ -330,7 +299,7 @@ func (w *Workspace) takeAway(root *os.Root, name string, whole bool) error {
 	info, err := root.Lstat(name)
 	if err == nil && (whole || !info.IsDir()) {
 		// no program of the agent is left that could exchange a directory for a link
-		err = scratch.RemoveAll(filepath.Join(w.Dir, filepath.FromSlash(name)))
+		err = tree.Remove(root, name)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

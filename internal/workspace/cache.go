@@ -18,6 +18,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // The kinds of build caches.
@@ -160,34 +161,20 @@ func (c *cacheDir) prepare(home string) error {
 
 // npmContent is where npm keeps what it has fetched, in files that never change. It appends to
 // everything else, above all the index, even when it only reads.
-const npmContent = "_cacache" + string(filepath.Separator) + "content-v2" + string(filepath.Separator)
+const npmContent = "_cacache/content-v2/"
 
-// linkFarm recreates the directories of a tree, with links to the content in it and copies of the
-// rest.
+// linkFarm copies a tree for writing, with symlinks to the content in it.
 func linkFarm(from, to string) error {
-	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	return tree.Copy{Accept: func(e *tree.Entry) (bool, error) {
+		if e.IsRegular() && strings.HasPrefix(e.Path, npmContent) {
+			e.Mode, e.Target = fs.ModeSymlink, filepath.Join(from, filepath.FromSlash(e.Path))
 		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
-		}
-		if strings.HasPrefix(rel, npmContent) {
-			return os.Symlink(name, filepath.Join(to, rel))
-		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), content, 0o600)
-	})
+		e.Mode |= 0o700 // the warm files are not writable
+		return !e.IsSpecial(), nil
+	}}.Dir(context.Background(), from, to)
 }
 
 // warmGo compiles the packages that the task's code and its hidden tests import from elsewhere. The

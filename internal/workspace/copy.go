@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // systemPaths are what every sandbox shows read-only. Links to them are kept: an environment that
@@ -93,135 +93,69 @@ func (c *Copy) Remove() error {
 	return err
 }
 
-// copier copies one hostile tree.
-type copier struct {
-	ctx   context.Context
-	to    *os.Root
-	out   *Copy
-	nodes map[string]node // directories and links, to find out where links lead
-	limit int64
-}
-
+// copyTree copies what the agent left.
 func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error {
-	from, err := os.OpenRoot(w.Dir)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenRoot(c.Dir)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	walk := walker{
-		maxFiles: cmp.Or(cfg.MaxFiles, defaultMaxFiles),
-		maxBytes: cmp.Or(cfg.MaxBytes, defaultMaxBytes),
+	walk := tree.Walk{
+		MaxFiles: cmp.Or(cfg.MaxFiles, defaultMaxFiles),
+		MaxBytes: cmp.Or(cfg.MaxBytes, defaultMaxBytes),
+		Unlock:   true,
 	}
 	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
-		walk.skip = isGitPath // it only points to the shared repository
+		walk.Skip = isGitPath // it only points to the shared repository
 	}
-	cp := &copier{
-		ctx:   ctx,
-		to:    to,
-		out:   c,
-		nodes: map[string]node{},
-		limit: walk.maxBytes,
-	}
-	walk.visit = cp.visit
-	if err := walk.walk(from); err != nil {
+	all, err := walk.List(w.Dir)
+	if err != nil {
 		return err
+	}
+	links := map[string]string{}
+	for _, e := range all {
+		if e.IsLink() {
+			links[e.Path] = fromInside(w.Dir, e)
+		}
 	}
 	outside := append(slices.Clone(systemPaths), w.cfg.ReadOnly...)
 	if w.containers != nil && cfg.Dest == "" { // graders see it in a container
 		outside = []string{"/"}
 	}
-	return cp.links(w.Dir, outside)
-}
-
-func (cp *copier) visit(dir *os.Root, base string, n node) error {
-	if err := cp.ctx.Err(); err != nil {
-		return err
+	drop := func(e *tree.Entry, why string) (bool, error) {
+		c.Dropped = append(c.Dropped, display.Name(e.Path)+": "+why)
+		return false, nil
 	}
-	switch {
-	case n.Mode.IsDir():
-		cp.nodes[n.Path] = n
-		return cp.to.Mkdir(n.Path, 0o755)
-	case n.isLink():
-		cp.nodes[n.Path] = n
-		return nil
-	case n.isSpecial():
-		cp.drop(n.Path, "neither a regular file, a directory nor a link")
-		return nil
-	}
-	_, size, err := copyFile(dir, base, cp.to, n.Path, n.Mode.Perm()|0o600, cp.limit)
-	cp.nodes[n.Path] = node{Path: n.Path}
-	cp.out.Files++
-	cp.out.Bytes += size
-	return err
-}
-
-func (cp *copier) drop(name, why string) {
-	cp.out.Dropped = append(cp.out.Dropped, display.Name(name)+": "+why)
-}
-
-// links creates the links of the tree, once their targets are known.
-func (cp *copier) links(source string, outside []string) error {
-	for name, n := range cp.nodes {
-		if rel, ok := strings.CutPrefix(n.Target, source+"/"); ok && n.isLink() { // an absolute link to the tree itself
-			back := strings.Repeat("../", strings.Count(name, "/"))
-			n.Target = path.Join(back, rel)
-			cp.nodes[name] = n
-		}
-	}
-	for name, n := range cp.nodes {
-		if !n.isLink() {
-			continue
-		}
-		if cp.escapes(name, outside) {
-			cp.drop(name, "a link that leads out of the directory, to "+display.Name(n.Target))
-			continue
-		}
-		if err := cp.to.Symlink(n.Target, name); err != nil {
-			return err
-		}
-		cp.out.Files++
-	}
-	slices.Sort(cp.out.Dropped)
-	return nil
-}
-
-// escapes resolves a link the way the kernel would. A dangling link, or one to the system, is not
-// an escape.
-func (cp *copier) escapes(link string, outside []string) bool {
-	pending := strings.Split(link, "/")
-	var at []string
-	for hops := 0; len(pending) > 0; {
-		step := pending[0]
-		pending = pending[1:]
-		if step == "" || step == "." {
-			continue
-		}
-		if step == ".." {
-			if len(at) == 0 {
-				return true
+	defer func() { slices.Sort(c.Dropped) }()
+	return tree.Copy{Walk: walk, Accept: func(e *tree.Entry) (bool, error) {
+		switch {
+		case e.IsSpecial():
+			return drop(e, "neither a regular file, a directory nor a link")
+		case e.IsLink():
+			if e.Target = links[e.Path]; escapes(links, e.Path, outside) {
+				return drop(e, "a link that leads out of the directory, to "+display.Name(e.Target))
 			}
-			at = at[:len(at)-1]
-			continue
 		}
-		next := strings.Join(append(slices.Clone(at), step), "/")
-		n, ok := cp.nodes[next]
-		if !ok || !n.isLink() {
-			at = append(at, step) // what is not there may be made later, at this very place
-			continue
+		if !e.IsDir() {
+			c.Files++
+			c.Bytes += e.Size
 		}
-		if path.IsAbs(n.Target) {
-			final := path.Join(n.Target, path.Join(pending...))
-			return !slices.ContainsFunc(outside, func(dir string) bool { return within(filepath.Clean(dir), final) })
-		}
-		if hops++; hops > 40 {
-			return false // a circle leads nowhere
-		}
-		pending = append(strings.Split(n.Target, "/"), pending...)
+		return true, nil
+	}}.Dir(ctx, w.Dir, c.Dir)
+}
+
+// fromInside returns where a symlink leads, relative to the symlink if that is its own tree.
+func fromInside(dir string, e tree.Entry) string {
+	if rel, ok := strings.CutPrefix(e.Target, dir+"/"); ok {
+		return path.Join(strings.Repeat("../", strings.Count(e.Path, "/")), rel)
+	}
+	return e.Target
+}
+
+// escapes reports whether a symlink leads out of its tree. A dangling one, or one to the system, is
+// not an escape: what is not there may be made later, at this very place.
+func escapes(links map[string]string, name string, outside []string) bool {
+	end, err := tree.Follow(name, func(name string) (string, error) { return links[name], nil })
+	switch {
+	case err != nil:
+		return !errors.Is(err, tree.ErrCircle) // a circle leads nowhere
+	case path.IsAbs(end):
+		return !slices.ContainsFunc(outside, func(dir string) bool { return within(filepath.Clean(dir), end) })
 	}
 	return false
 }
@@ -258,30 +192,25 @@ func (w *Workspace) restoreMatching(c *Copy, matches func(name string) bool) err
 		return err
 	}
 	defer to.Close()
-	from, err := os.OpenRoot(w.base.Dir)
+	all, err := tree.Walk{Unlock: true}.List(c.Dir)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
 	var extra []string
-	found := walker{visit: func(_ *os.Root, _ string, n node) error {
-		if matches(n.Path) && !n.Mode.IsDir() {
-			extra = append(extra, n.Path)
+	for _, e := range all {
+		if matches(e.Path) && !e.IsDir() {
+			extra = append(extra, e.Path)
 		}
-		return nil
-	}}
-	if err := found.walk(to); err != nil {
-		return err
 	}
 	for _, name := range extra {
-		if err := to.Remove(name); err != nil {
+		if err := tree.Remove(to, name); err != nil {
 			return err
 		}
 	}
 	c.Restored = extra
 	for _, name := range w.base.order {
-		if n := w.base.nodes[name]; !n.Mode.IsDir() && matches(name) {
-			if err := w.base.putBack(from, to, n); err != nil {
+		if !w.base.nodes[name].IsDir() && matches(name) {
+			if err := w.base.put(name, to, name); err != nil {
 				return fmt.Errorf("restore %s: %w", display.Name(name), err)
 			}
 			c.Restored = append(c.Restored, name)
@@ -289,49 +218,5 @@ func (w *Workspace) restoreMatching(c *Copy, matches func(name string) bool) err
 	}
 	slices.Sort(c.Restored)
 	c.Restored = slices.Compact(c.Restored)
-	return nil
-}
-
-// putBack writes one file of the base, replacing anything in its way.
-func (b *Base) putBack(from, to *os.Root, n node) error {
-	if err := ClearWay(to, path.Dir(n.Path)); err != nil {
-		return err
-	}
-	if err := to.RemoveAll(n.Path); err != nil {
-		return err
-	}
-	return b.copyNode(from, to, n)
-}
-
-// ClearWay makes every part of dir a real directory below a root, replacing anything in the way. No
-// link is followed.
-func ClearWay(root *os.Root, dir string) error {
-	if dir == "." {
-		return nil
-	}
-	at := ""
-	for part := range strings.SplitSeq(dir, "/") {
-		at = path.Join(at, part)
-		info, err := root.Lstat(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return err
-		case info.IsDir():
-			if info.Mode().Perm()&0o700 != 0o700 {
-				if err := root.Chmod(at, info.Mode().Perm()|0o700); err != nil {
-					return err
-				}
-			}
-			continue
-		default:
-			if err := root.Remove(at); err != nil {
-				return err
-			}
-		}
-		if err := root.Mkdir(at, 0o755); err != nil {
-			return err
-		}
-	}
 	return nil
 }

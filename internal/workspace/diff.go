@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 const (
@@ -49,33 +51,25 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 	}
 	defer before.Close()
 	c := &comparison{before: before, now: now, out: &Diff{}}
-	after := map[string]node{}
-	walk := walker{
-		maxFiles: defaultMaxFiles,
-		maxBytes: defaultMaxBytes,
-		skip:     isGitPath,
-		visit: func(dir *os.Root, base string, n node) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if n.Mode.IsRegular() {
-				var err error
-				if n.Hash, err = hashFile(dir, base, defaultMaxBytes); err != nil {
-					return err
-				}
-			}
-			if !n.Mode.IsDir() && !n.isSpecial() {
-				after[n.Path] = n
-			}
-			return nil
-		},
+	walk := tree.Walk{
+		MaxFiles: defaultMaxFiles,
+		MaxBytes: defaultMaxBytes,
+		Unlock:   true,
+		Skip:     func(name string) bool { return isGitPath(name) || ctx.Err() != nil },
 	}
-	if err := walk.walk(now); err != nil {
+	left, err := walk.Hash(w.Dir)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err
+	}
+	after := map[string]tree.Entry{}
+	for _, e := range left {
+		if !e.IsDir() && !e.IsSpecial() {
+			after[e.Path] = e
+		}
 	}
 	names := maps.Clone(after)
 	for name, n := range w.base.nodes {
-		if !n.Mode.IsDir() && !isGitPath(name) {
+		if !n.IsDir() && !isGitPath(name) {
 			names[name] = n
 		}
 	}
@@ -95,17 +89,17 @@ type comparison struct {
 	out         *Diff
 }
 
-func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNew bool) error {
-	same := hadOld && hasNew && old.isLink() == new.isLink() && old.Hash == new.Hash && old.Target == new.Target
-	executable := func(n node) bool { return n.Mode&0o100 != 0 && !n.isLink() }
+func (c *comparison) compare(name string, old tree.Entry, hadOld bool, new tree.Entry, hasNew bool) error {
+	same := hadOld && hasNew && old.IsLink() == new.IsLink() && old.Sum == new.Sum && old.Target == new.Target
+	executable := func(n tree.Entry) bool { return n.Mode&0o100 != 0 && !n.IsLink() }
 	if same && executable(old) == executable(new) {
 		return nil
 	}
 	change := FileChange{
 		Path:   name,
 		Status: "modified",
-		Before: named(old.Hash, hadOld),
-		After:  named(new.Hash, hasNew),
+		Before: named(old.Sum, hadOld),
+		After:  named(new.Sum, hasNew),
 		Size:   new.Size,
 	}
 	switch {
@@ -113,12 +107,12 @@ func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNe
 		change.Status = "added"
 	case !hasNew:
 		change.Status = "deleted"
-	case old.isLink() != new.isLink():
+	case old.IsLink() != new.IsLink():
 		change.Status = "type"
 	case same:
 		change.Status = "mode"
 	}
-	side := func(root *os.Root, n node, there bool) (patchSide, error) {
+	side := func(root *os.Root, n tree.Entry, there bool) (patchSide, error) {
 		s := patchSide{exists: there, mode: gitMode(n)}
 		if !there || same {
 			return s, nil
@@ -131,8 +125,8 @@ func (c *comparison) compare(name string, old node, hadOld bool, new node, hasNe
 	if err != nil {
 		return err
 	}
-	if hadOld && !same && !old.isLink() && !a.binary &&
-		fmt.Sprintf("%x", sha256.Sum256(a.content)) != old.Hash {
+	if hadOld && !same && !old.IsLink() && !a.binary &&
+		fmt.Sprintf("%x", sha256.Sum256(a.content)) != old.Sum {
 		return errBaseChanged
 	}
 	b, err := side(c.now, new, hasNew)
@@ -170,9 +164,9 @@ func named(hash string, there bool) string {
 	return "sha256:" + hash
 }
 
-func gitMode(n node) string {
+func gitMode(n tree.Entry) string {
 	switch {
-	case n.isLink():
+	case n.IsLink():
 		return "120000"
 	case n.Mode&0o100 != 0:
 		return "100755"
@@ -183,14 +177,14 @@ func gitMode(n node) string {
 
 // readForPatch reads what a patch shows of an entry: a file's content or a link's target. What is
 // too large to compare counts as binary.
-func readForPatch(root *os.Root, name string, n node) (content []byte, binary bool, err error) {
-	if n.isLink() {
+func readForPatch(root *os.Root, name string, n tree.Entry) (content []byte, binary bool, err error) {
+	if n.IsLink() {
 		return []byte(n.Target), false, nil
 	}
 	if n.Size > maxPatchFile {
 		return nil, true, nil
 	}
-	file, err := openFile(root, name)
+	file, err := tree.Walk{Unlock: true}.Open(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, errors.New("it has disappeared")
 	}

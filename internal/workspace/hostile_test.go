@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/internal/testenv"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // plain is a workspace with two files in it.
@@ -83,7 +84,7 @@ func TestLimitsOfACopy(t *testing.T) {
 	}
 	huge.Close()
 	for _, cfg := range []CopyConfig{{}, {MaxBytes: 1 << 20}, {MaxFiles: 2, MaxBytes: 1 << 41}} {
-		var limit *LimitError
+		var limit *tree.LimitError
 		if _, err := w.Copy(t.Context(), cfg); !errors.As(err, &limit) {
 			t.Errorf("%+v gives %v", cfg, err)
 		}
@@ -114,7 +115,7 @@ func TestDeepNestingIsRefusedAndRemoved(t *testing.T) {
 		here = next
 	}
 	here.Close()
-	var limit *LimitError
+	var limit *tree.LimitError
 	if _, err := w.Copy(t.Context(), CopyConfig{}); !errors.As(err, &limit) || limit.What != "depth" {
 		t.Errorf("got %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // overlay is one layer of a base; skip leaves out parts of it.
@@ -67,64 +68,20 @@ const defaultSkillsDir = ".claude/skills"
 
 func (cfg Config) skillsDir() string { return cmp.Or(cfg.SkillsDir, defaultSkillsDir) }
 
-// overlayTree copies a source tree over what is there: files replace files and links, directories
-// are merged. Links are copied as they are. skip leaves out parts of it; nil leaves out nothing.
-func overlayTree(ctx context.Context, overlay task.Overlay, tree string, skip func(name string) bool) error {
-	from, err := os.OpenRoot(overlay.From)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := os.OpenRoot(tree)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	if overlay.To != "" {
-		if err := to.MkdirAll(overlay.To, 0o755); err != nil {
-			return err
-		}
-	}
-	w := walker{skip: skip, visit: func(dir *os.Root, base string, n node) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return overlayNode(dir, base, n, to, overlay.To)
-	}}
-	return w.walk(from)
-}
-
-func overlayNode(dir *os.Root, base string, n node, to *os.Root, below string) error {
-	name := path.Join(below, n.Path)
-	before, err := to.Lstat(name)
-	there := err == nil
-	if replaced := there && (!before.IsDir() || !n.Mode.IsDir()); replaced {
-		if before.IsDir() {
-			return fmt.Errorf("%s is a directory in an earlier overlay", display.Name(name))
-		}
-		if err := to.Remove(name); err != nil {
-			return err
-		}
-		there = false
-	}
-	switch {
-	case n.Mode.IsDir():
-		if there {
-			return nil
-		}
-		return to.Mkdir(name, 0o755)
-	case n.isLink():
-		if linkEscapes(name, n.Target) {
-			return fmt.Errorf("the link %s to %s leads out of the working directory", display.Name(name),
-				display.Name(n.Target))
-		}
-		return to.Symlink(n.Target, name)
-	case n.Mode.IsRegular():
-		_, _, err := copyFile(dir, base, to, name, n.Mode.Perm()|0o600, n.Size)
-		return err
-	default:
-		return fmt.Errorf("%s is neither a regular file, a directory nor a link", display.Name(name))
-	}
+// overlayTree copies a source tree over what is there: files replace files and symlinks,
+// directories are merged. skip leaves out parts of it; nil leaves out nothing.
+func overlayTree(ctx context.Context, overlay task.Overlay, dir string, skip func(name string) bool) error {
+	return tree.Copy{
+		Walk: tree.Walk{Skip: skip},
+		To:   overlay.To,
+		Over: tree.Merge,
+		Accept: func(e *tree.Entry) (bool, error) {
+			if e.IsLink() && linkEscapes(path.Join(overlay.To, e.Path), e.Target) {
+				return false, fmt.Errorf("the link to %s leads out of the working directory", display.Name(e.Target))
+			}
+			return true, nil
+		},
+	}.Dir(ctx, overlay.From, dir)
 }
 
 // linkEscapes reports from the text of a link whether it leaves the tree. Links to links are each

@@ -70,7 +70,7 @@ func (w *Workspace) BaseFiles(accept func(name string) bool, limit int64) (map[s
 	found := map[string][]byte{}
 	for _, name := range w.base.order {
 		n := w.base.nodes[name]
-		if !n.Mode.IsRegular() || n.Size > limit || isGitPath(name) || !accept(name) {
+		if !n.IsRegular() || n.Size > limit || isGitPath(name) || !accept(name) {
 			continue
 		}
 		if found[name], err = root.ReadFile(name); err != nil {

@@ -181,12 +181,6 @@ type Copy struct {
 	end      func() error // ends what runs on it; nil: nothing does
 }
 
-// LimitError says that a tree was too large to copy or to compare. The agent is responsible.
-type LimitError struct {
-	What  string // "bytes", "files" or "depth"
-	Limit int64
-}
-
 // Diff is the difference between the base and what is there now.
 type Diff struct {
 	// Patch is a unified patch that git apply understands, of text files and links; binary files

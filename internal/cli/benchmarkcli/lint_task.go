@@ -9,6 +9,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/internal/workspace"
 )
 
@@ -163,7 +164,7 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 		return result, false, nil
 	}
 	if solution != "" {
-		if err := overlayDir(space.Dir, solution); err != nil {
+		if err := (tree.Copy{Over: tree.Merge}).Dir(ctx, solution, space.Dir); err != nil {
 			return result, false, err
 		}
 	}

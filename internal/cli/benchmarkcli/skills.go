@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // installTimeout bounds an installation of skills.
@@ -85,8 +86,7 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 				err = errors.Join(err, os.WriteFile(filepath.Join(room, "apm.lock.yaml"), lock, 0o600))
 			}
 			if family.Skills != "" {
-				err = errors.Join(err, os.CopyFS(filepath.Join(room, ".claude"),
-					os.DirFS(filepath.Join(family.Skills, ".claude"))))
+				err = errors.Join(err, tree.Copy{To: ".claude"}.Dir(ctx, filepath.Join(family.Skills, ".claude"), room))
 			}
 			return err
 		},
@@ -97,24 +97,11 @@ func installSkills(ctx context.Context, con *console.Console, family *task.Famil
 // mergeAgents adds the agents that packages ship, which apm leaves in its modules.
 func mergeAgents(room string) error {
 	for _, agents := range glob.Below(room, "apm_modules/*/*/agents") {
-		target := filepath.Join(room, ".claude", "agents")
-		err := filepath.WalkDir(agents, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			rel, err := filepath.Rel(agents, path)
-			if err != nil {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(target, rel)), 0o755); err != nil {
-				return err
-			}
-			return os.WriteFile(filepath.Join(target, rel), content, 0o644)
-		})
+		err := tree.Copy{
+			To:     ".claude/agents",
+			Over:   tree.Replace,
+			Accept: func(e *tree.Entry) (bool, error) { return e.IsDir() || e.IsRegular(), nil },
+		}.Dir(context.Background(), agents, room)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r r
 		return err
 	}
 	search := &secretSearch{values: e.cfg.Secrets}
-	if err := writeTar(search, r.path, r.skip); err != nil {
+	if err := packed(search, r.path, r.skip); err != nil {
 		return err
 	}
 	if search.found != "" {

@@ -107,10 +107,10 @@ func withoutFiles(r *ledger.Record, err error) ledger.Record {
 
 // putFiles puts what an attempt left into its result, or into an object where it is large.
 func (l *leased) putFiles(ctx context.Context, here *loaded, result *done, dir string) error {
-	packed := &bounded{left: inlineTree}
-	hash, err := packTree(packed, dir, nil)
+	inline := &bounded{left: inlineTree}
+	hash, err := packTree(inline, dir, nil)
 	if err == nil {
-		result.Tree, result.SHA256 = packed.Bytes(), hash
+		result.Tree, result.SHA256 = inline.Bytes(), hash
 		return nil
 	}
 	if !errors.Is(err, errTooLarge) {

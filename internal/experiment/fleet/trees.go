@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -9,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,139 +19,25 @@ import (
 
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // maxTree bounds what is unpacked from one object.
 const maxTree = 64 << 30
 
-// writeTar writes a file or directory as a tar archive that depends only on names, contents, links
-// and permissions. It leaves out entries that skip accepts, and everything that is not a file,
-// directory or link.
-func writeTar(w io.Writer, root string, skip func(path string) bool) error {
-	out := tar.NewWriter(w)
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name != root && skip != nil && skip(name) {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		if name == root && !entry.IsDir() {
-			rel = filepath.Base(root)
-		}
-		return addToTar(out, name, filepath.ToSlash(rel), entry)
-	})
-	return errors.Join(err, out.Close())
+// packed writes a file or directory as an archive, without what skip accepts.
+func packed(w io.Writer, root string, skip func(path string) bool) error {
+	walk := tree.Walk{}
+	if skip != nil {
+		walk.Skip = func(name string) bool { return skip(filepath.Join(root, filepath.FromSlash(name))) }
+	}
+	return walk.Pack(w, root)
 }
 
-func addToTar(out *tar.Writer, name, rel string, entry fs.DirEntry) error {
-	info, err := entry.Info()
-	if err != nil {
-		return err
-	}
-	header := &tar.Header{
-		Name:    rel,
-		Mode:    int64(info.Mode().Perm()),
-		Format:  tar.FormatPAX,
-		ModTime: time.Unix(0, 0),
-	}
-	switch {
-	case entry.IsDir():
-		header.Typeflag, header.Name = tar.TypeDir, rel+"/"
-		return out.WriteHeader(header)
-	case entry.Type()&fs.ModeSymlink != 0:
-		header.Typeflag = tar.TypeSymlink
-		if header.Linkname, err = os.Readlink(name); err != nil {
-			return err
-		}
-		return out.WriteHeader(header)
-	case !entry.Type().IsRegular():
-		return nil
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	header.Typeflag, header.Size = tar.TypeReg, info.Size()
-	if err := out.WriteHeader(header); err != nil {
-		return err
-	}
-	n, err := io.CopyN(out, file, info.Size())
-	if err != nil {
-		return fmt.Errorf("%s changed while it was read, after %d bytes: %w", name, n, err)
-	}
-	return nil
-}
-
-// readTar unpacks an archive into a directory that exists and is empty. No entry can leave it.
-func readTar(r io.Reader, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	in := tar.NewReader(io.LimitReader(r, maxTree))
-	var dirs []*tar.Header // permissions last: one may not be writable
-	for {
-		header, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("unpack: %w", err)
-		}
-		if err := unpackEntry(root, in, header); err != nil {
-			return fmt.Errorf("unpack %q: %w", header.Name, err)
-		}
-		if header.Typeflag == tar.TypeDir {
-			dirs = append(dirs, header)
-		}
-	}
-	for i := len(dirs) - 1; i >= 0; i-- {
-		if err := root.Chmod(path.Clean(dirs[i].Name), fs.FileMode(dirs[i].Mode).Perm()); err != nil {
-			return fmt.Errorf("unpack %q: %w", dirs[i].Name, err)
-		}
-	}
-	return nil
-}
-
-func unpackEntry(root *os.Root, in io.Reader, header *tar.Header) error {
-	name := path.Clean(header.Name)
-	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return errors.New("not a path inside the archive's directory")
-	}
-	switch header.Typeflag {
-	case tar.TypeDir:
-		if name == "." {
-			return nil
-		}
-		return root.Mkdir(name, 0o700)
-	case tar.TypeSymlink:
-		return root.Symlink(header.Linkname, name)
-	case tar.TypeReg:
-		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(file, in)
-		return errors.Join(err, file.Chmod(fs.FileMode(header.Mode).Perm()), file.Close())
-	default:
-		return fmt.Errorf("kind %c is not expected", header.Typeflag)
-	}
-}
-
-// treeHash returns the hash of a file or directory as writeTar writes it.
+// treeHash returns the hash of a file or directory as packed writes it.
 func treeHash(root string, skip func(string) bool) (string, error) {
 	hash := sha256.New()
-	if err := writeTar(hash, root, skip); err != nil {
+	if err := packed(hash, root, skip); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
@@ -184,7 +67,7 @@ func packTree(w io.Writer, root string, skip func(string) bool) (string, error) 
 	defer func() { encoder.Reset(nil); encoders.Put(encoder) }()
 	encoder.Reset(w)
 	hash := sha256.New()
-	if err := errors.Join(writeTar(io.MultiWriter(encoder, hash), root, skip), encoder.Close()); err != nil {
+	if err := errors.Join(packed(io.MultiWriter(encoder, hash), root, skip), encoder.Close()); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
@@ -256,8 +139,8 @@ func getTree(ctx context.Context, store jetstream.ObjectStore, name, want, dir s
 
 // unpackTree unpacks what packTree made into a new directory, which gets its name when everything
 // in it is there and has the expected hash.
-func unpackTree(packed io.Reader, want, dir string) error {
-	decoder, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+func unpackTree(from io.Reader, want, dir string) error {
+	decoder, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return err
 	}
@@ -270,11 +153,7 @@ func unpackTree(packed io.Reader, want, dir string) error {
 		return err
 	}
 	hash := sha256.New()
-	content := io.TeeReader(decoder, hash)
-	err = readTar(content, temporary)
-	if err == nil {
-		_, err = io.Copy(io.Discard, content) // padding after the archive's end
-	}
+	err = tree.Unpack{MaxBytes: maxTree, Top: true}.Dir(io.TeeReader(decoder, hash), temporary)
 	if err == nil && hex.EncodeToString(hash.Sum(nil)) != want {
 		err = errContent
 	}

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"io/fs"
 	"math/rand/v2"
@@ -16,53 +14,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/experiment"
 )
-
-func TestArchivesCannotLeaveTheirDirectory(t *testing.T) {
-	t.Parallel()
-	for name, headers := range map[string][]tar.Header{
-		"parent":   {{Name: "../x", Typeflag: tar.TypeReg, Mode: 0o600}},
-		"absolute": {{Name: "/tmp/x", Typeflag: tar.TypeReg, Mode: 0o600}},
-		"through": {
-			{Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."},
-			{Name: "l/x", Typeflag: tar.TypeReg, Mode: 0o600},
-		},
-		"device":    {{Name: "x", Typeflag: tar.TypeChar}},
-		"hard link": {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
-		"same name": {
-			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
-			{Name: "x", Typeflag: tar.TypeReg, Mode: 0o600},
-		},
-		"setuid kept": {{Name: "s", Typeflag: tar.TypeReg, Mode: 0o4755}},
-	} {
-		var archive bytes.Buffer
-		out := tar.NewWriter(&archive)
-		for i := range headers {
-			if err := out.WriteHeader(&headers[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
-		parent := t.TempDir()
-		dir := filepath.Join(parent, "in")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		err := readTar(&archive, dir)
-		if name == "setuid kept" {
-			info, statErr := os.Stat(filepath.Join(dir, "s"))
-			if err != nil || statErr != nil || info.Mode()&fs.ModeSetuid != 0 {
-				t.Errorf("%s: %v %v", name, err, statErr)
-			}
-		} else if err == nil {
-			t.Errorf("%s was unpacked", name)
-		}
-		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
-			t.Errorf("%s: %v %v", name, entries, err)
-		}
-	}
-}
 
 func TestATreeComesBackAsItWas(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,6 @@ package local
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -114,41 +113,14 @@ func (a *attempt) packTraces() {
 // hashArtefacts hashes the files of an attempt's directory. The final directory of the agent has
 // its own digest, and clean removes it.
 func hashArtefacts(dir, named string) ([]ledger.Artifact, error) {
+	entries, err := tree.Walk{Skip: func(name string) bool { return name == FinalDir }}.Hash(dir)
 	var list []ledger.Artifact
-	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && file == filepath.Join(dir, FinalDir):
-			return fs.SkipDir
-		case !entry.Type().IsRegular() || strings.HasSuffix(file, ".new"):
-			return nil
+	for _, e := range entries {
+		if e.IsRegular() && !strings.HasSuffix(e.Path, ".new") {
+			list = append(list, ledger.Artifact{Path: path.Join(named, e.Path), SHA256: e.Sum, Bytes: e.Size})
 		}
-		rel, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		sum, size, err := hashFile(file)
-		if err != nil {
-			return err
-		}
-		list = append(list, ledger.Artifact{Path: path.Join(named, filepath.ToSlash(rel)), SHA256: sum, Bytes: size})
-		return nil
-	})
+	}
 	return list, err
-}
-
-func hashFile(name string) (sum string, size int64, err error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", 0, err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if size, err = io.Copy(hash, file); err != nil {
-		return "", 0, err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
 // CheckArtefacts compares the files of a run directory with what its sealed records say about them.
@@ -162,7 +134,7 @@ func CheckArtefacts(dir string, records []ledger.Record) (looked int, problems [
 				problems = append(problems, fmt.Sprintf("%s: not a path inside the run directory", artefact.Path))
 				continue
 			}
-			sum, size, err := hashFile(filepath.Join(dir, local))
+			sum, size, err := tree.Sum(filepath.Join(dir, local))
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				problems = append(problems, fmt.Sprintf("%s: missing", artefact.Path))

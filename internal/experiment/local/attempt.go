@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -238,7 +239,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 		a.changed = diff.Files
 	}
 	switch {
-	case errors.As(err, new(*workspace.LimitError)): // the agent caused it: grading will say the same
+	case errors.As(err, new(*tree.LimitError)): // the agent caused it: grading will say the same
 	case err != nil:
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	case len(diff.Patch) > 0:
@@ -248,7 +249,7 @@ func (a *attempt) seal(ctx context.Context) bool {
 		a.record.DiffPath = filepath.ToSlash(filepath.Join(a.record.RunDir, diffFile))
 	}
 	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: filepath.Join(a.dir, FinalDir)}); err != nil &&
-		!errors.As(err, new(*workspace.LimitError)) {
+		!errors.As(err, new(*tree.LimitError)) {
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	// a copy that was given up half way has none

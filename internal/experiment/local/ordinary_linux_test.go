@@ -7,5 +7,5 @@ import (
 )
 
 func TestAHookOfAnOrdinaryUserThatItsAgentOverwrites(t *testing.T) {
-	testenv.AsOrdinaryUser(t, []string{"TestAHookThatTheAgentOverwritesIsNoticed"})
+	testenv.AsOrdinaryUser(t, []string{"TestAHookThatTheAgentOverwritesIsNoticed", "TestAReadOnlyTaskPasses"})
 }
