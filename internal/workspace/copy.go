@@ -117,18 +117,17 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 	if w.containers != nil && cfg.Dest == "" { // graders see it in a container
 		outside = []string{"/"}
 	}
-	drop := func(e *tree.Entry, why string) (bool, error) {
-		c.Dropped = append(c.Dropped, display.Name(e.Path)+": "+why)
-		return false, nil
-	}
+	drop := func(e *tree.Entry, why string) { c.Dropped = append(c.Dropped, display.Name(e.Path)+": "+why) }
 	defer func() { slices.Sort(c.Dropped) }()
 	return tree.Copy{Walk: walk, Accept: func(e *tree.Entry) (bool, error) {
 		switch {
 		case e.IsSpecial():
-			return drop(e, "neither a regular file, a directory nor a link")
+			drop(e, "neither a regular file, a directory nor a link")
+			return false, nil
 		case e.IsLink():
 			if e.Target = links[e.Path]; escapes(links, e.Path, outside) {
-				return drop(e, "a link that leads out of the directory, to "+display.Name(e.Target))
+				drop(e, "a link that leads out of the directory, to "+display.Name(e.Target))
+				return false, nil
 			}
 		}
 		if !e.IsDir() {
