@@ -78,7 +78,7 @@ func (c Copy) Dir(ctx context.Context, from, to string) error {
 	})
 }
 
-// copying is a copy that is under way.
+// copying is a copy in progress.
 type copying struct {
 	Copy
 	from, top *os.Root

@@ -108,7 +108,7 @@ func (w Walk) Each(root *os.Root, visit func(dir *os.Root, e Entry) error) error
 	return (&walking{Walk: w, visit: visit}).directory(root, "", 0)
 }
 
-// walking is a walk that is under way.
+// walking is a walk in progress.
 type walking struct {
 	Walk
 	visit func(dir *os.Root, e Entry) error
