@@ -44,27 +44,37 @@ vet:
 lint: $(GOLANGCI)
 	$(GOLANGCI) run ./...
 
-# Packages whose goroutines share something are tested with the race detector. Whole commands, readers of files and streams, and arithmetic
-# are tested as they are built for users: the detector would make them up to ten times slower. "make race" runs everything with it. The
-# packages of test/ take longest and start first.
-RACE := internal/agent internal/agent/acp internal/agent/builtin internal/agent/command agent/events internal/agent/http internal/bridge internal/experiment internal/experiment/control internal/experiment/fleet internal/gateway/... internal/harness/... \
-	internal/cli/console internal/egress internal/github internal/jsonlines internal/retry internal/scratch internal/judge ledger internal/model/... internal/query/... trace internal/view
-# Of packages that mostly start programs, about which the detector has nothing to say, and of redact: what several goroutines do.
-SHARED := Goroutines|Writer|Concurrent|Flood|Streams|TimesOut|AtOnce|OneAfterTheOther|MajorityOfTheJudges|CellsBudget|BudgetsOfAnArm
-# These do less with the race detector than without, or nothing.
-SMALLER := ExceedsABudget|ParallelCells|DependOnTiming|KilledAtAnyLine|WhateverHappens|TooMuch|Monster|LongestAllowed|StaysFlat
-# Both halves run at once, so that one works while the other waits.
+# The first layer: packages whose tests start no program, so that a mistake in them shows within two minutes. A convention checks the list.
+# Those whose goroutines share something are tested with the race detector; readers of files and streams, and arithmetic, are tested as they are
+# built for users, because the detector would make them up to ten times slower.
+PURE_RACE  := internal/bridge internal/cli/console internal/egress internal/github internal/jsonlines internal/memo internal/retry \
+	internal/scratch internal/gateway/calls internal/model internal/model/wire internal/query/export internal/query/sql ledger trace
+PURE_PLAIN := internal/atomicfile internal/display internal/document internal/evidence internal/jsonenc internal/jsontape internal/lazyregexp \
+	internal/profile internal/render internal/report internal/report/versus internal/skill internal/treatment price redact session stats
+# The second layer starts programs: agents, sandboxes, containers, browsers.
+RACE := agent/events internal/agent internal/agent/acp internal/agent/builtin internal/agent/command internal/agent/http internal/experiment/... \
+	internal/gateway internal/harness/... internal/judge internal/model/scripted/... internal/model/vendortest internal/query internal/query/internal/... \
+	internal/sandbox/... internal/view internal/workspace
+# Some tests of these do less with the detector, which they would keep busy for minutes; they are tested without it as well.
+TWICE := internal/gateway internal/harness internal/query/internal/scan
 unit: build
+	@echo "layer 1: tests that start no program"
+	@$(MAKE) --no-print-directory -j2 pure-race pure-plain
+	@echo "layer 2: tests that start programs: agents, sandboxes, containers, browsers"
 	@$(MAKE) --no-print-directory -j2 unit-race unit-plain
 
-.PHONY: unit-race unit-plain
+# Halves run at once, so that one works while the other waits.
+.PHONY: pure pure-race pure-plain unit-race unit-plain
+pure: pure-race pure-plain
+pure-race:
+	$(RACE_TEST) -timeout 10m $(TESTFLAGS) $(PURE_RACE:%=./%)
+pure-plain:
+	$(TEST) -timeout 10m $(TESTFLAGS) $(PURE_PLAIN:%=./%)
 unit-race:
 	$(RACE_TEST) -timeout 30m $(TESTFLAGS) $(RACE:%=./%)
-	$(RACE_TEST) -timeout 30m $(TESTFLAGS) -run '$(SHARED)' ./redact ./internal/sandbox ./internal/workspace ./internal/experiment/local
-	$(TEST) -timeout 30m $(TESTFLAGS) -run '$(SMALLER)' ./internal/gateway ./internal/harness ./internal/query/internal/scan
-
+# The packages of test/ take longest and start first.
 unit-plain:
-	$(TEST) -timeout 30m $(TESTFLAGS) ./test/... $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%))")
+	$(TEST) -timeout 30m $(TESTFLAGS) ./test/... $(TWICE:%=./%) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE:%=./%) $(PURE_RACE:%=./%) $(PURE_PLAIN:%=./%))")
 
 race: build
 	$(RACE_TEST) -timeout 60m $(TESTFLAGS) ./...

@@ -45,7 +45,7 @@ func TestTheMakefileRunsTestsThatExist(t *testing.T) {
 			}
 		}
 	}
-	if checked < 50 {
+	if checked < 30 {
 		t.Errorf("only %d words that choose tests were found in the Makefile", checked)
 	}
 }
@@ -67,4 +67,44 @@ func makefile(t *testing.T) (commands []string) {
 		}
 	}
 	return commands
+}
+
+// startsPrograms are packages whose import shows that a test starts programs.
+var startsPrograms = []string{
+	"os/exec", "github.com/rogpeppe/go-internal/testscript", module + "/internal/sandbox",
+	module + "/internal/agent/agenttest", module + "/internal/cli", module + "/internal/containertest",
+}
+
+// TestTheFirstLayerStartsNoProgram: what make test runs first depends on nothing but Go.
+func TestTheFirstLayerStartsNoProgram(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join(repository(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(source), "\\\n", " ")
+	lists := regexp.MustCompile(`(?m)^PURE_\w+ +:= (.*)$`).FindAllStringSubmatch(text, -1)
+	var first []string
+	for _, list := range lists {
+		first = append(first, strings.Fields(list[1])...)
+	}
+	tested := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if !file.test || !slices.Contains(first, file.pkg()) {
+			continue
+		}
+		tested[file.pkg()] = true
+		for _, spec := range file.ast.Imports {
+			if path := strings.Trim(spec.Path.Value, `"`); slices.Contains(startsPrograms, path) {
+				t.Errorf("%s imports %s, so %s belongs in the second layer of the Makefile", file.path, path, file.pkg())
+			}
+		}
+	}
+	for _, pkg := range first {
+		if !tested[pkg] {
+			t.Errorf("the Makefile tests %s in its first layer, and it has no tests", pkg)
+		}
+	}
+	if len(lists) != 2 {
+		t.Errorf("the Makefile has %d lists of the first layer, not two", len(lists))
+	}
 }
