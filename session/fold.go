@@ -79,7 +79,7 @@ type Fold struct {
 	session EnrichedSession
 
 	args     jsontape.Parser
-	shell    shellReader
+	shell    refiner
 	event    EnrichedEvent // the one that is being passed on
 	result   ToolResult    // what it is about, if that is a result
 	tool     ToolCall      // the call that is being reported

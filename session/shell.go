@@ -4,7 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unsafe"
 )
 
 // refined is the meaning of a shell command.
@@ -14,25 +13,41 @@ type refined struct {
 	paths   []string // the files that a reading command reads
 }
 
-// maxShell bounds the work on one command; what matters is at its beginning.
-const maxShell = 16 << 10
+// maxRefined bounds the commands that are remembered, maxRemembered the length of each.
+const (
+	maxRefined    = 512
+	maxRemembered = 1 << 10
+)
 
-// shellReader reads shell commands. Its results may share its memory and the command's; they are
-// valid until the next command.
-type shellReader struct {
-	segments, words, paths []string
-	line                   []byte // the head of a command, where it is put together
+// refiner finds out what shell commands are for. It remembers some, because agents run the same
+// ones again and again.
+type refiner struct {
+	splitter commandSplitter
+	known    map[string]refined
 }
 
-// refine finds out what a shell command is for. Agents that read files through the shell would
-// otherwise look as if they never read.
-func (s *shellReader) refine(command string) refined {
-	command = unwrapShell(command)
-	if len(command) > maxShell {
-		command = command[:maxShell]
+// refine says what a command is for. Agents that read files through the shell would otherwise look
+// as if they never read.
+func (r *refiner) refine(command string) refined {
+	if known, ok := r.known[command]; ok {
+		return known
 	}
-	s.segments = pipelines(s.segments[:0], command)
-	r := refined{head: s.head()}
+	command = strings.Clone(command) // it may be a view of a buffer
+	found := r.splitter.refine(command)
+	if len(command) <= maxRemembered {
+		if r.known == nil || len(r.known) >= maxRefined {
+			r.known = map[string]refined{}
+		}
+		r.known[command] = found
+	}
+	return found
+}
+
+func (s *commandSplitter) refine(command string) refined {
+	command = unwrapShell(command)
+	command = command[:min(len(command), maxShell)]
+	calls := slices.DeleteFunc(s.commands(command), func(c SimpleCommand) bool { return c.nested || c.After == "|" })
+	r := refined{head: head(calls)}
 	switch {
 	case runsTests(command):
 		r.derived = ToolTest
@@ -41,23 +56,16 @@ func (s *shellReader) refine(command string) refined {
 		r.derived = ToolBuild
 		return r
 	}
-	s.paths = s.paths[:0]
-	for _, segment := range s.segments {
-		if len(s.segments) > 1 { // of a single one the words are there already
-			s.words = words(s.words[:0], segment)
-		}
-		var kind string
-		kind, s.paths = classify(s.words, s.paths)
+	for i := range calls {
+		kind, paths := classify(&calls[i])
 		switch kind {
 		case neutral:
 		case "":
 			return refined{head: r.head}
 		default:
 			r.derived = stronger(r.derived, kind)
+			r.paths = append(r.paths, paths...)
 		}
-	}
-	if len(s.paths) > 0 {
-		r.paths = s.paths
 	}
 	return r
 }
@@ -109,117 +117,18 @@ func unwrapShell(command string) string {
 	return script
 }
 
-// pipelines splits a command at ;, &&, ||, newlines and |, outside quotes, and returns the first
-// simple command of each pipeline.
-func pipelines(list []string, command string) []string {
-	var quote byte
-	start, piped := 0, false
-	cut := func(end int) {
-		if part := strings.TrimSpace(command[start:end]); part != "" && !piped {
-			list = append(list, part)
-		}
-	}
-	for i := 0; i < len(command); i++ {
-		c := command[i]
-		switch {
-		case quote != 0:
-			if c == '\\' && quote == '"' {
-				i++
-			} else if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == '\\':
-			i++
-		case c == ';' || c == '\n':
-			cut(i)
-			start, piped = i+1, false
-		case c == '&' && i > 0 && command[i-1] == '>': // 2>&1
-		case (c == '&' || c == '|') && i+1 < len(command) && command[i+1] == c:
-			cut(i)
-			start, piped = i+2, false
-			i++
-		case c == '|':
-			cut(i)
-			start, piped = i+1, true
-		}
-	}
-	cut(len(command))
-	return list
-}
-
-// words splits a simple command at blanks, outside quotes, and drops the quotes.
-func words(list []string, command string) []string {
-	for i := 0; i < len(command); {
-		if command[i] == ' ' || command[i] == '\t' {
-			i++
-			continue
-		}
-		end, quoted := wordEnd(command, i)
-		word := command[i:end]
-		if quoted {
-			word = unquoted(word)
-		}
-		list = append(list, word)
-		i = end
-	}
-	return list
-}
-
-// wordEnd returns where the word that begins at i ends.
-func wordEnd(command string, i int) (end int, quoted bool) {
-	var quote byte
-	for ; i < len(command); i++ {
-		switch c := command[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote, quoted = c, true
-		case c == ' ' || c == '\t':
-			return i, quoted
-		}
-	}
-	return i, quoted
-}
-
-// unquoted drops the quotes of a word.
-func unquoted(word string) string {
-	plain := make([]byte, 0, len(word))
-	var quote byte
-	for _, c := range []byte(word) {
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote = c
-		default:
-			plain = append(plain, c)
-		}
-	}
-	return string(plain)
-}
-
 // head returns the program of the first command that is not neutral, with its first word where that
 // names a subcommand.
-func (s *shellReader) head() string {
-	for _, segment := range s.segments {
-		s.words = words(s.words[:0], segment)
-		list := commandWords(s.words)
-		if len(list) == 0 {
-			continue
+func head(calls []SimpleCommand) string {
+	for i := range calls {
+		name, args := calls[i].Name(), calls[i].args()
+		switch {
+		case isNeutral(name):
+		case len(args) > 0 && !strings.HasPrefix(args[0], "-") && hasSubcommands(name):
+			return name + " " + args[0]
+		default:
+			return name
 		}
-		name := path.Base(list[0])
-		if isNeutral(name) {
-			continue
-		}
-		if len(list) > 1 && !strings.HasPrefix(list[1], "-") && hasSubcommands(name) {
-			s.line = append(append(append(s.line[:0], name...), ' '), list[1]...)
-			return unsafe.String(unsafe.SliceData(s.line), len(s.line))
-		}
-		return name
 	}
 	return ""
 }
@@ -242,16 +151,13 @@ func hasSubcommands(name string) bool {
 	return false
 }
 
-func isWrapper(name string) bool { return name == "sudo" || name == "command" || name == "time" }
-
-// isNumber reports whether a word consists of digits and signs.
-func isNumber(word string) bool {
-	for i := range len(word) {
-		if !isDigit(word[i]) && word[i] != '+' {
-			return false
-		}
+// isWrapper reports whether a program runs the one after it.
+func isWrapper(name string) bool {
+	switch name {
+	case "sudo", "command", "time", "exec", "eval", "nohup", "xargs":
+		return true
 	}
-	return true
+	return false
 }
 
 // commandWords drops variable assignments and wrappers in front of a command.
@@ -267,78 +173,45 @@ func commandWords(list []string) []string {
 	return list
 }
 
-// classify says what one simple command is for, and adds the files that it reads to others.
-func classify(list, paths []string) (kind string, all []string) {
-	list = commandWords(list)
-	if len(list) == 0 {
-		return neutral, paths
+// classify says what one simple command is for, and which files it reads.
+func classify(c *SimpleCommand) (kind string, paths []string) {
+	if c.writes {
+		return "", nil
 	}
-	if redirects(list) {
-		return "", paths
-	}
-	name, args := path.Base(list[0]), list[1:]
-	switch name {
+	args := c.args()
+	switch name := c.Name(); name {
 	case "cat", "head", "tail", "less", "nl":
-		return ToolRead, operands(paths, args)
+		return ToolRead, operands(args)
 	case "sed":
 		if len(args) > 0 && args[0] == "-n" {
-			before := len(paths)
-			paths = operands(paths, args)
-			if len(paths) > before { // the script
-				paths = slices.Delete(paths, before, before+1)
-			}
-			return ToolRead, paths
+			paths = operands(args)
+			return ToolRead, paths[min(1, len(paths)):] // the first is the script
 		}
 	case "rg", "grep", "ag", "egrep", "fgrep":
-		return ToolSearch, paths
+		return ToolSearch, nil
 	case "find":
-		for _, arg := range args {
-			if strings.HasPrefix(arg, "-exec") || arg == "-delete" || arg == "-ok" {
-				return "", paths
-			}
+		if !slices.ContainsFunc(args, func(arg string) bool {
+			return strings.HasPrefix(arg, "-exec") || arg == "-delete" || arg == "-ok"
+		}) {
+			return ToolSearch, nil
 		}
-		return ToolSearch, paths
 	case "git":
 		if len(args) > 0 && args[0] == "grep" {
-			return ToolSearch, paths
+			return ToolSearch, nil
 		}
 	case "ls", "tree":
-		return ToolList, paths
+		return ToolList, nil
 	default:
 		if isNeutral(name) {
-			return neutral, paths
+			return neutral, nil
 		}
 	}
-	return "", paths
+	return "", nil
 }
 
-// redirects reports whether a command writes to a file.
-func redirects(list []string) bool {
-	for i, word := range list {
-		at := strings.IndexByte(word, '>')
-		if at < 0 {
-			continue
-		}
-		target := strings.TrimLeft(word[at:], ">|")
-		if target == "" && i+1 < len(list) {
-			target = list[i+1]
-		}
-		if target != "/dev/null" && !strings.HasPrefix(target, "&") {
-			return true
-		}
-	}
-	return false
-}
-
-// operands adds the arguments that are neither flags, nor numbers that belong to flags, nor
-// redirections.
-func operands(list, args []string) []string {
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") || isNumber(arg) || strings.IndexByte(arg, '<') >= 0 ||
-			strings.IndexByte(arg, '>') >= 0 {
-			continue
-		}
-		list = append(list, arg)
-	}
-	return list
+// operands returns the arguments that are neither flags nor numbers that belong to flags.
+func operands(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+		return strings.HasPrefix(arg, "-") || strings.Trim(arg, "0123456789+") == ""
+	})
 }

@@ -1,26 +1,36 @@
 package session
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // SimpleCommand is one call of a program in a shell command.
 type SimpleCommand struct {
 	// Words are the program and its arguments, without quotes, assignments in front and wrappers
-	// such as sudo. Redirections are among them.
+	// such as sudo; then the redirections.
 	Words []string
 	// After is the operator in front of it: ;, &&, ||, |, &, ( or, for the first, nothing.
 	After string
+
+	plain  int  // the number of words that are no redirections
+	nested bool // it stands in $(…) or in backquotes
+	writes bool // it is redirected to a file
 }
 
 // Name returns the program's name without its directory.
 func (c *SimpleCommand) Name() string { return path.Base(c.Words[0]) }
 
-// maxCommands bounds the calls that one shell command is split into, and maxShellDepth how deep
-// shells in shells are followed.
+func (c *SimpleCommand) args() []string { return c.Words[1:c.plain] }
+
+// maxShell bounds the work on one command; what matters is at its beginning. maxCommands bounds the
+// calls that one is split into, and maxShellDepth how deep shells in shells are followed.
 const (
+	maxShell      = 16 << 10
 	maxCommands   = 256
 	maxShellDepth = 4
 )
@@ -28,158 +38,200 @@ const (
 // Commands splits a shell command into the calls that it makes, those in $(…), in backquotes and
 // behind "bash -c" among them. What a here-document holds is text, unless a shell reads it.
 func Commands(command string) []SimpleCommand {
-	if len(command) > maxShell {
-		command = command[:maxShell]
+	return new(commandSplitter).commands(command)
+}
+
+// commands is Commands; what it returns is valid until the next call.
+func (s *commandSplitter) commands(command string) []SimpleCommand {
+	if s.parser == nil {
+		s.parser = syntax.NewParser()
 	}
-	s := &commandSplitter{}
-	s.split(unwrapShell(command), "", 0)
+	s.list = s.list[:0]
+	s.script(unwrapShell(command[:min(len(command), maxShell)]), "")
 	return s.list
 }
 
 type commandSplitter struct {
-	list []SimpleCommand
+	parser *syntax.Parser
+	list   []SimpleCommand
+	source string // the script that is being read
+	depth  int    // of shells in shells
+	nested int    // of $(…) in each other
 }
 
-// split adds the calls of a script.
-func (s *commandSplitter) split(script, after string, depth int) {
-	if depth > maxShellDepth {
+// script adds the calls of a script. What follows a mistake is split at operators, quoted or not:
+// another shell may read what this parser does not.
+func (s *commandSplitter) script(source, after string) {
+	if s.depth > maxShellDepth {
 		return
 	}
-	var quote byte
-	start := 0
-	cut := func(end int, next string, width int) {
-		s.add(script[start:end], after, depth)
-		start, after = end+width, next
-	}
-	for i := 0; i < len(script) && len(s.list) < maxCommands; i++ {
-		c := script[i]
-		following := byte(0)
-		if i+1 < len(script) {
-			following = script[i+1]
-		}
-		switch {
-		case quote == '\'':
-			if c == '\'' {
-				quote = 0
-			}
-		case c == '\\':
-			i++
-		case c == '$' && following == '(', c == '`':
-			i = s.nested(script, i, depth)
-		case quote == '"':
-			if c == '"' {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == '<' && following == '<' && !strings.HasPrefix(script[i:], "<<<"):
-			if end := hereDocumentEnd(script, i); end > 0 {
-				s.add(script[start:i], after, depth)
-				s.hereDocument(script[start:i], script[i:end], depth)
-				start, after, i = end, ";", end-1
-			}
-		case c == ';' || c == '\n':
-			cut(i, ";", 1)
-		case c == '(' || c == ')':
-			cut(i, "(", 1)
-		case c == '&' && (i > 0 && script[i-1] == '>' || following == '>'): // 2>&1 and &>
-		case (c == '&' || c == '|') && following == c:
-			cut(i, script[i:i+2], 2)
-			i++
-		case c == '|' || c == '&':
-			cut(i, script[i:i+1], 1)
+	outer := s.source
+	s.source = source
+	s.depth++
+	file, err := s.parser.Parse(strings.NewReader(source), "")
+	if problem := (syntax.ParseError{}); errors.As(err, &problem) {
+		// A command that was cut off ends within its here-document.
+		if _, word, open := strings.Cut(problem.Text, "unclosed here-document "); open {
+			s.source += "\n" + strings.Trim(word, "`\"'")
+			file, err = s.parser.Parse(strings.NewReader(s.source), "")
 		}
 	}
-	if start < len(script) {
-		s.add(script[start:], after, depth)
+	s.statements(file.Stmts, after)
+	if err != nil {
+		read := 0
+		if last := len(file.Stmts) - 1; last >= 0 {
+			read, after = min(int(file.Stmts[last].End().Offset()), len(source)), ";"
+		}
+		for text := range strings.FieldsFuncSeq(source[read:], isOperator) {
+			s.add(strings.Fields(unquoter.Replace(text)), nil, after)
+			after = ";"
+		}
+	}
+	s.depth--
+	s.source = outer
+}
+
+var unquoter = strings.NewReplacer(`"`, "", `'`, "")
+
+func isOperator(r rune) bool { return strings.ContainsRune(";&|()`\n", r) }
+
+// statements adds the calls of statements that follow each other.
+func (s *commandSplitter) statements(list []*syntax.Stmt, after string) {
+	for _, statement := range list {
+		s.statement(statement, after)
+		if after = ";"; statement.Background {
+			after = "&"
+		}
 	}
 }
 
-// nested adds the calls of a $(…) or `…` that begins at i, and returns where it ends.
-func (s *commandSplitter) nested(script string, i, depth int) int {
-	if script[i] == '`' {
-		if length := strings.IndexByte(script[i+1:], '`'); length >= 0 {
-			s.split(script[i+1:i+1+length], "(", depth+1)
-			return i + 1 + length
+func (s *commandSplitter) statement(statement *syntax.Stmt, after string) {
+	switch command := statement.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		s.statement(command.X, after)
+		s.statement(command.Y, strings.Replace(command.Op.String(), "|&", "|", 1))
+	case *syntax.CallExpr:
+		s.inside(command, after)
+		var words []string
+		for _, arg := range command.Args {
+			words = append(words, s.text(arg))
 		}
-		return i
+		s.add(words, statement.Redirs, after)
+	case *syntax.DeclClause: // export and its like
+		s.inside(command, after)
+		s.add(append([]string{command.Variant.Value}, s.declared(command.Args)...), statement.Redirs, after)
+	case *syntax.Subshell:
+		s.statements(command.Stmts, "(")
+	case *syntax.Block:
+		s.statements(command.Stmts, after)
+	case nil:
+	default:
+		s.inside(command, after)
 	}
-	open := 0
-	for end := i + 1; end < len(script); end++ {
-		switch script[end] {
-		case '(':
-			open++
-		case ')':
-			if open--; open == 0 {
-				s.split(script[i+2:end], "(", depth+1)
-				return end
+	for _, redirect := range statement.Redirs {
+		s.inside(redirect, after)
+	}
+}
+
+// inside adds the calls that are made within a command or a word.
+func (s *commandSplitter) inside(node syntax.Node, after string) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		var list []*syntax.Stmt
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			s.statement(n, after)
+			after = ";"
+			return false
+		case *syntax.CmdSubst:
+			list = n.Stmts
+		case *syntax.ProcSubst:
+			list = n.Stmts
+		default:
+			return true
+		}
+		s.nested++
+		s.statements(list, "(")
+		s.nested--
+		return false
+	})
+}
+
+func (s *commandSplitter) declared(list []*syntax.Assign) (words []string) {
+	for _, assign := range list {
+		words = append(words, s.sourceOf(assign))
+	}
+	return words
+}
+
+func (s *commandSplitter) sourceOf(node syntax.Node) string {
+	from, to := int(node.Pos().Offset()), int(node.End().Offset())
+	if from > to || to > len(s.source) {
+		return ""
+	}
+	return s.source[from:to]
+}
+
+// text returns a word without its quotes; what the shell would put into it stays as it is written.
+func (s *commandSplitter) text(word *syntax.Word) string {
+	var out strings.Builder
+	var add func(parts []syntax.WordPart)
+	add = func(parts []syntax.WordPart) {
+		for _, part := range parts {
+			switch part := part.(type) {
+			case *syntax.Lit:
+				out.WriteString(part.Value)
+			case *syntax.SglQuoted:
+				out.WriteString(part.Value)
+			case *syntax.DblQuoted:
+				add(part.Parts)
+			default:
+				out.WriteString(s.sourceOf(part))
 			}
 		}
 	}
-	return i
+	add(word.Parts)
+	return out.String()
 }
 
-// hereDocumentEnd returns the end of the here-document whose << is at i; 0 if it is not one.
-func hereDocumentEnd(script string, i int) int {
-	line, _, _ := strings.Cut(script[i:], "\n")
-	word := strings.TrimLeft(strings.TrimPrefix(line[2:], "-"), " ")
-	if end := strings.IndexAny(word, " ;&|>)"); end >= 0 {
-		word = word[:end]
-	}
-	if word = strings.Trim(word, `'"`); word == "" {
-		return 0
-	}
-	at := i + len(line)
-	for at < len(script) {
-		body, _, _ := strings.Cut(script[at+1:], "\n")
-		at += 1 + len(body)
-		if strings.TrimLeft(body, "\t") == word {
-			return at
-		}
-	}
-	return len(script)
-}
-
-// hereDocument adds the calls that a here-document makes, where a shell reads it, and those on the
-// rest of the line that it begins in.
-func (s *commandSplitter) hereDocument(reader, document string, depth int) {
-	line, body, _ := strings.Cut(document, "\n")
-	if at := strings.IndexAny(line, ";&|"); at >= 0 {
-		s.split(line[at:], ";", depth+1)
-	}
-	if list := commandWords(words(nil, strings.TrimSpace(reader))); len(list) > 0 && isShell(list[0]) {
-		s.split(body, ";", depth+1)
-	}
-}
-
-// add adds one call.
-func (s *commandSplitter) add(text, after string, depth int) {
-	list := commandWords(words(nil, strings.TrimSpace(text)))
-	for len(list) > 0 && isKeyword(list[0]) {
-		list = commandWords(list[1:])
-	}
-	if len(list) == 0 || list[0] == "" || len(s.list) >= maxCommands {
+// add adds one call, or those of the shell that it starts.
+func (s *commandSplitter) add(words []string, redirects []*syntax.Redirect, after string) {
+	words = commandWords(words)
+	if len(words) == 0 || words[0] == "" || len(s.list) >= maxCommands {
 		return
 	}
-	if isShell(list[0]) {
-		if at := slices.IndexFunc(list, isCommandFlag); at > 0 && at+1 < len(list) {
-			s.split(list[at+1], after, depth+1)
+	if isShell(words[0]) {
+		if at := slices.IndexFunc(words, isCommandFlag); at > 0 && at+1 < len(words) {
+			s.script(words[at+1], after)
 			return
 		}
 	}
-	s.list = append(s.list, SimpleCommand{Words: list, After: after})
+	call := SimpleCommand{Words: words, After: after, plain: len(words), nested: s.nested > 0}
+	var read []string // by the call
+	for _, redirect := range redirects {
+		text := s.sourceOf(redirect)
+		switch redirect.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			if redirect.Hdoc != nil {
+				read = append(read, s.text(redirect.Hdoc))
+			}
+			continue
+		case syntax.WordHdoc:
+			read = append(read, s.text(redirect.Word))
+		case syntax.RdrIn, syntax.DplIn, syntax.DplOut:
+		default:
+			call.writes = call.writes || s.text(redirect.Word) != "/dev/null"
+		}
+		call.Words = append(call.Words, strings.Fields(text)...)
+	}
+	s.list = append(s.list, call)
+	for _, script := range read {
+		if isShell(words[0]) {
+			s.script(script, ";")
+		}
+	}
 }
 
 // isCommandFlag reports whether a flag is -c or ends in it, such as -lc.
 func isCommandFlag(word string) bool {
 	return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c")
-}
-
-// isKeyword reports whether a word is a keyword of the shell that a call may follow.
-func isKeyword(word string) bool {
-	switch word {
-	case "if", "then", "else", "elif", "do", "while", "until", "!", "{", "exec", "eval", "nohup", "xargs":
-		return true
-	}
-	return false
 }

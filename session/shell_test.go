@@ -38,7 +38,7 @@ func TestWhatShellCommandsAreFor(t *testing.T) {
 		``:                                       {},
 		`rm -rf x; cat y`:                        {head: "rm"},
 	} {
-		if diff := cmp.Diff(want, new(shellReader).refine(command), cmp.AllowUnexported(refined{})); diff != "" {
+		if diff := cmp.Diff(want, new(refiner).refine(command), cmp.AllowUnexported(refined{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", command, diff)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzRefineShell(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
-		if r := new(shellReader).refine(command); r.derived == neutral {
+		if r := new(refiner).refine(command); r.derived == neutral {
 			t.Errorf("%q is %q", command, r.derived)
 		}
 	})
