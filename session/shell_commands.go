@@ -205,7 +205,8 @@ func (s *commandSplitter) add(words []string, redirects []*syntax.Redirect, afte
 			return
 		}
 	}
-	call := SimpleCommand{Words: words, After: after, plain: len(words), nested: s.nested > 0}
+	call := SimpleCommand{Words: words, After: after}
+	call.plain, call.nested = len(words), s.nested > 0
 	var read []string // by the call
 	for _, redirect := range redirects {
 		text := s.sourceOf(redirect)

@@ -11,10 +11,9 @@
 //   - everything is case-sensitive and compared code point by code point, without normalisation
 //
 // What cannot be reproduced exactly is refused by Compile and must never match: negation, comments,
-// extended globs such as @(a|b), brace ranges such as {1..3} and everything else that has a reason
-// below. Only clean relative paths in valid UTF-8 can match. Characters beyond U+FFFF, which
-// minimatch counts as two, match nothing but themselves and stars: a pattern with ? or a class never
-// matches a path that has one.
+// extended globs such as @(a|b), brace ranges such as {1..3} and whatever has a reason below.
+// Only clean relative paths in valid UTF-8 can match. Characters beyond U+FFFF, which minimatch
+// counts as two, match nothing but themselves and stars: no pattern with ? or a class matches them.
 package glob
 
 import (
@@ -100,8 +99,8 @@ func Compile(source string) (Pattern, error) {
 	for queue := []string{source}; len(queue) > 0 && reason == ""; {
 		var expanded []string
 		if expanded, reason = expandGroup(queue[0]); len(expanded) == 0 && reason == "" {
-			compiled.alternatives = append(compiled.alternatives, "")
-			compiled.alternatives[len(compiled.alternatives)-1], reason = compile(queue[0])
+			one, why := compile(queue[0])
+			compiled.alternatives, reason = append(compiled.alternatives, one), why
 		}
 		if queue = append(queue[1:], expanded...); len(queue)+len(compiled.alternatives) > maxAlternatives {
 			reason = "braces that expand to too many patterns"
@@ -175,8 +174,8 @@ func compileSegment(text string) (segment, reason string) {
 		}
 		return escaper.Replace(escape.Get().ReplaceAllString(text, "$1")), ""
 	}
-	if reason = refuse(ofSegment, text); reason == "" && !hyphensInPlace.MatchString(text) {
-		reason = "a stray hyphen in a class"
+	if reason = refuse(ofSegment, text); !hyphensInPlace.MatchString(text) {
+		reason = cmp.Or(reason, "a stray hyphen in a class")
 	}
 	return token.Get().ReplaceAllStringFunc(text, func(part string) string {
 		switch part[0] {
@@ -194,8 +193,7 @@ func compileSegment(text string) (segment, reason string) {
 	}), reason
 }
 
-// Below lists what a well-formed pattern of filepath.Glob matches below a directory, whose own path
-// is literal, sorted.
+// Below lists, sorted, what a good pattern of filepath.Glob matches below dir, which is literal.
 func Below(dir, pattern string) []string {
 	found, _ := filepath.Glob(filepath.Join(escaper.Replace(dir), pattern)) // only a bad pattern is an error
 	return found

@@ -79,12 +79,29 @@ type output struct {
 
 // diff is the agent's change.
 type diff struct {
-	Text    string `json:"text"`
-	Bytes   int64  `json:"bytes"`
-	Cut     bool   `json:"cut"`
-	Files   int    `json:"files"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
+	Changes []fileChange `json:"changes"`
+	Bytes   int64        `json:"bytes"`
+	Cut     bool         `json:"cut"`
+	Files   int          `json:"files"`
+	Added   int          `json:"added"`
+	Removed int          `json:"removed"`
+}
+
+// fileChange is what a diff says about one file.
+type fileChange struct {
+	Name    string     `json:"name"`
+	Note    string     `json:"note"` // what happened to it
+	Lines   []diffLine `json:"lines"`
+	Added   int        `json:"added"`
+	Removed int        `json:"removed"`
+}
+
+// diffLine is a line of a hunk, or the beginning of one.
+type diffLine struct {
+	Sign   string `json:"sign"`
+	Text   string `json:"text"`
+	Before int    `json:"before,omitempty"`
+	After  int    `json:"after,omitempty"`
 }
 
 // turnUsage is the usage of one message of the model.
@@ -269,14 +286,41 @@ func (s *Server) readDiff(at location, name string) *diff {
 	if err != nil {
 		return nil
 	}
-	shown := &diff{Text: s.clean(content), Bytes: size, Cut: size > int64(len(content))}
-	parsed := patch.Parse(content)
-	shown.Files = len(parsed.Files)
+	parsed := patch.Parse([]byte(s.clean(content)))
+	shown := &diff{
+		Changes: []fileChange{},
+		Bytes:   size,
+		Cut:     size > int64(len(content)),
+		Files:   len(parsed.Files),
+	}
 	for i := range parsed.Files {
-		added, removed := parsed.Files[i].Counts()
-		shown.Added, shown.Removed = shown.Added+added, shown.Removed+removed
+		change := changeOf(&parsed.Files[i])
+		shown.Added, shown.Removed = shown.Added+change.Added, shown.Removed+change.Removed
+		shown.Changes = append(shown.Changes, change)
 	}
 	return shown
+}
+
+func changeOf(file *patch.File) fileChange {
+	change := fileChange{Name: file.Path(), Note: file.Status, Lines: []diffLine{}}
+	change.Added, change.Removed = file.Counts()
+	if file.Binary {
+		change.Note += ", binary"
+	}
+	if file.OldMode != "" && file.NewMode != "" && file.OldMode != file.NewMode {
+		change.Note += ", " + file.OldMode + " → " + file.NewMode
+	}
+	for _, hunk := range file.Hunks {
+		change.Lines = append(change.Lines, diffLine{Sign: "@", Text: fmt.Sprintf("@@ -%d,%d +%d,%d @@",
+			hunk.OldStart, hunk.OldCount, hunk.NewStart, hunk.NewCount)})
+		for _, line := range hunk.Lines {
+			change.Lines = append(change.Lines, diffLine{string(line.Op), line.Text, line.Old, line.New})
+			if line.NoNewline {
+				change.Lines = append(change.Lines, diffLine{Sign: `\`, Text: `\ No newline at end of file`})
+			}
+		}
+	}
+	return change
 }
 
 // addEvidence adds the evidence about an attempt.

@@ -92,6 +92,20 @@ func (s *Server) traceFind(r *http.Request) (any, error) {
 	return answer, nil
 }
 
+type lanesAnswer struct {
+	Version int          `json:"version"`
+	Entries int          `json:"entries"`
+	Size    int          `json:"size"`
+	Lanes   []*laneMarks `json:"lanes"`
+}
+
+type alignedAnswer struct {
+	Version   int              `json:"version"`
+	Alignment *query.Alignment `json:"alignment"`
+	EntriesA  []int            `json:"entriesA"`
+	EntriesB  []int            `json:"entriesB"`
+}
+
 // laneMarks are the entries of one lane over the length of a trace.
 type laneMarks struct {
 	Lane       string `json:"lane"`
@@ -141,7 +155,7 @@ func (s *Server) traceLanes(r *http.Request, t *query.Trace, buckets int) (any, 
 			lane.Agent, lane.Model = known.Agent, known.Model
 		}
 	}
-	return map[string]any{"version": version, "entries": total, "size": size, "lanes": lanes}, nil
+	return lanesAnswer{version, total, size, lanes}, nil
 }
 
 // placedMessage is a message with the entry at or after its line.
@@ -226,9 +240,7 @@ func (s *Server) traceAlign(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{
-		"version": version, "alignment": alignment, "entriesA": entriesA, "entriesB": entriesB,
-	}, nil
+	return alignedAnswer{version, alignment, entriesA, entriesB}, nil
 }
 
 func actionEntries(r *http.Request, t *query.Trace, actions []query.Action) ([]int, error) {

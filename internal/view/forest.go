@@ -26,6 +26,14 @@ type limits struct {
 	Hi  *float64 `json:"hi"`
 }
 
+type forestAnswer struct {
+	Version int         `json:"version"`
+	A       string      `json:"a"`
+	B       string      `json:"b"`
+	Tasks   []forestRow `json:"tasks"`
+	Overall limits      `json:"overall"`
+}
+
 // pair finds two groups of an experiment: those that the request names, else the first two.
 func (s *Server) pair(r *http.Request) (a, b *report.Group, err error) {
 	at, err := s.directory(r.PathValue("x"))
@@ -87,10 +95,8 @@ func (s *Server) forest(r *http.Request) (any, error) {
 		}
 		rows = append(rows, row)
 	}
-	return map[string]any{
-		"version": version, "a": a.Name, "b": b.Name, "tasks": rows,
-		"overall": limits{comparison.Decision.Effect, comparison.Decision.Lo, comparison.Decision.Hi},
-	}, nil
+	overall := limits{comparison.Decision.Effect, comparison.Decision.Lo, comparison.Decision.Hi}
+	return forestAnswer{version, a.Name, b.Name, rows, overall}, nil
 }
 
 // plan answers with what a larger experiment would find and cost.

@@ -1,11 +1,11 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -75,32 +75,23 @@ func citations(text string, changed *diff) []citation {
 	if changed == nil {
 		return found
 	}
-	parsed := patch.Parse([]byte(changed.Text))
 	for _, match := range citedPlace.FindAllStringSubmatch(text, 100) {
 		line, err := strconv.Atoi(match[2])
 		if err != nil {
 			continue
 		}
-		for i := range parsed.Files {
-			file := &parsed.Files[i]
-			if name := file.Path(); name != match[1] && !strings.HasSuffix(name, "/"+match[1]) {
+		for i := range changed.Changes {
+			file := &changed.Changes[i]
+			if file.Name != match[1] && !strings.HasSuffix(file.Name, "/"+match[1]) {
 				continue
 			}
-			if shown, ok := lineOf(file, line); ok {
-				found = append(found, citation{File: file.Path(), Line: line, Text: shown})
+			at := slices.IndexFunc(file.Lines, func(one diffLine) bool {
+				return line > 0 && one.After == line || line < 0 && one.Sign == "-" && one.Before == -line
+			})
+			if at >= 0 {
+				found = append(found, citation{File: file.Name, Line: line, Text: file.Lines[at].Text})
 			}
 		}
 	}
 	return found
-}
-
-func lineOf(file *patch.File, line int) (string, bool) {
-	for i := range file.Hunks {
-		for _, one := range file.Hunks[i].Lines {
-			if line > 0 && one.New == line || line < 0 && one.Op == patch.Minus && one.Old == -line {
-				return one.Text, true
-			}
-		}
-	}
-	return "", false
 }

@@ -1,6 +1,6 @@
 // A unified diff with highlighting. What a file holds is only ever put into text nodes.
 import type { ComponentChildren, JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import bash from "highlight.js/lib/languages/bash";
 import cLanguage from "highlight.js/lib/languages/c";
 import css from "highlight.js/lib/languages/css";
@@ -18,7 +18,7 @@ import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 import { createLowlight } from "lowlight";
 import { bytes, count, visible } from "./format";
-import type { CellDetail, Citation } from "./types";
+import type { Citation, Diff as Changes, DiffLine as Line, FileChange } from "./types";
 import { Name } from "./ui";
 
 const languages = createLowlight({
@@ -46,60 +46,6 @@ const byExtension = new Map(Object.entries({
   sql: "sql", ts: "typescript", tsx: "typescript", html: "xml", xml: "xml", svg: "xml", yaml: "yaml", yml: "yaml",
 })); // prettier-ignore
 
-export interface Line {
-  sign: " " | "+" | "-" | "@" | "\\";
-  text: string;
-  before?: number;
-  after?: number;
-}
-
-export interface FileChange {
-  name: string;
-  head: string[];
-  lines: Line[];
-  added: number;
-  removed: number;
-}
-
-/** Reads a unified diff as git writes it. Lines that belong to nothing are kept as heads. */
-export function parseDiff(text: string): FileChange[] {
-  const files: FileChange[] = [];
-  let file: FileChange | undefined;
-  let [before, after, restBefore, restAfter] = [0, 0, 0, 0];
-  for (const raw of text.replace(/\n$/, "").split("\n")) {
-    const inHunk = restBefore > 0 || restAfter > 0;
-    if (!inHunk && raw.startsWith("diff --git ")) {
-      file = { name: raw.replace(/^diff --git (?:"?a\/)?(.*?)"? "?b\/(.*?)"?$/, "$2"), head: [], lines: [], added: 0, removed: 0 };
-      files.push(file);
-      continue;
-    }
-    file ??= (files.push({ name: "", head: [], lines: [], added: 0, removed: 0 }), files[0]) as FileChange;
-    const hunk = inHunk ? null : /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(raw);
-    if (hunk) {
-      [before, after] = [Number(hunk[1]), Number(hunk[3])];
-      [restBefore, restAfter] = [Number(hunk[2] ?? 1), Number(hunk[4] ?? 1)];
-      file.lines.push({ sign: "@", text: raw });
-    } else if (inHunk && raw.startsWith("+")) {
-      file.lines.push({ sign: "+", text: raw.slice(1), after: after++ });
-      file.added++;
-      restAfter--;
-    } else if (inHunk && raw.startsWith("-")) {
-      file.lines.push({ sign: "-", text: raw.slice(1), before: before++ });
-      file.removed++;
-      restBefore--;
-    } else if (raw.startsWith("\\")) {
-      file.lines.push({ sign: "\\", text: raw });
-    } else if (inHunk) {
-      file.lines.push({ sign: " ", text: raw.slice(1), before: before++, after: after++ });
-      restBefore--;
-      restAfter--;
-    } else {
-      file.head.push(raw);
-    }
-  }
-  return files;
-}
-
 interface Node {
   type: string;
   value?: string;
@@ -123,9 +69,9 @@ function children(node: Node): ComponentChildren {
 
 const firstLines = 400;
 
-export function Diff(props: { diff: NonNullable<CellDetail["diff"]>; citations?: Citation[] }): JSX.Element {
-  const files = useMemo(() => parseDiff(props.diff.text), [props.diff.text]);
-  if (props.diff.text.trim() === "") return <p class="soft">The agent changed no file.</p>;
+export function Diff(props: { diff: Changes; citations?: Citation[] }): JSX.Element {
+  const files = props.diff.changes;
+  if (files.length === 0 && props.diff.bytes === 0) return <p class="soft">The agent changed no file.</p>;
   return (
     <div class="diff">
       {files.map((f, i) => (
@@ -138,12 +84,13 @@ export function Diff(props: { diff: NonNullable<CellDetail["diff"]>; citations?:
 
 function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolean }): JSX.Element {
   const { file } = props;
-  const [all, setAll] = useState(false);
+  const [whole, setWhole] = useState(false);
   const [open, setOpen] = useState(props.open);
   const language = byExtension.get(file.name.split(".").pop() ?? "");
   const cited = (l: Line): Citation | undefined =>
     props.citations.find((c) => (c.line < 0 ? l.sign === "-" && l.before === -c.line : l.after === c.line));
-  const lines = all ? file.lines : file.lines.slice(0, firstLines);
+  const all = file.lines;
+  const lines = whole ? all : all.slice(0, firstLines);
   return (
     <details open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>
@@ -154,13 +101,13 @@ function FileDiff(props: { file: FileChange; citations: Citation[]; open: boolea
       </summary>
       {open && (
         <div class="code" role="region" aria-label={visible("Changes of " + file.name)} tabIndex={0}>
-          {file.lines.length === 0 && <pre class="soft">{visible(file.head.join("\n")) || "nothing to show"}</pre>}
+          {all.length === 0 && <pre class="soft">{visible(file.note)}</pre>}
           {lines.map((l, i) => (
             <DiffLine key={i} line={l} language={language} cited={cited(l)} />
           ))}
-          {lines.length < file.lines.length && (
-            <button type="button" onClick={() => setAll(true)}>
-              show {count(file.lines.length - lines.length, "more line")}
+          {lines.length < all.length && (
+            <button type="button" onClick={() => setWhole(true)}>
+              show {count(all.length - lines.length, "more line")}
             </button>
           )}
         </div>

@@ -5,7 +5,7 @@ import { frozen, url } from "./api";
 import { absolute, bytes, cutMiddle, duration, short, visible } from "./format";
 import { place } from "./router";
 import type { Store } from "./store";
-import type { Block, CallOutcome, Entry, Picture } from "./tracetypes";
+import type { Block, CallOutcome, Entry, Picture } from "./types";
 import { Copy } from "./ui";
 
 export interface Shown {
@@ -40,7 +40,6 @@ export function EntryView(props: { entry: Entry; shown: Shown; chosen: boolean }
         {roleWords[entry.role]}
         <div class="meta soft">
           <span title={absolute(entry.timestampMs)}>{after}</span>
-          {entry.turn ? <span>turn {entry.turn}</span> : null}
           {entry.usage && <span title="tokens in and out">{tokens(entry.usage)}</span>}
         </div>
         <Copy label="copy as Markdown" text={() => markdown(shown.store, entry.index)} />

@@ -1,7 +1,7 @@
 // Search and filters: by the server, or in the browser where there is only a file.
 import { api, frozen, url } from "./api";
 import type { Store } from "./store";
-import type { Entry, Found } from "./tracetypes";
+import type { Entry, Found } from "./types";
 
 export interface Criteria {
   q?: string;
@@ -28,7 +28,7 @@ async function findHere(store: Store, c: Criteria): Promise<Found> {
   const indexes: number[] = [];
   const pattern = c.q ? patternOf(c) : null;
   for await (const entry of store.all()) if (meets(entry, c, pattern)) indexes.push(entry.index);
-  return { count: indexes.length, indexes, capped: false };
+  return { version: 1, count: indexes.length, indexes, capped: false, excerpts: null };
 }
 
 function patternOf(c: Criteria): RegExp {

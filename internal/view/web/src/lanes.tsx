@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import { useApi, url } from "./api";
 import { count, visible } from "./format";
 import type { Store } from "./store";
-import type { LaneMarks, Lanes } from "./tracetypes";
+import type { LaneMarks, Lanes } from "./types";
 
 const buckets = 200;
 const laneWidth = 12;

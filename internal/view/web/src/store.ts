@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { api, asFailure, url, type Failure } from "./api";
-import type { Entry, PageOfEntries, TraceOverview } from "./tracetypes";
+import type { Entry, PageOfEntries, TraceOverview } from "./types";
 
 export const pageSize = 100;
 const keptPages = 60;

@@ -11,7 +11,7 @@ import { place, setQuery } from "./router";
 import { useList } from "./rows";
 import { useStore, type Store } from "./store";
 import { Tools } from "./tools";
-import type { Entry, Found } from "./tracetypes";
+import type { Entry, Found } from "./types";
 import { Empty, Problem } from "./ui";
 
 // A browser cannot lay out an element of any height, so that a longer trace is shown in parts.

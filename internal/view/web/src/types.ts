@@ -1,12 +1,283 @@
-// The shapes that the server's endpoints answer with. Fields that no page uses are left out.
-import type { Outcome, Range } from "./ui";
+// Written by go test ./internal/view -run Types -update from the types of the server. Do not edit.
+import type { Outcome } from "./ui";
+
+export interface Action {
+  turn: number;
+  line: number;
+  kind: string;
+  target: string;
+  isError: boolean;
+}
+
+export interface AgentSummary {
+  agent: string;
+  arm: string;
+  nTasks: number;
+  nRuns: number;
+  planned: number;
+  missing: number;
+  excludedEnv: number;
+  disqualified: number;
+  timeouts: number;
+  passRate: Interval | null;
+  bounds?: { worst: number; best: number; lo: number; hi: number };
+  passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
+  passHatK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
+  corrected: { observedRate: number; correctedRate: number | null; tpr: number | null; tnr: number | null; ci95Low: number | null; ci95High: number | null; dimension: string; agent: string; n: number; nEff: number; m1: number; m0: number; rawTheta: number | null; method: string; status: string }[] | null;
+  blended: number | null;
+  coverage: number | null;
+  efficiency: { wallClockMs: number | null; turns: number | null; costUsd: number | null; inputTokens: number | null; outputTokens: number | null; cacheReadTokens: number | null; cacheWriteTokens: number | null; cacheHitRatio: number | null; editsAttempted: number | null; editsFailed: number | null; explorationShare: number | null; firstEditMs: number | null; greenMs: number | null; toolCalls: Record<string, number> | null };
+  costUsd: number | null;
+  integrity: Record<string, number> | null;
+  errors: Record<string, number> | null;
+  judging: Record<string, { pass: number; fail: number; undecided: number; abstained: number }> | null;
+  droppedClaims: number;
+  unseenEdits: number;
+  differs?: string[];
+  treatment?: Treatment;
+  withheld?: Reason[];
+  warnings: string[] | null;
+}
+
+export interface Aligned {
+  version: number;
+  alignment: Alignment;
+  entriesA: number[] | null;
+  entriesB: number[] | null;
+}
+
+export interface AlignedSide {
+  file: string;
+  actions: Action[];
+  loops: { action: string; times: number; turn: number }[] | null;
+  rereads: { path: string; times: number }[] | null;
+}
+
+export interface AlignedStep {
+  op: "match" | "change" | "only-a" | "only-b";
+  a: Action | null;
+  b: Action | null;
+}
+
+export interface Alignment {
+  a: AlignedSide;
+  b: AlignedSide;
+  distance: number;
+  similarity: number;
+  firstDivergence: number | null;
+  steps: AlignedStep[] | null;
+}
 
 export interface Arm {
   name: string;
   runs: number;
   passed: number;
-  rate: Range | null;
+  rate: Interval | null;
   costUsd: number | null;
+}
+
+export interface Block {
+  type: "text" | "thinking" | "tool_use" | "image" | "other";
+  text?: string;
+  bytes: number;
+  cut: boolean;
+  id?: string;
+  name?: string;
+  title?: string;
+  input?: string;
+  result?: CallOutcome;
+  n?: number;
+  block?: number;
+  mediaType?: string;
+}
+
+export interface CallOutcome {
+  index: number;
+  isError: boolean;
+  text: string;
+  bytes: number;
+  cut: boolean;
+  durationMs: number | null;
+  images?: Picture[];
+}
+
+export interface Cell {
+  task: string;
+  arm: string;
+  run: number;
+  state: Outcome;
+  attempt: number;
+  attempts: number;
+  score: number | null;
+  costUsd: number | null;
+  turns: number;
+  durationMs: number;
+  tokens: number;
+  errorClass: string;
+  why: string;
+  startMs: number;
+  judge: string;
+  checks: string;
+}
+
+export interface CellDetail {
+  version: number;
+  experiment: { id: string; name: string };
+  cell: Cell;
+  previous: CellId | null;
+  next: CellId | null;
+  attempts: { attempt: number; verdict: string; errorClass: string; errorMessage: string; costUsd: number | null; turns: number; durationMs: number; startMs: number; endMs: number; final: boolean }[] | null;
+  record: { taskId: string; runIndex: number; verdict: string; score?: number; costUsd: number | null; costBreakdown?: { agent: number; supervisor: number; judge: number }; turns: number; profiles: { agent: string | null; supervisor: string | null; judge: string | null }; model: { agent: string; supervisor?: string; judge?: string }; skillSetHash: string; familyRevision: string; durationMs: number; agentTracePath: string; supervisorTracePath: string; judgeTracePath: string; invariants?: { details: unknown[] | null; exitCode: number; stderr?: string }; grade?: { verdict: string; gatesPass: boolean; score?: number; malformed?: number; healthy: boolean; reason?: string }; hiddenTests?: { details: unknown[] | null; error?: string }; verify?: { passed: boolean; exitCode: number; timedOut?: boolean; startMs: number; endMs: number; error?: string; outputPath?: string }; lint?: { exitCode: number; before: number; after: number; error?: string }; submission?: string; judgeVerdict?: { verdict: string; summary: string }; judgeVotes?: { verdict: string; summary?: string; error?: string; costUsd: number | null; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; durationMs: number; tracePath?: string }[]; agentError?: { message: string; aborted: boolean }; preflightError?: { phase: string; message: string; exitCode: number }; version: number; experiment: string; arm: string; armHash: string; attempt: number; seed: number; errorClass?: string; errorMessage?: string; budgetOf?: string; unverifiedErrors?: number; final: boolean; startMs: number; endMs: number; phaseMs?: Record<string, number>; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; costSource?: string; agent: string; agentVersion?: string; agentBinary?: string; agentSha256?: string; agentScripts?: Record<string, string>; agentArgv?: string[]; authMode?: string; outcome?: string; keyVisible: boolean; gateway?: string; gatewayReason?: string; callsPath?: string; faults?: string; replay?: string; originalCostUsd?: number; treatment?: Given; isolation: string; container?: { engine: string; version: string; image: string; id: string; digest?: string }; workspace?: string; agentNetwork: boolean; graderNetwork: boolean; network?: string; serviceNetwork?: string; digests: { visible: string; hidden: string; base?: string; final?: string; judge?: string }; tools?: Record<string, string>; host?: string; worker?: string; shard?: string; cluster?: string; tags?: string[]; sequential?: { alpha: number; position: number; tasks: number; runs: number; baseline: string; candidate: string }; survivors: number; diffPath?: string; artifacts?: { path: string; sha256: string; bytes: number }[]; runDir: string; notes?: string[]; invalid?: string[]; origin?: string; prev: string; hash: string } | null;
+  rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
+  grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
+  diff: Diff | null;
+  judge: { verdict: string; summary: string; votes: Vote[] | null } | null;
+  flags: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number } }[] | null;
+  milestones: Milestone[] | null;
+  perTurn: { turn: number; index: number; lane: string; inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number; costUsd: number | null }[] | null;
+  traces: { role: string; trace: string; bytes: number; live: boolean }[] | null;
+  hasCalls: boolean;
+  hasPrompts: boolean;
+  hasPanel: boolean;
+  problems: string[] | null;
+}
+
+export interface CellId {
+  task: string;
+  arm: string;
+  run: number;
+}
+
+export interface Cells {
+  version: number;
+  tasks: string[];
+  arms: string[];
+  runs: number[];
+  cells: Cell[];
+}
+
+export interface CheckRate {
+  check: string;
+  source: string;
+  passed: number;
+  n: number;
+  gate?: boolean;
+  runs: string;
+  mixed?: boolean;
+}
+
+export interface Citation {
+  file: string;
+  line: number;
+  text: string;
+}
+
+export interface Comparison {
+  version: number;
+  a: Provenance;
+  b: Provenance;
+  measure: string;
+  rateA?: Interval;
+  rateB?: Interval;
+  decision: Decision;
+  withheld?: Reason[];
+  same?: boolean;
+  differs?: string[];
+  requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
+  treatment?: Treatment;
+  unsure?: { a: { missing: number; retried: number; unverified: number }; b: { missing: number; retried: number; unverified: number } };
+  bounds?: { worst: number; best: number; lo: number; hi: number };
+  errorsA?: Record<string, number>;
+  errorsB?: Record<string, number>;
+  sequential?: boolean;
+  design?: { between: number; withinCandidate: number; withinBaseline: number; runsCandidate: number; runsBaseline: number; alpha: number; power: number };
+  tasks: { taskId: string; nA: number; nB: number; meanA: number; meanB: number; delta: number; p?: number; pAdj?: number }[];
+  cost?: Ratio;
+  time?: Ratio;
+  turns?: Ratio;
+  costA: number | null;
+  costB: number | null;
+  judgeA?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
+  judgeB?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
+  machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
+  warnings?: string[];
+}
+
+export interface Decision {
+  claim: string;
+  effect: number;
+  lo: number | null;
+  hi: number | null;
+  level: number;
+  p: number;
+  pAdj: number;
+  eValue: number | null;
+  method: string;
+  intervalMethod?: string;
+  nTasks: number;
+  nRuns: number;
+  excluded: { candidate: { excluded: number; planned: number }; baseline: { excluded: number; planned: number } };
+  nUnpaired: number;
+  mde: number;
+  sentence: string;
+  obstacles?: string[];
+  warnings?: string[];
+}
+
+export interface Diff {
+  changes: FileChange[];
+  bytes: number;
+  cut: boolean;
+  files: number;
+  added: number;
+  removed: number;
+}
+
+export interface DiffLine {
+  sign: " " | "+" | "-" | "@" | "\\";
+  text: string;
+  before?: number;
+  after?: number;
+}
+
+export interface Entry {
+  index: number;
+  role: "system" | "assistant" | "user" | "tool_result";
+  lane: string;
+  timestampMs: number;
+  line: number;
+  parent?: string;
+  blocks: Block[] | null;
+  usage?: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number };
+  toolUseId?: string;
+  callIndex?: number;
+  isError?: boolean;
+  subtype?: string;
+  data?: string;
+  dataBytes?: number;
+  dataCut?: boolean;
+}
+
+export interface EvalReport {
+  schemaVersion: string;
+  runId: string;
+  createdMs: number;
+  seed: number;
+  isolation: string;
+  sandbox: string;
+  network?: string;
+  tool: { version: string; commit: string };
+  statement: string;
+  agents: { id: string; arm: string; binary: string; sha256: string; version: string; argv: string[] | null; model: string; authMode: string }[] | null;
+  tasks: { id: string; sha: string; promptSha256: string; cluster: string; split: string }[] | null;
+  cells: VersusCell[] | null;
+  perAgent: AgentSummary[] | null;
+  pairs: Pair[] | null;
+  calibration: { id: string; dimension: string; status: string; reason?: string; tpr: number | null; tnr: number | null; m1: number; m0: number; labelDesign: string; pooled: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm: { agent?: string; tp: number; m1: number; tn: number; m0: number }[] | null; homogeneity?: { tests: { a: string; b: string; rate: string; gap: number; p: number; pAdj: number }[] | null; perAgent: boolean; reason: string; pooled: { agent?: string; tp: number; m1: number; tn: number; m0: number } }; labels: number }[] | null;
+  panel: { models: string[] | null; members: { name: string; model: string; protocol: string; family: string; leftOut?: string; selfTest?: { injections: number; landed: number; controls: number; failed: number; missing: number }; verdicts: number; abstained: number; droppedClaims: number; swaps?: { pairs: number; decisive: number; flips: number; primacy: number; recency: number; flipRate: number; firstPick: number; coverage: number; a: number; b: number; ties: number; perDimension: Record<string, { pairs: number; decisive: number; flips: number; primacy: number; recency: number; flipRate: number; firstPick: number; coverage: number; a: number; b: number; ties: number }> | null; dropped: boolean }; cost: { replies: number; usage: { input_tokens: number; output_tokens: number; cache_read_tokens?: number; cache_write_tokens?: number; cache_write_1h_tokens?: number; reasoning_tokens?: number }; usd: number; unpriced: number } }[] | null; choices: { dimension: string; members: string[] | null; accuracy: { agent?: string; tp: number; m1: number; tn: number; m0: number }[] | null; panel: { agent?: string; tp: number; m1: number; tn: number; m0: number }; errorCorrelation: number | null; effectiveVotes: number | null }[] | null; nEff: number | null; errorCorrelation: number | null; mode: string; pairwise: string; selfTest: boolean; sameFamily: boolean; missing: number };
+  weights: Record<string, { weight: number; heuristic: number }> | null;
+  cost: { agentsUsd: number | null; agentsKnownUsd: number; judgesUsd: number | null; judgesKnownUsd: number; judgesShare: number | null; replies: number; perReplyUsd: number | null; perMember: Record<string, { replies: number; usage: { input_tokens: number; output_tokens: number; cache_read_tokens?: number; cache_write_tokens?: number; cache_write_1h_tokens?: number; reasoning_tokens?: number }; usd: number; unpriced: number }> | null; perDimension: Record<string, { replies: number; usage: { input_tokens: number; output_tokens: number; cache_read_tokens?: number; cache_write_tokens?: number; cache_write_1h_tokens?: number; reasoning_tokens?: number }; usd: number; unpriced: number }> | null };
+  warnings: string[] | null;
 }
 
 export interface Experiment {
@@ -36,90 +307,25 @@ export interface Experiment {
   sentence: string;
 }
 
-export interface TraceFile {
-  id: string;
-  name: string;
-  path: string;
-  bytes: number;
-  modifiedMs: number;
+export interface ExperimentDetail {
+  version: number;
+  experiment: Experiment;
+  problems: { line: number; kind: string; message: string }[] | null;
+  notes: string[] | null;
+  report: Report | null;
+  comparison: Comparison | null;
+  family: FamilyComparison | null;
+  comparisonError: string;
+  plan: Plan | null;
+  repeat: string;
+  live: Status | null;
 }
 
 export interface ExperimentList {
+  version: number;
   roots: string[];
   experiments: Experiment[];
   traces: TraceFile[] | null;
-}
-
-export interface CheckRate {
-  check: string;
-  source: string;
-  passed: number;
-  n: number;
-  gate?: boolean;
-  runs: string;
-  mixed?: boolean;
-}
-
-export interface ReportTask {
-  taskId: string;
-  n: number;
-  c: number;
-  errors: number;
-  missing: number;
-  rate?: Range;
-  checks?: CheckRate[];
-}
-
-export interface Totals {
-  tasks: number;
-  runs: number;
-  planned: number;
-  missing: number;
-  passed: number;
-  costUsd: number | null;
-  knownCostUsd: number;
-  costPerPass?: Range;
-  medianDurationMs: number;
-  medianTurns: number;
-  attempts: number;
-}
-
-export interface Provenance {
-  arm: string;
-  armHash: string;
-  agent: string;
-  agentVersion?: string;
-  model?: string;
-  judge?: string;
-  isolation?: string;
-  network?: string;
-  familyRevision: string;
-}
-
-/** What the models of some arms were given: what was changed, and whether it reached them. */
-export interface Treatment {
-  lines?: string[];
-}
-
-/** Why a claim is withheld, and the value of --allow that accepts it. */
-export interface Reason {
-  key: string;
-  text: string;
-  allow?: string;
-}
-
-export interface Group {
-  name: string;
-  differs?: string[];
-  treatment?: Treatment;
-  withheld?: Reason[];
-  provenance: Provenance;
-  tasks: ReportTask[];
-  totals: Totals;
-  passRate?: Range;
-  passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
-  errors?: Record<string, number>;
-  warnings?: string[];
 }
 
 export interface Factor {
@@ -129,47 +335,262 @@ export interface Factor {
   nTasks: number;
 }
 
+export interface FamilyComparison {
+  version: number;
+  measure: string;
+  treatment?: Treatment;
+  baseline?: string;
+  arms: { name: string; provenance: Provenance; rate?: Interval; costUsd: number | null; differs?: string[] }[] | null;
+  pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unverified: number }; b: { missing: number; retried: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number } }[];
+  sets?: string[][];
+  warnings?: string[];
+}
+
+export interface FileChange {
+  name: string;
+  note: string;
+  lines: DiffLine[];
+  added: number;
+  removed: number;
+}
+
+export interface Forest {
+  version: number;
+  a: string;
+  b: string;
+  tasks: { taskId: string; nA: number; nB: number; est: number; lo: number | null; hi: number | null; method: string }[];
+  overall: { est: number; lo: number | null; hi: number | null };
+}
+
+export interface Found {
+  version: number;
+  count: number;
+  indexes: number[] | null;
+  capped: boolean;
+  excerpts: Record<string, string[]> | null;
+}
+
+export interface Given {
+  context: string;
+  unknown?: string;
+  pieces?: GivenPiece[];
+  served?: { model: string; asked?: string; calls: number }[];
+  systemTokens?: number;
+  vendorTokens?: number;
+  tools?: string[];
+  toolTokens?: number;
+  managed?: string[];
+  programs?: string[];
+}
+
+export interface GivenPiece {
+  kind: string;
+  name: string;
+  path?: string;
+  digest?: string;
+  from: string;
+  given: "whole" | "part" | "name" | "absent" | "unknown";
+  share?: number;
+  why?: string;
+  opened?: boolean;
+  where?: string;
+  tokens?: number;
+}
+
+export interface Group {
+  name: string;
+  provenance: Provenance;
+  tasks: ReportTask[];
+  totals: Totals;
+  passRate?: Interval;
+  bounds?: { worst: number; best: number; lo: number; hi: number };
+  passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
+  atLeastK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
+  meanScore?: Interval;
+  scoreAtK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
+  judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
+  errors?: Record<string, number>;
+  differs?: string[];
+  treatment?: Treatment;
+  withheld?: Reason[];
+  warnings?: string[];
+}
+
+export interface Interval {
+  est: number;
+  lo: number;
+  hi: number;
+  se?: number;
+  level: number;
+  method: string;
+  warnings?: string[];
+}
+
+export interface LaneMarks {
+  lane: string;
+  agent: string;
+  model: string;
+  count: number;
+  errors: number;
+  marks: number[];
+  errorMarks: number[];
+}
+
+export interface Lanes {
+  version: number;
+  entries: number;
+  size: number;
+  lanes: LaneMarks[] | null;
+}
+
+export interface Message {
+  line: number;
+  timestampMs?: number;
+  kind: string;
+  from: string;
+  to: string[] | null;
+  askIds?: number[];
+  text: string;
+  index: number;
+  answers: { line: number; timestampMs?: number; from: string; askId: number; text: string; index: number }[] | null;
+}
+
+export interface Milestone {
+  kind: string;
+  timestampMs: number;
+  turnIndex: number;
+  elapsedMs: number;
+}
+
+export interface PageOfEntries {
+  version: number;
+  page: number;
+  items: Entry[] | null;
+}
+
+export interface Pair {
+  a: string;
+  b: string;
+  diff: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null;
+  mde: number | null;
+  eValue: number | null;
+  dimensions: { dimension: string; nTasks: number; observed: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number }; corrected: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null; perAgent: boolean; status: string; claim: string; obstacles: string[] | null }[] | null;
+  pairwise: { winner: string; perDimension: Record<string, string> | null; biasDetected: boolean; agentA: string; agentB: string; votes: { model: string; member: string; dimension: string; orderAB: string; orderBA: string; reconciled: string; bias: boolean; droppedClaims: number }[] | null; task: string; run: number }[] | null;
+  flipRate: number | null;
+  primacy: number;
+  recency: number;
+  claim: string;
+  sentence: string;
+  obstacles: string[] | null;
+  withheld?: Reason[];
+  same?: boolean;
+  requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
+  treatment?: Treatment;
+  cost: Ratio | null;
+  time: Ratio | null;
+  turns: Ratio | null;
+  machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
+  milestones: { kind: string; both: number; censoredA: number; censoredB: number; deltaElapsedMs: number | null; deltaTurn: number | null }[] | null;
+  order: { discordant: number; pairs: number };
+  prompts: { a: string; b: string; labels: { label: string; status: string; bytesA: number; bytesB: number; added: number; removed: number; lines?: string[] }[] | null; prefixA?: string; prefixB?: string };
+}
+
+export interface PanelVerdict {
+  dimension: string;
+  result: string | null;
+  share: number | null;
+  pass: number;
+  fail: number;
+  abstained: number;
+  missing?: number;
+  promptHash: string;
+  votes: PanelVote[] | null;
+}
+
+export interface PanelVote {
+  result: string | null;
+  confidence: number;
+  critique: string;
+  evidence: string[] | null;
+  dimension: string;
+  model: string;
+  promptHash: string;
+  abstained: boolean;
+  droppedClaims: number;
+  member: string;
+  reason?: string;
+}
+
+export interface Picture {
+  n: number;
+  block: number;
+}
+
+export interface Plan {
+  id: string;
+  seed: number;
+  runs: number;
+  tasks: string[];
+  arms: { name: string; agent: string; agentVersion: string; model: string; hash: string; skills: string; profile: string }[];
+  isolation: string;
+  network: string;
+  judge: string;
+  family: string;
+  origin: string;
+  revision: string;
+}
+
+export interface Provenance {
+  experiment: string;
+  arm: string;
+  armHash: string;
+  familyRevision: string;
+  agent: string;
+  agentVersion?: string;
+  model?: string;
+  supervisor?: string;
+  judge?: string;
+  skillSetHash?: string;
+  isolation?: string;
+  network?: string;
+  faults?: string;
+}
+
 export interface Ratio {
   all?: Factor;
   commonlySolved?: Factor;
 }
 
-export interface Comparison {
-  a: Provenance;
-  b: Provenance;
-  decision: {
-    claim: string;
-    effect: number;
-    lo: number | null;
-    hi: number | null;
-    level: number;
-    p: number | null;
-    pAdj: number | null;
-    mde: number;
-    sentence: string;
-    obstacles?: string[];
-    warnings?: string[];
-  };
-  tasks: { taskId: string; nA: number; nB: number; meanA: number; meanB: number; delta: number; p?: number; pAdj?: number }[];
-  withheld?: Reason[];
-  same?: boolean;
-  differs?: string[];
-  requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
-  treatment?: Treatment;
-  cost?: Ratio;
-  time?: Ratio;
-  turns?: Ratio;
-  costA: number | null;
-  costB: number | null;
+export interface Reason {
+  key: string;
+  text: string;
+  allow?: string;
+}
+
+export interface Report {
+  version: number;
+  groups: Group[];
+  tasks: ReportTask[] | null;
+  totals: Totals;
+  sequential?: { alpha: number; looked: number; tasks: number; eValue: number | null; stopped: boolean };
   warnings?: string[];
 }
 
-export interface FamilyComparison {
-  baseline?: string;
-  pairs: { a: string; b: string; decision: Comparison["decision"]; withheld?: Reason[] }[];
-  treatment?: Treatment;
-  sets?: string[][];
-  warnings?: string[];
+export interface ReportTask {
+  taskId: string;
+  cluster?: string;
+  n: number;
+  c: number;
+  errors: number;
+  missing: number;
+  rate?: Interval;
+  passAtK: Record<string, unknown> | null;
+  passAtKInterval?: Record<string, Interval>;
+  meanScore?: number;
+  scoreAtK?: Record<string, unknown>;
+  checks?: CheckRate[];
+  agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number };
+  runs?: { runIndex: number; attempt: number; verdict: string; grade?: string; judge?: string; score?: number; costUsd: number | null; turns: number; durationMs: number; errorClass?: string; judgeSummary?: string; notes?: string[]; rows?: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[]; agentTracePath?: string; diffPath?: string }[];
 }
 
 export interface RunningCell {
@@ -177,7 +598,9 @@ export interface RunningCell {
   arm: string;
   run: number;
   attempt: number;
+  startMs: number;
   elapsedMs: number;
+  where?: string;
   lastAction: string;
   lastActionMs: number;
   entries: number;
@@ -194,79 +617,99 @@ export interface Status {
   errors: number;
   retries: number;
   queued: number;
+  cancelled: number;
+  held: { task: string; arm: string; run: number }[] | null;
   concurrency: number;
   budgetUsd: number | null;
-  costUsd: number | null;
+  costUsd: number;
+  unpriced: number;
+  tokens: number;
   elapsedMs: number;
   burnUsdPerHour: number | null;
-  leftMs: Range | null;
-  held?: CellId[] | null;
+  leftMs: { est: number; lo: number; hi: number } | null;
+  reason?: string;
+  pid: number;
   controllable: boolean;
   running: RunningCell[] | null;
 }
 
-export interface ExperimentDetail {
-  experiment: Experiment;
-  problems: { line: number; kind: string; message: string }[] | null;
-  notes: string[] | null;
-  report: { groups: Group[]; warnings?: string[] } | null;
-  comparison: Comparison | null;
-  family: FamilyComparison | null;
-  comparisonError: string;
-  plan: {
-    id: string;
-    seed: number;
-    runs: number;
-    tasks: string[];
-    arms: { name: string; agent: string; model: string; hash: string; skills?: string }[];
-    isolation: string;
-    network: string;
-    judge: string;
-  } | null;
-  repeat: string;
-  live: Status | null;
+export interface Totals {
+  tasks: number;
+  runs: number;
+  skipped: number;
+  planned: number;
+  missing: number;
+  unverifiedErrors?: number;
+  passed: number;
+  tasksPassing: number;
+  costUsd: number | null;
+  knownCostUsd: number;
+  originalCostUsd?: number;
+  costPerPass?: Interval;
+  tokens: { input: number; output: number; cacheRead: number; cacheWrite: number };
+  medianDurationMs: number;
+  medianTurns: number;
+  attempts: number;
+  estimatedCosts?: number;
+  probes?: { replies: number; costUsd: number | null; knownCostUsd: number; tokens: { input: number; output: number; cacheRead: number; cacheWrite: number } };
 }
 
-export interface CellId {
+export interface TraceFile {
+  id: string;
+  name: string;
+  path: string;
+  bytes: number;
+  modifiedMs: number;
+}
+
+export interface TraceOverview {
+  version: number;
+  id: string;
+  name: string;
+  path: string;
+  bytes: number;
+  modifiedMs: number;
+  live: boolean;
+  indexing: boolean;
+  entries: number | null;
+  experiment: string;
+  cell: CellId | null;
+  overview: { metadata: { timestamp: string | null; sessionId: string | null; model: string | null; claudeCodeVersion: string | null; tools: unknown; permissionMode: string | null }; summary: { result: string; isError: boolean; totalCostUsd: number | null; durationMs: number; numTurns: number; tokenUsage: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number } | null; modelUsage: unknown }; turnCount: number; resultEventTurns: number | null; turnPopulations: { turnCount: string; resultEventTurns: string }; tools: { tool: string; count: number }[] | null; taskPrompt: string | null; verdict?: string; closing?: string; discussionId?: string; turns: number; lanes: { lane: string; dialect?: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null; problems: { skippedLines: number; torn?: boolean; noEnd?: boolean; brokenBlocks?: number; droppedDeltas?: number; first?: { line: number; reason: string }[] } } | null;
+  cost: unknown;
+  stats: { totals: unknown; modelUsage: unknown; divergence: { field: string; perMessageSum: number; resultEventSum: number } | null } | null;
+}
+
+export interface Treatment {
+  arms: { arm: string; runs: number; context: Record<string, number> | null; unrecorded?: number; unknown?: Record<string, number>; notDelivered?: number }[] | null;
+  pieces?: { kind: string; name: string; from: string; differs?: boolean; arms: { arm: string; runs: number; whole: number; part?: number; name?: number; absent?: number; unknown?: number; why?: Record<string, number>; digests?: string[]; opened?: { runs: number; passed: number; passRate?: Interval; notRandomised: boolean }; unopened?: { runs: number; passed: number; passRate?: Interval; notRandomised: boolean }; openedRate?: Interval }[] | null }[];
+  lines?: string[];
+}
+
+export interface VersusCell {
   task: string;
+  agent: string;
   arm: string;
   run: number;
-}
-
-export interface Cell extends CellId {
-  state: Outcome;
-  attempt: number;
-  attempts: number;
-  score: number | null;
-  costUsd: number | null;
+  status: string;
+  resolved: boolean | null;
+  rubric: { correctness: number | null; completeness: number | null; codeQuality: number | null; minimalDiff: number | null; verification: number | null };
+  judged: Record<string, number> | null;
+  perDimension: Record<string, number> | null;
+  blended: number | null;
+  coverage: number;
+  usage: { inputTokens: number; outputTokens: number; cacheReadTokens: number; cacheWriteTokens: number; cacheWriteLongTokens?: number; totalTokens: number; costUsd: number | null; costSource: string; partial?: boolean };
+  wallClockMs: number;
   turns: number;
-  durationMs: number;
-  tokens: number;
-  errorClass: string;
-  why: string;
-  startMs: number;
-  judge: string;
-  checks: string;
-}
-
-export interface Cells {
-  tasks: string[];
-  arms: string[];
-  runs: number[];
-  cells: Cell[];
-}
-
-export interface Forest {
-  a: string;
-  b: string;
-  overall: Range | null;
-  tasks: ({ taskId: string; nA: number; nB: number } & Range)[];
-}
-
-export interface Citation {
-  file: string;
-  line: number;
-  text: string;
+  exitCode: number;
+  milestones: Milestone[] | null;
+  diff: { files: number; added: number; removed: number };
+  errors: { category: string; tier: string; method: string; confidence: number; evidence: string[] | null; tags: string[] | null }[] | null;
+  integrity: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number } }[] | null;
+  verdicts: PanelVerdict[] | null;
+  droppedClaims: number;
+  unseen: string[] | null;
+  treatment?: Given;
+  problem?: string;
 }
 
 export interface Vote {
@@ -277,72 +720,4 @@ export interface Vote {
   durationMs: number;
   trace: string;
   citations: Citation[] | null;
-}
-
-/** One text or file that the agent of a run was to be given. */
-export interface GivenPiece {
-  kind: string;
-  name: string;
-  path?: string;
-  from: string;
-  given: "whole" | "part" | "name" | "absent" | "unknown";
-  share?: number;
-  why?: string;
-  opened?: boolean;
-  where?: string;
-  tokens?: number;
-}
-
-/** What the model of a run was given. */
-export interface Given {
-  context: string;
-  unknown?: string;
-  pieces?: GivenPiece[];
-  served?: { model: string; asked?: string; calls: number }[];
-  systemTokens?: number;
-  vendorTokens?: number;
-  tools?: string[];
-  managed?: string[];
-  programs?: string[];
-}
-
-export interface CellDetail {
-  experiment: { id: string; name: string };
-  cell: Cell;
-  previous: CellId | null;
-  next: CellId | null;
-  attempts: {
-    attempt: number;
-    verdict: string;
-    errorClass: string;
-    errorMessage: string;
-    costUsd: number | null;
-    turns: number;
-    durationMs: number;
-    startMs: number;
-    endMs: number;
-    final: boolean;
-  }[] | null;
-  record: { diffPath?: string; treatment?: Given } | null;
-  rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
-  grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
-  diff: { text: string; bytes: number; cut: boolean; files: number; added: number; removed: number } | null;
-  judge: { verdict: string; summary: string; votes: Vote[] | null } | null;
-  flags: { kind: string; evidence: string; severity: string; file: string; line: number; rawLine: number }[] | null;
-  milestones: { kind: string; timestampMs: number; turnIndex: number; elapsedMs: number }[] | null;
-  perTurn: {
-    turn: number;
-    index: number;
-    inputTokens: number;
-    outputTokens: number;
-    cacheReadInputTokens: number;
-    cacheCreationInputTokens: number;
-    costUsd: number | null;
-    lane: string;
-  }[] | null;
-  traces: { role: string; trace: string; bytes: number; live: boolean }[] | null;
-  hasCalls: boolean;
-  hasPrompts: boolean;
-  hasPanel?: boolean;
-  problems: string[] | null;
 }

@@ -11,7 +11,7 @@ import { go, href, place } from "../router";
 import { OwnTranscript } from "../transcript";
 import type { Cell, CellDetail, CellId, Status } from "../types";
 import { Copy, Empty, Link, Mark, outcomeWord, Page, Problem, Reading, Warnings } from "../ui";
-import type { PanelVerdict, VersusCell } from "../versus";
+import type { PanelVerdict, VersusCell } from "../types";
 import { Calls, Prompts } from "./behind";
 import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";

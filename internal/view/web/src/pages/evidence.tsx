@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { bytes, count, duration, money, percent, visible } from "../format";
 import type { CellDetail, Citation } from "../types";
-import type { PanelVerdict } from "../versus";
+import type { PanelVerdict } from "../types";
 import { Empty, Link, Mark, Name } from "../ui";
 
 export function Evidence(props: { detail: CellDetail }): JSX.Element {
@@ -149,7 +149,7 @@ export function Votes(props: { judge: NonNullable<CellDetail["judge"]> }): JSX.E
 
 /** The places in the diff that judges of a panel name, such as calc.go:4 "return a + b". */
 export function citedBy(verdicts: PanelVerdict[] | null | undefined): Citation[] {
-  const places = (verdicts ?? []).flatMap((v) => v.votes ?? []).flatMap((v) => v.evidence ?? []);
+  const places = (verdicts ?? []).flatMap((v) => (v.votes ?? []).map((vote) => ({ ...vote, dimension: v.dimension }))).flatMap((v) => v.evidence ?? []);
   return places.flatMap((text) => {
     const found = /^(.+?):(-?\d+)(?: "(.*)")?$/s.exec(text);
     return found ? [{ file: found[1] as string, line: Number(found[2]), text: found[3] ?? "" }] : [];
@@ -158,7 +158,7 @@ export function citedBy(verdicts: PanelVerdict[] | null | undefined): Citation[]
 
 /** The verdicts of a panel by dimension, and folded what each of its members said. */
 export function PanelVotes(props: { verdicts: PanelVerdict[] }): JSX.Element {
-  const votes = props.verdicts.flatMap((v) => (v.votes ?? []).map((vote) => ({ dimension: v.dimension, ...vote })));
+  const votes = props.verdicts.flatMap((v) => (v.votes ?? []).map((vote) => ({ ...vote, dimension: v.dimension })));
   return (
     <>
       <table class="panel">

@@ -6,7 +6,7 @@ import { count, cutMiddle, visible, whole } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
 import { go, href } from "../router";
-import type { Action, Aligned } from "../tracetypes";
+import type { Action, Aligned } from "../types";
 import { Empty, Link, Page, Problem, Reading } from "../ui";
 
 const firstSteps = 500;

@@ -6,7 +6,7 @@ import { Chart, sequence, type Arrow } from "../charts";
 import { bytes, count, cutMiddle, duration, money, visible } from "../format";
 import { Bar, type Crumb } from "../frame";
 import { place, setQuery } from "../router";
-import type { Message, TraceOverview } from "../tracetypes";
+import type { Message, TraceOverview } from "../types";
 import { useStore } from "../store";
 import { Transcript } from "../transcript";
 import type { ExperimentDetail } from "../types";
@@ -42,7 +42,7 @@ export function TracePage(props: { trace: string }): JSX.Element {
 }
 
 /** What of a trace could not be read, in the words of fit-trace. */
-function unread(problems: NonNullable<TraceOverview["overview"]>["problems"]): string[] {
+function unread(problems?: NonNullable<TraceOverview["overview"]>["problems"]): string[] {
   if (!problems?.skippedLines) return [];
   const first = (problems.first ?? []).slice(0, 3).map((p) => `line ${p.line}: ${p.reason}`).join("; ");
   return [`${count(problems.skippedLines, "line")} skipped${first ? ` (${first})` : ""}`];

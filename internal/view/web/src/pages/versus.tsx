@@ -7,7 +7,7 @@ import { useKeys } from "../keys";
 import { place, setQuery } from "../router";
 import type { ExperimentDetail } from "../types";
 import { Empty, Link, Name, Page, Problem, rateLabel, Reading, Warnings, Whisker } from "../ui";
-import type { EvalReport, Pair } from "../versus";
+import type { EvalReport, Pair } from "../types";
 import { toneOf } from "./experiments";
 import { Columns, MilestonesOfAll } from "./versuscells";
 

@@ -7,7 +7,7 @@ import { Diff } from "../diff";
 import { count, cutMiddle, duration, money, visible } from "../format";
 import type { CellDetail } from "../types";
 import { Link, Mark, Name, Problem, type Outcome } from "../ui";
-import type { VersusCell } from "../versus";
+import type { VersusCell } from "../types";
 import { citedBy, Evidence, milestoneWord, PanelVotes } from "./evidence";
 import { toneOf } from "./experiments";
 
