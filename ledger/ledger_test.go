@@ -427,7 +427,7 @@ func TestSecretsAreTakenOutOfEveryField(t *testing.T) {
 	}
 	r := verdict("fix", 0, 1, Fail)
 	r.Submission, r.Invariants = "it is "+secret, &Invariants{Stderr: secret}
-	r.JudgeVerdict = &JudgeVerdict{Verdict: Fail, Summary: secret}
+	r.JudgeVerdict = &JudgeMajority{Verdict: Fail, Summary: secret}
 	if err := w.Append(&r); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ type Record struct {
 	Verify              *Verify        `json:"verify,omitempty"` // the task's own command
 	Lint                *Lint          `json:"lint,omitempty"`
 	Submission          string         `json:"submission,omitempty"`
-	JudgeVerdict        *JudgeVerdict  `json:"judgeVerdict,omitempty"`
+	JudgeVerdict        *JudgeMajority `json:"judgeVerdict,omitempty"`
 	// what the verdict of the judge was made from, those that came to nothing included
 	JudgeVotes     []JudgeVote     `json:"judgeVotes,omitempty"`
 	AgentError     *AgentError     `json:"agentError,omitempty"`
@@ -301,8 +301,8 @@ type Grade struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// JudgeVerdict is what the judge concluded.
-type JudgeVerdict struct {
+// JudgeMajority is what the majority of the votes of a judge concluded.
+type JudgeMajority struct {
 	Verdict string `json:"verdict"`
 	Summary string `json:"summary"`
 }

@@ -56,9 +56,9 @@ var layers = map[string][]string{
 		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment",
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
-	"report":           {"gateway/calls", "ledger", "stats", "session", "price"},
-	"report/results":   {"experiment", "ledger", "report"},
-	"judge":            {"model", "price", "redact", "session", "evidence", "stats", "report"},
+	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
+	"report/results":   {"experiment", "judge", "ledger", "report"},
+	"judge":            {"model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus":    {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",

@@ -3,7 +3,6 @@ package judge
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsonlines"
-	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -88,7 +87,10 @@ func (m Measurement) Agreement() (kappa, ac1 stats.Kappa, err error) {
 // Measure compares the panel with the labels of a split. The test split is sealed: it is measured
 // once per calibration id. With again it is measured once more, which invalidates the id.
 func (l *Labels) Measure(result *Result, dimension, split string, again bool, nowMs int64) (Measurement, error) {
-	m := l.measure(result, dimension, split)
+	m, err := l.measure(result, dimension, split)
+	if err != nil {
+		return Measurement{}, err
+	}
 	m.AtMs = nowMs
 	if c := m.Pooled(); c.M1+c.M0 == 0 {
 		return Measurement{}, fmt.Errorf("no judged run has a label of %s in the split %s: label runs, then split them",
@@ -100,46 +102,44 @@ func (l *Labels) Measure(result *Result, dimension, split string, again bool, no
 	return m, l.seal(&m, again)
 }
 
-func (l *Labels) measure(result *Result, dimension, split string) Measurement {
+func (l *Labels) measure(result *Result, dimension, split string) (Measurement, error) {
 	m := Measurement{
 		ID:           result.PanelIDs[dimension],
 		Dimension:    dimension,
 		Split:        split,
 		PerArm:       []stats.Calibration{},
-		LabelDesign:  cmp.Or(l.file.Design, report.DesignBalanced),
+		LabelDesign:  l.design(),
 		LabelsDigest: l.digestOf(dimension, split),
 	}
-	verdicts := result.verdicts(dimension)
-	arms := map[string]*stats.Calibration{}
-	for _, one := range l.file.Labels {
-		if one.Dimension != dimension || one.Split != split {
-			continue
-		}
-		verdict, judged := verdicts[cellOf(one)]
-		if !judged || verdict.Result == nil {
-			m.Unjudged++
-			continue
-		}
-		if arms[one.Arm] == nil {
-			arms[one.Arm] = &stats.Calibration{Agent: one.Arm}
-		}
-		arms[one.Arm].Count(one.Passed(), *verdict.Result == Pass)
+	matched, err := l.Match(dimension, split, result.judged(dimension), nil)
+	if err != nil {
+		return m, err
 	}
-	for _, arm := range sortedKeys(arms) {
-		m.PerArm = append(m.PerArm, *arms[arm])
-	}
-	return m
+	m.Unjudged = matched.Unjudged
+	known, err := matched.Errors()
+	m.PerArm = append(m.PerArm, known.PerArm...)
+	return m, err
 }
 
 // verdicts returns the panel's verdicts on a dimension, by run.
-func (r *Result) verdicts(dimension string) map[cell]PanelVerdict {
-	found := map[cell]PanelVerdict{}
+func (r *Result) verdicts(dimension string) map[ledger.Cell]PanelVerdict {
+	found := map[ledger.Cell]PanelVerdict{}
 	for _, c := range r.Cells {
 		if verdict, asked := c.Dimensions[dimension]; asked {
-			found[cell{c.Task, c.Arm, c.Run}] = verdict
+			found[c.Cell] = verdict
 		}
 	}
 	return found
+}
+
+func (r *Result) judged(dimension string) Judged {
+	judged := Judged{}
+	for cell, verdict := range r.verdicts(dimension) {
+		if verdict.Result != nil {
+			judged[cell] = *verdict.Result == Pass
+		}
+	}
+	return judged
 }
 
 // seal keeps a measurement of the test split.
@@ -215,35 +215,14 @@ type Calibration struct {
 	M1     int      `json:"m1"`
 	M0     int      `json:"m0"`
 	// LabelDesign says how the labelled runs were chosen.
-	LabelDesign string              `json:"labelDesign"`
-	Pooled      stats.Calibration   `json:"pooled"`
-	PerArm      []stats.Calibration `json:"perArm"`
-	// Homogeneity says whether the panel errs equally on all arms; nil if fewer than two have
-	// labels of both kinds.
-	Homogeneity *stats.HomogeneityResult `json:"homogeneity,omitempty"`
+	LabelDesign string `json:"labelDesign"`
+	Errors
 	// Labels counts those of people, in all splits.
 	Labels int `json:"labels"`
 }
 
 // Valid reports whether rates may be corrected by it.
 func (c *Calibration) Valid() bool { return c.Status == stats.StatusOK }
-
-// For returns the calibration that corrects verdicts on an arm: its own where the panel errs
-// differently on the arms, else the common one. It reports false where there is none.
-func (c *Calibration) For(arm string) (stats.Calibration, bool) {
-	if !c.Valid() {
-		return stats.Calibration{}, false
-	}
-	if c.Homogeneity == nil || !c.Homogeneity.PerAgent {
-		return c.Pooled, true
-	}
-	for _, one := range c.PerArm {
-		if one.Agent == arm {
-			return one, one.Informative(stats.DefaultLevel)
-		}
-	}
-	return stats.Calibration{}, false
-}
 
 // Calibrations returns, for every dimension, what is known about the errors of the panel that made
 // a result.
@@ -271,8 +250,8 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 		ID:          id,
 		Dimension:   dimension,
 		Status:      stats.StatusUncalibrated,
-		LabelDesign: cmp.Or(l.file.Design, report.DesignBalanced),
-		PerArm:      []stats.Calibration{},
+		LabelDesign: l.design(),
+		Errors:      Errors{PerArm: []stats.Calibration{}},
 		Labels:      pass + fail,
 	}
 	var looks []Measurement

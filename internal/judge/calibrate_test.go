@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -37,14 +38,14 @@ func isGood(text string) bool { return strings.Contains(text, " true\n") }
 // labelAll labels every run by the truth.
 func labelAll(labels *Labels, subjects []Subject) {
 	for i := range subjects {
-		at, human := subjects[i].cell(), humanFail
+		at, human := subjects[i].cell(), ledger.Fail
 		if isGood(subjects[i].VerifyOutput + "\n") {
-			human = humanPass
+			human = ledger.Pass
 		}
-		labels.file.Labels = append(labels.file.Labels, label{
-			Task:      at.task,
-			Arm:       at.arm,
-			Run:       at.run,
+		labels.Labels = append(labels.Labels, Label{
+			Task:      at.TaskID,
+			Arm:       at.Arm,
+			Run:       at.RunIndex,
 			Dimension: evidence.Correctness,
 			Human:     human,
 		})
@@ -99,7 +100,7 @@ func TestLabelling(t *testing.T) {
 		t.Errorf("%d passes and %d fails", pass, fail)
 	}
 	counts, byCluster := map[string]int{}, map[string]string{}
-	for _, one := range again.file.Labels {
+	for _, one := range again.Labels {
 		if one.Dimension == "" {
 			if one.Split != "" {
 				t.Error("a label of a benchmark was split")
@@ -155,11 +156,11 @@ func TestLabelsThatDoNotFitTheRuns(t *testing.T) {
 		"  - {task: t99, human: pass}\n":                                     "",
 	} {
 		source := []byte("labels:\n" + labels)
-		file, err := parseLabels("l.yaml", source)
+		parsed, err := parseLabels("l.yaml", source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = (&Labels{path: "l.yaml", source: source, file: file}).Check(subjects)
+		err = parsed.Check(subjects)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: error %v, want %q", labels, err, want)
 		}
@@ -169,10 +170,7 @@ func TestLabelsThatDoNotFitTheRuns(t *testing.T) {
 // TestCalibration: a judge that errs on every fifth run.
 func TestCalibration(t *testing.T) {
 	dir := t.TempDir()
-	labels, err := LoadLabels(filepath.Join(dir, "labels.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	labels := NewLabels(filepath.Join(dir, "labels.yaml"))
 	settings := correctness("m")
 	subjects := population(100, func(task int, arm string) bool { return task%2 == 0 })
 	say := func(q *question, _ Member) string {
@@ -253,13 +251,13 @@ func TestCalibration(t *testing.T) {
 		t.Errorf("corrected by a stale calibration: %+v", c)
 	}
 	// so are other labels
-	kept := slices.Clone(labels.file.Labels)
-	at := slices.IndexFunc(kept, func(one label) bool { return one.Split == SplitTest && one.Passed() })
-	labels.file.Labels[at].Human = humanFail
+	kept := slices.Clone(labels.Labels)
+	at := slices.IndexFunc(kept, func(one Label) bool { return one.Split == SplitTest && one.Passed() })
+	labels.Labels[at].Human = ledger.Fail
 	if c := status(result); c.Status != statusStale || !strings.Contains(c.Reason, "the labels changed") {
 		t.Errorf("after a change of a label: %+v", c)
 	}
-	labels.file.Labels = kept
+	labels.Labels = kept
 	if c := status(result); c.Status != stats.StatusOK {
 		t.Errorf("with the labels as they were: %+v", c)
 	}
@@ -277,10 +275,7 @@ func TestCalibration(t *testing.T) {
 
 // TestAJudgeThatIsKinderToOneArm: labels show it, and each arm is corrected by its own errors.
 func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
-	labels, err := LoadLabels(filepath.Join(t.TempDir(), "labels.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	labels := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
 	settings := correctness("m")
 	subjects := population(100, func(task int, arm string) bool { return task%2 == 0 })
 	say := func(q *question, _ Member) string {
@@ -326,7 +321,7 @@ func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 	if observed < 0.2 || math.Abs(gap) > 0.12 {
 		t.Errorf("a gap of %.2f was seen and corrected to %.2f, want 0", observed, gap)
 	}
-	if _, ok := calibrations[0].For("c"); ok {
+	if rates, _ := calibrations[0].For("c"); rates.M1+rates.M0 > 0 {
 		t.Error("an arm without labels is corrected by the labels of others, although they differ")
 	}
 }
@@ -343,13 +338,10 @@ func TestMembersAreChosenByTheirAccuracy(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			settings := correctness(sortedKeys(test.errors)...)
-			labels, err := LoadLabels(filepath.Join(t.TempDir(), "labels.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			labels := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
 			labelAll(labels, subjects)
-			for i := range labels.file.Labels {
-				labels.file.Labels[i].Split = SplitDev
+			for i := range labels.Labels {
+				labels.Labels[i].Split = SplitDev
 			}
 			number := 0
 			numbers := map[string]int{}
@@ -387,13 +379,14 @@ func FuzzLabels(f *testing.F) {
 	f.Add([]byte("judge:\n  digests: [x]\nlabels:\n" +
 		"  - task: \"a\\n- b\"\n    human: fail\n    judge: pass\n    split: dev\n"))
 	f.Fuzz(func(t *testing.T, source []byte) {
-		file, err := parseLabels("labels.yaml", source)
+		labels, err := parseLabels("labels.yaml", source)
 		if err != nil {
 			return
 		}
-		again, err := parseLabels("labels.yaml", textOf(file, source))
-		if err != nil || !cmp.Equal(file, again, cmpopts.EquateEmpty()) {
-			t.Errorf("%q is written as %q: %v\n%s", source, textOf(file, source), err, cmp.Diff(file, again))
+		again, err := parseLabels("labels.yaml", labels.text())
+		if err != nil || !cmp.Equal(labels.Labels, again.Labels, cmpopts.EquateEmpty()) ||
+			labels.Design != again.Design || !cmp.Equal(labels.Judge, again.Judge, cmpopts.EquateEmpty()) {
+			t.Errorf("%q is written as %q: %v", source, labels.text(), err)
 		}
 	})
 }

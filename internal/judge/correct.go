@@ -1,9 +1,12 @@
 package judge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -31,14 +34,87 @@ type BiasCorrection struct {
 	Status string `json:"status"`
 }
 
+// Judged are the verdicts of a judge on one question, by run; true is a pass. Runs without a
+// verdict are left out.
+type Judged map[ledger.Cell]bool
+
+// Cells returns the runs, sorted by task and run.
+func (j Judged) Cells() []ledger.Cell {
+	return slices.SortedFunc(maps.Keys(j), func(a, b ledger.Cell) int {
+		return cmp.Or(strings.Compare(a.TaskID, b.TaskID), a.RunIndex-b.RunIndex, strings.Compare(a.Arm, b.Arm))
+	})
+}
+
+// byTask returns the verdicts on an arm task by task, 1 for a pass.
+func (j Judged) byTask(arm string) (tasks [][]float64, passed, n int) {
+	last := ""
+	for _, cell := range j.Cells() {
+		if cell.Arm != arm {
+			continue
+		}
+		if n == 0 || cell.TaskID != last {
+			tasks, last = append(tasks, nil), cell.TaskID
+		}
+		outcome := 0.0
+		if j[cell] {
+			outcome = 1
+			passed++
+		}
+		n++
+		tasks[len(tasks)-1] = append(tasks[len(tasks)-1], outcome)
+	}
+	return tasks, passed, n
+}
+
+// Errors is what people's labels say about the errors of a judge on one question.
+type Errors struct {
+	Pooled stats.Calibration   `json:"pooled"`
+	PerArm []stats.Calibration `json:"perArm"` // of the arms that have labels
+	// Homogeneity says whether the judge errs equally on all arms; nil if fewer than two have
+	// labels of both kinds.
+	Homogeneity *stats.HomogeneityResult `json:"homogeneity,omitempty"`
+}
+
+// For returns the error rates that correct verdicts on an arm: its own, of which perArm is true,
+// where the judge errs differently on the arms, else the common ones. They are those of no label
+// where an arm needs its own and has none.
+func (e *Errors) For(arm string) (rates stats.Calibration, perArm bool) {
+	if e.Homogeneity == nil || !e.Homogeneity.PerAgent {
+		return e.Pooled, false
+	}
+	for _, one := range e.PerArm {
+		if one.Agent == arm && one.M1 > 0 && one.M0 > 0 {
+			return one, true
+		}
+	}
+	return stats.Calibration{}, false
+}
+
+// Correct estimates the pass rate of an arm behind the errors of the judge. There must be a verdict
+// on the arm.
+func (e *Errors) Correct(arm string, judged Judged, level float64) (stats.Correction, error) {
+	tasks, passed, n := judged.byTask(arm)
+	effective, err := stats.EffectiveRuns(tasks)
+	if err != nil {
+		return stats.Correction{}, err
+	}
+	rates, _ := e.For(arm)
+	return stats.CorrectRate(passed, n, effective, rates, level)
+}
+
 // Correct corrects the observed pass rates of every arm and dimension. Runs without a verdict are
 // left out; rates are never fed back into scores.
 func Correct(result *Result, calibrations []Calibration) ([]BiasCorrection, error) {
 	corrections := []BiasCorrection{}
-	for _, calibration := range calibrations {
-		byArm := result.outcomes(calibration.Dimension)
-		for _, arm := range sortedKeys(byArm) {
-			correction, err := correctRate(byArm[arm], arm, &calibration)
+	for i := range calibrations {
+		calibration := &calibrations[i]
+		judged := result.judged(calibration.Dimension)
+		arms := map[string]bool{}
+		for cell := range judged {
+			arms[cell.Arm] = true
+		}
+		for _, arm := range sortedKeys(arms) {
+			correction, err := calibration.correct(arm, judged)
 			if err != nil {
 				return nil, err
 			}
@@ -48,68 +124,36 @@ func Correct(result *Result, calibrations []Calibration) ([]BiasCorrection, erro
 	return corrections, nil
 }
 
-// outcomes returns the verdicts on a dimension, 1 for Pass, by arm and task.
-func (r *Result) outcomes(dimension string) map[string]map[string][]float64 {
-	found := map[string]map[string][]float64{}
-	for _, c := range r.Cells {
-		verdict := c.Dimensions[dimension]
-		if verdict.Result == nil {
-			continue
-		}
-		if found[c.Arm] == nil {
-			found[c.Arm] = map[string][]float64{}
-		}
-		passed := 0.0
-		if *verdict.Result == Pass {
-			passed = 1
-		}
-		found[c.Arm][c.Task] = append(found[c.Arm][c.Task], passed)
+// correct corrects the rate of an arm. Without a valid calibration nothing is known about the
+// judge.
+func (c *Calibration) correct(arm string, judged Judged) (BiasCorrection, error) {
+	known := Errors{}
+	if c.Valid() {
+		known = c.Errors
 	}
-	return found
-}
-
-func correctRate(byTask map[string][]float64, arm string, calibration *Calibration) (BiasCorrection, error) {
-	var tasks [][]float64
-	passed, n := 0.0, 0
-	for _, task := range sortedKeys(byTask) {
-		tasks = append(tasks, byTask[task])
-		for _, outcome := range byTask[task] {
-			passed += outcome
-			n++
-		}
-	}
-	effective, err := stats.EffectiveRuns(tasks)
-	if err != nil {
-		return BiasCorrection{}, err
-	}
-	errors, valid := calibration.For(arm)
-	c, err := stats.CorrectRate(int(passed), n, effective, errors, stats.DefaultLevel)
+	rate, err := known.Correct(arm, judged, stats.DefaultLevel)
 	if err != nil {
 		return BiasCorrection{}, err
 	}
 	correction := BiasCorrection{
-		ObservedRate: c.Observed,
-		TPR:          c.TPR,
-		TNR:          c.TNR,
-		Dimension:    calibration.Dimension,
+		ObservedRate: rate.Observed,
+		TPR:          rate.TPR,
+		TNR:          rate.TNR,
+		Dimension:    c.Dimension,
 		Agent:        arm,
-		N:            n,
-		NEff:         effective,
-		M1:           errors.M1,
-		M0:           errors.M0,
-		Method:       stats.MethodLangReiczigel,
-		Status:       c.Status,
+		N:            rate.N,
+		NEff:         rate.NEff,
+		M1:           rate.M1,
+		M0:           rate.M0,
+		Method:       rate.Method,
+		Status:       rate.Status,
 	}
-	if !valid {
-		correction.Status = stats.StatusUncalibrated // where the calibration is valid, the arm has no labels of its own
-		if calibration.Status == stats.StatusUninformative {
-			correction.Status = stats.StatusUninformative
-		}
-		return correction, nil
+	if c.Status == stats.StatusUninformative {
+		correction.Status = c.Status
 	}
-	if c.Status == stats.StatusOK {
-		correction.CorrectedRate, correction.RawTheta = c.Est, c.Raw
-		correction.CI95Low, correction.CI95High = c.Lo, c.Hi
+	if correction.Status == stats.StatusOK {
+		correction.CorrectedRate, correction.RawTheta = rate.Est, rate.Raw
+		correction.CI95Low, correction.CI95High = rate.Lo, rate.Hi
 	}
 	return correction, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/price"
 )
 
@@ -39,9 +40,7 @@ func (v PanelVerdict) Score() *float64 {
 // CellVerdicts are the verdicts on one run, by dimension. A dimension that was not asked about is
 // missing.
 type CellVerdicts struct {
-	Task       string
-	Arm        string
-	Run        int
+	ledger.Cell
 	Dimensions map[string]PanelVerdict
 }
 
@@ -167,12 +166,7 @@ func (d *deriver) selfTest() {
 // cell derives the verdicts on one run.
 func (d *deriver) cell(i int) CellVerdicts {
 	subject := &d.subjects[i]
-	cell := CellVerdicts{
-		Task:       subject.Task.ID,
-		Arm:        subject.Run.Key.Arm,
-		Run:        subject.Run.Key.RunIndex,
-		Dimensions: map[string]PanelVerdict{},
-	}
+	cell := CellVerdicts{Cell: subject.cell(), Dimensions: map[string]PanelVerdict{}}
 	v := newView(subject)
 	for _, dimension := range d.settings.Dimensions {
 		if subject.asked(d.settings.Mode, dimension) {

@@ -1,18 +1,17 @@
 package judge
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // The parts that labels are split into. The train split is for examples in prompts, the dev split
@@ -23,57 +22,89 @@ const (
 	SplitTest  = "test"
 )
 
-// Labels is labels.yaml: people's verdicts on judged runs, dimension by dimension. The file may
-// hold labels without a dimension too, which are about the judge of a benchmark.
-type Labels struct {
-	path   string
-	source []byte
-	file   report.Labels
-}
-
-// label is one person's verdict on one dimension of one run.
-type label = report.RunLabel
-
-func cellOf(l label) cell { return cell{l.Task, l.Arm, l.Run} }
-
+// The ways in which labelled runs can have been chosen.
 const (
-	humanPass = "pass"
-	humanFail = "fail"
+	// designBalanced is about as many good as bad ones: the judge's error rates carry over, its
+	// pass rate does not.
+	designBalanced = "balanced"
+	// DesignRandom is a random sample of the judged runs.
+	DesignRandom = "random"
 )
 
-// LoadLabels reads labels.yaml; a missing file holds none. Mistakes are reported with file, line
-// and column.
+// Labels is labels.yaml: people's verdicts on judged runs. A label is about one question: a
+// dimension of a head to head or, without one, what the judge of a family was asked.
+type Labels struct {
+	Design string        `yaml:"design" doc:"How the labelled runs were chosen: balanced (as many good as bad ones) or random (a random sample of the judged runs); default balanced." enum:"balanced,random"`
+	Judge  LabelledJudge `yaml:"judge" doc:"The judge whose verdicts the labels carry, where they do."`
+	Labels []Label       `yaml:"labels" doc:"The verdicts of people, run by run." required:"true"`
+
+	path   string
+	source []byte
+}
+
+// LabelledJudge identifies the judge that a set of labels is about.
+type LabelledJudge struct {
+	Digests []string `yaml:"digests" doc:"Digests of the judge as shown in records and reports (digests.judge). Labels on another judge correct nothing."`
+}
+
+// Label is one person's verdict on one run. Without the judge's verdict the run must be in the
+// reported experiment.
+type Label struct {
+	Task  string `yaml:"task" doc:"Task of the run." required:"true"`
+	Arm   string `yaml:"arm" doc:"Arm of the run; needed where there are several."`
+	Run   int    `yaml:"run" doc:"Which repetition it is, counted from 0." min:"0"`
+	Human string `yaml:"human" doc:"What a person says about the work." enum:"pass,fail" required:"true"`
+	Judge string `yaml:"judge" doc:"What the judge said; default: its verdict in the ledger." enum:"pass,fail"`
+	// Dimension and Split belong to labels of a head to head, which are not about this judge.
+	Dimension string `yaml:"dimension" doc:"The dimension of a head to head that the label is about. Such labels do not count here." enum:"correctness,verification,completeness,codeQuality,minimalDiff"`
+	Split     string `yaml:"split" doc:"The part of a head to head's labels that it belongs to." enum:"train,dev,test"`
+}
+
+// Passed reports whether the person passes the work.
+func (l Label) Passed() bool { return l.Human == ledger.Pass }
+
+// Cell is the run that the label is about.
+func (l Label) Cell() ledger.Cell { return ledger.Cell{Arm: l.Arm, TaskID: l.Task, RunIndex: l.Run} }
+
+// NewLabels returns the labels of a file that is not there yet.
+func NewLabels(path string) *Labels { return &Labels{path: path} }
+
+// LoadLabels reads labels.yaml. Mistakes are reported with file, line and column.
 func LoadLabels(path string) (*Labels, error) {
 	source, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Labels{path: path}, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read labels: %w", err)
 	}
-	file, err := parseLabels(path, source)
-	if err != nil {
-		return nil, err
-	}
-	return &Labels{path: path, source: source, file: file}, nil
+	return parseLabels(path, source)
 }
 
-func parseLabels(path string, source []byte) (report.Labels, error) {
-	file, err := report.ParseLabels(path, source)
-	if err != nil {
-		return report.Labels{}, err
+func parseLabels(path string, source []byte) (*Labels, error) {
+	labels := &Labels{path: path, source: source}
+	if _, err := document.Read(path, source, labels); err != nil {
+		return nil, err
 	}
-	for i, l := range file.Labels {
-		if l.Dimension != "" && l.Arm == "" {
-			return report.Labels{}, errorAt(path, source, i, "a label of a dimension needs its arm")
+	seen := map[Label]bool{}
+	for i, l := range labels.Labels {
+		about := l
+		about.Human, about.Judge, about.Split = "", "", ""
+		what := fmt.Sprintf("task %s, run %d", l.Task, l.Run)
+		if l.Dimension != "" {
+			what = fmt.Sprintf("%s of task %s, arm %s, run %d", l.Dimension, l.Task, l.Arm, l.Run)
 		}
+		switch {
+		case seen[about]:
+			return nil, labels.errorAt(i, "%s is labelled twice", what)
+		case l.Dimension != "" && l.Arm == "":
+			return nil, labels.errorAt(i, "a label of a dimension needs its arm")
+		}
+		seen[about] = true
 	}
-	return *file, nil
+	return labels, nil
 }
 
 // Count returns the number of labels of a dimension.
 func (l *Labels) Count(dimension string) (pass, fail int) {
-	for _, one := range l.file.Labels {
+	for _, one := range l.Labels {
 		switch {
 		case one.Dimension != dimension:
 		case one.Passed():
@@ -91,16 +122,16 @@ type Item struct {
 	// Question is what is asked, Evidence what a judge is shown.
 	Question, Evidence string
 
-	cell cell
+	cell ledger.Cell
 }
 
 // Next returns a run that has no label in a dimension yet, in an order that the seed decides.
 func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, seed uint64) (Item, bool) {
 	settings = settings.withDefaults()
-	labelled := map[cell]bool{}
-	for _, one := range l.file.Labels {
+	labelled := map[ledger.Cell]bool{}
+	for _, one := range l.Labels {
 		if one.Dimension == dimension {
-			labelled[cellOf(one)] = true
+			labelled[one.Cell()] = true
 		}
 	}
 	var best *Subject
@@ -132,47 +163,45 @@ func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, s
 
 // Add keeps a label.
 func (l *Labels) Add(item Item, pass bool) error {
-	human := humanFail
-	if pass {
-		human = humanPass
-	}
-	added := label{
-		Task:      item.cell.task,
-		Arm:       item.cell.arm,
-		Run:       item.cell.run,
+	added := Label{
+		Task:      item.cell.TaskID,
+		Arm:       item.cell.Arm,
+		Run:       item.cell.RunIndex,
 		Dimension: item.Dimension,
-		Human:     human,
+		Human:     ledger.Fail,
+	}
+	if pass {
+		added.Human = ledger.Pass
 	}
 	// A line at the end keeps what people wrote; a file of another form is rewritten.
-	source := append(slices.Clone(l.source), []byte(lineOf(added))...)
-	file, err := parseLabels(l.path, source)
-	if err == nil && len(file.Labels) == len(l.file.Labels)+1 {
-		return l.write(source, file)
+	source := append(slices.Clone(l.source), []byte(added.line())...)
+	if parsed, err := parseLabels(l.path, source); err == nil && len(parsed.Labels) == len(l.Labels)+1 {
+		return l.write(source)
 	}
-	file = l.file
-	file.Labels = append(slices.Clone(file.Labels), added)
-	return l.rewrite(file)
+	return l.rewrite(append(slices.Clone(l.Labels), added))
 }
 
 // rewrite writes the whole file anew.
-func (l *Labels) rewrite(file report.Labels) error {
-	source := textOf(file, l.source)
-	if _, err := parseLabels(l.path, source); err != nil {
-		return fmt.Errorf("write labels: %w", err)
-	}
-	return l.write(source, file)
+func (l *Labels) rewrite(list []Label) error {
+	changed := *l
+	changed.Labels = list
+	return l.write(changed.text())
 }
 
-func (l *Labels) write(source []byte, file report.Labels) error {
-	if err := atomicfile.WriteSynced(l.path, 0o644, source); err != nil {
+func (l *Labels) write(source []byte) error {
+	written, err := parseLabels(l.path, source)
+	if err == nil {
+		err = atomicfile.WriteSynced(l.path, 0o644, source)
+	}
+	if err != nil {
 		return fmt.Errorf("write labels: %w", err)
 	}
-	l.source, l.file = source, file
+	*l = *written
 	return nil
 }
 
-// lineOf returns a label as a line of the file.
-func lineOf(l label) string {
+// line returns a label as a line of the file.
+func (l Label) line() string {
 	fields := []string{"task: " + jsonenc.String(l.Task)}
 	if l.Arm != "" {
 		fields = append(fields, "arm: "+jsonenc.String(l.Arm))
@@ -191,27 +220,27 @@ func lineOf(l label) string {
 	return "  - {" + strings.Join(fields, ", ") + "}\n"
 }
 
-// textOf returns the whole file, with the comments that the old one began with.
-func textOf(f report.Labels, old []byte) []byte {
+// text returns the whole file, with the comments that the old one began with.
+func (l *Labels) text() []byte {
 	var b strings.Builder
-	for line := range strings.Lines(string(old)) {
+	for line := range strings.Lines(string(l.source)) {
 		if !strings.HasPrefix(line, "#") {
 			break
 		}
 		b.WriteString(line)
 	}
-	if f.Design != "" {
-		b.WriteString("design: " + f.Design + "\n")
+	if l.Design != "" {
+		b.WriteString("design: " + l.Design + "\n")
 	}
-	if len(f.Judge.Digests) > 0 {
+	if len(l.Judge.Digests) > 0 {
 		b.WriteString("judge:\n  digests:\n")
-		for _, one := range f.Judge.Digests {
+		for _, one := range l.Judge.Digests {
 			b.WriteString("    - " + jsonenc.String(one) + "\n")
 		}
 	}
 	b.WriteString("labels:\n")
-	for _, one := range f.Labels {
-		b.WriteString(lineOf(one))
+	for _, one := range l.Labels {
+		b.WriteString(one.line())
 	}
 	return []byte(b.String())
 }
@@ -230,7 +259,7 @@ func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 	assigned := map[string]string{}
 	counts := map[string][2]float64{} // fails and passes by split; all of them under ""
 	fresh := map[string][2]float64{}  // of the clusters without a split
-	for _, one := range l.file.Labels {
+	for _, one := range l.Labels {
 		if one.Dimension == "" {
 			continue
 		}
@@ -241,7 +270,7 @@ func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 		}
 	}
 	var order []string
-	for _, one := range l.file.Labels {
+	for _, one := range l.Labels {
 		cluster := clusterOf(one)
 		switch part, known := assigned[cluster]; {
 		case one.Dimension == "" || one.Split != "":
@@ -262,22 +291,20 @@ func (l *Labels) Split(subjects []Subject, seed uint64) (int, error) {
 		assigned[cluster] = part
 		counts[part] = [2]float64{counts[part][0] + fresh[cluster][0], counts[part][1] + fresh[cluster][1]}
 	}
-	file := l.file
-	file.Labels = slices.Clone(file.Labels)
-	changed := 0
-	for i, one := range file.Labels {
+	list, changed := slices.Clone(l.Labels), 0
+	for i, one := range list {
 		if one.Dimension != "" && one.Split == "" {
-			file.Labels[i].Split = assigned[clusterOf(one)]
+			list[i].Split = assigned[clusterOf(one)]
 			changed++
 		}
 	}
 	if changed == 0 {
 		return 0, nil
 	}
-	return changed, l.rewrite(file)
+	return changed, l.rewrite(list)
 }
 
-func plus(count [2]float64, one label) [2]float64 {
+func plus(count [2]float64, one Label) [2]float64 {
 	if one.Passed() {
 		count[1]++
 	} else {

@@ -76,9 +76,9 @@ func couples(subjects []Subject) []couple {
 	var found []couple
 	for b := range subjects {
 		at := subjects[b].cell()
-		key := repetition{at.task, at.run}
+		key := repetition{at.TaskID, at.RunIndex}
 		for _, a := range earlier[key] {
-			if subjects[a].cell().arm != at.arm {
+			if subjects[a].cell().Arm != at.Arm {
 				found = append(found, couple{a, b})
 			}
 		}
@@ -129,10 +129,10 @@ type swapViews map[string][]stats.SwapView
 func (d *deriver) compare(cells []CellVerdicts, c couple, views map[string]swapViews) PairwiseVerdict {
 	a, b := newView(&d.subjects[c.a]), newView(&d.subjects[c.b])
 	verdict := PairwiseVerdict{
-		AgentA: a.subject.cell().arm,
-		AgentB: b.subject.cell().arm,
-		Task:   a.subject.cell().task,
-		Run:    a.subject.cell().run,
+		AgentA: a.subject.cell().Arm,
+		AgentB: b.subject.cell().Arm,
+		Task:   a.subject.cell().TaskID,
+		Run:    a.subject.cell().RunIndex,
 		Votes:  []SwapVote{},
 	}
 	for _, dimension := range d.settings.Dimensions {

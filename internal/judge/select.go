@@ -56,12 +56,12 @@ type ballot struct {
 func (l *Labels) ballots(result *Result, dimension string) []ballot {
 	verdicts := result.verdicts(dimension)
 	var found []ballot
-	for _, one := range l.file.Labels {
+	for _, one := range l.Labels {
 		if one.Dimension != dimension || one.Split != SplitDev {
 			continue
 		}
 		b := ballot{human: one.Passed(), votes: map[string]bool{}}
-		for _, vote := range verdicts[cellOf(one)].Votes {
+		for _, vote := range verdicts[one.Cell()].Votes {
 			if vote.Result != nil {
 				b.votes[vote.Member] = *vote.Result == Pass
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -32,12 +33,8 @@ func (s *Subject) name() string {
 }
 
 // cell identifies the run among those of the directory.
-func (s *Subject) cell() cell { return cell{s.Task.ID, s.Run.Key.Arm, s.Run.Key.RunIndex} }
-
-// cell identifies a run.
-type cell struct {
-	task, arm string
-	run       int
+func (s *Subject) cell() ledger.Cell {
+	return ledger.Cell{Arm: s.Run.Key.Arm, TaskID: s.Task.ID, RunIndex: s.Run.Key.RunIndex}
 }
 
 // cluster returns the group of tasks that is not independent of the run's task.

@@ -2,8 +2,10 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -33,97 +35,98 @@ type Corrected struct {
 	Caveat string `json:"caveat,omitempty"`
 }
 
-// correct estimates what the pass rate would be if people had judged.
-func (g *Group) correct(in Input) error {
-	labels := in.resolved
-	c := &Corrected{Design: labels.design, Calibration: labels.calibration("")}
-	g.Judge.Corrected = c
-	if h := labels.homogeneity; h != nil {
-		c.Caveat = h.Reason
-		if own := labels.calibration(g.Provenance.Arm); h.PerAgent && own.M1 > 0 && own.M0 > 0 {
-			c.Calibration, c.PerArm = own, true
+// labelled holds people's labels on the judge of an experiment, with the verdicts they are about.
+type labelled struct {
+	*judge.Matched
+	errors judge.Errors
+	votes  map[ledger.Cell][]ledger.JudgeVote
+}
+
+// match finds the judge's verdict for every label; nil without labels.
+func match(labels *judge.Labels, records []ledger.Record) (*labelled, error) {
+	if labels == nil {
+		return nil, nil
+	}
+	arms := map[string]bool{}
+	out := &labelled{votes: map[ledger.Cell][]ledger.JudgeVote{}}
+	for i := range records {
+		arms[records[i].Arm] = true
+		out.votes[records[i].Cell()] = records[i].JudgeVotes
+	}
+	var err error
+	if out.Matched, err = labels.Match("", "", judged(records), slices.Sorted(maps.Keys(arms))); err != nil {
+		return nil, err
+	}
+	out.errors, err = out.Errors()
+	return out, err
+}
+
+// judged returns the judge's verdicts.
+func judged(records []ledger.Record) judge.Judged {
+	verdicts := judge.Judged{}
+	for i := range records {
+		if v := records[i].JudgeVerdict; v != nil {
+			verdicts[records[i].Cell()] = v.Verdict == ledger.Pass
 		}
 	}
-	byTask, passed, asked := g.judged()
-	if asked == 0 {
+	return verdicts
+}
+
+// correct estimates what the pass rate would be if people had judged.
+func (g *Group) correct(in Input) error {
+	labels, verdicts := in.labelled, judged(g.records)
+	c := &Corrected{Design: labels.Design}
+	c.Calibration, c.PerArm = labels.errors.For(g.Provenance.Arm)
+	g.Judge.Corrected = c
+	if h := labels.errors.Homogeneity; h != nil {
+		c.Caveat = h.Reason
+	}
+	if len(verdicts) == 0 {
 		c.Status = stats.StatusUncalibrated
 		return nil
 	}
-	c.Observed = float64(passed) / float64(asked)
+	c.Observed = ratio(g.Judge.Passed, len(verdicts))
 	if !g.sameJudge(labels) {
 		c.Status = statusStale
 		return nil
 	}
 	g.Judge.countEffectiveVotes(labels, g.Provenance.Arm)
 	level := 1 - (1-in.Level)/2 // half of the error for each of the two factors
-	judged, status, err := g.correctJudged(labels, c, byTask, passed, asked, in.Level)
-	if err != nil || status != stats.StatusOK {
-		c.Status = status
+	var err error
+	if c.Judged, c.Status, err = g.correctJudged(labels, verdicts, in.Level); err != nil || c.Judged == nil {
 		return err
 	}
-	wide, _, err := g.correctJudged(labels, c, byTask, passed, asked, level)
+	wide, _, err := g.correctJudged(labels, verdicts, level)
 	if err != nil {
 		return err
 	}
-	c.Status, c.Judged = status, judged
-	return g.correctAll(c, wide, asked, level, in.Level)
-}
-
-// judged collects the judge's verdicts task by task.
-func (g *Group) judged() (byTask [][]float64, passed, asked int) {
-	outcomes := map[string][]float64{}
-	for i := range g.records {
-		r := &g.records[i]
-		if r.JudgeVerdict == nil {
-			continue
-		}
-		pass := r.JudgeVerdict.Verdict == ledger.Pass
-		outcomes[r.TaskID] = append(outcomes[r.TaskID], indicator(pass))
-		asked++
-		if pass {
-			passed++
-		}
-	}
-	for i := range g.Tasks {
-		if list := outcomes[g.Tasks[i].TaskID]; len(list) > 0 {
-			byTask = append(byTask, list)
-		}
-	}
-	return byTask, passed, asked
+	return g.correctAll(c, wide, len(verdicts), level, in.Level)
 }
 
 // sameJudge reports whether labels that carry their own verdicts are about the judge of this group.
 // Those on runs of the ledger always are.
-func (g *Group) sameJudge(labels *resolved) bool {
-	if !slices.ContainsFunc(labels.rows, func(l labelled) bool { return l.record == nil }) {
+func (g *Group) sameJudge(labels *labelled) bool {
+	if !slices.ContainsFunc(labels.Labels, func(l judge.MatchedLabel) bool { return l.Carried }) {
 		return true
 	}
 	return !slices.ContainsFunc(g.Judge.Digests,
-		func(digest string) bool { return !slices.Contains(labels.digests, digest) })
+		func(digest string) bool { return !slices.Contains(labels.Digests, digest) })
 }
 
-// correctJudged corrects the rate over the runs that the judge was asked about.
-func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64, passed, asked int,
-	level float64,
-) (*stats.Interval, string, error) {
-	if sample, rest := labels.sample(g); labels.design == designRandom && len(sample) >= minRandomLabels &&
-		len(rest) > 1 {
+// correctJudged corrects the rate over the runs that the judge was asked about; nil where the
+// status says that it cannot be corrected.
+func (g *Group) correctJudged(labels *labelled, verdicts judge.Judged, level float64) (*stats.Interval, string, error) {
+	if sample, rest := labels.sample(g.Provenance.Arm, verdicts); labels.Design == judge.DesignRandom &&
+		len(sample) >= minRandomLabels && len(rest) > 1 {
 		if estimate, err := stats.PPIPlusPlus(sample, rest, level); err == nil {
 			return &estimate.Interval, stats.StatusOK, nil
 		}
 	}
-	effective, err := stats.EffectiveRuns(byTask)
+	correction, err := labels.errors.Correct(g.Provenance.Arm, verdicts, level)
 	if err != nil {
 		return nil, "", fmt.Errorf("correct the judge's pass rate: %w", err)
 	}
-	if c.Calibration.M1 == 0 || c.Calibration.M0 == 0 {
-		return nil, stats.StatusUncalibrated, nil
-	}
-	correction, err := stats.CorrectRate(passed, asked, effective, c.Calibration, level)
-	if err != nil {
-		return nil, "", fmt.Errorf("correct the judge's pass rate: %w", err)
-	}
-	if correction.Status != stats.StatusOK || correction.Est == nil || correction.Lo == nil || correction.Hi == nil {
+	if correction.Status != stats.StatusOK {
 		return nil, correction.Status, nil
 	}
 	return &stats.Interval{
@@ -135,19 +138,17 @@ func (g *Group) correctJudged(labels *resolved, c *Corrected, byTask [][]float64
 	}, stats.StatusOK, nil
 }
 
-// sample splits the judged runs of a group into those with a label and the verdicts on the others.
-func (r *resolved) sample(g *Group) (with []stats.Label, rest []float64) {
-	labelledRuns := map[ledger.Cell]bool{}
-	for _, row := range r.rows {
-		if row.record != nil && row.arm == g.Provenance.Arm {
-			labelledRuns[row.record.Cell()] = true
-			with = append(with, stats.Label{Human: indicator(row.human), Judge: indicator(row.judge)})
+// sample splits the judged runs of an arm into those with a label and the verdicts on the others.
+func (l *labelled) sample(arm string, verdicts judge.Judged) (with []stats.Label, rest []float64) {
+	others := maps.Clone(verdicts)
+	for _, one := range l.Labels {
+		if !one.Carried && one.Arm == arm {
+			delete(others, one.Cell())
+			with = append(with, stats.Label{Human: indicator(one.Passed()), Judge: indicator(one.Judged)})
 		}
 	}
-	for i := range g.records {
-		if v := g.records[i].JudgeVerdict; v != nil && !labelledRuns[g.records[i].Cell()] {
-			rest = append(rest, indicator(v.Verdict == ledger.Pass))
-		}
+	for _, cell := range others.Cells() {
+		rest = append(rest, indicator(others[cell]))
 	}
 	return with, rest
 }
@@ -196,20 +197,19 @@ func (g *Group) correctAll(c *Corrected, wide *stats.Interval, asked int, wideLe
 
 // countEffectiveVotes fills in how many independent votes the panel is worth, given the errors its
 // members share.
-func (j *JudgeReport) countEffectiveVotes(labels *resolved, arm string) {
+func (j *JudgeReport) countEffectiveVotes(labels *labelled, arm string) {
 	if j.Agreement == nil || j.Agreement.Votes < 2 {
 		return
 	}
 	wrong := make([][]bool, j.Agreement.Votes)
-	for _, row := range labels.rows {
-		if row.record == nil || row.arm != arm || len(row.record.JudgeVotes) != len(wrong) {
+	for _, one := range labels.Labels {
+		votes := labels.votes[one.Cell()]
+		if pass, fail := countVotes(votes); one.Carried || one.Arm != arm || len(votes) != len(wrong) ||
+			pass+fail < len(wrong) {
 			continue
 		}
-		if pass, fail := countVotes(row.record.JudgeVotes); pass+fail < len(wrong) {
-			continue
-		}
-		for i, vote := range row.record.JudgeVotes {
-			wrong[i] = append(wrong[i], (vote.Verdict == ledger.Pass) != row.human)
+		for i, vote := range votes {
+			wrong[i] = append(wrong[i], (vote.Verdict == ledger.Pass) != one.Passed())
 		}
 	}
 	correlation, err := stats.ErrorCorrelation(wrong)

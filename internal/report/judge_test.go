@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -35,9 +36,9 @@ func judgedRun(task string, index int, votes string) ledger.Record {
 	r.Digests.Judge = "sha256:judge"
 	switch {
 	case 2*count['p'] > len(votes):
-		r.JudgeVerdict = &ledger.JudgeVerdict{Verdict: ledger.Pass}
+		r.JudgeVerdict = &ledger.JudgeMajority{Verdict: ledger.Pass}
 	case 2*count['f'] > len(votes):
-		r.JudgeVerdict = &ledger.JudgeVerdict{Verdict: ledger.Fail}
+		r.JudgeVerdict = &ledger.JudgeMajority{Verdict: ledger.Fail}
 		r.Verdict = ledger.Fail
 	default:
 		r.Verdict, r.ErrorClass = ledger.Error, ledger.ErrorJudge
@@ -97,7 +98,7 @@ func TestVotesThatCameToNothingLeaveAlphaAndNoKappa(t *testing.T) {
 
 // calibrated are 60 judged runs, 39 of them passed, and 80 labels as in the vector F of the
 // correction: TPR 36/40, TNR 34/40.
-func calibrated() ([]ledger.Record, *Labels) {
+func calibrated() ([]ledger.Record, *judge.Labels) {
 	var records []ledger.Record
 	for i := range 60 {
 		votes := "f"
@@ -106,11 +107,11 @@ func calibrated() ([]ledger.Record, *Labels) {
 		}
 		records = append(records, judgedRun(fmt.Sprintf("task-%02d", i), 0, votes))
 	}
-	labels := &Labels{Judge: LabelledJudge{Digests: []string{"sha256:judge"}}}
-	add := func(n int, human, judge string) {
+	labels := &judge.Labels{Judge: judge.LabelledJudge{Digests: []string{"sha256:judge"}}}
+	add := func(n int, human, verdict string) {
 		for range n {
 			labels.Labels = append(labels.Labels,
-				RunLabel{Task: "calibration", Run: len(labels.Labels), Human: human, Judge: judge})
+				judge.Label{Task: "calibration", Run: len(labels.Labels), Human: human, Judge: verdict})
 		}
 	}
 	add(36, ledger.Pass, ledger.Pass)
@@ -156,14 +157,14 @@ func TestAJudgeNoBetterThanACoinCorrectsNothing(t *testing.T) {
 	records, labels := calibrated()
 	labels.Labels = labels.Labels[:0]
 	for i := range 40 {
-		human, judge := ledger.Pass, ledger.Pass
+		human, verdict := ledger.Pass, ledger.Pass
 		if i%2 == 1 {
 			human = ledger.Fail
 		}
 		if i%4 > 1 {
-			judge = ledger.Fail
+			verdict = ledger.Fail
 		}
-		labels.Labels = append(labels.Labels, RunLabel{Task: "x", Run: i, Human: human, Judge: judge})
+		labels.Labels = append(labels.Labels, judge.Label{Task: "x", Run: i, Human: human, Judge: verdict})
 	}
 	if c := build(t, Input{
 		Records: records, K: []int{1},
@@ -175,7 +176,7 @@ func TestAJudgeNoBetterThanACoinCorrectsNothing(t *testing.T) {
 
 func TestLabelsOnRunsOfTheLedger(t *testing.T) {
 	var records []ledger.Record
-	labels := &Labels{Design: designRandom}
+	labels := &judge.Labels{Design: judge.DesignRandom}
 	for i := range 120 {
 		votes, human := "ppp", ledger.Pass
 		switch {
@@ -189,10 +190,10 @@ func TestLabelsOnRunsOfTheLedger(t *testing.T) {
 		task := fmt.Sprintf("task-%03d", i)
 		records = append(records, judgedRun(task, 0, votes))
 		if i%2 == 0 {
-			labels.Labels = append(labels.Labels, RunLabel{Task: task, Human: human})
+			labels.Labels = append(labels.Labels, judge.Label{Task: task, Human: human})
 		}
 	}
-	labels.Labels = append(labels.Labels, RunLabel{Task: "nowhere", Human: ledger.Pass})
+	labels.Labels = append(labels.Labels, judge.Label{Task: "nowhere", Human: ledger.Pass})
 	r := build(t, Input{Records: records, K: []int{1}, Labels: labels})
 	c := r.Groups[0].Judge.Corrected
 	if c.Status != stats.StatusOK || !strings.Contains(c.PassRate.Method, "ppi") {
@@ -209,7 +210,7 @@ func TestLabelsOnRunsOfTheLedger(t *testing.T) {
 // A judge that is kinder to one arm would fake a difference: each arm then gets its own correction.
 func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 	var records []ledger.Record
-	labels := &Labels{}
+	labels := &judge.Labels{}
 	for i := range 80 {
 		for _, arm := range []string{"a", "b"} {
 			votes, human := "p", ledger.Pass
@@ -222,7 +223,7 @@ func TestArmsOnWhichTheJudgeErrsDifferentlyAreCorrectedOneByOne(t *testing.T) {
 			r := judgedRun(fmt.Sprintf("task-%03d", i), 0, votes)
 			r.Arm = arm
 			records = append(records, r)
-			labels.Labels = append(labels.Labels, RunLabel{Task: r.TaskID, Arm: arm, Human: human})
+			labels.Labels = append(labels.Labels, judge.Label{Task: r.TaskID, Arm: arm, Human: human})
 		}
 	}
 	r := build(t, Input{Records: records, K: []int{1}, Labels: labels})
@@ -263,7 +264,7 @@ func TestLabelsAreReadWithTheirMistakes(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := LoadLabels(path)
+		_, err := judge.LoadLabels(path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
 		}
@@ -272,7 +273,7 @@ func TestLabelsAreReadWithTheirMistakes(t *testing.T) {
 
 func TestThePublishedSchemaOfLabelsIsThatOfTheStructs(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "schema", "labels.schema.json")
-	want, err := document.SchemaOf("labels.yaml", Labels{})
+	want, err := document.SchemaOf("labels.yaml", judge.Labels{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,12 +295,12 @@ func TestLabelsOfAHeadToHeadDoNotCount(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	labels, err := LoadLabels(path)
+	labels, err := judge.LoadLabels(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolved, err := labels.resolve(nil)
-	if err != nil || len(resolved.rows) != 1 || resolved.unmatched != 0 {
-		t.Errorf("%+v, %v", resolved, err)
+	matched, err := match(labels, nil)
+	if err != nil || len(matched.Labels) != 1 || matched.Unjudged != 0 {
+		t.Errorf("%+v, %v", matched, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -30,12 +31,12 @@ type Input struct {
 	// Probes holds the cost of checking that the models reply, before the first run; nil is none.
 	Probes *Probes
 	// Labels are the verdicts of people on judged runs; nil corrects nothing.
-	Labels *Labels
+	Labels *judge.Labels
 	// Allow are the reasons to withhold claims that are accepted, such as "drift": an arm whose
 	// model or agent changed is then one group.
 	Allow []string
 
-	resolved *resolved
+	labelled *labelled
 	sequence *sequence
 }
 
@@ -179,13 +180,13 @@ func Build(in Input) (*Report, error) {
 	in.Level = cmp.Or(in.Level, stats.DefaultLevel)
 	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
 	var err error
-	if in.resolved, err = in.Labels.resolve(ledger.Last(in.Records)); err != nil {
+	if in.labelled, err = match(in.Labels, ledger.Last(in.Records)); err != nil {
 		return nil, err
 	}
-	if in.resolved != nil && in.resolved.unmatched > 0 {
+	if in.labelled != nil && in.labelled.Unjudged > 0 {
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
-				Count(in.resolved.unmatched, "label")))
+				Count(in.labelled.Unjudged, "label")))
 	}
 	in.sequence = sequenceOf(ledger.Last(in.Records))
 	r.Sequential = in.sequence.report()

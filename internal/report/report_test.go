@@ -255,7 +255,7 @@ func TestMarkdownSections(t *testing.T) {
 		json.RawMessage(`{"pass":true}`),
 	}, Error: "engine"}
 	judged := run("a", 0, ledger.Pass)
-	judged.JudgeVerdict = &ledger.JudgeVerdict{Verdict: ledger.Pass, Summary: "Good\nwork <b>"}
+	judged.JudgeVerdict = &ledger.JudgeMajority{Verdict: ledger.Pass, Summary: "Good\nwork <b>"}
 	preflight := failedRun("b", 0, ledger.ErrorPreflight)
 	preflight.PreflightError = &ledger.PreflightError{Phase: "preflight", Message: "no database", ExitCode: 7}
 	r := build(t, Input{Records: []ledger.Record{judged, broken, preflight}, K: []int{1}, Detail: true})

@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/ledger"
@@ -262,7 +263,7 @@ func loadFamily(ctx context.Context, con *console.Console, origin string) (*task
 		return nil, experimentcli.PrepareError(ctx, err)
 	}
 	if family.Calibration != "" {
-		if _, err := report.LoadLabels(family.Calibration); err != nil {
+		if _, err := judge.LoadLabels(family.Calibration); err != nil {
 			return nil, console.Exit(console.ExitUsage, err)
 		}
 	}

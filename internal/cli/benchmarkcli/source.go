@@ -9,6 +9,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
 )
@@ -71,7 +72,7 @@ func (all loaded) withLabels(con *console.Console, path string) error {
 		return nil
 	}
 	var err error
-	if all.Labels, err = report.LoadLabels(con.Path(path)); err != nil {
+	if all.Labels, err = judge.LoadLabels(con.Path(path)); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
 	return nil

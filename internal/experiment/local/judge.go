@@ -61,7 +61,7 @@ func (a *attempt) judge(ctx context.Context) bool {
 	if verdict == ledger.Fail {
 		a.record.Verdict = ledger.Fail
 	}
-	a.record.JudgeVerdict = &ledger.JudgeVerdict{Verdict: verdict, Summary: summary}
+	a.record.JudgeVerdict = &ledger.JudgeMajority{Verdict: verdict, Summary: summary}
 	g := a.record.Grade
 	a.record.Score = grade.Effective(g.Score, g.Healthy, g.GatesPass, verdict == ledger.Pass)
 	return true

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -34,7 +35,7 @@ type Results struct {
 	// Doubts are warnings about the ledgers as a whole, for every group of the report.
 	Doubts []string
 	Probes report.Probes
-	Labels *report.Labels // those of the family, if it has any
+	Labels *judge.Labels // those of the family, if it has any
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
 
@@ -66,7 +67,7 @@ func Load(dirs []string, damagedToo bool) (*Results, error) {
 		}
 		for _, at := range found {
 			if file := filepath.Join(at, experiment.LabelsFile); all.Labels == nil && isFile(file) {
-				if all.Labels, err = report.LoadLabels(file); err != nil {
+				if all.Labels, err = judge.LoadLabels(file); err != nil {
 					return nil, err
 				}
 			}

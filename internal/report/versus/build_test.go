@@ -57,7 +57,7 @@ func (m *made) add(task, arm string, run int, resolved *bool, verdicts map[strin
 		result.Status = evidence.StatusEnvError
 	}
 	m.source.cells = append(m.source.cells, attempt{Record: &record, Run: result})
-	cell := judge.CellVerdicts{Task: task, Arm: arm, Run: run, Dimensions: map[string]judge.PanelVerdict{}}
+	cell := judge.CellVerdicts{Cell: ledger.Cell{Arm: arm, TaskID: task, RunIndex: run}, Dimensions: map[string]judge.PanelVerdict{}}
 	for dimension, pass := range verdicts {
 		verdict := judge.PanelVerdict{Dimension: dimension, Fail: 1}
 		word := judge.Fail

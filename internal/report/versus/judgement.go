@@ -1,6 +1,9 @@
 package versus
 
 import (
+	"errors"
+	"io/fs"
+
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/stats"
 )
@@ -31,7 +34,11 @@ func (s *Source) Judgement() (*Judgement, error) {
 		return nil, nil
 	}
 	j := &Judgement{Settings: settings, Subjects: s.Subjects(), newestMs: replies.NewestMs()}
-	if j.Labels, err = judge.LoadLabels(s.LabelsPath()); err != nil {
+	j.Labels, err = judge.LoadLabels(s.LabelsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		j.Labels, err = judge.NewLabels(s.LabelsPath()), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := j.Labels.Check(j.Subjects); err != nil {
