@@ -82,12 +82,20 @@ func (e *Errors) For(arm string) (rates stats.Calibration, perArm bool) {
 	if e.Homogeneity == nil || !e.Homogeneity.PerAgent {
 		return e.Pooled, false
 	}
-	for _, one := range e.PerArm {
-		if one.Agent == arm && one.M1 > 0 && one.M0 > 0 {
-			return one, true
-		}
+	if own := e.Own(arm); own.M1 > 0 && own.M0 > 0 {
+		return own, true
 	}
 	return stats.Calibration{}, false
+}
+
+// Own returns what the labels of an arm say; nothing without labels.
+func (e *Errors) Own(arm string) stats.Calibration {
+	for _, one := range e.PerArm {
+		if one.Agent == arm {
+			return one
+		}
+	}
+	return stats.Calibration{}
 }
 
 // Correct estimates the pass rate of an arm behind the errors of the judge. There must be a verdict

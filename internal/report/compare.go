@@ -46,20 +46,11 @@ type Comparison struct {
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
-	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
-	Withheld []Reason `json:"withheld,omitempty"`
-	// Same is true where both arms are the same configuration: an A/A experiment.
-	Same bool `json:"same,omitempty"`
+	Facts
 	// Differs says in what the two arms differ, as they were declared.
 	Differs []string `json:"differs,omitempty"`
-	// Requests says in what the first requests of the two differ, as a rehearsal showed.
-	Requests []RequestDifference `json:"requestDifferences,omitempty"`
 	// Treatment says what the models of B and of A were given.
 	Treatment *Treatment `json:"treatment,omitempty"`
-	// Unsure counts the runs whose outcome is not certain. If there are any, Bounds enclose the
-	// difference for all possible outcomes.
-	Unsure Unsure  `json:"unsure,omitzero"`
-	Bounds *Bounds `json:"bounds,omitempty"`
 	// ErrorsA and ErrorsB count attempts that ended in errors, by class.
 	ErrorsA map[string]int `json:"errorsA,omitempty"`
 	ErrorsB map[string]int `json:"errorsB,omitempty"`
@@ -83,6 +74,20 @@ type Comparison struct {
 	// Machines says whether both arms ran on similar machines; nil if there was only one.
 	Machines *Machines `json:"machines,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// Facts are what is known about two arms, B against A, beside the decision about them.
+type Facts struct {
+	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
+	Withheld []Reason `json:"withheld,omitempty"`
+	// Same is true where both arms are the same configuration: an A/A experiment.
+	Same bool `json:"same,omitempty"`
+	// Requests says in what the first requests of the two differ, as a rehearsal showed.
+	Requests []RequestDifference `json:"requestDifferences,omitempty"`
+	// Unsure counts the runs whose outcome is not certain. If there are any, Bounds enclose the
+	// difference for all possible outcomes.
+	Unsure Unsure  `json:"unsure,omitzero"`
+	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
 // TaskDelta is the difference on one task.
@@ -116,136 +121,174 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		JudgeB:  b.Judge,
 		ErrorsA: a.Errors,
 		ErrorsB: b.Errors,
-
-		Machines: CompareMachines(a, b),
+		Differs: differing(a, b),
 	}
-	prepared, err := Prepare(a, b, cfg)
+	pair, err := NewPair(a, b, cfg)
 	if err != nil {
 		return nil, err
 	}
-	c.Unsure, c.Bounds, c.Sequential = prepared.Unsure, prepared.Bounds, prepared.Sequential
-	c.Withheld, c.Treatment, c.Differs = prepared.Withheld, prepared.Treatment, differing(a, b)
-	c.Requests = CompareRequests(a, b)
-	c.Decision, err = stats.Decide(prepared.Comparison, prepared.Config)
+	c.Facts, c.Sequential, c.Treatment, c.Machines = pair.Facts, pair.Sequential, pair.Treatment, pair.Machines
+	c.Decision, err = stats.Decide(pair.Comparison, pair.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
-	pairs := prepared.pairs
-	if design, _, err := stats.VarianceComponents(pairs); err == nil {
+	if design, _, err := stats.VarianceComponents(pair.outcomes); err == nil {
 		c.Design = &design
 	}
-	if err := c.deltas(pairs, cfg.Measure); err != nil {
+	if err := c.deltas(pair.outcomes, cfg.Measure); err != nil {
 		return nil, err
 	}
 	c.Cost, c.Time, c.Turns = Ratios(a, b, cfg)
-	c.warn(a, b, prepared)
+	c.warn(a, b, pair)
 	return c, nil
 }
 
-// Prepared is the basis of a decision about two groups. Several of them are decided together by
-// stats.DecideFamily.
-type Prepared struct {
+// Pair is two groups that are compared, B against A, before anything is decided. Several of them
+// are decided together by Claims.
+type Pair struct {
+	Facts
 	Comparison stats.Comparison
 	Config     stats.DecideConfig
-	Unsure     Unsure
-	Bounds     *Bounds
 	// Sequential marks a sequential analysis.
 	Sequential bool
-	// Withheld are the reasons for which nothing is claimed; Allowed were found and are accepted.
-	Withheld, Allowed []Reason
-	// Treatment says what the models of B and of A were given.
+	// Allowed are reasons to withhold a claim that were found and are accepted.
+	Allowed []Reason
+	// Treatment says what the models of B and of A were given, Machines whether they ran on like
+	// machines.
 	Treatment *Treatment
+	Machines  *Machines
 
-	pairs []stats.Pair
+	outcomes []stats.Pair
 }
 
-// Prepare compares the groups as they are, B against A, and in both worst cases as well if outcomes
-// are uncertain.
-func Prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
+// NewPair compares the groups as they are, B against A, and in both worst cases as well if outcomes
+// are uncertain. Where it fails, as with stats.ErrNoData, the pair has everything but the
+// comparison.
+func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	cfg = cfg.withDefaults()
-	withheld, allowed := Withheld(cfg.Allow, a, b)
-	p, err := prepare(a, b, cfg)
-	if err != nil {
-		why := strings.Join(append([]string{""}, Sentences(withheld)...), ": ")
-		return nil, fmt.Errorf("compare %s with %s%s: %w", b.Name, a.Name, why, err)
+	p := &Pair{
+		Facts: Facts{
+			Same:     sameArm(a, b),
+			Requests: compareRequests(a, b),
+			Unsure:   Unsure{A: a.unsure(), B: b.unsure()},
+		},
+		Treatment: treatmentOf(stats.DefaultLevel, b, a),
+		Machines:  compareMachines(a, b),
 	}
-	p.Withheld, p.Allowed, p.Treatment = withheld, allowed, CompareTreatment(b, a)
-	p.Config.Withheld, p.Config.Remark = Sentences(withheld), p.Treatment.Remark()
-	return p, nil
-}
-
-func prepare(a, b *Group, cfg CompareConfig) (*Prepared, error) {
-	p := &Prepared{Config: stats.DecideConfig{
+	p.Withheld, p.Allowed = withhold(cfg.Allow, a, b)
+	p.Config = stats.DecideConfig{
 		Alpha:     cfg.Alpha,
 		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:    cfg.Margin,
 		Looks:     1 + max(a.looks, b.looks),
 		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
 		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
-	}}
+		Unsure:    p.Unsure.text(),
+		Withheld:  sentences(p.Withheld),
+		Remark:    p.Treatment.Remark(),
+	}
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score
 	}
-	p.pairs = pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
-	var err error
-	if p.Comparison, err = p.compare(a, b, p.pairs, cfg); err != nil {
-		return nil, err
-	}
-	p.Unsure.A, p.Unsure.B = a.unsure(), b.unsure()
-	if p.Config.Unsure = p.Unsure.text(); p.Config.Unsure == "" {
-		return p, nil
-	}
-	for _, fillA := range []float64{1, 0} {
-		worst, err := p.compare(a, b, filledPairs(a, b, cfg.Measure, fillA, 1-fillA), cfg)
-		if err != nil {
-			return nil, err
-		}
-		p.Config.WorstCases = append(p.Config.WorstCases, worst)
-	}
-	p.Bounds = &Bounds{
-		Worst: p.Config.WorstCases[0].Est,
-		Best:  p.Config.WorstCases[1].Est,
-	}
-	if low, high := p.Config.WorstCases[0].Interval, p.Config.WorstCases[1].Interval; low != nil && high != nil {
-		p.Bounds.Lo, p.Bounds.Hi = low.Lo, high.Hi
+	if err := p.compare(a, b, cfg); err != nil {
+		why := strings.Join(append([]string{""}, p.Config.Withheld...), ": ")
+		return p, fmt.Errorf("compare %s with %s%s: %w", b.Name, a.Name, why, err)
 	}
 	return p, nil
 }
 
+// compare compares the outcomes, and those of both worst cases.
+func (p *Pair) compare(a, b *Group, cfg CompareConfig) error {
+	p.outcomes = pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
+	var err error
+	if p.Comparison, err = p.test(a, b, p.outcomes, cfg); err != nil || p.Config.Unsure == "" {
+		return err
+	}
+	for _, fillA := range []float64{1, 0} {
+		worst, err := p.test(a, b, filledPairs(a, b, cfg.Measure, fillA, 1-fillA), cfg)
+		if err != nil {
+			return err
+		}
+		p.Config.WorstCases = append(p.Config.WorstCases, worst)
+	}
+	low, high := p.Config.WorstCases[0], p.Config.WorstCases[1]
+	p.Bounds = &Bounds{Worst: low.Est, Best: high.Est}
+	if low.Interval != nil && high.Interval != nil {
+		p.Bounds.Lo, p.Bounds.Hi = low.Interval.Lo, high.Interval.Hi
+	}
+	return nil
+}
+
+// Claims collects what a report may claim, so that the chance of any false claim among them stays
+// below alpha.
+type Claims struct {
+	comparisons []stats.Comparison
+	configs     []stats.DecideConfig
+	settle      []func(*stats.Decision)
+}
+
+// Add adds a comparison; settle gets the decision about it.
+func (c *Claims) Add(comparison stats.Comparison, config stats.DecideConfig, settle func(*stats.Decision)) {
+	c.comparisons, c.configs = append(c.comparisons, comparison), append(c.configs, config)
+	c.settle = append(c.settle, settle)
+}
+
+// Decide decides about all of them together.
+func (c *Claims) Decide() error {
+	if len(c.comparisons) == 0 {
+		return nil
+	}
+	decisions, err := stats.DecideFamily(c.comparisons, c.configs)
+	if err != nil {
+		return err
+	}
+	for i := range decisions {
+		c.settle[i](&decisions[i])
+	}
+	return nil
+}
+
+// pairing collects a quantity of two groups task by task; the first is the baseline.
+type pairing map[string]*stats.Pair
+
+func (p pairing) add(side int, task, cluster string, value float64) {
+	if p[task] == nil {
+		p[task] = &stats.Pair{Task: task, Cluster: cluster}
+	}
+	if side == 0 {
+		p[task].Baseline = append(p[task].Baseline, value)
+	} else {
+		p[task].Candidate = append(p[task].Candidate, value)
+	}
+}
+
+func (p pairing) sorted() []stats.Pair {
+	var pairs []stats.Pair
+	for _, id := range slices.Sorted(maps.Keys(p)) {
+		pairs = append(pairs, *p[id])
+	}
+	return pairs
+}
+
 // filledPairs is pairUp, with fillA and fillB in place of outcomes that are uncertain.
 func filledPairs(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
-	fill := map[*Group]float64{a: fillA, b: fillB}
-	var pairs []stats.Pair
-	at := map[string]int{}
-	add := func(g *Group, task, cluster string, value float64) {
-		i, known := at[task]
-		if !known {
-			i = len(pairs)
-			at[task] = i
-			pairs = append(pairs, stats.Pair{Task: task, Cluster: cluster})
-		}
-		if g == a {
-			pairs[i].Baseline = append(pairs[i].Baseline, value)
-		} else {
-			pairs[i].Candidate = append(pairs[i].Candidate, value)
-		}
-	}
-	for _, g := range []*Group{a, b} {
+	fill, found := []float64{fillA, fillB}, pairing{}
+	for side, g := range []*Group{a, b} {
 		for i := range g.records {
 			r := &g.records[i]
 			value, ok := outcomeOf(r, measure)
 			if !ok || r.Unverified > 0 {
-				value = fill[g]
+				value = fill[side]
 			}
-			add(g, r.TaskID, r.Cluster, value)
+			found.add(side, r.TaskID, r.Cluster, value)
 		}
 		for i := range g.Tasks {
 			for range g.Tasks[i].absent {
-				add(g, g.Tasks[i].TaskID, g.Tasks[i].Cluster, fill[g])
+				found.add(side, g.Tasks[i].TaskID, g.Tasks[i].Cluster, fill[side])
 			}
 		}
 	}
-	return pairs
+	return found.sorted()
 }
 
 func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
@@ -254,39 +297,26 @@ func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
 		return 0, false
 	case measure == MeasureScore && r.Score != nil:
 		return *r.Score, true
-	case r.Verdict == ledger.Pass:
-		return 1, true
-	default:
-		return 0, true
 	}
+	return indicator(r.Verdict == ledger.Pass), true
 }
 
-// pairUp collects a quantity of both groups task by task.
 func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pair {
-	byTask := map[string]*stats.Pair{}
-	collect := func(g *Group, into func(*stats.Pair) *[]float64) {
+	return PairUp(a, b, func(g *Group, i int) (float64, bool) { return value(&g.records[i]) })
+}
+
+// PairUp collects a quantity of both groups task by task. A is the baseline, and i the index of a
+// record of the group.
+func PairUp(a, b *Group, value func(g *Group, i int) (float64, bool)) []stats.Pair {
+	found := pairing{}
+	for side, g := range []*Group{a, b} {
 		for i := range g.records {
-			r := &g.records[i]
-			v, ok := value(r)
-			if !ok {
-				continue
+			if v, ok := value(g, i); ok {
+				found.add(side, g.records[i].TaskID, g.records[i].Cluster, v)
 			}
-			pair := byTask[r.TaskID]
-			if pair == nil {
-				pair = &stats.Pair{Task: r.TaskID, Cluster: r.Cluster}
-				byTask[r.TaskID] = pair
-			}
-			list := into(pair)
-			*list = append(*list, v)
 		}
 	}
-	collect(a, func(p *stats.Pair) *[]float64 { return &p.Baseline })
-	collect(b, func(p *stats.Pair) *[]float64 { return &p.Candidate })
-	var pairs []stats.Pair
-	for _, id := range slices.Sorted(maps.Keys(byTask)) {
-		pairs = append(pairs, *byTask[id])
-	}
-	return pairs
+	return found.sorted()
 }
 
 // deltas fills in the difference on every task, with its own test, corrected for the number of
@@ -334,7 +364,7 @@ func passes(outcomes []float64) int {
 	return n
 }
 
-func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
+func (c *Comparison) warn(a, b *Group, pair *Pair) {
 	if a.Provenance.FamilyRevision != b.Provenance.FamilyRevision {
 		c.Warnings = append(c.Warnings,
 			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
@@ -345,20 +375,18 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 			"the two are different experiments: they did not run side by side, so anything that changed "+
 				"between them confounds the comparison")
 	}
-	for _, reason := range prepared.Allowed {
+	for _, reason := range pair.Allowed {
 		c.Warnings = append(c.Warnings, reason.allowedText())
 	}
-	same := SameArm(a, b)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
-	case same && differ && a.Provenance.Faults == "":
+	case sameConfiguration(a, b) && differ && a.Provenance.Faults == "":
 		c.Warnings = append(c.Warnings, "faults were injected into the model calls of the second (--faults), not of "+
 			"the first: the difference measures how robust the arm is")
 	case differ:
 		c.Warnings = append(c.Warnings, "different faults were injected into the model calls of the two (--faults), "+
 			"which confounds the comparison")
-	case same:
-		c.Same = true
-		c.Warnings = append(c.Warnings, sameText(a, b, len(prepared.Withheld)+len(prepared.Allowed) == 0))
+	case c.Same:
+		c.Warnings = append(c.Warnings, sameText(a, b, len(pair.Withheld)+len(pair.Allowed) == 0))
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
@@ -376,9 +404,14 @@ func (c *Comparison) warn(a, b *Group, prepared *Prepared) {
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }
 
-// SameArm reports whether two groups are of the same configuration.
-func SameArm(a, b *Group) bool {
+// sameConfiguration reports whether two groups are of the same configuration.
+func sameConfiguration(a, b *Group) bool {
 	return a.Provenance.ArmHash == b.Provenance.ArmHash && a.Provenance.ArmHash != ""
+}
+
+// sameArm reports whether nothing on purpose differs between two groups.
+func sameArm(a, b *Group) bool {
+	return sameConfiguration(a, b) && a.Provenance.Faults == b.Provenance.Faults
 }
 
 // sameText is what readers must know about two arms that are the same. Only arms that ran side by

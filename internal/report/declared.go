@@ -33,8 +33,8 @@ type RequestDifference struct {
 	Undeclared bool `json:"undeclared,omitempty"`
 }
 
-// CompareRequests returns in what the first requests of B and A differ; nil where nobody knows.
-func CompareRequests(a, b *Group) []RequestDifference {
+// compareRequests returns in what the first requests of B and A differ; nil where nobody knows.
+func compareRequests(a, b *Group) []RequestDifference {
 	if a.Provenance.Experiment != b.Provenance.Experiment {
 		return nil
 	}

@@ -25,9 +25,9 @@ type UnlikeTask struct {
 	Why    string `json:"why"`
 }
 
-// CompareMachines compares the machines of two arms. It returns nil if one machine made all runs in
+// compareMachines compares the machines of two arms. It returns nil if one machine made all runs in
 // the same way, or if records do not name the machine.
-func CompareMachines(a, b *Group) *Machines {
+func compareMachines(a, b *Group) *Machines {
 	workers, tasks := map[string]bool{}, map[string]*machinesOf{}
 	for side, g := range []*Group{a, b} {
 		for i := range g.records {

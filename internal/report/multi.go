@@ -44,15 +44,7 @@ type ArmPair struct {
 	A        string         `json:"a"`
 	B        string         `json:"b"`
 	Decision stats.Decision `json:"decision"`
-	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
-	Withheld []Reason `json:"withheld,omitempty"`
-	// Same is true where both arms are the same configuration.
-	Same bool `json:"same,omitempty"`
-	// Requests says in what the first requests of the two differ, as a rehearsal showed.
-	Requests []RequestDifference `json:"requestDifferences,omitempty"`
-
-	Unsure Unsure  `json:"unsure,omitzero"`
-	Bounds *Bounds `json:"bounds,omitempty"`
+	Facts
 }
 
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
@@ -69,7 +61,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 			Differs:    g.Differs,
 		})
 	}
-	f.Treatment = CompareTreatment(groups...)
+	f.Treatment = treatmentOf(stats.DefaultLevel, groups...)
 	f.Warnings = warningsOf(groups...)
 	var sides [][2]*Group
 	for i, a := range groups {
@@ -97,39 +89,24 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 
 func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 	cfg.Tests = len(sides)
-	comparisons := make([]stats.Comparison, len(sides))
-	configs := make([]stats.DecideConfig, len(sides))
+	f.Pairs = make([]ArmPair, len(sides))
+	claims := &Claims{}
 	for i, side := range sides {
-		p, err := Prepare(side[0], side[1], cfg)
+		p, err := NewPair(side[0], side[1], cfg)
 		if err != nil {
 			return err
 		}
-		comparisons[i], configs[i] = p.Comparison, p.Config
-		f.Pairs = append(f.Pairs, ArmPair{
-			A:        side[0].Name,
-			B:        side[1].Name,
-			Withheld: p.Withheld,
-			Same:     SameArm(side[0], side[1]),
-			Requests: CompareRequests(side[0], side[1]),
-			Unsure:   p.Unsure,
-			Bounds:   p.Bounds,
-		})
+		f.Pairs[i] = ArmPair{A: side[0].Name, B: side[1].Name, Facts: p.Facts}
 		f.warn(side, p)
+		claims.Add(p.Comparison, p.Config, func(decision *stats.Decision) { f.Pairs[i].Decision = *decision })
 	}
-	decisions, err := stats.DecideFamily(comparisons, configs)
-	if err != nil {
-		return err
-	}
-	for i := range decisions {
-		f.Pairs[i].Decision = decisions[i]
-	}
-	return nil
+	return claims.Decide()
 }
 
 // warn says what readers must know about one pair.
-func (f *MultiComparison) warn(side [2]*Group, p *Prepared) {
+func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	name := side[1].Name + " against " + side[0].Name + ": "
-	if SameArm(side[0], side[1]) {
+	if p.Same {
 		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
 	}
 	for _, reason := range p.Allowed {

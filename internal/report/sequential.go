@@ -114,9 +114,9 @@ func (s *SequentialReport) text() string {
 	return text + fmt.Sprintf("%d of %d tasks are complete, %s", s.Looked, s.Tasks, evidence)
 }
 
-// compare chooses the method: the usual one, or a sequential one if the runs of a side were
+// test chooses the method: the usual one, or a sequential one if the runs of a side were
 // evaluated while they ran.
-func (p *Prepared) compare(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
+func (p *Pair) test(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
 	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed, Tests: cfg.Tests}
 	first, second := a.completeTasks(), b.completeTasks()
 	if first == nil && second == nil {

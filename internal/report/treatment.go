@@ -85,9 +85,7 @@ type pieceKey struct{ kind, name string }
 
 func keyOf(p *ledger.Piece) pieceKey { return pieceKey{p.Kind, p.Name} }
 
-// CompareTreatment says what the models of groups were given; the first group is named first.
-func CompareTreatment(groups ...*Group) *Treatment { return treatmentOf(stats.DefaultLevel, groups...) }
-
+// treatmentOf says what the models of groups were given; the first group is named first.
 func treatmentOf(level float64, groups ...*Group) *Treatment {
 	t := &Treatment{}
 	found := map[pieceKey]*Piece{}
@@ -140,7 +138,7 @@ func (g *Group) proveTreatment(in Input) {
 	}
 	g.Treatment = treatmentOf(in.Level, g)
 	var allowed []Reason
-	g.Withheld, allowed = Withheld(in.Allow, g)
+	g.Withheld, allowed = withhold(in.Allow, g)
 	for _, reason := range allowed {
 		g.Warnings, g.alone = append(g.Warnings, reason.allowedText()), append(g.alone, reason.allowedText())
 	}

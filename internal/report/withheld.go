@@ -36,9 +36,9 @@ var reasons = []struct {
 	{key: reasonReplayed, find: replayed},
 }
 
-// Withheld returns the reasons for which nothing is claimed about groups, and those that were found
+// withhold returns the reasons for which nothing is claimed about groups, and those that were found
 // and are allowed.
-func Withheld(allow []string, groups ...*Group) (withheld, allowed []Reason) {
+func withhold(allow []string, groups ...*Group) (withheld, allowed []Reason) {
 	for _, r := range reasons {
 		texts := r.find(groups)
 		if len(texts) == 0 {
@@ -84,8 +84,8 @@ func (r Reason) Sentence() string {
 	return fmt.Sprintf("%s; --allow %s accepts it", r.Text, r.Allow)
 }
 
-// Sentences returns those of reasons.
-func Sentences(reasons []Reason) []string {
+// sentences returns those of reasons.
+func sentences(reasons []Reason) []string {
 	var list []string
 	for _, r := range reasons {
 		list = append(list, r.Sentence())
@@ -109,7 +109,7 @@ func (r *Report) warnOfPairs(allow []string) {
 		add := func(text string) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s against %s: %s", b.Name, a.Name, text))
 		}
-		withheld, allowed := Withheld(allow, a, b)
+		withheld, allowed := withhold(allow, a, b)
 		for _, reason := range withheld {
 			if !slices.Contains(slices.Concat(a.Withheld, b.Withheld), reason) {
 				add("no claim because: " + reason.Sentence())
@@ -120,7 +120,7 @@ func (r *Report) warnOfPairs(allow []string) {
 				add(text)
 			}
 		}
-		if SameArm(a, b) && a.Provenance.Faults == b.Provenance.Faults {
+		if sameArm(a, b) {
 			add(sameText(a, b, len(withheld)+len(allowed) == 0))
 		}
 	}

@@ -187,8 +187,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		A:        a.Name,
 		B:        b.Name,
 		Decision: comparison.Decision,
-		Withheld: comparison.Withheld,
-		Bounds:   comparison.Bounds,
+		Facts:    comparison.Facts,
 	}, failOn)
 }
 

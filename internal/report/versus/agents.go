@@ -11,11 +11,11 @@ import (
 )
 
 // agent returns the agent behind the name of an arm.
-func (b *builder) agent(group int) Agent {
-	provenance := b.groups[group].Provenance
+func (b *builder) agent(of *arm) Agent {
+	provenance := of.Provenance
 	agent := Agent{
 		ID:      provenance.Agent,
-		Arm:     b.groups[group].Name,
+		Arm:     of.Name,
 		Version: provenance.AgentVersion,
 		Model:   provenance.Model,
 		Argv:    []string{},
@@ -30,10 +30,10 @@ func (b *builder) agent(group int) Agent {
 			}
 		}
 	}
-	for _, i := range b.members[group] {
-		run := b.source.cells[i].Run
-		agent.Model = cmp.Or(agent.Model, run.Session.Model)
-		if process := run.Session.Process; process != nil && agent.Binary == "" && process.Binary != "" {
+	for _, run := range of.runs {
+		session := &run.attempt.Run.Session
+		agent.Model = cmp.Or(agent.Model, session.Model)
+		if process := session.Process; process != nil && agent.Binary == "" && process.Binary != "" {
 			agent.Binary, agent.SHA256, agent.Argv = process.Binary, process.BinarySHA256, orEmpty(process.Argv)
 			agent.AuthMode = cmp.Or(process.Auth, agent.AuthMode)
 		}
@@ -42,8 +42,7 @@ func (b *builder) agent(group int) Agent {
 }
 
 // summary returns one arm over all its runs.
-func (b *builder) summary(group int) (AgentSummary, error) {
-	g := b.groups[group]
+func (b *builder) summary(g *arm) (AgentSummary, error) {
 	s := AgentSummary{
 		Agent:     g.Provenance.Agent,
 		Arm:       g.Name,
@@ -80,15 +79,14 @@ func (b *builder) summary(group int) (AgentSummary, error) {
 			s.PassHatK[strconv.Itoa(k)] = at
 		}
 	}
-	b.addUp(group, &s)
+	g.addUp(&s)
 	return s, nil
 }
 
 // addUp counts over the cells of an arm.
-func (b *builder) addUp(group int, s *AgentSummary) {
+func (a *arm) addUp(s *AgentSummary) {
 	var scores, coverages []float64
-	for _, i := range b.members[group] {
-		cell := &b.report.Cells[i]
+	for _, cell := range a.runs {
 		switch cell.Status {
 		case evidence.StatusEnvError:
 			s.ExcludedEnv++
@@ -114,7 +112,7 @@ func (b *builder) addUp(group int, s *AgentSummary) {
 		}
 	}
 	s.Blended, s.Coverage = mean(scores), mean(coverages)
-	s.Efficiency = b.efficiency(group)
+	s.Efficiency = a.efficiency()
 }
 
 func (s *AgentSummary) judged(verdict *judge.PanelVerdict) {
@@ -132,12 +130,12 @@ func (s *AgentSummary) judged(verdict *judge.PanelVerdict) {
 }
 
 // efficiency has the medians over the runs with a verdict.
-func (b *builder) efficiency(group int) AgentEfficiency {
+func (a *arm) efficiency() AgentEfficiency {
 	e := AgentEfficiency{ToolCalls: map[string]float64{}}
 	var runs []*evidence.Efficiency
-	for _, i := range b.members[group] {
-		if b.report.Cells[i].Resolved != nil {
-			runs = append(runs, &b.source.cells[i].Run.Efficiency)
+	for _, run := range a.runs {
+		if run.Resolved != nil {
+			runs = append(runs, &run.attempt.Run.Efficiency)
 		}
 	}
 	over := func(value func(*evidence.Efficiency) *float64) *float64 {

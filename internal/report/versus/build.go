@@ -31,13 +31,23 @@ type builder struct {
 	source    *Source
 	judgement *Judgement // nil: nobody was asked
 	report    *EvalReport
-	groups    []*report.Group
-	// members are the indices of the cells of each group.
-	members [][]int
+	arms      []arm
 	// known holds what labels say about the panel, by dimension.
-	known map[string]calibration
+	known map[string]*judge.Calibration
 	// prompted are the system prompts of the runs for which they were compared.
 	prompted map[*evidence.Run][]evidence.PromptText
+}
+
+// arm is one arm with its runs that count, in the order of the group's records.
+type arm struct {
+	*report.Group
+	runs []run
+}
+
+// run is a cell of the report with the attempt that it is about.
+type run struct {
+	*Cell
+	attempt *attempt
 }
 
 func (b *builder) build() (*EvalReport, error) {
@@ -59,13 +69,13 @@ func (b *builder) build() (*EvalReport, error) {
 		return nil, err
 	}
 	b.costs()
-	for i := range b.groups {
-		summary, err := b.summary(i)
+	for i := range b.arms {
+		summary, err := b.summary(&b.arms[i])
 		if err != nil {
 			return nil, err
 		}
 		b.report.PerAgent = append(b.report.PerAgent, summary)
-		b.report.Agents = append(b.report.Agents, b.agent(i))
+		b.report.Agents = append(b.report.Agents, b.agent(&b.arms[i]))
 	}
 	if err := b.compareAll(); err != nil {
 		return nil, err
@@ -152,9 +162,11 @@ func (b *builder) tasks() []Task {
 // were made under. A disqualified attempt is unresolved; one that says nothing about the agent is
 // missing data.
 func (b *builder) group() error {
+	runs := map[ledger.Cell]run{}
 	outcomes := map[ledger.Key]*Cell{}
 	for i := range b.source.cells {
-		outcomes[b.source.cells[i].Record.Key()] = &b.report.Cells[i]
+		one := run{&b.report.Cells[i], &b.source.cells[i]}
+		runs[one.attempt.Record.Cell()], outcomes[one.attempt.Record.Key()] = one, one.Cell
 	}
 	records := slices.Clone(b.source.contents.Records)
 	for i := range records {
@@ -171,18 +183,12 @@ func (b *builder) group() error {
 	if err != nil {
 		return err
 	}
-	at := map[ledger.Cell]int{}
-	for i := range b.source.cells {
-		at[b.source.cells[i].Record.Cell()] = i
-	}
 	for i := range built.Groups {
-		group := &built.Groups[i]
-		b.groups = append(b.groups, group)
-		var members []int
-		for _, record := range group.Records() {
-			members = append(members, at[record.Cell()])
+		one := arm{Group: &built.Groups[i]}
+		for _, record := range one.Records() {
+			one.runs = append(one.runs, runs[record.Cell()])
 		}
-		b.members = append(b.members, members)
+		b.arms = append(b.arms, one)
 	}
 	return nil
 }
@@ -302,8 +308,8 @@ func (b *builder) remarks() []string {
 		add(b.report.Pairs[i].Treatment.Remark())
 	}
 	if len(b.report.Pairs) == 0 {
-		for _, group := range b.groups {
-			add(group.Treatment.Remark())
+		for _, arm := range b.arms {
+			add(arm.Treatment.Remark())
 		}
 	}
 	return remarks

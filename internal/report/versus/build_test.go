@@ -16,7 +16,7 @@ import (
 type made struct {
 	source    *Source
 	judgement *Judgement
-	known     map[string]calibration
+	known     map[string]*judge.Calibration
 }
 
 // newMade returns one without any attempt.
@@ -57,7 +57,7 @@ func (m *made) add(task, arm string, run int, resolved *bool, verdicts map[strin
 		result.Status = evidence.StatusEnvError
 	}
 	m.source.cells = append(m.source.cells, attempt{Record: &record, Run: result})
-	cell := judge.CellVerdicts{Cell: ledger.Cell{Arm: arm, TaskID: task, RunIndex: run}, Dimensions: map[string]judge.PanelVerdict{}}
+	cell := judge.CellVerdicts{Cell: record.Cell(), Dimensions: map[string]judge.PanelVerdict{}}
 	for dimension, pass := range verdicts {
 		verdict := judge.PanelVerdict{Dimension: dimension, Fail: 1}
 		word := judge.Fail
@@ -105,10 +105,10 @@ func draw(random *rand.Rand, tasks, runs int, arms []string, judges map[string][
 }
 
 // calibrate makes labels of so many runs of each kind and arm.
-func calibrate(t testing.TB, random *rand.Rand, labels int, arms []string, judges map[string][2]float64) calibration {
+func calibrate(t testing.TB, random *rand.Rand, labels int, arms []string, judges map[string][2]float64,
+) *judge.Calibration {
 	t.Helper()
-	known := calibration{id: "x", status: stats.StatusOK, perArm: map[string]stats.Calibration{}}
-	var each []stats.Calibration
+	known := &judge.Calibration{ID: "x", Status: stats.StatusOK}
 	for _, arm := range arms {
 		own := stats.Calibration{Agent: arm, M1: labels, M0: labels}
 		for range labels {
@@ -119,13 +119,13 @@ func calibrate(t testing.TB, random *rand.Rand, labels int, arms []string, judge
 				own.TN++
 			}
 		}
-		each, known.perArm[arm] = append(each, own), own
+		known.PerArm = append(known.PerArm, own)
 	}
-	homogeneity, err := stats.Homogeneity(each)
+	homogeneity, err := stats.Homogeneity(known.PerArm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.perAgent, known.pooled = homogeneity.PerAgent, homogeneity.Pooled
+	known.Homogeneity, known.Pooled = &homogeneity, homogeneity.Pooled
 	return known
 }
 
@@ -155,7 +155,7 @@ func TestReportsOnEqualArmsRarelyClaimAnything(t *testing.T) {
 	}
 	for i := range reports {
 		m := draw(random, 12+i%10, 1+i%3, arms, judges)
-		m.known = map[string]calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
+		m.known = map[string]*judge.Calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
 		if m.report(t).claims() {
 			claims++
 		}
@@ -173,7 +173,7 @@ func TestAJudgeThatIsKinderToOneArmYieldsNoClaimOnceLabelsAreGiven(t *testing.T)
 	const reports = 40
 	for range reports {
 		m := draw(random, 40, 3, arms, judges)
-		m.known = map[string]calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
+		m.known = map[string]*judge.Calibration{evidence.Correctness: calibrate(t, random, 40, arms, judges)}
 		built := m.report(t)
 		if d := built.Pairs[0].Dimensions[0].Observed; d.P < .05 {
 			fooled++
@@ -222,9 +222,9 @@ func TestLabelsOfOneArmCarryNoClaim(t *testing.T) {
 	judges := map[string][2]float64{"a": {.98, .60}, "b": {.80, .95}}
 	m := draw(random, 60, 3, arms, judges)
 	known := calibrate(t, random, 200, arms, judges)
-	known.pooled, known.perAgent = known.perArm["a"], false
-	delete(known.perArm, "b")
-	m.known = map[string]calibration{evidence.Correctness: known}
+	known.Pooled, known.Homogeneity = known.Own("a"), nil
+	known.PerArm = known.PerArm[:1]
+	m.known = map[string]*judge.Calibration{evidence.Correctness: known}
 	d := m.report(t).Pairs[0].Dimensions[0]
 	if d.Claim != claimInconclusive || d.Corrected == nil || len(d.Obstacles) == 0 {
 		t.Errorf("claim %s with a corrected difference of %+v, obstacles %q", d.Claim, d.Corrected, d.Obstacles)

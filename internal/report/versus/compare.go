@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 )
 
@@ -30,7 +31,7 @@ type Comparison struct {
 // are compared arm by arm, by name; a side with one arm is compared with each of the other's.
 func Compare(sides []Side) (*Comparison, error) {
 	merged := &builder{source: &Source{}, report: &EvalReport{}}
-	owners := make([][]int, len(sides)) // the groups of each side
+	owners := make([][]*arm, len(sides))
 	experiments := map[string]bool{}
 	for i := range sides {
 		one, err := merged.take(&sides[i])
@@ -40,18 +41,19 @@ func Compare(sides []Side) (*Comparison, error) {
 		owners[i] = one
 		experiments[sides[i].Source.runID()] = true
 	}
-	var pairs [][2]int
+	var pairs [][2]*arm
 	itself := false
 	for i, other := range owners[1:] {
 		same := sides[0].Source.sameDir(sides[i+1].Source)
 		for _, a := range owners[0] {
 			for _, b := range other {
-				if same && merged.sameArm(a, b) {
+				alike := a.Provenance.Arm == b.Provenance.Arm
+				if same && alike {
 					itself = true
 					continue
 				}
-				if len(owners[0]) == 1 || len(other) == 1 || merged.sameArm(a, b) {
-					pairs = append(pairs, [2]int{a, b})
+				if len(owners[0]) == 1 || len(other) == 1 || alike {
+					pairs = append(pairs, [2]*arm{a, b})
 				}
 			}
 		}
@@ -98,8 +100,8 @@ func (s *Source) runID() string {
 	return ""
 }
 
-// take adds the arms of a side and returns their places.
-func (b *builder) take(side *Side) ([]int, error) {
+// take adds the arms of a side and returns them.
+func (b *builder) take(side *Side) ([]*arm, error) {
 	judgement, err := side.Source.Judgement()
 	if err != nil {
 		return nil, err
@@ -109,74 +111,74 @@ func (b *builder) take(side *Side) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.keepCalibration(own.known, len(b.groups) == 0)
+	if b.known == nil {
+		b.known = own.known
+	}
+	// verdicts of different judges are not corrected
+	maps.DeleteFunc(b.known, func(dimension string, ours *judge.Calibration) bool {
+		theirs := own.known[dimension]
+		return theirs == nil || theirs.ID != ours.ID
+	})
 	for _, task := range built.Tasks {
 		if !slices.ContainsFunc(b.report.Tasks, func(t Task) bool { return t.ID == task.ID }) {
 			b.report.Tasks = append(b.report.Tasks, task)
 		}
 	}
-	offset := len(b.source.cells)
-	b.source.cells = append(b.source.cells, side.Source.cells...)
-	b.source.options = side.Source.options
-	b.report.Cells = append(b.report.Cells, built.Cells...)
-	b.report.Seed = built.Seed
-	var taken []int
-	var arms []string
-	for i, group := range own.groups {
-		arms = append(arms, group.Provenance.Arm)
-		if side.Arm != "" && group.Provenance.Arm != side.Arm {
+	b.source.options, b.report.Seed = side.Source.options, built.Seed
+	var taken []*arm
+	var names []string
+	for i := range own.arms {
+		one := &own.arms[i]
+		names = append(names, one.Provenance.Arm)
+		if side.Arm != "" && one.Provenance.Arm != side.Arm {
 			continue
 		}
-		group.Name = side.Name
+		one.Name = side.Name
 		if side.Arm == "" {
-			group.Name = side.Name + ":" + built.PerAgent[i].Arm
+			one.Name = side.Name + ":" + built.PerAgent[i].Arm
 		}
-		built.PerAgent[i].Arm = group.Name
-		taken = append(taken, len(b.groups))
-		b.groups = append(b.groups, group)
+		built.PerAgent[i].Arm = one.Name
+		taken = append(taken, one)
+		b.arms = append(b.arms, *one)
 		b.report.PerAgent = append(b.report.PerAgent, built.PerAgent[i])
-		members := make([]int, len(own.members[i]))
-		for m, index := range own.members[i] {
-			members[m] = offset + index
-		}
-		b.members = append(b.members, members)
 	}
 	if len(taken) == 0 {
-		return nil, fmt.Errorf("%s has no arm %q; it has %s", side.Name, side.Arm, strings.Join(arms, ", "))
+		return nil, fmt.Errorf("%s has no arm %q; it has %s", side.Name, side.Arm, strings.Join(names, ", "))
 	}
 	return taken, nil
 }
 
-// keepCalibration keeps the calibrations that all sides have in common: verdicts of different
-// judges are not corrected.
-func (b *builder) keepCalibration(theirs map[string]calibration, first bool) {
-	if first {
-		b.known = maps.Clone(theirs)
-		return
+// compareAll compares every two arms.
+func (b *builder) compareAll() error {
+	var pairs [][2]*arm
+	for i := range b.arms {
+		for j := i + 1; j < len(b.arms); j++ {
+			pairs = append(pairs, [2]*arm{&b.arms[i], &b.arms[j]})
+		}
 	}
-	maps.DeleteFunc(b.known, func(dimension string, ours calibration) bool {
-		return theirs[dimension].id != ours.id
-	})
-}
-
-func (b *builder) sameArm(i, j int) bool {
-	return b.groups[i].Provenance.Arm == b.groups[j].Provenance.Arm
+	return b.comparePairs(pairs)
 }
 
 // comparePairs compares groups two by two as one family.
-func (b *builder) comparePairs(pairs [][2]int) error {
+func (b *builder) comparePairs(pairs [][2]*arm) error {
+	calibrated := 0 // dimensions in which something may be claimed
+	for _, known := range b.known {
+		if known.Valid() {
+			calibrated++
+		}
+	}
 	config := report.CompareConfig{
 		Alpha: b.source.options.Alpha,
 		Seed:  b.report.Seed,
-		Tests: len(pairs) * (1 + b.calibrated()),
+		Tests: len(pairs) * (1 + calibrated),
 		Allow: b.source.options.Allow,
 	}
 	b.report.Pairs = make([]Pair, len(pairs)) // settle keeps pointers into it
-	tests := &family{}
+	claims := &report.Claims{}
 	for at, pair := range pairs {
-		if err := b.compare(&b.report.Pairs[at], pair[0], pair[1], config, tests); err != nil {
+		if err := b.compare(&b.report.Pairs[at], pair[0], pair[1], config, claims); err != nil {
 			return err
 		}
 	}
-	return tests.decide()
+	return claims.Decide()
 }

@@ -56,28 +56,16 @@ func (s *Source) Judgement() (*Judgement, error) {
 	return j, err
 }
 
-// known returns the part of the calibrations that comparisons need, by dimension.
-func (j *Judgement) known() map[string]calibration {
-	known := map[string]calibration{}
+// known returns what labels say about the panel, by dimension.
+func (j *Judgement) known() map[string]*judge.Calibration {
+	known := map[string]*judge.Calibration{}
 	if j == nil {
 		return known
 	}
 	for i := range j.Calibrations {
-		c := &j.Calibrations[i]
-		if c.Status == stats.StatusUncalibrated {
-			continue
+		if c := &j.Calibrations[i]; c.Status != stats.StatusUncalibrated {
+			known[c.Dimension] = c
 		}
-		one := calibration{
-			id:       c.ID,
-			status:   c.Status,
-			pooled:   c.Pooled,
-			perArm:   map[string]stats.Calibration{},
-			perAgent: c.Homogeneity != nil && c.Homogeneity.PerAgent,
-		}
-		for _, arm := range c.PerArm {
-			one.perArm[arm.Agent] = arm
-		}
-		known[c.Dimension] = one
 	}
 	return known
 }

@@ -9,24 +9,21 @@ import (
 
 // sideBySide compares the runs of the same task and number of two arms: when they reached which
 // milestone, and what system prompts they had.
-func (b *builder) sideBySide(pair *Pair, i, j int) {
+func (b *builder) sideBySide(pair *Pair, first, second *arm) {
 	type slot struct {
 		task string
 		run  int
 	}
 	others := map[slot]*attempt{}
-	for _, member := range b.members[j] {
-		cell := &b.report.Cells[member]
-		others[slot{cell.Task, cell.Run}] = &b.source.cells[member]
+	for _, run := range second.runs {
+		others[slot{run.Task, run.Run}] = run.attempt
 	}
 	gaps := gaps{}
-	for _, member := range b.members[i] {
-		cell := &b.report.Cells[member]
-		other := others[slot{cell.Task, cell.Run}]
+	for _, run := range first.runs {
+		own, other := run.attempt, others[slot{run.Task, run.Run}]
 		if other == nil {
 			continue
 		}
-		own := &b.source.cells[member]
 		if pair.Prompts.A == "" { // system prompts differ little between runs
 			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
 		}
@@ -119,11 +116,11 @@ func (g gaps) medians() []MilestoneGap {
 }
 
 // swaps adds the comparisons that judges made in both orders, and how often the order decided.
-func (b *builder) swaps(pair *Pair, i, j int) error {
+func (b *builder) swaps(pair *Pair, one, two *arm) error {
 	if b.judgement == nil {
 		return nil
 	}
-	first, second := b.groups[i].Provenance.Arm, b.groups[j].Provenance.Arm
+	first, second := one.Provenance.Arm, two.Provenance.Arm
 	var views []stats.SwapView
 	for _, verdict := range b.judgement.Result.Pairs {
 		same := verdict.AgentA == first && verdict.AgentB == second
