@@ -59,7 +59,9 @@ var layers = map[string][]string{
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
 	"report/results":   {"experiment", "judge", "ledger", "report"},
 	"judge":            {"model", "price", "redact", "session", "evidence", "stats", "ledger"},
-	"report/versus":    {"ledger", "session", "evidence", "judge", "stats", "report", "price"},
+	"report/versus": {
+		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/results", "price",
+	},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
 		"report", "report/results", "report/versus", "session", "stats", "trace",

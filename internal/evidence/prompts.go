@@ -19,6 +19,36 @@ const (
 	promptOnlyB     = "only-b"
 )
 
+// PromptComparison compares the system prompts of two attempts by label and line.
+type PromptComparison struct {
+	// A and B are captured or not captured.
+	A      string       `json:"a"`
+	B      string       `json:"b"`
+	Labels []PromptDiff `json:"labels"`
+	// PrefixA and PrefixB are the SHA-256 of everything before the conversation. If they are equal,
+	// a provider's cache can serve both.
+	PrefixA string `json:"prefixA,omitempty"`
+	PrefixB string `json:"prefixB,omitempty"`
+}
+
+// Whether system prompts were captured.
+const (
+	PromptsCaptured    = "captured"
+	PromptsNotCaptured = "not captured"
+)
+
+// PromptDiff compares the texts of one label.
+type PromptDiff struct {
+	Label   string `json:"label"`
+	Status  string `json:"status"` // same, different, only-a, only-b
+	BytesA  int    `json:"bytesA"`
+	BytesB  int    `json:"bytesB"`
+	Added   int    `json:"added"`   // lines that only B has
+	Removed int    `json:"removed"` // lines that only A has
+	// Lines are the changed lines, with + or - in front, up to a limit.
+	Lines []string `json:"lines,omitempty"`
+}
+
 // ComparePrompts compares system prompts by label and line. Several texts of one label count as one
 // text, in order.
 func ComparePrompts(a, b []PromptText) PromptComparison {

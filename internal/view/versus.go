@@ -48,9 +48,6 @@ func (s *Server) contest(ctx context.Context, at location) (*contest, error) {
 		return nil, unreadable(err)
 	}
 	options := versus.Options{Dialects: s.cfg.Dialects, Prices: s.cfg.Prices, Allow: s.cfg.Allow}
-	if planned := s.snapshot(at).found.Planned; planned != nil {
-		options.Declared = planned.Declared
-	}
 	source, err := versus.Open(ctx, at.path, options)
 	if err != nil {
 		return nil, unreadable(fmt.Errorf("%s", plain(at, err)))

@@ -13,11 +13,9 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/evidence"
-	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
-	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -31,11 +29,6 @@ func OpenSource(ctx context.Context, con *console.Console, registry *agent.Regis
 		return nil, console.Usagef("%s is not a run directory", dir)
 	}
 	options.Dialects, options.Prices = registry.Dialects(), con.Prices()
-	if plan, err := experiment.ReadPlan(con.Path(dir)); err == nil { // versus says what is wrong with another
-		if options.Declared, err = results.Declared(con.Path(dir), plan); err != nil {
-			return nil, console.Exit(console.ExitIncomplete, err)
-		}
-	}
 	source, err := versus.Open(ctx, con.Path(dir), options)
 	if errors.As(err, new(*versus.NotRunDirectory)) {
 		return nil, console.Exit(console.ExitUsage, err)

@@ -38,8 +38,6 @@ type Results struct {
 	Labels *judge.Labels // those of the family, if it has any
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
-
-	declared *report.Declared
 }
 
 // Ledger is one that was read.
@@ -191,40 +189,50 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
 		}
 	}
-	plan, err := experiment.ReadPlan(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // a ledger that was downloaded alone
-	case err != nil:
-		return nil, err
-	default:
-		for i := range contents.Records {
-			if contents.Records[i].Experiment != plan.ID {
-				return nil, fmt.Errorf("%s belongs to experiment %s, but the plan beside it is that of %s", path,
-					contents.Records[i].Experiment, plan.ID)
-			}
+	plan, planned, err := Planned(dir)
+	if err != nil || plan == nil { // a ledger that was downloaded alone
+		return contents.Records, err
+	}
+	for i := range contents.Records {
+		if contents.Records[i].Experiment != plan.ID {
+			return nil, fmt.Errorf("%s belongs to experiment %s, but the plan beside it is that of %s", path,
+				contents.Records[i].Experiment, plan.ID)
 		}
-		all.Plans = append(all.Plans, plan)
-		if all.declared == nil { // shards have the same arms
-			if all.declared, err = Declared(dir, plan); err != nil {
-				return nil, err
-			}
-		}
+	}
+	all.Plans = append(all.Plans, plan)
+	if all.Planned == nil { // shards have the same arms
+		all.Planned = planned
 	}
 	return contents.Records, nil
 }
 
-// Declared reads in what the arms of a run directory differ: what its plan says, and what their
+// Planned reads the plan of a run directory and what should be there: the whole experiment,
+// whichever of its shards it is. Both are nil where there is no plan.
+func Planned(dir string) (*experiment.Plan, *report.Planned, error) {
+	plan, err := experiment.ReadPlan(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	planned := plannedOf(plan, plan.Slots())
+	planned.Declared, err = declared(dir, plan)
+	return plan, planned, err
+}
+
+// declared reads in what the arms of a run directory differ: what its plan says, and what their
 // first requests showed in the rehearsal.
-func Declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
-	declared := &report.Declared{Differs: map[string][]string{}}
+func declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
+	found := &report.Declared{Differs: map[string][]string{}}
 	for i := range plan.Arms {
 		if i > 0 {
-			declared.Differs[plan.Arms[i].Name] = experiment.Differences(plan.Arms[0], plan.Arms[i])
+			found.Differs[plan.Arms[i].Name] = experiment.Differences(plan.Arms[0], plan.Arms[i])
 		}
 	}
 	rehearsal, err := experiment.ReadRehearsal(dir)
 	if err != nil || rehearsal == nil {
-		return declared, err
+		return found, err
 	}
 	for _, pair := range rehearsal.Pairs {
 		own := report.RequestPair{Baseline: pair.Baseline, Arm: pair.Arm}
@@ -237,9 +245,9 @@ func Declared(dir string, plan *experiment.Plan) (*report.Declared, error) {
 				Undeclared: d.Cause == experiment.CauseAgent || d.Cause == "",
 			})
 		}
-		declared.Requests = append(declared.Requests, own)
+		found.Requests = append(found.Requests, own)
 	}
-	return declared, nil
+	return found, nil
 }
 
 // addProbes adds what the probes in a run directory cost.
@@ -280,8 +288,6 @@ func (all *Results) addPlans() {
 		return
 	}
 	first := all.Plans[0]
-	all.Planned = plannedOf(first, first.Slots())
-	all.Planned.Declared = all.declared
 	for i := 1; i <= first.Shard.N; i++ {
 		if !slices.ContainsFunc(all.Plans, func(p *experiment.Plan) bool { return p.Shard.I == i }) {
 			all.Planned.Absent = append(all.Planned.Absent, fmt.Sprintf("shard %d/%d", i, first.Shard.N))
@@ -293,8 +299,8 @@ func (all *Results) addPlans() {
 func (all *Results) KeepToShard() {
 	if len(all.Plans) == 1 {
 		plan := all.Plans[0]
-		all.Planned = plannedOf(plan, plan.Shard.Of(plan.Slots()))
-		all.Planned.Declared = all.declared
+		mine := plannedOf(plan, plan.Shard.Of(plan.Slots()))
+		mine.Declared, all.Planned = all.Planned.Declared, mine
 	}
 }
 

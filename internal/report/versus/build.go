@@ -176,7 +176,7 @@ func (b *builder) group() error {
 	}
 	built, err := report.Build(report.Input{
 		Records: records,
-		Planned: b.source.planned(),
+		Planned: b.source.planned,
 		K:       b.ks(),
 		Allow:   b.source.options.Allow,
 	})

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -63,7 +65,7 @@ func List(dir string, sinceMs int64, key *ledger.SigningKey) (*Inventory, error)
 }
 
 func isRunDirectory(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, ledgerFile))
+	info, err := os.Lstat(filepath.Join(dir, experiment.LedgerFile))
 	return err == nil && info.Mode().IsRegular()
 }
 
@@ -81,16 +83,16 @@ func (i *Inventory) add(dir, name string, sinceMs int64, key *ledger.SigningKey)
 }
 
 func (l *Listed) read(dir string, key *ledger.SigningKey) error {
-	path := filepath.Join(dir, ledgerFile)
+	path := filepath.Join(dir, experiment.LedgerFile)
 	contents, err := ledger.ReadFile(path)
 	if err == nil {
-		err = contents.Damage(ledgerFile)
+		err = contents.Damage(experiment.LedgerFile)
 	}
 	if err != nil {
 		return err
 	}
 	l.Signer = ledger.SignerOf(key, path, contents)
-	plan, err := readPlan(dir)
+	plan, _, err := results.Planned(dir)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package versus
 
 import (
-	"slices"
-
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/stats"
 )
@@ -18,7 +16,7 @@ func (b *builder) sideBySide(pair *Pair, first, second *arm) {
 	for _, run := range second.runs {
 		others[slot{run.Task, run.Run}] = run.attempt
 	}
-	gaps := gaps{}
+	var runs [][2]*evidence.Run
 	for _, run := range first.runs {
 		own, other := run.attempt, others[slot{run.Task, run.Run}]
 		if other == nil {
@@ -27,14 +25,10 @@ func (b *builder) sideBySide(pair *Pair, first, second *arm) {
 		if pair.Prompts.A == "" { // system prompts differ little between runs
 			pair.Prompts = comparePrompts(b.prompts(own), b.prompts(other))
 		}
-		// the order is reversed there: deltas are the second's value minus the first's
-		compared := evidence.Compare(other.Run, own.Run)
-		gaps.add(compared.Milestones)
-		pair.Order.Discordant += compared.Discordant
-		pair.Order.Pairs += compared.Pairs
+		runs = append(runs, [2]*evidence.Run{own.Run, other.Run})
 	}
 	pair.Prompts.Labels = orEmpty(pair.Prompts.Labels)
-	pair.Milestones = gaps.medians()
+	pair.Milestones, pair.Order = compareMilestones(runs)
 }
 
 // maxPromptLines bounds the changed lines of system prompts that are shown of a pair.
@@ -70,49 +64,6 @@ func (b *builder) prompts(of *attempt) []evidence.PromptText {
 	}
 	b.prompted[of.Run] = list
 	return list
-}
-
-// gaps collects how two arms reached each milestone.
-type gaps []*gap
-
-type gap struct {
-	MilestoneGap
-	elapsed, turns []float64
-}
-
-func (g *gaps) add(deltas []evidence.MilestoneDelta) {
-	for _, delta := range deltas {
-		at := slices.IndexFunc(*g, func(known *gap) bool { return known.Kind == delta.Kind })
-		if at < 0 {
-			at = len(*g)
-			*g = append(*g, &gap{MilestoneGap: MilestoneGap{Kind: delta.Kind}})
-		}
-		one := (*g)[at]
-		// the pair's A is the comparison's B
-		if delta.B != evidence.Reached {
-			one.CensoredA++
-		}
-		if delta.A != evidence.Reached {
-			one.CensoredB++
-		}
-		if delta.DeltaElapsedMs == nil {
-			continue
-		}
-		one.Both++
-		one.elapsed = append(one.elapsed, float64(*delta.DeltaElapsedMs))
-		if delta.DeltaTurn != nil {
-			one.turns = append(one.turns, float64(*delta.DeltaTurn))
-		}
-	}
-}
-
-func (g gaps) medians() []MilestoneGap {
-	out := []MilestoneGap{}
-	for _, one := range g {
-		one.DeltaElapsedMs, one.DeltaTurn = median(one.elapsed), median(one.turns)
-		out = append(out, one.MilestoneGap)
-	}
-	return out
 }
 
 // swaps adds the comparisons that judges made in both orders, and how often the order decided.

@@ -2,12 +2,10 @@ package versus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -15,17 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
-)
-
-// The files of a run directory that this package reads itself.
-const (
-	ledgerFile = "results.jsonl"
-	planFile   = "plan.json"
-	labelsFile = "labels.yaml"
 )
 
 // Options say how a run directory is read. The zero value works for directories whose evidence is
@@ -42,9 +35,6 @@ type Options struct {
 	// Cell, if set, is the only cell that is read: the report is about nothing else. It is ignored
 	// where judges were asked, who compare cells.
 	Cell *ledger.Cell
-	// Declared says in what the arms differ, as the plan and the rehearsal of the directory say;
-	// nil where nobody knows.
-	Declared *report.Declared
 	// Allow are the reasons to withhold claims that the user accepts, such as "drift".
 	Allow []string
 }
@@ -53,7 +43,8 @@ type Options struct {
 type Source struct {
 	dir      string
 	options  Options
-	plan     *plan            // nil: the ledger stands alone
+	plan     *experiment.Plan // nil: the ledger stands alone
+	planned  *report.Planned  // nil without a plan
 	whole    *ledger.Contents // of the ledger
 	contents *ledger.Contents // the records that the report is about
 	cells    []attempt        // that count, sorted by task, run and arm
@@ -72,36 +63,16 @@ type attempt struct {
 	files   *evidence.Directory // where it lies
 }
 
-// plan holds the fields of plan.json that reports need.
-type plan struct {
-	ID    string `json:"id"`
-	Seed  uint64 `json:"seed"`
-	Runs  int    `json:"runs"`
-	Tasks []struct {
-		ID string `json:"id"`
-	} `json:"tasks"`
-	Arms []struct {
-		Name         string `json:"name"`
-		Agent        string `json:"agent"`
-		AgentVersion string `json:"agentVersion"`
-		Model        string `json:"model"`
-		Auth         string `json:"auth"`
-	} `json:"arms"`
-	Tools       map[string]string `json:"tools"`
-	TasksDigest string            `json:"tasksDigest"`
-	Grown       []report.Size     `json:"grown"`
-}
-
 // NotRunDirectory is the error of a directory without results.
 type NotRunDirectory struct{ Dir string }
 
 func (e *NotRunDirectory) Error() string {
-	return fmt.Sprintf("%s is not a run directory: there is no %s", e.Dir, ledgerFile)
+	return fmt.Sprintf("%s is not a run directory: there is no %s", e.Dir, experiment.LedgerFile)
 }
 
 // Open reads a run directory. A ledger that does not verify is refused.
 func Open(ctx context.Context, dir string, options Options) (*Source, error) {
-	path := filepath.Join(dir, ledgerFile)
+	path := filepath.Join(dir, experiment.LedgerFile)
 	contents, err := ledger.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NotRunDirectory{dir}
@@ -126,7 +97,7 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if s.options.Weights == nil {
 		s.options.Weights = judge.DefaultWeights()
 	}
-	if s.plan, err = readPlan(dir); err != nil {
+	if s.plan, s.planned, err = results.Planned(dir); err != nil {
 		return nil, err
 	}
 	digest := ""
@@ -151,7 +122,7 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 // Signer looks at the signature of the results. It is not part of the report, which is the same for
 // everybody.
 func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
-	return ledger.SignerOf(key, filepath.Join(s.dir, ledgerFile), s.whole)
+	return ledger.SignerOf(key, filepath.Join(s.dir, experiment.LedgerFile), s.whole)
 }
 
 // NoSuchCell is the error of a directory that lacks the cell which was asked for.
@@ -180,22 +151,6 @@ func (s *Source) keepTo(cell ledger.Cell) error {
 	kept.Records = slices.DeleteFunc(slices.Clone(kept.Records), func(r ledger.Record) bool { return r.Cell() != cell })
 	s.contents = &kept
 	return nil
-}
-
-func readPlan(dir string) (*plan, error) {
-	path := filepath.Join(dir, planFile)
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read plan: %w", err)
-	}
-	var p plan
-	if err := json.Unmarshal(content, &p); err != nil {
-		return nil, fmt.Errorf("read plan: %s is damaged: %w", path, err)
-	}
-	return &p, nil
 }
 
 // collect gathers the evidence of every attempt that counts.
@@ -233,7 +188,7 @@ func (s *Source) collect(ctx context.Context) error {
 }
 
 // LabelsPath returns the file of people's verdicts.
-func (s *Source) LabelsPath() string { return filepath.Join(s.dir, labelsFile) }
+func (s *Source) LabelsPath() string { return filepath.Join(s.dir, experiment.LabelsFile) }
 
 // UnderTest returns the models and agents whose work is judged.
 func (s *Source) UnderTest() []string {
@@ -307,26 +262,4 @@ func (s *Source) identities() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// planned returns the size of the experiment; nil is unknown.
-func (s *Source) planned() *report.Planned {
-	if s.plan == nil {
-		return nil
-	}
-	planned := &report.Planned{Runs: map[string][]int{}, Declared: s.options.Declared}
-	for _, arm := range s.plan.Arms {
-		planned.Arms = append(planned.Arms, arm.Name)
-	}
-	for _, task := range s.plan.Tasks {
-		for run := range s.plan.Runs {
-			planned.Runs[task.ID] = append(planned.Runs[task.ID], run)
-		}
-	}
-	planned.Grow(append(slices.Clone(s.plan.Grown), report.Size{
-		Tasks: len(s.plan.Tasks),
-		Runs:  s.plan.Runs,
-		Arms:  len(s.plan.Arms),
-	})...)
-	return planned
 }

@@ -11,60 +11,6 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-func reaching(kinds ...any) []session.Milestone {
-	var list []session.Milestone
-	for i := 0; i < len(kinds); i += 2 {
-		at := kinds[i+1].(int)
-		list = append(list, session.Milestone{Kind: kinds[i].(string), ElapsedMs: int64(at), TurnIndex: at / 100})
-	}
-	return list
-}
-
-func TestMilestonesAreAligned(t *testing.T) {
-	a := &evidence.Run{Session: session.EnrichedSession{Milestones: reaching(session.FirstFileRead, 100,
-		session.FirstSearch, 200, session.FirstFileEdit, 300, session.FirstTestRun, 300, session.VerificationPass,
-		900)}}
-	b := &evidence.Run{
-		Session: session.EnrichedSession{Milestones: reaching(session.FirstSearch, 50, session.FirstFileRead, 150,
-			session.FirstTestRun, 700, session.VerificationFail, 900)},
-		Files: []evidence.FileChange{{Path: "a.go"}},
-	}
-	c := evidence.Compare(a, b)
-	if c.Discordant != 1 || c.Pairs != 3 {
-		t.Errorf("%d of %d pairs are discordant", c.Discordant, c.Pairs)
-	}
-	number := func(n int64) *int64 { return &n }
-	turns := func(n int) *int { return &n }
-	want := map[string]evidence.MilestoneDelta{
-		session.FirstFileRead: {
-			A: evidence.Reached, B: evidence.Reached, ElapsedA: number(100), ElapsedB: number(150),
-			DeltaElapsedMs: number(50), DeltaTurn: turns(0),
-		},
-		session.FirstTestRun: {
-			A: evidence.Reached, B: evidence.Reached, ElapsedA: number(300), ElapsedB: number(700),
-			DeltaElapsedMs: number(400), DeltaTurn: turns(4),
-		},
-		session.FirstFileEdit:    {A: evidence.Reached, B: evidence.Unseen, ElapsedA: number(300)},
-		session.TaskCompletion:   {A: evidence.Unreached, B: evidence.Unreached},
-		session.VerificationPass: {A: evidence.Reached, B: evidence.Unreached, ElapsedA: number(900)},
-	}
-	for _, got := range c.Milestones {
-		if expected, look := want[got.Kind]; look {
-			expected.Kind = got.Kind
-			if diff := cmp.Diff(expected, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", got.Kind, diff)
-			}
-		}
-	}
-	if len(c.Milestones) != 9 {
-		t.Errorf("%d milestones", len(c.Milestones))
-	}
-	same := evidence.Compare(a, a)
-	if same.Discordant != 0 || same.Pairs != 5 {
-		t.Errorf("with itself: %d of %d", same.Discordant, same.Pairs)
-	}
-}
-
 func TestSystemPromptsAreComparedByLabelAndLine(t *testing.T) {
 	prompt := func(label, content string) evidence.PromptText {
 		return evidence.PromptText{Label: label, Content: content, SHA256: content, Bytes: len(content)}
