@@ -47,8 +47,7 @@ type Info struct {
 	Title        string // for people
 	DefaultModel string // empty: the agent decides
 	Capabilities Capabilities
-	// Protocols are the model protocols that the agent can speak: anthropic, responses, chat,
-	// gemini.
+	// Protocols are the model protocols that the agent can speak: some of model.ProtocolNames.
 	Protocols []string
 	// InstallHint is the command that installs the agent.
 	InstallHint string

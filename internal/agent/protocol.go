@@ -2,34 +2,35 @@ package agent
 
 import (
 	"slices"
-	"strings"
 
-	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/model"
 )
 
-// The model protocols, as Info.Protocols names them.
+// The model protocols that are named in more places than their own files, as Info.Protocols names
+// them.
 const (
 	ProtocolAnthropic = "anthropic"
 	ProtocolResponses = "responses"
 	ProtocolChat      = "chat"
-	ProtocolGemini    = "gemini"
 )
 
-var openAIModel = lazyregexp.New(`^(?:gpt-\d|o\d|codex|chatgpt)`)
+// Protocols are the names of model protocols in a document.
+type Protocols []string
+
+// JSONSchema allows those that there are.
+func (Protocols) JSONSchema() map[string]any {
+	return map[string]any{
+		"type": "array", "items": map[string]any{"type": "string", "enum": model.ProtocolNames()},
+	}
+}
 
 // ProtocolOf returns the protocol that the models of a family are made for, among those that an
 // agent speaks, of which the first is for models of no known family. Most servers speak Chat
 // Completions.
-func ProtocolOf(model string, spoken ...string) string {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+func ProtocolOf(name string, spoken ...string) string {
 	best := ProtocolChat
-	switch {
-	case strings.HasPrefix(name, "claude"):
-		best = ProtocolAnthropic
-	case openAIModel.MatchString(name):
-		best = ProtocolResponses
-	case strings.HasPrefix(name, "gemini"):
-		best = ProtocolGemini
+	if known := model.MadeFor(name); known != nil {
+		best = known.Name
 	}
 	if slices.Contains(spoken, best) {
 		return best

@@ -44,8 +44,8 @@ var notTheAgent = []struct {
 	},
 	{"claude-", regexp.MustCompile(`\bclaude-(?:opus|sonnet|haiku)-[\d-]+\d`), "a model, which any agent can run on"},
 	{
-		"x", regexp.MustCompile(`HasPrefix\((?:cfg\.Model|name), "claude"\)|gpt-\\d\|o\\d\|codex\|`),
-		"families of models, by whose names an agent for several vendors chooses the protocol",
+		"New(", regexp.MustCompile("lazyregexp\\.New\\(`\\^(?:claude`|\\(\\?:gpt-\\\\d\\|o\\\\d\\|codex\\|)"),
+		"families of models, by whose names the protocol is chosen",
 	},
 	{
 		"aude", regexp.MustCompile(`\b(?:C|c)laudeCodeVersion\b|\bclaude_code_version\b`),

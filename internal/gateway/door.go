@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/model/wire"
 )
 
@@ -71,13 +73,21 @@ func isLocal(r *http.Request) bool {
 
 // route is the meaning of a path.
 type route struct {
+	wire.Route
 	protocol string // empty: any
 	version  string // as in /v1
 	path     string // without the version
-	turn     bool   // it carries a turn of an agent
-	paid     bool   // a model answers it
-	model    string // that the path names
-	stream   bool   // the path asks for one
+}
+
+// wire returns the protocol of the path. Errors of an unknown one are in the form that most clients
+// read.
+func (to route) wire() wire.Protocol { return wireOf(to.protocol) }
+
+func wireOf(protocol string) wire.Protocol {
+	if known := model.Protocol(protocol).Wire(); known != nil {
+		return known
+	}
+	return wire.Chat
 }
 
 // routeOf finds out what a request asks for, or why it is refused.
@@ -85,48 +95,24 @@ func routeOf(r *http.Request) (route, *refusal) {
 	if r.Method == http.MethodConnect {
 		return route{}, &refusal{http.StatusMethodNotAllowed, "fit's gateway opens no tunnels"}
 	}
-	path, versioned := strings.CutPrefix(r.URL.Path, "/v1/")
-	to := route{version: "/v1", path: "/" + path}
-	method := http.MethodPost
-	name, verb, gemini := wire.GeminiPath(r.URL.Path)
-	switch {
-	case strings.Contains(path, ".."):
-	case gemini || r.URL.Path == "/v1beta/models":
-		version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		to = route{
-			protocol: Gemini,
-			version:  "/" + version,
-			path:     "/" + rest,
-			model:    name,
-			stream:   verb == wire.GeminiStream,
-			turn:     verb == wire.GeminiStream || verb == wire.GeminiGenerate,
+	version, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	to := route{version: "/" + version, path: "/" + rest}
+	known := false
+	for _, protocol := range model.Protocols() {
+		if to.Route, known = protocol.Route(r.URL.Path); known {
+			to.protocol = protocol.Info().Name
+			break
 		}
-		if versioned = !gemini || to.turn || verb == wire.GeminiCountTokens; !gemini {
-			method = http.MethodGet
-		}
-	case !versioned:
-	case path == "messages":
-		to.protocol, to.turn = Anthropic, true
-	case path == "messages/count_tokens":
-		to.protocol = Anthropic
-	case path == "responses":
-		to.protocol, to.turn = Responses, true
-	case strings.HasPrefix(path, "responses/"): // counting of tokens, compaction, which a model does
-		to.protocol = Responses
-		to.paid = path != "responses/input_tokens" && !strings.HasSuffix(path, "/cancel")
-	case path == "chat/completions":
-		to.protocol, to.turn = Chat, true
-	case path == "models" || strings.HasPrefix(path, "models/"):
-		method = http.MethodGet
+	}
+	if !known && version == "v1" && (rest == "models" || strings.HasPrefix(rest, "models/")) {
+		to.Method, known = http.MethodGet, true
 		if r.Header.Get("Anthropic-Version") != "" {
 			to.protocol = Anthropic
 		}
-	default:
-		versioned = false
 	}
-	to.paid = to.paid || to.turn
+	method := cmp.Or(to.Method, http.MethodPost)
 	switch {
-	case !versioned || strings.Contains(path, ".."):
+	case !known || to.Unknown || strings.Contains(rest, ".."):
 		return route{}, &refusal{
 			http.StatusNotFound, "fit's gateway has no " + r.Method + " " + r.URL.Path +
 				"; it serves /v1/messages, /v1/responses, /v1/chat/completions, /v1/models and " +
@@ -147,13 +133,7 @@ func (f *refusal) answer(w http.ResponseWriter, protocol string) {
 
 // writeError answers with an error of the protocol.
 func writeError(w http.ResponseWriter, protocol string, status int, message string) {
-	body := wire.OpenAIErrorBody(status, wire.APIError{Message: message})
-	switch protocol {
-	case Anthropic:
-		body = wire.AnthropicErrorBody(status, wire.APIError{Message: message})
-	case Gemini:
-		body = wire.GeminiErrorBody(status, wire.APIError{Message: message})
-	}
+	body := wireOf(protocol).ErrorBody(status, wire.APIError{Message: message})
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has gone needs no answer

@@ -76,13 +76,13 @@ func (x *exchange) serve(w http.ResponseWriter) {
 		x.finish()
 		return
 	}
-	number, allowed := x.seat.count(x.body, x.route.turn, &x.call)
+	number, allowed := x.seat.count(x.body, x.route.Turn, &x.call)
 	switch {
 	case !allowed:
 		x.stop(w, ErrTurnLimit)
 	case !x.replayed(w):
 		var fault Fault
-		if x.route.turn && x.seat.member.FaultKey != "" {
+		if x.route.Turn && x.seat.member.FaultKey != "" {
 			fault = x.config().Faults.Draw(x.seat.member.FaultKey, number)
 		}
 		x.injectFault(w, fault, func(w http.ResponseWriter) { x.forward(w, cancel) })
@@ -101,8 +101,8 @@ func (x *exchange) read() *refusal {
 	if refused := x.decode(); refused != nil {
 		return refused
 	}
-	if x.route.protocol == Gemini {
-		x.asked.Model, x.asked.Stream = x.route.model, x.route.stream
+	if x.route.Model != "" {
+		x.asked.Model, x.asked.Stream = x.route.Model, x.route.Stream
 	}
 	x.call.Model, x.call.Stream = x.asked.Model, x.asked.Stream
 	x.call.Tools, x.call.Messages = len(x.asked.Tools), x.asked.length()
@@ -266,7 +266,7 @@ func (x *exchange) keep(p []byte) {
 func (x *exchange) finish() {
 	call := &x.call
 	call.EndMs = x.elapsed()
-	if x.route.turn {
+	if x.route.Turn {
 		x.seat.ended(x.body, call)
 	}
 	var used *session.TokenUsage

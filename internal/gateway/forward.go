@@ -11,12 +11,14 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/model/wire"
 	"github.com/fit-eval/fit/internal/retry"
 	"github.com/fit-eval/fit/session"
@@ -46,7 +48,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		Model:    x.asked.pricedAs(x.asked.Model),
 		Protocol: x.route.protocol,
 		Body:     x.body,
-		Paid:     x.route.paid,
+		Paid:     x.route.Paid,
 	})
 	var refused *BudgetError
 	switch {
@@ -88,7 +90,7 @@ func (x *exchange) upstream() (upstream, bool) {
 	if to, ok := x.seat.upstreams[x.route.protocol]; ok || x.route.protocol != "" {
 		return to, ok
 	}
-	for _, protocol := range []string{Responses, Chat, Anthropic, Gemini} {
+	for _, protocol := range slices.Concat([]string{Responses, Chat}, model.ProtocolNames()) {
 		if to, ok := x.seat.upstreams[protocol]; ok {
 			return to, true
 		}
@@ -226,7 +228,7 @@ var pieces = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 func (x *exchange) passWhole(
 	w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func(),
 ) {
-	x.observer = &observer{protocol: x.route.protocol}
+	x.observer = &observer{protocol: x.route.wire()}
 	content, err := io.ReadAll(io.LimitReader(&notifyingReader{body, x.firstByte(alive)}, maxReply+1))
 	switch {
 	case err != nil && context.Cause(x.r.Context()) != nil:
@@ -282,7 +284,7 @@ func (h *notifyingReader) Read(p []byte) (int, error) {
 // pass passes a stream on as it arrives.
 func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response, body io.Reader, alive func()) {
 	x.call.Status = resp.StatusCode
-	x.observer = &observer{protocol: x.route.protocol, stream: true}
+	x.observer = &observer{protocol: x.route.wire(), stream: true}
 	to.header(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
 	flush := http.NewResponseController(w).Flush
@@ -344,7 +346,7 @@ func (x *exchange) complete() {
 	switch {
 	case x.observer.failure != "":
 		x.call.Outcome = calls.Failed
-	case !x.observer.complete && x.route.turn:
+	case !x.observer.complete && x.route.Turn:
 		x.call.Outcome, x.call.Error = calls.Cut, "the stream ended before the reply was complete"
 	default:
 		x.call.Outcome = calls.OK
@@ -383,19 +385,11 @@ func (x *exchange) spend() {
 // stopStream ends a stream whose money is used up, between two events, with an error that the
 // client understands.
 func (x *exchange) stopStream(w http.ResponseWriter) {
-	failure := wire.APIError{Type: "invalid_request_error", Message: limitRefusal}
-	var event wire.Event
-	switch x.route.protocol {
-	case Anthropic:
-		event = wire.AnthropicErrorEvent(failure)
-	case Responses:
+	failure := wire.APIError{Message: limitRefusal}
+	if x.route.protocol == Responses {
 		failure.Code = "invalid_prompt" // the one code after which no agent retries
-		event = wire.ResponsesErrorEvent(wire.Response{Model: x.call.Model}, failure)
-	case Gemini:
-		event = wire.Event{Data: wire.GeminiErrorBody(http.StatusBadRequest, wire.APIError{Message: limitRefusal})}
-	default:
-		event = wire.Event{Data: wire.OpenAIErrorBody(http.StatusBadRequest, failure)}
 	}
+	event := x.route.wire().ErrorEvent(http.StatusBadRequest, x.call.Model, failure)
 	_, _ = event.WriteTo(w) // a client that has gone needs no answer
 	x.call.Outcome, x.call.Error = calls.Budget, x.gone.Error()
 	x.seat.stopped(x.gone)

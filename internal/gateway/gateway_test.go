@@ -17,6 +17,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -72,7 +73,7 @@ func (h *house) join(name, url string) *gateway.Seat {
 			{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey(realKey)},
 			{Protocol: gateway.Responses, URL: url + "/v1", Header: gateway.Bearer(realKey)},
 			{Protocol: gateway.Chat, URL: url + "/v1", Header: gateway.Bearer(realKey)},
-			{Protocol: gateway.Gemini, URL: url + "/v1beta", Header: http.Header{"X-Goog-Api-Key": {realKey}}},
+			{Protocol: string(model.Gemini), URL: url + "/v1beta", Header: http.Header{"X-Goog-Api-Key": {realKey}}},
 		},
 		OnCall: func(c calls.Call) {
 			h.mu.Lock()

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/fit-eval/fit/internal/jsontape"
@@ -18,7 +19,7 @@ const (
 // observer reads on the side what a reply says about tokens, errors and its end. It keeps at most
 // one line of a stream.
 type observer struct {
-	protocol string
+	protocol wire.Protocol
 	stream   bool
 
 	line     []byte // the beginning of a line, or of a reply that is not streamed
@@ -75,18 +76,7 @@ func (o *observer) keep(p []byte) {
 	}
 }
 
-var (
-	dataField    = []byte("data:")
-	usageKey     = []byte(`"usage"`)
-	geminiUsage  = []byte(`"usageMetadata"`)
-	geminiFinish = []byte(`"finishReason"`)
-	geminiBlock  = []byte(`"blockReason"`)
-	errorKey     = []byte(`"error"`)
-	messageStop  = []byte(`"message_stop"`)
-	blockDelta   = []byte(`"content_block_delta"`)
-	chatDone     = []byte("[DONE]")
-	finishReason = []byte(`"finish_reason":"`)
-)
+var dataField = []byte("data:")
 
 // take reads one line of a stream. Most lines hold a piece of the reply's text and are not decoded.
 func (o *observer) take(line []byte) {
@@ -97,19 +87,13 @@ func (o *observer) take(line []byte) {
 	}
 	data = bytes.TrimSpace(data)
 	o.streamed += int64(len(data))
+	seen := o.protocol.Look(data)
+	o.complete = o.complete || seen.Ends
 	switch {
-	case o.protocol == Anthropic && len(data) < 64 && bytes.Contains(data, messageStop),
-		o.protocol == Chat && bytes.Equal(data, chatDone):
-		o.complete = true
-	case o.protocol == Anthropic && bytes.Contains(data, blockDelta):
+	case seen.Piece:
 		o.count(data)
-	case bytes.Contains(data, usageKey), bytes.Contains(data, geminiUsage), bytes.Contains(data, errorKey):
+	case seen.Reports:
 		o.decode(data)
-	}
-	switch {
-	case o.protocol == Chat && bytes.Contains(data, finishReason), // some servers leave out the closing words
-		o.protocol == Gemini && (bytes.Contains(data, geminiFinish) || bytes.Contains(data, geminiBlock)):
-		o.complete = true
 	}
 }
 
@@ -144,7 +128,7 @@ type reply struct {
 	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 	Message *reply          `json:"message"`
-	// UsageMetadata and ModelVersion are Gemini's names.
+	// UsageMetadata and ModelVersion are Google's names.
 	UsageMetadata json.RawMessage `json:"usageMetadata"`
 	ModelVersion  string          `json:"modelVersion"`
 	// Response is the whole reply in the events of the Responses protocol.
@@ -167,14 +151,11 @@ func (o *observer) decode(data []byte) {
 	case r.Message != nil:
 		inner = r.Message
 	}
-	if o.protocol == Gemini {
-		inner.Model, inner.Usage = inner.ModelVersion, inner.UsageMetadata
-	}
-	if inner.Model != "" {
-		o.model = inner.Model
-	}
-	if holds(inner.Usage) {
-		o.tokens.take(o.protocol, inner.Usage)
+	o.model = cmp.Or(inner.Model, inner.ModelVersion, o.model)
+	for _, report := range []json.RawMessage{inner.Usage, inner.UsageMetadata} {
+		if holds(report) {
+			o.tokens.take(o.protocol, report)
+		}
 	}
 	if raw := inner.Error; holds(raw) {
 		o.failure = wire.DecodeError([]byte(`{"error":` + string(raw) + `}`)).Error()

@@ -179,12 +179,12 @@ func (g *Gateway) seatOf(r *http.Request) *Seat {
 	return seat
 }
 
-// keyInQuery is the query parameter in which clients of Gemini's protocol may put a key.
+// keyInQuery is the query parameter in which clients of Google's protocol may put a key.
 const keyInQuery = "key"
 
 // tokenIn returns the token of a request, wherever its protocol puts keys.
 func tokenIn(r *http.Request) string {
-	for _, name := range []string{TokenHeader, "X-Api-Key", keyOfGemini} {
+	for _, name := range append([]string{TokenHeader}, keyHeaders[:2]...) {
 		if token := r.Header.Get(name); token != "" {
 			return token
 		}

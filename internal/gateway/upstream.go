@@ -7,19 +7,19 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/model"
+	"github.com/fit-eval/fit/internal/model/wire"
 )
 
-// The protocols.
+// The protocols that are named in more places than their own files; see model.Protocols.
 const (
 	Anthropic = "anthropic" // Anthropic Messages
 	Responses = "responses" // OpenAI Responses
 	Chat      = "chat"      // OpenAI Chat Completions
-	Gemini    = "gemini"    // Gemini's generateContent
 )
 
 // Upstream is the endpoint for the calls of one protocol.
 type Upstream struct {
-	Protocol string // Anthropic, Responses, Chat or Gemini
+	Protocol string // one of model.ProtocolNames
 	// URL includes the version, as in https://api.anthropic.com/v1.
 	URL string
 	// Header holds the key in the endpoint's form. It replaces the agent's token.
@@ -40,54 +40,35 @@ func Bearer(key string) http.Header { return http.Header{"Authorization": {"Bear
 // APIKey returns the header of a key as the Messages protocol sends it.
 func APIKey(key string) http.Header { return http.Header{"X-Api-Key": {key}} }
 
-// googleKey returns the header of a key as Gemini's protocol sends it.
-func googleKey(key string) http.Header { return http.Header{keyOfGemini: {key}} }
-
-// keyOfGemini is the name of that header.
-const keyOfGemini = "X-Goog-Api-Key"
-
 // keyHeaders are the headers that carry keys.
-var keyHeaders = []string{"X-Api-Key", keyOfGemini, "Authorization"}
+var keyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key", "Authorization"}
 
-// Keys are the keys of one endpoint, by protocol family; an empty key is none.
-type Keys struct{ Anthropic, OpenAI, Gemini string }
-
-// Everywhere returns an upstream per protocol, all at one endpoint whose URL has no version.
-func Everywhere(url string, keys Keys) []Upstream {
-	url = Versioned(url)
-	var anthropic, openAI, gemini http.Header
-	if keys.Anthropic != "" {
-		anthropic = APIKey(keys.Anthropic)
+// Everywhere returns an upstream per protocol, all at one endpoint whose URL has no version. The
+// keys may differ; an empty one is none.
+func Everywhere(url string, key func(*wire.Info) string) []Upstream {
+	var all []Upstream
+	for _, protocol := range model.Protocols() {
+		info := protocol.Info()
+		all = append(all, Upstream{
+			Protocol: info.Name,
+			URL:      strings.TrimSuffix(Versioned(url), "/v1") + info.Version,
+			Header:   info.Authorization(key(info)),
+		})
 	}
-	if keys.OpenAI != "" {
-		openAI = Bearer(keys.OpenAI)
-	}
-	if keys.Gemini != "" {
-		gemini = googleKey(keys.Gemini)
-	}
-	return []Upstream{
-		{Protocol: Anthropic, URL: url, Header: anthropic},
-		{Protocol: Responses, URL: url, Header: openAI},
-		{Protocol: Chat, URL: url, Header: openAI},
-		{Protocol: Gemini, URL: url + "beta", Header: gemini},
-	}
+	return all
 }
 
 // UpstreamOf returns where a client of package model with this config would send its calls.
 func UpstreamOf(cfg model.Config) (Upstream, error) {
 	base, err := cfg.Base()
-	to := Upstream{Protocol: string(cfg.Protocol), URL: base}
-	switch {
-	case cfg.Protocol == model.Anthropic && cfg.AuthToken != "":
-		to.Header = Bearer(cfg.AuthToken)
-	case cfg.Protocol == model.Anthropic && cfg.APIKey != "":
-		to.Header = APIKey(cfg.APIKey)
-	case cfg.Protocol == model.Gemini && cfg.APIKey != "":
-		to.Header = googleKey(cfg.APIKey)
-	case cfg.APIKey != "":
-		to.Header = Bearer(cfg.APIKey)
+	if err != nil {
+		return Upstream{}, err
 	}
-	return to, err
+	to := Upstream{Protocol: string(cfg.Protocol), URL: base, Header: cfg.Protocol.Info().Authorization(cfg.APIKey)}
+	if cfg.AuthToken != "" {
+		to.Header = Bearer(cfg.AuthToken)
+	}
+	return to, nil
 }
 
 // upstream is an Upstream with a parsed address.
@@ -101,9 +82,7 @@ func (u Upstream) resolve() (upstream, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return upstream{}, fmt.Errorf("the model's address %q is not an http or https URL", u.URL)
 	}
-	switch u.Protocol {
-	case Anthropic, Responses, Chat, Gemini:
-	default:
+	if model.Protocol(u.Protocol).Info() == nil {
 		return upstream{}, fmt.Errorf("unknown model protocol %q", u.Protocol)
 	}
 	if base.User != nil && u.Header.Get("Authorization") == "" && !u.Login {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/model/wire"
 )
 
 // vendorWork is what a request asks the model's vendor to do: run tools, or fetch an address. It
@@ -27,7 +28,7 @@ type edit struct {
 // finder searches a request.
 type finder struct {
 	text     []byte
-	protocol string
+	protocol *wire.Info
 
 	kinds []string
 	gone  int // tools that run at the vendor
@@ -61,9 +62,9 @@ func (f *finder) ambiguous(object jsontape.Value) string {
 	return ""
 }
 
-// fold returns the common form of the names of a member. Gemini's servers accept two of each.
+// fold returns the common form of the names of a member.
 func (f *finder) fold(name string) string {
-	if f.protocol == Gemini {
+	if f.protocol.SnakeCase {
 		name = strings.ReplaceAll(name, "_", "")
 	}
 	return strings.ToLower(name)
@@ -76,7 +77,7 @@ func findVendorWork(protocol string, body []byte) (vendorWork, error) {
 	if !ok || request.Kind() != jsontape.Object {
 		return vendorWork{}, nil // the upstream's to refuse
 	}
-	f := &finder{text: body, protocol: protocol}
+	f := &finder{text: body, protocol: wireOf(protocol).Info()}
 	if wrong := f.ambiguous(request); wrong != "" {
 		return vendorWork{}, fmt.Errorf("%s; servers interpret that differently", wrong)
 	}
@@ -166,7 +167,7 @@ func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 			return nil, fmt.Errorf("a tool of %s; servers interpret that differently", wrong)
 		}
 		switch kind := tool.TextOf("type"); {
-		case f.protocol == Gemini:
+		case f.protocol.OwnTools != "":
 			left = append(left, f.declared(tool)...)
 		case runsAtVendor(kind):
 			f.gone++
@@ -185,11 +186,11 @@ func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 	return left, nil
 }
 
-// declared notes Gemini's own tools, which are members of an object with the agent's, and returns
+// declared notes the vendor's tools, which are members of an object with the agent's, and returns
 // the declaration of the agent's.
 func (f *finder) declared(tool jsontape.Value) (own [][]byte) {
 	for name, value := range tool.Members() {
-		if f.fold(name) == "functiondeclarations" {
+		if f.fold(name) == f.fold(f.protocol.OwnTools) {
 			own = append(own, slices.Concat([]byte("{"), appendMember(nil, name, value.Raw())[0], []byte("}")))
 			continue
 		}
@@ -244,7 +245,7 @@ var media = []string{"image", "document", "file", "audio", "video"}
 func (f *finder) content(blocks jsontape.Value) error {
 	for block := range blocks.Elements() {
 		kind := block.TextOf("type")
-		if f.protocol == Gemini && (block.Get("fileData").Exists() || block.Get("file_data").Exists()) {
+		if slices.ContainsFunc(f.protocol.FileMembers, func(name string) bool { return block.Get(name).Exists() }) {
 			kind = "file"
 		}
 		if kind == "tool_result" {
@@ -258,11 +259,8 @@ func (f *finder) content(blocks jsontape.Value) error {
 			continue
 		}
 		f.found(strings.TrimSuffix(strings.TrimPrefix(kind, "input_"), "_url") + " by URL")
-		form := `{"type":"text","text":%q}`
-		switch {
-		case f.protocol == Gemini:
-			form = `{"text":%q}`
-		case strings.HasPrefix(kind, "input_"):
+		form := f.protocol.TextForm
+		if strings.HasPrefix(kind, "input_") {
 			form = `{"type":"input_text","text":%q}`
 		}
 		start, end := block.Span()

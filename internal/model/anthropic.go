@@ -7,13 +7,12 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
-	"github.com/fit-eval/fit/price"
 )
 
 // anthropicCodec speaks Anthropic Messages.
-type anthropicCodec struct{}
+type anthropicCodec struct{ wire.Protocol }
 
-func (anthropicCodec) encode(req Request, stream bool) ([]byte, error) {
+func (anthropicCodec) encode(req Request, stream, _ bool) ([]byte, error) {
 	out := wire.AnthropicRequest{
 		Model:         req.Model,
 		MaxTokens:     req.MaxTokens,
@@ -137,7 +136,7 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 		ID:         m.ID,
 		Model:      m.Model,
 		StopReason: StopReason(*m.StopReason),
-		Usage:      anthropicUsage(m.Usage),
+		Usage:      wire.Anthropic.Info().Net(m.Usage.Tokens()),
 	}
 	for _, b := range m.Content {
 		switch b.Type {
@@ -153,17 +152,4 @@ func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 		}
 	}
 	return reply, nil
-}
-
-func anthropicUsage(u wire.AnthropicUsage) price.TokenUsage {
-	usage := price.TokenUsage{
-		InputTokens:      u.InputTokens,
-		OutputTokens:     u.OutputTokens,
-		CacheReadTokens:  u.CacheReadInputTokens,
-		CacheWriteTokens: u.CacheCreationInputTokens,
-	}
-	if u.CacheCreation != nil {
-		usage.CacheWriteLongTokens = min(u.CacheCreation.Ephemeral1h, usage.CacheWriteTokens)
-	}
-	return usage
 }

@@ -10,13 +10,10 @@ import (
 
 // chatCodec speaks OpenAI Chat Completions, to the vendor or to one of the many servers that
 // imitate it.
-type chatCodec struct {
-	// vendor is set for OpenAI itself, which has renamed a parameter; other servers know only the
-	// old name.
-	vendor bool
-}
+type chatCodec struct{ wire.Protocol }
 
-func (c chatCodec) encode(req Request, stream bool) ([]byte, error) {
+// encode knows that OpenAI itself has renamed a parameter; other servers know only the old name.
+func (chatCodec) encode(req Request, stream, vendor bool) ([]byte, error) {
 	out := wire.ChatRequest{
 		Model:           req.Model,
 		Temperature:     req.Temperature,
@@ -27,7 +24,7 @@ func (c chatCodec) encode(req Request, stream bool) ([]byte, error) {
 	if stream {
 		out.StreamOptions = &wire.ChatStreamOptions{IncludeUsage: true}
 	}
-	if c.vendor {
+	if vendor {
 		out.MaxCompletionTokens = max(req.MaxTokens, 0)
 	} else {
 		out.MaxTokens = max(req.MaxTokens, 0)
@@ -127,7 +124,7 @@ func chatResponse(c wire.ChatCompletion) (Response, error) {
 		}
 	}
 	if u := c.Usage; u != nil {
-		reply.Usage = openAIUsage(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
+		reply.Usage = wire.Chat.Info().Net(u.Tokens())
 	}
 	return reply, nil
 }

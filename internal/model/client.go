@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -59,27 +60,24 @@ const defaultIdleTimeout = 10 * time.Minute
 // maxReplySize bounds a reply that is not streamed, and error bodies.
 const maxReplySize = 64 << 20
 
-// ConfigFromEnv reads the variables of the vendors' SDKs: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN
-// and ANTHROPIC_BASE_URL, or OPENAI_API_KEY and OPENAI_BASE_URL, or GEMINI_API_KEY and
-// GOOGLE_GEMINI_BASE_URL.
+// ConfigFromEnv reads the variables of the vendor's SDK, such as ANTHROPIC_API_KEY,
+// ANTHROPIC_AUTH_TOKEN and ANTHROPIC_BASE_URL.
 func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
 	cfg := Config{Protocol: protocol}
-	switch protocol {
-	case Anthropic:
-		cfg.APIKey, cfg.AuthToken = getenv("ANTHROPIC_API_KEY"), getenv("ANTHROPIC_AUTH_TOKEN")
-		cfg.BaseURL = getenv("ANTHROPIC_BASE_URL")
-	case Gemini:
-		cfg.APIKey, cfg.BaseURL = getenv("GEMINI_API_KEY"), getenv("GOOGLE_GEMINI_BASE_URL")
-	case Responses, Chat:
-		cfg.APIKey, cfg.BaseURL = getenv("OPENAI_API_KEY"), getenv("OPENAI_BASE_URL")
+	if info := protocol.Info(); info != nil {
+		cfg.APIKey, cfg.BaseURL = getenv(info.KeyVariable), getenv(info.URLVariable)
+		if info.TokenVariable != "" {
+			cfg.AuthToken = getenv(info.TokenVariable)
+		}
 	}
 	return cfg
 }
 
-// protocolCodec is one wire format as the client needs it.
+// protocolCodec translates between the neutral form and a protocol.
 type protocolCodec interface {
-	// encode renders a request.
-	encode(req Request, stream bool) ([]byte, error)
+	wire.Protocol
+	// encode renders a request. Imitations of the vendor's endpoint understand less than it does.
+	encode(req Request, stream, vendor bool) ([]byte, error)
 	// decode reads a whole reply.
 	decode(body []byte) (Response, error)
 	// accumulator starts reading a streamed reply.
@@ -97,29 +95,19 @@ type accumulator interface {
 }
 
 type client struct {
-	cfg      Config
-	endpoint string
-	codec    protocolCodec
-	retry    retry.Policy
+	cfg   Config
+	base  string // the address that paths are below
+	codec protocolCodec
+	retry retry.Policy
 }
 
 // New returns a client. It opens no connection.
 func New(cfg Config) (Client, error) {
-	endpoint, err := endpointURL(cfg)
+	base, err := cfg.Base()
 	if err != nil {
 		return nil, err
 	}
-	c := &client{cfg: cfg, endpoint: endpoint}
-	switch cfg.Protocol {
-	case Anthropic:
-		c.codec = anthropicCodec{}
-	case Responses:
-		c.codec = responsesCodec{}
-	case Chat:
-		c.codec = chatCodec{vendor: strings.HasPrefix(endpoint, "https://api.openai.com/")}
-	case Gemini:
-		c.codec = geminiCodec{}
-	}
+	c := &client{cfg: cfg, base: base, codec: cfg.Protocol.codec()}
 	c.fillDefaults()
 	return c, nil
 }
@@ -137,43 +125,21 @@ func (c *client) fillDefaults() {
 	c.retry = c.cfg.policy()
 }
 
-// endpointURL works out the address requests are sent to.
-func endpointURL(cfg Config) (string, error) {
-	paths := map[Protocol]string{
-		Anthropic: "/messages",
-		Responses: "/responses",
-		Chat:      "/chat/completions",
-		Gemini:    "/models/",
-	}
-	path, ok := paths[cfg.Protocol]
-	if !ok {
-		return "", fmt.Errorf("unknown model protocol %q: want %q, %q, %q or %q", cfg.Protocol, Anthropic, Responses,
-			Chat, Gemini)
-	}
-	base, err := cfg.Base()
-	return base + path, err
-}
-
 // Base returns the address that the paths of the protocol are below, its version included.
 func (cfg Config) Base() (string, error) {
-	base, what, version := cfg.BaseURL, "base URL", "/v1"
-	if cfg.Protocol == Gemini {
-		version = "/v1beta"
+	info := cfg.Protocol.Info()
+	if info == nil {
+		return "", fmt.Errorf("unknown model protocol %q: want one of %q", cfg.Protocol, ProtocolNames())
 	}
+	base, what := cfg.BaseURL, "base URL"
 	switch {
 	case cfg.ModelURL != "":
 		// People paste the OpenAI form too; no path ends in /v1/v1.
-		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+version, "model URL"
-	case cfg.Protocol == Gemini && base == "":
-		base = "https://generativelanguage.googleapis.com/v1beta"
-	case cfg.Protocol == Gemini:
-		base = strings.TrimRight(base, "/") + version
-	case cfg.Protocol == Anthropic && base == "":
-		base = "https://api.anthropic.com/v1"
-	case cfg.Protocol == Anthropic:
-		base = strings.TrimRight(base, "/") + "/v1"
+		base, what = strings.TrimSuffix(strings.TrimRight(cfg.ModelURL, "/"), "/v1")+info.Version, "model URL"
 	case base == "":
-		base = "https://api.openai.com/v1"
+		base = info.URL
+	case !info.VersionInURL:
+		base = strings.TrimRight(base, "/") + info.Version
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -184,7 +150,7 @@ func (cfg Config) Base() (string, error) {
 
 // Complete implements Client.
 func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error) {
-	body, err := c.codec.encode(req, onEvent != nil)
+	body, err := c.codec.encode(req, onEvent != nil, c.base == c.codec.Info().URL)
 	if err != nil {
 		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
 	}
@@ -200,7 +166,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 			emit = func(e StreamEvent) { delivered = true; onEvent(e) }
 		}
 		var err error
-		reply, err = c.once(ctx, c.address(req.Model, onEvent != nil), body, emit)
+		reply, err = c.once(ctx, c.base+c.codec.Path(req.Model, onEvent != nil), body, emit)
 		reply.Attempts = attempt
 		failure, ok := errors.AsType[*Error](err)
 		if !ok {
@@ -229,18 +195,6 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 
 // errSilence is the cause of a request cancelled by the idle timer.
 var errSilence = errors.New("the endpoint went silent")
-
-// address returns where a request is sent to.
-func (c *client) address(model string, stream bool) string {
-	switch {
-	case c.cfg.Protocol != Gemini:
-		return c.endpoint
-	case stream:
-		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiStream + "?alt=sse"
-	default:
-		return c.endpoint + url.PathEscape(model) + ":" + wire.GeminiGenerate
-	}
-}
 
 // once makes one request.
 func (c *client) once(ctx context.Context, address string, body []byte, emit func(StreamEvent)) (Response, error) {
@@ -293,20 +247,11 @@ func (c *client) setHeader(header http.Header, stream bool) {
 	if stream {
 		header.Set("Accept", "text/event-stream")
 	}
-	set := func(name, prefix, value string) {
-		if value != "" {
-			header.Set(name, prefix+value)
-		}
-	}
-	switch c.cfg.Protocol {
-	case Anthropic:
-		header.Set("anthropic-version", "2023-06-01")
-		set("x-api-key", "", c.cfg.APIKey)
-		set("Authorization", "Bearer ", c.cfg.AuthToken)
-	case Gemini:
-		set("x-goog-api-key", "", c.cfg.APIKey)
-	case Responses, Chat:
-		set("Authorization", "Bearer ", c.cfg.APIKey)
+	info := c.codec.Info()
+	maps.Copy(header, info.Header)
+	maps.Copy(header, info.Authorization(c.cfg.APIKey))
+	if c.cfg.AuthToken != "" && info.TokenVariable != "" {
+		header.Set("Authorization", "Bearer "+c.cfg.AuthToken)
 	}
 	for name, values := range c.cfg.Header {
 		header[http.CanonicalHeaderKey(name)] = values

@@ -120,7 +120,7 @@ func kindOf(status int, api *wire.APIError) (Kind, bool) {
 		return KindContextOverflow, false
 	case status == http.StatusUnauthorized || status == http.StatusForbidden ||
 		strings.Contains(words, "authentication_error") || strings.Contains(words, "permission_error") ||
-		strings.HasPrefix(api.Message, "API key not valid"): // which Gemini calls a bad request
+		strings.HasPrefix(api.Message, "API key not valid"): // which Google calls a bad request
 		return KindAuth, false
 	case status == http.StatusTooManyRequests || strings.Contains(words, "rate_limit"):
 		return KindRateLimit, true

@@ -7,13 +7,15 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/model/wire"
-	"github.com/fit-eval/fit/price"
 )
 
-// geminiCodec speaks Gemini's generateContent. The model's name is part of the address.
-type geminiCodec struct{}
+// Gemini is the protocol of Google's models: POST /v1beta/models/NAME:generateContent.
+const Gemini Protocol = "gemini"
 
-func (geminiCodec) encode(req Request, _ bool) ([]byte, error) {
+// geminiCodec speaks Gemini's generateContent. The model's name is part of the address.
+type geminiCodec struct{ wire.Protocol }
+
+func (geminiCodec) encode(req Request, _, _ bool) ([]byte, error) {
 	out := wire.GeminiRequest{
 		Contents: []wire.GeminiContent{},
 		GenerationConfig: &wire.GeminiGenerationConfig{
@@ -116,12 +118,7 @@ var geminiStops = map[string]StopReason{
 func geminiResponse(r wire.GeminiResponse) (Response, error) {
 	reply := Response{ID: r.ResponseID, Model: r.ModelVersion}
 	if u := r.UsageMetadata; u != nil {
-		reply.Usage = price.TokenUsage{
-			InputTokens:     max(0, u.PromptTokenCount-u.CachedContentTokenCount),
-			CacheReadTokens: u.CachedContentTokenCount,
-			OutputTokens:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
-			ReasoningTokens: u.ThoughtsTokenCount,
-		}
+		reply.Usage = wire.Gemini.Info().Net(u.Tokens())
 	}
 	if r.PromptFeedback != nil && r.PromptFeedback.BlockReason != "" {
 		reply.StopReason = StopRefusal

@@ -1,6 +1,6 @@
 // Package model talks to language models. One neutral conversation goes in, one neutral reply comes
-// out, whichever of the four protocols is between: Anthropic Messages, OpenAI Responses, OpenAI
-// Chat Completions, which most local servers imitate, or Gemini's generateContent.
+// out, whichever of the protocols is between: Anthropic Messages, OpenAI Responses, OpenAI Chat
+// Completions, which most local servers imitate, or Google's generateContent.
 //
 //	client, err := model.New(model.Config{Protocol: model.Anthropic, APIKey: key})
 //	reply, err := client.Complete(ctx, model.Request{
@@ -37,17 +37,6 @@ type Client interface {
 	// KindRefusal.
 	Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error)
 }
-
-// Protocol names a wire format.
-type Protocol string
-
-// The protocols.
-const (
-	Anthropic Protocol = "anthropic" // POST /v1/messages
-	Responses Protocol = "responses" // POST /v1/responses
-	Chat      Protocol = "chat"      // POST /v1/chat/completions
-	Gemini    Protocol = "gemini"    // POST /v1beta/models/NAME:generateContent
-)
 
 // Request is a conversation, and what the model may do about it.
 type Request struct {

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/model/wire"
-	"github.com/fit-eval/fit/price"
 )
 
 // responsesCodec speaks OpenAI Responses. The conversation is never stored with the vendor.
-type responsesCodec struct{}
+type responsesCodec struct{ wire.Protocol }
 
-func (responsesCodec) encode(req Request, stream bool) ([]byte, error) {
+func (responsesCodec) encode(req Request, stream, _ bool) ([]byte, error) {
 	store := false
 	out := wire.ResponsesRequest{
 		Model:           req.Model,
@@ -145,7 +144,7 @@ func responsesResponse(r wire.Response) (Response, error) {
 		reply.StopReason = finishReason(r.IncompleteDetails.Reason)
 	}
 	if u := r.Usage; u != nil {
-		reply.Usage = openAIUsage(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
+		reply.Usage = wire.Responses.Info().Net(u.Tokens())
 	}
 	return reply, nil
 }
@@ -163,16 +162,5 @@ func finishReason(reason string) StopReason {
 		return StopRefusal
 	default:
 		return StopReason(reason)
-	}
-}
-
-// openAIUsage takes the cached tokens out of the input, where these protocols count them in.
-func openAIUsage(input, output int64, in wire.ResponsesInputDetail, out wire.ResponsesOutputDetail) price.TokenUsage {
-	return price.TokenUsage{
-		InputTokens:      max(0, input-in.CachedTokens-in.CacheWriteTokens),
-		OutputTokens:     output,
-		CacheReadTokens:  in.CachedTokens,
-		CacheWriteTokens: in.CacheWriteTokens,
-		ReasoningTokens:  out.ReasoningTokens,
 	}
 }

@@ -47,7 +47,7 @@ func ReadStart(path, participant string) (*Start, error) {
 		}
 	}
 	s := newStart(q, dirs)
-	if s.Model == "" { // Gemini has it in the path
+	if s.Model == "" { // some protocols have it in the path
 		s.Model = r.own[0].Model
 	}
 	return s, nil

@@ -13,13 +13,14 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/model"
 )
 
 // Entry is one agent that speaks the protocol: a row of the table, or an entry of agents.yaml.
 //
 // Arguments, variables, files and the mode are templates of package text/template. They have URL
 // (the model's endpoint without /v1, empty for the vendor's own), Key, Model, Protocol (the model
-// protocol to speak: chat, responses, anthropic or gemini), Home (the session's home), Dir (the
+// protocol to speak, such as chat or anthropic), Home (the session's home), Dir (the
 // workspace), SystemPrompt, MCPServers (of which .MCPServers.File "http" is a settings file),
 // Restricted (whether tools are to be asked for, because some are not allowed), Retries (how often
 // a failed model call is tried again), Project (whether the agent reads the texts of its project),
@@ -35,8 +36,8 @@ type Entry struct {
 	Env   map[string]string `yaml:"env" doc:"Variables of the program's environment; the values are templates."`
 	Files map[string]string `yaml:"files" doc:"Files in the session's home, by path; the contents are templates."`
 
-	Keys      []string `yaml:"keys" pattern:"^[A-Za-z_][A-Za-z0-9_]*$" doc:"Variables of your environment that may hold the key of the model; the first that is set is used."`
-	Protocols []string `yaml:"protocols" enum:"chat,responses,anthropic,gemini" doc:"Model protocols that the agent speaks; the first is for models of no known family."`
+	Keys      []string        `yaml:"keys" pattern:"^[A-Za-z_][A-Za-z0-9_]*$" doc:"Variables of your environment that may hold the key of the model; the first that is set is used."`
+	Protocols agent.Protocols `yaml:"protocols" doc:"Model protocols that the agent speaks; the first is for models of no known family."`
 
 	Install string `yaml:"install" doc:"Command that installs the agent."`
 	Login   string `yaml:"login" doc:"How to give it credentials, for people."`
@@ -117,24 +118,27 @@ const defaultSilence = 5 * time.Minute
 // adHoc returns the entry of an unknown command line. It gets the model's endpoint and key in the
 // variables that most agents read.
 func adHoc(id string, words []string) Entry {
-	return Entry{
-		ID:      id,
-		Command: words[0],
-		Args:    literal(words[1:]),
-		Install: "put " + words[0] + " into PATH",
-		Keys:    []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"},
-		Protocols: []string{
-			agent.ProtocolChat, agent.ProtocolAnthropic, agent.ProtocolResponses, agent.ProtocolGemini,
-		},
-		Env: map[string]string{
-			"OPENAI_BASE_URL":        "{{if .URL}}{{.URL}}/v1{{end}}",
-			"OPENAI_API_KEY":         "{{if .URL}}{{.Key}}{{end}}",
-			"ANTHROPIC_BASE_URL":     "{{.URL}}",
-			"ANTHROPIC_API_KEY":      "{{if .URL}}{{.Key}}{{end}}",
-			"GOOGLE_GEMINI_BASE_URL": "{{.URL}}",
-			"GEMINI_API_KEY":         "{{if .URL}}{{.Key}}{{end}}",
-		},
+	env := map[string]string{}
+	for _, setting := range model.Settings("{{.URL}}", "{{if .URL}}{{.Key}}{{end}}") {
+		name, value, _ := strings.Cut(setting, "=")
+		env[name] = value
 	}
+	env["OPENAI_BASE_URL"] = "{{if .URL}}{{.URL}}/v1{{end}}"
+	return Entry{
+		ID:        id,
+		Command:   words[0],
+		Args:      literal(words[1:]),
+		Install:   "put " + words[0] + " into PATH",
+		Keys:      first("OPENAI_API_KEY", model.KeyVariables()),
+		Protocols: first(agent.ProtocolChat, model.ProtocolNames()),
+		Env:       env,
+	}
+}
+
+// first moves a name to the beginning of a list.
+func first(name string, list []string) []string {
+	rest := slices.DeleteFunc(list, func(other string) bool { return other == name })
+	return append([]string{name}, rest...)
 }
 
 // literal escapes words that are not templates.

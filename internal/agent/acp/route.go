@@ -5,6 +5,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/model/wire"
 )
 
 // Upstreams implements agent.Routed: a program that can be given another endpoint can be given the
@@ -16,7 +17,7 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 			"gateway", e.ID)
 	}
 	key := e.key(cfg.Environ)
-	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{Anthropic: key, OpenAI: key, Gemini: key}), nil
+	return gateway.Everywhere(cfg.ModelURL, func(*wire.Info) string { return key }), nil
 }
 
 // key returns the key of the model, from the first variable that is set; empty where none is.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -238,7 +239,7 @@ var table = []Entry{
 		Login:     "set GEMINI_API_KEY",
 		Oldest:    [2]int{0, 61},
 		Keys:      []string{"GEMINI_API_KEY"},
-		Protocols: []string{agent.ProtocolGemini},
+		Protocols: []string{string(model.Gemini)},
 		Env: map[string]string{
 			"GOOGLE_GEMINI_BASE_URL":     "{{.URL}}",
 			"GEMINI_API_KEY":             "{{.Key}}",

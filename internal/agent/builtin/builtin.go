@@ -54,14 +54,13 @@ func (a *Agent) Info() agent.Info {
 	info := agent.Info{
 		ID:           a.id(),
 		Title:        "fit's own small coding agent",
-		DefaultModel: defaultAnthropicModel,
-		Protocols:    protocolNames(),
+		DefaultModel: model.Anthropic.Info().DefaultModel,
+		Protocols:    model.ProtocolNames(),
 		InstallHint:  "nothing: it is part of fit",
-		LoginHint: "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a server with OPENAI_BASE_URL " +
-			"or --model-url",
-		Credentials: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY"},
-		Places:      places,
-		CallIDKey:   callIDKey,
+		LoginHint:    "set " + model.KeyHint() + ", or name a server with OPENAI_BASE_URL or --model-url",
+		Credentials:  model.Credentials(),
+		Places:       places,
+		CallIDKey:    callIDKey,
 		Capabilities: agent.Capabilities{
 			Resume:              agent.Native,
 			LongLived:           agent.Native,

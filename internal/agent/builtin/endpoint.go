@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +11,8 @@ import (
 	"github.com/fit-eval/fit/internal/model"
 )
 
-const (
-	defaultAnthropicModel = "claude-sonnet-4-5"
-	defaultOpenAIModel    = "gpt-5.5"
-	defaultGeminiModel    = "gemini-3-pro-preview"
-	// protocolVariable names the protocol of an endpoint, if its address and the model's name do
-	// not.
-	protocolVariable = "FIT_MODEL_PROTOCOL"
-)
-
-// protocolNames returns the protocols that the agent speaks with models.
-func protocolNames() []string {
-	return []string{string(model.Anthropic), string(model.Responses), string(model.Chat), string(model.Gemini)}
-}
+// protocolVariable names the protocol of an endpoint, if its address and the model's name do not.
+const protocolVariable = "FIT_MODEL_PROTOCOL"
 
 // endpoint is the model that a session talks to.
 type endpoint struct {
@@ -61,22 +51,11 @@ func directEndpoint(cfg agent.Config) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, err
 	}
-	e := endpoint{config: model.ConfigFromEnv(protocol, getenv), model: cfg.Model}
+	e := endpoint{config: model.ConfigFromEnv(protocol, getenv), model: cmp.Or(cfg.Model, protocol.Info().DefaultModel)}
 	e.config.ModelURL = cfg.ModelURL
-	if e.model == "" {
-		switch protocol {
-		case model.Anthropic:
-			e.model = defaultAnthropicModel
-		case model.Gemini:
-			e.model = defaultGeminiModel
-		case model.Responses, model.Chat:
-			e.model = defaultOpenAIModel
-		}
-	}
 	if cfg.ModelURL == "" && e.config.BaseURL == "" && !e.hasKey() {
 		return endpoint{}, &agent.AuthError{
-			Reason: "no model to talk to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name " +
-				"an endpoint with --model-url",
+			Reason: "no model to talk to: set " + model.KeyHint() + ", or name an endpoint with --model-url",
 		}
 	}
 	return e, nil
@@ -84,32 +63,31 @@ func directEndpoint(cfg agent.Config) (endpoint, error) {
 
 func chooseProtocol(cfg agent.Config, getenv func(string) string) (model.Protocol, error) {
 	if named := getenv(protocolVariable); named != "" {
-		if !slices.Contains(protocolNames(), named) {
+		if !slices.Contains(model.ProtocolNames(), named) {
 			return "", fmt.Errorf("%s is %q; it can be %s", protocolVariable, named,
-				strings.Join(protocolNames(), ", "))
+				strings.Join(model.ProtocolNames(), ", "))
 		}
 		return model.Protocol(named), nil
 	}
-	hasAnthropic := getenv("ANTHROPIC_API_KEY") != "" || getenv("ANTHROPIC_AUTH_TOKEN") != "" ||
-		getenv("ANTHROPIC_BASE_URL") != ""
-	hasOpenAI := getenv("OPENAI_API_KEY") != "" || getenv("OPENAI_BASE_URL") != ""
-	hasGemini := getenv("GEMINI_API_KEY") != "" || getenv("GOOGLE_GEMINI_BASE_URL") != ""
-	switch {
-	case strings.HasPrefix(cfg.Model, "claude"):
-		return model.Anthropic, nil
-	case strings.HasPrefix(cfg.Model, "gpt-"):
-		return model.Responses, nil
-	case strings.HasPrefix(cfg.Model, "gemini-"):
-		return model.Gemini, nil
-	case cfg.ModelURL != "", hasAnthropic, !hasOpenAI && !hasGemini:
-		return model.Anthropic, nil
-	case !hasOpenAI:
-		return model.Gemini, nil
-	case getenv("OPENAI_BASE_URL") != "": // local servers speak Chat Completions, whatever else they speak
-		return model.Chat, nil
-	default:
+	if known := model.MadeFor(cfg.Model); known != nil {
+		return model.Protocol(known.Name), nil
+	}
+	if strings.HasPrefix(cfg.Model, "gpt-") {
 		return model.Responses, nil
 	}
+	if cfg.ModelURL != "" {
+		return model.Anthropic, nil
+	}
+	for _, name := range model.ProtocolNames() {
+		switch found := model.ConfigFromEnv(model.Protocol(name), getenv); {
+		case found.APIKey == "" && found.AuthToken == "" && found.BaseURL == "":
+		case name == string(model.Responses) && found.BaseURL != "":
+			return model.Chat, nil // local servers speak it, whatever else they speak
+		default:
+			return found.Protocol, nil
+		}
+	}
+	return model.Anthropic, nil
 }
 
 func (e endpoint) client(maxRetries int, onRetry func(model.RetryInfo)) (model.Client, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/agent/events"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/model/wire"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -177,10 +178,8 @@ func (a *Agent) Upstreams(cfg agent.Config) ([]gateway.Upstream, error) {
 		}
 		return ""
 	}
-	return gateway.Everywhere(cfg.ModelURL, gateway.Keys{
-		Anthropic: key("ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
-		OpenAI:    key("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-		Gemini:    key("GEMINI_API_KEY"),
+	return gateway.Everywhere(cfg.ModelURL, func(protocol *wire.Info) string {
+		return key(protocol.KeyVariable, "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 	}), nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/agent/events"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -191,7 +192,7 @@ func (c *conversation) environ(fill func(string) string) []string {
 		TmpDir: c.tmp(),
 	})
 	env.Allow(c.cfg.Environ, c.entry.keys()...)
-	env.Allow(c.cfg.Environ, "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+	env.Allow(c.cfg.Environ, model.Addresses()...)
 	if c.cfg.Seat != nil {
 		for _, name := range routedKeys {
 			env[name] = c.cfg.Seat.Token
@@ -199,8 +200,10 @@ func (c *conversation) environ(fill func(string) string) []string {
 		delete(env, "ANTHROPIC_AUTH_TOKEN") // it would win over the key
 	}
 	if url := c.modelURL(); url != "" {
-		env.Assign("FIT_MODEL_URL="+url, "ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1",
-			"GOOGLE_GEMINI_BASE_URL="+url)
+		env.Assign("FIT_MODEL_URL=" + url)
+		for _, protocol := range model.Protocols() {
+			env.Assign(protocol.Info().Address(url))
+		}
 	}
 	if c.cfg.Model != "" {
 		env.Assign("FIT_MODEL=" + c.cfg.Model)

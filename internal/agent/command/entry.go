@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/model"
 )
 
 // Entry describes a program, as agents.yaml does.
@@ -24,7 +25,7 @@ type Entry struct {
 	Env       map[string]string `yaml:"env" doc:"variables of its environment; words in braces are filled in"`
 	Keys      []string          `yaml:"keys" doc:"variables of yours that it may see; their values are redacted"`
 	Read      []string          `yaml:"read" doc:"files and directories beside this file that it must be able to read in a sandbox"`
-	Protocols []string          `yaml:"protocols" doc:"model protocols that it speaks" enum:"anthropic,responses,chat,gemini"`
+	Protocols agent.Protocols   `yaml:"protocols" doc:"model protocols that it speaks"`
 	Install   string            `yaml:"install" doc:"command that installs it"`
 	Login     string            `yaml:"login" doc:"how to give it credentials"`
 	Places    agent.Places      `yaml:"places" json:",omitzero" doc:"where it reads what a project brings, relative to the working directory"`
@@ -148,14 +149,9 @@ func (e Entry) files() []string {
 	return files
 }
 
-// commonKeys are the usual variables for a model's key, for programs that declare none.
-var commonKeys = []string{
-	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
-}
-
 func (e Entry) keys() []string {
 	if e.Keys == nil {
-		return commonKeys
+		return append(model.Credentials(), "GOOGLE_API_KEY") // the usual ones
 	}
 	return e.Keys
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/model"
 )
 
 // protocols are those that the program speaks, the one for unknown models first.
@@ -23,16 +24,22 @@ const providerName = "fit"
 const noKey = "no-key-needed"
 
 // vendors are the providers that the program knows, with the variables that hold their keys.
-var vendors = map[string][]string{
-	"anthropic": {"ANTHROPIC_API_KEY"},
-	"openai":    {"OPENAI_API_KEY"},
-	"google":    {"GEMINI_API_KEY"}, "deepseek": {"DEEPSEEK_API_KEY"}, "groq": {"GROQ_API_KEY"},
+var vendors = withProtocols(map[string][]string{
+	"deepseek": {"DEEPSEEK_API_KEY"}, "groq": {"GROQ_API_KEY"},
 	"cerebras": {"CEREBRAS_API_KEY"}, "xai": {"XAI_API_KEY"},
 	"fireworks": {"FIREWORKS_API_KEY"}, "openrouter": {"OPENROUTER_API_KEY"},
 	"vercel-ai-gateway": {"AI_GATEWAY_API_KEY"}, "zai": {"ZAI_API_KEY"},
 	"mistral": {"MISTRAL_API_KEY"}, "minimax": {"MINIMAX_API_KEY"}, "moonshotai": {"MOONSHOT_API_KEY"},
 	"kimi-coding": {"KIMI_API_KEY"},
 	"opencode":    {"OPENCODE_API_KEY"}, "huggingface": {"HF_TOKEN"}, "xiaomi": {"XIAOMI_API_KEY"},
+})
+
+// withProtocols adds those who made a protocol.
+func withProtocols(vendors map[string][]string) map[string][]string {
+	for _, protocol := range model.Protocols() {
+		vendors[protocol.Info().Vendor] = []string{protocol.Info().KeyVariable}
+	}
+	return vendors
 }
 
 func credentials() []string {
@@ -209,22 +216,16 @@ func ownEndpoint(cfg agent.Config) (endpoint, error) {
 	return chosen, nil
 }
 
-func protocolOf(model string) string { return agent.ProtocolOf(model, protocols...) }
+func protocolOf(name string) string { return agent.ProtocolOf(name, protocols...) }
 
 // vendorOf finds the vendor of a model: the one that its name begins with, as in vendor/model, or
 // the one whose models have such names.
-func vendorOf(model string) (vendor string, named bool) {
-	if prefix, _, found := strings.Cut(model, "/"); found && vendors[strings.ToLower(prefix)] != nil {
+func vendorOf(name string) (vendor string, named bool) {
+	if prefix, _, found := strings.Cut(name, "/"); found && vendors[strings.ToLower(prefix)] != nil {
 		return strings.ToLower(prefix), true
 	}
-	switch name := strings.ToLower(model); {
-	case strings.Contains(model, "/") || model == "":
-	case protocolOf(name) == agent.ProtocolAnthropic:
-		return "anthropic", false
-	case protocolOf(name) == agent.ProtocolResponses:
-		return "openai", false
-	case strings.HasPrefix(name, "gemini"):
-		return "google", false
+	if known := model.MadeFor(name); known != nil && !strings.Contains(name, "/") {
+		return known.Vendor, false
 	}
 	return "", false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/fleet"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/workspace"
 )
@@ -142,14 +143,11 @@ func ProviderOf(registry *agent.Registry, arm *experiment.Arm) string {
 	if len(info.Protocols) == 0 {
 		return arm.Agent
 	}
-	switch agent.ProtocolOf(cmp.Or(arm.Model, info.DefaultModel), info.Protocols...) {
-	case agent.ProtocolAnthropic:
-		return "anthropic"
-	case agent.ProtocolGemini:
-		return "google"
-	default:
-		return "openai"
+	spoken := agent.ProtocolOf(cmp.Or(arm.Model, info.DefaultModel), info.Protocols...)
+	if known := model.Protocol(spoken).Info(); known != nil {
+		return known.Vendor
 	}
+	return arm.Agent
 }
 
 // WorkerOptions are how this machine works for a fleet.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -109,8 +110,8 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions, redacto
 func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, error) {
 	modelURL = cmp.Or(modelURL, con.Getenv("FIT_MODEL_URL"))
 	var found []gateway.Upstream
-	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses, model.Chat, model.Gemini} {
-		cfg := model.ConfigFromEnv(protocol, con.Getenv)
+	for _, name := range model.ProtocolNames() {
+		cfg := model.ConfigFromEnv(model.Protocol(name), con.Getenv)
 		cfg.ModelURL = modelURL
 		to, err := gateway.UpstreamOf(cfg)
 		if err != nil {
@@ -121,8 +122,7 @@ func upstreamsOf(con *console.Console, modelURL string) ([]gateway.Upstream, err
 		}
 	}
 	if len(found) == 0 {
-		return nil, console.Usagef("no model to pass calls to: set ANTHROPIC_API_KEY, OPENAI_API_KEY or " +
-			"GEMINI_API_KEY, or set --model-url")
+		return nil, console.Usagef("no model to pass calls to: set %s, or set --model-url", model.KeyHint())
 	}
 	return found, nil
 }
@@ -136,8 +136,7 @@ func announce(w io.Writer, format string, seat *gateway.Seat) error {
 			Socket string `json:"socket"`
 		}{seat.URL, seat.Token, seat.SocketPath})
 	}
-	_, err := fmt.Fprintf(w, "ANTHROPIC_BASE_URL=%[1]s\nANTHROPIC_API_KEY=%[2]s\nOPENAI_BASE_URL=%[1]s/v1\n"+
-		"OPENAI_API_KEY=%[2]s\nGOOGLE_GEMINI_BASE_URL=%[1]s\nGEMINI_API_KEY=%[2]s\n", seat.URL, seat.Token)
+	_, err := fmt.Fprintln(w, strings.Join(model.Settings(seat.URL, seat.Token), "\n"))
 	return err
 }
 

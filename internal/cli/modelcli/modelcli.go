@@ -47,7 +47,7 @@ func newServe(con *console.Console) *cobra.Command {
 		Short: "Serve a scripted model on the loopback interface",
 		Long: `Serve a scripted model on the loopback interface until interrupted.
 
-It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini, so any agent can be run against it
+It speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Google's generateContent, so any agent can be run against it
 without a key or a network. The address is printed on standard output: give it to an agent as ANTHROPIC_BASE_URL, with
 /v1 appended as OPENAI_BASE_URL, or to fit as --model-url.
 

@@ -193,7 +193,7 @@ func (c *conversation) reply(text, callID string) {
 }
 
 // readAnthropic reads a Messages request.
-func readAnthropic(body []byte) (conversation, error) {
+func readAnthropic(body []byte, _ wire.Route) (conversation, error) {
 	var req wire.AnthropicRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return conversation{}, fmt.Errorf("this is not a Messages request: %w", err)
@@ -249,7 +249,7 @@ func anthropicText(content wire.AnthropicContent) string {
 }
 
 // readResponses reads a Responses request.
-func readResponses(body []byte) (conversation, error) {
+func readResponses(body []byte, _ wire.Route) (conversation, error) {
 	var req wire.ResponsesRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return conversation{}, fmt.Errorf("this is not a Responses request: %w", err)
@@ -311,7 +311,7 @@ func partTexts(content wire.OpenAIContent) []string {
 }
 
 // readChat reads a Chat Completions request.
-func readChat(body []byte) (conversation, error) {
+func readChat(body []byte, _ wire.Route) (conversation, error) {
 	var req wire.ChatRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return conversation{}, fmt.Errorf("this is not a Chat Completions request: %w", err)

@@ -1,13 +1,12 @@
 // Package scripted is a model that does what a script says. It is an HTTP server on the loopback
-// interface that speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Gemini's
+// interface that speaks Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and Google's
 // generateContent, whole and streamed, so that any real client can be run against it: no key, no
 // network, the same result every time.
 //
 //	script, err := scripted.Load("fix-add.json")
 //	server, err := scripted.Listen("127.0.0.1:0", scripted.NewServer(map[string]*scripted.Script{"": script}, scripted.Options{}))
 //	defer server.Close()
-//	// run an agent with ANTHROPIC_BASE_URL=server.URL, or OPENAI_BASE_URL=server.URL+"/v1", or
-//	// GOOGLE_GEMINI_BASE_URL=server.URL
+//	// run an agent with ANTHROPIC_BASE_URL=server.URL, or OPENAI_BASE_URL=server.URL+"/v1"
 //
 // # Scripts
 //

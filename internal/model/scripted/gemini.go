@@ -3,51 +3,17 @@ package scripted
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/fit-eval/fit/internal/model/wire"
 )
 
-// geminiRequest reports whether a request is of Gemini's protocol, whose path has what others have
-// in the body.
-func geminiRequest(r *http.Request, path string) (protocol, bool) {
-	model, method, ok := wire.GeminiPath(path)
-	if !ok || r.Method != http.MethodPost {
-		return protocol{}, false
-	}
-	return protocol{
-		name: "gemini",
-		read: func(body []byte) (conversation, error) {
-			return readGemini(body, model, method == wire.GeminiStream && r.URL.Query().Get("alt") == "sse")
-		},
-		render:     renderGemini,
-		errorBody:  wire.GeminiErrorBody,
-		errorEvent: func(_ reply, e wire.APIError) wire.Event { return wire.GeminiErrorEvent(e) },
-	}, true
-}
-
-// gemini answers a call of one of a model's methods.
-func (s *server) gemini(w *countingWriter, r *http.Request, x exchange) {
-	_, path := splitPath(r.URL.Path)
-	switch _, method, _ := wire.GeminiPath(path); method {
-	case wire.GeminiGenerate, wire.GeminiStream:
-		s.answer(w, r, x)
-	case wire.GeminiCountTokens:
-		writeJSON(w, http.StatusOK, fmt.Appendf(nil, `{"totalTokens":%d}`, max(1, len(x.body)/4)))
-	default:
-		x.record.Error = "there is nothing at " + r.Method + " " + r.URL.Path
-		writeJSON(w, http.StatusNotFound,
-			wire.GeminiErrorBody(http.StatusNotFound, wire.APIError{Message: x.record.Error}))
-	}
-}
-
-// readGemini reads a generateContent request.
-func readGemini(body []byte, model string, stream bool) (conversation, error) {
+// readGemini reads a generateContent request. Its path has what others have in the body.
+func readGemini(body []byte, to wire.Route) (conversation, error) {
 	var req wire.GeminiRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return conversation{}, fmt.Errorf("this is not a generateContent request: %w", err)
 	}
-	c := conversation{model: model, stream: stream}
+	c := conversation{model: to.Model, stream: to.Stream}
 	if req.SystemInstruction != nil {
 		for _, part := range req.SystemInstruction.Parts {
 			c.system += part.Text + "\n"

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fit-eval/fit/internal/model/wire"
 )
 
 // talk is a client without a network: it holds a conversation with a script.
@@ -355,8 +357,8 @@ func FuzzRequests(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, p := range []protocol{anthropicProtocol, responsesProtocol, chatProtocol} {
-			conv, err := p.read(body)
+		for _, p := range protocols {
+			conv, err := p.read(body, wire.Route{})
 			if err != nil {
 				continue
 			}

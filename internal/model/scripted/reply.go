@@ -10,39 +10,30 @@ import (
 
 // protocol is one wire format as the server needs it.
 type protocol struct {
-	name string
+	wire.Protocol
 	// read understands a request.
-	read func(body []byte) (conversation, error)
+	read func(body []byte, to wire.Route) (conversation, error)
 	// render makes the whole reply and the events of the streamed one.
 	render func(r reply) (whole any, events func() []wire.Event)
-	// errorBody and errorEvent report an error instead of a reply and in the middle of one.
-	errorBody  func(status int, e wire.APIError) []byte
-	errorEvent func(r reply, e wire.APIError) wire.Event
+	// counted is the format of an answer to a question for the number of tokens.
+	counted string
 }
 
-var (
-	anthropicProtocol = protocol{
-		name:       "anthropic",
-		read:       readAnthropic,
-		render:     renderAnthropic,
-		errorBody:  wire.AnthropicErrorBody,
-		errorEvent: func(_ reply, e wire.APIError) wire.Event { return wire.AnthropicErrorEvent(e) },
+// protocols are those that the server speaks.
+var protocols = []protocol{
+	{wire.Anthropic, readAnthropic, renderAnthropic, `{"input_tokens":%d}`},
+	{wire.Responses, readResponses, renderResponses, ""},
+	{wire.Chat, readChat, renderChat, ""},
+	{wire.Gemini, readGemini, renderGemini, `{"totalTokens":%d}`},
+}
+
+// errorEvent reports an error in the middle of a reply.
+func (p protocol) errorEvent(r reply, e wire.APIError) wire.Event {
+	if p.Protocol == wire.Responses { // whose event repeats the reply
+		return wire.ResponsesErrorEvent(responsesReply(r), e)
 	}
-	responsesProtocol = protocol{
-		name:       "responses",
-		read:       readResponses,
-		render:     renderResponses,
-		errorBody:  wire.OpenAIErrorBody,
-		errorEvent: func(r reply, e wire.APIError) wire.Event { return wire.ResponsesErrorEvent(responsesReply(r), e) },
-	}
-	chatProtocol = protocol{
-		name:       "chat",
-		read:       readChat,
-		render:     renderChat,
-		errorBody:  wire.OpenAIErrorBody,
-		errorEvent: func(_ reply, e wire.APIError) wire.Event { return wire.ChatErrorEvent(e) },
-	}
-)
+	return p.ErrorEvent(0, r.conv.model, e)
+}
 
 // reply is a turn that is about to be said.
 type reply struct {

@@ -43,7 +43,7 @@ func schemaFieldsDepth(schema json.RawMessage, depth int) fields {
 			continue
 		}
 		kind, _ := property.Type.(string)
-		kind = strings.ToLower(kind) // Gemini's own schemas have types in capitals
+		kind = strings.ToLower(kind) // Google's own schemas have types in capitals
 		all[name] = field{kind: kind, about: property.Description, items: schemaFieldsDepth(property.Items, depth-1)}
 	}
 	return all

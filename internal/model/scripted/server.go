@@ -107,9 +107,28 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.notFound(out, record, fmt.Sprintf("no script is called %q", at.script))
 		return
 	}
-	if protocol, ok := geminiRequest(r, path); ok {
-		s.gemini(out, r, exchange{protocol, script, at, body, record})
-		return
+	if !strings.HasPrefix(path, "/v1") {
+		path = "/v1" + path
+	}
+	absent := "there is nothing at " + r.Method + " " + r.URL.Path
+	for _, spoken := range protocols {
+		to, ok := spoken.Route(path)
+		if !ok || r.Method != http.MethodPost {
+			continue
+		}
+		to.Stream = to.Stream && r.URL.Query().Get("alt") == "sse"
+		switch {
+		case to.Turn:
+			s.answer(out, r, exchange{spoken, to, script, at, body, record})
+			return
+		case to.Counts:
+			writeJSON(out, http.StatusOK, fmt.Appendf(nil, spoken.counted, max(1, len(body)/4)))
+			return
+		case to.Unknown:
+			record.Error = absent
+			writeJSON(out, http.StatusNotFound, spoken.ErrorBody(http.StatusNotFound, wire.APIError{Message: absent}))
+			return
+		}
 	}
 	path = strings.TrimPrefix(path, "/v1")
 	switch {
@@ -117,18 +136,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.WriteHeader(http.StatusOK) // clients probe whether a server is there
 	case path == "/models" || strings.HasPrefix(path, "/models/"):
 		writeJSON(out, http.StatusOK, modelsBody(strings.TrimPrefix(path, "/models")))
-	case r.Method != http.MethodPost:
-		s.notFound(out, record, "there is nothing at "+r.Method+" "+r.URL.Path)
-	case path == "/messages/count_tokens":
-		writeJSON(out, http.StatusOK, fmt.Appendf(nil, `{"input_tokens":%d}`, max(1, len(body)/4)))
-	case path == "/messages":
-		s.answer(out, r, exchange{anthropicProtocol, script, at, body, record})
-	case path == "/responses":
-		s.answer(out, r, exchange{responsesProtocol, script, at, body, record})
-	case path == "/chat/completions":
-		s.answer(out, r, exchange{chatProtocol, script, at, body, record})
 	default:
-		s.notFound(out, record, "there is nothing at "+r.Method+" "+r.URL.Path)
+		s.notFound(out, record, absent)
 	}
 }
 
@@ -140,6 +149,7 @@ func (s *server) notFound(w http.ResponseWriter, record *Record, message string)
 // exchange is one request to a model.
 type exchange struct {
 	protocol
+	route  wire.Route
 	script *Script
 	at     cell
 	body   []byte
@@ -148,16 +158,16 @@ type exchange struct {
 
 // answer sends the turn that the script has for a request.
 func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
-	x.record.Protocol = x.name
+	x.record.Protocol = x.Info().Name
 	if !keyAccepted(x.script.Key, r) {
 		writeJSON(w, http.StatusUnauthorized,
-			x.errorBody(http.StatusUnauthorized, wire.APIError{Message: "invalid API key"}))
+			x.ErrorBody(http.StatusUnauthorized, wire.APIError{Message: "invalid API key"}))
 		return
 	}
-	conv, err := x.read(x.body)
+	conv, err := x.read(x.body, x.route)
 	if err != nil {
 		x.record.Error = err.Error()
-		writeJSON(w, http.StatusBadRequest, x.errorBody(http.StatusBadRequest, wire.APIError{Message: err.Error()}))
+		writeJSON(w, http.StatusBadRequest, x.ErrorBody(http.StatusBadRequest, wire.APIError{Message: err.Error()}))
 		return
 	}
 	conv.request = sync.OnceValue(func() []string { return stringsIn(x.body) })
@@ -187,7 +197,7 @@ func (s *server) answer(w *countingWriter, r *http.Request, x exchange) {
 		if fault.RetryAfter != "" {
 			w.Header().Set("Retry-After", fault.RetryAfter)
 		}
-		writeJSON(w, fault.Status, x.errorBody(fault.Status, fault.apiError()))
+		writeJSON(w, fault.Status, x.ErrorBody(fault.Status, fault.apiError()))
 		return
 	}
 	if fault != nil {
@@ -268,14 +278,14 @@ func (x exchange) sendWhole(w *countingWriter, r *http.Request, whole any, fault
 	if err != nil {
 		x.record.Error = "encode reply: " + err.Error()
 		writeJSON(w, http.StatusInternalServerError,
-			x.errorBody(http.StatusInternalServerError, wire.APIError{Message: x.record.Error}))
+			x.ErrorBody(http.StatusInternalServerError, wire.APIError{Message: x.record.Error}))
 		return
 	}
 	switch {
 	case fault == nil:
 		writeJSON(w, http.StatusOK, data)
 	case fault.Stream == "error":
-		writeJSON(w, http.StatusInternalServerError, x.errorBody(http.StatusInternalServerError, fault.apiError()))
+		writeJSON(w, http.StatusInternalServerError, x.ErrorBody(http.StatusInternalServerError, fault.apiError()))
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))

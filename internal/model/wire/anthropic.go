@@ -5,7 +5,90 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/price"
 )
+
+// Anthropic is the Messages protocol.
+var Anthropic Protocol = anthropic{}
+
+type anthropic struct{}
+
+var anthropicInfo = Info{
+	Name:          "anthropic",
+	Vendor:        "anthropic",
+	URL:           "https://api.anthropic.com/v1",
+	Version:       "/v1",
+	KeyVariable:   "ANTHROPIC_API_KEY",
+	TokenVariable: "ANTHROPIC_AUTH_TOKEN",
+	URLVariable:   "ANTHROPIC_BASE_URL",
+	KeyHeader:     "X-Api-Key",
+	Header:        http.Header{"Anthropic-Version": {"2023-06-01"}},
+	Models:        lazyregexp.New(`^claude`),
+	DefaultModel:  "claude-sonnet-4-5",
+	InputName:     "input_tokens",
+	OutputName:    "output_tokens",
+	TextForm:      textForm,
+}
+
+// textForm is how most protocols write a piece of text.
+const textForm = `{"type":"text","text":%q}`
+
+func (anthropic) Info() *Info              { return &anthropicInfo }
+func (anthropic) Path(string, bool) string { return "/messages" }
+
+func (anthropic) Route(path string) (Route, bool) {
+	switch path {
+	case "/v1/messages":
+		return Route{Turn: true, Paid: true}, true
+	case "/v1/messages/count_tokens":
+		return Route{Counts: true}, true
+	}
+	return Route{}, false
+}
+
+func (anthropic) ErrorBody(status int, e APIError) []byte { return AnthropicErrorBody(status, e) }
+
+func (anthropic) ErrorEvent(status int, _ string, e APIError) Event {
+	return Event{Name: "error", Data: AnthropicErrorBody(cmp.Or(status, 529), e)}
+}
+
+func (anthropic) Usage(report []byte) (price.TokenUsage, error) {
+	var u AnthropicUsage
+	err := json.Unmarshal(report, &u)
+	return u.Tokens(), err
+}
+
+// Tokens returns what the report says.
+func (u AnthropicUsage) Tokens() price.TokenUsage {
+	usage := price.TokenUsage{
+		InputTokens:      u.InputTokens,
+		OutputTokens:     u.OutputTokens,
+		CacheReadTokens:  u.CacheReadInputTokens,
+		CacheWriteTokens: u.CacheCreationInputTokens,
+	}
+	if u.CacheCreation != nil {
+		usage.CacheWriteLongTokens = u.CacheCreation.Ephemeral1h
+	}
+	return usage
+}
+
+var (
+	messageStop = []byte(`"message_stop"`)
+	blockDelta  = []byte(`"content_block_delta"`)
+)
+
+func (anthropic) Look(data []byte) Glance {
+	switch {
+	case len(data) < 64 && bytes.Contains(data, messageStop):
+		return Glance{Ends: true}
+	case bytes.Contains(data, blockDelta):
+		return Glance{Piece: true}
+	}
+	return Glance{Reports: reports(data, usageKey)}
+}
 
 // AnthropicRequest is the body of POST /v1/messages.
 type AnthropicRequest struct {
@@ -191,11 +274,6 @@ func anthropicBlockEvents(index int, block AnthropicBlock) []Event {
 	}
 	return append(events, jsonEvent("content_block_stop", false,
 		map[string]any{"type": "content_block_stop", "index": index}))
-}
-
-// AnthropicErrorEvent returns the event that reports an error inside a stream.
-func AnthropicErrorEvent(e APIError) Event {
-	return Event{Name: "error", Data: AnthropicErrorBody(529, e)}
 }
 
 // anthropicStreamEvent has the fields of all events of a stream.

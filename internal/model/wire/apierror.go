@@ -30,7 +30,7 @@ func (e *APIError) Error() string {
 // errorDetail is the inner error object of all protocols; a code may be a string, a number or null.
 type errorDetail struct {
 	Type    string `json:"type"`
-	Status  string `json:"status"` // what Gemini calls the type
+	Status  string `json:"status"` // what Google calls the type
 	Code    any    `json:"code"`
 	Message string `json:"message"`
 }
@@ -92,9 +92,9 @@ var anthropicErrorTypes = map[int]string{
 	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }
 
-// OpenAIErrorBody renders an error reply of the two OpenAI protocols. Empty type and code are
+// openAIErrorBody renders an error reply of the two OpenAI protocols. Empty type and code are
 // filled in from the status.
-func OpenAIErrorBody(status int, e APIError) []byte {
+func openAIErrorBody(status int, e APIError) []byte {
 	return mustMarshal(map[string]any{"error": openAIErrorObject(status, e)})
 }
 

@@ -1,9 +1,59 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+
+	"github.com/fit-eval/fit/price"
 )
+
+// Chat is OpenAI's Chat Completions protocol, which most local servers imitate.
+var Chat Protocol = chat{}
+
+type chat struct{}
+
+var chatInfo = func() Info {
+	info := responsesInfo
+	info.Name, info.Models = "chat", nil
+	info.InputName, info.OutputName = "prompt_tokens", "completion_tokens"
+	return info
+}()
+
+func (chat) Info() *Info              { return &chatInfo }
+func (chat) Path(string, bool) string { return "/chat/completions" }
+
+func (chat) Route(path string) (Route, bool) {
+	return Route{Turn: true, Paid: true}, path == "/v1/chat/completions"
+}
+
+func (chat) ErrorBody(status int, e APIError) []byte { return openAIErrorBody(status, e) }
+
+func (chat) ErrorEvent(status int, _ string, e APIError) Event {
+	return Event{Data: openAIErrorBody(cmp.Or(status, 500), e)}
+}
+
+func (chat) Usage(report []byte) (price.TokenUsage, error) {
+	var u ChatUsage
+	err := json.Unmarshal(report, &u)
+	return u.Tokens(), err
+}
+
+// Tokens returns what the report says.
+func (u ChatUsage) Tokens() price.TokenUsage {
+	return openAITokens(u.PromptTokens, u.CompletionTokens, u.PromptTokensDetails, u.CompletionTokensDetails)
+}
+
+var finishReason = []byte(`"finish_reason":"`)
+
+// Look takes the reason to stop for the end: some servers leave out the closing words.
+func (chat) Look(data []byte) Glance {
+	return Glance{
+		Ends:    string(data) == chatDone || bytes.Contains(data, finishReason),
+		Reports: reports(data, usageKey),
+	}
+}
 
 // ChatRequest is the body of POST /v1/chat/completions.
 type ChatRequest struct {
@@ -171,8 +221,6 @@ func chatDeltas(m ChatMessage, emit func(map[string]any)) {
 }
 
 // ChatErrorEvent returns the event that reports an error inside a stream.
-func ChatErrorEvent(e APIError) Event { return Event{Data: OpenAIErrorBody(500, e)} }
-
 type chatChunk struct {
 	ID      string `json:"id"`
 	Created int64  `json:"created"`

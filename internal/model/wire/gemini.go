@@ -1,11 +1,130 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/price"
 )
+
+// Gemini is the generateContent protocol.
+var Gemini Protocol = gemini{}
+
+type gemini struct{}
+
+var geminiInfo = Info{
+	Name:          "gemini",
+	Vendor:        "google",
+	URL:           "https://generativelanguage.googleapis.com/v1beta",
+	Version:       "/v1beta",
+	KeyVariable:   "GEMINI_API_KEY",
+	URLVariable:   "GOOGLE_GEMINI_BASE_URL",
+	KeyHeader:     "X-Goog-Api-Key",
+	Models:        lazyregexp.New(`^gemini`),
+	DefaultModel:  "gemini-3-pro-preview",
+	InputName:     "promptTokenCount",
+	OutputName:    "totalTokenCount", // it leaves out what is zero
+	CachedIsInput: true,
+	SnakeCase:     true,
+	OwnTools:      "functionDeclarations",
+	FileMembers:   []string{"fileData", "file_data"},
+	TextForm:      `{"text":%q}`,
+}
+
+func (gemini) Info() *Info { return &geminiInfo }
+
+func (gemini) Path(model string, stream bool) string {
+	path := "/models/" + url.PathEscape(model) + ":"
+	if stream {
+		return path + geminiStream + "?alt=sse"
+	}
+	return path + geminiGenerate
+}
+
+// Route reads the model and the method out of a path such as
+// /v1beta/models/gemini-3-pro:streamGenerateContent.
+func (gemini) Route(path string) (Route, bool) {
+	if path == "/v1beta/models" {
+		return Route{Method: http.MethodGet}, true
+	}
+	for _, version := range []string{"/v1beta/models/", "/v1alpha/models/", "/v1/models/"} {
+		rest, found := strings.CutPrefix(path, version)
+		at := strings.LastIndexByte(rest, ':')
+		if !found || at <= 0 || strings.Contains(rest, "/") {
+			continue
+		}
+		to := Route{Model: rest[:at]}
+		switch rest[at+1:] {
+		case geminiGenerate:
+			to.Turn, to.Paid = true, true
+		case geminiStream:
+			to.Turn, to.Paid, to.Stream = true, true, true
+		case "countTokens":
+			to.Counts = true
+		default:
+			to.Unknown = true
+		}
+		return to, true
+	}
+	return Route{}, false
+}
+
+// The methods of a model that answer.
+const (
+	geminiGenerate = "generateContent"
+	geminiStream   = "streamGenerateContent"
+)
+
+func (gemini) ErrorBody(status int, e APIError) []byte {
+	e.Type = cmp.Or(e.Type, geminiStatuses[status], "UNKNOWN")
+	return mustMarshal(map[string]any{
+		"error": map[string]any{"code": status, "message": e.Message, "status": e.Type},
+	})
+}
+
+var geminiStatuses = map[int]string{
+	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
+	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+}
+
+func (g gemini) ErrorEvent(status int, _ string, e APIError) Event {
+	return Event{Data: g.ErrorBody(cmp.Or(status, 503), e)}
+}
+
+func (gemini) Usage(report []byte) (price.TokenUsage, error) {
+	var u GeminiUsage
+	err := json.Unmarshal(report, &u)
+	return u.Tokens(), err
+}
+
+// Tokens returns what the report says.
+func (u GeminiUsage) Tokens() price.TokenUsage {
+	return price.TokenUsage{
+		InputTokens:     u.PromptTokenCount,
+		OutputTokens:    u.CandidatesTokenCount + u.ThoughtsTokenCount,
+		CacheReadTokens: u.CachedContentTokenCount,
+		ReasoningTokens: u.ThoughtsTokenCount,
+	}
+}
+
+var (
+	geminiUsage  = []byte(`"usageMetadata"`)
+	geminiFinish = []byte(`"finishReason"`)
+	geminiBlock  = []byte(`"blockReason"`)
+)
+
+func (gemini) Look(data []byte) Glance {
+	return Glance{
+		Ends:    bytes.Contains(data, geminiFinish) || bytes.Contains(data, geminiBlock),
+		Reports: reports(data, geminiUsage),
+	}
+}
 
 // GeminiRequest is the body of POST /v1beta/models/NAME:generateContent and of
 // :streamGenerateContent. The model and whether the reply is streamed are in the path.
@@ -130,28 +249,6 @@ type GeminiUsage struct {
 	TotalTokenCount         int64 `json:"totalTokenCount"`
 }
 
-// GeminiPath reads the model and the method out of a path such as
-// /v1beta/models/gemini-3-pro:streamGenerateContent.
-func GeminiPath(path string) (model, method string, ok bool) {
-	for _, version := range []string{"/v1beta/models/", "/v1alpha/models/", "/v1/models/"} {
-		if rest, found := strings.CutPrefix(path, version); found {
-			at := strings.LastIndexByte(rest, ':')
-			if at <= 0 || strings.Contains(rest, "/") {
-				return "", "", false
-			}
-			return rest[:at], rest[at+1:], true
-		}
-	}
-	return "", "", false
-}
-
-// The methods of a model.
-const (
-	GeminiGenerate    = "generateContent"
-	GeminiStream      = "streamGenerateContent"
-	GeminiCountTokens = "countTokens"
-)
-
 // GeminiEvents cuts a whole reply into the events of a stream: texts come in pieces, calls whole.
 // The last event has the reason to stop and the usage.
 func GeminiEvents(r GeminiResponse) []Event {
@@ -186,22 +283,6 @@ func GeminiEvents(r GeminiResponse) []Event {
 	chunk(false, []GeminiPart{}, finish, r.UsageMetadata)
 	return events
 }
-
-// GeminiErrorBody renders an error reply.
-func GeminiErrorBody(status int, e APIError) []byte {
-	e.Type = cmp.Or(e.Type, geminiStatuses[status], "UNKNOWN")
-	return mustMarshal(map[string]any{
-		"error": map[string]any{"code": status, "message": e.Message, "status": e.Type},
-	})
-}
-
-var geminiStatuses = map[int]string{
-	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
-	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
-}
-
-// GeminiErrorEvent returns the event that reports an error inside a stream.
-func GeminiErrorEvent(e APIError) Event { return Event{Data: GeminiErrorBody(503, e)} }
 
 // GeminiAccumulator puts a streamed reply together.
 type GeminiAccumulator struct {

@@ -5,7 +5,72 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/price"
 )
+
+// Responses is OpenAI's Responses protocol.
+var Responses Protocol = responses{}
+
+type responses struct{}
+
+var responsesInfo = Info{
+	Name:          "responses",
+	Vendor:        "openai",
+	URL:           "https://api.openai.com/v1",
+	Version:       "/v1",
+	KeyVariable:   "OPENAI_API_KEY",
+	URLVariable:   "OPENAI_BASE_URL",
+	VersionInURL:  true,
+	Models:        lazyregexp.New(`^(?:gpt-\d|o\d|codex|chatgpt)`),
+	DefaultModel:  "gpt-5.5",
+	InputName:     "input_tokens",
+	OutputName:    "output_tokens",
+	CachedIsInput: true,
+	TextForm:      textForm,
+}
+
+func (responses) Info() *Info              { return &responsesInfo }
+func (responses) Path(string, bool) string { return "/responses" }
+
+// Route accepts every path below the first: counting of tokens, and compaction, which a model does.
+func (responses) Route(path string) (Route, bool) {
+	if path == "/v1/responses" {
+		return Route{Turn: true, Paid: true}, true
+	}
+	rest, ok := strings.CutPrefix(path, "/v1/responses/")
+	return Route{Paid: rest != "input_tokens" && !strings.HasSuffix(rest, "/cancel")}, ok
+}
+
+func (responses) ErrorBody(status int, e APIError) []byte { return openAIErrorBody(status, e) }
+
+func (responses) ErrorEvent(_ int, model string, e APIError) Event {
+	return ResponsesErrorEvent(Response{Model: model}, e)
+}
+
+func (responses) Usage(report []byte) (price.TokenUsage, error) {
+	var u ResponsesUsage
+	err := json.Unmarshal(report, &u)
+	return u.Tokens(), err
+}
+
+// Tokens returns what the report says.
+func (u ResponsesUsage) Tokens() price.TokenUsage {
+	return openAITokens(u.InputTokens, u.OutputTokens, u.InputTokensDetails, u.OutputTokensDetails)
+}
+
+func openAITokens(input, output int64, in ResponsesInputDetail, out ResponsesOutputDetail) price.TokenUsage {
+	return price.TokenUsage{
+		InputTokens:      input,
+		OutputTokens:     output,
+		CacheReadTokens:  in.CachedTokens,
+		CacheWriteTokens: in.CacheWriteTokens,
+		ReasoningTokens:  out.ReasoningTokens,
+	}
+}
+
+func (responses) Look(data []byte) Glance { return Glance{Reports: reports(data, usageKey)} }
 
 // ResponsesRequest is the body of POST /v1/responses.
 type ResponsesRequest struct {
