@@ -47,7 +47,7 @@ func FuzzRead(f *testing.F) {
 		for i := range pieces {
 			g.grade(&pieces[i], pieces[i].Text)
 		}
-		o := newOpener(r, pieces, []string{"", pieces[1].Body, ""}, q)
+		o := newOpener(r, pieces, []string{"", pieces[1].Body, ""}, q, nil)
 		o.chunk(body)
 		o.conclude()
 		for _, p := range pieces {

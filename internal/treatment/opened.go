@@ -22,68 +22,72 @@ type opener struct {
 // watched is a piece that is loaded on demand.
 type watched struct {
 	piece  *Piece
-	lines  int // that only this version has
+	lines  int  // that only this version has
+	shared bool // others have all of its lines
 	found  map[uint64]bool
 	called bool
 }
 
-// newOpener prepares the search. Lines that the first request holds already prove nothing.
-func newOpener(r *reader, pieces []Piece, clean []string, first *request) *opener {
+// newOpener prepares the search. Lines that the first request or a known text holds, or another
+// piece, prove nothing.
+func newOpener(r *reader, pieces []Piece, clean []string, first *request, known []string) *opener {
 	o := &opener{
 		reader: r,
 		lines:  map[uint64][]*watched{},
 		calls:  map[string][]*watched{},
 		failed: map[string]bool{},
 	}
-	known := map[uint64]bool{}
 	for _, t := range first.texts {
 		if given(t.part) {
-			for line := range foldedLines(t.text) {
-				known[maphash.Bytes(r.seed, line)] = true
-			}
+			known = append(known, t.text)
 		}
 	}
-	owners := map[uint64]int{}
+	common := map[uint64]bool{}
+	for _, text := range known {
+		for line := range foldedLines(text) {
+			common[maphash.Bytes(r.seed, line)] = true
+		}
+	}
+	owners := map[uint64]string{}
 	var all [][]uint64
 	for i := range pieces {
 		p := &pieces[i]
 		if !onDemand(p) {
 			continue
 		}
-		w := &watched{piece: p, found: map[uint64]bool{}}
-		o.watched = append(o.watched, w)
+		o.watched = append(o.watched, &watched{piece: p, found: map[uint64]bool{}})
 		sums := o.sums(clean[i])
 		all = append(all, sums)
+		owner := p.Kind + " " + p.Name
 		for _, sum := range sums {
-			owners[sum]++
+			common[sum] = common[sum] || owners[sum] != "" && owners[sum] != owner
+			owners[sum] = owner
 		}
 	}
 	for i, w := range o.watched {
-		other := map[uint64]bool{}
-		for _, text := range w.piece.Others {
-			for _, sum := range o.sums(text) {
-				other[sum] = true
-			}
-		}
-		sums := slices.DeleteFunc(all[i], func(sum uint64) bool { return known[sum] })
-		o.watch(w, sums, func(sum uint64) bool { return owners[sum] == 1 && !other[sum] })
+		sums := slices.DeleteFunc(slices.Clone(all[i]), func(sum uint64) bool { return common[sum] })
+		w.shared = len(sums) == 0 && len(all[i]) > 0
+		o.watch(w, sums)
 	}
 	return o
 }
 
-// watch looks for the lines that only a piece has. If others have them all, any line will do: of
-// all versions only this one is in the agent's directory.
-func (o *opener) watch(w *watched, sums []uint64, own func(uint64) bool) {
-	for _, only := range []bool{true, false} {
-		for _, sum := range sums {
-			if !only || own(sum) {
-				w.lines++
-				o.lines[sum] = append(o.lines[sum], w)
-			}
+// watch looks for the lines that only this version of a piece has. If the others have them all, any
+// line will do: of all versions only this one is in the agent's directory.
+func (o *opener) watch(w *watched, sums []uint64) {
+	other := map[uint64]bool{}
+	for _, text := range w.piece.Others {
+		for _, sum := range o.sums(text) {
+			other[sum] = true
 		}
-		if w.lines > 0 {
-			return
-		}
+	}
+	own := slices.DeleteFunc(slices.Clone(sums), func(sum uint64) bool { return other[sum] })
+	if len(own) == 0 {
+		own = sums
+	}
+	w.lines = len(own)
+	for _, sum := range own {
+		o.lines[sum] = append(o.lines[sum], w)
 	}
 }
 
@@ -274,7 +278,7 @@ func (o *opener) conclude() {
 	}
 	for _, w := range o.watched {
 		opened := w.called || w.lines > 0 && 2*len(w.found) >= w.lines
-		searchable := w.lines > 0 || w.piece.Kind != ledger.PieceFile
+		searchable := w.lines > 0 || w.piece.Kind != ledger.PieceFile && !w.shared
 		if opened || searchable && !o.missing {
 			w.piece.Opened = new(opened)
 		}

@@ -38,6 +38,9 @@ type Config struct {
 	Participant string // whose calls count; empty: everybody's
 	Context     string
 	Pieces      []Piece
+	// Known are texts that the model may come to read anyway, such as files of the task: their
+	// lines do not show that a piece was opened.
+	Known []string
 	// Redactor is the one that the record was written with: both sides pass through it.
 	Redactor *redact.Redactor
 	// Unknown says why the record cannot be relied on, such as a subscription that does not pass
@@ -68,7 +71,7 @@ func Read(cfg Config) (*ledger.Treatment, error) {
 	if t.Unknown != "" || first == nil {
 		doubt(pieces, t.Unknown)
 	} else {
-		examine(r, first, cfg.Redactor, pieces, t)
+		examine(r, first, cfg, pieces, t)
 	}
 	for i := range pieces {
 		t.Pieces = append(t.Pieces, pieces[i].Piece)
@@ -84,19 +87,23 @@ func doubt(pieces []Piece, why string) {
 }
 
 // examine grades the pieces by the first request and finds what was opened later.
-func examine(r *reader, first *request, redactor *redact.Redactor, pieces []Piece, t *ledger.Treatment) {
+func examine(r *reader, first *request, cfg Config, pieces []Piece, t *ledger.Treatment) {
 	g := &grader{reader: r, request: first, parts: first.parts()}
 	bodies := make([]string, len(pieces))
 	for _, announced := range []bool{false, true} { // a name in the instructions is not an offer
 		for i := range pieces {
 			p := &pieces[i]
 			if isAnnounced(p.Kind) == announced {
-				bodies[i] = redactor.String(p.Body)
-				g.grade(p, redactor.String(p.Text))
+				bodies[i] = cfg.Redactor.String(p.Body)
+				g.grade(p, cfg.Redactor.String(p.Text))
 			}
 		}
 	}
-	if o := newOpener(r, pieces, bodies, first); len(o.watched) > 0 {
+	known := make([]string, len(cfg.Known))
+	for i, text := range cfg.Known {
+		known[i] = cfg.Redactor.String(text)
+	}
+	if o := newOpener(r, pieces, bodies, first, known); len(o.watched) > 0 {
 		o.run()
 		o.conclude()
 	}

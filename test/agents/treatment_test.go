@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +89,20 @@ func (e *experiments) writeWorktree() {
 			e.t.Fatal(err)
 		}
 	}
+}
+
+// breakAgent puts a program in front of a real one that says its version and does nothing else.
+func (e *experiments) breakAgent(name string) {
+	e.t.Helper()
+	real, err := exec.LookPath(filepath.Join(filepath.SplitList(e.path)[0], name))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	wrapper := e.write("bin/"+name, "#!/bin/sh\ncase $1 in --version) exec "+real+" \"$@\" ;; esac\nexit 1\n")
+	if err := os.Chmod(wrapper, 0o755); err != nil {
+		e.t.Fatal(err)
+	}
+	e.path = filepath.Dir(wrapper) + string(os.PathListSeparator) + e.path
 }
 
 // run runs the benchmark and returns its exit code, its records and what it says.
@@ -341,6 +356,46 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			},
 			console.ExitUsage, "--require-delivery: arm after: whether its model is given the skill greetings is unknown",
 		},
+		"an agent that starts and asks no model": {
+			func(e *experiments) { e.breakAgent("codex") },
+			[]string{"--arm", "a=agent:codex", "--sandbox", "none"},
+			console.ExitUsage, "arm a: codex made no model call in the rehearsal",
+		},
+		"a lead that starts and asks no model": {
+			func(e *experiments) { e.breakAgent("codex") },
+			[]string{"--arm", "a=agent:builtin,model:claude-sonnet-4-5,lead:codex", "--sandbox", "none"},
+			console.ExitUsage, "arm a: the lead codex made no model call in the rehearsal",
+		},
+		"an agent with a lead that is not given its skill": {
+			func(e *experiments) { e.write("greetings/SKILL.md", "---\nname: greetings\n---\nSay hello.\n") },
+			[]string{
+				"--arm", "before=agent:codex,lead:builtin,leadModel:claude-sonnet-4-5", "--arm",
+				"after=agent:codex,skills:greetings,lead:builtin,leadModel:claude-sonnet-4-5",
+			},
+			console.ExitUsage, "codex was not given the skill greetings; it reads .agents/skills",
+		},
+		"a lead and an agent": {
+			nil,
+			[]string{
+				"--arm", "before=agent:codex,lead:builtin,leadModel:claude-sonnet-4-5", "--arm",
+				"after=agent:codex,skills:greetings,lead:builtin,leadModel:claude-sonnet-4-5", "--dry-run",
+			},
+			0, "arms before and after differ in skill greetings",
+		},
+		"other instructions under the names of other agents in a later task": {
+			func(e *experiments) {
+				e.write("family/tasks/later/agent.task.md", "Write a greeting to greeting.txt.\n")
+				e.write("family/tasks/later/workdir/CLAUDE.md", "Greet by the rules of the house.\n")
+				e.write("family/tasks/later/workdir/AGENTS.md", "Greet by other rules.\n")
+				e.write("family/tasks/later/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+				e.write("family/tasks/shared/agent.task.md", "Write a greeting to greeting.txt.\n")
+				e.write("family/tasks/shared/workdir/CLAUDE.md", "Greet by the same rules.\n")
+				e.write("family/tasks/shared/workdir/AGENTS.md", "Greet by the same rules.\n")
+				e.write("family/tasks/shared/tests/greet.tap.sh", "echo 1..1\necho ok 1\n")
+			},
+			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
+			0, "warning: in 1 of the other tasks AGENTS.md reaches codex and not claude-code",
+		},
 		"a dry run": {
 			nil,
 			[]string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
@@ -437,5 +492,44 @@ func TestWhatAgentsCutIsProvenInPart(t *testing.T) {
 				t.Errorf("claude: %v", count)
 			}
 		}
+	}
+}
+
+// TestASkillIsNotOpenedByWhatOthersSay: lines that the files of the task or another skill have too
+// do not show that a skill was opened.
+func TestASkillIsNotOpenedByWhatOthersSay(t *testing.T) {
+	t.Parallel()
+	const tables = ".claude/skills/tables/SKILL.md"
+	body := "Read the header of the table first.\nKeep the columns in their order.\n"
+	for name, test := range map[string]struct {
+		other, file string
+		own         string // the last line of the skill
+		opened      bool
+	}{
+		"a file of the task":               {"README.md", "README.md", "A greeting is the word hello.\n", false},
+		"another skill that says the same": {tables, tables, "", false},
+		"the skill itself": {
+			"README.md", ".claude/skills/greetings/SKILL.md", "A greeting is the word hello.\n", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newExperiments(t)
+			e.write("greetings/SKILL.md", "---\nname: greetings\ndescription: How a greeting is worded, by the rules "+
+				"of zebrafinch.\n---\n"+body+test.own)
+			e.write("family/tasks/greet/workdir/"+test.other,
+				"---\nname: tables\ndescription: Converts tables of any kind.\n---\n"+body)
+			e.url = scriptedtest.ServeAll(t, map[string]string{"": scriptOf(t,
+				turn{"calls": []turn{call("bash", "cat "+test.file)}}, turn{"text": "Done."})}, scripted.Options{})
+			code, records, said := e.run("--arm", "a=agent:builtin,model:claude-sonnet-4-5,skills:greetings")
+			if code != 0 || len(records) != 1 || records[0].Treatment == nil {
+				t.Fatalf("exit code %d, %+v\n%s", code, records, said)
+			}
+			for _, piece := range records[0].Treatment.Pieces {
+				if opened := piece.Opened != nil && *piece.Opened; piece.Name == "greetings" && opened != test.opened {
+					t.Errorf("opened: %v", opened)
+				}
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package fleet
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,24 @@ func TestWhatAnArmBringsTravels(t *testing.T) {
 	}
 	if digest, err := arrived[1].CurrentDigest(); err != nil || digest == arrived[1].Digest {
 		t.Errorf("a changed skill has the same digest: %v", err)
+	}
+}
+
+// A worker gets the skills and instructions of all arms with every cell, because it looks for them
+// where they do not belong. Everything else comes with its own arm.
+func TestWhatOtherArmsBringIsKnownToAWorker(t *testing.T) {
+	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x"}}}`)
+	prepared.Arms = append(prepared.Arms, experiment.Arm{Name: "b", Agent: "builtin"})
+	packed, roots, _, err := pack(prepared, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range roots {
+		name := filepath.Base(r.path)
+		shared := name == "RULES.md" || name == "csv" || name == "skills" || name == "family"
+		if slices.Contains(packed.Shared, r.hash) != shared {
+			t.Errorf("%s goes to every worker: %v", name, !shared)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // portable is an experiment as it is sent: without paths of the coordinator and without secrets.
@@ -251,6 +252,13 @@ func (p *packing) translate() {
 		paths := []*string{&prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir}
 		for _, path := range paths {
 			*path = p.path(*path)
+		}
+		for _, brings := range prepared.Brings { // to find what one arm brings with another
+			for _, b := range brings {
+				if b.Kind == ledger.PieceSkill || b.Kind == ledger.PieceInstructions {
+					p.path(b.Source)
+				}
+			}
 		}
 	})
 	prepared.Family.Calibration, prepared.Family.Origin, prepared.Plan.Family.Origin = "", "", ""

@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/trace"
 )
 
 // agentLane is the lane of the agent in a supervised session.
@@ -20,7 +21,6 @@ const agentLane = "agent"
 // supervise lets a lead hand the task to the agent. Both work in the same directory: the pair is
 // measured.
 func (a *attempt) supervise(ctx context.Context) bool {
-	place := a.space.Agent()
 	keys := mcpserve.NewKeyring(2)
 	a.redact = a.redact.With(keys.Secrets())
 	writer, err := a.openAgentTrace()
@@ -28,28 +28,61 @@ func (a *attempt) supervise(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	a.record.AgentTracePath, a.record.SupervisorTracePath = a.artefact(agentTrace), a.artefact(agentTrace)
-	base := a.placeConfig(place, a.arm.Agent)
+	base := a.teamConfig()
+	a.noteNetwork(base)
+	a.noteGateway(base)
+	supervisor, err := a.newSupervisor(base, keys, writer)
+	var result harness.Result
+	if err == nil {
+		a.calls, err = a.openCalls(agentTrace)
+	}
+	if err == nil {
+		result, err = supervisor.Run(ctx, a.task.Prompt)
+	}
+	a.keepCalls()
+	if closeErr := writer.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return a.fail(ctx, ledger.ErrorSetup, err)
+	}
+	a.settleSession(result)
+	end := ending{reason: outcomeOf(result), err: sessionError(result)}
+	for _, member := range result.Participants {
+		end.turns += member.Turns
+	}
+	return a.settleTreatment(ctx, a.agentEnded(ctx, end, nil))
+}
+
+// teamConfig is what lead and agent have in common.
+func (a *attempt) teamConfig() agent.Config {
+	base := a.placeConfig(a.space.Agent(), a.arm.Agent)
 	// Lead and agent may be different programs. They are looked up as before, even if the sandbox
 	// shows them at another path than the search path names.
 	base.Installation, base.Environ = nil, a.machine.Host.Environ
 	base.Auth = a.arm.Auth
 	base.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	base.Context = a.arm.ContextFor(a.task) // of the agent: a lead reads nothing of the work
-	a.noteNetwork(base)
-	a.noteGateway(base)
+	return base
+}
+
+// newSupervisor returns the session of lead and agent.
+func (a *attempt) newSupervisor(base agent.Config, keys mcpserve.Keyring, writer *trace.Writer,
+) (*harness.Session, error) {
+	place := a.space.Agent()
 	servers, err := a.serversOf(place.Dir)
 	if err != nil {
-		return a.fail(ctx, ledger.ErrorSetup, err)
+		return nil, err
 	}
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
 	if err != nil {
-		return a.fail(ctx, ledger.ErrorSetup, err)
+		return nil, err
 	}
 	given, err := a.profile(place.Dir)
 	if err != nil {
-		return a.fail(ctx, ledger.ErrorSetup, err)
+		return nil, err
 	}
-	supervisor, err := harness.NewSupervisor(harness.SupervisorConfig{
+	return harness.NewSupervisor(harness.SupervisorConfig{
 		SupervisorCwd: place.Dir,
 		AgentCwd:      place.Dir,
 		AgentProfile:  a.arm.Profile,
@@ -82,26 +115,6 @@ func (a *attempt) supervise(ctx context.Context) bool {
 			},
 		},
 	})
-	var result harness.Result
-	if err == nil {
-		a.calls, err = a.openCalls(agentTrace)
-	}
-	if err == nil {
-		result, err = supervisor.Run(ctx, a.task.Prompt)
-	}
-	a.keepCalls()
-	if closeErr := writer.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return a.fail(ctx, ledger.ErrorSetup, err)
-	}
-	a.settleSession(result)
-	end := ending{reason: outcomeOf(result), err: sessionError(result)}
-	for _, member := range result.Participants {
-		end.turns += member.Turns
-	}
-	return a.settleTreatment(ctx, a.agentEnded(ctx, end, nil))
 }
 
 func (a *attempt) query(cfg harness.AgentConfig) (agent.Agent, error) {

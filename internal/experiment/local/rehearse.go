@@ -81,7 +81,11 @@ func (s *stage) rehearse(ctx context.Context, parallel int) (*Rehearsed, error) 
 		found.Arms = append(found.Arms, one.arm())
 		found.Unknown = append(found.Unknown, one.unknown(notRecorded(&s.real.prepared.Setup))...)
 	}
-	found.Warnings = slices.Concat(found.Warnings, unevenInstructions(arms), s.unevenTasks(ctx, arms))
+	later, err := s.unevenTasks(ctx, arms)
+	if err != nil {
+		return nil, err
+	}
+	found.Warnings = slices.Concat(found.Warnings, unevenInstructions(arms), later)
 	for i := 1; i < len(arms); i++ {
 		pair, problems, err := comparePair(arms[0], arms[i], noise, func() (*start, error) {
 			return s.start(ctx, i, len(starts)+i)
@@ -113,8 +117,7 @@ func (e *Executor) openStage() (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready := scripted.Turn{Text: "ready"}
-	script, err := scripted.New(scripted.Script{Turns: []scripted.Turn{ready}, End: &ready, Aux: &ready})
+	script, err := scripted.New(rehearsalScript())
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +208,7 @@ type start struct {
 	attempt  *attempt
 	planned  *experiment.PlannedArm
 	declared *experiment.Arm // as the experiment has it
+	real     *Executor       // of the experiment
 	pieces   []treatment.Piece
 	given    *ledger.Treatment
 	first    *treatment.Start // nil: unknown
@@ -261,6 +265,7 @@ func (s *stage) start(ctx context.Context, arm, number int) (*start, error) {
 		attempt:  a,
 		planned:  &s.prepared.Plan.Arms[arm],
 		declared: &s.real.prepared.Arms[arm],
+		real:     s.real,
 		calls:    filepath.Join(a.dir, calls.Path(agentTrace)),
 	}
 	if err := os.Mkdir(a.dir, 0o700); err != nil {
@@ -303,9 +308,9 @@ type RefusedError struct{ Err error }
 func (e *RefusedError) Error() string { return e.Err.Error() }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// perform starts the agent with its task. It returns why nothing is known of its first request;
-// empty if it is in the record. An arm that its agent refuses is an error. What else is wrong with
-// an agent that does not start is left to the probe, which asks the arm's own model.
+// perform starts the agent with its task, and its lead. It returns why nothing is known of the
+// agent's first request; empty if it is in the record. An arm that its agent refuses, or in which
+// nobody asks a model, is an error.
 func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	a := s.attempt
 	chosen, err := a.machine.Registry.Get(a.arm.Agent)
@@ -319,13 +324,16 @@ func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	if why := agent.WithoutGateway(chosen, settings); why != "" {
 		return why, nil
 	}
+	if a.arm.Lead != "" {
+		if err := s.performWithLead(ctx); err != nil || s.asked(true) {
+			return "", err
+		}
+	}
 	if a.calls, err = a.openCalls(agentTrace); err != nil {
 		return err.Error(), nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, end, cancel := s.bounded(ctx)
 	defer cancel()
-	end := time.AfterFunc(min(rehearsalTimeout, a.agentTimeout(a.task.Settings.Timeouts.Agent)), cancel)
-	defer end.Stop()
 	settings.Gateway = endedAfterReply(settings.Gateway, end)
 	result, err := harness.Run(ctx, harness.RunConfig{
 		Agent:   chosen,
@@ -339,9 +347,9 @@ func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	if refused := errors.Join(err, result.Err); errors.As(refused, new(*agent.CapabilityError)) {
 		return "", &RefusedError{refused}
 	}
-	if seen, _ := a.seenByGateway(); !seen {
-		return fmt.Sprintf("it made no model call in the rehearsal: %v",
-			ending{reason: result.Reason, err: errors.Join(err, result.Err)}.cause()), nil
+	if !s.asked(true) {
+		end := ending{reason: result.Reason, err: cmp.Or(err, result.Err)}
+		return s.silent(a.arm.Agent, chosen, end.cause())
 	}
 	return "", nil
 }
@@ -354,8 +362,8 @@ func firstPrompt(a *attempt) string {
 	return a.task.Prompt
 }
 
-// endedAfterReply ends a session some time after the first reply to a request with tools: some
-// agents insist on a tool call, which the scripted model does not make.
+// endedAfterReply ends a session some time after the first reply to a request of the agent with
+// tools: some agents insist on a tool call, which the scripted model does not make.
 func endedAfterReply(way agent.Gateway, end *time.Timer) agent.Gateway {
 	join := way.Join
 	var once sync.Once
@@ -365,7 +373,7 @@ func endedAfterReply(way agent.Gateway, end *time.Timer) agent.Gateway {
 			if before != nil {
 				before(call)
 			}
-			if call.Tools > 0 && call.Status == http.StatusOK {
+			if cfg.Name == agentLane && call.Tools > 0 && call.Status == http.StatusOK {
 				once.Do(func() { end.Reset(afterFirstReply) })
 			}
 		}

@@ -28,6 +28,7 @@ import (
 type stock struct {
 	pieces            []treatment.Piece
 	programs, managed []string
+	elsewhere         string // lines of the pieces that other files of the project have too
 }
 
 // takeStock lists what the agent of the attempt is to be given, before it starts and can change
@@ -48,6 +49,9 @@ func (a *attempt) takeStock() (err error) {
 	if a.context() != agent.ContextNone {
 		if a.stock.pieces, err = treatment.Find(a.space.Dir, chosen.Info().Places); err != nil {
 			return fmt.Errorf("find what the agent reads: %w", err)
+		}
+		if a.stock.elsewhere, err = treatment.Elsewhere(a.space.Dir, a.stock.pieces); err != nil {
+			return fmt.Errorf("look for what the agent reads in other files: %w", err)
 		}
 		for i := range a.stock.pieces {
 			piece := &a.stock.pieces[i]
@@ -138,6 +142,12 @@ func (a *attempt) settleTreatment(ctx context.Context, goOn bool) bool {
 		return a.fail(ctx, ledger.ErrorBypass, fmt.Errorf("the agent made %d model calls that did not pass the "+
 			"gateway", past))
 	}
+	if made, err := a.unsaid(); err != nil {
+		a.note("what the agent shows as said by its model: %v", err)
+	} else if made != "" {
+		return a.fail(ctx, ledger.ErrorBypass, fmt.Errorf("the agent shows a reply that no model gave at "+
+			"the gateway: %q", made))
+	}
 	if missing := notGiven(found.Pieces); len(missing) > 0 {
 		return a.fail(ctx, ledger.ErrorNotDelivered, a.notGivenError(missing))
 	}
@@ -145,11 +155,16 @@ func (a *attempt) settleTreatment(ctx context.Context, goOn bool) bool {
 }
 
 func (a *attempt) readTreatment() (*ledger.Treatment, error) {
+	known := []string{a.stock.elsewhere, a.task.Prompt}
+	for _, step := range a.task.Steps {
+		known = append(known, step.Prompt)
+	}
 	found, err := treatment.Read(treatment.Config{
 		Calls:       filepath.Join(a.dir, calls.Path(agentTrace)),
 		Participant: agentLane,
 		Context:     a.context(),
 		Pieces:      slices.Concat(a.stock.pieces, a.foreign()),
+		Known:       known,
 		Redactor:    a.redact,
 		Unknown:     a.unknownDelivery(),
 	})
@@ -164,7 +179,7 @@ func (a *attempt) readTreatment() (*ledger.Treatment, error) {
 }
 
 // foreign returns what other arms bring and this one does not, and what must therefore not reach
-// its model. A worker of a fleet has the files of its own arms only.
+// its model.
 func (a *attempt) foreign() []treatment.Piece {
 	var foreign []treatment.Piece
 	for arm, brings := range a.prepared.Brings {
