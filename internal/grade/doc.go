@@ -20,7 +20,7 @@
 // The invariants hook writes rows to descriptor 3. It is a socket: no program can truncate it,
 // rewrite it, or open it again to read what others wrote. A program of the agent that the hook
 // starts by itself inherits it and can add rows; one that it starts by fit-untrusted
-// ([sandbox.UntrustedName]), which is on its search path, has neither the descriptor nor the hook's
+// ([untrusted.Name]), which is on its search path, has neither the descriptor nor the hook's
 // variables, and can neither look into its processes nor end them. Rows that contradict each other
 // fail, and where a task declares its checks, as lint wants it to, so do others and repeated ones;
 // there is no score then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -74,7 +74,7 @@ func hookHints(name string) []string {
 	var hints []string
 	for i, line := range strings.Split(string(source), "\n") {
 		command := strings.TrimSpace(line)
-		if strings.HasPrefix(command, "#") || strings.Contains(command, sandbox.UntrustedName) {
+		if strings.HasPrefix(command, "#") || strings.Contains(command, untrusted.Name) {
 			continue
 		}
 		match := startsProgram.Get().FindStringSubmatch(command)
@@ -82,7 +82,7 @@ func hookHints(name string) []string {
 			continue
 		}
 		hints = append(hints, fmt.Sprintf("%s:%d starts %s itself; start it with %s, so that it can neither add rows "+
-			"nor look into the hook", filepath.Base(name), i+1, match[1], sandbox.UntrustedName))
+			"nor look into the hook", filepath.Base(name), i+1, match[1], untrusted.Name))
 	}
 	return hints
 }

@@ -1,12 +1,13 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"github.com/fit-eval/fit/internal/sandbox/bwrap"
+	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 )
 
 // The descriptors that bubblewrap gets behind those of the program, in this order. The program
@@ -51,45 +52,44 @@ type mappedPath struct {
 // bwrapOrder builds the command line of the isolation. The program itself is added by the
 // supervisor, which knows the user that it can be.
 func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
-	bwrap, err := findBwrap()
+	program, err := bwrap.Find()
 	if err != nil {
 		return nil, err
 	}
-	v := view{}
-	if err := v.addSystem(); err != nil {
-		return nil, err
-	}
-	requested, err := v.addRequested(i)
+	v, writable, err := bwrap.New(bwrap.Request{
+		ReadOnly: i.ReadOnly,
+		Writable: i.Writable,
+		Hidden:   i.Hidden,
+		Shown:    i.Shown,
+	})
 	if err != nil {
 		return nil, err
 	}
-	v.hideOwn(requested)
-	v.dropCovered()
 	if dir, err = realDir(dir); err != nil {
 		return nil, err
 	}
-	if !v.shows(dir) {
+	if !v.Shows(dir) {
 		return nil, fmt.Errorf("the working directory %s is not visible in the sandbox: "+
 			"list it as readable or writable", dir)
 	}
-	ord := &bwrapOrder{FirstFD: 3 + extraFiles, Bwrap: bwrap, Dir: dir}
+	ord := &bwrapOrder{FirstFD: 3 + extraFiles, Bwrap: program, Dir: dir}
 	ord.Arguments = []string{
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
 		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--json-status-fd", ord.descriptor(fdStatus),
 	}
-	if seccompFilter() != nil {
+	if seccomp.Filter() != nil {
 		ord.add("--seccomp", ord.descriptor(fdSeccomp))
 	}
 	if !i.Network && i.Join == nil {
 		ord.add("--unshare-net")
 	}
-	ord.add(v.arguments()...)
+	ord.add(v.Arguments()...)
 	ord.add("--chmod", "1777", "/dev/shm")
 	ord.addEtc()
 	ord.add("--chdir", "/")
 	if os.Geteuid() == 0 {
-		ord.Mapped = mappedPaths(requested)
+		ord.Mapped = mappedPaths(writable)
 	}
 	return ord, nil
 }
@@ -101,35 +101,25 @@ func (o *bwrapOrder) descriptor(fd int) string { return strconv.Itoa(o.FirstFD +
 
 // addEtc shows a part of /etc.
 func (o *bwrapOrder) addEtc() {
-	shown := etcShown()
-	o.add(shown.arguments...)
+	shown := bwrap.Etc()
+	o.add(shown.Arguments...)
 	o.add("--perms", "0644", "--file", o.descriptor(fdPasswd), "/etc/passwd",
 		"--perms", "0644", "--file", o.descriptor(fdGroup), "/etc/group")
-	for n, file := range shown.files {
-		o.add("--perms", "0644", "--file", o.descriptor(fdEtc+n), file.path)
-		o.Etc = append(o.Etc, file.source)
+	for n, file := range shown.Files {
+		o.add("--perms", "0644", "--file", o.descriptor(fdEtc+n), file.Path)
+		o.Etc = append(o.Etc, file.Source)
 	}
 }
 
 // mappedPaths returns the requested paths, except those of the system, which keep their owners.
-func mappedPaths(requested map[string]string) []mappedPath {
+func mappedPaths(requested map[string]bool) []mappedPath {
 	var mapped []mappedPath
-	for path, as := range requested {
-		if path != "/" && !isSystemPath(path) {
-			mapped = append(mapped, mappedPath{Path: path, Writable: as == asWritable})
+	for path, writable := range requested {
+		if path != "/" && !bwrap.IsSystem(path) {
+			mapped = append(mapped, mappedPath{Path: path, Writable: writable})
 		}
 	}
 	return mapped
-}
-
-func findBwrap() (string, error) {
-	if path, err := exec.LookPath("bwrap"); err == nil && filepath.IsAbs(path) {
-		return path, nil
-	}
-	if info, err := os.Stat("/usr/bin/bwrap"); err == nil && info.Mode()&0o111 != 0 {
-		return "/usr/bin/bwrap", nil
-	}
-	return "", errors.New("bubblewrap (bwrap) is not installed")
 }
 
 func realDir(dir string) (string, error) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/sandbox/internal/first"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // calledContainer reports whether this process is ours in a container.
@@ -28,7 +29,7 @@ func holdContainer() int {
 	// Handle every signal, so that no process in the container can kill this one.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
-	closeAllOnExec()
+	proc.CloseAllOnExec()
 	conn, err := net.Dial("unixpacket", os.Args[len(os.Args)-1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fit:", err)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/retry"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // The labels of what we make. A container names the process that it belongs to, so that the
@@ -48,7 +48,7 @@ func ownerOf(pid int) string {
 // StartTime returns when a process was started, in the kernel's own unit; empty if there is no such
 // process.
 func StartTime(pid int) string {
-	if fields := statOf(strconv.Itoa(pid)); len(fields) > 19 {
+	if fields := proc.Stat(strconv.Itoa(pid)); len(fields) > 19 {
 		return fields[19]
 	}
 	return ""
@@ -57,11 +57,6 @@ func StartTime(pid int) string {
 // statOf returns the fields of a process in the kernel's table from the third on, which comes after
 // its name, or nil if there is no such process. The name in brackets may hold anything, brackets
 // included.
-func statOf(pid string) []string {
-	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-}
-
 // leftBehind reports whether the owner of a container is a process of this machine that has ended.
 func leftBehind(owner string) bool {
 	parts := strings.Split(owner, "/")

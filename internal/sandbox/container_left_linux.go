@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // Left names the processes that programs in the container have left running, those of its entry
@@ -53,10 +54,10 @@ func (h *holder) left() []int {
 	h.starting.Lock()
 	defer h.starting.Unlock()
 	var found []int
-	direct, _ := childrenOf(os.Getpid())
+	direct, _ := proc.Children(os.Getpid())
 	for _, pid := range direct {
 		if _, ours := h.running[pid]; !ours {
-			found = append(append(found, pid), descendants(pid)...)
+			found = append(append(found, pid), proc.Descendants(pid)...)
 		}
 	}
 	return found
@@ -135,7 +136,7 @@ func namesOf(processes []int) []string {
 	var names []string
 	for _, pid := range processes {
 		name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-		if p, found := readProcess(pid); err == nil && found && !p.zombie {
+		if p, found := proc.Read(pid); err == nil && found && !p.Zombie {
 			names = append(names, display.Line(strings.TrimSpace(string(name))))
 		}
 	}

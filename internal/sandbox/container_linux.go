@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
@@ -283,10 +284,10 @@ func (r *room) written() []string {
 // layer returns the directory of the files that programs write outside of mounts; empty if it is
 // unknown.
 func (r *room) layer() string {
-	for _, m := range mounts("/proc/" + strconv.Itoa(r.pid)) {
-		for option := range strings.SplitSeq(m.options, ",") {
-			if upper, ok := strings.CutPrefix(option, "upperdir="); ok && m.point == "/" && m.kind == "overlay" {
-				return unescapeMount(upper)
+	for _, m := range proc.Mounts("/proc/" + strconv.Itoa(r.pid)) {
+		for option := range strings.SplitSeq(m.Options, ",") {
+			if upper, ok := strings.CutPrefix(option, "upperdir="); ok && m.Point == "/" && m.Kind == "overlay" {
+				return proc.Unescape(upper)
 			}
 		}
 	}

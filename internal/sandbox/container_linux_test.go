@@ -20,6 +20,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/containertest"
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // newContainer is a container of the small image, with a working directory.
@@ -302,7 +303,7 @@ func TestAProgramThatFillsTheDiskIsEnded(t *testing.T) {
 			Timeout:   5 * time.Minute,
 			Grace:     -1,
 		}, nil, nil)
-		if err != nil || result.Exceeded != sandbox.ExceededDisk {
+		if err != nil || result.Exceeded != proc.ExceededDisk {
 			t.Errorf("%s: %+v, %v", target, result, err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
@@ -37,7 +38,7 @@ func (e *Engine) otherRuntime(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.Kind != IsolationPodman || e.runtime != "" || !ok || exit.ExitCode() != statusNotExecutable {
+	if e.Kind != IsolationPodman || e.runtime != "" || !ok || exit.ExitCode() != untrusted.StatusNotExecutable {
 		return false
 	}
 	if _, err := exec.LookPath("runc"); err != nil {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/bwrap"
 )
 
 // detectKernel finds out what the kernel offers.
@@ -23,7 +25,7 @@ func detectKernel(c *Capabilities) {
 // detectBwrap starts a program in bubblewrap that tries to get out. It has no network, so that one
 // start answers both questions; where that fails, the program is tried with the network.
 func (c *Capabilities) detectBwrap(ctx context.Context) {
-	if _, err := findBwrap(); err != nil {
+	if _, err := bwrap.Find(); err != nil {
 		c.Bwrap.decide(err, installCommand("bubblewrap"))
 		c.BwrapNetwork.decide(err, c.Bwrap.Fix)
 		return

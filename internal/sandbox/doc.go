@@ -15,8 +15,8 @@
 //
 // # How a program is isolated
 //
-// Bubblewrap makes the namespaces and mounts (view, etcView), loads a seccomp filter
-// (seccompFilter), and starts our own binary, which becomes the program (first). No process in
+// Bubblewrap makes the namespaces and mounts (package bwrap), loads a seccomp filter
+// (package seccomp), and starts our own binary, which becomes the program (first). No process in
 // there is the machine's root: an ordinary user stays the same, in a user namespace; if we are
 // root, the program is a user without any rights (identity), and mounts with mapped owners make it
 // the owner of the paths that it was given.

@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// RunMarker is the environment variable that marks the processes of one run. Without a supervisor,
+// orphans are found by it.
+const RunMarker = "EVAL_RUN_ID"
+
 // Environment is the environment of a child, built from empty. It only ever holds
 // what was put into it by name.
 type Environment map[string]string

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // hidden are the variables that were hidden: the process that started us may still show them.
@@ -60,7 +62,7 @@ func hideVariables(names []string) error {
 // environmentStart returns where the kernel has put the environment of this process.
 func environmentStart() (int64, error) {
 	const envStart = 50 - 3 // field 50 of all
-	fields := statOf("self")
+	fields := proc.Stat("self")
 	if len(fields) <= envStart {
 		return 0, errors.New("the kernel does not say where the environment is")
 	}
@@ -95,8 +97,8 @@ func ancestorsShow(names *[]string) bool {
 	}
 	for pid := os.Getppid(); pid > 0; {
 		block, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // one that is closed shows nothing
-		above, _ := readProcess(pid)
-		pid = above.parent
+		above, _ := proc.Read(pid)
+		pid = above.Parent
 		for variable := range bytes.SplitSeq(block, []byte{0}) {
 			if name, value, _ := bytes.Cut(variable, []byte("=")); len(value) > 0 &&
 				slices.Contains(*names, string(name)) {

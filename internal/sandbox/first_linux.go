@@ -3,12 +3,8 @@ package sandbox
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,31 +91,4 @@ func (i inside) setHome(who account) {
 	if info, err := os.Stat(home); err == nil && info.IsDir() && home != "/" {
 		_ = os.Setenv("HOME", home)
 	}
-}
-
-// startReport reads what package first reports in a sandbox.
-type startReport struct {
-	done chan struct{}
-	text []byte
-}
-
-func (s *startReport) follow(read *os.File) {
-	defer close(s.done)
-	defer read.Close()
-	s.text, _ = io.ReadAll(read)
-}
-
-// outcome returns, after bubblewrap has ended, whether the sandbox was made, and why the program
-// was not started in it.
-func (s *startReport) outcome() (made bool, err error) {
-	select {
-	case <-s.done: // it ends with the start of the program, or with bubblewrap
-	case <-time.After(time.Second):
-		return true, nil
-	}
-	text, made := strings.CutPrefix(string(s.text), first.Started)
-	if text == "" {
-		return made, nil
-	}
-	return true, errors.New(text)
 }

@@ -4,12 +4,13 @@ package sandbox
 
 import (
 	"errors"
-	"io/fs"
 	"os/exec"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // groupTree is a program held together by its process group only, which is all that systems other
@@ -45,7 +46,7 @@ func startGroup(job launch) (processTree, int, error) {
 	if t.cmd.Env == nil {
 		t.cmd.Env = []string{} // nil would inherit ours
 	}
-	closeAllOnExec()
+	proc.CloseAllOnExec()
 	if err := t.cmd.Start(); err != nil {
 		return nil, 0, err
 	}
@@ -70,7 +71,7 @@ func (t *groupTree) wait() {
 	}
 	t.killing.Lock()
 	defer t.killing.Unlock()
-	end.Leftovers, end.Unkillable = killStrays(t.cmd.Process.Pid, t.env, t.killed)
+	end.Leftovers, end.Unkillable = proc.KillStrays(t.cmd.Process.Pid, marker(t.env), t.killed, killDelay/2)
 	t.set(end)
 }
 
@@ -81,7 +82,7 @@ func (t *groupTree) terminate() {
 func (t *groupTree) kill() {
 	pid := t.cmd.Process.Pid
 	t.killing.Lock()
-	for _, descendant := range descendants(pid) {
+	for _, descendant := range proc.Descendants(pid) {
 		t.killed[descendant] = true
 	}
 	for descendant := range t.killed {
@@ -98,12 +99,13 @@ func (t *groupTree) abandon() {
 	t.set(outcome{ExitCode: -1, Signal: "SIGKILL", Unkillable: []int{t.cmd.Process.Pid}})
 }
 
-// bytesOnDisk returns the disk space of a file, which is less than its size where it has holes.
-func bytesOnDisk(info fs.FileInfo) int64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return stat.Blocks * 512
+// marker returns the variable that marks the processes of a run; empty if there is none.
+func marker(env []string) string {
+	run := lookup(env, RunMarker)
+	if run == "" {
+		return ""
 	}
-	return info.Size()
+	return RunMarker + "=" + run
 }
 
 // usageOf reads what the kernel accounted for.

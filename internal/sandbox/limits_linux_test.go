@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 func TestLimitsHoldForTheProgramAndItsChildren(t *testing.T) {
@@ -56,11 +57,11 @@ func TestATreeThatUsesTooMuchIsEnded(t *testing.T) {
 		limits sandbox.Limits
 	}{
 		// Three processes, each within what one may have.
-		sandbox.ExceededMemory: {
+		proc.ExceededMemory: {
 			`for i in 1 2 3; do { head -c 60000000 /dev/zero; sleep 1000; } | tail -n 1 & done; wait`,
 			sandbox.Limits{TreeMemoryBytes: 100 << 20},
 		},
-		sandbox.ExceededDisk: {
+		proc.ExceededDisk: {
 			`i=0; while :; do head -c 1000000 /dev/zero >file$i; i=$((i+1)); [ $i -lt 100 ] || sleep 1000; done`,
 			sandbox.Limits{DiskBytes: 20 << 20},
 		},
@@ -91,7 +92,7 @@ func TestMemoryThatIsSharedCountsOnce(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		a.run(t, isolatedRun{
 			Limits:   sandbox.Limits{TreeMemoryBytes: 100 << 20},
-			Exceeded: sandbox.ExceededMemory,
+			Exceeded: proc.ExceededMemory,
 			Argv:     []string{"python3", "-c", sharesMemory, "0", "1000"},
 		})
 		a.run(t, isolatedRun{
@@ -121,9 +122,9 @@ time.sleep(1000)`
 func TestFilesWithoutANameCount(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
 		for exceeded, limits := range map[string]sandbox.Limits{
-			sandbox.ExceededMemory: {TreeMemoryBytes: 100 << 20},
-			sandbox.ExceededDisk:   {DiskBytes: 100 << 20},
-			sandbox.ExceededFiles:  {TreeMemoryBytes: 10 << 30, DiskBytes: 10 << 30},
+			proc.ExceededMemory: {TreeMemoryBytes: 100 << 20},
+			proc.ExceededDisk:   {DiskBytes: 100 << 20},
+			proc.ExceededFiles:  {TreeMemoryBytes: 10 << 30, DiskBytes: 10 << 30},
 		} {
 			t.Run(exceeded, func(t *testing.T) {
 				program := []string{"python3", "-c", holdsFiles, exceeded}
@@ -165,8 +166,8 @@ func TestDefaultLimitsHoldInTheSandbox(t *testing.T) {
 // A sandbox has a /tmp of its own, which lies in memory.
 func TestFilesInMemoryCount(t *testing.T) {
 	for name, limits := range map[string]sandbox.Limits{
-		sandbox.ExceededDisk:   {DiskBytes: 20 << 20},
-		sandbox.ExceededMemory: {TreeMemoryBytes: 60 << 20},
+		proc.ExceededDisk:   {DiskBytes: 20 << 20},
+		proc.ExceededMemory: {TreeMemoryBytes: 60 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachUser(t, func(t *testing.T, a attacker) {

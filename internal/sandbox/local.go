@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/sandbox/pipes"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 const (
@@ -208,22 +210,22 @@ type run struct {
 	spec   SpawnSpec
 	job    launch
 	result SpawnResult
-	output *outputCopier
-	usage  *usageWatch
+	output *pipes.Copier
+	usage  *proc.UsageWatch
 	setup  *firstBytes // what bubblewrap prints on stderr when it fails
 }
 
 func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
-	pipes, err := r.openPipes(stdout, stderr)
+	ends, err := r.openPipes(stdout, stderr)
 	if err != nil {
 		return err
 	}
 	r.result.StartMs = time.Now().UnixMilli()
 	grown, pid, err := startTree(r.result.Containment, r.job)
-	pipes.closeChildEnds()
+	ends.closeChildEnds()
 	if err != nil {
-		r.output.abandon()
-		pipes.feed.stop(waitDelay)
+		r.output.Abandon()
+		ends.feed.Stop(waitDelay)
 		r.result.EndMs = time.Now().UnixMilli()
 		return err
 	}
@@ -234,15 +236,16 @@ func (r *run) execute(ctx context.Context, stdout, stderr io.Writer) error {
 	if r.job.room != nil {
 		dirs = append(slices.Clone(dirs), r.job.room.written()...)
 	}
-	below := supervisedBy
+	below := proc.Supervised
 	if r.result.Containment == ProcessGroup {
-		below = descendants
+		below = proc.Descendants
 	}
-	r.usage = watchUsage(func() []int { return below(pid) }, r.spec.Limits, dirs)
+	r.usage = proc.WatchUsage(func() []int { return below(pid) }, r.spec.Limits.TreeMemoryBytes,
+		r.spec.Limits.DiskBytes, dirs)
 	r.watch(ctx, grown)
-	r.usage.close()
-	writeErr := r.output.finish()
-	pipes.feed.stop(waitDelay)
+	r.usage.Close()
+	writeErr := r.output.Finish()
+	ends.feed.Stop(waitDelay)
 	r.result.EndMs = time.Now().UnixMilli()
 	return r.conclude(grown.outcome(), writeErr)
 }
@@ -264,9 +267,9 @@ func (r *run) watch(ctx context.Context, t processTree) {
 	case <-timeout:
 		r.result.TimedOut = true
 		r.terminate(t)
-	case r.result.Exceeded = <-r.usage.exceeded:
-	case <-r.output.exceeded:
-	case <-r.output.failed:
+	case r.result.Exceeded = <-r.usage.Exceeded:
+	case <-r.output.Exceeded:
+	case <-r.output.Failed:
 	}
 	t.kill()
 	timer := time.NewTimer(killDelay)
@@ -290,8 +293,8 @@ func (r *run) terminate(t processTree) {
 	select {
 	case <-t.gone():
 	case <-timer.C:
-	case <-r.output.exceeded:
-	case <-r.output.failed:
+	case <-r.output.Exceeded:
+	case <-r.output.Failed:
 	}
 }
 
@@ -302,7 +305,7 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	r.result.Usage = end.Usage
 	ended := r.result.Cancelled || r.result.TimedOut
 	select {
-	case <-r.output.exceeded:
+	case <-r.output.Exceeded:
 		r.result.OutputLimit = !ended
 	default:
 	}
@@ -319,29 +322,29 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	return nil
 }
 
-// pipes are the ends that the program gets; ours are with the copier and the feed.
-type pipes struct {
-	feed  *feed
+// streams are the ends that the program gets; ours are with the copier and the feed.
+type streams struct {
+	feed  *pipes.Feed
 	child []*os.File
 }
 
-func (p *pipes) closeChildEnds() {
+func (p *streams) closeChildEnds() {
 	for _, file := range p.child {
 		_ = file.Close()
 	}
 }
 
 // openPipes makes the descriptors of the program and starts copying.
-func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
-	stdin, feed, err := startFeed(r.spec.Stdin)
+func (r *run) openPipes(stdout, stderr io.Writer) (*streams, error) {
+	stdin, feed, err := pipes.StartFeed(r.spec.Stdin)
 	if err != nil {
 		return nil, fmt.Errorf("open its stdin: %w", err)
 	}
-	p := &pipes{feed: feed}
+	p := &streams{feed: feed}
 	if given, ok := r.spec.Stdin.(*os.File); !ok || given != stdin {
 		p.child = append(p.child, stdin)
 	}
-	r.output = newOutputCopier(r.spec.MaxOutput, waitDelay)
+	r.output = pipes.NewCopier(r.spec.MaxOutput, waitDelay)
 	together := sameWriter(stdout, stderr)
 	if r.job.Bwrap != nil {
 		r.setup = &firstBytes{next: writerOrDiscard(stderr)}
@@ -363,7 +366,7 @@ func (r *run) openPipes(stdout, stderr io.Writer) (*pipes, error) {
 	return p, nil
 }
 
-func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) {
+func (r *run) outputPipe(p *streams, w io.Writer, count *int64) (*os.File, error) {
 	open := os.Pipe
 	if r.spec.PrivateOutput {
 		open = Sockets
@@ -371,11 +374,11 @@ func (r *run) outputPipe(p *pipes, w io.Writer, count *int64) (*os.File, error) 
 	ours, theirs, err := open()
 	if err != nil {
 		p.closeChildEnds()
-		r.output.abandon()
+		r.output.Abandon()
 		return nil, fmt.Errorf("open its output: %w", err)
 	}
 	p.child = append(p.child, theirs)
-	r.output.copy(ours, writerOrDiscard(w), count)
+	r.output.Copy(ours, writerOrDiscard(w), count)
 	return theirs, nil
 }
 

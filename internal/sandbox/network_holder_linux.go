@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // networkName is the name under which our binary holds a network; it appears in ps.
@@ -42,7 +44,7 @@ func holdNetwork() int {
 	// Privileges belong to threads: the thread that starts programs must be the one that gives them
 	// up.
 	runtime.LockOSThread()
-	closeAllOnExec()
+	proc.CloseAllOnExec()
 	line, err := asUnixConn(os.NewFile(lineFD, "harness"))
 	if err != nil {
 		return 1

@@ -6,14 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
-
-// RunMarker is the environment variable that marks the processes of one run. This
-// system does not let us search for it.
-const RunMarker = "EVAL_RUN_ID"
 
 // rssUnit is the unit of the kernel's resident set size, in KiB.
 const rssUnit = 1024
@@ -24,8 +19,8 @@ var _ = MaybeReaper()
 // MaybeReaper does the work of UntrustedName, and never returns, in a process that was started
 // under that name. On this system no process is started as a supervisor.
 func MaybeReaper() bool {
-	if calledUntrusted() {
-		os.Exit(runUntrusted())
+	if untrusted.Called() {
+		os.Exit(untrusted.Run())
 	}
 	return false
 }
@@ -56,14 +51,6 @@ func (l Local) containment(launch) (Containment, error) {
 // outside are enforced.
 func DefaultLimits(string) Limits { return Limits{DiskBytes: 16 << 30} }
 
-func supervisedBy(int) []int { return nil }
-
-func memoryExceeds([]int, uint64, uint64) bool { return false }
-
-func unnamedFiles([]int) (memory, disk uint64, ok bool) { return 0, 0, true }
-
-func filesInMemory([]int) uint64 { return 0 }
-
 // TryEscape has nothing to try here.
 func TryEscape(context.Context) Capability {
 	return Capability{Name: "escape from bubblewrap", Detail: "needs Linux: there is no sandbox here"}
@@ -83,22 +70,3 @@ func (*launch) assumeIdentity() error { return nil }
 func (*launch) dropIdentity()         {}
 
 func startTree(_ Containment, job launch) (processTree, int, error) { return startGroup(job) }
-
-func descendants(int) []int { return nil }
-
-// ProcessesOf finds nothing: this system does not let us look into processes. The spawner has
-// killed the process group.
-func ProcessesOf(string, []string, int) []int { return nil }
-
-// killStrays kills what is left of the process group.
-func killStrays(program int, _ []string, _ map[int]bool) (killed int, unkillable []int) {
-	deadline := time.Now().Add(killDelay / 2)
-	for unix.Kill(-program, unix.SIGKILL) == nil {
-		killed = 1
-		if time.Now().After(deadline) {
-			return killed, []int{program}
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return killed, nil
-}

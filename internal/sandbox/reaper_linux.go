@@ -15,7 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/sandbox/bwrap"
 	"github.com/fit-eval/fit/internal/sandbox/internal/first"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
+	"github.com/fit-eval/fit/internal/sandbox/seccomp"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // The names our own binary is started under; they appear in ps.
@@ -42,19 +46,19 @@ var _ = MaybeReaper()
 // one, or that was started under UntrustedName. Everywhere else it returns false immediately.
 // Importing the package calls it before main; calling it again does no harm.
 func MaybeReaper() bool {
-	if calledUntrusted() {
-		syscall.Exit(runUntrusted()) // at once: under the race detector, os.Exit sleeps for a second
+	if untrusted.Called() {
+		syscall.Exit(untrusted.Run()) // at once: under the race detector, os.Exit sleeps for a second
 	}
 	if calledContainer() {
 		os.Exit(holdContainer())
 	}
 	switch os.Args[0] {
-	case untrustedInitName, untrustedRefusedName:
-		syscall.Exit(becomeUntrusted())
+	case untrusted.InitName, untrusted.RefusedName:
+		syscall.Exit(untrusted.Become())
 	case insideName:
 		runtime.LockOSThread() // users belong to threads
 		becomeProgram()
-		os.Exit(statusNotFound)
+		os.Exit(untrusted.StatusNotFound)
 	case reaperName:
 		os.Exit(reap())
 	case networkName:
@@ -64,7 +68,7 @@ func MaybeReaper() bool {
 	case devicesName:
 		runtime.LockOSThread() // privileges belong to threads
 		becomeIsolated()
-		os.Exit(statusNotFound)
+		os.Exit(untrusted.StatusNotFound)
 	case watchdogName:
 		watch()
 		os.Exit(0)
@@ -78,8 +82,8 @@ type reaper struct {
 	report   *json.Encoder
 	order    order
 	program  int // process id of the program, or of bubblewrap around it
-	bwrap    *bwrapStatus
-	begun    *startReport
+	bwrap    *bwrap.Status
+	begun    *bwrap.StartReport
 	commands chan byte
 	exits    chan exit // from the one goroutine that waits for children
 	runs     bool      // the program has not ended
@@ -103,7 +107,7 @@ const statusUnswept = 3
 // none.
 func reap() int {
 	runtime.LockOSThread()
-	closeAllOnExec()
+	proc.CloseAllOnExec()
 	// With handlers for everything, a program in our namespace cannot end us with a
 	// signal. Ignoring them instead would be inherited by the program.
 	signal.Notify(make(chan os.Signal, 1))
@@ -276,14 +280,14 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 			ord.UID = 0
 		}
 	}
-	status, write, err := newBwrapStatus()
+	status, write, err := bwrap.NewStatus()
 	if err != nil {
 		return nil, err
 	}
 	r.bwrap, made = status, append(made, write)
-	passwd, group := accounts(uid, gid, lookup(r.order.Env, "HOME"))
+	passwd, group := bwrap.Accounts(uid, gid, lookup(r.order.Env, "HOME"))
 	arguments := []byte(strings.Join(ord.Arguments, "\x00") + "\x00")
-	for _, content := range [][]byte{seccompFilter(), passwd, group, arguments} {
+	for _, content := range [][]byte{seccomp.Filter(), passwd, group, arguments} {
 		file, err := fileOf(content)
 		if err != nil {
 			return made, err
@@ -316,8 +320,8 @@ func (r *reaper) reportStart() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.begun = &startReport{done: make(chan struct{})}
-	go r.begun.follow(read)
+	r.begun = &bwrap.StartReport{Done: make(chan struct{})}
+	go r.begun.Follow(read)
 	return write, nil
 }
 

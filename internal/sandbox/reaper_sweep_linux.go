@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 func (r *reaper) listen() {
@@ -56,7 +58,7 @@ func (r *reaper) supervise() {
 			}
 		case <-r.again:
 			if time.Since(r.since) > sweepLimit {
-				r.result.Unkillable = descendants(os.Getpid()) // they hang inside the kernel
+				r.result.Unkillable = proc.Descendants(os.Getpid()) // they hang inside the kernel
 				return
 			}
 			r.sweep()
@@ -85,7 +87,7 @@ func (r *reaper) beginSweep() {
 // terminate asks the program to end.
 func (r *reaper) terminate() {
 	if r.bwrap != nil {
-		r.bwrap.terminate()
+		r.bwrap.Terminate()
 		return
 	}
 	_ = unix.Kill(-r.program, unix.SIGTERM)
@@ -99,7 +101,7 @@ func (r *reaper) sweep() {
 		// kernel does it in one go: nobody can fork away meanwhile.
 		_ = unix.Kill(-1, unix.SIGKILL)
 	} else {
-		for _, pid := range adopted() {
+		for _, pid := range proc.Adopted() {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
@@ -119,7 +121,7 @@ func (r *reaper) noteExit(e exit) {
 		if r.order.Inside == nil || !r.order.Inside.Keep {
 			r.beginSweep()
 		}
-	case !r.runs && (r.bwrap == nil || !r.bwrap.isInit(e.pid)):
+	case !r.runs && (r.bwrap == nil || !r.bwrap.IsInit(e.pid)):
 		// Bubblewrap's own process 1 is not a leftover; what it had below it died with
 		// it, uncounted.
 		r.result.Leftovers++
@@ -132,7 +134,7 @@ func (r *reaper) finish() {
 		r.result.Usage = usageOf(&used)
 	}
 	if r.begun != nil {
-		made, err := r.begun.outcome()
+		made, err := r.begun.Outcome()
 		r.result.NoSandbox = r.bwrap != nil && !made && r.result.Signal == "" && r.result.ExitCode != 0
 		if err != nil {
 			r.result.NoProgram = err.Error()

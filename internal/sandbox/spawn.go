@@ -91,6 +91,12 @@ type Limits struct {
 	DiskBytes uint64
 }
 
+// perProcess returns the limits that the kernel enforces.
+func (l Limits) perProcess() Limits {
+	l.TreeMemoryBytes, l.DiskBytes = 0, 0
+	return l
+}
+
 // Containment names the mechanism that held the process tree together.
 type Containment string
 

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // report is a message of the supervisor.
@@ -283,7 +285,7 @@ func (t *supervisedTree) listen(decoder *json.Decoder) {
 		// container its first process did; otherwise we look for what is left of it ourselves.
 		end.Signal = signalOf(waitErr)
 		if killed == nil || killed.leftovers == 0 {
-			end.Leftovers, end.Unkillable = killStrays(t.program, t.env, nil)
+			end.Leftovers, end.Unkillable = proc.KillStrays(t.program, marker(t.env), nil, killDelay/2)
 		}
 	}
 	t.finish(end)

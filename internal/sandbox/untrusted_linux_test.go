@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
@@ -34,7 +35,7 @@ kill -9 $helper
 func reachHook(t *testing.T, a attacker) (script, marker string, unharmed func(printed string) bool) {
 	t.Helper()
 	bin := a.newDir(t, a.parent)
-	if err := os.Symlink(a.harness, filepath.Join(bin, sandbox.UntrustedName)); err != nil {
+	if err := os.Symlink(a.harness, filepath.Join(bin, untrusted.Name)); err != nil {
 		t.Fatal(err)
 	}
 	marker = newMarker(t)

@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
-// untrusted runs a program as a hook would, from a shell that has a descriptor and variables of its
+// asUntrusted runs a program as a hook would, from a shell that has a descriptor and variables of its
 // own.
-func untrusted(t *testing.T, script string) (stdout, stderr, rows string, status int) {
+func asUntrusted(t *testing.T, script string) (stdout, stderr, rows string, status int) {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, filepath.Join(dir, sandbox.UntrustedName)); err != nil {
+	if err := os.Symlink(self, filepath.Join(dir, untrusted.Name)); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.Create(filepath.Join(dir, "rows"))
@@ -78,7 +78,7 @@ func TestUntrustedProgramsGetNothingOfTheHook(t *testing.T) {
 		"nothing":       {script: `fit-untrusted`, stderr: "usage: fit-untrusted", status: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, rows, status := untrusted(t, test.script)
+			stdout, stderr, rows, status := asUntrusted(t, test.script)
 			if stdout != test.stdout || !strings.Contains(stderr, test.stderr) || status != test.status ||
 				strings.Contains(rows, "forged") {
 				t.Errorf("printed %q and %q, status %d, rows %q", stdout, stderr, status, rows)

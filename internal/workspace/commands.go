@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // ownProgram is the running executable. It is looked up once, because it may be replaced while it
@@ -44,7 +45,7 @@ func (w *Workspace) linkCommands() error {
 	if err := os.Mkdir(w.commandDir(), 0o755); err != nil {
 		return err
 	}
-	for _, name := range append([]string{sandbox.UntrustedName}, w.cfg.Commands...) {
+	for _, name := range append([]string{untrusted.Name}, w.cfg.Commands...) {
 		if err := os.Symlink(program, filepath.Join(w.commandDir(), name)); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -112,7 +113,7 @@ func (w *Workspace) graderContainer(name, dir string) *sandbox.Container {
 	fresh := false
 	c := w.container(name, dir, func(cfg *sandbox.ContainerConfig) {
 		fresh, cfg.HostNetwork = true, w.opensNetwork()
-		cfg.Commands = append([]string{sandbox.UntrustedName}, w.cfg.Commands...)
+		cfg.Commands = append([]string{untrusted.Name}, w.cfg.Commands...)
 	})
 	if fresh && w.services != nil && w.Port != 0 && !w.opensNetwork() {
 		port, serve := w.ServiceDoor()

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -155,11 +156,11 @@ func (w *Workspace) openOutward(ctx context.Context) error {
 
 // isOwn reports whether a connection comes from a process of the attempt.
 func (w *Workspace) isOwn(conn net.Conn) bool {
-	holders, err := sandbox.ConnectionHolders(conn)
+	holders, err := proc.ConnectionHolders(conn)
 	if err != nil {
 		return false
 	}
-	own := sandbox.ProcessesOf(w.RunID, []string{w.Dir, w.Home, w.TmpDir}, 0)
+	own := proc.Find(sandbox.RunMarker+"="+w.RunID, []string{w.Dir, w.Home, w.TmpDir}, 0)
 	return !slices.ContainsFunc(holders, func(pid int) bool { return !slices.Contains(own, pid) })
 }
 

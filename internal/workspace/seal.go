@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // sealDeadline is how long killed processes may take to disappear. Only one that hangs in the
@@ -41,7 +42,7 @@ func (w *Workspace) Seal(ctx context.Context) (Sealed, error) {
 	killed := map[int]bool{}
 	deadline := time.Now().Add(sealDeadline)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		found := sandbox.ProcessesOf(w.RunID, dirs, spared)
+		found := proc.Find(sandbox.RunMarker+"="+w.RunID, dirs, spared)
 		if len(found) == 0 {
 			return Sealed{Killed: len(killed)}, errors.Join(w.restoreDir(), w.Withdraw())
 		}

@@ -46,7 +46,7 @@ type Config struct {
 	// anyway.
 	Hidden []string
 	// Commands are names under which hooks find the running program, such as fit-trace. They always
-	// find sandbox.UntrustedName.
+	// find untrusted.Name.
 	Commands []string
 	// Ports, Bases and Caches are shared by the workspaces of a run. Without Ports there is no
 	// port; without Bases every workspace keeps its own; without Caches a task that asks for warmed

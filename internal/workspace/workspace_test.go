@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
 )
@@ -381,8 +382,8 @@ func TestHooksGetTheirVariables(t *testing.T) {
 	// told either.
 	agent := w.Agent().Env
 	for name := range env {
-		if _, both := agent[name]; !both && !slices.Contains(sandbox.UntrustedHides, name) {
-			t.Errorf("%s does not hide %s", sandbox.UntrustedName, name)
+		if _, both := agent[name]; !both && !slices.Contains(untrusted.Hides, name) {
+			t.Errorf("%s does not hide %s", untrusted.Name, name)
 		}
 	}
 	if orphan := prepare(t, Config{Task: one}); orphan.Hook(orphan.Dir).Env["FAMILY_DIR"] != "" {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // socketPeer asks the kernel who opened a Unix socket.
@@ -37,7 +37,7 @@ func socketPeer(conn net.Conn) (peer, error) {
 // loopbackPeer finds the process that holds the other end of a TCP connection on this machine.
 // If several processes hold it, the caller is unknown.
 func loopbackPeer(conn net.Conn) (peer, error) {
-	holders, err := sandbox.ConnectionHolders(conn)
+	holders, err := proc.ConnectionHolders(conn)
 	if err != nil {
 		return peer{}, err
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package pipes
 
 import (
 	"io"
@@ -12,13 +12,13 @@ import (
 // more can only come from an escaped process that keeps it open.
 const drainBytes = 1 << 20
 
-// outputCopier copies the output pipes of one run to the caller's writers, within one
+// Copier copies the output pipes of one run to the caller's writers, within one
 // common bound.
-type outputCopier struct {
+type Copier struct {
 	left     atomic.Int64 // bytes that may still be delivered
 	unbound  bool
-	exceeded chan struct{} // closed once, when the bound is passed
-	failed   chan struct{} // closed once, when a writer failed
+	Exceeded chan struct{} // closed once, when the bound is passed
+	Failed   chan struct{} // closed once, when a writer failed
 	once     sync.Once
 	failOnce sync.Once
 	err      error // why failed was closed
@@ -28,19 +28,20 @@ type outputCopier struct {
 	readers  []*os.File
 }
 
-func newOutputCopier(bound int64, delay time.Duration) *outputCopier {
-	m := &outputCopier{
+// NewCopier returns a copier that delivers up to a number of bytes; a negative one is no bound.
+func NewCopier(bound int64, delay time.Duration) *Copier {
+	m := &Copier{
 		unbound:  bound < 0,
-		exceeded: make(chan struct{}),
-		failed:   make(chan struct{}),
+		Exceeded: make(chan struct{}),
+		Failed:   make(chan struct{}),
 		delay:    delay,
 	}
 	m.left.Store(bound)
 	return m
 }
 
-// copy starts delivering what comes from r to w and counts it. It closes r.
-func (m *outputCopier) copy(r *os.File, w io.Writer, count *int64) {
+// Copy starts delivering what comes from r to w and counts it. It closes r.
+func (m *Copier) Copy(r *os.File, w io.Writer, count *int64) {
 	m.readers = append(m.readers, r)
 	m.copying.Go(func() {
 		defer r.Close()
@@ -64,16 +65,16 @@ func (m *outputCopier) copy(r *os.File, w io.Writer, count *int64) {
 
 // deliver writes the part of chunk that is within the bound and returns its length.
 // What is beyond is thrown away, so that the program can still end by itself.
-func (m *outputCopier) deliver(w io.Writer, chunk []byte) int64 {
+func (m *Copier) deliver(w io.Writer, chunk []byte) int64 {
 	select {
-	case <-m.failed:
+	case <-m.Failed:
 		return 0
 	default:
 	}
 	if !m.unbound {
 		before := m.left.Add(-int64(len(chunk))) + int64(len(chunk))
 		if before < int64(len(chunk)) {
-			m.once.Do(func() { close(m.exceeded) })
+			m.once.Do(func() { close(m.Exceeded) })
 			chunk = chunk[:max(before, 0)]
 		}
 	}
@@ -85,50 +86,50 @@ func (m *outputCopier) deliver(w io.Writer, chunk []byte) int64 {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		m.failOnce.Do(func() { m.err = err; close(m.failed) })
+		m.failOnce.Do(func() { m.err = err; close(m.Failed) })
 	}
 	return int64(n)
 }
 
-// finish is called when the tree is gone: it waits until what is still in the pipes
+// Finish is called when the tree is gone: it waits until what is still in the pipes
 // is delivered. A pipe that an escaped process keeps open is given up after a delay.
-func (m *outputCopier) finish() error {
+func (m *Copier) Finish() error {
 	m.ended.Store(true)
 	for _, r := range m.readers {
 		m.extendDeadline(r)
 	}
 	m.copying.Wait()
 	select {
-	case <-m.failed:
+	case <-m.Failed:
 		return m.err
 	default:
 		return nil
 	}
 }
 
-// abandon is for a program that never started.
-func (m *outputCopier) abandon() {
+// Abandon is for a program that never started.
+func (m *Copier) Abandon() {
 	for _, r := range m.readers {
 		_ = r.SetReadDeadline(time.Now())
 	}
 	m.copying.Wait()
 }
 
-func (m *outputCopier) extendDeadline(r *os.File) {
+func (m *Copier) extendDeadline(r *os.File) {
 	// It can only fail for a closed file, which nobody reads.
 	_ = r.SetReadDeadline(time.Now().Add(m.delay))
 }
 
-// feed copies a reader into the program's standard input.
-type feed struct {
+// Feed copies a reader into the program's standard input.
+type Feed struct {
 	source io.Reader
 	pipe   *os.File
 	done   chan struct{}
 }
 
-// startFeed returns the file to give to the program as stdin, and the feed that
+// StartFeed returns the file to give to the program as stdin, and the feed that
 // fills it, which is nil if the program reads the file by itself.
-func startFeed(source io.Reader) (*os.File, *feed, error) {
+func StartFeed(source io.Reader) (*os.File, *Feed, error) {
 	switch in := source.(type) {
 	case nil:
 		file, err := os.Open(os.DevNull)
@@ -140,7 +141,7 @@ func startFeed(source io.Reader) (*os.File, *feed, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &feed{source: source, pipe: w, done: make(chan struct{})}
+	f := &Feed{source: source, pipe: w, done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		// A program need not read to the end.
@@ -150,9 +151,9 @@ func startFeed(source io.Reader) (*os.File, *feed, error) {
 	return r, f, nil
 }
 
-// stop ends the feed after the program is gone. A reader that cannot be closed and
+// Stop ends the feed after the program is gone. A reader that cannot be closed and
 // blocks is left to itself after the delay: nothing in Go can interrupt it.
-func (f *feed) stop(delay time.Duration) {
+func (f *Feed) Stop(delay time.Duration) {
 	if f == nil {
 		return
 	}

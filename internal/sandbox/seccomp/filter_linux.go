@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"bytes"
@@ -65,19 +65,19 @@ var sharedSockets = []uint32{unix.AF_VSOCK, unix.AF_ALG, unix.AF_TIPC, unix.AF_Q
 // Where the kernel's struct seccomp_data has the number of the call, the instruction set, and the
 // lower half of the first argument.
 const (
-	seccompNumber   = 0
-	seccompArch     = 4
-	seccompArgument = 16
+	Number   = 0
+	arch     = 4
+	Argument = 16
 )
 
 // x32Calls is the first number of a second set of calls that amd64 kernels may have.
 const x32Calls = 0x4000_0000
 
-// seccompFilter returns the program that bubblewrap loads: a list of comparisons. A program for
+// Filter returns the program that bubblewrap loads: a list of comparisons. A program for
 // another instruction set, whose calls have other numbers, finds no call at all. Where we do not
 // know our own instruction set there is no filter.
-func seccompFilter() []byte {
-	arch, known := map[string]uint32{
+func Filter() []byte {
+	own, known := map[string]uint32{
 		"amd64": unix.AUDIT_ARCH_X86_64,
 		"arm64": unix.AUDIT_ARCH_AARCH64,
 	}[runtime.GOARCH]
@@ -100,15 +100,15 @@ func seccompFilter() []byte {
 	}
 	refuse := func(err unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(err)) }
 	program := []unix.SockFilter{
-		load(seccompArch), jump(unix.BPF_JEQ, arch, 1, 0), refuse(unix.ENOSYS),
-		load(seccompNumber), jump(unix.BPF_JGE, x32Calls, 0, 1), refuse(unix.ENOSYS),
+		load(arch), jump(unix.BPF_JEQ, own, 1, 0), refuse(unix.ENOSYS),
+		load(Number), jump(unix.BPF_JGE, x32Calls, 0, 1), refuse(unix.ENOSYS),
 	}
 	for call, err := range refusedCalls {
 		program = append(program, jump(unix.BPF_JEQ, call, 0, 1), refuse(err))
 	}
 	for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
 		families := uint8(2 * len(sharedSockets)) //nolint:gosec // they are few
-		program = append(program, jump(unix.BPF_JEQ, call, 0, families+2), load(seccompArgument))
+		program = append(program, jump(unix.BPF_JEQ, call, 0, families+2), load(Argument))
 		for _, family := range sharedSockets {
 			program = append(program, jump(unix.BPF_JEQ, family, 0, 1), refuse(unix.EAFNOSUPPORT))
 		}

@@ -1,4 +1,4 @@
-package sandbox
+package proc
 
 import (
 	"io/fs"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,41 +21,38 @@ const (
 	diskShare = 20
 )
 
-// The bounds that Limits sets for a whole tree, as SpawnResult.Exceeded names them.
+// The bounds of a whole tree, as UsageWatch names them.
 const (
 	ExceededMemory = "memory"
 	ExceededDisk   = "disk"
 	ExceededFiles  = "open files"
 )
 
-// perProcess returns the limits that the kernel enforces.
-func (l Limits) perProcess() Limits {
-	l.TreeMemoryBytes, l.DiskBytes = 0, 0
-	return l
-}
-
-// usageWatch notices when a tree uses too much.
-type usageWatch struct {
-	limits   Limits
+// UsageWatch notices when a tree uses too much.
+type UsageWatch struct {
+	memory   uint64 // that the tree may use; 0: no bound
+	disk     uint64 // as above
 	dirs     []string
 	tree     func() []int // the processes of the tree
-	exceeded chan string  // gets the name of the bound that was passed
+	Exceeded chan string  // gets the name of the bound that was passed
 	stop     chan struct{}
 	done     sync.WaitGroup
 	before   int64     // bytes in the directories at the start
 	nextDisk time.Time // when to look at them again
 }
 
-// watchUsage checks a tree until it is closed.
-func watchUsage(tree func() []int, limits Limits, dirs []string) *usageWatch {
-	w := &usageWatch{
-		limits:   limits,
+// WatchUsage checks until it is closed how much memory a tree uses, and how much it writes into
+// directories.
+func WatchUsage(tree func() []int, memory, disk uint64, dirs []string) *UsageWatch {
+	w := &UsageWatch{
+		memory:   memory,
+		disk:     disk,
 		dirs:     outermost(dirs),
 		tree:     tree,
-		exceeded: make(chan string, 1),
+		Exceeded: make(chan string, 1),
 		stop:     make(chan struct{}),
 	}
-	if limits.TreeMemoryBytes == 0 && limits.DiskBytes == 0 {
+	if memory == 0 && disk == 0 {
 		return w
 	}
 	w.done.Go(w.follow)
@@ -74,15 +72,16 @@ func outermost(dirs []string) []string {
 	return kept
 }
 
-func (w *usageWatch) close() {
+// Close ends the watch.
+func (w *UsageWatch) Close() {
 	close(w.stop)
 	w.done.Wait()
 }
 
-func (w *usageWatch) follow() {
-	if w.limits.DiskBytes > 0 {
+func (w *UsageWatch) follow() {
+	if w.disk > 0 {
 		w.before = w.diskUsed()
-		w.limits.DiskBytes = diskAllowance(w.limits.DiskBytes, freeOnDisk(w.dirs))
+		w.disk = diskAllowance(w.disk, freeOnDisk(w.dirs))
 	}
 	ticker := time.NewTicker(usageEvery)
 	defer ticker.Stop()
@@ -93,19 +92,19 @@ func (w *usageWatch) follow() {
 		case <-ticker.C:
 		}
 		processes := w.tree()
-		memory, disk, ok := unnamedFiles(processes)
+		inMemory, onDisk, ok := unnamedFiles(processes)
 		named := filesInMemory(processes)
 		switch {
 		case !ok:
-			w.exceeded <- ExceededFiles
+			w.Exceeded <- ExceededFiles
 			return
-		case w.limits.TreeMemoryBytes > 0 && memoryExceeds(processes, w.limits.TreeMemoryBytes, named+memory):
-			w.exceeded <- ExceededMemory
+		case w.memory > 0 && memoryExceeds(processes, w.memory, named+inMemory):
+			w.Exceeded <- ExceededMemory
 			return
-		case w.limits.DiskBytes > 0 && time.Now().After(w.nextDisk) &&
+		case w.disk > 0 && time.Now().After(w.nextDisk) &&
 			// no disk is that large
-			w.diskUsed()-w.before+int64(disk+named) > int64(w.limits.DiskBytes): //nolint:gosec // small
-			w.exceeded <- ExceededDisk
+			w.diskUsed()-w.before+int64(onDisk+named) > int64(w.disk): //nolint:gosec // small
+			w.Exceeded <- ExceededDisk
 			return
 		}
 	}
@@ -128,7 +127,7 @@ func freeOnDisk(dirs []string) uint64 {
 }
 
 // diskUsed adds up the files in the directories that can be seen.
-func (w *usageWatch) diskUsed() int64 {
+func (w *UsageWatch) diskUsed() int64 {
 	began := time.Now()
 	var sum int64
 	for _, dir := range w.dirs {
@@ -149,4 +148,12 @@ func (w *usageWatch) diskUsed() int64 {
 	}
 	w.nextDisk = time.Now().Add(diskShare * time.Since(began))
 	return sum
+}
+
+// bytesOnDisk returns the disk space of a file, which is less than its size where it has holes.
+func bytesOnDisk(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Blocks * 512
+	}
+	return info.Size()
 }

@@ -1,4 +1,4 @@
-package sandbox
+package proc
 
 import (
 	"os"
@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// mounted is a directory of a file system of some kind, and where it is mounted; options are those
+// Mount is a directory of a file system of some kind, and where it is mounted; options are those
 // of the file system.
-type mounted struct{ device, root, point, kind, options string }
+type Mount struct{ Device, Root, Point, Kind, Options string }
 
-// mounts lists the mounts that a process sees, oldest first. A process that has ended sees none.
-func mounts(process string) []mounted {
+// Mounts lists the mounts that a process sees, oldest first. A process that has ended sees none.
+func Mounts(process string) []Mount {
 	content, _ := os.ReadFile(process + "/mountinfo")
-	var all []mounted
+	var all []Mount
 	for line := range strings.Lines(string(content)) {
 		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
 		before, after, _ := strings.Cut(line, " - ")
 		at, system := strings.Split(before, " "), strings.Split(strings.TrimSpace(after), " ")
 		if len(at) > 4 && len(system) > 2 { // the source of a mount may be empty, between its two blanks
-			all = append(all, mounted{at[2], unescapeMount(at[3]), unescapeMount(at[4]), system[0], system[2]})
+			all = append(all, Mount{at[2], Unescape(at[3]), Unescape(at[4]), system[0], system[2]})
 		}
 	}
 	return all
 }
 
-// unescapeMount undoes what the kernel does to blanks, line ends and backslashes of a path.
-func unescapeMount(path string) string {
+// Unescape undoes what the kernel does to blanks, line ends and backslashes of a path.
+func Unescape(path string) string {
 	var out strings.Builder
 	for len(path) > 0 {
 		if path[0] == '\\' && len(path) >= 4 {
@@ -43,32 +43,32 @@ func unescapeMount(path string) string {
 	return out.String()
 }
 
-// otherNames returns the other paths under which path, or part of it, is visible because it is
-// mounted more than once.
-func otherNames(path string) []string {
-	all := mounts("/proc/self")
-	var own mounted // the last that covers the path is the one that shows it
+// OtherNames returns the other paths under which path, or part of it, is visible because it is
+// Mount more than once.
+func OtherNames(path string) []string {
+	all := Mounts("/proc/self")
+	var own Mount // the last that covers the path is the one that shows it
 	for _, m := range all {
-		if _, ok := below(m.point, path); ok && len(m.point) >= len(own.point) {
+		if _, ok := below(m.Point, path); ok && len(m.Point) >= len(own.Point) {
 			own = m
 		}
 	}
-	rest, _ := below(own.point, path)
-	place := filepath.Join(own.root, rest) // in its file system
+	rest, _ := below(own.Point, path)
+	place := filepath.Join(own.Root, rest) // in its file system
 	var names []string
 	for _, m := range all {
-		if m.device != own.device || m.point == own.point {
+		if m.Device != own.Device || m.Point == own.Point {
 			continue
 		}
-		original, other := path, m.point
-		if rest, ok := below(m.root, place); ok {
-			other = filepath.Join(m.point, rest)
-		} else if rest, ok := below(place, m.root); ok {
+		original, other := path, m.Point
+		if rest, ok := below(m.Root, place); ok {
+			other = filepath.Join(m.Point, rest)
+		} else if rest, ok := below(place, m.Root); ok {
 			original = filepath.Join(path, rest)
 		} else {
 			continue
 		}
-		if sameFile(original, other) { // else something is mounted over it
+		if sameFile(original, other) { // else something is Mount over it
 			names = append(names, other)
 		}
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package proc
 
 import (
 	"os"
@@ -10,24 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunMarker is the environment variable that marks the processes of one run. Without a supervisor,
-// orphans are found by it.
-const RunMarker = "EVAL_RUN_ID"
-
-// rssUnit is the unit of the kernel's resident set size, in KiB.
-const rssUnit = 1
-
-// killStrays kills what is left of a program whose first process has ended: its
+// KillStrays kills what is left of a program whose first process has ended: its
 // session and process group, processes that carry its marker, those that were known
-// before, and all their descendants. It returns how many it killed, and what is still
-// alive after all.
-func killStrays(program int, env []string, known map[int]bool) (killed int, unkillable []int) {
-	marker := lookup(env, RunMarker)
-	if marker != "" {
-		marker = RunMarker + "=" + marker
-	}
+// before, and all their descendants. It returns how many it killed, and what is still alive after a
+// time. A marker is a variable with its value; empty: there is none.
+func KillStrays(program int, marker string, known map[int]bool, limit time.Duration) (killed int, unkillable []int) {
 	seen := map[int]bool{}
-	deadline := time.Now().Add(killDelay / 2)
+	deadline := time.Now().Add(limit)
 	for {
 		strays := findStrays(program, marker, known)
 		if len(strays) == 0 || time.Now().After(deadline) {
@@ -45,32 +34,32 @@ func findStrays(program int, marker string, known map[int]bool) []int {
 	ours := map[int]bool{}
 	table := processTable()
 	for _, p := range table {
-		if p.pid == os.Getpid() || p.zombie {
+		if p.ID == os.Getpid() || p.Zombie {
 			continue
 		}
-		inGroup := program != 0 && (p.session == program || p.group == program)
-		if inGroup || known[p.pid] || marker != "" && carries(p.pid, marker) {
-			ours[p.pid] = true
+		inGroup := program != 0 && (p.Session == program || p.Group == program)
+		if inGroup || known[p.ID] || marker != "" && carries(p.ID, marker) {
+			ours[p.ID] = true
 		}
 	}
 	return livingIn(ours, table)
 }
 
-// ProcessesOf lists the living processes of a run: those that carry its mark, those that work in
+// Find lists the living processes of a run: those that carry its marker, those that work in
 // one of its directories or below, and all their descendants; without the tree below spared, unless
 // that is 0, and without us and our ancestors.
-func ProcessesOf(runID string, dirs []string, spared int) []int {
+func Find(marker string, dirs []string, spared int) []int {
 	table := processTable()
 	parents := map[int]int{}
 	for _, p := range table {
-		parents[p.pid] = p.parent
+		parents[p.ID] = p.Parent
 	}
 	ours, exempt := map[int]bool{}, map[int]bool{1: true}
 	for at := os.Getpid(); at > 0 && !exempt[at]; at = parents[at] {
 		exempt[at] = true
 	}
 	for _, p := range table {
-		ours[p.pid] = !exempt[p.pid] && !p.zombie && (carries(p.pid, RunMarker+"="+runID) || worksIn(p.pid, dirs))
+		ours[p.ID] = !exempt[p.ID] && !p.Zombie && (carries(p.ID, marker) || worksIn(p.ID, dirs))
 	}
 	if spared != 0 {
 		for _, pid := range livingIn(map[int]bool{spared: true}, table) {

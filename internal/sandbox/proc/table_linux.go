@@ -1,6 +1,7 @@
-package sandbox
+package proc
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -11,55 +12,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a line of the process table.
-type process struct {
-	pid, parent, group, session int
-	zombie                      bool
+// Process is a line of the process table.
+type Process struct {
+	ID, Parent, Group, Session int
+	Zombie                     bool
 }
 
-// readProcess reads one process; it may have ended meanwhile.
-func readProcess(pid int) (process, bool) {
-	fields := statOf(strconv.Itoa(pid))
+// Read reads one process, which may have ended meanwhile.
+func Read(pid int) (Process, bool) {
+	fields := Stat(strconv.Itoa(pid))
 	if len(fields) < 4 {
-		return process{}, false
+		return Process{}, false
 	}
-	p := process{pid: pid, zombie: fields[0] == "Z" || fields[0] == "X"}
-	p.parent, _ = strconv.Atoi(fields[1])
-	p.group, _ = strconv.Atoi(fields[2])
-	p.session, _ = strconv.Atoi(fields[3])
+	p := Process{ID: pid, Zombie: fields[0] == "Z" || fields[0] == "X"}
+	p.Parent, _ = strconv.Atoi(fields[1])
+	p.Group, _ = strconv.Atoi(fields[2])
+	p.Session, _ = strconv.Atoi(fields[3])
 	return p, true
 }
 
+// Stat returns the fields of a process after its name.
+func Stat(pid string) []string {
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+}
+
 // processTable lists all processes that we can see.
-func processTable() []process {
+func processTable() []Process {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
-	table := make([]process, 0, len(names))
+	table := make([]Process, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, ok := readProcess(pid); ok {
+		if p, ok := Read(pid); ok {
 			table = append(table, p)
 		}
 	}
 	return table
 }
 
-// descendants lists the living processes below root. The kernel's own lists of
+// Descendants lists the living processes below root. The kernel's own lists of
 // children make this cheap, so that it can run faster than processes can fork away.
-func descendants(root int) []int {
+func Descendants(root int) []int {
 	var found []int
 	pending := []int{root}
 	for len(pending) > 0 {
 		pid := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		children, ok := childrenOf(pid)
+		children, ok := Children(pid)
 		if !ok && pid == root {
 			return descendantsByTable(root)
 		}
@@ -69,33 +76,33 @@ func descendants(root int) []int {
 	return found
 }
 
-// adopted lists the living processes below this one, which is a supervisor.
-func adopted() []int {
+// Adopted lists the living processes below this one, which is a supervisor.
+func Adopted() []int {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return nil
 	}
-	return supervisedBy(os.Getpid())
+	return Supervised(os.Getpid())
 }
 
-// supervisedBy lists the living processes below a supervisor: its first thread starts the program,
+// Supervised lists the living processes below a supervisor: its first thread starts the program,
 // and gets the orphans. Reading the lists of the other threads costs the process that waits for it
 // several milliseconds: it spins while the kernel drops the /proc entries of each.
-func supervisedBy(supervisor int) []int {
+func Supervised(supervisor int) []int {
 	process := strconv.Itoa(supervisor)
 	direct, ok := childrenOfThread(process, process)
 	if !ok || len(direct) == 0 {
-		return descendants(supervisor)
+		return Descendants(supervisor)
 	}
 	found := direct
 	for _, child := range direct {
-		found = append(found, descendants(child)...)
+		found = append(found, Descendants(child)...)
 	}
 	return found
 }
 
-// childrenOf reads the children of all threads of a process. It reports false where
+// Children reads the children of all threads of a process. It reports false where
 // the kernel was built without these lists.
-func childrenOf(pid int) ([]int, bool) {
+func Children(pid int) ([]int, bool) {
 	process := strconv.Itoa(pid)
 	entries, err := os.ReadDir("/proc/" + process + "/task")
 	if err != nil {
@@ -127,19 +134,19 @@ func descendantsByTable(root int) []int {
 }
 
 // livingIn lists the living processes of a table that are in a set or below one that is.
-func livingIn(set map[int]bool, table []process) []int {
+func livingIn(set map[int]bool, table []Process) []int {
 	for grew := true; grew; {
 		grew = false
 		for _, p := range table {
-			if set[p.parent] && !set[p.pid] {
-				set[p.pid], grew = true, true
+			if set[p.Parent] && !set[p.ID] {
+				set[p.ID], grew = true, true
 			}
 		}
 	}
 	var found []int
 	for _, p := range table {
-		if set[p.pid] && !p.zombie {
-			found = append(found, p.pid)
+		if set[p.ID] && !p.Zombie {
+			found = append(found, p.ID)
 		}
 	}
 	return found
@@ -154,10 +161,10 @@ func carries(pid int, variable string) bool {
 	return slices.Contains(strings.Split(string(environ), "\x00"), variable)
 }
 
-// closeAllOnExec keeps every descriptor from the program that it is not given by
+// CloseAllOnExec keeps every descriptor from the program that it is not given by
 // name: ours, and those left open in the process that started the harness. Go opens everything that
 // way, so that only inherited ones change.
-func closeAllOnExec() {
+func CloseAllOnExec() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sandbox
+package untrusted
 
 import (
 	"errors"
@@ -14,34 +14,36 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
-// UntrustedName is the name under which a binary that imports this package runs an untrusted
+// Name is the name under which a binary that imports this package runs an untrusted
 // program: for example as a link on the search path of a hook.
 //
 //	fit-untrusted PROGRAM [ARGUMENT…]
 //
 // The program gets standard input, output and error and no other descriptor, none of the
-// UntrustedHides variables, and a new session. If the kernel allows it, it is also in new PID and
+// Hides variables, and a new session. If the kernel allows it, it is also in new PID and
 // user namespaces: it can neither signal nor trace nor inspect the processes around it, although
 // the user is the same, and its own processes end with it. The exit status is the program's, or 128
 // and the number of the signal that ended it.
-const UntrustedName = "fit-untrusted"
+const Name = "fit-untrusted"
 
-// UntrustedHides are the variables that programs under UntrustedName do not see.
-var UntrustedHides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
+// Hides are the variables that programs under Name do not see.
+var Hides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
 
 // The statuses with which shells report that a program could not be run.
 const (
 	statusUsage         = 2
-	statusNotExecutable = 126
-	statusNotFound      = 127
+	StatusNotExecutable = 126
+	StatusNotFound      = 127
 )
 
-// calledUntrusted reports whether this process is to run an untrusted program.
-func calledUntrusted() bool { return filepath.Base(os.Args[0]) == UntrustedName }
+// Called reports whether this process is to run an untrusted program.
+func Called() bool { return filepath.Base(os.Args[0]) == Name }
 
-func runUntrusted() int {
+func Run() int {
 	// The program dies with the thread that has started it.
 	runtime.LockOSThread()
 	args := os.Args[1:]
@@ -49,18 +51,18 @@ func runUntrusted() int {
 		args = args[1:]
 	}
 	if len(args) == 0 || args[0] == "" {
-		fmt.Fprintf(os.Stderr, "usage: %s PROGRAM [ARGUMENT…]\n", UntrustedName)
+		fmt.Fprintf(os.Stderr, "usage: %s PROGRAM [ARGUMENT…]\n", Name)
 		return statusUsage
 	}
 	program, err := exec.LookPath(args[0])
 	if err != nil {
-		return untrustedFailure(args[0], err)
+		return failure(args[0], err)
 	}
-	closeAllOnExec()
+	proc.CloseAllOnExec()
 	defer restoreStreams(streamFlags())
-	cmd, err := startUntrusted(program, args)
+	cmd, err := start(program, args)
 	if err != nil {
-		return untrustedFailure(args[0], err)
+		return failure(args[0], err)
 	}
 	_ = cmd.Wait() // the state says the same
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -96,10 +98,10 @@ func restoreStreams(flags [3]int) {
 	}
 }
 
-func untrustedCommand(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
+func command(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(UntrustedHides, name)
+		return slices.Contains(Hides, name)
 	})
 	return &exec.Cmd{
 		Path:        program,
@@ -112,10 +114,10 @@ func untrustedCommand(program string, args []string, attributes *syscall.SysProc
 	}
 }
 
-func untrustedFailure(program string, err error) int {
-	fmt.Fprintf(os.Stderr, "%s: %s: %v\n", UntrustedName, program, err)
+func failure(program string, err error) int {
+	fmt.Fprintf(os.Stderr, "%s: %s: %v\n", Name, program, err)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return statusNotFound
+		return StatusNotFound
 	}
-	return statusNotExecutable
+	return StatusNotExecutable
 }

@@ -1,4 +1,4 @@
-package sandbox
+package proc
 
 import (
 	"os"
@@ -18,13 +18,13 @@ func TestMountsOfAnySourceAndNameAreSeen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mountinfo"), []byte(table), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := []mounted{
+	want := []Mount{
 		{"98:0", "/mnt1", "/mnt2", "ext3", "rw,errors=continue"},
 		{"0:50", "/", "/without a source", "tmpfs", "rw,size=4k"},
 		{"0:51", "/", "/", "overlay", "rw,upperdir=/upper"},
 		{"98:0", "/a\u00a0b", "/c\r\u3000d", "ext3", "rw"},
 	}
-	if got := mounts(dir); !slices.Equal(got, want) {
+	if got := Mounts(dir); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

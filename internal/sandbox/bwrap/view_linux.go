@@ -1,13 +1,16 @@
-package sandbox
+package bwrap
 
 import (
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
 // systemPaths are the paths that programs need to run at all. Those that exist are shown read-only.
@@ -36,11 +39,37 @@ type mount struct {
 	open   bool   // a directory in which everybody may write
 }
 
-// view collects the mounts of a sandbox, by path inside it.
-type view map[string]mount
+// Request names the paths that a caller wants to be seen in a sandbox, or not.
+type Request struct {
+	ReadOnly, Writable, Hidden []string
+	Shown                      map[string]string // by the path inside
+}
+
+// View collects the mounts of a sandbox, by path inside it.
+type View map[string]mount
+
+// New returns what a sandbox shows, and which of the requested paths are writable in it, by their
+// real paths.
+func New(r Request) (v View, writable map[string]bool, err error) {
+	v = View{}
+	if err := v.addSystem(); err != nil {
+		return nil, nil, err
+	}
+	asked, err := v.addRequested(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	v.hideOwn(asked)
+	v.dropCovered()
+	writable = map[string]bool{}
+	for path, as := range asked {
+		writable[path] = as == asWritable
+	}
+	return v, writable, nil
+}
 
 // addSystem adds what every sandbox shows.
-func (v view) addSystem() error {
+func (v View) addSystem() error {
 	for _, path := range emptyPaths {
 		v[path] = mount{kind: "--dir", open: true}
 	}
@@ -69,7 +98,7 @@ func (v view) addSystem() error {
 }
 
 // addRequested adds the paths that the caller names, and returns the requested kind of each.
-func (v view) addRequested(i Isolation) (map[string]string, error) {
+func (v View) addRequested(r Request) (map[string]string, error) {
 	asked := map[string]string{}
 	add := func(kind, as, path string) error {
 		resolved, err := v.resolve(path)
@@ -83,24 +112,24 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 		v[resolved] = mount{kind: kind, source: resolved}
 		return nil
 	}
-	for _, path := range i.ReadOnly {
+	for _, path := range r.ReadOnly {
 		if err := add("--ro-bind", asReadable, path); err != nil {
 			return nil, err
 		}
 	}
-	for _, path := range i.Writable {
+	for _, path := range r.Writable {
 		if err := add("--bind", asWritable, path); err != nil {
 			return nil, err
 		}
 	}
-	for inside, path := range i.Shown {
+	for inside, path := range r.Shown {
 		resolved, err := filepath.EvalSymlinks(path)
 		if err != nil || !filepath.IsAbs(inside) {
 			return nil, fmt.Errorf("path to show at %s: %w", inside, err)
 		}
 		v[filepath.Clean(inside)] = mount{kind: "--bind", source: resolved}
 	}
-	for _, path := range i.Hidden {
+	for _, path := range r.Hidden {
 		if !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("hidden path: %s is not absolute", path)
 		}
@@ -121,7 +150,7 @@ func (v view) addRequested(i Isolation) (map[string]string, error) {
 
 // hideOwn hides our own temporary and cache directories and the user's home, wherever they are,
 // unless the caller asks for them.
-func (v view) hideOwn(requested map[string]string) {
+func (v View) hideOwn(requested map[string]string) {
 	own := []string{os.TempDir()}
 	if home, err := os.UserHomeDir(); err == nil {
 		own = append(own, home)
@@ -132,7 +161,7 @@ func (v view) hideOwn(requested map[string]string) {
 	for _, path := range own {
 		resolved, err := filepath.EvalSymlinks(path)
 		// A home that is a system directory, as in some containers, cannot be hidden.
-		if err != nil || !filepath.IsAbs(path) || resolved == "/" || isSystemPath(resolved) && resolved != "/opt" {
+		if err != nil || !filepath.IsAbs(path) || resolved == "/" || IsSystem(resolved) && resolved != "/opt" {
 			continue
 		}
 		if _, asked := requested[resolved]; !asked {
@@ -141,12 +170,13 @@ func (v view) hideOwn(requested map[string]string) {
 	}
 }
 
-func isSystemPath(path string) bool { return path == "/etc" || slices.Contains(systemPaths, path) }
+// IsSystem reports whether a path is one that every sandbox shows.
+func IsSystem(path string) bool { return path == "/etc" || slices.Contains(systemPaths, path) }
 
 // dropCovered drops the system's paths where the caller shows the whole root: they are
 // in it, and nothing new can be made in a root that is read-only. Then the empty directories must
 // be mounted.
-func (v view) dropCovered() {
+func (v View) dropCovered() {
 	root, ok := v["/"]
 	if !ok {
 		return
@@ -164,16 +194,16 @@ func (v view) dropCovered() {
 }
 
 // hide covers a path with an empty one, wherever the sandbox would show it.
-func (v view) hide(path string) {
+func (v View) hide(path string) {
 	v.cover(path)
-	for _, other := range otherNames(path) {
-		if _, asked := v[other]; !asked || isSystemPath(other) {
+	for _, other := range proc.OtherNames(path) {
+		if _, asked := v[other]; !asked || IsSystem(other) {
 			v.cover(other)
 		}
 	}
 }
 
-func (v view) cover(path string) {
+func (v View) cover(path string) {
 	info, err := os.Stat(path)
 	if err != nil || !v.showsFromHost(path) {
 		return
@@ -187,7 +217,7 @@ func (v view) cover(path string) {
 
 // resolve returns the real path, and repeats in the sandbox the links that lead to it,
 // so that the path the caller knows works inside too.
-func (v view) resolve(path string) (string, error) {
+func (v View) resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%s is not absolute", path)
 	}
@@ -202,7 +232,7 @@ func (v view) resolve(path string) (string, error) {
 }
 
 // addLink adds the first link on the way to a path, unless a shown directory has it.
-func (v view) addLink(path string) {
+func (v View) addLink(path string) {
 	prefix := ""
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		prefix += "/" + part
@@ -222,7 +252,7 @@ func (v view) addLink(path string) {
 
 // nearest returns the mount that decides about a path: its own, or that of the
 // closest directory above it.
-func (v view) nearest(path string) (mount, bool) {
+func (v View) nearest(path string) (mount, bool) {
 	for {
 		if m, ok := v[path]; ok {
 			return m, true
@@ -234,8 +264,8 @@ func (v view) nearest(path string) (mount, bool) {
 	}
 }
 
-// shows reports whether a path exists in the sandbox.
-func (v view) shows(path string) bool {
+// Shows reports whether a path exists in the sandbox.
+func (v View) Shows(path string) bool {
 	if _, ok := v[path]; ok || path == "/" {
 		return true
 	}
@@ -243,14 +273,14 @@ func (v view) shows(path string) bool {
 }
 
 // showsFromHost reports whether the sandbox shows what the machine has at a path.
-func (v view) showsFromHost(path string) bool {
+func (v View) showsFromHost(path string) bool {
 	m, ok := v.nearest(path)
 	return ok && (m.kind == "--ro-bind" || m.kind == "--bind")
 }
 
-// arguments orders the mounts so that a directory comes before what is mounted inside
+// Arguments orders the mounts so that a directory comes before what is mounted inside
 // it, and /proc and /dev come after a root that covers everything.
-func (v view) arguments() []string {
+func (v View) Arguments() []string {
 	var args []string
 	if root, ok := v["/"]; ok {
 		args = append(args, root.kind, root.source, "/")
@@ -280,11 +310,22 @@ func (v view) arguments() []string {
 
 // appendParents makes the directories on the way to a mount that no other mount brings. Those that
 // bubblewrap makes itself are accessible only to their owner, which is not always the program.
-func (v view) appendParents(args []string, made map[string]bool, dir string) []string {
+func (v View) appendParents(args []string, made map[string]bool, dir string) []string {
 	if made[dir] || v.showsFromHost(dir) {
 		return args
 	}
 	args = v.appendParents(args, made, filepath.Dir(dir))
 	made[dir] = true
 	return append(args, "--perms", "0755", "--dir", dir)
+}
+
+// Find returns the path of bubblewrap.
+func Find() (string, error) {
+	if path, err := exec.LookPath("bwrap"); err == nil && filepath.IsAbs(path) {
+		return path, nil
+	}
+	if info, err := os.Stat("/usr/bin/bwrap"); err == nil && info.Mode()&0o111 != 0 {
+		return "/usr/bin/bwrap", nil
+	}
+	return "", errors.New("bubblewrap (bwrap) is not installed")
 }

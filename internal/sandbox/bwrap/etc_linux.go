@@ -1,4 +1,4 @@
-package sandbox
+package bwrap
 
 import (
 	"bytes"
@@ -28,19 +28,20 @@ var etcNames = []string{
 // mounted.
 const maxEtcEntries = 32
 
-// etcView describes the /etc of a sandbox. Files are copied into it, because that is much cheaper
+// EtcView describes the /etc of a sandbox. Files are copied into it, because that is much cheaper
 // than mounting them; a file's descriptor is not known here, so only its path is listed.
-type etcView struct {
-	arguments []string // bubblewrap's, for directories and links
-	files     []etcFile
+type EtcView struct {
+	Arguments []string // bubblewrap's, for directories and links
+	Files     []EtcFile
 	entries   int // of the trees
 }
 
-type etcFile struct{ path, source string }
+// EtcFile is a file of /etc, and the one that it shows.
+type EtcFile struct{ Path, Source string }
 
-// etcShown finds out once what of etcNames this machine has.
-var etcShown = sync.OnceValue(func() etcView {
-	var shown etcView
+// Etc finds out once what of etcNames this machine has.
+var Etc = sync.OnceValue(func() EtcView {
+	var shown EtcView
 	for _, name := range etcNames {
 		found, _ := filepath.Glob("/etc/" + name) // only a bad pattern is an error
 		for _, path := range found {
@@ -54,15 +55,15 @@ var etcShown = sync.OnceValue(func() etcView {
 	return shown
 })
 
-func (e *etcView) addDir(path string) {
+func (e *EtcView) addDir(path string) {
 	if path != "/etc" && path != "/" {
-		e.arguments = append(e.arguments, "--perms", "0755", "--dir", path)
+		e.Arguments = append(e.Arguments, "--perms", "0755", "--dir", path)
 	}
 }
 
 // add adds a file or a directory. A link at the top is followed: that of resolv.conf often leads to
 // where the sandbox shows nothing.
-func (e *etcView) add(path string) {
+func (e *EtcView) add(path string) {
 	source, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return
@@ -71,20 +72,20 @@ func (e *etcView) add(path string) {
 	switch {
 	case err != nil:
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0:
-		e.files = append(e.files, etcFile{path: path, source: source})
+		e.Files = append(e.Files, EtcFile{Path: path, Source: source})
 	case info.IsDir():
-		copied := etcView{}
+		copied := EtcView{}
 		if copied.addTree(path, source) != nil || copied.entries > maxEtcEntries {
-			copied = etcView{arguments: []string{"--ro-bind", source, path}}
+			copied = EtcView{Arguments: []string{"--ro-bind", source, path}}
 		}
-		e.arguments = append(e.arguments, copied.arguments...)
-		e.files = append(e.files, copied.files...)
+		e.Arguments = append(e.Arguments, copied.Arguments...)
+		e.Files = append(e.Files, copied.Files...)
 	}
 }
 
 // addTree adds what a directory holds: directories, links as they are, and files that everybody may
 // read.
-func (e *etcView) addTree(path, source string) error {
+func (e *EtcView) addTree(path, source string) error {
 	return filepath.WalkDir(source, func(from string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -100,18 +101,18 @@ func (e *etcView) addTree(path, source string) error {
 			e.addDir(to)
 		case entry.Type() == fs.ModeSymlink:
 			target, err := os.Readlink(from)
-			e.arguments = append(e.arguments, "--symlink", target, to)
+			e.Arguments = append(e.Arguments, "--symlink", target, to)
 			return err
 		case entry.Type().IsRegular() && info.Mode().Perm()&0o004 != 0:
-			e.files = append(e.files, etcFile{path: to, source: from})
+			e.Files = append(e.Files, EtcFile{Path: to, Source: from})
 		}
 		return nil
 	})
 }
 
-// accounts returns the files /etc/passwd and /etc/group of a sandbox: those of the machine, and the
+// Accounts returns the files /etc/passwd and /etc/group of a sandbox: those of the machine, and the
 // user of the program if they lack it.
-func accounts(uid, gid int, home string) (passwd, group []byte) {
+func Accounts(uid, gid int, home string) (passwd, group []byte) {
 	home = cmp.Or(home, "/")
 	passwd = withAccount("/etc/passwd", uid, fmt.Sprintf("fit:x:%d:%d::%s:/bin/sh\n", uid, gid, home))
 	return passwd, withAccount("/etc/group", gid, fmt.Sprintf("fit:x:%d:\n", gid))

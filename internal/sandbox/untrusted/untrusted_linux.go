@@ -1,4 +1,4 @@
-package sandbox
+package untrusted
 
 import (
 	"errors"
@@ -10,19 +10,22 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/proc"
+	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 )
 
 // The names under which our binary becomes the program, or process 1 around it; they appear in ps.
 const (
-	untrustedInitName    = "fit-untrusted-init"    // in namespaces that keep the program in
-	untrustedRefusedName = "fit-untrusted-refused" // where reach must be refused
+	InitName    = "fit-untrusted-init"    // in namespaces that keep the program in
+	RefusedName = "fit-untrusted-refused" // where reach must be refused
 )
 
-// startUntrusted starts the program in the best way that the kernel allows. In a new PID namespace
+// start starts the program in the best way that the kernel allows. In a new PID namespace
 // it can name only its own processes, and they end with it. A user namespace protects the processes
 // that it may still see in /proc. Root without privileges, as in our sandbox, may not map its own
 // user id; it still has its files.
-func startUntrusted(program string, args []string) (cmd *exec.Cmd, err error) {
+func start(program string, args []string) (cmd *exec.Cmd, err error) {
 	user, group := os.Geteuid(), os.Getegid()
 	same := namespaces(unix.CLONE_NEWUSER)
 	same.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: user, Size: 1}}
@@ -31,12 +34,12 @@ func startUntrusted(program string, args []string) (cmd *exec.Cmd, err error) {
 		name       string
 		attributes *syscall.SysProcAttr
 	}{
-		{untrustedInitName, same},
-		{untrustedInitName, namespaces(unix.CLONE_NEWUSER)}, // it is nobody there
-		{untrustedRefusedName, namespaces(0)},
-		{untrustedRefusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
+		{InitName, same},
+		{InitName, namespaces(unix.CLONE_NEWUSER)}, // it is nobody there
+		{RefusedName, namespaces(0)},
+		{RefusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
 	} {
-		cmd = untrustedCommand("/proc/self/exe", append([]string{way.name, program}, args...), way.attributes)
+		cmd = command("/proc/self/exe", append([]string{way.name, program}, args...), way.attributes)
 		if err = cmd.Start(); err == nil {
 			break
 		}
@@ -54,25 +57,25 @@ func namespaces(more uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// becomeUntrusted continues in the process that startUntrusted has started.
-func becomeUntrusted() int {
+// Become continues in the process that startUntrusted has started.
+func Become() int {
 	if len(os.Args) < 3 {
 		return statusUsage
 	}
 	runtime.LockOSThread() // privileges belong to threads
-	closeAllOnExec()
-	if os.Args[0] == untrustedRefusedName {
+	proc.CloseAllOnExec()
+	if os.Args[0] == RefusedName {
 		refuseReach()
 	}
 	if os.Getpid() == 1 {
-		return untrustedInit(os.Args[1], os.Args[2:])
+		return runInit(os.Args[1], os.Args[2:])
 	}
-	return untrustedFailure(os.Args[2], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
+	return failure(os.Args[2], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
 }
 
-// untrustedInit is process 1: it starts the program, reaps its children, and ends with the program,
+// runInit is process 1: it starts the program, reaps its children, and ends with the program,
 // which ends everything else. It holds nothing that the program does not have as well.
-func untrustedInit(program string, args []string) int {
+func runInit(program string, args []string) int {
 	// Signals from inside end a process 1 only if it has handlers that let them, as Go has.
 	signal.Notify(make(chan os.Signal, 1))
 	// If memory runs out, the program is killed before those that check it.
@@ -85,7 +88,7 @@ func untrustedInit(program string, args []string) int {
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return untrustedFailure(args[0], err)
+		return failure(args[0], err)
 	}
 	for {
 		var status syscall.WaitStatus
@@ -93,7 +96,7 @@ func untrustedInit(program string, args []string) int {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return untrustedFailure(args[0], err)
+			return failure(args[0], err)
 		case ended == pid:
 			return shellStatus(status)
 		}
@@ -122,9 +125,9 @@ func refuseReach() {
 	// Landlock lets a process set the limits of another one of the same user, and with a limit of
 	// no time a process is killed.
 	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccompNumber},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccomp.Number},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRLIMIT64, Jf: 3},
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccompArgument},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: seccomp.Argument},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1}, // its own
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},

@@ -1,0 +1,2 @@
+// Package pipes moves what a program reads and writes, whatever becomes of the program.
+package pipes
