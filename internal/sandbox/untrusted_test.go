@@ -12,8 +12,8 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
-// asUntrusted runs a program as a hook would, from a shell that has a descriptor and variables of its
-// own.
+// asUntrusted runs a program as a hook would, from a shell that has a descriptor and variables of
+// its own.
 func asUntrusted(t *testing.T, script string) (stdout, stderr, rows string, status int) {
 	t.Helper()
 	dir := t.TempDir()

@@ -39,8 +39,11 @@ type EtcView struct {
 // EtcFile is a file of /etc, and the one that it shows.
 type EtcFile struct{ Path, Source string }
 
-// Etc finds out once what of etcNames this machine has.
-var Etc = sync.OnceValue(func() EtcView {
+// Etc returns the /etc of a sandbox.
+func Etc() EtcView { return etcShown() }
+
+// etcShown finds out once what of etcNames this machine has.
+var etcShown = sync.OnceValue(func() EtcView {
 	var shown EtcView
 	for _, name := range etcNames {
 		found, _ := filepath.Glob("/etc/" + name) // only a bad pattern is an error

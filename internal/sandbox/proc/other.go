@@ -3,6 +3,8 @@
 package proc
 
 import (
+	"errors"
+	"net"
 	"syscall"
 	"time"
 
@@ -20,6 +22,11 @@ func Descendants(int) []int { return nil }
 
 // Supervised finds nothing, as above.
 func Supervised(int) []int { return nil }
+
+// ConnectionHolders cannot find out, as above.
+func ConnectionHolders(net.Conn) ([]int, error) {
+	return nil, errors.New("this system does not show which process holds a connection")
+}
 
 // Stat knows nothing, as above.
 func Stat(string) []string { return nil }
