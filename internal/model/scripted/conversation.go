@@ -2,12 +2,10 @@ package scripted
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/internal/model/wire"
 )
 
 // conversation is the common form of the protocols' requests.
@@ -190,156 +188,6 @@ func (c *conversation) reply(text, callID string) {
 		kind = stepOther
 	}
 	c.steps = append(c.steps, step{kind: kind, text: text, callID: callID})
-}
-
-// readAnthropic reads a Messages request.
-func readAnthropic(body []byte, _ wire.Route) (conversation, error) {
-	var req wire.AnthropicRequest
-	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("this is not a Messages request: %w", err)
-	}
-	c := conversation{model: req.Model, stream: req.Stream, system: anthropicText(req.System)}
-	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{name: t.Name, kind: "function", input: schemaFields(t.InputSchema)})
-	}
-	for _, m := range req.Messages {
-		if m.Role == "assistant" {
-			for _, b := range m.Content {
-				c.reply(b.Text, b.ID)
-			}
-			continue
-		}
-		c.readAnthropicUser(m)
-	}
-	return c, nil
-}
-
-// readAnthropicUser reads a user message. Text beside tool results is the client's own remark on
-// them.
-func (c *conversation) readAnthropicUser(m wire.AnthropicTurn) {
-	var texts []string
-	results := 0
-	for _, b := range m.Content {
-		switch b.Type {
-		case "tool_result":
-			c.result(anthropicText(b.Content))
-			results++
-		case "text":
-			texts = append(texts, b.Text)
-		}
-	}
-	if results == 0 {
-		if m.Role == "user" {
-			c.prompt(texts)
-		} else { // newer clients put system messages into the conversation
-			c.system += "\n" + strings.Join(texts, "\n")
-			c.steps = append(c.steps, step{kind: stepOther})
-		}
-	}
-}
-
-func anthropicText(content wire.AnthropicContent) string {
-	var texts []string
-	for _, b := range content {
-		if b.Type == "text" {
-			texts = append(texts, b.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
-}
-
-// readResponses reads a Responses request.
-func readResponses(body []byte, _ wire.Route) (conversation, error) {
-	var req wire.ResponsesRequest
-	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("this is not a Responses request: %w", err)
-	}
-	c := conversation{model: req.Model, stream: req.Stream, system: req.Instructions}
-	c.offer("", req.Tools)
-	for _, item := range req.Input {
-		switch {
-		case item.IsAssistant():
-			c.reply(item.Content.Text(), item.CallID)
-		case item.Type == "additional_tools":
-			c.offer("", item.Tools)
-		case strings.HasSuffix(item.Type, "_output"):
-			c.result(item.Output.Text())
-		case item.Role == "developer" || item.Role == "system":
-			c.system += "\n" + item.Content.Text()
-		case item.Role == "user":
-			c.prompt(partTexts(item.Content))
-		}
-	}
-	return c, nil
-}
-
-// maxNamespaceDepth stops at namespaces in namespaces in namespaces.
-const maxNamespaceDepth = 8
-
-func (c *conversation) offer(namespace string, tools []wire.ResponsesTool) {
-	c.offerDepth(namespace, tools, maxNamespaceDepth)
-}
-
-func (c *conversation) offerDepth(namespace string, tools []wire.ResponsesTool, depth int) {
-	for _, t := range tools {
-		switch {
-		case t.Type == "namespace" && depth > 0:
-			c.offerDepth(t.Name, t.Tools, depth-1)
-		case t.Name == "":
-			c.tools = append(c.tools, offeredTool{name: t.Type, kind: t.Type, namespace: namespace})
-		default:
-			offered := offeredTool{
-				name:      t.Name,
-				kind:      t.Type,
-				namespace: namespace,
-				input:     schemaFields(t.Parameters),
-			}
-			c.tools = append(c.tools, offered)
-			if t.Type == "custom" {
-				c.tools = append(c.tools, offered.declared(t.Description)...)
-			}
-		}
-	}
-}
-
-func partTexts(content wire.OpenAIContent) []string {
-	var texts []string
-	for _, p := range content {
-		texts = append(texts, p.Text)
-	}
-	return texts
-}
-
-// readChat reads a Chat Completions request.
-func readChat(body []byte, _ wire.Route) (conversation, error) {
-	var req wire.ChatRequest
-	if err := json.Unmarshal(body, &req); err != nil {
-		return conversation{}, fmt.Errorf("this is not a Chat Completions request: %w", err)
-	}
-	c := conversation{model: req.Model, stream: req.Stream, wantsUsage: req.StreamOptions != nil &&
-		req.StreamOptions.IncludeUsage}
-	for _, t := range req.Tools {
-		c.tools = append(c.tools, offeredTool{
-			name: t.Function.Name, kind: "function",
-			input: schemaFields(t.Function.Parameters),
-		})
-	}
-	for _, m := range req.Messages {
-		switch m.Role {
-		case "assistant":
-			c.reply(m.Content.Text(), "")
-			for _, call := range m.ToolCalls {
-				c.reply("", call.ID)
-			}
-		case "system", "developer":
-			c.system += "\n" + m.Content.Text()
-		case "tool":
-			c.result(m.Content.Text())
-		default:
-			c.prompt(partTexts(m.Content))
-		}
-	}
-	return c, nil
 }
 
 // cwdPatterns match the ways in which clients name the working directory.
