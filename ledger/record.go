@@ -35,6 +35,15 @@ const (
 	ErrorInternal     = "internal"
 )
 
+// The values of Record.ErrorCause.
+const (
+	CauseHealthcheck = "healthcheck"  // of the task's container failed
+	CauseTimeout     = "timeout"      // of the verifier
+	CauseNoReward    = "no_reward"    // the verifier wrote none
+	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
+	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
+)
+
 // The values of Record.BudgetOf.
 const (
 	BudgetArm        = "arm"
@@ -87,6 +96,7 @@ type Record struct {
 	Seed           uint64          `json:"seed"`
 	ErrorClass     string          `json:"errorClass,omitempty"`
 	ErrorMessage   string          `json:"errorMessage,omitempty"`
+	ErrorCause     string          `json:"errorCause,omitempty"` // for programs, where it is known
 	// BudgetOf says whose budget was used up, where the class is budget: BudgetArm or
 	// BudgetExperiment.
 	BudgetOf string `json:"budgetOf,omitempty"`

@@ -74,7 +74,7 @@ func (r *Record) Repair() {
 	}
 	r.Invalid = append(r.Invalid, err.Error())
 	r.ErrorMessage = fmt.Sprintf("the executor made an invalid record with verdict %q: %v", r.Verdict, err)
-	r.Verdict, r.ErrorClass, r.Score = Error, ErrorInternal, nil
+	r.Verdict, r.ErrorClass, r.ErrorCause, r.Score = Error, ErrorInternal, "", nil
 	if r.Grade.validate() != nil || r.PreflightError != nil {
 		r.Grade, r.Invariants, r.HiddenTests, r.JudgeVerdict, r.AgentError = nil, nil, nil, nil, nil
 	}

@@ -69,7 +69,9 @@ type Result struct {
 	Grade Grade `json:"grade"`
 	// Unverified is set on an error that the agent's work may have caused: the grader broke with it
 	// and then worked, and never broke without it.
-	Unverified  bool         `json:"unverified,omitempty"`
+	Unverified bool `json:"unverified,omitempty"`
+	// Cause says for programs why a verifier measured nothing: one of the Cause words, or empty.
+	Cause       string       `json:"cause,omitempty"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
 	// Score is the effective score before any judge; nil for a task without a score, and if nothing
@@ -207,6 +209,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Unverified: h.works,
+		Cause:      h.cause,
 		Rows:       []json.RawMessage{},
 		Commands:   tests.commands,
 		Instance:   g.instance,

@@ -26,6 +26,30 @@ const (
 	maxRewardFile = 1 << 20
 )
 
+// The values of Result.Cause.
+const (
+	CauseTimeout     = "timeout"      // the verifier took too long
+	CauseNoReward    = "no_reward"    // the verifier wrote none
+	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
+	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
+)
+
+var (
+	errNoReward    = errors.New("the verifier wrote no reward")
+	errEmptyReward = errors.New("the verifier's " + rewardText + " is empty")
+)
+
+// rewardCause names what is wrong with the rewards of a verifier.
+func rewardCause(err error) string {
+	switch {
+	case errors.Is(err, errNoReward):
+		return CauseNoReward
+	case errors.Is(err, errEmptyReward):
+		return CauseEmptyReward
+	}
+	return CauseBadReward
+}
+
 // readRewards reads what a verifier left.
 func readRewards(dir string) (map[string]float64, error) {
 	root, err := os.OpenRoot(dir)
@@ -42,7 +66,7 @@ func readRewards(dir string) (map[string]float64, error) {
 	}
 	content, err = readReward(root, rewardText)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the verifier wrote no reward: there is neither %s nor %s in %s", rewardJSON, rewardText,
+		return nil, fmt.Errorf("%w: there is neither %s nor %s in %s", errNoReward, rewardJSON, rewardText,
 			workspace.HarborRewards)
 	}
 	if err != nil {
@@ -52,7 +76,7 @@ func readRewards(dir string) (map[string]float64, error) {
 	value, err := strconv.ParseFloat(text, 64)
 	switch {
 	case text == "":
-		return nil, fmt.Errorf("the verifier's %s is empty", rewardText)
+		return nil, errEmptyReward
 	case err != nil || math.IsNaN(value) || math.IsInf(value, 0):
 		return nil, fmt.Errorf("the verifier's %s is not one finite number: %q", rewardText,
 			display.CutBytes(text, 100))

@@ -84,6 +84,7 @@ func (g *grading) judgeSteps() graded {
 		if !step.health.ok() {
 			found.health = health{
 				broken:      "step " + step.Name + ": " + step.health.broken,
+				cause:       step.health.cause,
 				graderFault: step.health.graderFault,
 			}
 		}

@@ -100,6 +100,7 @@ const (
 type health struct {
 	// broken says why a grader did not work on the agent's copy; empty means that it did.
 	broken string
+	cause  string // the same for programs: one of the Cause words, or empty
 	// graderFault is set when the grader does not do its work without the agent either: then
 	// nothing was measured.
 	graderFault bool

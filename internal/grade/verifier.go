@@ -103,8 +103,11 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	found := verified{said: lastLine(done.stderr.Bytes())}
 	if aborted := done.abortReason(); aborted != "" {
 		found.health = health{broken: "the verifier " + aborted, graderFault: true}
+		if done.failure == nil && done.TimedOut {
+			found.health.cause = CauseTimeout
+		}
 	} else if found.rewards, err = run.readRewards(); err != nil {
-		found.health = health{broken: err.Error(), graderFault: true}
+		found.health = health{broken: err.Error(), cause: rewardCause(err), graderFault: true}
 	}
 	return found, nil
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -189,19 +190,17 @@ func (trial *harborTrial) rewards(r *ledger.Record) {
 	trial.Verifier = &harborRewards{Rewards: rewards}
 }
 
-// harborErrors are the exceptions of Harbor by what our messages of a class say; the first that
-// fits is taken.
-var harborErrors = []struct{ class, text, name string }{
-	{ledger.ErrorSetup, "healthcheck", "HealthcheckError"},
-	{ledger.ErrorGrader, "wrote no reward", "RewardFileNotFoundError"},
-	{ledger.ErrorGrader, " is empty", "RewardFileEmptyError"},
-	{ledger.ErrorGrader, "timed out", "VerifierTimeoutError"},
-	{ledger.ErrorGrader, "reward", "VerifierOutputParseError"},
-	{ledger.ErrorInterrupted, "", "CancelledError"},
-	{ledger.ErrorAgentStart, "", "NonZeroAgentExitCodeError"},
-	{ledger.ErrorProvider, "", "NonZeroAgentExitCodeError"},
-	{ledger.ErrorAuth, "", "NonZeroAgentExitCodeError"},
-	{"", "", "RuntimeError"},
+// harborErrors are the exceptions of Harbor by the causes and classes of our errors.
+var harborErrors = map[string]string{
+	ledger.CauseHealthcheck: "HealthcheckError",
+	ledger.CauseNoReward:    "RewardFileNotFoundError",
+	ledger.CauseEmptyReward: "RewardFileEmptyError",
+	ledger.CauseTimeout:     "VerifierTimeoutError",
+	ledger.CauseBadReward:   "VerifierOutputParseError",
+	ledger.ErrorInterrupted: "CancelledError",
+	ledger.ErrorAgentStart:  "NonZeroAgentExitCodeError",
+	ledger.ErrorProvider:    "NonZeroAgentExitCodeError",
+	ledger.ErrorAuth:        "NonZeroAgentExitCodeError",
 }
 
 // harborExceptionOf returns what went wrong: why there is no verdict, or how the agent ended. An
@@ -211,12 +210,7 @@ func harborExceptionOf(r *ledger.Record) *harborException {
 	switch {
 	case r.Verdict == ledger.Error:
 		found.Message = r.ErrorMessage
-		for _, known := range harborErrors {
-			if (known.class == "" || known.class == r.ErrorClass) && strings.Contains(r.ErrorMessage, known.text) {
-				found.Type = known.name
-				break
-			}
-		}
+		found.Type = cmp.Or(harborErrors[r.ErrorCause], harborErrors[r.ErrorClass], "RuntimeError")
 	case r.AgentError != nil && r.Outcome == "timeout":
 		found.Type, found.Message = "AgentTimeoutError", r.AgentError.Message
 	case r.AgentError != nil:

@@ -174,6 +174,9 @@ func (w *Workspace) openAgent(ctx context.Context) error {
 	return w.awaitHealth(ctx, w.containers.env.Healthcheck, place)
 }
 
+// ErrUnhealthy is the error of a container whose healthcheck fails.
+var ErrUnhealthy = errors.New("healthcheck")
+
 // awaitHealth waits until the healthcheck, if there is one, succeeds. Failures within its start
 // period do not count.
 func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, place Place) error {
@@ -191,7 +194,7 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 			Isolation: place.Isolation,
 		}, nil, nil)
 		if err != nil {
-			return fmt.Errorf("healthcheck: %w", err)
+			return fmt.Errorf("%w: %w", ErrUnhealthy, err)
 		}
 		if result.ExitCode == 0 && !result.TimedOut {
 			return nil
@@ -200,7 +203,7 @@ func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, pl
 		if time.Since(began) >= check.StartPeriod {
 			pause = check.Interval
 			if failures++; failures >= max(check.Retries, 1) {
-				return fmt.Errorf("healthcheck: %q failed %d times in a row", check.Command, failures)
+				return fmt.Errorf("%w: %q failed %d times in a row", ErrUnhealthy, check.Command, failures)
 			}
 		}
 		select {

@@ -140,6 +140,9 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 		class = ledger.ErrorResources
 	}
 	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
+	if errors.Is(err, workspace.ErrUnhealthy) {
+		a.record.ErrorCause = ledger.CauseHealthcheck
+	}
 	return false
 }
 

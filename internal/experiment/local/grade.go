@@ -71,9 +71,9 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 	r.Score = result.Score
 	switch g.Verdict {
 	case ledger.Pass, ledger.Fail:
-		r.Verdict, r.ErrorClass, r.ErrorMessage = g.Verdict, "", ""
+		r.Verdict, r.ErrorClass, r.ErrorMessage, r.ErrorCause = g.Verdict, "", "", ""
 	default:
-		r.Verdict, r.ErrorClass = ledger.Error, ledger.ErrorGrader
+		r.Verdict, r.ErrorClass, r.ErrorCause = ledger.Error, ledger.ErrorGrader, result.Cause
 		r.ErrorMessage = cmp.Or(g.Reason, "the grader reached no verdict")
 		if result.Unverified {
 			r.Unverified = 1
