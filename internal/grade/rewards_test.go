@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,16 @@ func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
 		got, err := readRewards(dir)
 		if !maps.Equal(got, test.want) || (err == nil) != (test.want != nil) {
 			t.Errorf("%q and %q: %v, %v", test.json, test.text, got, err)
+		}
+		cause := CauseBadReward
+		switch {
+		case test.json+test.text == "":
+			cause = CauseNoReward
+		case test.json == "" && strings.TrimSpace(test.text) == "":
+			cause = CauseEmptyReward
+		}
+		if err != nil && rewardCause(err) != cause {
+			t.Errorf("%q and %q: the cause is %s, want %s", test.json, test.text, rewardCause(err), cause)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func pairSections(pairs []Pair) []section {
 	}
 	for i := range pairs {
 		p := &pairs[i]
-		name := p.A + " − " + p.B
+		name := p.A + " against " + p.B
 		row := []string{name, p.claimText(p.Claim), dash, dash, dash, strings.Join(p.Obstacles, "; ")}
 		if p.Diff != nil {
 			row[2], row[3] = points(p.Diff), fmt.Sprintf("%.4f", p.Diff.PAdj)
@@ -255,7 +255,7 @@ func milestoneSection(pairs []Pair) section {
 				turns = fmt.Sprintf("%+g", *gap.DeltaTurn)
 			}
 			s.rows = append(s.rows, []string{
-				p.A + " − " + p.B, gap.Kind, time, turns, fmt.Sprint(gap.Both),
+				p.A + " against " + p.B, gap.Kind, time, turns, fmt.Sprint(gap.Both),
 				fmt.Sprintf("%d, %d", gap.CensoredA, gap.CensoredB),
 			})
 		}
