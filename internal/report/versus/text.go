@@ -166,9 +166,7 @@ func pairSections(pairs []Pair) []section {
 		if p.Diff != nil {
 			row[2], row[3] = points(p.Diff), fmt.Sprintf("%.4f", p.Diff.PAdj)
 		}
-		switch {
-		case p.MDE == nil:
-		default:
+		if p.MDE != nil {
 			row[4] = report.Detectable(*p.MDE)
 		}
 		claims.rows = append(claims.rows, row)
