@@ -97,7 +97,7 @@ var rooms = map[string][]string{
 	"tree":          {"scratch"},
 	"containertest": {"sandbox"},
 	"conventions":   {},
-	"jsonenc":       {},
+	"jsonenc":       {"display", "jsontape"},
 	"jsonlines":     {},
 	"jsontape":      {},
 	"messages":      {"jsontape"},

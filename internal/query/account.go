@@ -138,7 +138,7 @@ func (u *ModelUsage) note(name string, usage jsontape.Value) {
 	for key, value := range usage.Members() {
 		known := func(e extra) bool { return e.key == key }
 		if !slices.Contains(counted, key) && !slices.ContainsFunc(m.extras, known) {
-			m.extras = append(m.extras, extra{strings.Clone(key), compact(value.Raw())})
+			m.extras = append(m.extras, extra{strings.Clone(key), jsonenc.Compact(value.Raw())})
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (u *ModelUsage) MarshalJSON() ([]byte, error) {
 		}
 		dst = appendCounters(append(jsonenc.AppendString(dst, m.name), ':', '{'), m.usage)
 		if m.usage.CostUSD != nil {
-			dst = appendNumber(append(dst, `,"costUSD":`...), *m.usage.CostUSD)
+			dst = jsonenc.AppendNumber(append(dst, `,"costUSD":`...), *m.usage.CostUSD)
 		}
 		for _, e := range m.extras {
 			dst = append(appendKey(dst, e.key), e.value...)
@@ -173,18 +173,18 @@ func (u *ModelUsage) MarshalJSON() ([]byte, error) {
 func (u *ModelUsage) UnmarshalJSON(raw []byte) error {
 	var parser jsontape.Parser
 	v, _ := parser.Parse(raw)
-	for _, model := range members(v) {
-		m := u.model(model.key)
+	for _, model := range jsonenc.Members(v) {
+		m := u.model(model.Key)
 		m.usage = session.TokenUsage{
-			InputTokens:      model.value.Get("inputTokens").Int64(),
-			OutputTokens:     model.value.Get("outputTokens").Int64(),
-			CacheReadTokens:  model.value.Get("cacheReadInputTokens").Int64(),
-			CacheWriteTokens: model.value.Get("cacheCreationInputTokens").Int64(),
+			InputTokens:      model.Value.Get("inputTokens").Int64(),
+			OutputTokens:     model.Value.Get("outputTokens").Int64(),
+			CacheReadTokens:  model.Value.Get("cacheReadInputTokens").Int64(),
+			CacheWriteTokens: model.Value.Get("cacheCreationInputTokens").Int64(),
 		}
-		if cost := model.value.Get("costUSD"); cost.Kind() == jsontape.Number {
+		if cost := model.Value.Get("costUSD"); cost.Kind() == jsontape.Number {
 			m.usage.CostUSD = new(cost.Float64())
 		}
-		u.note(model.key, model.value)
+		u.note(model.Key, model.Value)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/session"
 )
@@ -217,7 +218,7 @@ func (c *actionCollector) target(call *session.ToolCall, cwd string) string {
 	case call.Command != "" && (call.Effective() != session.ToolRead || len(call.Paths) == 0):
 		return redactor.String(relativeTo(cwd, session.Script(call.Command)))
 	case len(call.Paths) == 0:
-		return string(redactor.JSON(compact(call.Args)))
+		return string(redactor.JSON(jsonenc.Compact(call.Args)))
 	case call.Command == "":
 		return redactor.String(filepath.Clean(relativeTo(cwd, call.Paths[0])))
 	}
@@ -253,7 +254,7 @@ func (c *actionCollector) turn(e *Cursor) error {
 		if paths := b.paths(); !ok && len(paths) > 0 {
 			target = paths[0]
 		} else if !ok {
-			target = string(compact(b.Input))
+			target = string(jsonenc.Compact(b.Input))
 		}
 		c.actions = append(c.actions, Action{
 			Turn:   entry.Index,

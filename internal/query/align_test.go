@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -20,7 +22,7 @@ func TestAlignmentOfTwoRecordings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(Style{Indent: 2}.AppendJSON(nil, []byte(asJSON(t, alignment)))) + "\n"
+	got := string(jsonenc.Style{Indent: 2}.AppendJSON(nil, []byte(asJSON(t, alignment)))) + "\n"
 	golden := filepath.Join("testdata", "align.golden.json")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {

@@ -60,7 +60,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	case r.Gate:
 		dst = append(dst, `,"gate":true`...)
 	case r.Weight != nil:
-		dst = appendNumber(append(dst, `,"weight":`...), *r.Weight)
+		dst = jsonenc.AppendNumber(append(dst, `,"weight":`...), *r.Weight)
 	}
 	if r.Failed != nil {
 		dst = appendField(dst, "message", r.Message)

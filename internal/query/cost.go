@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // Cost is the cost of a trace, by lane.
@@ -60,18 +62,18 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 	if c.TotalUSD == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendNumber(dst, *c.TotalUSD)
+		dst = jsonenc.AppendNumber(dst, *c.TotalUSD)
 	}
 	costs, origins := []byte{}, []byte{}
 	for _, lane := range c.BySource {
-		costs = appendNumber(appendKey(costs, lane.Lane), lane.USD)
+		costs = jsonenc.AppendNumber(appendKey(costs, lane.Lane), lane.USD)
 		origins = appendField(origins, lane.Lane, lane.From)
 	}
 	dst = append(append(dst, `,"bySource":{`...), bytes.TrimPrefix(costs, []byte(","))...)
 	dst = append(append(dst, `},"from":{`...), bytes.TrimPrefix(origins, []byte(","))...)
 	dst = append(dst, '}')
 	if c.OriginalUSD != nil {
-		dst = appendNumber(appendKey(dst, "originalCostUsd"), *c.OriginalUSD)
+		dst = jsonenc.AppendNumber(appendKey(dst, "originalCostUsd"), *c.OriginalUSD)
 	}
 	rest, err := json.Marshal(struct {
 		Differences []CostDifference `json:"differences,omitempty"`

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/session"
@@ -151,7 +152,7 @@ func (e *Cursor) decode() *Entry {
 	switch e.Role {
 	case RoleSystem:
 		t.Subtype = optional(e.ev.Subtype)
-		t.Data = withoutType(e.ev.Native)
+		t.Data = jsonenc.Without(e.ev.Native, "type")
 	case RoleAssistant:
 		t.MessageID = e.messageID()
 		if e.ev.Usage {
@@ -190,18 +191,18 @@ func block(p *scan.Part) Block {
 	case scan.Text:
 		return Block{Type: BlockText, Text: unescape(p.Text)}
 	case scan.Thinking:
-		return Block{Type: BlockThinking, Text: unescape(p.Text), Raw: compact(p.Raw)}
+		return Block{Type: BlockThinking, Text: unescape(p.Text), Raw: jsonenc.Compact(p.Raw)}
 	case scan.ToolUse:
 		b := Block{Type: BlockToolUse, ToolUseID: optional(p.ID), Name: unescape(p.Name)}
 		if p.Input != nil {
-			b.Input = compact(p.Input)
+			b.Input = jsonenc.Compact(p.Input)
 		}
 		return b
 	case scan.OtherPart, scan.ToolResult, scan.Broken:
 	}
 	var parser jsontape.Parser
 	v, _ := parser.Parse(p.Raw)
-	return Block{Type: unescape(v.Get("type").Inner()), Raw: compact(p.Raw)}
+	return Block{Type: unescape(v.Get("type").Inner()), Raw: jsonenc.Compact(p.Raw)}
 }
 
 // resultText returns the content of a tool result: a string as it is, anything else as compact
@@ -210,9 +211,9 @@ func resultText(content []byte) *string {
 	if content == nil {
 		return nil
 	}
-	text, ok := Text(content)
+	text, ok := jsonenc.Text(content)
 	if !ok {
-		text = string(compact(content))
+		text = string(jsonenc.Compact(content))
 	}
 	return &text
 }

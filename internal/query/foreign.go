@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -114,7 +115,7 @@ func callBlock(call *session.ToolCall) Block {
 	b := Block{
 		Type:      BlockToolUse,
 		Name:      strings.Clone(call.NativeName),
-		Input:     compact(call.Args),
+		Input:     jsonenc.Compact(call.Args),
 		Canonical: call.Canonical,
 		Command:   strings.Clone(call.Command),
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // traceOf writes lines to a file and opens it, without an index.
@@ -62,7 +64,7 @@ func asJSON(t testing.TB, value any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(compact(raw))
+	return string(jsonenc.Compact(raw))
 }
 
 // enveloped wraps an event.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/session"
@@ -175,7 +176,7 @@ func (l *laneState) noteTime(ms int64) {
 
 // init notes an init event.
 func (in *Info) init(l *laneState, ev *scan.Event) {
-	l.init, l.initTs = in.redactor.JSON(withoutType(ev.Native)), ev.Ts
+	l.init, l.initTs = in.redactor.JSON(jsonenc.Without(ev.Native, "type")), ev.Ts
 	v, _ := in.parser.Parse(ev.Native)
 	l.Model = unescape(v.Get("model").Inner())
 	if in.initLane == nil {
@@ -264,7 +265,7 @@ func (in *Info) metadata(l *laneState) Metadata {
 		Tools:             json.RawMessage("[]"),
 	}
 	if tools := init.Get("tools"); tools.Kind() == jsontape.Array {
-		m.Tools = compact(tools.Raw())
+		m.Tools = jsonenc.Compact(tools.Raw())
 	}
 	if m.Timestamp == nil && l.initTs != 0 {
 		m.Timestamp = new(time.UnixMilli(l.initTs).UTC().Format("2006-01-02T15:04:05.000Z"))

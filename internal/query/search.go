@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"github.com/fit-eval/fit/internal/query/internal/literal"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 )
 
@@ -56,8 +57,8 @@ func (t *Trace) Search(ctx context.Context, q Search, visit func(*Hit) error) er
 	s := &searcher{query: q, expr: expr, visit: visit}
 	p := plan{visit: s.look}
 	if q.Context == 0 { // else the neighbours of a hit must be seen too
-		literal := newLiteralFilter(q.Pattern)
-		p.keep = func(ev *scan.Event) bool { return (literal == nil || literal(ev)) && s.matchesEvent(ev) }
+		rare := literal.NewFilter(q.Pattern)
+		p.keep = func(ev *scan.Event) bool { return (rare == nil || rare(ev)) && s.matchesEvent(ev) }
 	}
 	if _, err := t.walk(ctx, p); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/trace"
@@ -86,7 +87,8 @@ func (s *splitter) batch(b *scan.Batch) error {
 		if err != nil {
 			return err
 		}
-		_, _ = file.out.Write(s.redactor.JSON(compact(ev.Native))) // the writer remembers the error until it is flushed
+		// The writer remembers the error until it is flushed.
+		_, _ = file.out.Write(s.redactor.JSON(jsonenc.Compact(ev.Native)))
 		if err := file.out.WriteByte('\n'); err != nil {
 			return err
 		}

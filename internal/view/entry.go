@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 )
 
@@ -293,8 +294,8 @@ func titleOf(b *query.Block) string {
 	}
 	if title == "" {
 		best := len(titleKeys)
-		query.EachMember(b.Input, func(key string, value []byte) {
-			text, ok := query.Text(value)
+		jsonenc.EachMember(b.Input, func(key string, value []byte) {
+			text, ok := jsonenc.Text(value)
 			if !ok || strings.TrimSpace(text) == "" {
 				return
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/report"
 )
@@ -101,7 +102,7 @@ func (a *app) emitRow(row query.Row) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(a.con.Stdout, "%s\n", display.JSON(query.Style{}.AppendJSON(nil, raw))); err != nil {
+	if _, err := fmt.Fprintf(a.con.Stdout, "%s\n", display.JSON(jsonenc.Style{}.AppendJSON(nil, raw))); err != nil {
 		return err
 	}
 	switch {

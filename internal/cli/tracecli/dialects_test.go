@@ -17,6 +17,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 	"github.com/fit-eval/fit/internal/testenv"
 )
@@ -84,7 +85,7 @@ func shape(t *testing.T, raw []byte) []string {
 		raw = list[0]
 	}
 	var keys []string
-	query.EachMember(raw, func(key string, _ []byte) { keys = append(keys, key) })
+	jsonenc.EachMember(raw, func(key string, _ []byte) { keys = append(keys, key) })
 	return keys
 }
 

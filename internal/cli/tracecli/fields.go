@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // field is one member of an answer that is printed piece by piece, because one of its members may
@@ -30,7 +30,7 @@ func (o *output) fieldsOf(file string, fields []field) error {
 	o.group(file)
 	for _, f := range fields {
 		o.print(o.paint(dim, f.key+":") + " ")
-		if err := o.fieldValue(f, query.Style{}, ""); err != nil {
+		if err := o.fieldValue(f, jsonenc.Style{}, ""); err != nil {
 			return err
 		}
 		o.print("\n")
@@ -52,7 +52,7 @@ func (o *output) fieldsJSON(fields []field, element bool) error {
 			o.print(",")
 		}
 		o.print(margin + "  \"" + f.key + "\": ")
-		if err := o.fieldValue(f, query.Style{Indent: 2, Level: level + 1}, margin+"  "); err != nil {
+		if err := o.fieldValue(f, jsonenc.Style{Indent: 2, Level: level + 1}, margin+"  "); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (o *output) fieldsJSON(fields []field, element bool) error {
 func (o *output) fieldsCompact(fields []field) error {
 	for i, f := range fields {
 		o.print([]string{"{", ","}[min(i, 1)] + "\"" + f.key + "\":")
-		if err := o.fieldValue(f, query.Style{}, ""); err != nil {
+		if err := o.fieldValue(f, jsonenc.Style{}, ""); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (o *output) fieldsCompact(fields []field) error {
 
 // fieldValue prints a value, or the rows of an array; margin is what a line of the array begins
 // with.
-func (o *output) fieldValue(f field, style query.Style, margin string) error {
+func (o *output) fieldValue(f field, style jsonenc.Style, margin string) error {
 	if f.rows == nil {
 		raw, err := json.Marshal(f.value)
 		o.write(style.AppendJSON(nil, raw))

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
 // The formats of answers.
@@ -27,7 +27,7 @@ type output struct {
 	app    *app
 	w      *bufio.Writer
 	format string
-	style  query.Style
+	style  jsonenc.Style
 	colour bool
 	// multi is set when more than one file was asked.
 	multi bool
@@ -50,7 +50,7 @@ func (a *app) print(ctx context.Context, run func(*output) error) error {
 		format: a.flags.format.Value,
 		colour: a.con.Colour(),
 	}
-	out.style = query.Style{Signatures: a.flags.signatures}
+	out.style = jsonenc.Style{Signatures: a.flags.signatures}
 	err := run(out)
 	if err == nil {
 		err = a.reportEmpty(out, sink)
@@ -78,7 +78,8 @@ func (o *output) record(file string, value any, text func()) error {
 	switch o.format {
 	case formatJSON:
 		o.separate()
-		o.write(query.Style{Indent: 2, Level: 1, Signatures: o.style.Signatures}.AppendJSON(nil, o.withFile(raw, file)))
+		style := jsonenc.Style{Indent: 2, Level: 1, Signatures: o.style.Signatures}
+		o.write(style.AppendJSON(nil, o.withFile(raw, file)))
 	case formatNDJSON:
 		o.write(append(o.style.AppendJSON(nil, o.withFile(raw, file)), '\n'))
 	default:
@@ -145,7 +146,7 @@ func (o *output) object(file string, value any, text func()) error {
 	}
 	switch {
 	case o.format == formatJSON:
-		o.write(append(query.Style{Indent: 2, Signatures: o.style.Signatures}.AppendJSON(nil, raw), '\n'))
+		o.write(append(jsonenc.Style{Indent: 2, Signatures: o.style.Signatures}.AppendJSON(nil, raw), '\n'))
 	case text != nil:
 		text()
 	default:
@@ -195,7 +196,7 @@ func (o *output) fields(raw []byte) {
 		o.line(o.plain(raw))
 		return
 	}
-	query.EachMember(raw, func(key string, value []byte) {
+	jsonenc.EachMember(raw, func(key string, value []byte) {
 		if key == "source" && string(value) == "null" {
 			return
 		}
@@ -205,7 +206,7 @@ func (o *output) fields(raw []byte) {
 }
 
 func (o *output) plain(value []byte) string {
-	if text, ok := query.Text(value); ok {
+	if text, ok := jsonenc.Text(value); ok {
 		return display.Text(text)
 	}
 	return display.Line(string(o.style.AppendJSON(nil, value)))

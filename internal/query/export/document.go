@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 )
 
@@ -54,7 +55,7 @@ func Document(ctx context.Context, t *query.Trace, w io.Writer) error {
 
 // compact returns JSON on one line, with terminal control characters escaped.
 func compact(raw []byte) []byte {
-	return display.JSON(query.Style{Signatures: true}.AppendJSON(nil, raw))
+	return display.JSON(jsonenc.Style{Signatures: true}.AppendJSON(nil, raw))
 }
 
 // documentWriter ignores errors; its writer keeps the first until it is flushed.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
 )
 
@@ -87,7 +88,7 @@ func (p *markdownPage) block(b *query.Block) {
 	case query.BlockThinking:
 		_ = p.linef("<details><summary>thinking</summary>\n\n%s\n\n</details>\n", quotation(b.Text))
 	case query.BlockToolUse:
-		input := query.Style{Indent: 2}.AppendJSON(nil, b.Input)
+		input := jsonenc.Style{Indent: 2}.AppendJSON(nil, b.Input)
 		_ = p.linef("**%s**\n\n%s\n", inline(b.Name), fenced("json", string(input)))
 	default:
 		_ = p.linef("*%s*\n", inline(b.Type))

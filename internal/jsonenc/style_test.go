@@ -1,4 +1,4 @@
-package query
+package jsonenc
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/jsontape"
 )
 
 // jsonText draws JSON texts with the awkward things in them: escapes, surrogates, deep nesting,
@@ -124,10 +124,10 @@ func TestStringsAreWrittenWithTheFewestEscapes(t *testing.T) {
 		raw := strings.Join(rapid.SliceOf(pieces).Draw(t, "pieces"),
 			rapid.SampledFrom([]string{"", "a"}).Draw(t, "between"))
 		want := `"`
-		for _, r := range unescape([]byte(raw)) {
+		for _, r := range jsontape.Unescape([]byte(raw)) {
 			switch {
 			case r < 0x20 || r == '"' || r == '\\':
-				quoted := jsonenc.String(string(r))
+				quoted := String(string(r))
 				want += quoted[1 : len(quoted)-1]
 			default:
 				want += string(r)

@@ -1,4 +1,9 @@
-package query
+// Package literal lets a search for a rare word pass over lines without decoding them. If every
+// match of a pattern contains one of a few literals, lines without any of them need not be decoded.
+// The literals are made of characters that JSON writes as they are; where a line spells such a
+// character as an escape (\u0041), or as one of the two letters beyond ASCII that match k and s
+// when case does not matter, the line is decoded to be sure.
+package literal
 
 import (
 	"bytes"
@@ -9,20 +14,15 @@ import (
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 )
 
-// A search for a rare word must not decode every line of a large file. If every match of a pattern
-// contains one of a few literals, lines without any of them are passed over. The literals are made
-// of characters that JSON writes as they are; where a line spells such a character as an escape
-// (\u0041), or as one of the two letters beyond ASCII that match k and s when case does not matter,
-// the line is decoded to be sure.
-
 // minLiteral is the length from which a literal is worth looking for.
 const minLiteral = 3
 
 // maxLiterals is the number of alternatives up to which they are looked for one by one.
 const maxLiterals = 8
 
-// newLiteralFilter returns nil if the pattern has no literals that are required.
-func newLiteralFilter(pattern string) scan.Filter {
+// NewFilter returns a filter that keeps the lines in which a pattern may match, nil if the
+// pattern has no literals that are required.
+func NewFilter(pattern string) scan.Filter {
 	literals := requiredLiterals(pattern)
 	if len(literals) == 0 {
 		return nil
