@@ -40,7 +40,8 @@ func TestEveryFunctionCanBeReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, overlay, string(text), 0o600)
-	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit", "./examples/agents/go")
+	command := exec.CommandContext(t.Context(), program, "-json", "./cmd/fit", "./examples/agents/go",
+		"./examples/library")
 	command.Dir = root
 	command.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay, "GOGC=off", "GOMEMLIMIT=3GiB")
 	output, err := command.Output()

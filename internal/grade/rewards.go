@@ -28,10 +28,10 @@ const (
 
 // The values of Result.Cause.
 const (
-	CauseTimeout     = "timeout"      // the verifier took too long
-	CauseNoReward    = "no_reward"    // the verifier wrote none
-	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
-	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
+	causeTimeout     = "timeout"      // the verifier took too long
+	causeNoReward    = "no_reward"    // the verifier wrote none
+	causeEmptyReward = "empty_reward" // the verifier's file has nothing in it
+	causeBadReward   = "bad_reward"   // the verifier's file cannot be read
 )
 
 var (
@@ -43,11 +43,11 @@ var (
 func rewardCause(err error) string {
 	switch {
 	case errors.Is(err, errNoReward):
-		return CauseNoReward
+		return causeNoReward
 	case errors.Is(err, errEmptyReward):
-		return CauseEmptyReward
+		return causeEmptyReward
 	}
-	return CauseBadReward
+	return causeBadReward
 }
 
 // readRewards reads what a verifier left.

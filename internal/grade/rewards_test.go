@@ -46,12 +46,12 @@ func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
 		if !maps.Equal(got, test.want) || (err == nil) != (test.want != nil) {
 			t.Errorf("%q and %q: %v, %v", test.json, test.text, got, err)
 		}
-		cause := CauseBadReward
+		cause := causeBadReward
 		switch {
 		case test.json+test.text == "":
-			cause = CauseNoReward
+			cause = causeNoReward
 		case test.json == "" && strings.TrimSpace(test.text) == "":
-			cause = CauseEmptyReward
+			cause = causeEmptyReward
 		}
 		if err != nil && rewardCause(err) != cause {
 			t.Errorf("%q and %q: the cause is %s, want %s", test.json, test.text, rewardCause(err), cause)

@@ -104,7 +104,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	if aborted := done.abortReason(); aborted != "" {
 		found.health = health{broken: "the verifier " + aborted, graderFault: true}
 		if done.failure == nil && done.TimedOut {
-			found.health.cause = CauseTimeout
+			found.health.cause = causeTimeout
 		}
 	} else if found.rewards, err = run.readRewards(); err != nil {
 		found.health = health{broken: err.Error(), cause: rewardCause(err), graderFault: true}

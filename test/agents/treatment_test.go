@@ -91,14 +91,15 @@ func (e *experiments) writeWorktree() {
 	}
 }
 
-// breakAgent puts a program in front of a real one that says its version and does nothing else.
-func (e *experiments) breakAgent(name string) {
+// breakAgent puts a program in front of a real one that says its version and otherwise does
+// something else.
+func (e *experiments) breakAgent(name, does string) {
 	e.t.Helper()
 	real, err := exec.LookPath(filepath.Join(filepath.SplitList(e.path)[0], name))
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	wrapper := e.write("bin/"+name, "#!/bin/sh\ncase $1 in --version) exec "+real+" \"$@\" ;; esac\nexit 1\n")
+	wrapper := e.write("bin/"+name, "#!/bin/sh\ncase $1 in --version) exec "+real+" \"$@\" ;; esac\n"+does+"\n")
 	if err := os.Chmod(wrapper, 0o755); err != nil {
 		e.t.Fatal(err)
 	}
@@ -357,12 +358,17 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			console.ExitUsage, "--require-delivery: arm after: whether its model is given the skill greetings is unknown",
 		},
 		"an agent that starts and asks no model": {
-			func(e *experiments) { e.breakAgent("codex") },
+			func(e *experiments) { e.breakAgent("codex", "exit 1") },
 			[]string{"--arm", "a=agent:codex", "--sandbox", "none"},
 			console.ExitUsage, "arm a: codex made no model call in the rehearsal",
 		},
+		"an agent that hangs": {
+			func(e *experiments) { e.breakAgent("codex", "exec sleep 60") },
+			[]string{"--arm", "a=agent:codex", "--sandbox", "none", "--timeout", "3s"},
+			console.ExitUsage, "arm a: codex made no model call in the rehearsal: it was stopped after 3s",
+		},
 		"a lead that starts and asks no model": {
-			func(e *experiments) { e.breakAgent("codex") },
+			func(e *experiments) { e.breakAgent("codex", "exit 1") },
 			[]string{"--arm", "a=agent:builtin,model:claude-sonnet-4-5,lead:codex", "--sandbox", "none"},
 			console.ExitUsage, "arm a: the lead codex made no model call in the rehearsal",
 		},

@@ -33,7 +33,7 @@ import (
 
 const (
 	// rehearsalTimeout bounds one start, of a program that may take long on a busy machine.
-	rehearsalTimeout = 2 * time.Minute
+	rehearsalTimeout = 5 * time.Minute
 	// afterFirstReply is how long an agent may go on after the reply to its first request, which
 	// holds all that is looked for.
 	afterFirstReply = 10 * time.Second
@@ -348,7 +348,7 @@ func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 		return "", &RefusedError{refused}
 	}
 	if !s.asked(true) {
-		end := ending{reason: result.Reason, err: cmp.Or(err, result.Err)}
+		end := ending{reason: result.Reason, err: cmp.Or(context.Cause(ctx), err, result.Err)}
 		return s.silent(a.arm.Agent, chosen, end.cause())
 	}
 	return "", nil

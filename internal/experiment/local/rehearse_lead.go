@@ -77,17 +77,17 @@ func (s *start) performWithLead(ctx context.Context) error {
 	if s.asked(false) {
 		return nil
 	}
-	_, err = s.silent("the lead "+a.arm.Lead, lead, cmp.Or(err, sessionError(result)))
+	_, err = s.silent("the lead "+a.arm.Lead, lead, cmp.Or(context.Cause(ctx), err, sessionError(result)))
 	return err
 }
 
 // bounded returns a context that ends when an agent has had enough time to make its first request,
 // and the timer that ends it.
 func (s *start) bounded(ctx context.Context) (context.Context, *time.Timer, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	limit := min(rehearsalTimeout, s.attempt.agentTimeout(s.attempt.task.Settings.Timeouts.Agent))
-	end := time.AfterFunc(limit, cancel)
-	return ctx, end, func() { end.Stop(); cancel() }
+	end := time.AfterFunc(limit, func() { cancel(fmt.Errorf("it was stopped after %s", limit)) })
+	return ctx, end, func() { end.Stop(); cancel(nil) }
 }
 
 // asked reports whether the record has a model call of the agent, or else of its lead.
