@@ -119,8 +119,10 @@ func (p Pattern) String() string { return p.source }
 func (p Pattern) Match(path string) bool {
 	beyondBMP := strings.ContainsFunc(path, func(r rune) bool { return r > 0xFFFF })
 	return path != "." && fs.ValidPath(path) && slices.ContainsFunc(p.alternatives, func(one string) bool {
-		return !(beyondBMP && strings.ContainsAny(escape.Get().ReplaceAllString(one, ""), "?[")) &&
-			doublestar.MatchUnvalidated(one, path)
+		if beyondBMP && strings.ContainsAny(escape.Get().ReplaceAllString(one, ""), "?[") {
+			return false
+		}
+		return doublestar.MatchUnvalidated(one, path)
 	})
 }
 

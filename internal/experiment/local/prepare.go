@@ -69,7 +69,7 @@ func (p *preparation) plan() error {
 		Network:        p.Network,
 		Cell:           p.CellBudget,
 		Faults:         p.Faults.Digest(),
-		Gateway:        p.Policy.Digest(),
+		Gateway:        p.Digest(),
 		Stop:           p.StopEarly,
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
 		Tools:          p.Tools,
