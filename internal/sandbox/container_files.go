@@ -70,7 +70,8 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 	read, write := io.Pipe()
 	unpacked := make(chan error, 1)
 	go func() {
-		err := tree.Unpack{MaxBytes: limit, NoLinks: !links}.Dir(read, dir)
+		// A file that an agent makes appear between two looks is fetched twice.
+		err := tree.Unpack{MaxBytes: limit, NoLinks: !links, Over: !links}.Dir(read, dir)
 		_ = read.CloseWithError(err)
 		unpacked <- err
 	}()
