@@ -71,7 +71,7 @@ func (c *Container) get(ctx context.Context, path, dir string, limit int64, link
 	unpacked := make(chan error, 1)
 	go func() {
 		// A file that an agent makes appear between two looks is fetched twice.
-		err := tree.Unpack{MaxBytes: limit, NoLinks: !links, Over: !links}.Dir(read, dir)
+		err := tree.Unpack{MaxBytes: limit, NoLinks: !links, Over: true}.Dir(read, dir)
 		_ = read.CloseWithError(err)
 		unpacked <- err
 	}()
