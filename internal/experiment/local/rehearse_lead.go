@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/harness/mcpserve"
 	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/profile"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -28,14 +29,22 @@ func rehearsalScript() scripted.Script {
 			Input: json.RawMessage(input),
 		}}}
 	}
-	offers := func(tool string) scripted.Cond { return scripted.Cond{Tool: harness.ServerName + "/" + tool} }
+	// An agent that keeps its tools back until they are searched for is recognised by its role.
+	plays := func(role, tool string) scripted.Cond {
+		return scripted.Cond{Any: []scripted.Cond{
+			{Tool: harness.ServerName + "/" + tool},
+			{Tool: "tool_search", Request: profile.Text(role)},
+		}}
+	}
 	return scripted.Script{
 		Scenarios: []scripted.Scenario{
-			{Name: "lead", When: offers("Conclude"), Turns: []scripted.Turn{
+			{Name: "lead", When: plays("supervisor", "Conclude"), Turns: []scripted.Turn{
 				use("Ask", `{"question": "Are you ready?"}`), ready,
 				use("Conclude", `{"verdict": "success", "summary": "ready"}`), ready,
 			}},
-			{Name: "agent", When: offers("Answer"), Turns: []scripted.Turn{use("Answer", `{"message": "ready"}`), ready}},
+			{Name: "agent", When: plays("supervised-agent", "Answer"), Turns: []scripted.Turn{
+				use("Answer", `{"message": "ready"}`), ready,
+			}},
 		},
 		Turns: []scripted.Turn{ready},
 		End:   &ready,
