@@ -2,6 +2,7 @@ package grade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,44 +184,54 @@ var applyCommands = [][]string{
 	{"git", "apply", "--verbose"},
 	{"git", "apply", "--verbose", "--3way"},
 	{"git", "apply", "--verbose", "--reject"},
-	{"patch", "--batch", "--fuzz=5", "-p1"},
+	{"patch", "--batch", "--forward", "--fuzz=5", "-p1"},
 }
 
 // patchedCopy returns a copy of the base with the patch applied. The patch is hostile, so it is
 // applied where the tests run.
 func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, broken string, err error) {
-	text := *g.Patch
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	for _, argv := range applyCommands {
+	for i, argv := range applyCommands {
 		copied, err = g.Source.Copy(ctx, workspace.CopyConfig{FromBase: true})
 		if err != nil {
 			return nil, "", fmt.Errorf("copy the base: %w", err)
 		}
-		place, err := g.testbed(copied)
-		if err != nil {
-			return nil, "", errors.Join(err, copied.Remove())
+		said, err := g.applyPatch(ctx, copied, argv)
+		if err == nil && said != "" && i == len(applyCommands)-1 {
+			// Like SWE-bench, grade a tree that already has the change.
+			if had, _ := g.applyPatch(ctx, copied, []string{"git", "apply", "--check", "--reverse"}); had == "" {
+				said = ""
+			}
 		}
-		done, err := g.run(ctx, program{
-			argv:    argv,
-			dir:     copied.Dir,
-			place:   place,
-			env:     gitEnvironment(),
-			stdin:   []byte(text),
-			timeout: defaultTimeout,
-		})
-		if err == nil && done.status() == 0 {
+		if err == nil && said == "" {
 			return copied, "", nil
 		}
 		if err = errors.Join(err, copied.Remove()); err != nil {
 			return nil, "", err
 		}
-		if said := done.stderr.last(maxMessage); broken == "" || said != "" && argv[0] == "git" && len(argv) == 3 {
-			broken = "the patch does not apply: " + said
-		}
+		broken = cmp.Or(broken, "the patch does not apply: "+said)
 	}
 	return nil, broken, nil
+}
+
+// applyPatch runs a command that applies the patch to a copy. It returns what the command said if
+// it failed.
+func (g *grading) applyPatch(ctx context.Context, copied *workspace.Copy, argv []string) (failed string, err error) {
+	place, err := g.testbed(copied)
+	if err != nil {
+		return "", err
+	}
+	done, err := g.run(ctx, program{
+		argv:    argv,
+		dir:     copied.Dir,
+		place:   place,
+		env:     gitEnvironment(),
+		stdin:   []byte(strings.TrimSuffix(*g.Patch, "\n") + "\n"),
+		timeout: defaultTimeout,
+	})
+	if err != nil || done.status() == 0 {
+		return "", err
+	}
+	return cmp.Or(done.stderr.last(maxMessage), fmt.Sprintf("%s exits with %d", argv[0], done.status())), nil
 }
 
 // putTests puts the files of the test patch as they must be: what the agent did to them is undone.

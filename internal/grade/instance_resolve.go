@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,21 +13,47 @@ import (
 var machineTrouble = lazyregexp.New(`(?i)no space left on device|temporary failure in name resolution|` +
 	`could not resolve host|cannot allocate memory|network is unreachable|read-only file system`)
 
+// suiteRan are the signs of a suite that ran at least one test.
+var suiteRan = lazyregexp.New(`(?m)Executed [1-9]\d* of \d+|TOTAL: [1-9]\d* (?:SUCCESS|FAILED)|[1-9]\d* passing|` +
+	`Tests:\s+[1-9]|Test Suites:\s+(?:\d+ \w+, )*[1-9]\d* total|^# tests [1-9]|[1-9]\d* specs?, \d+ failures?|': ok$`)
+
+// voidMarkers are what SWE-bench prints where the tests did not run as they should.
+var voidMarkers = lazyregexp.New(`>>>>> (?:Patch Apply Failed|Reset Failed|Tests Errored|Tests Timed Out)`)
+
+// results reads the log of the tests. Some runners print outside of the markers: the whole log
+// counts if there is nothing between them. It says why a log is void; the test command's status is
+// not looked at.
+func (r *instanceRun) results(parser string) (results *logReport, void string) {
+	if marker := voidMarkers.Get().Find(r.log); marker != nil {
+		return parseLog("", ""), fmt.Sprintf("the log says %q", marker)
+	}
+	results = parseLog(parser, string(r.tests))
+	if len(results.tests) == 0 {
+		results = parseLog(parser, string(r.log))
+	}
+	if len(results.tests) == 0 && !suiteRan.Get().Match(r.log) {
+		void = "the log has no test and no sign that any ran"
+	}
+	return results, void
+}
+
 // resolve applies the rules of SWE-bench 5: a test that must begin to pass has to be reported as
 // passed; one that must keep passing may also be skipped; one that is not reported fails. Where
 // only failures count, every test that is not reported as failed passes. A log without a failure
 // does not count if the test command failed.
 func (g *grading) resolve(shown instanceRun) graded {
 	n, report := g.Task.Instance, g.instance
-	statuses := parseLog(n.LogParser, string(shown.tests))
+	results, void := shown.results(n.LogParser)
 	failures := false
-	for _, status := range statuses {
+	for _, status := range results.statuses {
 		failures = failures || status == logFailed || status == logError
 	}
-	report.Ambiguous = shown.status != 0 && !failures
+	if report.Ambiguous = void == "" && shown.status != 0 && !failures; report.Ambiguous {
+		void = fmt.Sprintf("the test command exits with %d, but its log has no test that failed", shown.status)
+	}
 	report.TestsStatus = map[string]TestsStatus{"FAIL_TO_FAIL": noTests(), "PASS_TO_FAIL": noTests()}
 	var found graded
-	report.Resolved = !report.Ambiguous
+	report.Resolved = void == ""
 	for _, list := range []struct {
 		name  string
 		tests []string
@@ -34,12 +61,12 @@ func (g *grading) resolve(shown instanceRun) graded {
 		outcome := noTests()
 		var bad []string
 		for _, test := range list.tests {
-			status := statuses[test]
-			passed := status == logPassed || status == logXFail || list.name == passToPass && status == logSkipped
+			status := results.statusOf(test)
+			passed := status.passed() || list.name == passToPass && status == logSkipped
 			if n.FailOnly {
-				passed = status != logFailed
+				passed = results.statuses[test] != logFailed
 			}
-			if passed && !report.Ambiguous {
+			if passed && void == "" {
 				outcome.Success = append(outcome.Success, test)
 				continue
 			}
@@ -48,8 +75,8 @@ func (g *grading) resolve(shown instanceRun) graded {
 		}
 		report.TestsStatus[list.name] = outcome
 		report.Resolved = report.Resolved && len(bad) == 0
-		found.rows = append(found.rows, testRow(list.name, true, 0, len(bad) == 0 && !report.Ambiguous,
-			g.Redactor.String(badTests(bad, len(list.tests), report.Ambiguous, shown.status))))
+		found.rows = append(found.rows, testRow(list.name, true, 0, len(bad) == 0 && void == "",
+			g.Redactor.String(cmp.Or(void, badTests(bad, len(list.tests))))))
 	}
 	report.InfraFailure = !report.Resolved && machineTrouble.MatchString(string(shown.log))
 	return found
@@ -58,11 +85,8 @@ func (g *grading) resolve(shown instanceRun) graded {
 func noTests() TestsStatus { return TestsStatus{Success: []string{}, Failure: []string{}} }
 
 // badTests says which tests do not pass.
-func badTests(bad []string, all int, ambiguous bool, status int) string {
-	switch {
-	case ambiguous:
-		return fmt.Sprintf("the test command exits with %d, but its log has no test that failed", status)
-	case len(bad) == 0:
+func badTests(bad []string, all int) string {
+	if len(bad) == 0 {
 		return ""
 	}
 	more := ""

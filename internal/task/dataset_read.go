@@ -43,6 +43,8 @@ type datasetReader struct {
 	// header is called with the columns where all samples have the same, before the first sample.
 	header func(columns []string) error
 	row    func(datasetRow) error
+	// malformed is called with the error of a line that is not a sample; nil: reading ends there.
+	malformed func(error) error
 }
 
 func (r *datasetReader) wrong(line int, format string, args ...any) error {
@@ -231,12 +233,17 @@ func (r *datasetReader) object(line int, source []byte) error {
 	row := datasetRow{line: line}
 	value, err := document.JSONValue(source)
 	if err != nil {
-		return r.wrong(line, "want one JSON object per sample: %v", withoutPlace(err))
+		err = r.wrong(line, "want one JSON object per sample: %v", withoutPlace(err))
+	} else if row.columns, _ = value.(map[string]any); row.columns == nil {
+		err = r.wrong(line, "want one JSON object per sample, not %s", kindOf(value))
 	}
-	if row.columns, _ = value.(map[string]any); row.columns == nil {
-		return r.wrong(line, "want one JSON object per sample, not %s", kindOf(value))
+	if err == nil {
+		return r.row(row)
 	}
-	return r.row(row)
+	if r.malformed != nil {
+		return r.malformed(err)
+	}
+	return err
 }
 
 // kindOf names the kind of a JSON value.

@@ -144,20 +144,30 @@ func (l *loader) ownFile(name string) (string, bool) {
 // keepRow adds the task that was made from a row of a file, or the row's error. It returns
 // errEnough where no more rows are wanted.
 func (l *loader) keepRow(t Task, err error, file string, line int) error {
-	if err == nil {
-		if l.family.Tasks = append(l.family.Tasks, t); len(l.family.Tasks) == l.file.Data.Limit {
+	if err != nil {
+		l.add(rowError(err, file, line))
+		if l.wrongRows++; l.wrongRows == maxWrongRows {
 			return errEnough
 		}
 		return nil
 	}
-	if _, ok := errors.AsType[*document.Error](err); !ok {
-		err = &document.Error{File: file, Line: line, Msg: err.Error()}
-	}
-	l.add(err)
-	if l.wrongRows++; l.wrongRows == maxWrongRows {
+	return l.keep(t)
+}
+
+// keep adds a task. It returns errEnough where no more are wanted.
+func (l *loader) keep(t Task) error {
+	if l.family.Tasks = append(l.family.Tasks, t); len(l.family.Tasks) == l.file.Data.Limit {
 		return errEnough
 	}
 	return nil
+}
+
+// rowError gives an error the place of the row that it is about.
+func rowError(err error, file string, line int) error {
+	if _, ok := errors.AsType[*document.Error](err); ok {
+		return err
+	}
+	return &document.Error{File: file, Line: line, Msg: err.Error()}
 }
 
 // rel names a path of the family the way its author does.

@@ -3,7 +3,6 @@ package task
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -69,8 +68,9 @@ func isRowsName(name string) bool {
 // instancesLoader makes tasks of the instances of SWE-bench.
 type instancesLoader struct {
 	*loader
-	prompt *template
-	seen   map[string]string // where ids stand
+	prompt  *template
+	seen    map[string]string // where ids stand
+	leftOut []error           // what is wrong with rows that are left out
 }
 
 func (l *loader) instances() *instancesLoader {
@@ -96,6 +96,10 @@ func (l *loader) rows(name string) {
 		bounds: l.opts.bounds(),
 		header: func([]string) error { return nil },
 		row:    func(row datasetRow) error { return i.row(name, row) },
+		malformed: func(err error) error {
+			i.leftOut = append(i.leftOut, err)
+			return nil
+		},
 	}
 	if isRowsName(name) {
 		l.add(reader.read(filepath.Join(l.real, filepath.FromSlash(name))))
@@ -106,9 +110,12 @@ func (l *loader) rows(name string) {
 }
 
 func (i *instancesLoader) row(file string, row datasetRow) error {
-	place := fmt.Sprintf("%s:%d", file, row.line)
-	t, err := i.instance(place, row.columns, "")
-	return i.keepRow(t, err, file, row.line)
+	t, err := i.instance(fmt.Sprintf("%s:%d", file, row.line), row.columns, "")
+	if err != nil {
+		i.leftOut = append(i.leftOut, rowError(err, file, row.line))
+		return nil
+	}
+	return i.keep(t)
 }
 
 // taskRepository loads the instances of a repository of tasks.
@@ -117,20 +124,18 @@ func (l *loader) taskRepository() {
 	for _, id := range l.taskIDs() {
 		dir := path.Join("tasks", id)
 		columns, err := i.directory(dir)
+		var t Task
 		if err == nil {
 			if columns["instance_id"] == nil {
 				columns["instance_id"] = id
 			}
-			var t Task
-			if t, err = i.instance(dir, columns, dir); err == nil {
-				l.family.Tasks = append(l.family.Tasks, t)
-				continue
-			}
+			t, err = i.instance(dir, columns, dir)
 		}
-		if _, ok := errors.AsType[*document.Error](err); !ok {
-			err = mistake(path.Join(dir, "task.yaml"), "%v", err)
+		if err != nil {
+			i.leftOut = append(i.leftOut, rowError(err, path.Join(dir, "task.yaml"), 0))
+			continue
 		}
-		l.add(err)
+		l.family.Tasks = append(l.family.Tasks, t)
 	}
 	i.conclude("tasks", before)
 }
@@ -169,8 +174,20 @@ func (i *instancesLoader) directory(dir string) (map[string]any, error) {
 	return columns, nil
 }
 
-// conclude reports once what is lacking, and reports a set without tasks.
+// conclude names the rows that are left out and reports once what others lack. A set without tasks
+// is a mistake.
 func (i *instancesLoader) conclude(name string, before int) {
+	shown := i.leftOut[:min(len(i.leftOut), maxWrongRows)]
+	if len(i.family.Tasks) == 0 {
+		i.problems = append(i.problems, shown...)
+	} else {
+		for _, err := range shown {
+			i.family.Warnings = append(i.family.Warnings, err.Error()+"; the row is left out")
+		}
+		if more := len(i.leftOut) - len(shown); more > 0 {
+			i.family.Warnings = append(i.family.Warnings, fmt.Sprintf("%s: %d more rows are left out", name, more))
+		}
+	}
 	lacking := map[string][]string{}
 	for n := range i.family.Tasks {
 		if t := &i.family.Tasks[n]; t.Instance != nil && len(t.Instance.Lacks) > 0 {
@@ -203,7 +220,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 		Gold:       row.text("patch"),
 		TestPatch:  row.text("test_patch"),
 		EvalScript: strings.ReplaceAll(row.text("eval_script"), "\r\n", "\n"),
-		LogParser:  strings.TrimPrefix(row.text("log_parser"), "parse_log_"),
+		LogParser:  logParsers[strings.TrimPrefix(row.text("log_parser"), "parse_log_")],
 		FailToPass: row.tests("FAIL_TO_PASS"),
 		PassToPass: row.tests("PASS_TO_PASS"),
 		Timeout:    cmp.Or(time.Duration(i.file.Timeouts.Test), evalTimeout),

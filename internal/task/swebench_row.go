@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,10 +13,16 @@ import (
 )
 
 // logParsers are the formats of test logs that can be read, by the names that SWE-bench has for
-// them.
-var logParsers = []string{
-	"pytest", "pytest_options", "pytest_v2", "django", "matplotlib", "seaborn", "sympy", "gotest", "cargo", "jest",
-	"vitest", "tap",
+// them. Some projects have a name of their own for a format.
+var logParsers = map[string]string{
+	"pytest": "pytest", "pytest_options": "pytest_options", "pytest_v2": "pytest_v2", "django": "django",
+	"matplotlib": "matplotlib", "seaborn": "seaborn", "sympy": "sympy", "gotest": "gotest", "cargo": "cargo",
+	"jest": "jest", "vitest": "vitest", "tap": "tap",
+
+	"astroid": "pytest", "flask": "pytest", "marshmallow": "pytest", "pvlib": "pytest", "pyvista": "pytest",
+	"sqlfluff": "pytest", "xarray": "pytest",
+	"pydicom": "pytest_options", "requests": "pytest_options", "pylint": "pytest_options",
+	"astropy": "pytest_v2", "scikit": "pytest_v2", "sphinx": "pytest_v2",
 }
 
 // instanceRow reads the columns of a row and keeps its first error.
@@ -95,9 +102,9 @@ func (r *instanceRow) lacks(n *Instance) []string {
 			lacks = append(lacks, column)
 		}
 	}
-	if n.LogParser != "" && !slices.Contains(logParsers, n.LogParser) {
-		lacks = append(lacks, fmt.Sprintf("log_parser that can be read (%s; there are %s)", n.LogParser,
-			strings.Join(logParsers, " ")))
+	if name := r.text("log_parser"); name != "" && n.LogParser == "" {
+		lacks = append(lacks, fmt.Sprintf("log_parser that can be read (%s; there are %s)", name,
+			strings.Join(slices.Sorted(maps.Keys(logParsers)), " ")))
 	}
 	return lacks
 }
