@@ -111,3 +111,52 @@ func TestACorrectionPerAgentUndoesAKinderJudge(t *testing.T) {
 			"correction (want about 5)", experiments, found, corrected)
 	}
 }
+
+// A check fails bad runs of one arm more often than those of the other, and the judge is only asked
+// about the rest.
+func TestCoverageOfComparisonsWithFacts(t *testing.T) {
+	judge, checked := [2]float64{.9, .75}, [2]float64{.8, .3}
+	split := func(random *rand.Rand, outcomes []float64, fails float64) (verdicts, facts []float64) {
+		for _, outcome := range outcomes {
+			switch {
+			case outcome == 0 && coin(random, fails) == 1:
+				facts = append(facts, 0)
+			case outcome == 1:
+				verdicts = append(verdicts, coin(random, judge[0]))
+			default:
+				verdicts = append(verdicts, coin(random, 1-judge[1]))
+			}
+		}
+		return verdicts, facts
+	}
+	for _, size := range [][3]int{{30, 2, 40}, {60, 1, 40}, {50, 3, 100}} {
+		for _, truth := range []suite{{rate: .6}, {rate: .4, lift: .3}} {
+			for _, perAgent := range []bool{false, true} {
+				truth.tasks, truth.runs, truth.correlation = size[0], size[1], .4
+				t.Run(fmt.Sprintf("%v rate %g lift %g per agent %v", size, truth.rate, truth.lift, perAgent),
+					func(t *testing.T) {
+						t.Parallel()
+						wantCoverage(t, 500, .94, truth.truth(), func(random *rand.Rand) (Interval, error) {
+							var pairs []JudgedPair
+							for _, pair := range truth.draw(random) {
+								one := JudgedPair{Pair: pair}
+								one.Candidate, one.CandidateFacts = split(random, pair.Candidate, checked[0])
+								one.Baseline, one.BaselineFacts = split(random, pair.Baseline, checked[1])
+								pairs = append(pairs, one)
+							}
+							first := drawCalibration(random, size[2], judge)
+							second := first
+							if perAgent {
+								second = drawCalibration(random, size[2], judge)
+							}
+							result, err := CompareWithFacts(pairs, first, second, perAgent, quickly)
+							if err != nil {
+								return Interval{}, err
+							}
+							return *result.Interval, nil
+						})
+					})
+			}
+		}
+	}
+}

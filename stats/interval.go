@@ -42,3 +42,6 @@ func (i Interval) cutTo(least float64) Interval {
 	i.Hi = math.Max(clamp(i.Hi, least, 1), i.Est)
 	return i
 }
+
+// HalfError returns the confidence level at which two intervals hold together with the given one.
+func HalfError(level float64) float64 { return 1 - (1-level)/2 }

@@ -194,11 +194,12 @@ func TestCalibration(t *testing.T) {
 	}
 	corrected := func(r *Result) BiasCorrection {
 		t.Helper()
-		corrections, err := Correct(r, []Calibration{status(r)})
-		if err != nil || len(corrections) != 2 {
-			t.Fatalf("%d corrections, %v", len(corrections), err)
+		c := status(r)
+		correction, err := c.Correct("a", r.judged(c.Dimension), stats.DefaultLevel)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return corrections[0]
+		return correction
 	}
 	if c := corrected(result); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil || c.ObservedRate != 0.6 {
 		t.Errorf("without labels: %+v", c)
@@ -312,9 +313,12 @@ func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 	if !okA || !okB || !calibrations[0].Homogeneity.PerAgent || a.Agent != "a" || b.Agent != "b" {
 		t.Fatalf("%+v %v, %+v %v: want the errors of each arm", a, okA, b, okB)
 	}
-	corrections, err := Correct(result, calibrations)
-	if err != nil {
-		t.Fatal(err)
+	corrections := make([]BiasCorrection, 2)
+	for i, arm := range []string{"a", "b"} {
+		corrections[i], err = calibrations[0].Correct(arm, result.judged(evidence.Correctness), stats.DefaultLevel)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	observed := corrections[0].ObservedRate - corrections[1].ObservedRate
 	gap := *corrections[0].CorrectedRate - *corrections[1].CorrectedRate

@@ -22,7 +22,16 @@ type BiasCorrection struct {
 	CI95High      *float64 `json:"ci95High"`
 	Dimension     string   `json:"dimension"`
 	Agent         string   `json:"agent"` // the arm
-	N             int      `json:"n"`
+	// N counts the runs of the rate: those that the panel decided, and Facts, which fail without
+	// it, because their check failed or they are disqualified.
+	N     int `json:"n"`
+	Facts int `json:"facts,omitempty"`
+	// Undecided are planned runs that no rate knows: the panel came to no verdict, or there is no
+	// run. WorstRate and BestRate are what the corrected rate would be for all their outcomes, or
+	// the observed one where none is corrected.
+	Undecided int      `json:"undecided,omitempty"`
+	WorstRate *float64 `json:"worstRate,omitempty"`
+	BestRate  *float64 `json:"bestRate,omitempty"`
 	// NEff is the number of independent runs that the N are worth.
 	NEff float64 `json:"nEff"`
 	M1   int     `json:"m1"`
@@ -110,36 +119,14 @@ func (e *Errors) Correct(arm string, judged Judged, level float64) (stats.Correc
 	return stats.CorrectRate(passed, n, effective, rates, level)
 }
 
-// Correct corrects the observed pass rates of every arm and dimension. Runs without a verdict are
-// left out; rates are never fed back into scores.
-func Correct(result *Result, calibrations []Calibration) ([]BiasCorrection, error) {
-	corrections := []BiasCorrection{}
-	for i := range calibrations {
-		calibration := &calibrations[i]
-		judged := result.judged(calibration.Dimension)
-		arms := map[string]bool{}
-		for cell := range judged {
-			arms[cell.Arm] = true
-		}
-		for _, arm := range sortedKeys(arms) {
-			correction, err := calibration.correct(arm, judged)
-			if err != nil {
-				return nil, err
-			}
-			corrections = append(corrections, correction)
-		}
-	}
-	return corrections, nil
-}
-
-// correct corrects the rate of an arm. Without a valid calibration nothing is known about the
-// judge.
-func (c *Calibration) correct(arm string, judged Judged) (BiasCorrection, error) {
+// Correct corrects the rate of an arm over the runs that the panel decided. Without a valid
+// calibration nothing is known about the judge. Rates are never fed back into scores.
+func (c *Calibration) Correct(arm string, judged Judged, level float64) (BiasCorrection, error) {
 	known := Errors{}
 	if c.Valid() {
 		known = c.Errors
 	}
-	rate, err := known.Correct(arm, judged, stats.DefaultLevel)
+	rate, err := known.Correct(arm, judged, level)
 	if err != nil {
 		return BiasCorrection{}, err
 	}

@@ -59,18 +59,19 @@ func (s *Subject) names() []string {
 const (
 	// Auto skips runs that code alone decides.
 	Auto = "auto"
-	All  = "all"
+	// All asks about every run that is part of the experiment's result.
+	All = "all"
 )
 
-// asked reports whether a mode asks about a dimension of the run.
+// asked reports whether a mode asks about a dimension of the run. Nobody is asked about missing
+// data or about disqualified runs, which fail in every dimension.
 func (s *Subject) asked(mode, dimension string) bool {
-	if s.Problem != "" {
+	switch {
+	case s.Problem != "" || s.Run.Status == evidence.StatusEnvError || s.Run.Disqualified():
 		return false
-	}
-	if mode == All {
+	case mode == All:
 		return true
-	}
-	if s.Run.Status == evidence.StatusEnvError || s.Run.Disqualified() || len(s.Patch) == 0 {
+	case len(s.Patch) == 0:
 		return false
 	}
 	return dimension != evidence.Correctness || s.verify() == nil || s.verify().Passed

@@ -199,13 +199,14 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 
 // compare compares the outcomes, and those of both worst cases.
 func (p *Pair) compare(a, b *Group, cfg CompareConfig) error {
-	p.outcomes = pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, cfg.Measure) })
+	first, second := a.measured(cfg.Measure), b.measured(cfg.Measure)
+	p.outcomes = PairOutcomes(first, second, nil)
 	var err error
 	if p.Comparison, err = p.test(a, b, p.outcomes, cfg); err != nil || p.Config.Unsure == "" {
 		return err
 	}
 	for _, fillA := range []float64{1, 0} {
-		worst, err := p.test(a, b, filledPairs(a, b, cfg.Measure, fillA, 1-fillA), cfg)
+		worst, err := p.test(a, b, PairOutcomes(first, second, &[2]float64{fillA, 1 - fillA}), cfg)
 		if err != nil {
 			return err
 		}
@@ -253,8 +254,9 @@ type pairing map[string]*stats.Pair
 
 func (p pairing) add(side int, task, cluster string, value float64) {
 	if p[task] == nil {
-		p[task] = &stats.Pair{Task: task, Cluster: cluster}
+		p[task] = &stats.Pair{Task: task}
 	}
+	p[task].Cluster = cmp.Or(p[task].Cluster, cluster) // a task without any record of an arm has it of the other
 	if side == 0 {
 		p[task].Baseline = append(p[task].Baseline, value)
 	} else {
@@ -270,27 +272,6 @@ func (p pairing) sorted() []stats.Pair {
 	return pairs
 }
 
-// filledPairs is pairUp, with fillA and fillB in place of outcomes that are uncertain.
-func filledPairs(a, b *Group, measure string, fillA, fillB float64) []stats.Pair {
-	fill, found := []float64{fillA, fillB}, pairing{}
-	for side, g := range []*Group{a, b} {
-		for i := range g.records {
-			r := &g.records[i]
-			value, ok := outcomeOf(r, measure)
-			if !ok || r.Unverified > 0 {
-				value = fill[side]
-			}
-			found.add(side, r.TaskID, r.Cluster, value)
-		}
-		for i := range g.Tasks {
-			for range g.Tasks[i].absent {
-				found.add(side, g.Tasks[i].TaskID, g.Tasks[i].Cluster, fill[side])
-			}
-		}
-	}
-	return found.sorted()
-}
-
 func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
 	switch {
 	case r.Verdict == ledger.Error:
@@ -301,17 +282,12 @@ func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
 	return indicator(r.Verdict == ledger.Pass), true
 }
 
+// pairUp collects a quantity of both groups task by task. A is the baseline.
 func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pair {
-	return PairUp(a, b, func(g *Group, i int) (float64, bool) { return value(&g.records[i]) })
-}
-
-// PairUp collects a quantity of both groups task by task. A is the baseline, and i the index of a
-// record of the group.
-func PairUp(a, b *Group, value func(g *Group, i int) (float64, bool)) []stats.Pair {
 	found := pairing{}
 	for side, g := range []*Group{a, b} {
 		for i := range g.records {
-			if v, ok := value(g, i); ok {
+			if v, ok := value(&g.records[i]); ok {
 				found.add(side, g.records[i].TaskID, g.records[i].Cluster, v)
 			}
 		}
@@ -331,7 +307,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 			d.Delta = d.MeanB - d.MeanA
 			// outcomes that decided when to stop need a test that allows for it
 			if measure == MeasurePass && !c.Sequential {
-				p, err := stats.FisherExact(passes(pair.Candidate), d.NB, passes(pair.Baseline), d.NA)
+				p, err := stats.FisherExact(countPasses(pair.Candidate), d.NB, countPasses(pair.Baseline), d.NA)
 				if err != nil {
 					return fmt.Errorf("task %s: %w", pair.Task, err)
 				}
@@ -354,7 +330,7 @@ func (c *Comparison) deltas(pairs []stats.Pair, measure string) error {
 	return nil
 }
 
-func passes(outcomes []float64) int {
+func countPasses(outcomes []float64) int {
 	n := 0
 	for _, o := range outcomes {
 		if o == 1 {
@@ -437,5 +413,5 @@ func NonInferior(decision *stats.Decision, bounds *Bounds, margin float64) bool 
 // Pairs returns the verdicts of two groups task by task, as a pilot for planning; A is the
 // baseline.
 func Pairs(a, b *Group) []stats.Pair {
-	return pairUp(a, b, func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) })
+	return PairOutcomes(a.passes(), b.passes(), nil)
 }

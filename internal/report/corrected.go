@@ -91,7 +91,7 @@ func (g *Group) correct(in Input) error {
 		return nil
 	}
 	g.Judge.countEffectiveVotes(labels, g.Provenance.Arm)
-	level := 1 - (1-in.Level)/2 // half of the error for each of the two factors
+	level := stats.HalfError(in.Level) // for each of the two factors
 	var err error
 	if c.Judged, c.Status, err = g.correctJudged(labels, verdicts, in.Level); err != nil || c.Judged == nil {
 		return err

@@ -84,12 +84,13 @@ func (g *Group) estimate(in Input) error {
 	if len(tallies) == 0 {
 		return nil
 	}
-	rate, err := g.passRate(in.Level, func(t *Task) (int, int) { return t.C, t.N })
+	passes := g.passes()
+	rate, clusters, err := meanOf(passes, nil, in.Level)
 	if err != nil {
 		return fmt.Errorf("pass rate: %w", err)
 	}
-	g.PassRate = &rate
-	if err := g.bound(in.Level); err != nil {
+	g.PassRate, g.clusters = &rate, clusters
+	if g.Bounds, err = boundsOf(passes, in.Level); err != nil {
 		return fmt.Errorf("bounds of the pass rate: %w", err)
 	}
 	for _, k := range in.K {
@@ -144,8 +145,8 @@ func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
 	return nil
 }
 
-// measured counts the tasks that have a verdict.
-func (g *Group) measured() int {
+// tasksMeasured counts the tasks that have a verdict.
+func (g *Group) tasksMeasured() int {
 	n := 0
 	for i := range g.Tasks {
 		if g.Tasks[i].N > 0 {
@@ -155,60 +156,11 @@ func (g *Group) measured() int {
 	return n
 }
 
-// passRate returns the mean over tasks. Where tasks share a cluster, they are not independent, and
-// the limits are those of the clusters.
-func (g *Group) passRate(level float64, counts func(*Task) (passed, runs int)) (stats.Interval, error) {
-	byCluster := map[string]int{}
-	var rates []float64
-	var clusters [][]float64
-	for i := range g.Tasks {
-		t := &g.Tasks[i]
-		passed, runs := counts(t)
-		if runs == 0 {
-			continue
-		}
-		rates = append(rates, ratio(passed, runs))
-		at, known := byCluster[t.Cluster]
-		if t.Cluster == "" || !known {
-			at = len(clusters)
-			clusters = append(clusters, nil)
-			byCluster[t.Cluster] = at
-		}
-		clusters[at] = append(clusters[at], ratio(passed, runs))
-	}
-	if len(clusters) == len(rates) {
-		return stats.TaskMean(rates, level)
-	}
-	g.clusters = len(clusters)
-	return stats.ClusteredMean(clusters, level)
-}
-
-// bound fills in what the rate would be if every missing run had failed or passed.
-func (g *Group) bound(level float64) error {
-	if g.Totals.Missing == 0 {
-		return nil
-	}
-	worst, err := g.passRate(level, func(t *Task) (int, int) { return t.C, t.planned })
-	if err != nil {
-		return err
-	}
-	best, err := g.passRate(level, func(t *Task) (int, int) { return t.C + t.Missing, t.planned })
-	if err != nil {
-		return err
-	}
-	g.Bounds = &Bounds{
-		Worst: worst.Est,
-		Best:  best.Est,
-		Lo:    worst.Lo,
-		Hi:    best.Hi,
-	}
-	return nil
-}
-
 // Records returns the attempts that count, sorted by task, run and arm.
 func (g *Group) Records() []ledger.Record { return g.records }
 
-// LowerLimit returns the least that the pass rate may be, every missing run taken as failed.
+// LowerLimit returns the least that the pass rate may be, every run whose outcome is not certain
+// taken as failed.
 func (g *Group) LowerLimit() float64 {
 	switch {
 	case g.Bounds != nil:

@@ -77,7 +77,8 @@ type Group struct {
 	Totals     Totals     `json:"totals"`
 	// PassRate is the mean over tasks of their pass rates; nil without any verdict.
 	PassRate *stats.Interval `json:"passRate,omitempty"`
-	// Bounds are what the pass rate would be if every missing run had failed or passed.
+	// Bounds are what the pass rate would be if every run whose outcome is not certain had failed
+	// or passed.
 	Bounds  *Bounds              `json:"bounds,omitempty"`
 	PassAtK map[string]stats.AtK `json:"passAtK"`
 	// AtLeastK are the shares of tasks of which at least k runs passed, where tasks have several.
@@ -106,12 +107,13 @@ type Group struct {
 	looks    int // how often the experiment was looked at and enlarged
 }
 
-// Bounds enclose a rate for all possible outcomes of the missing runs.
+// Bounds enclose a rate or a mean for all possible outcomes of the runs whose outcome is not
+// certain: they are missing, or the agent may have had them drawn again.
 type Bounds struct {
 	Worst float64 `json:"worst"`
 	Best  float64 `json:"best"`
-	// Lo is the lower limit of the interval if every missing run had failed, Hi the upper one if
-	// every missing run had passed.
+	// Lo is the lower limit of the interval if each of them had failed, Hi the upper one if each
+	// had passed.
 	Lo float64 `json:"lo"`
 	Hi float64 `json:"hi"`
 }

@@ -69,7 +69,7 @@ func (g *Group) headText(w io.Writer) {
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
 		tasks := Count(len(g.Tasks), "task")
-		if n := g.measured(); n < len(g.Tasks) {
+		if n := g.tasksMeasured(); n < len(g.Tasks) {
 			tasks = fmt.Sprintf("%d of %s", n, tasks)
 		}
 		fmt.Fprintf(w, "pass rate over %s: %s\n", tasks, Percent(g.PassRate))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -54,7 +55,6 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 		Bounds:    g.Bounds,
 		PassAtK:   g.PassAtK,
 		PassHatK:  map[string]stats.AtK{},
-		Corrected: b.corrections(g.Provenance.Arm),
 		CostUSD:   g.Totals.CostUSD,
 		Integrity: map[string]int{},
 		Errors:    map[string]int{},
@@ -63,6 +63,10 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 		Treatment: g.Treatment,
 		Withheld:  g.Withheld,
 		Warnings:  orEmpty(g.Warnings),
+	}
+	var err error
+	if s.Corrected, err = b.corrections(g); err != nil {
+		return AgentSummary{}, err
 	}
 	var tallies []stats.Tally
 	for i := range g.Tasks {
@@ -85,7 +89,7 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 
 // addUp counts over the cells of an arm.
 func (a *arm) addUp(s *AgentSummary) {
-	var scores, coverages []float64
+	var coverages []float64
 	for _, cell := range a.runs {
 		switch cell.Status {
 		case evidence.StatusEnvError:
@@ -104,16 +108,25 @@ func (a *arm) addUp(s *AgentSummary) {
 		}
 		s.DroppedClaims += cell.DroppedClaims
 		s.UnseenEdits += len(cell.Unseen)
-		if cell.Blended != nil && cell.Status != evidence.StatusDisqualified && cell.Status != evidence.StatusEnvError {
-			scores, coverages = append(scores, *cell.Blended), append(coverages, cell.Coverage)
+		if cell.scored() {
+			coverages = append(coverages, cell.Coverage)
 		}
 		for j := range cell.Verdicts {
 			s.judged(&cell.Verdicts[j])
 		}
 	}
-	s.Blended, s.Coverage = mean(scores), mean(coverages)
+	s.Coverage = mean(coverages)
+	s.Blended, s.BlendedBounds = report.MeanOverRuns(a.Outcomes(func(i int) report.Observation {
+		if !a.runs[i].scored() {
+			return report.Observation{}
+		}
+		return report.Observation{Value: *a.runs[i].Blended, Known: true}
+	}))
 	s.Efficiency = a.efficiency()
 }
+
+// scored reports whether the cell has a score. A disqualified one has 0; missing data have none.
+func (c *Cell) scored() bool { return c.Blended != nil && c.Status != evidence.StatusEnvError }
 
 func (s *AgentSummary) judged(verdict *judge.PanelVerdict) {
 	j := s.Judging[verdict.Dimension]

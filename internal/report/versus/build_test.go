@@ -2,6 +2,7 @@ package versus
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -243,5 +245,100 @@ func TestUncalibratedVerdictsCarryNoClaim(t *testing.T) {
 	if d.Observed.Est != 1 || d.Corrected != nil || d.Claim != claimInconclusive ||
 		d.Status != stats.StatusUncalibrated {
 		t.Errorf("uncalibrated dimension: %+v", d)
+	}
+}
+
+// errs is a panel that errs as often on both arms, with many labels.
+func errs(dimension string) *judge.Calibration {
+	known := &judge.Calibration{ID: "x", Dimension: dimension, Status: stats.StatusOK}
+	for _, arm := range []string{"a", "b"} {
+		known.PerArm = append(known.PerArm, stats.Calibration{
+			Agent: arm,
+			TP:    98,
+			M1:    100,
+			TN:    98,
+			M0:    100,
+		})
+	}
+	known.Pooled = stats.Calibration{
+		TP: 196,
+		M1: 200,
+		TN: 196,
+		M0: 200,
+	}
+	return known
+}
+
+func (m *made) calibrated(known *judge.Calibration) {
+	m.known = map[string]*judge.Calibration{known.Dimension: known}
+	m.judgement.Calibrations = []judge.Calibration{*known}
+}
+
+// Half the runs of a fail their check, and the panel is asked about the other half, of which 90%
+// are right: 45% of all. Of b, all runs pass the check and 75% are right.
+func TestARunThatFailsItsCheckIsNotCorrect(t *testing.T) {
+	m := newMade()
+	for task := range 200 {
+		name := fmt.Sprintf("task-%03d", task)
+		if task%2 == 0 {
+			failed := m.add(name, "a", 0, yes(false), nil)
+			failed.Session.Verify = &session.VerifyResult{}
+		} else {
+			m.add(name, "a", 0, yes(true), map[string]bool{evidence.Correctness: task%20 != 1})
+		}
+		m.add(name, "b", 0, yes(true), map[string]bool{evidence.Correctness: task/2%4 != 0})
+	}
+	m.calibrated(errs(evidence.Correctness))
+	built := m.report(t)
+	for i, want := range []float64{.45, .75} {
+		c := built.PerAgent[i].Corrected[0]
+		if c.CorrectedRate == nil || math.Abs(*c.CorrectedRate-want) > .02 || c.N != 200 ||
+			*c.CI95Low > want || *c.CI95High < want {
+			t.Errorf("%s: corrected rate %+v, want %g", built.PerAgent[i].Arm, c, want)
+		}
+	}
+	d := built.Pairs[0].Dimensions[0]
+	if d.Claim != claimB || math.Abs(d.Corrected.Est+.3) > .02 || d.NTasks != 200 {
+		t.Errorf("claim %s with %+v, because %q; want b to be better by 30 points", d.Claim, d.Corrected, d.Obstacles)
+	}
+}
+
+// Both arms are right in half of their runs; about most of the bad runs of a the panel does not
+// conclude.
+func TestNoClaimRestsOnWhereThePanelAbstains(t *testing.T) {
+	m := newMade()
+	for task := range 80 {
+		name := fmt.Sprintf("task-%03d", task)
+		verdicts := map[string]bool{evidence.Completeness: task%2 == 0}
+		m.add(name, "b", 0, yes(true), verdicts)
+		if task%8 != 1 && task%2 != 0 {
+			verdicts = nil
+		}
+		m.add(name, "a", 0, yes(true), verdicts)
+	}
+	m.calibrated(errs(evidence.Completeness))
+	built := m.report(t)
+	d := built.Pairs[0].Dimensions[0]
+	if d.Claim == claimA || d.Claim == claimB || d.Undecided != 30 {
+		t.Errorf("claim %s with %+v and %d undecided runs", d.Claim, d.Corrected, d.Undecided)
+	}
+	c := built.PerAgent[0].Corrected[0]
+	if c.Agent != "a" || c.Undecided != 30 || c.WorstRate == nil || *c.WorstRate > .52 || *c.BestRate < .8 {
+		t.Errorf("rate of a: %+v", c)
+	}
+	// where the worst outcomes of the undecided runs change nothing, the claim stands
+	clear := newMade()
+	for task := range 80 {
+		name := fmt.Sprintf("task-%03d", task)
+		good, bad := map[string]bool{evidence.Completeness: true}, map[string]bool{evidence.Completeness: false}
+		if task < 2 {
+			good = nil
+		}
+		clear.add(name, "a", 0, yes(true), good)
+		clear.add(name, "b", 0, yes(true), bad)
+	}
+	clear.calibrated(errs(evidence.Completeness))
+	if d := clear.report(t).Pairs[0].Dimensions[0]; d.Claim != claimA || d.Undecided != 2 {
+		t.Errorf("claim %s with %d undecided runs, because %q", d.Claim, d.Undecided, d.Obstacles)
 	}
 }

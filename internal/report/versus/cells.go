@@ -60,8 +60,8 @@ func (b *builder) cell(i int) Cell {
 		}
 	}
 	verify := run.Session.Verify
-	blended := b.source.options.Weights.Blend(heuristic, cell.Judged, verify != nil && !verify.Passed,
-		run.Disqualified())
+	cell.unverified = verify != nil && !verify.Passed
+	blended := b.source.options.Weights.Blend(heuristic, cell.Judged, cell.unverified, run.Disqualified())
 	cell.PerDimension, cell.Blended, cell.Coverage = blended.PerDimension, blended.Overall, blended.Coverage
 	return cell
 }

@@ -19,8 +19,7 @@ type Judgement struct {
 	Result       *judge.Result
 	Calibrations []judge.Calibration
 
-	corrections []judge.BiasCorrection
-	newestMs    int64
+	newestMs int64
 }
 
 // Judgement derives verdicts from the replies that are there; nil if no judge was asked.
@@ -49,10 +48,7 @@ func (s *Source) Judgement() (*Judgement, error) {
 	if selection, j.Choices = j.Labels.Select(j.Result); len(selection) > 0 {
 		j.Result = judge.Derive(replies, settings, j.Subjects, selection)
 	}
-	if j.Calibrations, err = j.Labels.Calibrations(j.Result); err != nil {
-		return nil, err
-	}
-	j.corrections, err = judge.Correct(j.Result, j.Calibrations)
+	j.Calibrations, err = j.Labels.Calibrations(j.Result)
 	return j, err
 }
 
@@ -68,18 +64,4 @@ func (j *Judgement) known() map[string]*judge.Calibration {
 		}
 	}
 	return known
-}
-
-// corrections returns the corrected rates of an arm.
-func (b *builder) corrections(arm string) []judge.BiasCorrection {
-	own := []judge.BiasCorrection{}
-	if b.judgement == nil {
-		return own
-	}
-	for _, correction := range b.judgement.corrections {
-		if correction.Agent == arm {
-			own = append(own, correction)
-		}
-	}
-	return own
 }

@@ -3,6 +3,7 @@ package versus
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
@@ -88,35 +89,36 @@ func (a *arm) suspicions() int {
 	return n
 }
 
-// compareDimensions compares the panel's verdicts, over the tasks in which both arms were judged.
+// compareDimensions compares what every planned run counts in the dimensions that the panel judged.
 // Only a calibrated panel can support a claim.
 func (b *builder) compareDimensions(pair *Pair, first, second *arm, config report.CompareConfig,
 	decide stats.DecideConfig, claims *report.Claims,
 ) error {
 	pair.Dimensions = make([]DimensionPair, 0, len(evidence.Dimensions())) // settle keeps pointers into it
 	for _, dimension := range evidence.Dimensions() {
-		verdicts := report.PairUp(second.Group, first.Group, func(g *report.Group, i int) (float64, bool) {
-			if g == first.Group {
-				return first.runs[i].passed(dimension)
-			}
-			return second.runs[i].passed(dimension)
-		})
+		if !anyAsked(dimension, first, second) {
+			continue
+		}
+		outcomes := [2][]report.Outcome{second.in(dimension), first.in(dimension)}
 		settings := stats.CompareConfig{Seed: config.Seed, Tests: config.Tests}
 		if config.Alpha > 0 {
 			settings.Level = 1 - config.Alpha
 		}
 		settings.WithoutMDE = true // it claims nothing
-		observed, err := stats.Compare(verdicts, settings)
+		observed, err := stats.Compare(report.PairOutcomes(outcomes[0], outcomes[1], nil), settings)
 		if errors.Is(err, stats.ErrNoData) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("compare %s and %s in %s: %w", pair.A, pair.B, dimension, err)
 		}
+		decide.Measure.Name = dimension
+		decide.Baseline, decide.Candidate = excluded(outcomes[0]), excluded(outcomes[1])
 		pair.Dimensions = append(pair.Dimensions, DimensionPair{
 			Dimension: dimension,
 			NTasks:    observed.Tasks,
 			Observed:  observedDifference(&observed),
+			Undecided: decide.Baseline.Excluded + decide.Candidate.Excluded,
 			Status:    stats.StatusUncalibrated,
 			Claim:     claimInconclusive,
 			Obstacles: []string{"the panel is not calibrated: its errors are in the difference"},
@@ -130,9 +132,8 @@ func (b *builder) compareDimensions(pair *Pair, first, second *arm, config repor
 			into.Obstacles = []string{"the calibration is not valid: " + into.Status}
 			continue
 		}
-		decide.Measure.Name = dimension
 		arms := [2]string{first.Provenance.Arm, second.Provenance.Arm}
-		if err := into.correct(arms, verdicts, known, settings, decide, claims); err != nil {
+		if err := into.correct(arms, outcomes, known, settings, decide, claims); err != nil {
 			return fmt.Errorf("compare %s and %s in %s: %w", pair.A, pair.B, dimension, err)
 		}
 	}
@@ -156,31 +157,48 @@ func observedDifference(c *stats.Comparison) Difference {
 // correct measures the difference behind the panel's errors. Where the labels show that it errs
 // differently on the arms, each arm has its own error rates; where they merely do not show it, a
 // claim must hold with rates per arm as well, because a judge that is kinder to one arm fakes a
-// difference.
-func (d *DimensionPair) correct(arms [2]string, verdicts []stats.Pair, known *judge.Calibration,
+// difference. It must also hold for all outcomes of runs that have none.
+func (d *DimensionPair) correct(arms [2]string, outcomes [2][]report.Outcome, known *judge.Calibration,
 	settings stats.CompareConfig, decide stats.DecideConfig, claims *report.Claims,
 ) error {
-	common, err := stats.CompareCorrected(verdicts, known.Pooled, settings)
-	if err != nil {
-		return err
-	}
-	comparison := common
-	decide.WorstCases, decide.Unsure = nil, "a judge that errs differently on the two arms"
 	first, second := known.Own(arms[0]), known.Own(arms[1])
 	perArm := known.Homogeneity != nil && known.Homogeneity.PerAgent
 	labelled := first.M1 > 0 && first.M0 > 0 && second.M1 > 0 && second.M0 > 0
-	if labelled {
-		own, err := stats.CompareCorrectedPerAgent(verdicts, first, second, settings)
-		switch {
-		case err != nil && perArm:
-			d.Status, d.Obstacles = stats.StatusUninformative, []string{err.Error()}
-			return nil
-		case err != nil:
-		case perArm:
-			comparison, d.PerAgent = own, true
-		default:
-			decide.WorstCases = []stats.Comparison{own}
+	undecided := undecidedText(decide.Baseline, decide.Candidate)
+	decide.WorstCases, decide.Unsure = nil, undecided
+	fills := []*[2]float64{nil}
+	if undecided != "" {
+		fills = append(fills, &[2]float64{1, 0}, &[2]float64{0, 1})
+	}
+	var comparison stats.Comparison
+	for i, fill := range fills {
+		pairs := judgedPairs(outcomes[0], outcomes[1], fill)
+		common, err := stats.CompareWithFacts(pairs, known.Pooled, known.Pooled, false, settings)
+		if err != nil {
+			return err
 		}
+		worst := []stats.Comparison{common}
+		if labelled {
+			own, err := stats.CompareWithFacts(pairs, first, second, true, settings)
+			switch {
+			case err != nil && perArm:
+				d.Status, d.Obstacles = stats.StatusUninformative, []string{err.Error()}
+				return nil
+			case err != nil:
+			case perArm:
+				worst, d.PerAgent = []stats.Comparison{own}, true
+			default:
+				worst = append(worst, own)
+			}
+		}
+		if i == 0 {
+			comparison, worst = worst[0], worst[1:]
+			if len(worst) > 0 {
+				decide.Unsure = strings.TrimPrefix(undecided+", or a judge that errs differently on the two arms,",
+					", or ")
+			}
+		}
+		decide.WorstCases = append(decide.WorstCases, worst...)
 	}
 	claims.Add(comparison, decide, func(decision *stats.Decision) {
 		d.Corrected, d.Claim, d.Obstacles = difference(decision), claimOf(decision), orEmpty(decision.Obstacles)

@@ -123,10 +123,15 @@ func correctedText(a *AgentSummary) string {
 		if c.Dimension != evidence.Correctness {
 			continue
 		}
-		if c.CorrectedRate == nil || c.CI95Low == nil || c.CI95High == nil {
-			return fmt.Sprintf("%s (observed %.1f%% of %d)", c.Status, 100*c.ObservedRate, c.N)
+		text := fmt.Sprintf("%s (observed %.1f%% of %d)", c.Status, 100*c.ObservedRate, c.N)
+		if c.CorrectedRate != nil && c.CI95Low != nil && c.CI95High != nil {
+			text = fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100**c.CorrectedRate, 100**c.CI95Low, 100**c.CI95High)
 		}
-		return fmt.Sprintf("%.1f%% [%.1f, %.1f]", 100**c.CorrectedRate, 100**c.CI95Low, 100**c.CI95High)
+		if c.WorstRate != nil && c.BestRate != nil {
+			text += fmt.Sprintf(", %.1f to %.1f%% with the %d undecided", 100**c.WorstRate, 100**c.BestRate,
+				c.Undecided)
+		}
+		return text
 	}
 	return dash
 }
@@ -136,6 +141,9 @@ func blendedText(a *AgentSummary) string {
 		return dash
 	}
 	text := fmt.Sprintf("%.3f", *a.Blended)
+	if bounds := a.BlendedBounds; bounds != nil {
+		text += fmt.Sprintf(" (%.3f to %.3f with the missing runs)", bounds.Worst, bounds.Best)
+	}
 	if a.Coverage != nil && *a.Coverage < 1-1e-9 {
 		text += fmt.Sprintf(" (coverage %.2f)", *a.Coverage)
 	}

@@ -106,6 +106,8 @@ type Cell struct {
 	Treatment *ledger.Treatment `json:"treatment,omitempty"`
 	// Problem says why there is no evidence; empty if there is.
 	Problem string `json:"problem,omitempty"`
+
+	unverified bool // the check of the task failed
 }
 
 // Diff is the size of a change.
@@ -135,14 +137,16 @@ type AgentSummary struct {
 	PassHatK map[string]stats.AtK `json:"passHatK"`
 	// Corrected are the judged rates after correction for the panel's errors.
 	Corrected []judge.BiasCorrection `json:"corrected"`
-	// Blended is the mean over runs, disqualified ones left out; Coverage that of its weights.
-	Blended    *float64          `json:"blended"`
-	Coverage   *float64          `json:"coverage"`
-	Efficiency AgentEfficiency   `json:"efficiency"`
-	CostUSD    *float64          `json:"costUsd"` // of all attempts; nil where some are unknown
-	Integrity  map[string]int    `json:"integrity"`
-	Errors     map[string]int    `json:"errors"`
-	Judging    map[string]Judged `json:"judging"`
+	// Blended is the mean over runs, in which disqualified ones count 0; Coverage is that of its
+	// weights. BlendedBounds are what it would be for all possible scores of runs without one.
+	Blended       *float64          `json:"blended"`
+	BlendedBounds *report.Bounds    `json:"blendedBounds,omitempty"`
+	Coverage      *float64          `json:"coverage"`
+	Efficiency    AgentEfficiency   `json:"efficiency"`
+	CostUSD       *float64          `json:"costUsd"` // of all attempts; nil where some are unknown
+	Integrity     map[string]int    `json:"integrity"`
+	Errors        map[string]int    `json:"errors"`
+	Judging       map[string]Judged `json:"judging"`
 	// DroppedClaims and UnseenEdits add up those of the cells.
 	DroppedClaims int `json:"droppedClaims"`
 	UnseenEdits   int `json:"unseenEdits"`
@@ -245,10 +249,13 @@ type Difference struct {
 // DimensionPair is the difference of two arms in one dimension.
 type DimensionPair struct {
 	Dimension string `json:"dimension"`
-	NTasks    int    `json:"nTasks"` // in which both arms were judged
-	// Observed is the difference of the panel's verdicts. It claims nothing: the panel's errors are
-	// in it.
+	NTasks    int    `json:"nTasks"` // in which both arms have an outcome
+	// Observed is the difference of the panel's verdicts, with runs that fail without it. It claims
+	// nothing: the panel's errors are in it.
 	Observed Difference `json:"observed"`
+	// Undecided counts planned runs of both arms without an outcome. A claim holds for all of
+	// theirs.
+	Undecided int `json:"undecided,omitempty"`
 	// Corrected is the difference after correction for the panel's errors; nil where the panel is
 	// not calibrated. PerAgent says that each arm has its own error rates.
 	Corrected *Difference `json:"corrected"`

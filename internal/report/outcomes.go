@@ -1,0 +1,189 @@
+package report
+
+import (
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Observation is what was seen of one run, as a number from 0 to 1.
+type Observation struct {
+	Value float64
+	// Known is false where nothing was seen.
+	Known bool
+	// Judged says that the value is the verdict of a judge, which errs; other values are facts.
+	Judged bool
+}
+
+// Outcome is what one planned run counts in a rate, a mean or a claim.
+type Outcome struct {
+	Task, Cluster string
+	Observation
+	// Unsure says that the run may count anything from 0 to 1, whatever was observed: it has no
+	// outcome, or one that the agent may have chosen.
+	Unsure bool
+}
+
+// Outcomes lists every planned run of the group once, those without a record included. observe
+// looks at the i-th of its records. This is the one place that says who counts: rates, bounds,
+// claims and gates are made from it.
+func (g *Group) Outcomes(observe func(i int) Observation) []Outcome {
+	outcomes := make([]Outcome, 0, len(g.records))
+	for i := range g.records {
+		r := &g.records[i]
+		seen := observe(i)
+		outcomes = append(outcomes, Outcome{
+			Task:        r.TaskID,
+			Cluster:     r.Cluster,
+			Observation: seen,
+			Unsure:      !seen.Known || g.redrawn(r),
+		})
+	}
+	for i := range g.Tasks {
+		for range g.Tasks[i].absent {
+			outcomes = append(outcomes, Outcome{Task: g.Tasks[i].TaskID, Cluster: g.Tasks[i].Cluster, Unsure: true})
+		}
+	}
+	return outcomes
+}
+
+// redrawn reports whether the outcome of a run was drawn again after an error that the agent may
+// have brought about.
+func (g *Group) redrawn(r *ledger.Record) bool { return r.Unverified > 0 }
+
+// passes lists whether every planned run passed.
+func (g *Group) passes() []Outcome { return g.measured(MeasurePass) }
+
+// measured lists what every planned run counts in a measure.
+func (g *Group) measured(measure string) []Outcome {
+	return g.Outcomes(func(i int) Observation {
+		value, known := outcomeOf(&g.records[i], measure)
+		return Observation{Value: value, Known: known}
+	})
+}
+
+// unsureOf counts the outcomes that are not certain.
+func unsureOf(outcomes []Outcome) int {
+	n := 0
+	for i := range outcomes {
+		if outcomes[i].Unsure {
+			n++
+		}
+	}
+	return n
+}
+
+// as returns the value of an outcome: fill where it is not certain, else what was observed. Without
+// fill only observations count.
+func (o *Outcome) as(fill *float64) (float64, bool) {
+	if fill != nil && o.Unsure {
+		return *fill, true
+	}
+	return o.Value, o.Known
+}
+
+// meanOf returns the mean over tasks of the means of their runs. Where tasks share a cluster, they
+// are not independent, and the limits are those of the clusters, whose number it returns.
+func meanOf(outcomes []Outcome, fill *float64, level float64) (mean stats.Interval, clusters int, err error) {
+	found := pairing{}
+	for i := range outcomes {
+		if value, ok := outcomes[i].as(fill); ok {
+			found.add(0, outcomes[i].Task, outcomes[i].Cluster, value)
+		}
+	}
+	byCluster := map[string]int{}
+	var rates []float64
+	var groups [][]float64
+	for _, task := range found.sorted() {
+		rate := stats.Mean(task.Baseline)
+		rates = append(rates, rate)
+		at, known := byCluster[task.Cluster]
+		if task.Cluster == "" || !known {
+			at = len(groups)
+			groups = append(groups, nil)
+			byCluster[task.Cluster] = at
+		}
+		groups[at] = append(groups[at], rate)
+	}
+	if len(groups) == len(rates) {
+		mean, err = stats.TaskMean(rates, level)
+		return mean, 0, err
+	}
+	mean, err = stats.ClusteredMean(groups, level)
+	return mean, len(groups), err
+}
+
+// MeanOverTasks returns the mean over tasks of what was observed, with the limits of meanOf.
+func MeanOverTasks(outcomes []Outcome, level float64) (stats.Interval, error) {
+	mean, _, err := meanOf(outcomes, nil, level)
+	return mean, err
+}
+
+// boundsOf returns what a mean would be if every run whose outcome is not certain had the lowest,
+// or the highest; nil where all are certain.
+func boundsOf(outcomes []Outcome, level float64) (*Bounds, error) {
+	if unsureOf(outcomes) == 0 {
+		return nil, nil
+	}
+	lowest, highest := 0.0, 1.0
+	worst, _, err := meanOf(outcomes, &lowest, level)
+	if err != nil {
+		return nil, err
+	}
+	best, _, err := meanOf(outcomes, &highest, level)
+	if err != nil {
+		return nil, err
+	}
+	return &Bounds{
+		Worst: worst.Est,
+		Best:  best.Est,
+		Lo:    worst.Lo,
+		Hi:    best.Hi,
+	}, nil
+}
+
+// MeanOverRuns returns the mean over runs with an observation, nil without any, and what it would
+// be for all possible outcomes of the runs whose outcome is not certain. Without an interval, the
+// limits are those means.
+func MeanOverRuns(outcomes []Outcome) (mean *float64, bounds *Bounds) {
+	over := func(fill *float64) []float64 {
+		var values []float64
+		for i := range outcomes {
+			if value, ok := outcomes[i].as(fill); ok {
+				values = append(values, value)
+			}
+		}
+		return values
+	}
+	observed := over(nil)
+	if len(observed) == 0 {
+		return nil, nil
+	}
+	if unsureOf(outcomes) > 0 {
+		worst, best := stats.Mean(over(new(0.0))), stats.Mean(over(new(1.0)))
+		bounds = &Bounds{
+			Worst: worst,
+			Best:  best,
+			Lo:    worst,
+			Hi:    best,
+		}
+	}
+	return new(stats.Mean(observed)), bounds
+}
+
+// PairOutcomes collects the outcomes of two arms task by task, the baseline first. fill replaces
+// those of the two that are not certain; without it only observations count.
+func PairOutcomes(baseline, candidate []Outcome, fill *[2]float64) []stats.Pair {
+	found := pairing{}
+	for side, outcomes := range [][]Outcome{baseline, candidate} {
+		var own *float64
+		if fill != nil {
+			own = &fill[side]
+		}
+		for i := range outcomes {
+			if value, ok := outcomes[i].as(own); ok {
+				found.add(side, outcomes[i].Task, outcomes[i].Cluster, value)
+			}
+		}
+	}
+	return found.sorted()
+}

@@ -1,0 +1,91 @@
+package versus_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
+)
+
+// twoArms is a directory in which the first arm does what a test says, and the second solves.
+func twoArms(tasks, runs int, first func(task, run int) string) versustest.Directory {
+	return versustest.Directory{
+		Arms: []versustest.Arm{
+			{Name: "a", Agent: "claude-code", Model: "m", Does: versustest.Solves},
+			{Name: "b", Agent: "codex", Model: "m", Does: versustest.Solves},
+		},
+		Tasks:     tasks,
+		Runs:      runs,
+		Workspace: "export",
+		Distinct:  true,
+		Does: func(task int, arm versustest.Arm, run int) string {
+			if arm.Name == "a" {
+				return first(task, run)
+			}
+			return arm.Does
+		},
+	}
+}
+
+func TestCheatingDoesNotRaiseTheBlendedScore(t *testing.T) {
+	t.Parallel()
+	built := build(t, written(t, twoArms(12, 1, func(task, _ int) string {
+		if task < 6 {
+			return versustest.Deletes
+		}
+		return versustest.Solves
+	})), options())
+	cheater, honest := built.PerAgent[0], built.PerAgent[1]
+	if cheater.Disqualified != 6 || cheater.Blended == nil || honest.Blended == nil ||
+		math.Abs(*cheater.Blended-*honest.Blended/2) > 1e-9 {
+		t.Errorf("6 of 12 runs cheat: blended %v, without cheating %v", value(cheater.Blended), value(honest.Blended))
+	}
+}
+
+func TestRunsWithoutAVerdictBoundTheBlendedScore(t *testing.T) {
+	t.Parallel()
+	built := build(t, written(t, twoArms(12, 1, func(task, _ int) string {
+		if task < 3 {
+			return versustest.NoService
+		}
+		return versustest.Solves
+	})), options())
+	broken, whole := built.PerAgent[0], built.PerAgent[1]
+	score := *whole.Blended
+	if bounds := broken.BlendedBounds; whole.BlendedBounds != nil || bounds == nil || *broken.Blended != score ||
+		math.Abs(bounds.Worst-.75*score) > 1e-9 || math.Abs(bounds.Best-(.75*score+.25)) > 1e-9 {
+		t.Errorf("3 of 12 runs are missing: blended %v within %+v", value(broken.Blended), bounds)
+	}
+}
+
+// Even where judges are asked about everything, nobody asks them about runs that are not there or
+// that cheated, and a cheater's Pass does not count.
+func TestJudgesAreAskedAboutRunsThatCountOnly(t *testing.T) {
+	t.Parallel()
+	dir := written(t, twoArms(4, 1, func(task, _ int) string {
+		return []string{versustest.NoService, versustest.Deletes, versustest.Solves, versustest.Solves}[task]
+	}))
+	if err := versustest.Judge(t.Context(), dir, options(), 2); err != nil {
+		t.Fatal(err)
+	}
+	built := build(t, dir, options())
+	for i := range built.Cells {
+		cell := &built.Cells[i]
+		if counts := cell.Status == evidence.StatusOK; (len(cell.Verdicts) > 0) != counts {
+			t.Errorf("%s of %s is %s and has %d verdicts", cell.Task, cell.Arm, cell.Status, len(cell.Verdicts))
+		}
+	}
+	c := built.PerAgent[0].Corrected[0]
+	if c.Dimension != evidence.Correctness || math.Abs(c.ObservedRate-2./3) > 1e-9 || c.N != 3 || c.Facts != 1 ||
+		c.Undecided != 1 {
+		t.Errorf("2 runs pass, 1 cheats and 1 is missing: %+v", c)
+	}
+}
+
+func value(number *float64) float64 {
+	if number == nil {
+		return math.NaN()
+	}
+	return *number
+}
