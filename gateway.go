@@ -2,6 +2,7 @@ package fit
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
@@ -64,11 +65,11 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 		}
 		return proxy.Join(member)
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		if err := errors.Join(proxy.Close(), record.Close()); err != nil {
 			w.warnf("close the gateway: %v", err)
 		}
-	}, nil
+	}), nil
 }
 
 // runAccount returns the account that pays for the calls of all agents of a session; nil where

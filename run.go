@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/trace"
 )
@@ -55,10 +56,13 @@ type RunConfig struct {
 
 	// Started, if set, is called once with the agent's id when the agent runs.
 	Started func(id string, started agent.Started)
+	// Given, if set, is called when the run has ended, with what of its project the agent's model
+	// was given.
+	Given func(*ledger.Treatment)
 }
 
 // Run is the function of the same name, with this wiring.
-func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
+func (w Wiring) Run(ctx context.Context, cfg RunConfig) (result RunResult, err error) {
 	w = w.filled()
 	if strings.TrimSpace(cfg.Task) == "" {
 		return RunResult{}, &ConfigError{"RunConfig.Task", errors.New("it is empty; say what the agent has to do")}
@@ -111,6 +115,13 @@ func (w Wiring) Run(ctx context.Context, cfg RunConfig) (RunResult, error) {
 	defer end()
 	id := string(played.Info().ID)
 	w.ready(settings, note, AgentConfig{Agent: id, Model: settings.Model, Cwd: settings.Dir})
+	if cfg.Given != nil {
+		given, err := w.projectOf(played, settings, &cfg, redactor)
+		if err != nil {
+			return RunResult{}, err
+		}
+		defer func() { end(); cfg.Given(readGiven(given, result)) }()
+	}
 	return harness.Run(ctx, harness.RunConfig{
 		Agent:      played,
 		Session:    settings,

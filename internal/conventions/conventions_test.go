@@ -70,7 +70,7 @@ var layers = map[string][]string{
 	".": {
 		"agent", "gateway", "gateway/calls", "harness", "bridge", "session", "sandbox", "trace", "price", "redact",
 		"experiment", "experiment/local", "task", "report", "report/results", "report/versus", "evidence", "judge",
-		"model",
+		"ledger", "model", "treatment",
 	},
 	"agent/events": {"model", "session"},
 	"cmd":          {"cli", "sandbox"},

@@ -49,6 +49,54 @@ func WriteGiven(w io.Writer, t *ledger.Treatment) error {
 	return nil
 }
 
+// GivenLine says in one line what the model of a run was given of its project; empty if the project
+// brings nothing.
+func GivenLine(t *ledger.Treatment) string {
+	if len(t.Pieces) == 0 {
+		return ""
+	}
+	if t.Unknown != "" {
+		return "delivery unknown: " + display.Line(t.Unknown)
+	}
+	var parts []string
+	for _, grade := range []struct{ given, words string }{
+		{ledger.GivenWhole, "given to the model: "},
+		{ledger.GivenPart, "given in part: "},
+		{ledger.GivenName, "given by name only: "},
+		{ledger.GivenAbsent, "not given: "},
+		{ledger.GivenUnknown, "delivery unknown: "},
+	} {
+		if names := namesGiven(t.Pieces, grade.given); names != "" {
+			parts = append(parts, grade.words+names)
+		}
+	}
+	return display.Line(strings.Join(parts, "; "))
+}
+
+// namesGiven names the pieces of one grade, and says which of them were opened.
+func namesGiven(pieces []ledger.Piece, given string) string {
+	var kinds []string
+	names := map[string][]string{}
+	for i := range pieces {
+		p := &pieces[i]
+		if p.Given != given {
+			continue
+		}
+		if names[p.Kind] == nil {
+			kinds = append(kinds, p.Kind)
+		}
+		name := p.Name
+		if p.Opened != nil && *p.Opened {
+			name += " (opened)"
+		}
+		names[p.Kind] = append(names[p.Kind], name)
+	}
+	for i, kind := range kinds {
+		kinds[i] = piecesText(kind, names[kind])
+	}
+	return strings.Join(kinds, ", ")
+}
+
 // pieceCells returns a piece as a row: what, from where, how much, where in the prompt, its tokens.
 func pieceCells(p *ledger.Piece) []string {
 	given := p.Given

@@ -21,7 +21,7 @@ type reader struct {
 
 // open opens a record. Where it returns a reason instead of a reader, nobody can know what the
 // model was given.
-func open(path, participant string) (r *reader, unknown string, err error) {
+func open(path string, earlier int, participant string) (r *reader, unknown string, err error) {
 	record, err := calls.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || path == "":
@@ -31,6 +31,7 @@ func open(path, participant string) (r *reader, unknown string, err error) {
 	}
 	r = &reader{record: record, seed: maphash.MakeSeed()}
 	all := record.Calls()
+	all = all[min(earlier, len(all)):]
 	for i := range all {
 		call := &all[i]
 		if participant != "" && call.Participant != participant || !isTurn(call) {

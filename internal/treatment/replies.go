@@ -28,7 +28,7 @@ const leastSaid = 8
 // matter how a stream cuts them and how an agent sets them. At least half of a text must be there,
 // or one of the calls: agents put paths and more into these.
 func Unsaid(calls string, turns []Turn) (string, error) {
-	r, _, err := open(calls, "")
+	r, _, err := open(calls, 0, "")
 	if r == nil || err != nil {
 		return "", err
 	}

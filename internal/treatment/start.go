@@ -28,7 +28,7 @@ type Tool struct {
 // ReadStart reads the first request of a record, without what differs from run to run:
 // directories, ids, dates. Agent is the caller's to fill in.
 func ReadStart(path, participant string) (*Start, error) {
-	r, unknown, err := open(path, participant)
+	r, unknown, err := open(path, 0, participant)
 	if err != nil {
 		return nil, err
 	}

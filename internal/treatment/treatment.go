@@ -35,6 +35,7 @@ type Piece struct {
 // Config says what to look for in the record of a run's calls.
 type Config struct {
 	Calls       string // the file of the record
+	Earlier     int    // how many calls of earlier sessions the record begins with; they do not count
 	Participant string // whose calls count; empty: everybody's
 	Context     string
 	Pieces      []Piece
@@ -55,7 +56,7 @@ type Config struct {
 func Read(cfg Config) (*ledger.Treatment, error) {
 	t := &ledger.Treatment{Context: cfg.Context, Unknown: cfg.Unknown}
 	pieces := append([]Piece(nil), cfg.Pieces...)
-	r, unknown, err := open(cfg.Calls, cfg.Participant)
+	r, unknown, err := open(cfg.Calls, cfg.Earlier, cfg.Participant)
 	if err != nil {
 		return nil, err
 	}

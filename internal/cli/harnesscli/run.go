@@ -12,6 +12,8 @@ import (
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -103,6 +105,7 @@ func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 		MaxCostUSD:   o.maxCost.Value,
 		Timeout:      o.timeout.Value,
 		Started:      func(id string, started agent.Started) { announce(con, id, started) },
+		Given:        func(given *ledger.Treatment) { sayGiven(con, given) },
 	}
 	if o.maxTurns.Given {
 		cfg.MaxTurns = limitOf(o.maxTurns.Value)
@@ -120,6 +123,13 @@ func announce(con *console.Console, id string, started agent.Started) {
 		line += ", credentials: " + started.Auth
 	}
 	fmt.Fprintln(con.Stderr, line)
+}
+
+// sayGiven says which files of the project the agent's model was given.
+func sayGiven(con *console.Console, given *ledger.Treatment) {
+	if line := report.GivenLine(given); line != "" {
+		fmt.Fprintln(con.Stderr, line)
+	}
 }
 
 // runError gives the end of a run its exit code and, unless all is well, one line that says what
