@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,12 @@ func TestAttribution(t *testing.T) {
 			failed(failing, "", Task{}, repeat(4, bash("./x"))...), CauseNoChange,
 			tierCapability,
 		},
+		"five rounds of edit and test": {
+			failed(failing, edited, Task{}, rounds(5)...), CauseWrongFix, tierCapability,
+		},
+		"five equal edits": {
+			failed(failing, edited, Task{}, repeat(5, act{tool: "edit", arg: "a.go"})...), CauseBudgetOrLoop, tierResource,
+		},
 		"ten turns of nothing":  {failed(failing, edited, Task{}, distinct(10)...), CauseBudgetOrLoop, tierResource},
 		"nine turns of nothing": {failed(failing, edited, Task{}, distinct(9)...), CauseWrongFix, tierCapability},
 		"nothing changed":       {failed(failing, "", Task{}, bash("ls")), CauseNoChange, tierCapability},
@@ -162,6 +169,33 @@ func TestTags(t *testing.T) {
 			bash("go test"), bash("make x"), act{tool: "say", arg: "I could not fix it."})
 		if tags := calm.tags(); len(tags) != 0 {
 			t.Errorf("a calm attempt: %v", tags)
+		}
+	}
+}
+
+// rounds are attempts at a fix, each tested with the same command.
+func rounds(n int) []act {
+	var acts []act
+	for i := range n {
+		acts = append(acts, act{tool: "edit", arg: fmt.Sprintf("part%d.go", i)}, bash("go test ./..."))
+	}
+	return acts
+}
+
+func TestWhatClaimsSuccess(t *testing.T) {
+	for text, claims := range map[string]bool{
+		"I fixed the race.":                       true,
+		"The work is done and all tests pass":     true,
+		"All tests pass, no errors remain.":       true,
+		"Nothing is done.":                        false,
+		"None of it is fixed":                     false,
+		"It isn't solved.":                        false,
+		"The fix was never completed":             false,
+		"No test passes, so no part is done yet.": false,
+		"This is only partially implemented.":     false,
+	} {
+		if got := claimsSuccess(text); got != claims {
+			t.Errorf("%q claims success: %v", text, got)
 		}
 	}
 }

@@ -33,9 +33,10 @@ func newClassifier(task *Task) *classifier {
 // agent's result, not a part of the check.
 var readers = []string{"grep", "egrep", "fgrep", "rg", "cat", "head", "tail", "wc", "jq", "ls", "stat", "[", "[["}
 
-// addScripts adds the files that the verify command names and that the check is made of.
+// addScripts adds the files that the verify commands name and that the check is made of.
 func (c *classifier) addScripts(task *Task) {
-	for _, simple := range strings.FieldsFunc(task.VerifyCommand,
+	all := strings.Join(append([]string{task.VerifyCommand}, task.AlsoVerify...), "\n")
+	for _, simple := range strings.FieldsFunc(all,
 		func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
 		reading, comparing := false, false
 		for at, word := range strings.FieldsFunc(simple,

@@ -52,7 +52,7 @@ func played(task *Task, changed []string, cwd string, acts ...act) (*observer, *
 		case "web":
 			fold.ToolCall(at, session.Call{ID: id, Name: "WebFetch", Args: []byte(fmt.Sprintf(`{"url":%q}`, a.arg))})
 		default:
-			fold.ToolCall(at, session.Call{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: []byte(`{}`)})
+			fold.ToolCall(at, session.Call{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: []byte(fmt.Sprintf(`{"path":%q}`, a.arg))})
 		}
 		fold.ToolResult(at, session.Returned{CallID: id, Content: a.output, IsError: a.failed})
 	}

@@ -51,8 +51,9 @@ type openCall struct {
 }
 
 type recentCall struct {
-	hash uint64
-	turn int
+	hash   uint64
+	turn   int
+	isEdit bool
 }
 
 func newObserver(task *Task, changed map[string]bool) *observer {
@@ -124,7 +125,7 @@ func (o *observer) call(event *session.EnrichedEvent) {
 	}
 	commands := o.audit.call(event)
 	switch {
-	case effective == session.ToolEdit || effective == session.ToolWrite:
+	case isEdit(effective):
 		call.isEdit = true
 		o.edits.attempted++
 	case effective == session.ToolBash && len(o.changed) > 0:
@@ -194,12 +195,13 @@ func (o *observer) result(event *session.EnrichedEvent) {
 	if call.canonical == session.ToolBash && failed {
 		o.failures.missing(r.Content, call.command)
 	}
-	o.audit.result(call, r)
+	o.audit.result(call, r, failed)
 	o.steps.result(event, call.effective, failed, call.isEdit)
 }
 
 func (o *observer) edited(event *session.EnrichedEvent, call *openCall, failed bool) {
 	if !failed {
+		o.beginAgain()
 		o.edits.done(event, call.paths, o.changed)
 		o.tests.edited()
 		o.remember(call.paths)
@@ -233,7 +235,7 @@ func (o *observer) countRepeats(tool *session.ToolCall, turn int) int {
 	h.Write(bytes.TrimSpace(tool.Args))
 	h.WriteString(tool.Command)
 	hash := h.Sum64()
-	o.recent[o.nextCall%recentCalls] = recentCall{hash, turn}
+	o.recent[o.nextCall%recentCalls] = recentCall{hash, turn, isEdit(tool.Effective())}
 	o.nextCall++
 	count := 0
 	for i := range min(o.nextCall, recentCalls) {
@@ -242,6 +244,20 @@ func (o *observer) countRepeats(tool *session.ToolCall, turn int) int {
 		}
 	}
 	return count
+}
+
+// beginAgain forgets the calls before an edit, because making them again is no repetition; but the
+// edits themselves may go round in circles.
+func (o *observer) beginAgain() {
+	for i := range o.recent {
+		if !o.recent[i].isEdit {
+			o.recent[i] = recentCall{turn: -loopTurns}
+		}
+	}
+}
+
+func isEdit(effective string) bool {
+	return effective == session.ToolEdit || effective == session.ToolWrite
 }
 
 // writes returns the changed files that a shell command writes to, according to its words.

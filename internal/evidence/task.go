@@ -29,7 +29,9 @@ type Task struct {
 	// SetupCommand, VerifyCommand and LintCommand are the commands as the task's author wrote them.
 	SetupCommand  string `json:"setupCommand,omitempty"`
 	VerifyCommand string `json:"verifyCommand,omitempty"`
-	LintCommand   string `json:"lintCommand,omitempty"`
+	// AlsoVerify are further commands that must pass, each a check of its own.
+	AlsoVerify  []string `json:"alsoVerify,omitempty"`
+	LintCommand string   `json:"lintCommand,omitempty"`
 	// TestGlobs are the files that count as tests; empty: the usual names of test files.
 	TestGlobs []string `json:"testGlobs,omitempty"`
 	// ProtectedGlobs are the files that are restored before the check.
@@ -58,6 +60,10 @@ type Task struct {
 	// repository's history with the agent.
 	Workspace string `json:"workspace,omitempty"`
 }
+
+// hasHistory reports whether the agent's repository may have more than the commit it started from:
+// an export is one commit without a remote, so looking for others gains nothing.
+func (t *Task) hasHistory() bool { return t.Workspace != "export" }
 
 // Requirement is one thing that a task asks for.
 type Requirement struct {

@@ -155,7 +155,12 @@ func (g *grading) judgeTests(ctx context.Context) (graded, error) {
 			return found, err
 		}
 	}
-	for _, command := range g.Verify {
+	for i, command := range g.Verify {
+		if i > 0 {
+			if s, err = s.renew(ctx); err != nil {
+				return found, err
+			}
+		}
 		if err := s.verify(ctx, command, &found); err != nil {
 			return found, err
 		}

@@ -27,6 +27,8 @@ type Spec struct {
 	SetupCommand string
 	// VerifyCommand passes by exit code 0. It runs on a copy of what the agent left.
 	VerifyCommand string
+	// AlsoVerify are further commands that must pass, each on its own.
+	AlsoVerify []string
 	// LintCommand gets the changed files for {files}; empty: there is no linter.
 	LintCommand string
 	TestGlobs   []string
@@ -58,6 +60,7 @@ type specFile struct {
 	Repo     specRepo `yaml:"repo" doc:"What the agent starts from." required:"true"`
 	Setup    string   `yaml:"setupCommand" doc:"Shell command that runs once per task before any agent; what it leaves is part of what agents start from."`
 	Verify   string   `yaml:"verifyCommand" doc:"Shell command that decides by its exit code. It runs after the agent, on a copy, with the protected files restored." required:"true"`
+	AlsoV    []string `yaml:"alsoVerify" doc:"Further shell commands that must pass as well. Each is a check of its own, so that a report can tell work that is incomplete, or that broke what passed before, from work that is wrong."`
 	VerifyS  int      `yaml:"verifyTimeoutSec" doc:"How long verifyCommand may take; default 600." min:"1" max:"86400"`
 	Lint     string   `yaml:"lintCommand" doc:"Shell command that prints one line for each violation; {files} are the changed files."`
 	Tests    []string `yaml:"testGlobs" doc:"Globs of the files that count as tests; default: the usual names of test files."`
@@ -166,6 +169,7 @@ func (l *specLoader) load() (*Task, error) {
 		Title:         l.file.Title,
 		SetupCommand:  l.file.Setup,
 		VerifyCommand: l.file.Verify,
+		AlsoVerify:    l.file.AlsoV,
 		LintCommand:   l.file.Lint,
 		TestGlobs:     l.file.Tests,
 		MaxCostUSD:    l.file.MaxCost,
@@ -213,6 +217,14 @@ func (l *specLoader) check(spec *Spec) {
 	}
 	if strings.TrimSpace(l.file.Verify) == "" {
 		l.wrong([]string{"verifyCommand"}, "it is empty")
+	}
+	for i, command := range l.file.AlsoV {
+		if strings.TrimSpace(command) == "" {
+			l.wrong([]string{"alsoVerify", strconv.Itoa(i)}, "it is empty")
+		}
+		if command == l.file.Verify || slices.Contains(l.file.AlsoV[:i], command) {
+			l.wrong([]string{"alsoVerify", strconv.Itoa(i)}, "this command is there already")
+		}
 	}
 	for key, patterns := range map[string][]string{"testGlobs": l.file.Tests, "protectedGlobs": l.file.Protect} {
 		for i, pattern := range patterns {
@@ -314,6 +326,9 @@ func (l *specLoader) digests(t *Task) error {
 		visible.add("context", "kind", []byte(t.Settings.Context))
 	}
 	hidden.add("verifyCommand", "command", []byte(t.Spec.VerifyCommand))
+	for _, command := range t.Spec.AlsoVerify { // tasks without them keep their old digest
+		hidden.add("alsoVerify", "command", []byte(command))
+	}
 	hidden.add("lintCommand", "command", []byte(t.Spec.LintCommand))
 	hidden.add("protected", "globs", []byte(strings.Join(t.Settings.Protected, "\x00")))
 	hidden.add("timeouts", "ms", fmt.Append(nil, t.Settings.Timeouts))

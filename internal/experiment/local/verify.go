@@ -22,19 +22,28 @@ func verifyCommands(t *task.Task) []grade.Command {
 	if t.Spec == nil {
 		return nil
 	}
-	return []grade.Command{{
-		Name:    verifyName,
-		Argv:    []string{"sh", "-c", t.Spec.VerifyCommand},
-		Parser:  task.ParserExit,
-		Gate:    true,
-		Timeout: t.Settings.Timeouts.Test,
-	}}
+	command := func(name, line string) grade.Command {
+		return grade.Command{
+			Name:    name,
+			Argv:    []string{"sh", "-c", line},
+			Parser:  task.ParserExit,
+			Gate:    true,
+			Timeout: t.Settings.Timeouts.Test,
+		}
+	}
+	commands := []grade.Command{command(verifyName, t.Spec.VerifyCommand)}
+	for _, line := range t.Spec.AlsoVerify {
+		commands = append(commands, command(line, line))
+	}
+	return commands
 }
 
-// verified records how the task's own command ended.
+// verified records how the task's own commands ended: the first that failed or, if all passed, the
+// first.
 func (a *attempt) verified(result grade.Result) {
+	a.record.Verify = nil
 	for _, command := range result.Commands {
-		if command.Name != verifyName {
+		if a.record.Verify != nil && (!a.record.Verify.Passed || command.Passed) {
 			continue
 		}
 		a.record.Verify = &ledger.Verify{
@@ -153,8 +162,9 @@ func (a *attempt) checkSolution(ctx context.Context) error {
 	why := solved.Grade.Reason
 	for _, raw := range solved.Rows {
 		var row struct{ Test, Message string }
-		if json.Unmarshal(raw, &row) == nil && row.Test == verifyName {
+		if json.Unmarshal(raw, &row) == nil && row.Message != "" {
 			why = row.Message
+			break
 		}
 	}
 	return &TaskError{a.task.ID, "verifyCommand does not pass on the reference patch: " + why}
