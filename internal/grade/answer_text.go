@@ -72,6 +72,8 @@ func same(check task.AnswerCheck, got, want string) bool {
 		if text := normalised(want); text != "" { // else it is punctuation, which must be there
 			return normalised(got) == text
 		}
+	case task.CompareWords:
+		return words(got) == words(want)
 	case task.CompareNumber:
 		a, aOK := number(got)
 		b, bOK := number(want)
@@ -86,6 +88,34 @@ func normalised(text string) string {
 	text = strings.ToLower(norm.NFKC.String(text))
 	text = strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
 	return strings.Join(strings.Fields(text), " ")
+}
+
+var (
+	plainNumber      = lazyregexp.New(`^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$`)
+	punctuation      = lazyregexp.New(`[[:punct:]]`)
+	outerPunctuation = lazyregexp.New(`^[\s[:punct:]]+|[\s[:punct:]]+$`)
+)
+
+// words returns the words of a text without case, punctuation and articles, and with numbers in one
+// form. A hyphen separates words.
+func words(text string) string {
+	var all []string
+	for token := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == '-' }) {
+		if stripped := outerPunctuation.Get().ReplaceAllString(token, ""); plainNumber.MatchString(stripped) {
+			token = stripped
+		} else {
+			token = punctuation.Get().ReplaceAllString(token, "")
+		}
+		if value, err := strconv.ParseFloat(token, 64); err == nil && plainNumber.MatchString(token) {
+			token = strconv.FormatFloat(value, 'g', -1, 64)
+		}
+		for word := range strings.FieldsSeq(token) {
+			if word != "a" && word != "an" && word != "the" {
+				all = append(all, word)
+			}
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 var numberPattern = lazyregexp.New(`[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\d)(?:[eE][-+]?\d+)?`)
@@ -204,6 +234,9 @@ var (
 // choice finds out which choice an answer names.
 func choice(check task.AnswerCheck, text string) (bool, string) {
 	got := chosen(check.Choices, text)
+	if slices.ContainsFunc(check.Want, func(want string) bool { return len(want) > 1 }) {
+		got = chosenTogether(text)
+	}
 	if got == "" {
 		return false, "the answer names no choice: " + shown(text)
 	}
@@ -225,4 +258,18 @@ func chosen(choices []string, text string) string {
 		}
 	}
 	return ""
+}
+
+var lettersPattern = lazyregexp.New(`(?i)\banswer\s*:\s*([A-Z, ]+)`)
+
+// chosenTogether finds the letters of all choices that an answer names last: A,C or AC or A and C.
+func chosenTogether(text string) string {
+	all := lettersPattern.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	named := strings.ReplaceAll(strings.ToUpper(all[len(all)-1][1]), " AND ", "")
+	letters := strings.Split(strings.NewReplacer(",", "", " ", "").Replace(named), "")
+	slices.Sort(letters)
+	return strings.Join(slices.Compact(letters), "")
 }

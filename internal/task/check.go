@@ -38,6 +38,7 @@ const (
 	compareStrict     = "strict"
 	CompareNormalised = "normalised"
 	CompareNumber     = "number"
+	CompareWords      = "words"
 )
 
 // AnswerCheck is one check of an answer, or of how the agent came to it. It becomes one row, except
@@ -51,7 +52,7 @@ type AnswerCheck struct {
 	Not bool
 	// Want are the texts that the answer is compared with.
 	Want       []string
-	As         string // how to compare: strict, normalised or number
+	As         string // how to compare: strict, normalised, number or words
 	Tolerance  float64
 	IgnoreCase bool
 	// Pattern is a regular expression of the answer or of commands, a query, or the name of a tool.
@@ -67,7 +68,7 @@ type AnswerCheck struct {
 // checkFile is a check as people write it: one of the kinds, and how it counts.
 type checkFile struct {
 	Equals       *string  `yaml:"equals" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
-	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value." enum:"strict,normalised,number"`
+	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value. words: neither case, punctuation, the articles a, an and the, nor the form of numbers counts." enum:"strict,normalised,number,words"`
 	Tolerance    float64  `yaml:"tolerance" doc:"How far a number may be off." min:"0"`
 	Contains     []string `yaml:"contains" doc:"The answer contains all of these."`
 	ContainsAny  []string `yaml:"containsAny" doc:"The answer contains at least one of these."`
@@ -75,7 +76,7 @@ type checkFile struct {
 	IgnoreCase   bool     `yaml:"ignoreCase" doc:"Whether contains, containsAny, excludes and matches ignore case."`
 	Matches      string   `yaml:"matches" doc:"Regular expression (RE2) that the answer matches; columns in it stand for themselves."`
 	Schema       any      `yaml:"schema" doc:"JSON Schema that the answer, which is JSON, conforms to: the schema itself, or a file of this directory."`
-	Choice       *string  `yaml:"choice" doc:"The answer names this choice: its letter, or its text."`
+	Choice       *string  `yaml:"choice" doc:"The answer names this choice: its letter, or its text. Of several letters, such as A,C, it names all and no other."`
 	Choices      string   `yaml:"choices" doc:"Column that has the list of choices; default: choices, where there is one."`
 	Command      []string `yaml:"command" doc:"Command that gets the sample and the answer as JSON on its standard input and prints rows. It runs in a copy of the working directory; words that name files of this directory become their paths."`
 	MaxCostUSD   *float64 `yaml:"maxCostUsd" doc:"The agent cost at most this." min:"0"`

@@ -126,20 +126,35 @@ func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
 		c.Choices = append(c.Choices, textOf(choice))
 	}
 	for i, want := range c.Want {
-		letter := strings.ToUpper(strings.TrimSpace(want))
 		if at := slices.Index(c.Choices, want); at >= 0 {
-			letter = string(rune('A' + at))
+			c.Want[i] = string(rune('A' + at))
+			continue
 		}
-		last := rune('Z')
-		if len(c.Choices) > 0 {
-			last = rune('A' + len(c.Choices) - 1)
-		}
-		if len(letter) != 1 || rune(letter[0]) < 'A' || rune(letter[0]) > last {
+		letters, ok := c.letters(want)
+		if !ok {
 			return fmt.Errorf("%q is neither the letter nor the text of a choice", want)
 		}
-		c.Want[i] = letter
+		c.Want[i] = letters
 	}
 	return nil
+}
+
+// letters returns the letters of choices, in order. Several are separated by commas.
+func (c *AnswerCheck) letters(text string) (letters string, ok bool) {
+	last := "Z"
+	if len(c.Choices) > 0 {
+		last = string(rune('A' + len(c.Choices) - 1))
+	}
+	var all []string
+	for letter := range strings.SplitSeq(strings.ToUpper(text), ",") {
+		letter = strings.TrimSpace(letter)
+		if len(letter) != 1 || letter < "A" || letter > last {
+			return "", false
+		}
+		all = append(all, letter)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ""), true
 }
 
 // rubricTemplate returns the prompt for the judge of a rubric.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +26,7 @@ const (
 type importOptions struct {
 	from   console.Choice
 	scorer console.Choice
+	fields map[string]string
 }
 
 func newImport(con *console.Console) *cobra.Command {
@@ -38,12 +38,13 @@ func newImport(con *console.Console) *cobra.Command {
 		Use:   "import FILE DIR",
 		Short: "Convert a promptfoo configuration or a file of Inspect samples into a dataset",
 		Long: `Make a dataset from a promptfoo configuration (promptfooconfig.yaml) or from a file of Inspect samples
-(.csv, .json, .jsonl).
+(.csv, .json, .jsonl). Files of Inspect do not say which scorer and which columns a program uses: give them with
+--scorer and --field.
 
 Features without a counterpart are not carried over; each is named on a line of its own. Models are not part of a
 dataset: give them to "run" as arms.`,
 		Example: `  fit-benchmark import promptfooconfig.yaml my-questions
-  fit-benchmark import --from inspect --scorer match samples.jsonl my-questions`,
+  fit-benchmark import --from inspect --scorer match --field input=question samples.jsonl my-questions`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runImport(command.Context(), con, &opts, args[0], args[1])
@@ -52,6 +53,8 @@ dataset: give them to "run" as arms.`,
 	command.Flags().Var(&opts.from, "from", "format of FILE (default: promptfoo for .yaml, else inspect)")
 	command.Flags().Var(&opts.scorer, "scorer", "Inspect's scorer, which is in its program and not in the file "+
 		"(default: choice where samples have choices, else includes)")
+	command.Flags().StringToStringVar(&opts.fields, "field", nil, "column of Inspect's samples that has another name, "+
+		"as `FIELD=COLUMN`: input, target, choices, id or metadata (repeatable)")
 	return command
 }
 
@@ -68,7 +71,7 @@ func runImport(ctx context.Context, con *console.Console, opts *importOptions, s
 	if from == importPromptfoo {
 		err = made.promptfoo(con.Path(source))
 	} else {
-		err = made.inspect(con.Path(source), opts.scorer.Value)
+		err = made.inspect(con.Path(source), opts)
 	}
 	if err == nil && len(made.samples) == 0 {
 		err = fmt.Errorf("%s has no samples", source)
@@ -99,12 +102,17 @@ type imported struct {
 	grade     []map[string]any
 	samples   []map[string]any
 	losses    []string
+	lost      map[string]bool // by loss
 }
 
 // lose notes what was not carried over, once.
 func (m *imported) lose(format string, args ...any) {
-	if loss := fmt.Sprintf(format, args...); !slices.Contains(m.losses, loss) {
-		m.losses = append(m.losses, loss)
+	loss := fmt.Sprintf(format, args...)
+	if m.lost == nil {
+		m.lost = map[string]bool{}
+	}
+	if !m.lost[loss] {
+		m.losses, m.lost[loss] = append(m.losses, loss), true
 	}
 }
 
