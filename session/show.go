@@ -55,10 +55,10 @@ func (p *page) head(s *EnrichedSession) {
 	}
 	outcome := cmp.Or(string(s.Outcome), "no final event")
 	p.linef("ended    %s · %d turns · %s", outcome, s.Turns, seconds(s.WallClockMs))
-	p.linef("cost     %s · %s", dollars(s.Usage), tokens(s.Usage))
+	p.linef("cost     %s · %s", costOf(s.Usage), tokens(s.Usage))
 	if len(s.ModelUsage) > 1 {
 		for _, name := range slices.Sorted(maps.Keys(s.ModelUsage)) {
-			p.linef("         %s: %s · %s", orDash(shown(name, 60)), dollars(s.ModelUsage[name]),
+			p.linef("         %s: %s · %s", orDash(shown(name, 60)), costOf(s.ModelUsage[name]),
 				tokens(s.ModelUsage[name]))
 		}
 	}
@@ -196,11 +196,8 @@ func shorten(rows []string, limit int) []string {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.3fs", float64(ms)/1000) }
 
-func dollars(u TokenUsage) string {
-	if u.CostUSD == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("$%.6f %s", *u.CostUSD, u.CostSource)
+func costOf(u TokenUsage) string {
+	return strings.TrimSpace(display.FineCost(u.CostUSD) + " " + u.CostSource)
 }
 
 // tokens formats what was consumed. Every run consumes something: if nothing was reported, it is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -107,6 +108,21 @@ func Mean(values []float64) float64 {
 		sum += value
 	}
 	return sum / float64(max(1, len(values)))
+}
+
+// Median returns the middle value.
+//
+// Formula: the value in the middle of the sorted ones, or the mean of the middle two; 0 of none.
+//
+// Use it to describe times and turns, whose few large values would move a mean.
+//
+// Do not use it for costs: what is paid is the sum, and so the mean.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // moments returns the mean and the unbiased variance; the variance of a single value is 0.

@@ -194,6 +194,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	makeMistakesUsageErrors(root)
+	console.AcceptOlderNames(root)
 	fitTerminal(root, min(con.Columns(), widestHelp))
 	return root
 }

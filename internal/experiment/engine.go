@@ -21,10 +21,11 @@ const (
 	Decided     = "decided"     // stopped by the rule of the plan: the evidence suffices
 )
 
-// The defaults of a Config.
+// The defaults of a Config, and of how often every task is run with every arm.
 const (
-	defaultAttempts   = 3
-	defaultBreakAfter = 5
+	DefaultAttempts   = 3
+	DefaultBreakAfter = 5
+	DefaultRuns       = 5
 )
 
 const interruptedReason = "interrupted; rerun the same command to continue"
@@ -166,9 +167,9 @@ func newEngine(dir *Directory, cfg Config) *engine {
 	}
 	cfg.Concurrency = max(cfg.Concurrency, 1)
 	if cfg.Attempts < 1 {
-		cfg.Attempts = defaultAttempts
+		cfg.Attempts = DefaultAttempts
 	}
-	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, defaultBreakAfter)
+	cfg.BreakAfter = cmp.Or(cfg.BreakAfter, DefaultBreakAfter)
 	if cfg.Backoff == nil {
 		cfg.Backoff = backoff
 	}

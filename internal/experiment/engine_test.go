@@ -231,7 +231,7 @@ func TestEqualErrorsInARowStopTheExperiment(t *testing.T) {
 		return failed(ledger.ErrorSetup, fmt.Sprintf("no space left, request %d", calls.Add(1))), nil
 	})
 	outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor})
-	if outcome.Status != Broken || calls.Load() != defaultBreakAfter ||
+	if outcome.Status != Broken || calls.Load() != DefaultBreakAfter ||
 		!strings.Contains(outcome.Reason, "no space left") {
 		t.Errorf("%d calls, %+v", calls.Load(), outcome)
 	}
@@ -266,10 +266,10 @@ func TestTheBreakerComparesCausesAndNotMessages(t *testing.T) {
 				func(_ context.Context, c Cell, _ int) (ledger.Record, error) {
 					return failed(ledger.ErrorSetup, message(c, calls.Add(1))), nil
 				})})
-			if outcome.Status != Broken || calls.Load() > alike*defaultBreakAfter {
+			if outcome.Status != Broken || calls.Load() > alike*DefaultBreakAfter {
 				t.Errorf("%d calls, %+v", calls.Load(), outcome)
 			}
-			if name == "names and paths" && calls.Load() != defaultBreakAfter {
+			if name == "names and paths" && calls.Load() != DefaultBreakAfter {
 				t.Errorf("%d calls for one cause", calls.Load())
 			}
 		})

@@ -39,7 +39,7 @@ func compareAnswer(check task.AnswerCheck, answer *Answer, text string) (holds b
 		if answer.CostUSD == nil {
 			return false, "", errors.New("the cost is unknown")
 		}
-		return *answer.CostUSD <= check.Limit, fmt.Sprintf("it cost $%.4f", *answer.CostUSD), nil
+		return *answer.CostUSD <= check.Limit, "it cost " + display.FineDollars(*answer.CostUSD), nil
 	case task.CheckMaxSeconds:
 		seconds := float64(answer.DurationMs) / 1000
 		return seconds <= check.Limit, fmt.Sprintf("it took %.1f s", seconds), nil

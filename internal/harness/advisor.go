@@ -24,8 +24,10 @@ type AdvisorConfig struct {
 	MaxTurns int           `json:"maxTurns,omitempty"`  // model turns of one consultation; 0 is 5
 }
 
+// DefaultAdvisorUses is how often all participants together may ask.
+const DefaultAdvisorUses = 3
+
 const (
-	defaultAdvisorUses    = 3
 	defaultAdvisorTimeout = 5 * time.Minute
 	defaultAdvisorTurns   = 5
 	// advisorName is the lane of the advisor.

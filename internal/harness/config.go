@@ -30,22 +30,25 @@ type traits struct {
 	lead           string // the name of its lead, which is reserved
 	violationTag   string // how protocol violations name the mode
 	failureVerdict string // of a session that ends without a conclusion; a judge that does not conclude has none
-	// model turns in one call, by default
-	leadTurns, participantTurns int
+	turns          int    // of the model in one call of any member, by default
 }
 
 func (m Mode) traits() traits {
 	switch m {
 	case ModeSupervise:
-		return traits{"supervisor", "supervised", VerdictFailure, 200, 200}
+		return traits{"supervisor", "supervised", VerdictFailure, 200}
 	case ModeFacilitate:
-		return traits{"facilitator", "facilitated", VerdictFailure, 80, 50}
+		return traits{"facilitator", "facilitated", VerdictFailure, 20}
 	case ModeDiscuss:
-		return traits{"lead", "discussion", VerdictFailed, 80, 50}
+		return traits{"lead", "discussion", VerdictFailed, 40}
 	default:
-		return traits{"judge", "judge", "", 5, 0}
+		return traits{"judge", "judge", "", 25}
 	}
 }
+
+// DefaultTurns is how many turns of the model any member may take in one call where neither its
+// config nor its profile sets a limit.
+func (m Mode) DefaultTurns() int { return m.traits().turns }
 
 // supervisedName is the name of the one participant of supervise.
 const supervisedName = "agent"
@@ -149,9 +152,6 @@ type Options struct {
 	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
 	// lead's.
 	DefaultCwd string
-	// DefaultMaxTurns is the limit of one call of members whose config and profile name none; 0 is
-	// that of their role, -1 no limit.
-	DefaultMaxTurns int
 	// Connect is called once per session; nil is for agents in this process, which use
 	// AgentConfig.Dispatcher.
 	Connect func(*Dispatcher) (Connector, error)
@@ -165,7 +165,7 @@ type Options struct {
 	// IdleTimeout ends a round in which nothing happens for this long: no event of the agent and no
 	// tool call. 0 is 30 minutes, negative none.
 	IdleTimeout     time.Duration
-	MaxLeadTurns    int           // 0 is 200
+	MaxLeadTurns    int           // 0 is DefaultLeadTurns
 	AskDeadline     time.Duration // of asks that do not say their own; 0 is none
 	MaxMessageBytes int           // 0 is 1 MiB
 	Errors          ErrorPolicy
@@ -187,9 +187,10 @@ type Options struct {
 
 // The default limits of a session: without them it could wait or spend forever.
 const (
-	defaultSessionTimeout = 4 * time.Hour
-	defaultSessionTurns   = 500
-	defaultIdleTimeout    = 30 * time.Minute
+	DefaultTimeout     = 4 * time.Hour
+	DefaultTurns       = 500
+	DefaultLeadTurns   = 200
+	DefaultIdleTimeout = 30 * time.Minute
 )
 
 // settings holds the options that a resumed session must know.
@@ -216,8 +217,8 @@ func (o Options) settings() settings {
 	s := settings{
 		Limits:            o.Limits,
 		ParticipantLimits: o.ParticipantLimits,
-		IdleTimeout:       max(0, cmp.Or(o.IdleTimeout, defaultIdleTimeout)),
-		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, 200),
+		IdleTimeout:       max(0, cmp.Or(o.IdleTimeout, DefaultIdleTimeout)),
+		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, DefaultLeadTurns),
 		AskDeadline:       o.AskDeadline,
 		MaxMessageBytes:   cmp.Or(o.MaxMessageBytes, 1<<20),
 		Errors:            o.Errors,
@@ -230,12 +231,12 @@ func (o Options) settings() settings {
 		ProfilesDir:       o.ProfilesDir,
 		ToolTransport:     o.ToolTransport,
 	}
-	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, defaultSessionTimeout))
-	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, defaultSessionTurns))
+	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, DefaultTimeout))
+	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, DefaultTurns))
 	s.Errors.Backoff = cmp.Or(s.Errors.Backoff, time.Second)
 	s.Errors.Retries = max(0, cmp.Or(s.Errors.Retries, 1))
 	if s.Advisor.Model != "" {
-		s.Advisor.MaxUses = cmp.Or(s.Advisor.MaxUses, defaultAdvisorUses)
+		s.Advisor.MaxUses = cmp.Or(s.Advisor.MaxUses, DefaultAdvisorUses)
 		s.Advisor.Timeout = cmp.Or(s.Advisor.Timeout, defaultAdvisorTimeout)
 	}
 	return s

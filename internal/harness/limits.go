@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
@@ -24,10 +24,10 @@ var errIdle = errors.New("nothing happened in the turn")
 // The flags of fit-harness that set limits, by the name of the limit.
 var (
 	sessionFlags = map[string]string{
-		"timeout": "--session-timeout",
+		"timeout": "--timeout",
 		"turns":   "--session-max-turns",
-		"tokens":  "--session-max-tokens",
-		"cost":    "--session-max-cost-usd",
+		"tokens":  "--max-tokens",
+		"cost":    "--max-cost-usd",
 	}
 	participantFlags = map[string]string{
 		"timeout": "--participant-timeout",
@@ -64,15 +64,9 @@ func (e limitEvent) predicate() string {
 func amount(name string, limit float64) string {
 	switch name {
 	case "timeout", "idle":
-		text := time.Duration(limit * float64(time.Second)).String()
-		for _, zero := range []string{"m0s", "h0m"} {
-			if strings.HasSuffix(text, zero) {
-				text = strings.TrimSuffix(text, zero[1:])
-			}
-		}
-		return text
+		return display.Span(time.Duration(limit * float64(time.Second)))
 	case "cost":
-		return "$" + dollars(limit)
+		return display.Budget(limit)
 	case "model_turns":
 		return amount("turns", limit) + " of the model in one call"
 	default:
@@ -82,15 +76,6 @@ func amount(name string, limit float64) string {
 		}
 		return fmt.Sprintf("%.0f %s", limit, unit)
 	}
-}
-
-// dollars writes an amount with two digits after the point, or with as many as it has.
-func dollars(amount float64) string {
-	exact := strconv.FormatFloat(amount, 'f', -1, 64)
-	if rounded := strconv.FormatFloat(amount, 'f', 2, 64); len(rounded) > len(exact) {
-		return rounded
-	}
-	return exact
 }
 
 // reached records a limit of the session and ends it. The lock must be held.

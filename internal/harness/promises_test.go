@@ -153,7 +153,7 @@ func TestASessionHasLimitsByDefault(t *testing.T) {
 			began := time.Now()
 			result, err := facilitate(t, players, &buffer{}, harness.Options{}, "alice").Run(t.Context(), "go")
 			if err != nil || result.Reason != harness.ReasonTimeout || time.Since(began) > 4*time.Hour+time.Minute ||
-				result.Summary != "The session reached its limit of 4h (--session-timeout) before the lead concluded." {
+				result.Summary != "The session reached its limit of 4h (--timeout) before the lead concluded." {
 				t.Errorf("after %v: %+v, %v", time.Since(began), result, err)
 			}
 			time.Sleep(time.Minute) // alice notices

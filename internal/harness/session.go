@@ -187,7 +187,6 @@ func (cfg *sessionConfig) member(c AgentConfig, lead bool) (AgentConfig, error) 
 	}
 	c.Cwd = cmp.Or(c.Cwd, cfg.lead.Cwd)
 	c.Context = cmp.Or(c.Context, cfg.options.Base.Context, agent.ContextProject)
-	c.MaxTurns = cmp.Or(c.MaxTurns, cfg.options.DefaultMaxTurns)
 	c.applyRole(cfg.mode, lead, cfg.sealLead)
 	amend := profile.Join(profile.SkillsText(c.Skills), c.Amend)
 	if !lead && cfg.options.Advisor.Model != "" {
@@ -264,11 +263,7 @@ func (c *AgentConfig) applyRole(mode Mode, lead, sealed bool) {
 		c.Tools, c.ToolsByRole = allowed, true
 	}
 	c.DisallowedTools = mergeWords(denied, c.DisallowedTools)
-	turns := mode.traits().participantTurns
-	if lead {
-		turns = mode.traits().leadTurns
-	}
-	c.MaxTurns = cmp.Or(c.MaxTurns, turns)
+	c.MaxTurns = cmp.Or(c.MaxTurns, mode.DefaultTurns())
 }
 
 // mergeWords joins two lists without duplicates.

@@ -17,9 +17,9 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the judges' budget of %s does not cover the next question: $%.4f is spent, and a question "+
-		"may cost $%.4f; raise --judge-budget-usd to continue", display.Dollars(e.BudgetUSD), e.SpentUSD,
-		e.NextUSD)
+	return fmt.Sprintf("the judges' budget of %s does not cover the next question: %s is spent, and a question "+
+		"may cost %s; raise --judge-max-cost-usd to continue", display.Dollars(e.BudgetUSD),
+		display.FineDollars(e.SpentUSD), display.FineDollars(e.NextUSD))
 }
 
 // UnpricedError says that a budget cannot be kept because the price of a member is not known.

@@ -2,8 +2,6 @@ package render
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
@@ -38,22 +36,6 @@ func (r *Renderer) footer() string {
 	if r.verdict != "" {
 		headline = r.verdict
 	}
-	price := "unknown"
-	if used.CostUSD != nil {
-		price = fmt.Sprintf("$%.4f", *used.CostUSD)
-	}
-	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", display.Line(headline), turns, price,
-		shownDuration(duration))
-}
-
-// shownDuration shows milliseconds the way people read them.
-func shownDuration(ms int64) string {
-	if ms < 1000 {
-		return fmt.Sprintf("%dms", ms)
-	}
-	seconds := int64(math.Round(float64(ms) / float64(time.Second.Milliseconds())))
-	if seconds < 60 {
-		return fmt.Sprintf("%ds", seconds)
-	}
-	return fmt.Sprintf("%dm %ds", seconds/60, seconds%60)
+	return fmt.Sprintf("--- Result: %s | Turns: %d | Cost: %s | Duration: %s ---", display.Line(headline), turns,
+		display.FineCost(used.CostUSD), display.Millis(duration))
 }

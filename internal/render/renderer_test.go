@@ -169,14 +169,3 @@ func TestWithoutAnEndThereIsNoFooter(t *testing.T) {
 		t.Errorf("nothing is shown as %q", got)
 	}
 }
-
-func TestDurations(t *testing.T) {
-	for ms, want := range map[int64]string{
-		0: "0ms", 999: "999ms", 1000: "1s", 59_400: "59s", 60_000: "1m 0s",
-		125_000: "2m 5s",
-	} {
-		if got := shownDuration(ms); got != want {
-			t.Errorf("Duration(%d) = %q, want %q", ms, got, want)
-		}
-	}
-}

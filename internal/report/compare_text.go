@@ -100,7 +100,7 @@ func (c *Comparison) facts() []string {
 	if fact := c.Machines.Fact(); fact != "" {
 		facts = append(facts, fact)
 	}
-	return append(facts, fmt.Sprintf("spent: %s and %s", Money(c.CostA), Money(c.CostB)))
+	return append(facts, fmt.Sprintf("spent: %s and %s", display.Cost(c.CostA), display.Cost(c.CostB)))
 }
 
 // unsureFacts say what is missing, why, and what it could change.

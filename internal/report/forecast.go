@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -85,8 +86,8 @@ func (p *Forecast) Compute(cfg ForecastConfig) error {
 			return err
 		}
 	case cfg.BudgetUSD > 0:
-		return fmt.Errorf("the best experiment for $%.2f depends on the cost of a run: set --cost-per-run, or use a "+
-			"pilot whose costs are known", cfg.BudgetUSD)
+		return fmt.Errorf("the best experiment for %s depends on the cost of a run: set --cost-per-run, or use a "+
+			"pilot whose costs are known", display.Dollars(cfg.BudgetUSD))
 	}
 	if cfg.Tasks > 0 {
 		mde, err := stats.MinimumDetectableEffect(cfg.Tasks, p.Design)

@@ -2,9 +2,7 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
-	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -82,22 +80,11 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Money shows an amount of dollars; nil is unknown.
-func Money(usd *float64) string {
-	if usd == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("$%.2f", *usd)
-}
-
 // spent returns what is known about a group's cost, with a sign where it is not all.
 func (t *Totals) spent() string {
-	text := Money(t.CostUSD)
-	if t.CostUSD == nil && t.KnownCostUSD > 0 {
-		text = fmt.Sprintf("over $%.2f", t.KnownCostUSD)
-	}
+	text := display.CostOver(t.CostUSD, t.KnownCostUSD)
 	if t.OriginalCostUSD != nil {
-		text += fmt.Sprintf(" (replayed; %s when it was recorded)", Money(t.OriginalCostUSD))
+		text += fmt.Sprintf(" (replayed; %s when it was recorded)", display.Cost(t.OriginalCostUSD))
 	}
 	if t.EstimatedCosts > 0 {
 		text += fmt.Sprintf(" (%d of %s estimated)", t.EstimatedCosts, Count(t.Attempts, "attempt"))
@@ -112,26 +99,10 @@ func (t *Totals) perPass() string {
 	case price == nil:
 		return dash
 	case price.Method == stats.MethodNone:
-		return fmt.Sprintf("%s (%s)", Money(&price.Est), strings.Join(price.Warnings, "; "))
+		return fmt.Sprintf("%s (%s)", display.Dollars(price.Est), strings.Join(price.Warnings, "; "))
 	}
-	return fmt.Sprintf("%s [%s, %s]", Money(&price.Est), Money(&price.Lo), Money(&price.Hi))
+	return fmt.Sprintf("%s [%s, %s]", display.Dollars(price.Est), display.Dollars(price.Lo), display.Dollars(price.Hi))
 }
-
-// duration rounds to seconds: 40s, 2m 5s, 3m, 0s.
-func duration(ms int64) string {
-	seconds := int64(math.Round(float64(ms) / 1000))
-	switch minutes := seconds / 60; {
-	case minutes == 0:
-		return fmt.Sprintf("%ds", seconds)
-	case seconds%60 == 0:
-		return fmt.Sprintf("%dm", minutes)
-	default:
-		return fmt.Sprintf("%dm %ds", minutes, seconds%60)
-	}
-}
-
-// Duration shows a time for people.
-func Duration(d time.Duration) string { return duration(d.Milliseconds()) }
 
 // cell makes a text safe for one cell of a Markdown table.
 func cell(text string) string {

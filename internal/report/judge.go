@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -197,7 +198,7 @@ func (j *JudgeReport) lines() []string {
 		text += fmt.Sprintf(", %d without a verdict", j.Undecided)
 	}
 	if j.CostUSD != nil && *j.CostUSD > 0 {
-		text += fmt.Sprintf(" · %s", Money(j.CostUSD))
+		text += fmt.Sprintf(" · %s", display.Cost(j.CostUSD))
 	}
 	lines := []string{text}
 	if j.Agreement != nil {

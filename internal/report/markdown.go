@@ -107,7 +107,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	}
 	if full {
 		m.header("Cost", "Cost per pass", "Median Duration", "Median Turns")
-		m.row(t.spent(), t.perPass(), duration(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
+		m.row(t.spent(), t.perPass(), display.Millis(t.MedianDurationMs), strconv.Itoa(t.MedianTurns))
 		m.line("")
 		m.meta(g.Provenance)
 		m.line("## Pass@k\n")
@@ -260,7 +260,7 @@ func (m *markdown) runs(runs []Run, scored bool) {
 			}
 			cells = append(cells, score)
 		}
-		m.row(append(cells, Money(run.CostUSD), strconv.Itoa(run.Turns), duration(run.DurationMs))...)
+		m.row(append(cells, display.Cost(run.CostUSD), strconv.Itoa(run.Turns), display.Millis(run.DurationMs))...)
 	}
 	m.line("")
 }

@@ -238,7 +238,7 @@ func (f *MultiComparison) Text(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "arm\tpass rate\tspent")
 	for _, arm := range f.Arms {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), Percent(arm.Rate), Money(arm.CostUSD))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), Percent(arm.Rate), display.Cost(arm.CostUSD))
 	}
 	fmt.Fprintln(table, "\t\t\t\ncomparison\tdifference\tp (Holm)\tclaim")
 	for _, pair := range f.Pairs {
@@ -261,7 +261,7 @@ func (f *MultiComparison) Markdown(w io.Writer) error {
 	}
 	m.header("arm", "pass rate", "spent")
 	for _, arm := range f.Arms {
-		m.row(cell(arm.Name), Percent(arm.Rate), Money(arm.CostUSD))
+		m.row(cell(arm.Name), Percent(arm.Rate), display.Cost(arm.CostUSD))
 	}
 	m.line("")
 	m.header("comparison", "difference", "p (Holm)", "claim")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 
@@ -202,20 +203,11 @@ func runOf(r *ledger.Record) Run {
 	return run
 }
 
-// median returns the median as the reference computes it: the rounded mean of the middle two for an
-// even count, and 0 for no values.
+// median returns the median as the reference computes it: rounded, and 0 for no values.
 func median(values []int64) int64 {
-	if len(values) == 0 {
-		return 0
+	var numbers []float64
+	for _, value := range values {
+		numbers = append(numbers, float64(value))
 	}
-	slices.Sort(values)
-	mid := len(values) / 2
-	if len(values)%2 == 1 {
-		return values[mid]
-	}
-	sum := values[mid-1] + values[mid]
-	if sum >= 0 && sum%2 == 1 {
-		sum++
-	}
-	return sum / 2
+	return int64(math.Round(stats.Median(numbers)))
 }

@@ -26,8 +26,8 @@ func (r *Report) Text(w io.Writer, k []int) error {
 		}
 	}
 	if p := r.Totals.Probes; p != nil {
-		fmt.Fprintf(w, "checking the models before the first run: %s, $%.4f\n", Count(p.Replies, "call"),
-			p.KnownCostUSD)
+		fmt.Fprintf(w, "checking the models before the first run: %s, %s\n", Count(p.Replies, "call"),
+			display.FineDollars(p.KnownCostUSD))
 	}
 	if r.Sequential != nil {
 		fmt.Fprintf(w, "note: %s\n", r.Sequential.text())
@@ -66,7 +66,7 @@ func (g *Group) headText(w io.Writer) {
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)
 	}
-	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), duration(t.MedianDurationMs), t.MedianTurns)
+	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), display.Millis(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
 		tasks := Count(len(g.Tasks), "task")
 		if n := g.tasksMeasured(); n < len(g.Tasks) {

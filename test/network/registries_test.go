@@ -56,7 +56,7 @@ func TestAnAgentReachesTheRegistriesOfItsTask(t *testing.T) {
 	out := &bytes.Buffer{}
 	b.con.Stdout = out
 	if code := cli.Run(t.Context(), []string{
-		"fit", "versus", "run", "task.yaml", "--arm", "one=agent:builtin,model:claude-sonnet-4-5", "--model-url", url,
+		"fit", "versus", "run", "task.yaml", "--runs", "1", "--arm", "one=agent:builtin,model:claude-sonnet-4-5", "--model-url", url,
 		"--no-probe", "--judge", "off", "--output", "R", "--robot",
 	}, b.con); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, b.errs.String())

@@ -48,7 +48,7 @@ type row struct {
 }
 
 func newList(con *console.Console, registry *agent.Registry) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the agents",
@@ -62,13 +62,13 @@ func newList(con *console.Console, registry *agent.Registry) *cobra.Command {
 			if err := command.Context().Err(); err != nil {
 				return err // not everything was looked at
 			}
-			if format.Value == "json" {
+			if format.JSON() {
 				return jsonenc.WriteIndented(con.Stdout, rows)
 			}
 			return printList(con, rows)
 		},
 	}
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 
@@ -114,7 +114,7 @@ func printList(con *console.Console, rows []row) error {
 }
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use:     "show AGENT",
 		Short:   "Show an agent's declared capabilities",
@@ -135,7 +135,7 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 

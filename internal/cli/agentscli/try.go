@@ -31,14 +31,13 @@ type tryOptions struct {
 	modelURL string
 	live     bool
 	timeout  console.Span
-	format   console.Choice
+	format   console.Format
 	output   string
 }
 
 func newTry(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := &tryOptions{
 		timeout: console.Span{Value: 5 * time.Minute},
-		format:  console.Choice{Value: "text", Choices: []string{"text", "json"}},
 	}
 	command := &cobra.Command{
 		Use:   "try AGENT",
@@ -61,7 +60,7 @@ otherwise.`,
 	flags.StringVar(&opts.modelURL, "model-url", "", "model endpoint, without /v1, in place of the scripted model")
 	flags.BoolVar(&opts.live, "live", false, "use the agent's configured model, which costs money")
 	flags.Var(&opts.timeout, "timeout", "end the task after this time, e.g. 5m")
-	flags.Var(&opts.format, "format", "output format")
+	opts.format.Register(flags, "output format")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file")
 	return command
 }
@@ -272,7 +271,7 @@ func (t *trial) report(con *console.Console, played agent.Agent, result fit.RunR
 			missing++
 		}
 	}
-	if opts.format.Value == "json" {
+	if opts.format.JSON() {
 		err := jsonenc.WriteIndented(con.Stdout, map[string]any{
 			"agent": played.Info().ID, "outcome": result.Reason, "seen": rows,
 		})

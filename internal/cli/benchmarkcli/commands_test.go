@@ -42,7 +42,7 @@ func tiny(t *testing.T, tasks int) (c *command, run []string) {
 	tinyFamily(t, filepath.Join(c.dir, "family"), tasks)
 	url := c.model(`{"usage":{"input":1000,"output":1000},"turns":[{"choices":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"write":"answer.txt","content":"41\n"}]}]},{"text":"done"}]}`)
 	return c, []string{
-		"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5",
+		"run", "--family", "family", "--agent", "builtin", "--model", "claude-sonnet-4-5",
 		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out",
 	}
 }

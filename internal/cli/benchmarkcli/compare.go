@@ -11,6 +11,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
@@ -20,7 +21,7 @@ import (
 )
 
 type compareOptions struct {
-	format      console.Choice
+	format      console.Format
 	measure     console.Choice
 	failOn      string
 	nonInferior float64
@@ -34,8 +35,7 @@ type compareOptions struct {
 	maxSize     console.Count
 
 	acrossRevisions bool
-	requireDelivery bool
-	allow           console.Allow
+	proof           experimentcli.Proof
 	// page writes the groups as a page in one file.
 	page func([]*report.Group) error
 }
@@ -51,7 +51,7 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 		dirs = append(dirs, dir)
 	}
 	cfg := viewcli.Config(con, registry.Dialects(), slices.Compact(dirs))
-	cfg.Allow = opts.allow.List()
+	cfg.Allow = opts.proof.Allow.List()
 	if len(args) > 1 {
 		cfg.Paths, cfg.Compared = nil, groups
 	}
@@ -73,7 +73,6 @@ var claims = []string{
 
 func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := compareOptions{
-		format:  console.Choice{Value: "text", Choices: []string{"text", "json", "markdown", formatHTML}},
 		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}},
 		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}},
 	}
@@ -102,7 +101,8 @@ brings, an arm was given what only another brings, or runs were answered from th
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&opts.format, "format", "output format; html is a self-contained file")
+	opts.format.Register(flags, "output format; html is a self-contained file", console.FormatText,
+		console.FormatJSON, console.FormatMarkdown, formatHTML)
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.pairs, "pairs", "with more than two arms: compare all pairs, or all arms with the first")
@@ -119,8 +119,7 @@ brings, an arm was given what only another brings, or runs were answered from th
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
-	flags.BoolVar(&opts.requireDelivery, "require-delivery", false, requireDeliveryUsage)
-	opts.allow.Register(flags, console.AllowDrift)
+	opts.proof.Register(flags, console.AllowDrift)
 	flags.BoolVar(&opts.damaged, "damaged", false, "compare the valid lines of ledgers that fail verification")
 	return command
 }
@@ -142,7 +141,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		Alpha:   opts.alpha,
 		Margin:  opts.margin,
 		Seed:    opts.seed,
-		Allow:   opts.allow.List(),
+		Allow:   opts.proof.Allow.List(),
 	}
 	groups, err := sides(con, args, opts)
 	if err != nil {
@@ -159,7 +158,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		if err := opts.print(con, family, groups); err != nil {
 			return err
 		}
-		if err := opts.checkDelivery(family.Treatment); err != nil {
+		if err := opts.proof.Check("", family.Treatment); err != nil {
 			return err
 		}
 		for _, pair := range family.Pairs {
@@ -180,7 +179,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 	if err := opts.print(con, comparison, groups); err != nil {
 		return err
 	}
-	if err := opts.checkDelivery(comparison.Treatment); err != nil {
+	if err := opts.proof.Check("", comparison.Treatment); err != nil {
 		return err
 	}
 	return opts.gate(&report.ArmPair{
@@ -189,14 +188,6 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		Decision: comparison.Decision,
 		Facts:    comparison.Facts,
 	}, failOn)
-}
-
-// checkDelivery refuses an answer whose treatment is not proven, where the user asks for proof.
-func (o *compareOptions) checkDelivery(treatment *report.Treatment) error {
-	if !o.requireDelivery {
-		return nil
-	}
-	return requireDelivery(treatment)
 }
 
 // checkRevisions refuses groups that were measured on different tasks.
@@ -234,7 +225,7 @@ func (o *compareOptions) read(con *console.Console, dir string) (*report.Report,
 	if err != nil {
 		return nil, err
 	}
-	found.Allow = o.allow.List()
+	found.Allow = o.proof.Allow.List()
 	return found.build([]int{1}, false)
 }
 

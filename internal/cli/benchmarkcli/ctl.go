@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,7 @@ import (
 )
 
 func newCtl(con *console.Console) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use:   "ctl DIR [status|pause|resume|cancel CELL|requeue CELL|concurrency N|budget USD]",
 		Short: "Show or control a running experiment",
@@ -46,7 +45,7 @@ func newCtl(con *console.Console) *cobra.Command {
 			return runCtl(command.Context(), con, args[0], asked, format.Value)
 		},
 	}
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 
@@ -120,8 +119,8 @@ func printStatus(con *console.Console, s *control.Status) error {
 	}
 	parts = append(parts, cost, fmt.Sprintf("%d at a time", s.Concurrency))
 	if left := s.LeftMs; left != nil {
-		parts = append(parts, fmt.Sprintf("%s left [%s, %s]", durationText(left.Est), durationText(left.Lo),
-			durationText(left.Hi)))
+		parts = append(parts, fmt.Sprintf("%s left [%s, %s]", display.Millis(left.Est), display.Millis(left.Lo),
+			display.Millis(left.Hi)))
 	}
 	fmt.Fprintln(con.Stdout, strings.Join(parts, " · "))
 	for _, cell := range s.Running {
@@ -130,9 +129,7 @@ func printStatus(con *console.Console, s *control.Status) error {
 			where = ", on " + display.Line(cell.Where)
 		}
 		fmt.Fprintf(con.Stdout, "  %s/%s/%d  attempt %d, for %s%s\n", cell.Task, cell.Arm, cell.Run, cell.Attempt,
-			durationText(cell.ElapsedMs), where)
+			display.Millis(cell.ElapsedMs), where)
 	}
 	return nil
 }
-
-func durationText(ms int64) string { return report.Duration(time.Duration(ms) * time.Millisecond) }

@@ -94,7 +94,7 @@ func TestWhatCannotBeMeantIsRefusedBeforeItCosts(t *testing.T) {
 		"e.g. 0.8 for 80%":                     with(run, "--min-pass-rate", "80"),
 		"is not a regular file":                with(run, "--metrics", "/dev/full"),
 		"more than 1000000 cells":              with(run, "--runs", "1000000000"),
-		"has none":                             with(run, "--max-cost-usd", "5", "--agent-model", "claude-of-nobody"),
+		"has none":                             with(run, "--max-cost-usd", "5", "--model", "claude-of-nobody"),
 		"no such file":                         {"lint", "--family", "nope"},
 		"must be from 0 to 1":                  {"report", "--min-pass-rate", "80"},
 		"--metrics /dev/full":                  {"report", "--metrics", "/dev/full"},

@@ -8,23 +8,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/report"
 )
 
 // gates turn what a report says into an exit code, where the user asks for it.
 type gates struct {
-	minPassRate     share
-	allPass         bool
-	requireDelivery bool
+	minPassRate share
+	allPass     bool
 }
-
-const requireDeliveryUsage = "exit 2 unless delivery is proven: every run was given what its arm and the family bring"
 
 func (g *gates) register(flags *pflag.FlagSet) {
 	flags.Var(&g.minPassRate, "min-pass-rate",
 		"gate: exit 1 unless the lower confidence bound of every arm's pass rate is at least this")
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
-	flags.BoolVar(&g.requireDelivery, "require-delivery", false, requireDeliveryUsage)
 }
 
 // share is a flag from 0 to 1.
@@ -47,11 +44,9 @@ func (*share) Type() string { return "share" }
 
 // sound returns an error where no gate can pass: delivery is not proven, or something withholds
 // every claim about the group.
-func (g *gates) sound(group *report.Group) error {
-	if g.requireDelivery {
-		if err := requireDelivery(group.Treatment); err != nil {
-			return fmt.Errorf("arm %s: %w", group.Name, err)
-		}
+func (g *gates) sound(group *report.Group, proof *experimentcli.Proof) error {
+	if err := proof.Check(group.Name, group.Treatment); err != nil {
+		return err
 	}
 	if g.allPass || g.minPassRate > 0 {
 		for _, reason := range group.Withheld {
@@ -62,21 +57,13 @@ func (g *gates) sound(group *report.Group) error {
 	return nil
 }
 
-// requireDelivery refuses results of which it is not proven that the models were given everything.
-func requireDelivery(treatment *report.Treatment) error {
-	if why := treatment.Undelivered(); why != "" {
-		return console.Usagef("--require-delivery: %s", why)
-	}
-	return nil
-}
-
 // check returns an error unless every gate passes. Without results no gate passes.
-func (g *gates) check(built *report.Report) error {
+func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
 	if (g.allPass || g.minPassRate > 0) && len(built.Groups) == 0 {
 		return console.Exitf(console.ExitNegative, "gate: there are no results")
 	}
 	for i := range built.Groups {
-		if err := g.sound(&built.Groups[i]); err != nil {
+		if err := g.sound(&built.Groups[i], proof); err != nil {
 			return err
 		}
 	}

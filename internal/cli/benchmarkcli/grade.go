@@ -26,9 +26,9 @@ import (
 )
 
 type gradeOptions struct {
-	family, task, runDir, input, output string
-	predictions, logs                   string
-	isolation                           experimentcli.Isolation
+	family, task, dir, output string
+	predictions, logs         string
+	isolation                 experimentcli.Isolation
 }
 
 // gradeRecord is what grade prints about a stored run.
@@ -49,12 +49,13 @@ type gradeRecord struct {
 
 func newGrade(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var opts gradeOptions
+	var older olderDirs
 	command := &cobra.Command{
-		Use:   "grade",
+		Use:   "grade [DIR]",
 		Short: "Regrade stored runs, with their services, or grade SWE-bench predictions",
-		Long: `Grade stored runs again: one attempt (--task and --run-dir, which has the agent's final directory as
-cwd), or every verdict of a run directory (--input). Services that the preflight hook starts are started again on a
-copy. Stored files do not change, and the judge is not asked again.
+		Long: `Grade stored runs again: every verdict of a run directory or, with --task, one attempt, whose directory
+has the agent's final directory as cwd. Services that the preflight hook starts are started again on a copy. Stored
+files do not change, and the judge is not asked again.
 
 With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a
 list or an object); the report is SWE-bench's. Empty patches are counted but not run; a patch that does not apply, or
@@ -62,19 +63,25 @@ whose tests do not finish, is an error.
 
 The exit code is 0 if the run passes, if all verdicts of a run directory are confirmed, or if all predictions were
 graded, whatever the result; otherwise it is 1, or 3 if the tests of a prediction do not run without its patch either.`,
-		Example: `  fit-benchmark grade --family my-family --task fix-add --run-dir benchmark-runs/runs/fix-add/default/0/1
-  fit-benchmark grade --family my-family --input benchmark-runs
+		Example: `  fit-benchmark grade --family my-family --task fix-add benchmark-runs/runs/fix-add/default/0/1
+  fit-benchmark grade --family my-family benchmark-runs
   fit-benchmark grade --family rows.jsonl --predictions predictions.jsonl --output report.json`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
+			dirs := append(older.dirs, args...)
+			if len(nonEmpty(append(dirs, opts.predictions))) != 1 {
+				return console.Usagef("choose one thing to grade: a run directory, the directory of an attempt and " +
+					"its --task, or --predictions for a file of patches")
+			}
+			if len(dirs) > 0 {
+				opts.dir = dirs[0]
+			}
 			return runGrade(command.Context(), con, &opts, registry)
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&opts.family, "family", "", "directory of the task family, or url//subdir@ref")
-	flags.StringVar(&opts.task, "task", "", "task of the attempt")
-	flags.StringVar(&opts.runDir, "run-dir", "", "directory of the attempt")
-	flags.StringVar(&opts.input, "input", "", "run directory to regrade")
+	flags.StringVar(&opts.task, "task", "", "task of the attempt whose directory DIR is")
+	older.register(flags, "run-dir", "input")
 	flags.StringVar(&opts.predictions, "predictions", "", "file of SWE-bench predictions to grade")
 	flags.StringVar(&opts.logs, "logs", "",
 		"with --predictions: directory for the patch, the log and the report of each task")
@@ -87,13 +94,8 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	switch {
 	case opts.family == "":
 		return console.Usagef("--family is required")
-	case len(nonEmpty([]string{opts.input, opts.runDir, opts.predictions})) != 1:
-		return console.Usagef("choose one thing to grade: --task and --run-dir for one attempt, --input for a run " +
-			"directory, or --predictions for a file of patches")
 	case opts.logs != "" && opts.predictions == "":
 		return console.Usagef("--logs is for --predictions; run directories have their logs")
-	case opts.runDir != "" && opts.task == "":
-		return console.Usagef("--task is required with --run-dir")
 	}
 	family, err := loadFamily(ctx, con, opts.family)
 	if err != nil {
@@ -114,7 +116,7 @@ func runGrade(ctx context.Context, con *console.Console, opts *gradeOptions, reg
 	switch {
 	case opts.predictions != "":
 		return g.predictions(ctx)
-	case opts.input != "":
+	case opts.task == "":
 		return g.all(ctx)
 	}
 	return g.one(ctx)
@@ -136,13 +138,13 @@ func (g *grader) one(ctx context.Context) error {
 		return err
 	}
 	if t.Sample != nil {
-		return console.Usagef("answers to samples can be regraded only with --input and the run directory, " +
-			"which has their records")
+		return console.Usagef("answers to samples can be regraded only with the whole run directory, which has " +
+			"their records")
 	}
-	if err := g.checkUnaltered(g.con.Path(g.opts.runDir)); err != nil {
+	if err := g.checkUnaltered(g.con.Path(g.opts.dir)); err != nil {
 		return err
 	}
-	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.runDir), local.FinalDir), nil)
+	record, err := g.grade(ctx, t, filepath.Join(g.con.Path(g.opts.dir), local.FinalDir), nil)
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func (g *grader) checkUnaltered(dir string) error {
 
 // all grades every verdict of a run directory again and shows where the answer differs.
 func (g *grader) all(ctx context.Context) error {
-	found, err := loadResults(g.con, []string{g.opts.input}, false)
+	found, err := loadResults(g.con, []string{g.opts.dir}, false)
 	if err != nil {
 		return err
 	}
@@ -207,7 +209,7 @@ func (g *grader) all(ctx context.Context) error {
 		if t.Verifier != nil && r.Container != nil {
 			return goneContainer(t)
 		}
-		final := filepath.Join(g.con.Path(g.opts.input), filepath.FromSlash(r.RunDir), local.FinalDir)
+		final := filepath.Join(g.con.Path(g.opts.dir), filepath.FromSlash(r.RunDir), local.FinalDir)
 		digest, err := experiment.TreeDigest(final)
 		if err == nil && r.Digests.Final != "" && digest != r.Digests.Final {
 			altered++
@@ -216,7 +218,7 @@ func (g *grader) all(ctx context.Context) error {
 		}
 		var answer *grade.Answer
 		if t.Sample != nil {
-			if answer, err = local.StoredAnswer(g.con.Path(g.opts.input), &r, g.registry.Dialects()); err != nil {
+			if answer, err = local.StoredAnswer(g.con.Path(g.opts.dir), &r, g.registry.Dialects()); err != nil {
 				return err
 			}
 		}
@@ -238,7 +240,7 @@ func (g *grader) all(ctx context.Context) error {
 			"their grades would say nothing about the runs", altered)
 	}
 	if len(records) == 0 {
-		return console.Exitf(console.ExitIncomplete, "%s has no run with a verdict", g.opts.input)
+		return console.Exitf(console.ExitIncomplete, "%s has no run with a verdict", g.opts.dir)
 	}
 	if err := g.print(records); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
@@ -97,7 +98,7 @@ func (g *grader) predictions(ctx context.Context) error {
 			}
 			said := made.add(p, result)
 			fmt.Fprintf(g.con.Stderr, "%d/%d %s: %s (%s)\n", done, len(all), p.InstanceID, said,
-				report.Duration(time.Since(began)))
+				display.Duration(time.Since(began)))
 			return nil
 		})
 	}

@@ -47,8 +47,6 @@ func newInit(con *console.Console) *cobra.Command {
 	}
 	command.Flags().Var(&runner, "runner", "test runner: shell hooks, node --test, unittest or go test")
 	command.Flags().BoolVar(&dataset, "dataset", false, "start from a file of samples (CSV) in place of directories")
-	command.Flags().Var(&runner, "language", "older name of --runner")
-	command.Flags().Lookup("language").Hidden = true
 	return command
 }
 

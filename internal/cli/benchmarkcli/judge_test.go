@@ -30,7 +30,7 @@ func TestAJudgeWithVotesAndLabels(t *testing.T) {
 		conclude("success", 3) + "," + conclude("failure", 1) +
 		`]},{"text":"Over."}]}],"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
 	run := []string{
-		"run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5", "--judge-model",
+		"run", "--family", "family", "--agent", "builtin", "--model", "claude-sonnet-4-5", "--judge-model",
 		"claude-sonnet-4-5",
 		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out", "--runs", "2", "--judge-votes", "3",
 	}

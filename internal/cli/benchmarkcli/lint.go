@@ -26,7 +26,7 @@ type lintOptions struct {
 	selection selection
 	isolation experimentcli.Isolation
 	repeat    console.Count
-	format    console.Choice
+	format    console.Format
 }
 
 // finding is one thing that is wrong with a family, or that nobody could check.
@@ -40,10 +40,6 @@ func newLint(con *console.Console) *cobra.Command {
 	opts := lintOptions{
 		selection: newSelection(),
 		repeat:    console.Count{Value: 2, Min: 1},
-		format: console.Choice{
-			Value:   "text",
-			Choices: []string{"text", "json"},
-		},
 	}
 	command := &cobra.Command{
 		Use:   "lint",
@@ -69,7 +65,7 @@ that pass without any work are errors. The exit code is 1 if there is an error.`
 	flags.StringVar(&opts.faults, "faults", "", "check this fault plan too (YAML); alone, check only it")
 	opts.isolation.Register(flags)
 	flags.Var(&opts.repeat, "repeat", "how often to grade the reference solution")
-	flags.Var(&opts.format, "format", "output format")
+	opts.format.Register(flags, "output format")
 	return command
 }
 
@@ -140,7 +136,7 @@ func (l *linter) tasks(ctx context.Context, chosen []*taskLinter) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			took := report.Duration(time.Since(began))
+			took := display.Duration(time.Since(began))
 			fmt.Fprintf(l.con.Stderr, "%d/%d %s (%s)\n", done, len(chosen), one.t.ID, took)
 			return nil
 		})
@@ -154,7 +150,7 @@ func (l *linter) conclude(tasks int) error {
 		counts[f.Level]++
 	}
 	errs := counts["error"]
-	if l.opts.format.Value == "json" {
+	if l.opts.format.JSON() {
 		if l.findings == nil {
 			l.findings = []finding{}
 		}

@@ -31,7 +31,7 @@ func newList(con *console.Console) *cobra.Command {
 	var family string
 	var verify bool
 	var key string
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use:   "list [DIR]",
 		Short: "List the tasks of a family, or the cells of a run directory",
@@ -58,7 +58,7 @@ func newList(con *console.Console) *cobra.Command {
 			"if one differs")
 	command.Flags().StringVar(&key, "key", "",
 		"with --verify: the key that must have signed the ledger (default: yours)")
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 

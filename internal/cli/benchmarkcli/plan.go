@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
@@ -18,7 +20,7 @@ type planOptions struct {
 	tasks, maxTasks      console.Count
 	costPerRun, budget   console.Dollars
 	between, within      float64
-	format               console.Choice
+	format               console.Format
 }
 
 // Usual variances of pass rates, where there is no pilot.
@@ -29,10 +31,9 @@ const (
 
 func newPlan(con *console.Console) *cobra.Command {
 	opts := planOptions{
-		runs:     console.Count{Value: 3, Min: 1},
+		runs:     console.Count{Value: experiment.DefaultRuns, Min: 1},
 		tasks:    console.Count{Min: 1},
 		maxTasks: console.Count{Min: 1},
-		format:   console.Choice{Value: "text", Choices: []string{"text", "json"}},
 	}
 	command := &cobra.Command{
 		Use:   "plan [PILOT-A PILOT-B | PILOT]",
@@ -58,7 +59,7 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the "+
 		"difference if it exists")
-	flags.Var(&opts.format, "format", "output format")
+	opts.format.Register(flags, "output format")
 	return command
 }
 
@@ -89,7 +90,7 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 	if err := p.Compute(config); err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	if opts.format.Value == "json" {
+	if opts.format.JSON() {
 		return jsonenc.WriteIndented(con.Stdout, p)
 	}
 	return printForecast(con, p)
@@ -121,16 +122,16 @@ func printForecast(con *console.Console, p *report.Forecast) error {
 		100*p.Effect, 100*p.Design.Power, p.TasksNeeded,
 		report.Count(p.Design.RunsBaseline, "run"), p.TasksNeeded*2*p.Design.RunsBaseline)
 	if p.CostUSD != nil {
-		fmt.Fprintf(w, ", about $%.2f", *p.CostUSD)
+		fmt.Fprintf(w, ", about %s", display.Dollars(*p.CostUSD))
 	}
 	fmt.Fprintln(w)
 	if c := p.Cheapest; c != nil {
-		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about $%.2f\n", c.Tasks, report.Count(c.Runs, "run"), c.Cost)
+		fmt.Fprintf(w, "cheapest: %d tasks × 2 arms × %s, about %s\n", c.Tasks, report.Count(c.Runs, "run"),
+			display.Dollars(c.Cost))
 	}
 	if a := p.Affordable; a != nil {
-		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about $%.2f, minimum detectable difference "+
-			"%s\n", a.Tasks,
-			report.Count(a.Runs, "run"), a.Cost, report.Detectable(a.MDE))
+		fmt.Fprintf(w, "for the budget: %d tasks × 2 arms × %s, about %s, minimum detectable difference %s\n", a.Tasks,
+			report.Count(a.Runs, "run"), display.Dollars(a.Cost), report.Detectable(a.MDE))
 	}
 	if p.MDE != nil {
 		fmt.Fprintf(w, "%s × 2 arms × %s: minimum detectable difference %s", report.Count(p.Tasks, "task"),

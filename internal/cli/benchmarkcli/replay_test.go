@@ -36,7 +36,7 @@ func TestAWholeExperimentIsReplayed(t *testing.T) {
 	c, run := tiny(t, 3)
 	c.want(0, with(run, "--runs", "2", "--format", "json")...)
 	recorded := cells(t, c.stdout)
-	c.want(0, "run", "--family", "family", "--agent", "builtin", "--agent-model", "claude-sonnet-4-5",
+	c.want(0, "run", "--family", "family", "--agent", "builtin", "--model", "claude-sonnet-4-5",
 		"--runs", "2", "--format", "json", "--replay", "out", "--output", "again")
 	replayed := cells(t, c.stdout)
 	if len(recorded) != 6 || len(replayed) != 6 {

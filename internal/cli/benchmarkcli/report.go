@@ -14,6 +14,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -23,16 +24,16 @@ import (
 )
 
 type reportOptions struct {
-	inputs  []string
+	older   olderDirs
 	k       string
-	format  console.Choice
+	format  console.Format
 	detail  console.Choice
 	summary bool
 	damaged bool
 	labels  string
 	metrics string
 	gates   gates
-	allow   console.Allow
+	proof   experimentcli.Proof
 	maxSize console.Count
 }
 
@@ -49,44 +50,46 @@ const labelsUsage = "file of human verdicts on judged runs (YAML), used to corre
 
 func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := reportOptions{
-		format: console.Choice{
-			Value:   "json",
-			Choices: []string{"json", "text", "markdown", "junit", "metrics", formatHarbor, formatHTML},
-		},
 		detail: console.Choice{Value: report.Full, Choices: []string{report.Full, report.Compact}},
 	}
 	command := &cobra.Command{
-		Use:   "report",
+		Use:   "report [DIR]...",
 		Short: "Show the results of a run directory: pass@k per task and over tasks, with confidence intervals",
-		Example: `  fit-benchmark report --input benchmark-runs --k 1,3,5 --format text
-  fit-benchmark report --input shards --format markdown --summary
-  fit-benchmark report --input benchmark-runs --format harbor > result.json
-  fit-benchmark report --input benchmark-runs --format html > report.html`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return runReport(command.Context(), con, registry, &opts)
+		Long: `Show the results of a run directory (default: benchmark-runs), or of a directory of shards: pass@k per
+task and over tasks, with confidence intervals.`,
+		Example: `  fit-benchmark report benchmark-runs --k 1,3,5 --format text
+  fit-benchmark report shards --format markdown --summary
+  fit-benchmark report benchmark-runs --format harbor > result.json
+  fit-benchmark report benchmark-runs --format html > report.html`,
+		RunE: func(command *cobra.Command, args []string) error {
+			dirs := append(opts.older.dirs, args...)
+			if len(dirs) == 0 {
+				dirs = []string{defaultOutput}
+			}
+			return runReport(command.Context(), con, registry, &opts, dirs)
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&opts.inputs, "input", []string{defaultOutput},
-		"run directory, or a directory of shards; may be repeated")
+	opts.older.register(flags, "input")
 	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
-	flags.Var(&opts.format, "format",
-		"output format; metrics is one line of JSON per arm, for charts over time; harbor is Harbor's result.json "+
-			"with all trials; html is a self-contained file")
+	opts.format.Register(flags, "output format; metrics is one line of JSON per arm, for charts over time; harbor is "+
+		"Harbor's result.json with all trials; html is a self-contained file", console.FormatJSON,
+		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatHTML)
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
-	opts.allow.Register(flags, console.AllowDrift)
+	opts.proof.Register(flags, console.AllowDrift)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report the valid lines of a ledger that fails verification")
 	return command
 }
 
-func runReport(ctx context.Context, con *console.Console, registry *agent.Registry, opts *reportOptions) error {
+func runReport(ctx context.Context, con *console.Console, registry *agent.Registry, opts *reportOptions,
+	dirs []string,
+) error {
 	ks, err := parseK(opts.k)
 	if err == nil {
 		err = checkMetrics(con, opts.metrics)
@@ -94,14 +97,14 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return err
 	}
-	found, err := loadResults(con, opts.inputs, opts.damaged)
+	found, err := loadResults(con, dirs, opts.damaged)
 	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
 	if err != nil {
 		return err
 	}
-	found.Allow = opts.allow.List()
+	found.Allow = opts.proof.Allow.List()
 	built, err := found.build(ks, opts.detail.Value == report.Full)
 	if err != nil {
 		return err
@@ -121,10 +124,10 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	case formatHarbor:
 		err = report.Harbor(con.Stdout, found.Records)
 	case formatHTML:
-		cfg := viewcli.Config(con, registry.Dialects(), opts.inputs)
-		cfg.Allow = opts.allow.List()
+		cfg := viewcli.Config(con, registry.Dialects(), dirs)
+		cfg.Allow = opts.proof.Allow.List()
 		err = viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
-			"fit-benchmark report --format html --input "+strings.Join(opts.inputs, ","))
+			"fit-benchmark report --format html "+strings.Join(dirs, " "))
 	case "text":
 		err = built.Text(con.Stdout, ks)
 	case "markdown":
@@ -139,7 +142,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return err
 	}
-	return opts.gates.check(built)
+	return opts.gates.check(built, &opts.proof)
 }
 
 // checkMetrics refuses, before anything is paid, a file that metrics cannot be appended to.
@@ -160,23 +163,24 @@ func checkMetrics(con *console.Console, path string) error {
 }
 
 func newMerge(con *console.Console) *cobra.Command {
-	var inputs []string
+	var older olderDirs
 	var output string
 	command := &cobra.Command{
-		Use:     "merge",
+		Use:     "merge DIR...",
 		Short:   "Merge the ledgers of shards into one",
-		Example: `  fit-benchmark merge --input shards --output results.jsonl`,
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return runMerge(con, inputs, output) },
+		Example: `  fit-benchmark merge shards --output results.jsonl`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runMerge(con, append(older.dirs, args...), output)
+		},
 	}
-	command.Flags().StringSliceVar(&inputs, "input", nil, "run directories of the shards, or a directory of them")
+	older.register(command.Flags(), "input")
 	command.Flags().StringVar(&output, "output", "", "file to write; it must not exist (default: standard output)")
 	return command
 }
 
 func runMerge(con *console.Console, inputs []string, output string) error {
 	if len(inputs) == 0 {
-		return console.Usagef("--input is required: the run directories of the shards")
+		return console.Usagef("name the run directories of the shards, or a directory of them")
 	}
 	found, err := loadResults(con, inputs, false)
 	if err != nil {

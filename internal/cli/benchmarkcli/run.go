@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
@@ -31,14 +31,7 @@ import (
 // of the fleet that the cells run on.
 func NewRun(con *console.Console, registry *agent.Registry, before func(context.Context) (string, error),
 ) *cobra.Command {
-	opts := runOptions{
-		runs:       console.Count{Value: defaultRuns, Min: 1},
-		attempts:   console.Count{Min: 1},
-		breakAfter: console.Count{Min: 1},
-		judgeVotes: console.Count{Min: 1},
-		drain:      console.Span{Value: 10 * time.Second},
-		selection:  newSelection(),
-	}
+	var opts runOptions
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Run every task with every arm N times; rerun to resume",
@@ -55,7 +48,7 @@ Before the first cell, every arm's model must reply once. After Ctrl-C, running 
 		RunE: func(command *cobra.Command, _ []string) error {
 			if before != nil {
 				var err error
-				if opts.fleet, err = before(command.Context()); err != nil {
+				if opts.Fleet, err = before(command.Context()); err != nil {
 					return err
 				}
 			}
@@ -70,12 +63,12 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	flags *pflag.FlagSet,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine)
+	policy, fleet, err := opts.Begin(ctx, con, machine)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
-	prepared, err := opts.prepare(ctx, con, machine, flags)
+	prepared, err := opts.prepare(ctx, con, machine, flags, policy)
 	if err != nil {
 		return err
 	}
@@ -89,40 +82,21 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if opts.summary && con.Getenv(summaryVariable) == "" {
 		return errNoSummary
 	}
-	workers, err := opts.workers(con)
-	if err != nil {
-		return err
-	}
-	output, err := absolute(con, opts.output)
-	if err != nil {
-		return err
-	}
 	run := &running{opts: opts, con: con}
-	run.Run = experimentcli.Run{
-		Console:     con,
-		Prepared:    prepared,
-		Machine:     machine,
-		Output:      output,
-		Workers:     workers,
-		Attempts:    opts.attempts.Value,
-		BreakAfter:  opts.breakAfter.Value,
-		Budgets:     opts.budget.budgets(),
-		RetryErrors: opts.retryErrors,
-		NoProbe:     opts.noProbe,
-		Drain:       opts.drain.Value,
-		Record:      run.printer(),
-		Fleet:       fleet,
-		Allow:       opts.allow,
-
-		RequireDelivery: opts.gates.requireDelivery,
+	if run.Run, err = opts.Run(con, machine, prepared, fleet); err != nil {
+		return err
 	}
-	if opts.dryRun {
+	if run.Output, err = filepath.Abs(con.Path(opts.Output)); err != nil {
+		return err
+	}
+	run.Record = run.printer()
+	if opts.DryRun {
 		return run.dryRun(ctx)
 	}
-	if run.Dir, err = experimentcli.OpenDirectory(con, output, prepared.Plan, machine.Redactor); err != nil {
+	if run.Dir, err = experimentcli.OpenDirectory(con, run.Output, prepared.Plan, machine.Redactor); err != nil {
 		return err
 	}
-	if err := keepLabels(prepared.Family, output); err != nil {
+	if err := keepLabels(prepared.Family, run.Output); err != nil {
 		return errors.Join(err, run.Dir.Close())
 	}
 	outcome, err := run.Do(ctx)
@@ -151,14 +125,10 @@ func keepLabels(family *task.Family, output string) error {
 
 // prepare checks everything before a cent is spent.
 func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine *local.Machine,
-	flags *pflag.FlagSet,
+	flags *pflag.FlagSet, policy gateway.Policy,
 ) (*experiment.Prepared, error) {
 	if o.family == "" {
 		return nil, console.Usagef("--family is required: the directory of the tasks, or url//subdir@ref")
-	}
-	policy, err := o.gateway.Policy(con)
-	if err != nil {
-		return nil, err
 	}
 	shard, err := experiment.ParseShard(o.shard)
 	if err != nil {
@@ -187,38 +157,14 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, err
 	}
-	defaultTurns, err := o.turns()
-	if err != nil {
-		return nil, err
-	}
 	stop, err := o.stopRule()
 	if err != nil {
 		return nil, err
 	}
-	machine.Engines = o.isolation.Engines(con.Stderr)
-	prepared, err := local.Prepare(ctx, experiment.Setup{
-		Family:          family,
-		Only:            only,
-		Arms:            arms,
-		Runs:            o.runs.Value,
-		Seed:            o.seed,
-		Shard:           shard,
-		Isolation:       o.isolation.Kind(),
-		Network:         o.network.Value,
-		CellBudget:      o.budget.cell(),
-		DollarBudget:    o.budget.cost.Value > 0 || o.budget.armCost.Value > 0,
-		AgentTimeout:    o.timeout.Value,
-		Judge:           o.judge(),
-		Skills:          skills,
-		Context:         o.context.Value,
-		NodeModules:     modules,
-		DefaultMaxTurns: defaultTurns,
-		StopEarly:       stop,
-		Policy:          policy,
-		KeepRaw:         o.keepRaw,
-		Tools:           experimentcli.ToolVersions(con),
-		Commands:        experimentcli.HookCommands(),
-	}, machine)
+	setup := o.Setup(con, arms, policy)
+	setup.Family, setup.Only, setup.Shard, setup.StopEarly = family, only, shard, stop
+	setup.Judge, setup.Skills, setup.NodeModules = o.judge(), skills, modules
+	prepared, err := local.Prepare(ctx, setup, machine)
 	if err != nil {
 		return nil, experimentcli.PrepareError(ctx, err)
 	}
@@ -244,7 +190,7 @@ func (o *runOptions) judge() experiment.JudgeConfig {
 	return experiment.JudgeConfig{
 		Agent:    o.judgeAgent.Value,
 		Model:    o.judgeModel,
-		ModelURL: cmp.Or(o.judgeURL, o.modelURL),
+		ModelURL: cmp.Or(o.judgeURL, o.ModelURL),
 		Votes:    o.judgeVotes.Value,
 	}
 }
@@ -285,10 +231,10 @@ func (r *running) dryRun(ctx context.Context) error {
 	if err := experimentcli.DryRun(ctx, &r.Run); err != nil {
 		return err
 	}
-	if r.opts.format.Value == "json" {
+	if r.opts.Format.JSON() {
 		return jsonenc.WriteIndented(r.con.Stdout, r.Prepared.Plan)
 	}
-	experimentcli.ShowPlan(r.con, r.Prepared.Plan, r.opts.output)
+	experimentcli.ShowPlan(r.con, r.Prepared.Plan, r.opts.Output)
 	return nil
 }
 
@@ -307,7 +253,7 @@ func (r *running) printer() func(*ledger.Record) {
 }
 
 func (r *running) textWanted() bool {
-	return r.opts.format.Value == "text" || r.opts.format.Value == "" && r.con.StdoutIsTerminal()
+	return r.opts.Format.Value == "text" || r.opts.Format.Value == "" && r.con.StdoutIsTerminal()
 }
 
 // conclude prints the report, writes the summary, and turns the outcome into an exit code.
@@ -323,7 +269,7 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 	if err := r.Conclude(outcome); err != nil {
 		return err
 	}
-	return r.opts.gates.check(built)
+	return r.opts.gates.check(built, &r.opts.Proof)
 }
 
 func (r *running) report(ks []int) (*report.Report, error) {
@@ -331,16 +277,16 @@ func (r *running) report(ks []int) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.Allow = r.opts.allow.List()
+	found.Allow = r.opts.Proof.Allow.List()
 	found.KeepToShard()
 	built, err := found.build(ks, true)
 	if err != nil {
 		return nil, err
 	}
 	comparison, err := comparisonOf(built, report.CompareConfig{
-		Seed:  r.opts.seed,
+		Seed:  r.opts.Seed,
 		Alpha: r.opts.alpha,
-		Allow: r.opts.allow.List(),
+		Allow: r.opts.Proof.Allow.List(),
 	})
 	if err != nil {
 		fmt.Fprintf(r.con.Stderr, "note: %v\n", err)

@@ -69,3 +69,13 @@ func (s *selection) choose(family *task.Family) ([]string, error) {
 	}
 	return chosen, nil
 }
+
+// olderDirs are run directories that are named by flags, as they were before they were arguments.
+type olderDirs struct{ dirs []string }
+
+func (o *olderDirs) register(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flags.StringSliceVar(&o.dirs, name, nil, "older way to name a run directory")
+		_ = flags.MarkHidden(name) // it exists
+	}
+}

@@ -9,9 +9,9 @@ import (
 )
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
-		Use:   "show DIRECTORY TASK/ARM/RUN",
+		Use:   "show DIR TASK/ARM/RUN",
 		Short: "Show everything known about one run: the model's input, evidence and flags",
 		Long: `Show everything that is known about one run: which files of the project and of the arm reached the
 model, where in its prompt, at how many tokens per call, and whether they were opened; what comes with the agent; and
@@ -20,9 +20,9 @@ the evidence about the work.`,
   fit-benchmark show benchmark-runs count-words/after/0 --format json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.Value == "json")
+			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 		},
 	}
-	command.Flags().Var(&format, "format", "output format; json is a cell of an EvalReport (fit versus schema)")
+	format.Register(command.Flags(), "output format; json is a cell of an EvalReport (fit versus schema)")
 	return command
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fit-eval/fit/internal/display"
 )
 
 // The flag values below share one habit: a blank value means "not given", because workflows forward
@@ -103,7 +105,7 @@ func (s *Span) String() string {
 	if s == nil || s.Value == 0 {
 		return ""
 	}
-	return s.Value.String()
+	return display.Span(s.Value)
 }
 
 // Type implements pflag.Value.

@@ -13,7 +13,8 @@ import (
 func TestFlagValues(t *testing.T) {
 	count, money, span := &Count{Min: 1}, &Dollars{}, &Span{}
 	choice := &Choice{Value: "text", Choices: []string{"text", "json"}}
-	allow := &Allow{}
+	allow, format := &Allow{}, &Format{}
+	format.Register(pflag.NewFlagSet("", pflag.ContinueOnError), "output format", "text", "json", "markdown")
 	for _, row := range []struct {
 		flag    pflag.Value
 		wrong   []string
@@ -35,10 +36,16 @@ func TestFlagValues(t *testing.T) {
 		{
 			span,
 			[]string{"0", "-1s", "NaN", "Inf", "+Inf", "1e300", "soon", "-5"},
-			map[string]string{"90": "1m30s", "15m": "15m0s", "0.5": "500ms"},
+			map[string]string{"90": "1m30s", "15m": "15m", "4h": "4h", "10m10s": "10m10s", "0.5": "500ms"},
 			"duration",
 		},
 		{choice, []string{"JSON", "xml"}, map[string]string{"json": "json"}, "one of text, json"},
+		{
+			format,
+			[]string{"JSON", "xml"},
+			map[string]string{"table": "text", "md": "markdown", "json": "json"},
+			"one of text, json, markdown",
+		},
 		{
 			allow,
 			[]string{"all", "sam", "same;drift"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
 )
 
@@ -20,7 +21,7 @@ func newTicker(con *console.Console) *ticker {
 }
 
 func (t *ticker) show(p experiment.Progress) {
-	line := fmt.Sprintf("%d of %d runs, %d passed, $%.2f", p.Done, p.Total, p.Passed, p.CostUSD)
+	line := fmt.Sprintf("%d of %d runs, %d passed, %s", p.Done, p.Total, p.Passed, display.Dollars(p.CostUSD))
 	if t.terminal {
 		end := ""
 		if p.Done == p.Total {

@@ -41,7 +41,7 @@ const (
 
 // New returns the command.
 func New(con *console.Console, registry *agent.Registry) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use: "doctor",
 		Short: "Check this machine's setup: agents, credentials and tools, with an install command for each missing " +
@@ -57,7 +57,7 @@ nor an agent.`,
 			return run(command.Context(), con, registry, format.Value)
 		},
 	}
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 

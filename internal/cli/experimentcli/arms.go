@@ -9,10 +9,6 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 )
 
-// ContextUsage explains --context.
-const ContextUsage = "project files agents read on their own: project, which is instruction " +
-	"files, skills, sub-agents and commands, or none (default: what the arm says, else the task, else project)"
-
 // ReadArms reads the file of --arms or, without one, the values of --arm.
 func ReadArms(con *console.Console, file string, texts []string) ([]experiment.Arm, error) {
 	if file != "" {
@@ -29,16 +25,6 @@ func ReadArms(con *console.Console, file string, texts []string) ([]experiment.A
 	return arms, nil
 }
 
-// CheckModelURL refuses an arm whose model cannot be reached by HTTP.
-func CheckModelURL(arm *experiment.Arm) error {
-	url := arm.ModelURL
-	if url != "" && !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return console.Usagef("arm %s: %q is not a valid model URL: it does not begin with http:// or https://",
-			arm.Name, url)
-	}
-	return nil
-}
-
 // SplitCell reads TASK/ARM/RUN. Names of tasks may have slashes, those of arms have none.
 func SplitCell(text string) (task, arm string, run int, ok bool) {
 	parts := strings.Split(text, "/")
@@ -51,5 +37,5 @@ func SplitCell(text string) (task, arm string, run int, ok bool) {
 	return task, arm, run, err == nil && run >= 0 && task != "" && arm != ""
 }
 
-// DefaultWorkers is how many attempts run at a time on this machine by default.
-func DefaultWorkers() int { return min(4, max(2, runtime.NumCPU()/2)) }
+// defaultWorkers is how many attempts run at a time on this machine by default.
+func defaultWorkers() int { return min(4, max(2, runtime.NumCPU()/2)) }

@@ -24,10 +24,6 @@ import (
 // FleetVariable names the environment variable that holds the URL of a fleet.
 const FleetVariable = "FIT_FLEET"
 
-// FleetUsage is the help of the flag --fleet.
-const FleetUsage = "run the cells on the workers of a fleet: the `URL` that fit fleet serve prints, or nats://… of " +
-	"an existing cluster"
-
 // Fleet is a fleet that cells run on.
 type Fleet struct {
 	hub       *fleet.Hub
@@ -35,9 +31,9 @@ type Fleet struct {
 	engine    string
 }
 
-// OpenFleet connects to the fleet at a URL. The agents of its workers count as those of the
+// openFleet connects to the fleet at a URL. The agents of its workers count as those of the
 // machine. It returns nil if url is empty.
-func OpenFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
+func openFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
 ) (*Fleet, error) {
 	if url == "" {
 		return nil, nil

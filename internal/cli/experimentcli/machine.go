@@ -50,8 +50,8 @@ func Redactor(con *console.Console, registry *agent.Registry) *redact.Redactor {
 	return redact.New(redact.Config{Environ: con.Environ, Extra: registry.Secrets(con.Environ), Warn: con.Stderr})
 }
 
-// ToolVersions are recorded with every experiment.
-func ToolVersions(con *console.Console) map[string]string {
+// toolVersions are recorded with every experiment.
+func toolVersions(con *console.Console) map[string]string {
 	versions := map[string]string{"fit": con.Version}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		versions["go"] = info.GoVersion

@@ -17,10 +17,6 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
-// DryRunUsage is the help of the flag --dry-run.
-const DryRunUsage = "dry run: check everything that is free, start every arm once against a scripted model, show the " +
-	"plan, and stop"
-
 // DryRun checks everything that costs nothing: whether every arm's model is given what the arm
 // brings, and in what the arms differ. Nothing is written.
 func DryRun(ctx context.Context, r *Run) error {
@@ -81,7 +77,7 @@ func (nowhere) Keep(string) error { return nil }
 // refuseSame refuses arms that are the same as the baseline, unless that is what is asked for.
 func (r *Run) refuseSame() error {
 	same := r.Prepared.Same()
-	if same == nil || r.Allow.Has(console.AllowSame) {
+	if same == nil || r.Proof.Allow.Has(console.AllowSame) {
 		return nil
 	}
 	return console.Exitf(console.ExitUsage, "arms %s and %s are the same: the same agent, model and settings, and "+
@@ -94,7 +90,7 @@ func (r *Run) rehearse(ctx context.Context, executor *local.Executor) error {
 	if executor.Offline() {
 		return nil // nothing will be spent, and a record may come from a version without rehearsals
 	}
-	found, err := executor.Rehearse(ctx, cmp.Or(r.Workers, DefaultWorkers()))
+	found, err := executor.Rehearse(ctx, cmp.Or(r.Workers, defaultWorkers()))
 	switch {
 	case errors.As(err, new(*local.RefusedError)):
 		return console.Exitf(console.ExitUsage, "%w\nnothing was spent", err)
@@ -114,7 +110,7 @@ func (r *Run) rehearse(ctx context.Context, executor *local.Executor) error {
 			return err
 		}
 	}
-	if r.RequireDelivery && len(found.Unknown) > 0 {
+	if r.Proof.RequireDelivery && len(found.Unknown) > 0 {
 		return console.Exitf(console.ExitUsage, "--require-delivery: %s\nnothing was spent",
 			r.Machine.Redactor.String(found.Unknown[0]))
 	}

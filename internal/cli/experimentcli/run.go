@@ -42,11 +42,8 @@ type Run struct {
 	KeepWorkspaces bool
 	// Fleet runs the cells elsewhere; nil: on this machine.
 	Fleet *Fleet
-	// Allow are the exceptions that a person makes.
-	Allow console.Allow
-	// RequireDelivery refuses arms of which nobody can know whether their models are given what
-	// they bring.
-	RequireDelivery bool
+	// Proof is what the user wants to know before anything is spent.
+	Proof Proof
 
 	rate *gateway.RateControl
 }
@@ -214,13 +211,13 @@ func (r *Run) announce(e experiment.Estimate) {
 	switch {
 	case e.Cells == 0:
 	case e.Known:
-		fmt.Fprintf(r.Console.Stderr, "estimate: $%.2f, up to $%.2f", e.USD, e.USDHigh)
+		fmt.Fprintf(r.Console.Stderr, "estimate: %s, up to %s", display.Dollars(e.USD), display.Dollars(e.USDHigh))
 	default:
 		fmt.Fprint(r.Console.Stderr, "estimate: unknown until every arm has finished a cell")
 	}
 	if e.Cells > 0 {
 		if e.AtMost > 0 {
-			fmt.Fprintf(r.Console.Stderr, "; limited to $%.2f by the budgets", e.AtMost)
+			fmt.Fprintf(r.Console.Stderr, "; limited to %s by the budgets", display.Dollars(e.AtMost))
 		}
 		fmt.Fprintln(r.Console.Stderr)
 	}
@@ -251,10 +248,6 @@ func (r *Run) warnOfIsolation(ctx context.Context) error {
 	}
 	return nil
 }
-
-// NetworkUsage is the help of the flag --network.
-const NetworkUsage = "network access of agents: model is their model and the services of their task, and nothing " +
-	"else; none is for the built-in agent (default: the task's setting, else host, the machine's network)"
 
 // warnOfNetwork says before anything is spent that agents will have the machine's network where
 // their task prefers another.

@@ -10,10 +10,21 @@ import (
 	"github.com/fit-eval/fit/internal/workspace"
 )
 
-// auto is the best isolation that works here.
+// auto is what the task says, or the best isolation that works here.
 const auto = "auto"
 
-// Isolation are the flags that say what holds the processes of attempts.
+// isolationChoices are the values of --isolation.
+var isolationChoices = []string{
+	auto, sandbox.IsolationBwrap, sandbox.IsolationPodman, sandbox.IsolationDocker, sandbox.IsolationNone,
+}
+
+const (
+	isolationUsage = "what isolates the processes of an attempt from the rest of the machine; auto is the task's " +
+		"setting, else a container for a task with an image, otherwise the best that works here"
+	pullUsage = "pull images that this machine, or a worker of the fleet, does not have"
+)
+
+// Isolation are the flags of commands that run the processes of an attempt without its agent.
 type Isolation struct {
 	choice console.Choice
 	pull   bool
@@ -21,24 +32,26 @@ type Isolation struct {
 
 // Register adds the flags.
 func (i *Isolation) Register(flags *pflag.FlagSet) {
-	i.choice.Choices = []string{
-		auto, sandbox.IsolationBwrap, sandbox.IsolationPodman, sandbox.IsolationDocker, sandbox.IsolationNone,
-	}
-	flags.Var(&i.choice, "sandbox", "sandbox for the processes of an attempt (default: the task's setting, else "+
-		"auto: a container for a task with an image, otherwise the best that works here)")
-	flags.Var(&i.choice, "isolation", "older name of --sandbox")
-	flags.BoolVar(&i.pull, "pull", false, "pull images that this machine, or a worker of the fleet, does not have")
+	i.choice = console.Choice{Value: auto, Choices: isolationChoices}
+	flags.Var(&i.choice, "isolation", isolationUsage)
+	flags.BoolVar(&i.pull, "pull", false, pullUsage)
 }
 
 // Kind is the isolation that was asked for; empty: what the task says, or the best that works here.
-func (i *Isolation) Kind() string {
-	if i.choice.Value == auto {
+func (i *Isolation) Kind() string { return isolationKind(i.choice.Value) }
+
+func isolationKind(choice string) string {
+	if choice == auto {
 		return ""
 	}
-	return i.choice.Value
+	return choice
 }
 
 // Engines finds the images of tasks.
 func (i *Isolation) Engines(progress io.Writer) *workspace.Engines {
-	return &workspace.Engines{Pull: i.pull, Progress: progress}
+	return imageEngines(i.pull, progress)
+}
+
+func imageEngines(pull bool, progress io.Writer) *workspace.Engines {
+	return &workspace.Engines{Pull: pull, Progress: progress}
 }

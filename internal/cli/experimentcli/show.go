@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/report"
@@ -110,7 +111,7 @@ func rateText(rate gateway.RateStatus) string {
 		text += fmt.Sprintf(", %d waiting", rate.Waiting)
 	}
 	if rate.Pause > 0 {
-		text += fmt.Sprintf(", paused for %s", report.Duration(rate.Pause))
+		text += fmt.Sprintf(", paused for %s", display.Duration(rate.Pause))
 	}
 	return text
 }
@@ -123,13 +124,13 @@ func statusLine(p experiment.Progress) string {
 	if p.Errors > 0 {
 		parts = append(parts, report.Count(p.Errors, "error"))
 	}
-	cost := fmt.Sprintf("$%.2f", p.CostUSD)
+	cost := display.Dollars(p.CostUSD)
 	if p.Unpriced > 0 {
 		cost += "+?"
 	}
 	parts = append(parts, cost)
 	if p.ETA > 0 {
-		parts = append(parts, "about "+report.Duration(p.ETA)+" left")
+		parts = append(parts, "about "+display.Duration(p.ETA)+" left")
 	}
 	return strings.Join(parts, " · ")
 }

@@ -33,7 +33,7 @@ type simulateOptions struct {
 	duration string
 	cost     console.Dollars
 	seed     uint64
-	format   console.Choice
+	format   console.Format
 }
 
 func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command {
@@ -43,7 +43,6 @@ func newSimulate(con *console.Console, registry *agent.Registry) *cobra.Command 
 		attempts: console.Count{Value: 3, Min: 1},
 		repeats:  console.Count{Value: 200, Min: 1},
 		runs:     console.Count{Min: 1},
-		format:   console.Choice{Value: "text", Choices: []string{"text", "json"}},
 	}
 	cmd := &cobra.Command{
 		Use:   "simulate PLAN",
@@ -69,7 +68,7 @@ nine of ten repeats. Every worker can run every cell; needs, budgets and the fle
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
-			if o.format.Value == "json" {
+			if o.format.JSON() {
 				return jsonenc.WriteIndented(con.Stdout, forecast)
 			}
 			return showForecast(con, &forecast, measured)
@@ -89,7 +88,7 @@ nine of ten repeats. Every worker can run every cell; needs, budgets and the fle
 	flags.Var(&o.cost, "cost-usd", "cost of a cell (default: as measured)")
 	flags.Var(&o.repeats, "repeats", "simulations, from which means and ranges are computed")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random numbers")
-	flags.Var(&o.format, "format", "output format")
+	o.format.Register(flags, "output format")
 	return cmd
 }
 
@@ -253,7 +252,7 @@ func showForecast(con *console.Console, f *fleet.Forecast, measured int) error {
 		return (time.Duration(v) * time.Millisecond).Round(time.Second).String()
 	})
 	if f.Cost != nil {
-		row("cost", *f.Cost, func(v float64) string { return fmt.Sprintf("$%.2f", v) })
+		row("cost", *f.Cost, display.Dollars)
 	} else {
 		fmt.Fprintln(out, "cost\tunknown\tnot every cell has a known cost; set --cost-usd")
 	}

@@ -40,7 +40,7 @@ func onHub(ctx context.Context, con *console.Console, url string, do func(contex
 const urlUsage = "`URL` of the fleet (also FIT_FLEET)"
 
 func newStatus(con *console.Console) *cobra.Command {
-	format := console.Choice{Value: "text", Choices: []string{"text", "json"}}
+	var format console.Format
 	var url string
 	cmd := &cobra.Command{
 		Use:     "status",
@@ -53,7 +53,7 @@ func newStatus(con *console.Console) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if format.Value == "json" {
+				if format.JSON() {
 					return jsonenc.WriteIndented(con.Stdout, status)
 				}
 				return showStatus(con, status)
@@ -61,7 +61,7 @@ func newStatus(con *console.Console) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
-	cmd.Flags().Var(&format, "format", "output format")
+	format.Register(cmd.Flags(), "output format")
 	return cmd
 }
 

@@ -35,12 +35,12 @@ func New(con *console.Console, secrets func([]string) map[string]string) *cobra.
 // serveOptions are the flags of fit gateway serve.
 type serveOptions struct {
 	addr, modelURL string
-	format         console.Choice
+	format         console.Format
 	gateway        console.Gateway
 }
 
 func newServe(con *console.Console, secrets func([]string) map[string]string) *cobra.Command {
-	opts := serveOptions{format: console.Choice{Value: "text", Choices: []string{"text", "json"}}}
+	var opts serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the gateway on the loopback interface",
@@ -67,7 +67,7 @@ keys in ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN and OPENAI_API_KEY.`,
 	flags.StringVar(&opts.addr, "addr", "127.0.0.1:0", "loopback `ADDRESS` to listen on; port 0 finds a free one")
 	flags.StringVar(&opts.modelURL, "model-url", "",
 		"model endpoint that calls go to, without /v1 (also FIT_MODEL_URL; default: the vendors')")
-	flags.Var(&opts.format, "format", "output format of the address and the token")
+	opts.format.Register(flags, "output format of the address and the token")
 	opts.gateway.RegisterRequests(flags)
 	return cmd
 }
@@ -147,7 +147,7 @@ func showCall(w io.Writer, c calls.Call) {
 		line += fmt.Sprintf(", %d tokens in, %d out", c.Usage.Prompt(), c.Usage.OutputTokens)
 	}
 	if c.CostUSD != nil {
-		line += fmt.Sprintf(", $%.4f", *c.CostUSD)
+		line += ", " + display.FineDollars(*c.CostUSD)
 	}
 	if len(c.ServerTools) > 0 {
 		line += fmt.Sprintf(", tools at the vendor: %v", c.ServerTools)

@@ -26,11 +26,8 @@ type discussOptions struct {
 	resume       string
 }
 
-// defaultDiscussTurns bounds each call of everybody when nobody says.
-const defaultDiscussTurns = 40
-
 func newDiscuss(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := discussOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultDiscussTurns}}}
+	var opts discussOptions
 	command := &cobra.Command{
 		Use:   "discuss",
 		Short: "Let a lead drive a discussion that people follow in a thread",
@@ -49,7 +46,7 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		},
 	}
 	flags := command.Flags()
-	opts.register(flags, registry)
+	opts.register(flags, registry, harness.ModeDiscuss)
 	flags.StringVar(&opts.profiles, "agent-profiles", "",
 		"the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.leadCwd, "lead-cwd", ".", "directory of the lead, and of the profiles")
@@ -66,7 +63,7 @@ func runDiscuss(ctx context.Context, con *console.Console, registry *agent.Regis
 	if err != nil {
 		return console.Usagef("--resume-context: %s", strings.TrimPrefix(err.Error(), "resume context: "))
 	}
-	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.callTurns())
+	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.agent.TurnsGiven())
 	if err != nil {
 		return err
 	}

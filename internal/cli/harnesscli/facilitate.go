@@ -24,11 +24,8 @@ type facilitateOptions struct {
 	agentCwd       string
 }
 
-// defaultFacilitateTurns bounds each call of everybody when nobody says.
-const defaultFacilitateTurns = 20
-
 func newFacilitate(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := facilitateOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultFacilitateTurns}}}
+	var opts facilitateOptions
 	command := &cobra.Command{
 		Use:   "facilitate",
 		Short: "Let a facilitator lead several agents, of any vendor",
@@ -40,7 +37,7 @@ calls Conclude or a limit is reached.
 Exit codes: 0 concluded with success · 1 concluded with failure, or not concluded · 2 usage error · 3 provider,
 credentials or another infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		Example: fmt.Sprintf(`  fit-harness facilitate --agent-profiles security=%s,docs=%s --task-file review.md --output trace.ndjson
-  fit-harness facilitate --agent builtin --agent-profiles alice,bob --lead-profile coach --task-text "Plan the release" --session-timeout 30m`,
+  fit-harness facilitate --agent builtin --agent-profiles alice,bob --lead-profile coach --task-text "Plan the release" --timeout 30m`,
 			registry.Examples(2)...),
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -48,7 +45,7 @@ credentials or another infrastructure failure · 4 stopped by a budget · 130 in
 		},
 	}
 	flags := command.Flags()
-	opts.register(flags, registry)
+	opts.register(flags, registry, harness.ModeFacilitate)
 	flags.StringVar(&opts.profiles, "agent-profiles", "",
 		"the participants, separated by commas: NAME, NAME=AGENT or NAME=AGENT:MODEL")
 	flags.StringVar(&opts.facilitatorCwd, "facilitator-cwd", ".", "directory of the facilitator, and of the profiles")
@@ -58,7 +55,7 @@ credentials or another infrastructure failure · 4 stopped by a budget · 130 in
 }
 
 func runFacilitate(ctx context.Context, con *console.Console, registry *agent.Registry, opts *facilitateOptions) error {
-	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.callTurns())
+	participants, err := parseParticipants(con, registry, opts.profiles, opts.agentCwd, opts.agent.TurnsGiven())
 	if err != nil {
 		return err
 	}

@@ -21,11 +21,8 @@ type judgeOptions struct {
 	profiles string
 }
 
-// defaultJudgeTurns bounds a judgement when nobody says.
-const defaultJudgeTurns = 25
-
 func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := judgeOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultJudgeTurns}}}
+	var opts judgeOptions
 	command := &cobra.Command{
 		Use:   "judge",
 		Short: "Judge finished work in one go",
@@ -45,7 +42,7 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 		},
 	}
 	flags := command.Flags()
-	opts.register(flags, registry)
+	opts.register(flags, registry, harness.ModeJudge)
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory of the work to judge")
 	flags.StringVar(&opts.profiles, "profiles-dir", "",
 		"directory of profiles for --lead-profile (default: .claude/agents here, unless that is the work's own)")
@@ -60,7 +57,7 @@ infrastructure failure · 4 stopped by a budget · 130 interrupted.`,
 }
 
 func runJudge(ctx context.Context, con *console.Console, registry *agent.Registry, opts *judgeOptions) error {
-	if opts.agent.context.Value == fit.ContextProject {
+	if opts.agent.Context.Value == fit.ContextProject {
 		return console.Usagef("--context project: a judge does not read the instructions of the work that it judges")
 	}
 	work, err := directory(con, "--cwd", opts.cwd)
@@ -71,7 +68,7 @@ func runJudge(ctx context.Context, con *console.Console, registry *agent.Registr
 		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {
 			options.ProfilesDir = opts.profilesDir(con, work)
 			judge := opts.lead()
-			judge.Model = cmp.Or(judge.Model, opts.agent.model)
+			judge.Model = cmp.Or(judge.Model, opts.agent.Model)
 			return wiring.NewJudge(fit.JudgeConfig{
 				JudgeCwd:     work,
 				JudgeProfile: opts.leadProfile,

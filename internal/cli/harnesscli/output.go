@@ -15,7 +15,7 @@ import (
 )
 
 func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
-	format := console.Choice{Value: "json", Choices: []string{"json", "text"}}
+	var format console.Format
 	command := &cobra.Command{
 		Use:     "output",
 		Short:   "Convert a trace on standard input to one document, or to text",
@@ -32,7 +32,7 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 			return writeDocument(command.Context(), con, registry)
 		},
 	}
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format", console.FormatJSON, console.FormatText)
 	return command
 }
 

@@ -18,14 +18,8 @@ import (
 	"github.com/fit-eval/fit/trace"
 )
 
-// resumeOptions are the flags of fit-harness resume.
-type resumeOptions struct {
-	agent   agentOptions
-	tracker trackerOption
-}
-
 func newResume(con *console.Console, registry *agent.Registry) *cobra.Command {
-	var opts resumeOptions
+	var opts agentOptions
 	command := &cobra.Command{
 		Use:   "resume TRACE",
 		Short: "Continue a session that was killed or interrupted",
@@ -39,12 +33,11 @@ are those of the session's own command.`,
 			return runResume(command.Context(), con, registry, &opts, con.Path(args[0]))
 		},
 	}
-	opts.agent.registerModel(command.Flags())
-	opts.tracker.register(command.Flags())
+	opts.RegisterModel(command.Flags(), agentsHelp)
 	return command
 }
 
-func runResume(ctx context.Context, con *console.Console, registry *agent.Registry, opts *resumeOptions,
+func runResume(ctx context.Context, con *console.Console, registry *agent.Registry, opts *agentOptions,
 	path string,
 ) error {
 	past, err := harness.Inspect(path)
@@ -58,14 +51,13 @@ func runResume(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	wiring, _, err := wire(con, registry, &opts.agent, path)
+	wiring, _, err := wire(con, registry, opts, path)
 	if err != nil {
 		return err
 	}
-	wiring.WorkTracker = opts.tracker.value
 	defer announceInterrupt(ctx, con, path)()
 	result, err := wiring.Resume(ctx, path, fit.ResumeConfig{
-		Options: fit.Options{Base: opts.agent.base()},
+		Options: fit.Options{Base: opts.base()},
 		OnLine:  text.Line,
 	})
 	err = cmp.Or(err, text.Close())

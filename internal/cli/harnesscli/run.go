@@ -24,41 +24,37 @@ type runOptions struct {
 	cwd          string
 	profile      string
 	allowedTools string
-	maxTurns     console.Count
 	maxCost      console.Dollars
 	timeout      console.Span
 	output       string
 	mcpConfig    string
 	mcpServer    string
 	advisor      advisorOptions
-	tracker      trackerOption
 }
 
 func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := runOptions{maxTurns: console.Count{Value: fit.DefaultRunTurns}}
+	var opts runOptions
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Run one agent on one task",
 		Example: `  fit-harness run --task-text "Fix the failing test" --cwd ./repo --output trace.ndjson
-  fit-harness run --agent builtin --model-url http://127.0.0.1:8080 --agent-model my-model --task-file task.md`,
+  fit-harness run --agent builtin --model-url http://127.0.0.1:8080 --model my-model --task-file task.md`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runRun(command.Context(), con, registry, opts) },
 	}
 	flags := command.Flags()
 	opts.task.register(flags)
-	opts.agent.register(flags, registry)
+	opts.agent.register(flags, registry, fit.DefaultRunTurns, "turns of the model; 0 is unlimited")
 	flags.StringVar(&opts.cwd, "cwd", ".", "directory the agent works in")
 	flags.StringVar(&opts.profile, "agent-profile", "", "profile of the agent: .claude/agents/NAME.md in its directory")
 	flags.StringVar(&opts.allowedTools, "allowed-tools", "",
 		"the only tools the agent may use, separated by commas (default: the agent's own)")
-	flags.Var(&opts.maxTurns, "max-turns", "turns of the model; 0 is unlimited")
 	flags.Var(&opts.maxCost, "max-cost-usd", "end the run when it has cost this much")
 	flags.Var(&opts.timeout, "timeout", "end the run after this time, e.g. 15m")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file and readable text to standard output")
 	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach: {"mcpServers":{…}}`)
 	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL under this name")
 	opts.advisor.register(flags)
-	opts.tracker.register(flags)
 	return command
 }
 
@@ -76,7 +72,6 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	wiring.WorkTracker = opts.tracker.value
 	result, err := wiring.Run(ctx, cfg)
 	err = cmp.Or(err, out.Close())
 	return runError(result, err)
@@ -95,20 +90,18 @@ func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 	cfg := fit.RunConfig{
 		Cwd:          dir,
 		Agent:        o.agent.agent.Value,
-		Model:        o.agent.model,
-		ModelURL:     o.agent.modelURL,
-		Auth:         o.agent.auth.Value,
-		Context:      o.agent.context.Value,
+		Model:        o.agent.Model,
+		ModelURL:     o.agent.ModelURL,
+		Auth:         o.agent.Auth.Value,
+		Context:      o.agent.Context.Value,
 		AgentProfile: strings.TrimSpace(o.profile),
 		AllowedTools: console.List(o.allowedTools),
 		Advisor:      advisor,
+		MaxTurns:     o.agent.TurnsGiven(),
 		MaxCostUSD:   o.maxCost.Value,
 		Timeout:      o.timeout.Value,
 		Started:      func(id string, started agent.Started) { announce(con, id, started) },
 		Given:        func(given *ledger.Treatment) { sayGiven(con, given) },
-	}
-	if o.maxTurns.Given {
-		cfg.MaxTurns = limitOf(o.maxTurns.Value)
 	}
 	cfg.MCPServers, err = attachedServers(con, o.mcpConfig, o.mcpServer)
 	return cfg, err

@@ -25,11 +25,8 @@ type superviseOptions struct {
 	mcpServer       string
 }
 
-// defaultSuperviseTurns bounds each call of both when nobody says.
-const defaultSuperviseTurns = 200
-
 func newSupervise(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := superviseOptions{teamOptions: teamOptions{maxTurns: console.Count{Value: defaultSuperviseTurns}}}
+	var opts superviseOptions
 	command := &cobra.Command{
 		Use:   "supervise",
 		Short: "Let a supervisor lead one agent, or a judge question it",
@@ -47,7 +44,7 @@ credentials or another infrastructure failure · 4 stopped by a budget · 130 in
 		},
 	}
 	flags := command.Flags()
-	opts.register(flags, registry)
+	opts.register(flags, registry, harness.ModeSupervise)
 	flags.StringVar(&opts.profile, "agent-profile", "",
 		"profile of the agent: .claude/agents/NAME.md in the supervisor's directory")
 	flags.StringVar(&opts.allowedTools, "allowed-tools", "", "the only tools the agent may use, separated by commas")
@@ -80,10 +77,10 @@ func runSupervise(ctx context.Context, con *console.Console, registry *agent.Reg
 	lead.Tools = console.List(opts.supervisorTools)
 	supervised := fit.AgentConfig{
 		Tools:      console.List(opts.allowedTools),
-		MaxTurns:   opts.callTurns(),
+		MaxTurns:   opts.agent.TurnsGiven(),
 		MCPServers: servers,
 		Agent:      opts.agent.agent.Value,
-		Model:      opts.agent.model,
+		Model:      opts.agent.Model,
 	}
 	_, err = opts.hold(ctx, con, registry, harness.ModeSupervise,
 		func(wiring fit.Wiring, options fit.Options) (*fit.Team, error) {

@@ -20,86 +20,63 @@ import (
 	"github.com/fit-eval/fit/redact"
 )
 
-// agentOptions say which agent does the work, and with which model.
+// agentOptions say which agent does the work, with which model, and what holds it.
 type agentOptions struct {
-	agent    console.AgentID
-	model    string
-	modelURL string
-	auth     console.Choice
-	context  console.Choice
-
-	isolation, network console.Choice
-	gateway            console.Gateway
+	console.Agents
+	agent console.AgentID
 }
 
-func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry, turns int, turnsUsage string) {
 	o.agent.Registry = registry
-	o.isolation.Value = fit.Isolations[0]
 	flags.Var(&o.agent, "agent", agentUsage)
-	flags.StringVar(&o.model, "agent-model", "", "model of the agent (default: the agent's default)")
-	flags.StringVar(&o.model, "model", "", "the same as --agent-model")
-	o.context.Choices = fit.Contexts
-	flags.Var(&o.context, "context", contextUsage)
-	o.registerModel(flags)
+	help := agentsHelp
+	help.MaxTurns = turnsUsage
+	o.Agents.Register(flags, turns, help)
 }
 
-// registerModel adds the flags that say how an agent reaches its model.
-func (o *agentOptions) registerModel(flags *pflag.FlagSet) {
-	o.auth.Choices = []string{"subscription", "apikey"}
-	flags.StringVar(&o.modelURL, "model-url", "",
-		"model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also "+
-			"FIT_MODEL_URL)")
-	flags.Var(&o.auth, "auth", "which credentials to use if the agent accepts both")
-	o.isolation.Choices = fit.Isolations
-	flags.Var(&o.isolation, "isolation",
-		"how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise none")
-	o.network.Choices = fit.Networks
-	flags.Var(&o.network, "network", networkUsage)
-	o.gateway.Register(flags)
+// agentsHelp is what sessions say about the flags of agents.
+var agentsHelp = console.AgentsHelp{
+	Isolations: fit.Isolations,
+	Model:      "model of the agent (default: the agent's default)",
+	ModelURL: "model endpoint the agent talks to, without /v1: a proxy, a local server or the scripted model (also " +
+		"FIT_MODEL_URL)",
+	Context: "project files agents read on their own: project is instruction files (CLAUDE.md, " +
+		"AGENTS.md), skills, sub-agents and commands; without isolation, programs such as hooks run only if this is said " +
+		"(default project)",
+	Isolation: "how agents are isolated from the rest of the machine; auto is bubblewrap where it works, otherwise " +
+		"none",
+	Network: "network access of agents: model is their model and the session's tools, and nothing else; none is for " +
+		"the built-in agent (default: host, the machine's network)",
 }
-
-const contextUsage = "project files agents read on their own: project is instruction files (CLAUDE.md, " +
-	"AGENTS.md), skills, sub-agents and commands; without isolation, programs such as hooks run only if this is said " +
-	"(default project)"
-
-const networkUsage = "network access of agents: model is their model and the session's tools, and nothing else; none " +
-	"is for the built-in agent (default: host, the machine's network)"
 
 const agentUsage = "agent to run, as fit agents list names it, or any other: cmd:PROGRAM, acp:PROGRAM, http://HOST " +
 	"(default: the first one installed)"
 
 // base is what the flags say of all agents of a session.
 func (o *agentOptions) base() agent.Config {
-	return agent.Config{ModelURL: o.modelURL, Auth: o.auth.Value, Context: o.context.Value}
+	return agent.Config{ModelURL: o.ModelURL, Auth: o.Auth.Value, Context: o.Context.Value}
 }
 
 // wire is the wiring of a command, with a trace that is opened when the session is about to start.
 func wire(con *console.Console, registry *agent.Registry, o *agentOptions, output string) (fit.Wiring, *sink, error) {
 	out := &sink{con: con, registry: registry, path: output}
-	policy, err := o.gateway.Policy(con)
+	policy, err := o.Gateway.Policy(con)
 	recorded := gateway.RecordConfig{Policy: policy}
 	if output != "" {
 		recorded.Path = calls.Path(con.Path(output))
 	}
 	return fit.Wiring{
-		Registry:  registry,
-		Environ:   con.Environ,
-		Prices:    con.Prices(),
-		Warnings:  con.Stderr,
-		Isolation: o.isolation.Value,
-		Network:   o.network.Value,
-		Calls:     recorded,
-		OpenTrace: out.open,
-		Ready:     func(p fit.Prepared) { printAgents(con, p) },
+		Registry:    registry,
+		Environ:     con.Environ,
+		Prices:      con.Prices(),
+		Warnings:    con.Stderr,
+		Isolation:   o.Isolation.Value,
+		Network:     o.Network.Value,
+		Calls:       recorded,
+		WorkTracker: o.WorkTracker.Value,
+		OpenTrace:   out.open,
+		Ready:       func(p fit.Prepared) { printAgents(con, p) },
 	}, out, err
-}
-
-// wiring is that of a command that holds a session of several agents.
-func (o *teamOptions) wiring(con *console.Console, registry *agent.Registry) (fit.Wiring, *sink, error) {
-	wiring, out, err := wire(con, registry, &o.agent, o.output)
-	wiring.WorkTracker = o.tracker.value
-	wiring.ToolServer = mcpserve.Config{HTTP: o.transport.Value == "http"}
-	return wiring, out, err
 }
 
 // options turns the flags into what the library wants.
@@ -113,13 +90,12 @@ func (o *teamOptions) options(con *console.Console) (fit.Options, error) {
 		return fit.Options{}, err
 	}
 	options := fit.Options{
-		DefaultAgent:    o.agent.agent.Value,
-		DefaultModel:    o.agent.model,
-		DefaultCwd:      here,
-		DefaultMaxTurns: limitOf(o.maxTurns.Value),
-		Advisor:         advisor,
-		Base:            o.agent.base(),
-		Errors:          harness.ErrorPolicy{Retries: o.retries.Value, FailSession: o.failFast},
+		DefaultAgent: o.agent.agent.Value,
+		DefaultModel: o.agent.Model,
+		DefaultCwd:   here,
+		Advisor:      advisor,
+		Base:         o.agent.base(),
+		Errors:       harness.ErrorPolicy{Retries: o.retries.Value, FailSession: o.failFast},
 	}
 	if o.retries.Value == 0 {
 		options.Errors.Retries = -1
@@ -146,10 +122,11 @@ func (o *teamOptions) hold(ctx context.Context, con *console.Console, registry *
 	if err != nil {
 		return fit.Result{}, err
 	}
-	wiring, out, err := o.wiring(con, registry)
+	wiring, out, err := wire(con, registry, &o.agent, o.output)
 	if err != nil {
 		return fit.Result{}, err
 	}
+	wiring.ToolServer = mcpserve.Config{HTTP: o.transport.Value == "http"}
 	team, err := build(wiring, options)
 	if err != nil {
 		return fit.Result{}, console.Exit(console.ExitUsage, asFlag(err))

@@ -17,27 +17,25 @@ type teamOptions struct {
 	leadProfile string
 	leadModel   string
 	leadAgent   console.AgentID
-	maxTurns    console.Count // of one call
 	output      string
 	home        string
 	transport   console.Choice
 	limits      limitOptions
 	advisor     advisorOptions
-	tracker     trackerOption
 	retries     console.Count
 	failFast    bool
 }
 
-func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
+func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry, mode harness.Mode) {
 	o.task.register(flags)
-	o.agent.register(flags, registry)
+	o.agent.register(flags, registry, mode.DefaultTurns(),
+		"model turns in one round of any participant; 0 is unlimited")
 	o.leadAgent.Registry = registry
 	o.transport = console.Choice{Value: "stdio", Choices: []string{"stdio", "http"}}
 	o.retries = console.Count{Value: 1}
 	flags.StringVar(&o.leadProfile, "lead-profile", "", "profile of the lead: .claude/agents/NAME.md in its directory")
 	flags.StringVar(&o.leadModel, "lead-model", "", "model of the lead (default: its profile's or its agent's own)")
 	flags.Var(&o.leadAgent, "lead-agent", "agent that plays the lead (default: its profile's, or that of --agent)")
-	flags.Var(&o.maxTurns, "max-turns", "model turns in one round of any participant; 0 is unlimited")
 	flags.StringVar(&o.output, "output", "",
 		"write the trace to this file and readable text to standard output; with it a session can be resumed after "+
 			"a crash")
@@ -50,29 +48,15 @@ func (o *teamOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"end the session when a participant has failed for good, instead of continuing without it")
 	o.limits.register(flags)
 	o.advisor.register(flags)
-	o.tracker.register(flags)
-}
-
-// callTurns is the limit of one call as the library wants it: one that was asked for wins over
-// profiles, the default does not.
-func (o *teamOptions) callTurns() int {
-	if !o.maxTurns.Given {
-		return 0
-	}
-	return limitOf(o.maxTurns.Value)
-}
-
-// limitOf is a limit as the library wants it; 0 on the command line is no limit.
-func limitOf(turns int) int {
-	if turns == 0 {
-		return -1
-	}
-	return turns
 }
 
 // lead is what the flags say of the lead.
 func (o *teamOptions) lead() harness.AgentConfig {
-	return harness.AgentConfig{Agent: o.leadAgent.Value, Model: strings.TrimSpace(o.leadModel), MaxTurns: o.callTurns()}
+	return harness.AgentConfig{
+		Agent:    o.leadAgent.Value,
+		Model:    strings.TrimSpace(o.leadModel),
+		MaxTurns: o.agent.TurnsGiven(),
+	}
 }
 
 // limitOptions bound a session, and each participant of it.
@@ -86,19 +70,19 @@ type limitOptions struct {
 }
 
 func (o *limitOptions) register(flags *pflag.FlagSet) {
-	o.leadTurns.Min = 1
-	flags.Var(&o.timeout, "session-timeout", "end the session after this time, e.g. 45m (default 4h)")
-	flags.Var(&o.turns, "session-max-turns",
-		"end the session after this many turns in total; 0 is unlimited (default 500)")
-	flags.Var(&o.tokens, "session-max-tokens", "end the session after this many tokens in total")
-	flags.Var(&o.cost, "session-max-cost-usd", "end the session when it has cost this much")
+	o.timeout.Value, o.idle.Value = harness.DefaultTimeout, harness.DefaultIdleTimeout
+	o.turns.Value = harness.DefaultTurns
+	o.leadTurns = console.Count{Value: harness.DefaultLeadTurns, Min: 1}
+	flags.Var(&o.timeout, "timeout", "end the session after this time, e.g. 45m")
+	flags.Var(&o.turns, "session-max-turns", "end the session after this many turns in total; 0 is unlimited")
+	flags.Var(&o.tokens, "max-tokens", "end the session after this many tokens in total")
+	flags.Var(&o.cost, "max-cost-usd", "end the session when it has cost this much")
 	flags.Var(&o.participantTimeout, "participant-timeout", "dismiss a participant that has worked this long")
 	flags.Var(&o.participantTurns, "participant-max-turns", "dismiss a participant that has had this many turns")
 	flags.Var(&o.participantTokens, "participant-max-tokens", "dismiss a participant that has used this many tokens")
 	flags.Var(&o.participantCost, "participant-max-cost-usd", "dismiss a participant that has cost this much")
-	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns (default 200)")
-	flags.Var(&o.idle, "idle-timeout", "idle timeout: abort a turn after this long without an event or tool call "+
-		"(default 30m)")
+	flags.Var(&o.leadTurns, "max-lead-turns", "end the session when the lead has had this many turns")
+	flags.Var(&o.idle, "idle-timeout", "idle timeout: abort a turn after this long without an event or tool call")
 	flags.Var(&o.askDeadline, "ask-deadline", "timeout for an answer to an Ask")
 }
 
@@ -115,8 +99,8 @@ func (o *limitOptions) apply(to *harness.Options) {
 		Tokens:  int64(o.participantTokens.Value),
 		CostUSD: o.participantCost.Value,
 	}
-	if o.turns.Given {
-		to.Limits.Turns = limitOf(o.turns.Value)
+	if o.turns.Value == 0 {
+		to.Limits.Turns = -1
 	}
 	to.MaxLeadTurns, to.AskDeadline, to.IdleTimeout = o.leadTurns.Value, o.askDeadline.Value, o.idle.Value
 }
@@ -128,9 +112,9 @@ type advisorOptions struct {
 }
 
 func (o *advisorOptions) register(flags *pflag.FlagSet) {
-	o.maxUses.Min = 1
+	o.maxUses = console.Count{Value: harness.DefaultAdvisorUses, Min: 1}
 	flags.StringVar(&o.model, "advisor-model", "", "offer participants the tool Advisor, which asks this model")
-	flags.Var(&o.maxUses, "advisor-max-uses", "how often participants may use Advisor in total (default 3)")
+	flags.Var(&o.maxUses, "advisor-max-uses", "how often participants may use Advisor in total")
 }
 
 func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
@@ -139,13 +123,4 @@ func (o *advisorOptions) config() (harness.AdvisorConfig, error) {
 		return harness.AdvisorConfig{}, console.Usagef("--advisor-max-uses needs --advisor-model")
 	}
 	return harness.AdvisorConfig{Model: model, MaxUses: o.maxUses.Value}, nil
-}
-
-// trackerOption says where agents find and keep their work items; it only selects a convention in
-// their instructions.
-type trackerOption struct{ value string }
-
-func (o *trackerOption) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.value, "work-tracker", "",
-		"where agents keep track of work: github or filesystem (also LIBHARNESS_WORK_TRACKER; default github)")
 }

@@ -37,7 +37,7 @@ type serveOptions struct {
 	Addr      string
 	Log       string
 	LogBodies bool
-	Format    string
+	Format    console.Format
 }
 
 func newServe(con *console.Console) *cobra.Command {
@@ -68,15 +68,12 @@ script drives every agent; the documentation of the package model/scripted has t
 	flags.StringVar(&opts.Log, "log", "", "append one line of JSON per request to `FILE`")
 	flags.BoolVar(&opts.LogBodies, "log-bodies", false,
 		"log the requests' bodies too; they hold everything the agent knows")
-	flags.StringVar(&opts.Format, "format", "text", "how to print the address: `text|json`")
+	opts.Format.Register(flags, "how to print the address")
 	return cmd
 }
 
 // serve runs the server until ctx is cancelled; cancellation is not an error.
 func serve(ctx context.Context, con *console.Console, opts serveOptions) error {
-	if opts.Format != "text" && opts.Format != "json" {
-		return console.Usagef("--format must be text or json, not %q", opts.Format)
-	}
 	scripts, err := loadScripts(con, opts.Scripts)
 	if err != nil {
 		return err
@@ -98,7 +95,7 @@ func serve(ctx context.Context, con *console.Console, opts serveOptions) error {
 	if err != nil {
 		return console.Usagef("--addr: %w", err)
 	}
-	if err := announce(con.Stdout, opts.Format, server.URL, scripts); err != nil {
+	if err := announce(con.Stdout, opts.Format.Value, server.URL, scripts); err != nil {
 		return errors.Join(fmt.Errorf("print the address: %w", err), server.Close())
 	}
 	select {

@@ -135,14 +135,13 @@ func TestServeNamesTheMistake(t *testing.T) {
 	writeFile(t, dir, "good.json", `{"turns": [{"text": "x"}]}`)
 	writeFile(t, dir, "bad.json", "{\"turns\": [\n{\"txet\": \"x\"}]}")
 	for want, args := range map[string][]string{
-		"--script FILE is required":                {},
-		`bad.json: line 2: there is no field`:      {"--script", "bad.json"},
-		"no such file":                             {"--script", "absent.json"},
-		`two scripts are called ""`:                {"--script", "good.json", "--script", "good.json"},
-		`--var must be NAME=VALUE, not "x"`:        {"--script", "good.json", "--var", "x"},
-		`--format must be text or json, not "xml"`: {"--script", "good.json", "--format", "xml"},
-		"not on the loopback interface":            {"--script", "good.json", "--addr", "0.0.0.0:0"},
-		"--log: open":                              {"--script", "good.json", "--log", "absent/log"},
+		"--script FILE is required":           {},
+		`bad.json: line 2: there is no field`: {"--script", "bad.json"},
+		"no such file":                        {"--script", "absent.json"},
+		`two scripts are called ""`:           {"--script", "good.json", "--script", "good.json"},
+		`--var must be NAME=VALUE, not "x"`:   {"--script", "good.json", "--var", "x"},
+		"not on the loopback interface":       {"--script", "good.json", "--addr", "0.0.0.0:0"},
+		"--log: open":                         {"--script", "good.json", "--log", "absent/log"},
 	} {
 		command := modelcli.New(&console.Console{Stdout: io.Discard, Stderr: io.Discard, Dir: dir})
 		command.SetArgs(append([]string{"serve"}, args...))

@@ -71,7 +71,7 @@ type editOptions struct {
 	Mkdir        bool
 	ExpectSHA256 string
 	MaxBytes     int64
-	Format       string
+	Format       console.Format
 }
 
 // New returns the command.
@@ -107,7 +107,7 @@ func New(con *console.Console) *cobra.Command {
 		"write only if the current content has this hash; \"none\" means that the file must not exist")
 	flags.Int64Var(&options.MaxBytes, "max-bytes", selfedit.MaxBytes,
 		"refuse more content than this; the limit can only be lowered")
-	flags.StringVar(&options.Format, "format", "text", "how to report: text, or json on standard output")
+	options.Format.Register(flags, "how to report; json is on standard output")
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return console.Usagef("%w", err) })
 	return command
 }
@@ -151,8 +151,6 @@ func (o editOptions) validate() error {
 			o.ExpectSHA256)
 	case o.MaxBytes < 1 || o.MaxBytes > selfedit.MaxBytes:
 		return console.Usagef("--max-bytes takes a number from 1 to %d, got %d", selfedit.MaxBytes, o.MaxBytes)
-	case o.Format != "text" && o.Format != "json":
-		return console.Usagef("--format takes text or json, got %q", o.Format)
 	}
 	return nil
 }
@@ -224,7 +222,7 @@ func report(con *console.Console, options editOptions, result selfedit.Result, h
 	}
 	var err error
 	switch {
-	case options.Format == "json":
+	case options.Format.JSON():
 		err = jsonenc.Write(con.Stdout, result)
 	case result.Diff != nil:
 		_, err = fmt.Fprintf(con.Stdout, "%s: %d added, %d removed\n", display.Name(result.Path), result.Diff.Added,

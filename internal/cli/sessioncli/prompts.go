@@ -16,7 +16,8 @@ import (
 )
 
 func newPrompts(out *output) *cobra.Command {
-	var lane, format string
+	var lane string
+	var format console.Format
 	command := &cobra.Command{
 		Use:   "prompts A [B]",
 		Short: "Show the system prompts and tool definitions of a session, or how those of two sessions differ",
@@ -31,17 +32,14 @@ func newPrompts(out *output) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return runPrompts(out, args, lane, format) },
+		RunE: func(_ *cobra.Command, args []string) error { return runPrompts(out, args, lane, format.JSON()) },
 	}
 	command.Flags().StringVar(&lane, "lane", "", "participant to show, if the trace has several (default: the first)")
-	command.Flags().StringVar(&format, "format", "text", "text or json")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 
-func runPrompts(out *output, paths []string, lane, format string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
+func runPrompts(out *output, paths []string, lane string, asJSON bool) error {
 	var all [][]session.SystemPromptInjection
 	for _, path := range paths {
 		found, err := out.promptsOf(path, lane)
@@ -52,13 +50,13 @@ func runPrompts(out *output, paths []string, lane, format string) error {
 	}
 	return out.print(func(w io.Writer) error {
 		switch {
-		case len(all) == 1 && format == "json":
+		case len(all) == 1 && asJSON:
 			return jsonenc.WriteIndented(w, all[0])
 		case len(all) == 1:
 			return showPrompts(w, all[0])
 		}
 		compared := evidence.ComparePrompts(evidence.Prompts(all[0]), evidence.Prompts(all[1]))
-		if format == "json" {
+		if asJSON {
 			return jsonenc.WriteIndented(w, compared)
 		}
 		return showDifference(w, &compared)

@@ -110,36 +110,26 @@ func newImport(out *output) *cobra.Command {
 }
 
 func newShow(out *output) *cobra.Command {
-	var format string
+	var format console.Format
 	command := &cobra.Command{
 		Use:   "show PATH",
 		Short: "Show a session on one page: outcome, cost, milestones, tools, errors, messages",
 		Example: `  fit session show trace.ndjson
   fit session show --format json trace.ndjson`,
 		Args: onePath,
-		RunE: func(_ *cobra.Command, args []string) error { return runShow(out, args[0], format) },
+		RunE: func(_ *cobra.Command, args []string) error { return runShow(out, args[0], format.JSON()) },
 	}
-	command.Flags().StringVar(&format, "format", "text", "text or json")
+	format.Register(command.Flags(), "output format")
 	return command
 }
 
-func checkFormat(format string) error {
-	if format != "text" && format != "json" {
-		return console.Usagef("unknown --format %q; use text or json", format)
-	}
-	return nil
-}
-
-func runShow(out *output, path, format string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
+func runShow(out *output, path string, asJSON bool) error {
 	sessions, err := out.load(path)
 	if err != nil {
 		return err
 	}
 	return out.print(func(w io.Writer) error {
-		if format == "json" {
+		if asJSON {
 			return writeJSON(w, sessions)
 		}
 		for i, s := range sessions {

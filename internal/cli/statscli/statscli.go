@@ -19,7 +19,7 @@ import (
 
 // statsOptions are the flags that all subcommands share.
 type statsOptions struct {
-	Format string
+	Format console.Format
 	Level  float64
 }
 
@@ -43,7 +43,7 @@ Each command names the method it used. Nothing here reads or changes an experime
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return console.Usagef("%s: %w (see %s --help)", cmd.Name(), err, cmd.CommandPath())
 	})
-	cmd.PersistentFlags().StringVar(&options.Format, "format", "text", "output format: text or json")
+	options.Format.Register(cmd.PersistentFlags(), "output format")
 	cmd.PersistentFlags().Float64Var(&options.Level, "level", stats.DefaultLevel, "confidence level")
 	cmd.AddCommand(
 		newProportion(con, options), newDifference(con, options), newPassK(con, options),
@@ -54,9 +54,6 @@ Each command names the method it used. Nothing here reads or changes an experime
 		// Not a persistent hook, which would hide one of the root command.
 		run := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
-			if options.Format != "text" && options.Format != "json" {
-				return console.Usagef("unknown format %q, use text or json", options.Format)
-			}
 			if !(options.Level > 0 && options.Level < 1) {
 				return console.Usagef("%s: level is %v, want a number between 0 and 1, both excluded", cmd.Name(),
 					options.Level)
@@ -106,7 +103,7 @@ func refused(cmd *cobra.Command, err error) error { return console.Usagef("%s: %
 
 // emit writes the result in the format asked for.
 func emit(con *console.Console, options *statsOptions, result any, text func(w io.Writer)) error {
-	if options.Format == "json" {
+	if options.Format.JSON() {
 		if err := jsonenc.WriteIndented(con.Stdout, result); err != nil {
 			return fmt.Errorf("write the result: %w", err)
 		}

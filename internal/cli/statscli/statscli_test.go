@@ -289,7 +289,7 @@ func TestBadNumbersGetOneLineAndExitTwo(t *testing.T) {
 		{"level is 95", "proportion --k 1 --n 3 --level 95"},
 		{"invalid argument \"abc\"", "proportion --k abc --n 3"},
 		{"unknown flag", "proportion --z 1"},
-		{"unknown format \"xml\"", "proportion --k 1 --n 3 --format xml"},
+		{"must be one of text, json", "proportion --k 1 --n 3 --format xml"},
 		{"takes no arguments", "proportion 1 3"},
 		{"no command \"magic\"", "magic"},
 		{"k > n", "passk --n 3 --c 1 --k 5"},

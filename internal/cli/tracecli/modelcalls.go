@@ -55,10 +55,10 @@ func (o *output) modelCall(c *query.ModelCall) {
 		columns = append(columns, fmt.Sprintf("retry %d", c.Retry))
 	}
 	if c.CostUSD != nil {
-		columns = append(columns, fmt.Sprintf("$%.6f", *c.CostUSD))
+		columns = append(columns, display.FineDollars(*c.CostUSD))
 	}
 	if c.OriginalUSD != nil {
-		columns = append(columns, fmt.Sprintf("(recorded $%.6f)", *c.OriginalUSD))
+		columns = append(columns, "(recorded "+display.FineDollars(*c.OriginalUSD)+")")
 	}
 	if len(c.ServerTools) > 0 {
 		columns = append(columns, "server tools: "+display.Line(strings.Join(c.ServerTools, ", ")))

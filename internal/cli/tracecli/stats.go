@@ -76,7 +76,7 @@ func (o *output) totals(t query.Totals) {
 		{"outputTokens", fmt.Sprint(t.OutputTokens)},
 		{"cacheReadInputTokens", fmt.Sprint(t.CacheReadTokens)},
 		{"cacheCreationInputTokens", fmt.Sprint(t.CacheWriteTokens)},
-		{"totalCostUsd", dollars(t.TotalCostUSD)},
+		{"totalCostUsd", numberOrNull(t.TotalCostUSD)},
 		{"durationMs", optionalInt(t.DurationMs)},
 	} {
 		o.line(o.paint(dim, line.key+":") + " " + line.value)
@@ -150,11 +150,7 @@ func (a *app) cost() *cobra.Command {
 }
 
 func (o *output) costTable(c *query.Cost) {
-	total := "unknown"
-	if c.TotalUSD != nil {
-		total = fmt.Sprintf("$%.4f", *c.TotalUSD)
-	}
-	o.line("### 💰 Session cost: " + total)
+	o.line("### 💰 Session cost: " + display.FineCost(c.TotalUSD))
 	o.line("")
 	if slices.ContainsFunc(c.BySource, func(l query.LaneCost) bool { return l.From == query.FromWire }) {
 		o.line("As the models' services reported to the gateway, otherwise as the agents report; each is counted " +
@@ -163,11 +159,12 @@ func (o *output) costTable(c *query.Cost) {
 		o.line("As the agents of this session report; each is counted once.")
 	}
 	if c.OriginalUSD != nil {
-		o.linef("The calls were answered from a record; when they were recorded they cost $%.4f.", *c.OriginalUSD)
+		o.linef("The calls were answered from a record; when they were recorded they cost %s.",
+			display.FineDollars(*c.OriginalUSD))
 	}
 	for _, d := range c.Differences {
-		o.linef("%s says $%.4f, the wire says $%.4f (%+.1f%%).", display.Text(d.Lane), d.AgentUSD, d.WireUSD,
-			d.Percent)
+		o.linef("%s says %s, the wire says %s (%+.1f%%).", display.Text(d.Lane), display.FineDollars(d.AgentUSD),
+			display.FineDollars(d.WireUSD), d.Percent)
 	}
 	rows := slices.Clone(c.BySource)
 	slices.SortStableFunc(rows, func(a, b query.LaneCost) int { return cmp.Compare(b.USD, a.USD) })

@@ -221,7 +221,7 @@ func (o *output) comparison(c *query.Comparison) {
 	o.linef("turns    | %d | %d", c.A.TurnCount, c.B.TurnCount)
 	o.linef("tools    | %d | %d", len(c.A.Tools), len(c.B.Tools))
 	o.linef("paths    | %d | %d", c.A.PathCount, c.B.PathCount)
-	o.linef("cost     | %s | %s", dollars(c.A.Cost), dollars(c.B.Cost))
+	o.linef("cost     | %s | %s", numberOrNull(c.A.Cost), numberOrNull(c.B.Cost))
 	for _, table := range []struct {
 		name  string
 		delta []query.Delta
@@ -246,7 +246,8 @@ func identity(m query.SideMetadata) string {
 	return display.Text(text)
 }
 
-func dollars(cost *float64) string {
+// numberOrNull writes a number as JSON does.
+func numberOrNull(cost *float64) string {
 	if cost == nil {
 		return "null"
 	}

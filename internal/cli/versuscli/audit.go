@@ -20,19 +20,15 @@ import (
 
 type auditOptions struct {
 	strict bool
-	robot  bool
-	format console.Choice
+	format console.Format
 	// clear names a run whose flags of one kind a person has looked at.
 	clear, flag, by, reason string
 }
 
 func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := auditOptions{format: console.Choice{
-		Value:   formatTable,
-		Choices: []string{formatTable, formatJSON, formatSARIF},
-	}}
+	var opts auditOptions
 	command := &cobra.Command{
-		Use:   "audit DIRECTORY",
+		Use:   "audit DIR",
 		Short: "Show signs of cheating in the runs of a run directory, with file and line",
 		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or
 weakened tests, a changed check, mined history, and others, each with file and line. It looks at traces and changes,
@@ -50,8 +46,8 @@ The exit code is 3 if the files of a run are missing or differ from the record; 
 	}
 	flags := command.Flags()
 	flags.BoolVar(&opts.strict, "strict", false, "exit 1 when there is a critical flag")
-	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
-	flags.Var(&opts.format, "format", "output format")
+	opts.format.Register(flags, "output format", console.FormatText, console.FormatJSON, formatSARIF)
+	opts.format.RegisterRobot(flags)
 	flags.StringVar(&opts.clear, "clear", "", "record that a person reviewed this run, TASK/ARM/RUN, and clears "+
 		"its flags of the kind --flag")
 	flags.StringVar(&opts.flag, "flag", "", "kind of the flags to clear")
@@ -71,10 +67,10 @@ func runAudit(ctx context.Context, d *reader, opts *auditOptions, dir string) er
 		return err
 	}
 	audit := source.Audit()
-	switch {
-	case opts.robot || opts.format.Value == formatJSON:
+	switch opts.format.Value {
+	case console.FormatJSON:
 		err = audit.Robot(d.con.Stdout)
-	case opts.format.Value == formatSARIF:
+	case formatSARIF:
 		err = audit.SARIF(d.con.Stdout)
 	default:
 		err = printAudit(d.con, audit)

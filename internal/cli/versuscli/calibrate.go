@@ -79,7 +79,7 @@ func newLabel(d *reader) *cobra.Command {
 	var seed uint64
 	var limit console.Count
 	command := &cobra.Command{
-		Use:   "label DIRECTORY",
+		Use:   "label DIR",
 		Short: "Show runs one by one, blind, and keep your verdicts",
 		Long: `Show runs one by one, without saying who did the work or what the judges say, and keep your verdicts.
 The answer is read from standard input, one line each: p (pass), f (fail), s (skip), q (quit).`,
@@ -186,7 +186,7 @@ func (l *labelling) ask(item judge.Item) (string, error) {
 func newSplit(d *reader) *cobra.Command {
 	var seed uint64
 	command := &cobra.Command{
-		Use:     "split DIRECTORY",
+		Use:     "split DIR",
 		Short:   "Split the labels into train, dev and test, keeping clusters together",
 		Example: "  fit versus calibrate split eval/run-001",
 		Args:    cobra.ExactArgs(1),
@@ -206,9 +206,10 @@ func newSplit(d *reader) *cobra.Command {
 func newMeasure(d *reader) *cobra.Command {
 	dimension := dimensionFlag()
 	split := console.Choice{Value: judge.SplitTest, Choices: []string{judge.SplitDev, judge.SplitTest}}
-	var again, robot bool
+	var again bool
+	var format console.Format
 	command := &cobra.Command{
-		Use:   "measure DIRECTORY",
+		Use:   "measure DIR",
 		Short: "Compare the panel with the labels of a split; the test split is sealed",
 		Example: `  fit versus calibrate measure eval/run-001 --dim correctness --split dev
   fit versus calibrate measure eval/run-001 --dim correctness`,
@@ -219,7 +220,7 @@ func newMeasure(d *reader) *cobra.Command {
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
-			if robot {
+			if format.JSON() {
 				return jsonenc.WriteIndented(d.con.Stdout, m)
 			}
 			return printMeasurement(d.con.Stdout, &m)
@@ -229,7 +230,8 @@ func newMeasure(d *reader) *cobra.Command {
 	command.Flags().Var(&split, "split", "labels to measure with")
 	command.Flags().BoolVar(&again, "again", false,
 		"use the test split a second time; the calibration then no longer corrects anything")
-	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
+	format.Register(command.Flags(), "output format")
+	format.RegisterRobot(command.Flags())
 	return command
 }
 
@@ -253,14 +255,14 @@ func printMeasurement(w io.Writer, m *judge.Measurement) error {
 }
 
 func newCalibrationStatus(d *reader) *cobra.Command {
-	var robot bool
+	var format console.Format
 	command := &cobra.Command{
-		Use:     "status DIRECTORY",
+		Use:     "status DIR",
 		Short:   "Show for each dimension how many labels there are and what they say about the panel",
 		Example: "  fit versus calibrate status eval/run-001",
 		Args:    cobra.ExactArgs(1),
 		RunE: d.judged(nil, func(_ context.Context, judgement *versus.Judgement) error {
-			if robot {
+			if format.JSON() {
 				return jsonenc.WriteIndented(d.con.Stdout, map[string]any{
 					"calibration": judgement.Calibrations,
 					"choices":     judgement.Choices,
@@ -269,7 +271,8 @@ func newCalibrationStatus(d *reader) *cobra.Command {
 			return printStatus(d.con.Stdout, judgement)
 		}),
 	}
-	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document")
+	format.Register(command.Flags(), "output format")
+	format.RegisterRobot(command.Flags())
 	return command
 }
 

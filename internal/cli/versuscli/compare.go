@@ -10,30 +10,24 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus"
-	"github.com/fit-eval/fit/stats"
 )
 
 func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
-	opts := newReportOptions()
-	opts.format.Choices = []string{formatTable, formatJSON, formatMarkdown}
+	var opts reportOptions
 	command := &cobra.Command{
 		Use:   "compare A B…",
 		Short: "Compare run directories, task by task",
 		Long: `Compare run directories, task by task: the first with each of the others. Each is a directory, or
-DIRECTORY:ARM for one arm of it. Directories with several arms are compared arm by arm, by name. The p-values of all
+DIR:ARM for one arm of it. Directories with several arms are compared arm by arm, by name. The p-values of all
 comparisons are corrected for their number.`,
 		Example: fmt.Sprintf(`  fit versus compare eval/run-001 eval/run-002
-  fit versus compare eval/run-001:%s eval/run-001:%s --robot`, registry.Examples(2)...),
+  fit versus compare eval/run-001:%s eval/run-001:%s --format json`, registry.Examples(2)...),
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runCompare(command.Context(), &reader{con: con, registry: registry}, &opts, args)
 		},
 	}
-	flags := command.Flags()
-	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
-	flags.Var(&opts.format, "format", "output format")
-	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	opts.registerProof(flags)
+	opts.register(command.Flags(), console.FormatText, console.FormatJSON, console.FormatMarkdown)
 	return command
 }
 
@@ -55,10 +49,10 @@ func runCompare(ctx context.Context, d *reader, opts *reportOptions, args []stri
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)
 	}
-	switch {
-	case opts.robot || opts.format.Value == formatJSON:
+	switch opts.format.Value {
+	case console.FormatJSON:
 		err = compared.Robot(d.con.Stdout)
-	case opts.format.Value == formatMarkdown:
+	case console.FormatMarkdown:
 		err = compared.Markdown(d.con.Stdout)
 	default:
 		err = compared.Text(d.con.Stdout)

@@ -39,7 +39,7 @@ type examined struct {
 }
 
 func newDoctor(con *console.Console, registry *agent.Registry) *cobra.Command {
-	var robot bool
+	var format console.Format
 	var modelURL string
 	auth := console.Choice{Choices: []string{agent.AuthSubscription, agent.AuthAPIKey}}
 	command := &cobra.Command{
@@ -51,7 +51,7 @@ except to ask for the version.
 
 The exit code is 3 if a named agent cannot be run or, without names, if none can.`,
 		Example: fmt.Sprintf(`  fit versus doctor
-  fit versus doctor %s %s --robot`, registry.Examples(2)...),
+  fit versus doctor %s %s --format json`, registry.Examples(2)...),
 		RunE: func(command *cobra.Command, args []string) error {
 			d := &doctor{
 				con:      con,
@@ -59,10 +59,11 @@ The exit code is 3 if a named agent cannot be run or, without names, if none can
 				auth:     auth.Value,
 				modelURL: modelURL,
 			}
-			return d.run(command.Context(), args, robot)
+			return d.run(command.Context(), args, format.JSON())
 		},
 	}
-	command.Flags().BoolVar(&robot, "robot", false, "print JSON")
+	format.Register(command.Flags(), "output format")
+	format.RegisterRobot(command.Flags())
 	command.Flags().Var(&auth, "auth", "which credentials to use if an agent accepts both")
 	command.Flags().StringVar(&modelURL, "model-url", con.Getenv("FIT_MODEL_URL"),
 		"URL of the model, without /v1 (also FIT_MODEL_URL)")
@@ -76,7 +77,7 @@ type doctor struct {
 	auth, modelURL string
 }
 
-func (d *doctor) run(ctx context.Context, ids []string, robot bool) error {
+func (d *doctor) run(ctx context.Context, ids []string, asJSON bool) error {
 	named := len(ids) > 0
 	if !named {
 		ids = d.registry.IDs()
@@ -97,7 +98,7 @@ func (d *doctor) run(ctx context.Context, ids []string, robot bool) error {
 	if err := ctx.Err(); err != nil {
 		return err // not everything was looked at
 	}
-	if robot {
+	if asJSON {
 		if err := jsonenc.WriteIndented(d.con.Stdout, map[string]any{"agents": found}); err != nil {
 			return err
 		}

@@ -10,29 +10,21 @@ import (
 	"github.com/fit-eval/fit/internal/report/versus"
 )
 
-// finishOptions say how a run ends.
-type finishOptions struct {
-	judge           judgeOptions
-	robot           bool
-	allow           console.Allow
-	requireDelivery bool
-}
-
 // finish judges what has not been judged yet and prints the report: what "run" ends with. A report
 // is printed even where judging was cut short, and "report" prints the same bytes afterwards.
-func finish(ctx context.Context, con *console.Console, registry *agent.Registry, dir string, opts finishOptions) error {
+func (o *runOptions) finish(ctx context.Context, con *console.Console, registry *agent.Registry, dir string) error {
 	d := &reader{
 		con:      con,
 		registry: registry,
 		noted:    map[string]bool{dir: true}, // the run has said whether it signs
 	}
 	var judged error
-	if !opts.judge.asksNobody() {
+	if !o.judge.asksNobody() {
 		source, err := d.open(ctx, dir, versus.Options{})
 		if err != nil {
 			return err
 		}
-		outcome, found, err := opts.judge.ask(ctx, d, dir, source)
+		outcome, found, err := o.judge.ask(ctx, d, dir, source)
 		if judged = err; found {
 			fmt.Fprintf(con.Stderr, "judges: %s\n", askedText(outcome))
 		} else if err == nil {
@@ -42,9 +34,8 @@ func finish(ctx context.Context, con *console.Console, registry *agent.Registry,
 			return judged
 		}
 	}
-	show := newReportOptions()
-	show.robot, show.requireDelivery = opts.robot, opts.requireDelivery
-	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{Allow: opts.allow.List()})
+	show := reportOptions{format: o.Format, proof: o.Proof}
+	built, err := d.report(context.WithoutCancel(ctx), dir, versus.Options{Allow: o.Proof.Allow.List()})
 	if err == nil {
 		err = show.print(con, built)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/versus"
@@ -16,7 +17,7 @@ import (
 func newJudge(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := newJudgeOptions()
 	command := &cobra.Command{
-		Use:   "judge DIRECTORY",
+		Use:   "judge DIR",
 		Short: "Ask judges about the runs in a run directory; nothing is asked twice",
 		Long: `Ask judges about the runs in a run directory, of fit versus or fit-benchmark. Every reply is kept in
 the directory, so nothing is asked twice. Flags that are not given keep their values from the last time.
@@ -24,7 +25,7 @@ the directory, so nothing is asked twice. Flags that are not given keep their va
 The exit code is 3 if a member cannot be asked (the replies of the others are kept) or the files of a run are missing
 or changed (the other runs are judged), and 4 if the budget is used up.`,
 		Example: `  fit versus judge eval/run-001 --panel panel.yaml
-  fit versus judge eval/run-001 --pairwise ties --judge-budget-usd 5`,
+  fit versus judge eval/run-001 --pairwise ties --judge-max-cost-usd 5`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runJudge(command.Context(), &reader{con: con, registry: registry}, &opts, args[0])
@@ -54,7 +55,7 @@ func runJudge(ctx context.Context, d *reader, opts *judgeOptions, dir string) er
 
 // askedText says what asking came to.
 func askedText(outcome judge.Outcome) string {
-	text := fmt.Sprintf("%s, $%.4f", report.Count(outcome.Asked, "request"), outcome.CostUSD)
+	text := fmt.Sprintf("%s, %s", report.Count(outcome.Asked, "request"), display.FineDollars(outcome.CostUSD))
 	if outcome.Unpriced > 0 {
 		text += fmt.Sprintf(" and %d without a price", outcome.Unpriced)
 	}

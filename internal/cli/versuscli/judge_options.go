@@ -53,9 +53,9 @@ func (o *judgeOptions) register(flags *pflag.FlagSet) {
 		"test members with injections and controls first, and leave out those that fail (default on)")
 	flags.StringVar(&o.prompts, "prompts", "", "directory of Markdown files that replace the built-in prompts")
 	flags.StringVar(&o.dimensions, "dims", "", "dimensions to judge, separated by commas (default: all five)")
-	flags.Var(&o.budget, "judge-budget-usd",
+	flags.Var(&o.budget, "judge-max-cost-usd",
 		"limit for the cost of judging the directory; needs a price for every member")
-	flags.Var(&o.parallel, "judge-parallel", fmt.Sprintf("questions to ask concurrently (default %d)",
+	flags.Var(&o.parallel, "judge-concurrency", fmt.Sprintf("questions to ask concurrently (default %d)",
 		judge.DefaultParallel))
 	flags.BoolVar(&o.sameFamily, "same-family", false, "allow members of the same family as a model under test")
 }

@@ -16,18 +16,18 @@ import (
 )
 
 type listOptions struct {
-	robot bool
-	tasks bool
-	since string
+	format console.Format
+	tasks  bool
+	since  string
 }
 
 func newList(con *console.Console) *cobra.Command {
 	var opts listOptions
 	command := &cobra.Command{
-		Use:   "list [DIRECTORY]",
+		Use:   "list [DIR]",
 		Short: "List the run directories in a directory (default: eval)",
 		Example: `  fit versus list
-  fit versus list runs --since 2026-11-01 --robot`,
+  fit versus list runs --since 2026-11-01 --format json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := runsDir
@@ -38,7 +38,8 @@ func newList(con *console.Console) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&opts.robot, "robot", false, "print one JSON document")
+	opts.format.Register(flags, "output format")
+	opts.format.RegisterRobot(flags)
 	flags.BoolVar(&opts.tasks, "tasks", false, "list the tasks of each run directory, one per line")
 	flags.StringVar(&opts.since, "since", "", "only runs with results from this day on, YYYY-MM-DD")
 	return command
@@ -62,7 +63,7 @@ func runList(con *console.Console, opts *listOptions, dir string) error {
 			experimentcli.NoteSigner(con, signer)
 		}
 	}
-	if opts.robot {
+	if opts.format.JSON() {
 		return inventory.Robot(con.Stdout)
 	}
 	table := tabwriter.NewWriter(con.Stdout, 0, 8, 2, ' ', 0)
@@ -88,6 +89,6 @@ func printListed(table *tabwriter.Writer, run *versus.Listed, tasks bool) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s cells\t%d passed\t%s\n", name,
 			time.UnixMilli(run.CreatedMs).UTC().Format(time.DateTime), report.Count(len(run.Tasks), "task"),
-			display.Line(strings.Join(run.Arms, ", ")), cells, run.Passed, report.Money(run.CostUSD))
+			display.Line(strings.Join(run.Arms, ", ")), cells, run.Passed, display.Cost(run.CostUSD))
 	}
 }

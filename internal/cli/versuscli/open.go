@@ -12,6 +12,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/stats"
 )
 
 // reader reads run directories for the commands.
@@ -50,36 +51,24 @@ func (d *reader) report(ctx context.Context, dir string, options versus.Options)
 
 // options of reports, as flags.
 type reportOptions struct {
-	robot   bool
-	format  console.Choice
+	format  console.Format
 	weights string
 	alpha   float64
-	allow   console.Allow
-
-	requireDelivery bool
+	proof   experimentcli.Proof
 }
 
-// The formats of reports.
-const (
-	formatTable    = "table"
-	formatJSON     = "json"
-	formatMarkdown = "md"
-	formatSARIF    = "sarif"
-)
+const formatSARIF = "sarif"
 
-func newReportOptions() reportOptions {
-	return reportOptions{format: console.Choice{
-		Value:   formatTable,
-		Choices: []string{formatTable, formatJSON, formatMarkdown, formatSARIF},
-	}}
+// register adds the flags that all reports have.
+func (o *reportOptions) register(flags *pflag.FlagSet, formats ...string) {
+	o.format.Register(flags, "output format", formats...)
+	o.format.RegisterRobot(flags)
+	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level")
+	o.proof.Register(flags, console.AllowDrift)
 }
 
 // forVersus checks the flags.
 func (o *reportOptions) forVersus() (versus.Options, error) {
-	if o.robot && (o.format.Value == formatMarkdown || o.format.Value == formatSARIF) {
-		return versus.Options{}, console.Usagef("--robot prints JSON, --format %s does not; use one of them",
-			o.format.Value)
-	}
 	weights, err := judge.ParseWeights(o.weights)
 	if err != nil {
 		return versus.Options{}, console.Exit(console.ExitUsage, fmt.Errorf("--weights: %w", err))
@@ -87,26 +76,15 @@ func (o *reportOptions) forVersus() (versus.Options, error) {
 	if !(o.alpha > 0 && o.alpha < 1) {
 		return versus.Options{}, console.Usagef("--alpha %g: must be between 0 and 1", o.alpha)
 	}
-	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.allow.List()}, nil
-}
-
-const requireDeliveryUsage = "exit 2 unless delivery is proven: every run was given what its arm brings"
-
-// registerProof adds the flags about what a claim rests on.
-func (o *reportOptions) registerProof(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.requireDelivery, "require-delivery", false, requireDeliveryUsage)
-	o.allow.Register(flags, console.AllowDrift)
+	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.proof.Allow.List()}, nil
 }
 
 // checkDelivery refuses arms of which it is not proven that their models were given everything,
 // where the user asks for proof.
 func (o *reportOptions) checkDelivery(agents []versus.AgentSummary) error {
-	if !o.requireDelivery {
-		return nil
-	}
 	for i := range agents {
-		if why := agents[i].Treatment.Undelivered(); why != "" {
-			return console.Usagef("--require-delivery: %s: %s", agents[i].Arm, why)
+		if err := o.proof.Check(agents[i].Arm, agents[i].Treatment); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -114,12 +92,12 @@ func (o *reportOptions) checkDelivery(agents []versus.AgentSummary) error {
 
 // print writes a report in the format that was asked for.
 func (o *reportOptions) print(con *console.Console, built *versus.EvalReport) error {
-	switch {
-	case o.robot || o.format.Value == formatJSON:
+	switch o.format.Value {
+	case console.FormatJSON:
 		return built.Robot(con.Stdout)
-	case o.format.Value == formatMarkdown:
+	case console.FormatMarkdown:
 		return built.Markdown(con.Stdout)
-	case o.format.Value == formatSARIF:
+	case formatSARIF:
 		return built.SARIF(con.Stdout)
 	}
 	return built.Text(con.Stdout)

@@ -25,9 +25,9 @@ type runDirectory struct{ path, shown string }
 // directory is the run directory: the one that was named, else the unfinished one of the same plan,
 // else the next number.
 func (o *runOptions) directory(con *console.Console, plan *experiment.Plan) (runDirectory, error) {
-	if o.output != "" {
-		path, err := filepath.Abs(con.Path(o.output))
-		return runDirectory{path, o.output}, err
+	if o.Output != "" {
+		path, err := filepath.Abs(con.Path(o.Output))
+		return runDirectory{path, o.Output}, err
 	}
 	parent, err := filepath.Abs(con.Path(runsDir))
 	if err != nil {
@@ -48,7 +48,7 @@ func (o *runOptions) directory(con *console.Console, plan *experiment.Plan) (run
 			continue
 		}
 		last = max(last, number)
-		if unfinished(filepath.Join(parent, entry.Name()), plan, o.retryErrors) {
+		if unfinished(filepath.Join(parent, entry.Name()), plan, o.RetryErrors()) {
 			return runDirectoryOf(parent, entry.Name()), nil
 		}
 	}

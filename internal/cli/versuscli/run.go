@@ -30,7 +30,7 @@ Before anything is spent, the verifying command of every task must fail on the b
 and every arm's model must reply once. After Ctrl-C, running attempts have a grace period; a second Ctrl-C stops
 immediately.`,
 		Example: fmt.Sprintf(`  fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s,%[3]s --runs 3
-  subq eval run tasks/*.yaml --arms arms.yaml --budget-usd 20 --robot >report.json
+  subq eval run tasks/*.yaml --arms arms.yaml --max-cost-usd 20 --format json >report.json
   fit versus run examples/versus/go.yaml --agents %[1]s,%[2]s --workspace worktree --dry-run`, registry.Examples(3)...),
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -45,15 +45,15 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	files []string,
 ) error {
 	machine := experimentcli.Machine(con, registry)
-	if opts.fleet != "" && opts.keepWorktrees {
+	if opts.Fleet != "" && opts.keepWorktrees {
 		return console.Usagef("--keep-worktrees keeps directories of this machine: leave it out with --fleet")
 	}
-	fleet, err := experimentcli.OpenFleet(ctx, con, opts.fleet, machine)
+	policy, fleet, err := opts.Begin(ctx, con, machine)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
-	prepared, err := opts.prepare(ctx, con, machine, files)
+	prepared, err := opts.prepare(ctx, con, machine, files, policy)
 	if err != nil {
 		return err
 	}
@@ -61,25 +61,13 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	run := experimentcli.Run{
-		Console:        con,
-		Prepared:       prepared,
-		Machine:        machine,
-		Output:         output.path,
-		Workers:        opts.workers(),
-		Budgets:        experiment.Budgets{Experiment: experiment.Budget{USD: opts.budget.Value}},
-		RetryErrors:    opts.retryErrors,
-		NoProbe:        opts.noProbe,
-		Drain:          drain,
-		Watch:          steps(con, output.shown),
-		KeepWorkspaces: opts.keepWorktrees,
-		Fleet:          fleet,
-		Allow:          opts.allow,
-
-		RequireDelivery: opts.requireDelivery,
+	run, err := opts.Run(con, machine, prepared, fleet)
+	if err != nil {
+		return err
 	}
-	if opts.dryRun {
-		return dryRun(ctx, &run, output, opts.robot)
+	run.Output, run.Watch, run.KeepWorkspaces = output.path, steps(con, output.shown), opts.keepWorktrees
+	if opts.DryRun {
+		return dryRun(ctx, &run, output, opts.Format.JSON())
 	}
 	if run.Dir, err = experimentcli.OpenDirectory(con, output.path, prepared.Plan, machine.Redactor); err != nil {
 		return err
@@ -95,13 +83,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if console.Code(concluded) == console.ExitInterrupted {
 		return concluded
 	}
-	finished := finish(ctx, con, registry, output.shown, finishOptions{
-		judge:           opts.judge,
-		robot:           opts.robot,
-		allow:           opts.allow,
-		requireDelivery: opts.requireDelivery,
-	})
-	return cmp.Or(concluded, finished)
+	return cmp.Or(concluded, opts.finish(ctx, con, registry, output.shown))
 }
 
 // steps prints a line for every workspace that is made and every agent that is started.
@@ -139,12 +121,12 @@ func checkTasks(ctx context.Context, executor *local.Executor, prepared *experim
 }
 
 // dryRun shows what a run would do, after a rehearsal.
-func dryRun(ctx context.Context, run *experimentcli.Run, output runDirectory, robot bool) error {
+func dryRun(ctx context.Context, run *experimentcli.Run, output runDirectory, asJSON bool) error {
 	plan := run.Prepared.Plan
 	if err := experimentcli.DryRun(ctx, run); err != nil {
 		return err
 	}
-	if robot {
+	if asJSON {
 		return jsonenc.WriteIndented(run.Console.Stdout, plan)
 	}
 	experimentcli.ShowPlan(run.Console, plan, output.shown)

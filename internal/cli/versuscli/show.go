@@ -11,21 +11,19 @@ import (
 )
 
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
-	var robot bool
-	format := console.Choice{Value: "text", Choices: []string{"text", formatJSON}}
+	var format console.Format
 	command := &cobra.Command{
-		Use: "show DIRECTORY TASK/ARM/RUN",
+		Use: "show DIR TASK/ARM/RUN",
 		Short: "Show everything known about one run: the model's input, evidence, flags, and the " +
 			"judges' verdicts",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
-  fit versus show eval/run-001 fix-auth-race/%[1]s/0 --robot`, registry.Examples(1)...),
+  fit versus show eval/run-001 fix-auth-race/%[1]s/0 --format json`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1],
-				robot || format.Value == formatJSON)
+			return experimentcli.ShowCell(command.Context(), con, registry, args[0], args[1], format.JSON())
 		},
 	}
-	command.Flags().BoolVar(&robot, "robot", false, "print one JSON document, a cell of the EvalReport")
-	command.Flags().Var(&format, "format", "output format")
+	format.Register(command.Flags(), "output format; json is a cell of an EvalReport (fit versus schema)")
+	format.RegisterRobot(command.Flags())
 	return command
 }

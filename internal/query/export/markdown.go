@@ -58,7 +58,7 @@ func (p *markdownPage) head(name string, o *query.Overview) {
 	row("Verdict", o.Verdict)
 	row("Turns", fmt.Sprint(o.TurnCount))
 	if o.Summary.TotalCostUSD != nil {
-		row("Cost", fmt.Sprintf("$%.4f", *o.Summary.TotalCostUSD))
+		row("Cost", display.FineDollars(*o.Summary.TotalCostUSD))
 	}
 	for _, lane := range o.Lanes {
 		row("Lane "+inline(lane.Lane), strings.TrimSpace(fmt.Sprintf("%s %s, %d turns", lane.Dialect, lane.Model,

@@ -2,7 +2,6 @@ package versus
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/evidence"
@@ -203,6 +202,5 @@ func median(values []float64) *float64 {
 	if len(values) == 0 {
 		return nil
 	}
-	slices.Sort(values)
-	return new((values[(len(values)-1)/2] + values[len(values)/2]) / 2)
+	return new(stats.Median(values))
 }

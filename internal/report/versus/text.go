@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
@@ -111,7 +110,7 @@ func agentSection(agents []AgentSummary) section {
 		a := &agents[i]
 		s.rows = append(s.rows, []string{
 			a.Arm, report.Percent(a.PassRate), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
-			cents(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
+			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
 		})
 	}
 	return s
@@ -305,21 +304,14 @@ func (r *EvalReport) agentsSection() section {
 }
 
 func (c *Cost) text() string {
-	agents := report.Money(c.AgentsUSD)
-	if c.AgentsUSD == nil && c.AgentsKnownUSD > 0 {
-		agents = fmt.Sprintf("over $%.2f", c.AgentsKnownUSD)
-	}
-	text := "cost: agents " + agents
+	text := "cost: agents " + display.CostOver(c.AgentsUSD, c.AgentsKnownUSD)
 	if c.Replies == 0 {
 		return text
 	}
-	judges := report.Money(c.JudgesUSD)
-	if c.JudgesUSD == nil && c.JudgesKnownUSD > 0 {
-		judges = fmt.Sprintf("over $%.2f", c.JudgesKnownUSD)
-	}
+	judges := display.CostOver(c.JudgesUSD, c.JudgesKnownUSD)
 	text += fmt.Sprintf(", judges %s for %s", judges, counted(c.Replies, "reply", "replies"))
 	if c.PerReplyUSD != nil {
-		text += fmt.Sprintf(" ($%.5f each)", *c.PerReplyUSD)
+		text += fmt.Sprintf(" (%s each)", display.FineDollars(*c.PerReplyUSD))
 	}
 	if c.JudgesShare != nil {
 		text += fmt.Sprintf(", %.1f%% of the agents' cost", 100**c.JudgesShare)
@@ -335,14 +327,7 @@ func millis(ms *float64) string {
 	if ms == nil {
 		return dash
 	}
-	return report.Duration(time.Duration(*ms * float64(time.Millisecond)))
-}
-
-func cents(usd *float64) string {
-	if usd == nil {
-		return "unknown"
-	}
-	return fmt.Sprintf("$%.4f", *usd)
+	return display.Millis(int64(*ms))
 }
 
 // write writes the sections that have something in them.

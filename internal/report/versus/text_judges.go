@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
@@ -87,9 +88,9 @@ func calibrationText(c *judge.Calibration) string {
 func costText(c judge.Cost) string {
 	switch c.Unpriced {
 	case 0:
-		return fmt.Sprintf("$%.4f", c.USD)
+		return display.FineDollars(c.USD)
 	case c.Replies:
 		return "unknown"
 	}
-	return fmt.Sprintf("$%.4f and %s without a price", c.USD, counted(c.Unpriced, "reply", "replies"))
+	return fmt.Sprintf("%s and %s without a price", display.FineDollars(c.USD), counted(c.Unpriced, "reply", "replies"))
 }
