@@ -36,7 +36,7 @@ type ExperimentConfig struct {
 	Family string
 	Tasks  []string // ids of the tasks to run; empty is all
 	Arms   []Arm    // the first is the baseline
-	Runs   int      // repetitions of each task per arm; 0 is 1
+	Runs   int      // repetitions of each task per arm; 0 is 5
 	// Output is the run directory. One that holds the same experiment is continued.
 	Output string
 	Seed   uint64
@@ -155,7 +155,7 @@ func (w Wiring) prepareExperiment(ctx context.Context, cfg *ExperimentConfig) (*
 		Family:          family,
 		Only:            cfg.Tasks,
 		Arms:            cfg.Arms,
-		Runs:            max(cfg.Runs, 1),
+		Runs:            cmp.Or(cfg.Runs, experiment.DefaultRuns),
 		Seed:            cfg.Seed,
 		Network:         w.Network,
 		DollarBudget:    cfg.MaxCostUSD > 0,
