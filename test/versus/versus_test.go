@@ -275,7 +275,7 @@ func TestOtherLanguages(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "fit", "versus", "run", "node.yaml", "python.yaml", "--arm",
 		"one=agent:builtin,model:claude-sonnet-4-5", "--model-url", s.server.URL, "--no-probe", "--judge", "off",
-		"--output", "R", "--robot")
+		"--output", "R", "--runs", "1", "--robot")
 	var document struct{ Cells []cell }
 	if err := json.Unmarshal(robot, &document); err != nil {
 		t.Fatal(err)
