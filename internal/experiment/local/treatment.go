@@ -216,6 +216,9 @@ func broughtPiece(b *experiment.Bring) (treatment.Piece, bool) {
 		}
 		defer root.Close()
 		read, err := skill.Read(root, ".")
+		if sum, err := skill.Digest(root, "."); err == nil {
+			piece.Digest = sum // as in the records of its own arm
+		}
 		piece.Text = read.Description
 		return piece, err == nil
 	}
