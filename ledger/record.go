@@ -18,17 +18,18 @@ const (
 
 // The classes of errors. Only infrastructure errors are tried again.
 const (
-	ErrorSetup       = "setup"       // the working directory could not be made
-	ErrorPreflight   = "preflight"   // the preflight hook failed on the untouched scaffold
-	ErrorProvider    = "provider"    // the model provider failed
-	ErrorAgentStart  = "agent_start" // the agent never completed one turn of its model
-	ErrorAuth        = "auth"        // credentials
-	ErrorGrader      = "grader"      // the grader is not healthy on the base snapshot either
-	ErrorJudge       = "judge"       // the judge did not conclude
-	ErrorInterrupted = "interrupted" // the harness was stopped or killed
-	ErrorBudget      = "budget"      // the budget of the experiment or of the arm was used up
-	ErrorSandbox     = "sandbox"     // the sandbox could not be started any more
-	ErrorResources   = "resources"   // this machine lacks what a cell needs, such as disk space
+	ErrorSetup       = "setup"        // the working directory could not be made
+	ErrorPreflight   = "preflight"    // the preflight hook failed on the untouched scaffold
+	ErrorProvider    = "provider"     // the model provider failed
+	ErrorAgentStart  = "agent_start"  // the agent never completed one turn of its model
+	ErrorAgentKilled = "agent_killed" // something outside of it ended the agent's process
+	ErrorAuth        = "auth"         // credentials
+	ErrorGrader      = "grader"       // the grader is not healthy on the base snapshot either
+	ErrorJudge       = "judge"        // the judge did not conclude
+	ErrorInterrupted = "interrupted"  // the harness was stopped or killed
+	ErrorBudget      = "budget"       // the budget of the experiment or of the arm was used up
+	ErrorSandbox     = "sandbox"      // the sandbox could not be started any more
+	ErrorResources   = "resources"    // this machine lacks what a cell needs, such as disk space
 	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
 	ErrorNotDelivered = "not_delivered"
 	ErrorBypass       = "bypass" // the agent has another way to its model than the gateway

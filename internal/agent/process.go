@@ -2,10 +2,12 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,6 +133,14 @@ func (p *process) endedByItself() bool {
 		!p.spawned.OutputLimit && !p.spawned.TimedOut && !p.spawned.Cancelled
 }
 
+// wasKilled reports, after done, whether somebody else killed the process. Where a sandbox or a
+// shell is in between, the exit code tells the signal.
+func (p *process) wasKilled() bool {
+	return p.cause == nil && !p.spawned.OutputLimit && !p.spawned.TimedOut && !p.spawned.Cancelled &&
+		(slices.Contains([]string{"SIGKILL", "SIGABRT", "SIGTERM"}, p.spawned.Signal) ||
+			slices.Contains([]int{128 + 9, 128 + 6, 128 + 15}, p.spawned.ExitCode))
+}
+
 // failure returns, after done, why the process failed.
 func (p *process) failure() error {
 	switch {
@@ -140,6 +150,8 @@ func (p *process) failure() error {
 		return p.cause
 	case p.spawned.Exceeded != "":
 		return fmt.Errorf("the agent's processes used more %s than their limit", p.spawned.Exceeded)
+	case p.wasKilled():
+		return fmt.Errorf("%w (%s)", ErrKilled, cmp.Or(p.spawned.Signal, fmt.Sprintf("exit code %d", p.spawned.ExitCode)))
 	case p.spawned.Signal != "":
 		return fmt.Errorf("the agent's process was ended by %s", p.spawned.Signal)
 	default:

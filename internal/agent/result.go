@@ -28,6 +28,10 @@ type Result struct {
 // worked.
 var ErrNoModelWork = errors.New("the agent reported success but no model work was done; check the credentials")
 
+// ErrKilled is the error of an agent whose process was killed by something other than us: a person,
+// or a system that is short of memory.
+var ErrKilled = errors.New("something outside of it killed the agent's process")
+
 // ErrNoConversation is the error of a session that cannot be resumed because the agent has no
 // usable record of it.
 var ErrNoConversation = errors.New("the conversation cannot be resumed")

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/gateway/calls"
+	"github.com/fit-eval/fit/internal/model/wire"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -31,9 +31,11 @@ type exchange struct {
 
 	reservation *Reservation
 	observer    *observer
-	kept        spool // the reply, where it is recorded
-	gone        error // the money is used up, and the reply must end after the current event
-	abort       bool  // the client must see that the reply is not complete
+	heardMs     int64          // when the upstream last said something
+	failure     *wire.APIError // the service's error reply; nil: it gave none
+	kept        spool          // the reply, where it is recorded
+	gone        error          // the money is used up, and the reply must end after the current event
+	abort       bool           // the client must see that the reply is not complete
 }
 
 func newExchange(seat *Seat, to route, r *http.Request) *exchange {
@@ -159,19 +161,23 @@ func (s *Seat) count(body []byte, turn bool, call *calls.Call) (number int, allo
 
 // ended notes whether a call that carries a turn failed. The same request after one that succeeded
 // is another turn.
-func (s *Seat) ended(body []byte, call *calls.Call) {
+func (s *Seat) ended(body []byte, call *calls.Call, failure *wire.APIError, heardMs int64) {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.troubled, s.unanswered = serviceFailed(call), 0
-	missing := call.Status == http.StatusNotFound || call.Status == http.StatusGone
-	s.lost = missing && call.Outcome != calls.OK && s.answered[call.Model]
-	if call.Outcome == calls.Disconnected && call.FirstByteMs == 0 {
-		s.unanswered = time.Duration(call.EndMs) * time.Millisecond
+	s.troubled, s.lost = serviceFailed(call, failure), false
+	if failure != nil && failure.Fault(call.Status) == wire.FaultAccount {
+		s.lost = !failure.NoModel(call.Status) || s.answered[call.Model]
 	}
 	succeeded := call.Outcome == calls.OK || call.Outcome == calls.Replayed && call.Status < 400
-	if succeeded {
+	switch {
+	case succeeded:
 		s.answered[call.Model] = true
+		s.unanswered = 0
+	case s.troubled:
+		s.unanswered += time.Duration(call.EndMs) * time.Millisecond
+	case call.Outcome == calls.Disconnected:
+		s.unanswered += time.Duration(call.EndMs-heardMs) * time.Millisecond
 	}
 	// A call that the service failed carried no turn, and some agents change it a little before
 	// they try again.
@@ -190,21 +196,19 @@ func (s *Seat) ended(body []byte, call *calls.Call) {
 }
 
 // serviceFailed reports whether a call failed because of the service, and not because of the
-// request.
-func serviceFailed(call *calls.Call) bool {
+// request. failure is the service's error reply, if it gave one.
+func serviceFailed(call *calls.Call, failure *wire.APIError) bool {
 	switch {
 	case call.Outcome == calls.Cut:
 		return true
 	case call.Outcome != calls.Failed && call.Outcome != calls.Replayed:
 		return false
-	case call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError:
-		return slices.Contains([]int{
-			http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout,
-			http.StatusTooManyRequests, http.StatusProxyAuthRequired, http.StatusMisdirectedRequest,
-			http.StatusUnavailableForLegalReasons,
-		}, call.Status)
+	case failure == nil && call.Status >= http.StatusBadRequest:
+		failure = &wire.APIError{} // from a record, or our own
+	case failure == nil:
+		return call.Outcome == calls.Failed
 	}
-	return call.Outcome == calls.Failed || call.Status >= http.StatusInternalServerError
+	return failure.Fault(call.Status) == wire.FaultService
 }
 
 // replayed answers from the record that the member has, if it has one.
@@ -267,7 +271,7 @@ func (x *exchange) finish() {
 	call := &x.call
 	call.EndMs = x.elapsed()
 	if x.route.Turn {
-		x.seat.ended(x.body, call)
+		x.seat.ended(x.body, call, x.failure, x.heardMs)
 	}
 	var used *session.TokenUsage
 	if x.observer != nil {

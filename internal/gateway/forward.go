@@ -78,7 +78,10 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	defer resp.Body.Close()
 	status, retryAfter = resp.StatusCode, max(0, retry.Asked(resp.Header, x.config().Now()))
 	x.call.ID = cmp.Or(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
-	x.answer(w, to, resp, func() { idle.Reset(x.config().IdleTimeout) })
+	x.answer(w, to, resp, func() {
+		idle.Reset(x.config().IdleTimeout)
+		x.heardMs = x.elapsed()
+	})
 	if x.observer != nil && strings.Contains(x.observer.failure, "overloaded") {
 		status = statusOverloaded
 	}
@@ -198,7 +201,8 @@ func (x *exchange) passError(w http.ResponseWriter, to upstream, resp *http.Resp
 		return
 	}
 	content = []byte(to.hide(string(content)))
-	x.call.Status, x.call.Error = resp.StatusCode, wire.DecodeError(content).Error()
+	x.failure = wire.DecodeError(content)
+	x.call.Status, x.call.Error = resp.StatusCode, x.failure.Error()
 	x.call.FirstByteMs = x.elapsed()
 	to.header(w.Header(), resp.Header)
 	w.Header().Del("Content-Length")

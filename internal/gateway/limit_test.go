@@ -61,3 +61,41 @@ func TestACallThatTheServiceFailedIsNoTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestTheGatewayKnowsWhoseFaultAReplyIs: an error that the service or a proxy made is trouble; one
+// that is about the account, or a model that is gone, is known but may have been provoked.
+func TestTheGatewayKnowsWhoseFaultAReplyIs(t *testing.T) {
+	var status atomic.Int64
+	var body atomic.Value
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		text, _ := body.Load().(string)
+		if !strings.HasPrefix(text, "<") {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		w.WriteHeader(int(status.Load()))
+		_, _ = io.WriteString(w, text)
+	})
+	for _, test := range []struct {
+		status         int
+		body           string
+		troubled, lost bool
+	}{
+		{400, `{"error":{"type":"invalid_request_error","message":"max_tokens: must be positive"}}`, false, false},
+		{400, `{"error":{"type":"invalid_request_error","message":"unknown model: m"}}`, false, false}, // it never was
+		{200, `{}`, false, false},
+		{400, `{"error":{"type":"invalid_request_error","message":"unknown model: m"}}`, false, true},
+		{400, `{"error":{"type":"invalid_request_error","message":"You have reached your API usage limits"}}`, false, true},
+		{400, `{"error":{"type":"server_error","message":"An error occurred"}}`, true, false},
+		{400, `<html>Bad Request</html>`, true, false},
+		{413, `<html>Request Entity Too Large</html>`, true, false},
+		{418, `{"error":{"message":"short and stout"}}`, true, false},
+		{200, `{}`, false, false},
+	} {
+		status.Store(int64(test.status))
+		body.Store(test.body)
+		h.ask("/v1/messages", messageRequest)
+		if troubled, lost := h.seat.Troubled(), h.seat.Lost(); troubled != test.troubled || lost != test.lost {
+			t.Errorf("%d %s: troubled %v, lost %v", test.status, test.body, troubled, lost)
+		}
+	}
+}

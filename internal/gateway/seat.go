@@ -64,10 +64,10 @@ type Seat struct {
 	repeats  int               // how often it was tried again
 	returned bool              // it does not count as a turn
 	troubled bool              // the service did not answer the last call that carries a turn
-	// unanswered is how long the last call that carries a turn waited without getting a first byte.
+	// unanswered is how long calls that carry a turn have waited for nothing since the last answer.
 	unanswered time.Duration
 	answered   map[string]bool // the models that completed a turn
-	lost       bool            // the last call that carries a turn asked for one of them, and it was not found
+	lost       bool            // the account or the model that the last call that carries a turn needs is gone
 	record     sync.Mutex      // one call at a time is recorded
 	running    int
 	idle       chan struct{} // closed when no call is running any more
@@ -244,16 +244,17 @@ func (s *Seat) Troubled() bool {
 	return s.troubled
 }
 
-// Unanswered returns how long the last call of the member that carries a turn waited before the
-// member gave up; zero if the model's service answered it at all.
+// Unanswered returns how long calls of the member that carry a turn have waited for the model's
+// service in vain since it last answered one.
 func (s *Seat) Unanswered() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unanswered
 }
 
-// Lost reports whether the last call of the member that carries a turn was refused because its
-// model, which had completed a turn before, was not found.
+// Lost reports whether the last call of the member that carries a turn was refused because of its
+// account, or because its model, which had completed a turn before, was not found. These are the
+// service's words, which an agent may have put into its mouth.
 func (s *Seat) Lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -365,7 +365,7 @@ func TestBaseURLsMeanWhatTheyMeanToTheVendors(t *testing.T) {
 	} {
 		tt.cfg.APIKey = "key-1"
 		if _, err := connect(t, tt.cfg).Complete(t.Context(), question(),
-			nil); kindOf(err) != model.KindInvalidRequest {
+			nil); kindOf(err) != model.KindServer {
 			t.Fatalf("%+v: %v", tt.cfg, err)
 		}
 		if path.Load() != tt.want {

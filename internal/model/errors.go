@@ -130,6 +130,10 @@ func kindOf(status int, api *wire.APIError) (Kind, bool) {
 		return KindServer, true
 	case status == 0 && !strings.Contains(words, "invalid_request"):
 		return KindServer, true // an error inside a stream is the service's own
+	case api.Fault(status) == wire.FaultService:
+		return KindServer, status == http.StatusTooEarly
+	case api.Fault(status) == wire.FaultAccount && !api.NoModel(status):
+		return KindQuota, false
 	default:
 		return KindInvalidRequest, false
 	}
@@ -151,7 +155,7 @@ func isOverflow(status int, api *wire.APIError) bool {
 	if api.Code == "context_length_exceeded" {
 		return true
 	}
-	if status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != 0 {
+	if api.Foreign || status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge && status != 0 {
 		return false
 	}
 	message := strings.ToLower(api.Message)

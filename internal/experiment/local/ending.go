@@ -46,7 +46,7 @@ type facts struct {
 	faults bool
 
 	// What the gateway says: it has seen calls, the service failed the last one, it no longer has
-	// the model, a reply was spoiled, or the last call waited too long for its answer.
+	// the model, a reply was spoiled, or it did not answer for too long at the end.
 	seen, troubled, lost, spoiled bool
 	unanswered                    time.Duration
 }
@@ -54,6 +54,18 @@ type facts struct {
 // blamesService reports whether the agent says that the model's service failed.
 func (f *facts) blamesService() bool {
 	return f.reason == session.OutcomeAuth || f.reason == session.OutcomeProvider
+}
+
+// starved reports whether the agent's time ran out because of the service.
+func (f *facts) starved() bool {
+	return f.reason == session.OutcomeTimeout && (f.troubled || f.unanswered > 0) && !f.faults
+}
+
+func (f *facts) starvation() error {
+	if f.unanswered == 0 {
+		return fmt.Errorf("the model's service failed the last call: %w", f.cause())
+	}
+	return fmt.Errorf("the model's service did not answer for %s: %w", f.unanswered.Round(time.Millisecond), f.cause())
 }
 
 // weigh replaces the agent's own reason where others know better.
@@ -155,16 +167,24 @@ var missingData = []missing{
 		why:   func(f *facts) error { return f.err },
 	},
 	{
-		name: "the time ran out while the service kept the agent waiting",
-		when: func(f *facts) bool {
-			return f.reason == session.OutcomeTimeout && f.turns > 0 && f.unanswered > 0 && !f.faults
-		},
+		name:       "the agent was killed at work",
+		when:       func(f *facts) bool { return errors.Is(f.err, agent.ErrKilled) && f.turns > 0 },
+		class:      ledger.ErrorAgentKilled,
+		why:        func(f *facts) error { return f.err },
+		unverified: true, // its own commands can do that
+	},
+	{
+		name:  "the time ran out before the service completed a turn",
+		when:  func(f *facts) bool { return f.starved() && f.turns == 0 },
 		class: ledger.ErrorProvider,
-		why: func(f *facts) error {
-			return fmt.Errorf("the model's service did not answer the last call within %s: %w",
-				f.unanswered.Round(time.Millisecond), f.cause())
-		},
-		unverified: true, // an agent can make a slow request
+		why:   (*facts).starvation,
+	},
+	{
+		name:       "the time ran out while the service failed or kept the agent waiting",
+		when:       (*facts).starved,
+		class:      ledger.ErrorProvider,
+		why:        (*facts).starvation,
+		unverified: true, // an agent can make a slow request, or wait after an error
 	},
 	{
 		name:  "the model completed no turn",
@@ -247,8 +267,11 @@ func (a *attempt) seenByGateway() (seen, troubled bool) {
 	return seen, troubled
 }
 
-// unanswered returns how long the last call of an agent waited for its model without an answer;
-// zero unless it was more than half of the agent's time.
+// longSilence is more than a service that works lets its caller wait for the next sign of life.
+const longSilence = 2 * time.Minute
+
+// unanswered returns how long an agent waited at its end for a model that did not answer; zero
+// unless it was long, or more than half of the agent's time.
 func (a *attempt) unanswered() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,7 +279,7 @@ func (a *attempt) unanswered() time.Duration {
 	for _, seat := range a.seats {
 		longest = max(longest, seat.Unanswered())
 	}
-	if longest <= a.agentTimeout(a.task.Settings.Timeouts.Agent)/2 {
+	if longest <= min(longSilence, a.agentTimeout(a.task.Settings.Timeouts.Agent)/2) {
 		return 0
 	}
 	return longest

@@ -73,7 +73,22 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"a sandbox that breaks": {func(f *facts) { f.err = sandbox.ErrBroken }, "the sandbox broke"},
 		"a service that does not answer": {
 			func(f *facts) { f.reason, f.unanswered = session.OutcomeTimeout, time.Minute },
-			"the time ran out while the service kept the agent waiting",
+			"the time ran out while the service failed or kept the agent waiting",
+		},
+		"a service that only fails until the time is over": {
+			func(f *facts) { f.reason, f.troubled, f.turns = session.OutcomeTimeout, true, 0 },
+			"the time ran out before the service completed a turn",
+		},
+		"a service that fails at the end of the time": {
+			func(f *facts) { f.reason, f.troubled = session.OutcomeTimeout, true },
+			"the time ran out while the service failed or kept the agent waiting",
+		},
+		"an agent that was killed at work": {
+			func(f *facts) { f.reason, f.err = session.OutcomeNoResult, agent.ErrKilled }, "the agent was killed at work",
+		},
+		"an agent that was killed before its first turn": {
+			func(f *facts) { f.reason, f.err, f.turns = session.OutcomeNoResult, agent.ErrKilled, 0 },
+			"the model completed no turn",
 		},
 		"a service that does not answer, on purpose": {
 			func(f *facts) { f.reason, f.unanswered, f.faults = session.OutcomeTimeout, time.Minute, true }, "",

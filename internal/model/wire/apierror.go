@@ -3,8 +3,11 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
 // APIError is an error a model endpoint reported, in an HTTP reply or inside a stream.
@@ -13,6 +16,8 @@ type APIError struct {
 	Code      string
 	Message   string
 	RequestID string
+	// Foreign says that the reply is no error of a model's protocol: a proxy's page, or nothing.
+	Foreign bool
 }
 
 func (e *APIError) Error() string {
@@ -53,7 +58,7 @@ func DecodeError(body []byte) *APIError {
 		RequestID string          `json:"request_id"`
 	}
 	if json.Unmarshal(body, &outer) != nil {
-		return &APIError{Message: display.CutBytes(display.Line(string(body)), shownBody)}
+		return &APIError{Message: display.CutBytes(display.Line(string(body)), shownBody), Foreign: true}
 	}
 	e := &APIError{Message: outer.Message}
 	var detail errorDetail
@@ -65,10 +70,59 @@ func DecodeError(body []byte) *APIError {
 		e.Message = text
 	}
 	if e.Message == "" && e.Type == "" && e.Code == "" {
-		e.Message = display.CutBytes(display.Line(string(body)), shownBody)
+		e.Message, e.Foreign = display.CutBytes(display.Line(string(body)), shownBody), true
 	}
 	e.RequestID = outer.RequestID
 	return e
+}
+
+// Fault is what caused an error reply.
+type Fault int
+
+// The faults.
+const (
+	// FaultRequest is the request's own.
+	FaultRequest Fault = iota
+	// FaultAccount is the account's or the model's, according to the service's words, which may
+	// repeat what the request said.
+	FaultAccount
+	// FaultService is the service's, or that of something on the way to it.
+	FaultService
+)
+
+// serviceStatuses are those below 500 that no request of a model's client brings about.
+var serviceStatuses = []int{
+	http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusMethodNotAllowed,
+	http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTeapot, http.StatusMisdirectedRequest,
+	http.StatusTooEarly, http.StatusTooManyRequests, http.StatusUnavailableForLegalReasons,
+}
+
+// serviceTypes are the types of errors that are the service's whatever the status.
+var serviceTypes = []string{"server_error", "overloaded_error", "rate_limit_error", "billing_error", "insufficient_quota"}
+
+var (
+	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|(?:organi[sz]ation|account) (?:has been|is|was) ` +
+		`(?:disabled|deactivated|suspended)|location is not supported|(?:country|region|territory)[^.]* not supported|` +
+		`not (?:available|supported) in your (?:country|region|location)`)
+	modelWords = lazyregexp.New(`(?i)\bmodel\b.*(?:not found|does not exist|deprecated|retired|not available|` +
+		`no longer)|(?:unknown|deprecated|unsupported) model`)
+)
+
+// Fault says what caused a reply with a status of 400 or more.
+func (e *APIError) Fault(status int) Fault {
+	switch {
+	case status >= http.StatusInternalServerError, e.Foreign, slices.Contains(serviceStatuses, status),
+		slices.Contains(serviceTypes, e.Type), slices.Contains(serviceTypes, e.Code):
+		return FaultService
+	case accountWords.MatchString(e.Message), e.NoModel(status):
+		return FaultAccount
+	}
+	return FaultRequest
+}
+
+// NoModel reports whether a reply says that the service does not have the model.
+func (e *APIError) NoModel(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusGone || modelWords.MatchString(e.Message)
 }
 
 // shownBody is how much is kept of a body that is not an error object: enough to recognise a

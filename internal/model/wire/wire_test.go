@@ -274,7 +274,7 @@ func TestErrorsOfManyServersAreUnderstood(t *testing.T) {
 		`{"error":"model not found"}`: {Message: "model not found"},
 		`{"detail":"Unauthorized"}`:   {Message: "Unauthorized"},
 		`<html><body>502  Bad
-Gateway</body></html>`: {Message: "<html><body>502  Bad Gateway</body></html>"},
+Gateway</body></html>`: {Message: "<html><body>502  Bad Gateway</body></html>", Foreign: true},
 	} {
 		if diff := cmp.Diff(&want, wire.DecodeError([]byte(body))); diff != "" {
 			t.Errorf("%s: %s", body, diff)
