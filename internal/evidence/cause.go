@@ -66,8 +66,6 @@ func (f *facts) harnessFailed() []string {
 	case f.malformed():
 		return []string{fmt.Sprintf("%d of %d lines of the stream are malformed, and the model completed no turn",
 			f.session.ParseErrors, f.session.ParseErrors+f.seen.events)}
-	case f.seen != nil && f.seen.failures.missingTool != nil:
-		return []string{f.seen.failures.missingTool.text}
 	}
 	return nil
 }

@@ -70,15 +70,10 @@ func TestAttribution(t *testing.T) {
 			failed(ledger.Record{Verdict: ledger.Fail, Verify: &ledger.Verify{Error: "no sh"}}, edited, Task{}),
 			CauseHarnessError, tierEnvironmental,
 		},
-		"a toolchain is missing": {
-			failed(failing, edited, Task{RequiredTools: []string{"cargo"}},
+		"its shell says that a program is missing": {
+			failed(failing, edited, Task{VerifyCommand: "cargo test"},
 				act{tool: "bash", arg: "cargo test", output: "sh: 1: cargo: not found", failed: true}),
-			CauseHarnessError,
-			tierEnvironmental,
-		},
-		"another program is missing": {
-			failed(failing, edited, Task{RequiredTools: []string{"cargo"}},
-				act{tool: "bash", arg: "rg cargo", output: "bash: rg: command not found", failed: true}), CauseWrongFix,
+			CauseWrongFix,
 			tierCapability,
 		},
 		"killed by the clock": {

@@ -172,7 +172,7 @@ func (f *facts) run(found []session.IntegrityFlag) *Run {
 			r.Attribution = f.attribution()
 		}
 	}
-	r.Status = f.status(r.Attribution)
+	r.Status = f.status()
 	f.fillSession(&r.Session, found, r.Status)
 	r.Efficiency = f.efficiency()
 	return r
@@ -187,11 +187,13 @@ func (f *facts) resolved() *bool {
 	return &resolved
 }
 
-func (f *facts) status(attribution *ErrorAttribution) Status {
+// status follows the ledger: only the harness knows whether an attempt is missing data. What the
+// agent's trace shows may explain a failure and never takes it out of the count.
+func (f *facts) status() Status {
 	switch {
 	case f.critical:
 		return StatusDisqualified
-	case f.record.Verdict == ledger.Error, attribution != nil && attribution.Tier == tierEnvironmental:
+	case f.record.Verdict == ledger.Error:
 		return StatusEnvError
 	case f.timedOut() != nil:
 		return StatusTimeout

@@ -181,7 +181,7 @@ func TestFakeAgents(t *testing.T) {
 				w.line(1, "agent", `{"type":"raw","text":"%!!{"}`)
 				w.line(1, "agent", `{"type":"assistant","message":{"content":5`+`}}`)
 			}
-		}, "", 1, evidence.StatusEnvError, "null", "", evidence.CauseHarnessError},
+		}, "", 1, evidence.StatusOK, "false", "", evidence.CauseHarnessError},
 		"spam": {func(w *tracer) {
 			for i := range 60 {
 				w.say(int64(i), strings.Repeat("spam ", 5000))

@@ -24,7 +24,7 @@ const (
 	CacheDir = "cache"
 	// rules changes whenever the evidence about the same files changes, so that caches of older
 	// programs are rebuilt.
-	rules = 6
+	rules = 7
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20

@@ -3,7 +3,6 @@ package evidence
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/session"
@@ -32,7 +31,6 @@ type failureLog struct {
 	overflow        *traceLine // the conversation became too long, and no turn has succeeded since
 	limit           *traceLine // turns or money ran out
 	loop            *traceLine
-	missingTool     *traceLine
 	compactions     int
 	editWithoutRead bool
 	unknownCommand  bool
@@ -40,7 +38,6 @@ type failureLog struct {
 	reminderLoop    bool
 	progressTurn    int // the last one in which a call succeeded
 	lastTurn        int
-	required        []string
 }
 
 // active notes that the model did something: what failed before has been overcome.
@@ -87,8 +84,9 @@ func (l *failureLog) repeated(times int, event *session.EnrichedEvent) {
 // stalled reports whether many turns achieved nothing.
 func (l *failureLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
 
-// missing looks for a program that is not there in what a failed shell call printed.
-func (l *failureLog) missing(output, command string) {
+// missing looks for a program that is not there in what a failed shell call printed. What an agent's
+// own commands print describes its work, never the environment.
+func (l *failureLog) missing(output string) {
 	output = cut(output, maxCommand)
 	if !strings.Contains(output, "not found") {
 		return
@@ -100,16 +98,5 @@ func (l *failureLog) missing(output, command string) {
 		}
 		l.unknownCommand = l.unknownCommand || strings.Contains(line, "command not found") ||
 			strings.HasSuffix(strings.TrimSpace(before), ":")
-		for _, tool := range l.required {
-			if l.missingTool == nil && mentionsWord(before, tool) && mentionsWord(command, tool) {
-				l.missingTool = &traceLine{0, strings.Clone(strings.TrimSpace(cut(line, maxExcerpt)))}
-			}
-		}
 	}
-}
-
-// mentionsWord reports whether a text contains a word as a whole.
-func mentionsWord(text, word string) bool {
-	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n:;|&'\"()", r) })
-	return slices.Contains(words, word)
 }

@@ -58,14 +58,13 @@ type recentCall struct {
 
 func newObserver(task *Task, changed map[string]bool) *observer {
 	return &observer{
-		changed:  changed,
-		calls:    map[string]int{},
-		open:     map[string]*openCall{},
-		edits:    editLog{seen: map[string]bool{}},
-		audit:    newTraceAudit(task),
-		read:     map[string]bool{},
-		failures: failureLog{required: task.RequiredTools},
-		seed:     maphash.MakeSeed(),
+		changed: changed,
+		calls:   map[string]int{},
+		open:    map[string]*openCall{},
+		edits:   editLog{seen: map[string]bool{}},
+		audit:   newTraceAudit(task),
+		read:    map[string]bool{},
+		seed:    maphash.MakeSeed(),
 	}
 }
 
@@ -193,7 +192,7 @@ func (o *observer) result(event *session.EnrichedEvent) {
 		o.failures.progress(event.TurnIndex)
 	}
 	if call.canonical == session.ToolBash && failed {
-		o.failures.missing(r.Content, call.command)
+		o.failures.missing(r.Content)
 	}
 	o.audit.result(call, r, failed)
 	o.steps.result(event, call.effective, failed, call.isEdit)

@@ -46,8 +46,7 @@ type Task struct {
 	// PassingAtBase are the names of the checks that pass on the untouched base, where they are
 	// known one by one.
 	PassingAtBase []string `json:"passingAtBase,omitempty"`
-	// RequiredTools are the programs that the task cannot be done without; one that is missing is
-	// the harness's fault.
+	// RequiredTools are the programs that the task cannot be done without, for readers.
 	RequiredTools    []string `json:"requiredTools,omitempty"`
 	TimeoutSec       int      `json:"timeoutSec,omitempty"`
 	VerifyTimeoutSec int      `json:"verifyTimeoutSec,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
@@ -80,6 +81,32 @@ func TestJudgesAreAskedAboutRunsThatCountOnly(t *testing.T) {
 	if c.Dimension != evidence.Correctness || math.Abs(c.ObservedRate-2./3) > 1e-9 || c.N != 3 || c.Facts != 1 ||
 		c.Undecided != 1 {
 		t.Errorf("2 runs pass, 1 cheats and 1 is missing: %+v", c)
+	}
+}
+
+// What an agent's own commands print is no evidence about the environment, and one directory has one
+// pass rate, whichever command reports it.
+func TestARunThatPretendsToLackAProgramHasFailed(t *testing.T) {
+	t.Parallel()
+	dir := written(t, twoArms(12, 1, func(task, _ int) string {
+		if task%2 == 0 {
+			return versustest.Pretends
+		}
+		return versustest.Solves
+	}))
+	summary := build(t, dir, options()).PerAgent[0]
+	loaded, err := results.Load([]string{dir}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := loaded.Build([]int{1}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary.ExcludedEnv != 0 || summary.NRuns != 12 || summary.PassRate.Est != .5 ||
+		summary.PassRate.Est != built.Groups[0].PassRate.Est {
+		t.Errorf("%d of 12 runs count, %d are excluded, rate %v; fit-benchmark report says %v", summary.NRuns,
+			summary.ExcludedEnv, summary.PassRate.Est, built.Groups[0].PassRate.Est)
 	}
 }
 
