@@ -146,7 +146,8 @@ bench-spawn:
 
 # Coverage, A/A, peeking and power on the full grid (about 10 minutes), and the bootstrap's speed.
 bench-stats:
-	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|Improvement|Announced' ./stats
+	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Coverage|Claim|Peeking|Equivalence|NonInferior|Improvement|Announced' ./stats
+	FIT_STATS_GRID=full $(GO) test -count=1 -timeout 30m -v -run 'Claims' ./internal/report
 	FIT_BENCH=1 $(GO) test -count=1 -v -run 'TakesLessThanASecond' -bench BootstrapClustered ./stats
 
 bench-run: build

@@ -88,6 +88,8 @@ type Facts struct {
 	// difference for all possible outcomes.
 	Unsure Unsure  `json:"unsure,omitzero"`
 	Bounds *Bounds `json:"bounds,omitempty"`
+	// Retries says how often the arms were drawn again; nil if no run was.
+	Retries *Retries `json:"retries,omitempty"`
 }
 
 // TaskDelta is the difference on one task.
@@ -105,7 +107,7 @@ type TaskDelta struct {
 }
 
 // Compare measures B against A. The two must have worked on the same tasks; tasks that only one of
-// them has are left out and counted.
+// them has are counted, and a claim holds for all outcomes that the other could have had.
 func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	cfg = cfg.withDefaults()
 	c := &Comparison{
@@ -175,14 +177,17 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Treatment: treatmentOf(stats.DefaultLevel, b, a),
 		Machines:  compareMachines(a, b),
 	}
+	first, second, added := alongside(a.measured(cfg.Measure), b.measured(cfg.Measure))
+	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
+	p.Retries = compareRetries(a, b)
 	p.Withheld, p.Allowed = withhold(cfg.Allow, a, b)
 	p.Config = stats.DecideConfig{
 		Alpha:     cfg.Alpha,
 		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:    cfg.Margin,
 		Looks:     1 + max(a.looks, b.looks),
-		Candidate: stats.Exclusion{Excluded: b.Totals.Missing, Planned: b.Totals.Planned},
-		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing, Planned: a.Totals.Planned},
+		Candidate: stats.Exclusion{Excluded: b.Totals.Missing + added[1], Planned: b.Totals.Planned + added[1]},
+		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing + added[0], Planned: a.Totals.Planned + added[0]},
 		Unsure:    p.Unsure.text(),
 		Withheld:  sentences(p.Withheld),
 		Remark:    p.Treatment.Remark(),
@@ -190,7 +195,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score
 	}
-	if err := p.compare(a, b, cfg); err != nil {
+	if err := p.compare(a, b, first, second, cfg); err != nil {
 		why := strings.Join(append([]string{""}, p.Config.Withheld...), ": ")
 		return p, fmt.Errorf("compare %s with %s%s: %w", b.Name, a.Name, why, err)
 	}
@@ -198,8 +203,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 }
 
 // compare compares the outcomes, and those of both worst cases.
-func (p *Pair) compare(a, b *Group, cfg CompareConfig) error {
-	first, second := a.measured(cfg.Measure), b.measured(cfg.Measure)
+func (p *Pair) compare(a, b *Group, first, second []Outcome, cfg CompareConfig) error {
 	p.outcomes = PairOutcomes(first, second, nil)
 	var err error
 	if p.Comparison, err = p.test(a, b, p.outcomes, cfg); err != nil || p.Config.Unsure == "" {
@@ -372,6 +376,9 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 		c.Warnings = append(c.Warnings,
 			"sequential analysis: the claim uses an e-process, which remains valid under optional stopping; "+
 				"after an early stop, the estimated effect is biased towards the result that triggered it")
+	}
+	if warning := c.Retries.warning(); warning != "" {
+		c.Warnings = append(c.Warnings, warning)
 	}
 	if warning := c.Machines.Warning(); warning != "" {
 		c.Warnings = append(c.Warnings, warning)

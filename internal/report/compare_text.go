@@ -114,10 +114,9 @@ func (c *Comparison) unsureFacts() []string {
 		if text := errorsText(side.errors); text != "" {
 			facts = append(facts, side.name+": "+text)
 		}
-		if n := side.runs.Retried; n > 0 {
-			facts = append(facts, fmt.Sprintf("%s: %s retried after an unverified error", side.name,
-				Count(n, "run")))
-		}
+	}
+	if text := c.Retries.Text(); text != "" {
+		facts = append(facts, text)
 	}
 	if b := c.Bounds; b != nil {
 		facts = append(facts, fmt.Sprintf("worst/best case over %s: difference %+.1f to %+.1f points",

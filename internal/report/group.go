@@ -27,8 +27,12 @@ func (g *Group) addUp(attempts []ledger.Record) {
 		}
 	}
 	for i := range g.records {
-		if g.records[i].Unverified > 0 {
+		r := &g.records[i]
+		if r.Unverified > 0 {
 			t.Unverified++
+		}
+		if r.Verdict != ledger.Error && g.redrawn(r) {
+			t.Retried++
 		}
 	}
 	t.measure(attempts, g.records)

@@ -99,13 +99,18 @@ type Unsure struct {
 type UnsureRuns struct {
 	// Missing runs were planned and have no verdict.
 	Missing int `json:"missing"`
-	// Retried runs have a verdict, but only after an error that the agent may have forged.
+	// Retried runs have a verdict, but only after an error in the middle of the agent's work, or
+	// one that the agent may have forged.
 	Retried int `json:"retried"`
+	// Unplanned are tasks that only the other arm has.
+	Unplanned int `json:"unplanned,omitempty"`
 	// Unverified runs are those of both kinds in which the agent may have forged an error.
 	Unverified int `json:"unverified"`
 }
 
-func (u Unsure) runs() int { return u.A.Missing + u.A.Retried + u.B.Missing + u.B.Retried }
+func (u Unsure) runs() int { return u.A.runs() + u.B.runs() }
+
+func (u UnsureRuns) runs() int { return u.Missing + u.Retried + u.Unplanned }
 
 // text names the uncertain runs; empty if there are none.
 func (u Unsure) text() string {
@@ -116,6 +121,9 @@ func (u Unsure) text() string {
 	if n := u.A.Retried + u.B.Retried; n > 0 {
 		parts = append(parts, Count(n, "retried run"))
 	}
+	if n := u.A.Unplanned + u.B.Unplanned; n > 0 {
+		parts = append(parts, Count(n, "task")+" of one arm only")
+	}
 	text := strings.Join(parts, " and ")
 	if n := u.A.Unverified + u.B.Unverified; n > 0 {
 		text += fmt.Sprintf(" (%d with an unverified error)", n)
@@ -125,13 +133,7 @@ func (u Unsure) text() string {
 
 // unsure counts the runs of a group whose outcome is not certain.
 func (g *Group) unsure() UnsureRuns {
-	u := UnsureRuns{Missing: g.Totals.Missing, Unverified: g.Totals.Unverified}
-	for i := range g.records {
-		if r := &g.records[i]; r.Unverified > 0 && r.Verdict != ledger.Error {
-			u.Retried++
-		}
-	}
-	return u
+	return UnsureRuns{Missing: g.Totals.Missing, Retried: g.Totals.Retried, Unverified: g.Totals.Unverified}
 }
 
 // errorsText shows the errors of a group by class, the most frequent first.

@@ -109,6 +109,9 @@ func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	if p.Same {
 		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
 	}
+	if warning := p.Retries.warning(); warning != "" {
+		f.Warnings = append(f.Warnings, name+warning)
+	}
 	for _, reason := range p.Allowed {
 		if text := reason.allowedText(); !slices.Contains(f.Warnings, text) {
 			f.Warnings = append(f.Warnings, text)

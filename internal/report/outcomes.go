@@ -1,6 +1,10 @@
 package report
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -46,9 +50,57 @@ func (g *Group) Outcomes(observe func(i int) Observation) []Outcome {
 	return outcomes
 }
 
-// redrawn reports whether the outcome of a run was drawn again after an error that the agent may
-// have brought about.
-func (g *Group) redrawn(r *ledger.Record) bool { return r.Unverified > 0 }
+// redrawn reports whether the outcome of a run was drawn again: an earlier attempt ended in an error
+// after the agent had begun to work, or in one that the agent may have forged. Whatever ended it may
+// have met bad draws more often than good ones.
+func (g *Group) redrawn(r *ledger.Record) bool { return r.Unverified > 0 || g.redraws[r.Cell()] > 0 }
+
+// redrawsOf counts, by cell, the attempts that ended in an error after the agent had begun to work.
+func redrawsOf(attempts []ledger.Record) map[ledger.Cell]int {
+	found := map[ledger.Cell]int{}
+	for i := range attempts {
+		if r := &attempts[i]; r.Verdict == ledger.Error && begun(r) {
+			found[r.Cell()]++
+		}
+	}
+	return found
+}
+
+// begun reports whether the agent's model had answered: an outcome was on its way.
+func begun(r *ledger.Record) bool {
+	return r.Turns > 0 || r.Tokens != nil && r.Tokens.OutputTokens > 0
+}
+
+// alongside adds to the outcomes of two arms the tasks that only the other has: nobody knows what
+// would have come out, and somebody may have chosen them by what did. It returns how many it added
+// to each.
+func alongside(a, b []Outcome) (first, second []Outcome, added [2]int) {
+	tasks := func(outcomes []Outcome) map[string]string {
+		found := map[string]string{}
+		for i := range outcomes {
+			found[outcomes[i].Task] = cmp.Or(found[outcomes[i].Task], outcomes[i].Cluster)
+		}
+		return found
+	}
+	ofA, ofB := tasks(a), tasks(b)
+	lacking := func(own, other map[string]string) []Outcome {
+		var missing []Outcome
+		for _, task := range slices.Sorted(maps.Keys(other)) {
+			if _, there := own[task]; !there {
+				missing = append(missing, Outcome{Task: task, Cluster: other[task], Unsure: true})
+			}
+		}
+		return missing
+	}
+	toA, toB := lacking(ofA, ofB), lacking(ofB, ofA)
+	return slices.Concat(a, toA), slices.Concat(b, toB), [2]int{len(toA), len(toB)}
+}
+
+// Alongside adds to the outcomes of two arms the tasks that only the other has, without an outcome.
+func Alongside(a, b []Outcome) (first, second []Outcome) {
+	first, second, _ = alongside(a, b)
+	return first, second
+}
 
 // passes lists whether every planned run passed.
 func (g *Group) passes() []Outcome { return g.measured(MeasurePass) }

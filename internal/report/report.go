@@ -20,6 +20,8 @@ type Input struct {
 	Records []ledger.Record
 	// Planned is the size of the experiment; nil is unknown.
 	Planned *Planned
+	// Unplanned says why Planned is unknown; nothing is claimed then, because runs may be missing.
+	Unplanned string
 	// Skipped counts lines of the ledger that failed verification and were skipped.
 	Skipped int
 	// K are the k of pass@k; empty is 1, 3 and 5.
@@ -103,6 +105,9 @@ type Group struct {
 
 	requests []RequestPair
 
+	redraws   map[ledger.Cell]int // attempts that ended in an error after the agent had begun
+	unplanned string              // why nobody knows which runs were planned; empty: it is known
+
 	clusters int // where tasks share some, how many there are
 	looks    int // how often the experiment was looked at and enlarged
 }
@@ -127,7 +132,10 @@ type Totals struct {
 	Missing int `json:"missing"` // planned runs without a verdict, errors included
 	// Unverified counts the runs with an error that the agent may have forged.
 	Unverified int `json:"unverifiedErrors,omitempty"`
-	Passed     int `json:"passed"`
+	// Retried counts the runs with a verdict that were drawn again after an error in the middle of
+	// the agent's work.
+	Retried int `json:"retriedRuns,omitempty"`
+	Passed  int `json:"passed"`
 	// TasksPassing counts the tasks all of whose runs passed.
 	TasksPassing int `json:"tasksPassing"`
 	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
@@ -288,7 +296,12 @@ func grouped(records []ledger.Record, mixed bool) [][]ledger.Record {
 
 func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	counting := ledger.Last(records)
-	g := Group{PassAtK: map[string]stats.AtK{}, records: counting}
+	g := Group{
+		PassAtK:   map[string]stats.AtK{},
+		records:   counting,
+		redraws:   redrawsOf(records),
+		unplanned: in.Unplanned,
+	}
 	if in.Planned != nil {
 		g.looks = len(in.Planned.Grown)
 	}
@@ -416,6 +429,7 @@ func (t *Totals) add(o Totals) {
 	t.Planned += o.Planned
 	t.Missing += o.Missing
 	t.Unverified += o.Unverified
+	t.Retried += o.Retried
 	t.Passed += o.Passed
 	t.TasksPassing += o.TasksPassing
 }

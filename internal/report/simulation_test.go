@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/fit-eval/fit/ledger"
@@ -88,6 +90,69 @@ func TestTheWholeWayFromRecordsToADecisionIsHonest(t *testing.T) {
 				if share := float64(n) / experiments; share > .05+slack {
 					t.Errorf("%s in %.1f of 100 experiments", what, 100*share)
 				}
+			}
+		})
+	}
+}
+
+// experimentsOf returns how often to repeat an experiment: more often in `make bench-stats`.
+func experimentsOf(quick int) int {
+	if os.Getenv("FIT_STATS_GRID") == "full" {
+		return 10 * quick
+	}
+	return quick
+}
+
+// Whoever chooses which runs of equal arms are drawn again, or which tasks, gets no claim by it.
+func TestChosenRunsLeadToFewFalseClaims(t *testing.T) {
+	experiments := experimentsOf(60)
+	slack := 3 * math.Sqrt(.05*.95/float64(experiments))
+	for name, choose := range map[string]func(random *rand.Rand, records []ledger.Record) []ledger.Record{
+		"the provider fails on bad draws of b": func(random *rand.Rand, records []ledger.Record) []ledger.Record {
+			var all []ledger.Record
+			for _, r := range records {
+				for r.Arm == "b" && r.Verdict == ledger.Fail && r.Attempt < 3 && random.Float64() < .7 {
+					failed := failedRun(r.TaskID, r.RunIndex, ledger.ErrorProvider)
+					failed.Arm, failed.ArmHash, failed.Attempt, failed.Final = "b", "sha256:b", r.Attempt, false
+					all = append(all, failed)
+					again := run(r.TaskID, r.RunIndex, ledger.Fail)
+					if random.Float64() < .5 {
+						again = run(r.TaskID, r.RunIndex, ledger.Pass)
+					}
+					again.Arm, again.ArmHash, again.Attempt = "b", "sha256:b", r.Attempt+1
+					r = again
+				}
+				all = append(all, r)
+			}
+			return all
+		},
+		"b runs only what a failed": func(_ *rand.Rand, records []ledger.Record) []ledger.Record {
+			failed := map[string]bool{}
+			for i := range records {
+				if r := &records[i]; r.Arm == "a" && r.Verdict == ledger.Fail {
+					failed[r.TaskID] = true
+				}
+			}
+			return slices.DeleteFunc(records, func(r ledger.Record) bool { return r.Arm == "b" && !failed[r.TaskID] })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(uint64(len(name)), 7))
+			claims := 0
+			for range experiments {
+				records := choose(random, simulated{tasks: 40, runs: 1}.records(random))
+				built := build(t, Input{Records: records, K: []int{1}})
+				c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if claim := c.Decision.Claim; claim == stats.Regressed || claim == stats.Improved {
+					claims++
+				}
+			}
+			if share := float64(claims) / float64(experiments); share > .05+slack {
+				t.Errorf("%.1f of 100 experiments with equal arms claim a difference", 100*share)
 			}
 		})
 	}

@@ -66,6 +66,9 @@ func (g *Group) headText(w io.Writer) {
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)
 	}
+	if t.Retried > 0 {
+		fmt.Fprintf(w, ", %d retried", t.Retried)
+	}
 	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), display.Millis(t.MedianDurationMs), t.MedianTurns)
 	if g.PassRate != nil {
 		tasks := Count(len(g.Tasks), "task")
@@ -80,7 +83,7 @@ func (g *Group) headText(w io.Writer) {
 		}
 	}
 	if g.Bounds != nil {
-		fmt.Fprintf(w, "worst/best case (all missing runs failed/passed): %.1f%% to %.1f%%\n", 100*g.Bounds.Worst,
+		fmt.Fprintf(w, "worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%\n", 100*g.Bounds.Worst,
 			100*g.Bounds.Best)
 	}
 	if text := errorsText(g.Errors); text != "" {

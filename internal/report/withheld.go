@@ -22,6 +22,7 @@ const (
 	reasonNotDelivered = "not_delivered"
 	reasonContaminated = "contaminated"
 	reasonReplayed     = "replayed"
+	reasonUnplanned    = "unplanned"
 )
 
 // reasons is the one list of what withholds a claim. find looks at the groups that a claim is
@@ -34,6 +35,7 @@ var reasons = []struct {
 	{key: reasonNotDelivered, find: undelivered},
 	{key: reasonContaminated, find: contaminated},
 	{key: reasonReplayed, find: replayed},
+	{key: reasonUnplanned, find: unplanned},
 }
 
 // withhold returns the reasons for which nothing is claimed about groups, and those that were found
@@ -74,6 +76,17 @@ func replayed(groups []*Group) []string {
 	}
 	return []string{fmt.Sprintf("%d of %s were answered from the records of another experiment", answered,
 		Count(runs, "run"))}
+}
+
+// unplanned says why nobody knows which runs are missing.
+func unplanned(groups []*Group) []string {
+	var found []string
+	for _, g := range groups {
+		if g.unplanned != "" && !slices.Contains(found, g.unplanned) {
+			found = append(found, g.unplanned)
+		}
+	}
+	return found
 }
 
 // Sentence says why, and the way out.

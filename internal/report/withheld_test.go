@@ -167,6 +167,16 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow "+allow+": "+test.want)
 		})
 	}
+	unknown := build(t, Input{
+		Records:   append(armRuns("a", repeat("FFF", 12)...), armRuns("b", repeat("PPF", 12)...)...),
+		Unplanned: "there is no plan",
+	})
+	c, err := Compare(&unknown.Groups[0], &unknown.Groups[1], CompareConfig{})
+	if err != nil || len(c.Withheld) != 1 || c.Decision.Claim != stats.NotProven {
+		t.Errorf("without a plan: %v, %+v, %s", err, c.Withheld, c.Decision.Sentence)
+	} else {
+		fired[c.Withheld[0].Key] = true
+	}
 	for _, reason := range reasons {
 		if !fired[reason.key] {
 			t.Errorf("no case shows that %s withholds a claim", reason.key)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +42,30 @@ func (c *command) ledgerOf(dir, revision string, tasks int, arms map[string]stri
 	if err := ledger.Write(&out, merged); err != nil {
 		c.t.Fatal(err)
 	}
-	c.write(map[string]string{dir + "/results.jsonl": out.String()})
+	c.write(map[string]string{dir + "/results.jsonl": out.String(), dir + "/plan.json": planOf(dir, revision, records)})
+}
+
+// planOf plans exactly the runs of the records.
+func planOf(id, revision string, records []ledger.Record) string {
+	arms, tasks, runs := map[string]bool{}, map[string]bool{}, 0
+	for i := range records {
+		arms[records[i].Arm], tasks[records[i].TaskID] = true, true
+		runs = max(runs, records[i].RunIndex+1)
+	}
+	plan := map[string]any{"version": 1, "id": id, "runs": runs, "family": map[string]string{"revision": revision}}
+	var planned, named []map[string]string
+	for _, arm := range slices.Sorted(maps.Keys(arms)) {
+		named = append(named, map[string]string{"name": arm, "agent": "builtin"})
+	}
+	for _, task := range slices.Sorted(maps.Keys(tasks)) {
+		planned = append(planned, map[string]string{"id": task})
+	}
+	plan["arms"], plan["tasks"] = named, planned
+	text, err := json.Marshal(plan)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 func TestCompareOfADirectoryWithSeveralArmsIsOneTable(t *testing.T) {

@@ -24,8 +24,8 @@ func (g *gates) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&g.allPass, "all-pass", false, "gate: exit 1 unless every run passed")
 }
 
-// share is a flag from 0 to 1.
-type share float64
+// share is a flag from 0 to 1; nil is not given.
+type share struct{ value *float64 }
 
 // Set implements pflag.Value.
 func (s *share) Set(text string) error {
@@ -33,11 +33,16 @@ func (s *share) Set(text string) error {
 	if err != nil || !(value >= 0 && value <= 1) {
 		return errors.New("must be from 0 to 1, e.g. 0.8 for 80%")
 	}
-	*s = share(value)
+	s.value = &value
 	return nil
 }
 
-func (s *share) String() string { return strconv.FormatFloat(float64(*s), 'g', -1, 64) }
+func (s *share) String() string {
+	if s.value == nil {
+		return "0"
+	}
+	return strconv.FormatFloat(*s.value, 'g', -1, 64)
+}
 
 // Type implements pflag.Value.
 func (*share) Type() string { return "share" }
@@ -48,7 +53,7 @@ func (g *gates) sound(group *report.Group, proof *experimentcli.Proof) error {
 	if err := proof.Check(group.Name, group.Treatment); err != nil {
 		return err
 	}
-	if g.allPass || g.minPassRate > 0 {
+	if g.given() {
 		for _, reason := range group.Withheld {
 			return console.Exitf(console.ExitNegative, "gate of arm %s: withheld because %s", group.Name,
 				reason.Sentence())
@@ -57,9 +62,13 @@ func (g *gates) sound(group *report.Group, proof *experimentcli.Proof) error {
 	return nil
 }
 
-// check returns an error unless every gate passes. Without results no gate passes.
+// given reports whether the pass rate decides.
+func (g *gates) given() bool { return g.allPass || g.minPassRate.value != nil }
+
+// check returns an error unless every gate passes. Without results no gate passes, and runs whose
+// outcome is not certain count as failed.
 func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
-	if (g.allPass || g.minPassRate > 0) && len(built.Groups) == 0 {
+	if g.given() && len(built.Groups) == 0 {
 		return console.Exitf(console.ExitNegative, "gate: there are no results")
 	}
 	for i := range built.Groups {
@@ -69,20 +78,33 @@ func (g *gates) check(built *report.Report, proof *experimentcli.Proof) error {
 	}
 	for i := range built.Groups {
 		group := &built.Groups[i]
-		if t := &group.Totals; g.allPass && (t.Passed != t.Runs || t.Missing > 0) {
-			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing",
-				t.Passed, t.Planned, group.Name, t.Missing)
+		t := &group.Totals
+		if g.given() && t.Runs == 0 {
+			return console.Exitf(console.ExitNegative, "gate: no run of arm %s has a verdict, %d missing", group.Name,
+				t.Missing)
 		}
-		if low := group.LowerLimit(); low < float64(g.minPassRate) {
+		if g.allPass && (t.Passed != t.Runs || t.Missing+t.Retried > 0) {
+			return console.Exitf(console.ExitNegative, "gate --all-pass: %d of %d runs of arm %s passed, %d missing%s",
+				t.Passed, t.Planned, group.Name, t.Missing, retriedText(t))
+		}
+		if least := g.minPassRate.value; least != nil && group.LowerLimit() < *least {
 			missing := ""
-			if group.Totals.Missing > 0 {
-				missing = fmt.Sprintf(" (%d of %d runs are missing and count as failed)", group.Totals.Missing,
-					group.Totals.Planned)
+			if t.Missing+t.Retried > 0 {
+				missing = fmt.Sprintf(" (of %d runs %d are missing%s; they count as failed)", t.Planned, t.Missing,
+					retriedText(t))
 			}
 			return console.Exitf(console.ExitNegative,
-				"gate --min-pass-rate %g: the lower confidence bound of arm %s is %.3f%s", g.minPassRate, group.Name,
-				low, missing)
+				"gate --min-pass-rate %g: the lower confidence bound of arm %s is %.3f%s", *least, group.Name,
+				group.LowerLimit(), missing)
 		}
 	}
 	return nil
+}
+
+// retriedText counts the runs that only passed after an error, which no gate rests on.
+func retriedText(t *report.Totals) string {
+	if t.Retried == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d retried after an error", t.Retried)
 }

@@ -126,28 +126,38 @@ func (all *Results) NothingPlanned() bool {
 // Build makes the report of results. Detail adds the single runs.
 func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 	built, err := report.Build(report.Input{
-		Records: all.Records,
-		Planned: all.Planned,
-		Skipped: len(all.Problems),
-		K:       ks,
-		Detail:  detail,
-		Labels:  all.Labels,
-		Probes:  &all.Probes,
-		Allow:   all.Allow,
+		Records:   all.Records,
+		Planned:   all.Planned,
+		Unplanned: all.unplanned(),
+		Skipped:   len(all.Problems),
+		K:         ks,
+		Detail:    detail,
+		Labels:    all.Labels,
+		Probes:    &all.Probes,
+		Allow:     all.Allow,
 	})
 	if err != nil {
 		return nil, err
 	}
-	doubts := all.Doubts
-	if len(all.Plans) == 0 {
-		doubts = append(slices.Clip(doubts),
-			"there is no "+experiment.PlanFile+" beside the results: whether runs are missing is not known")
-	}
 	for i := range built.Groups {
-		built.Groups[i].Warnings = append(built.Groups[i].Warnings, doubts...)
+		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.Doubts...)
 	}
 	return built, nil
 }
+
+// unplanned says why nobody knows which runs were planned; empty where it is known.
+func (all *Results) unplanned() string {
+	switch {
+	case all.Planned != nil:
+		return ""
+	case len(all.Plans) > 1:
+		return "the results are of several experiments with different plans: whether runs are missing is not known"
+	}
+	return NoPlan
+}
+
+// NoPlan is why nothing is claimed about a ledger without its plan.
+const NoPlan = "there is no " + experiment.PlanFile + " beside the results: whether runs are missing is not known"
 
 // Answer compares the arms of a report: a Comparison of two, a MultiComparison of more. Both are
 // nil where there is only one arm.

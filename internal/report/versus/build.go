@@ -11,6 +11,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
@@ -174,11 +175,16 @@ func (b *builder) group() error {
 			records[i].Verdict = verdictOf(cell)
 		}
 	}
+	unplanned := ""
+	if b.source.planned == nil {
+		unplanned = results.NoPlan
+	}
 	built, err := report.Build(report.Input{
-		Records: records,
-		Planned: b.source.planned,
-		K:       b.ks(),
-		Allow:   b.source.options.Allow,
+		Records:   records,
+		Planned:   b.source.planned,
+		Unplanned: unplanned,
+		K:         b.ks(),
+		Allow:     b.source.options.Allow,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -28,6 +29,7 @@ func newMade() *made {
 			contents: &ledger.Contents{},
 			options:  Options{Weights: judge.DefaultWeights()},
 			tasks:    map[string]evidence.Task{},
+			planned:  &report.Planned{},
 		},
 		judgement: &Judgement{Result: &judge.Result{PerDimension: map[string]judge.Cost{}}},
 	}

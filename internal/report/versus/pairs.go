@@ -99,7 +99,8 @@ func (b *builder) compareDimensions(pair *Pair, first, second *arm, config repor
 		if !anyAsked(dimension, first, second) {
 			continue
 		}
-		outcomes := [2][]report.Outcome{second.in(dimension), first.in(dimension)}
+		var outcomes [2][]report.Outcome // the baseline's, the candidate's
+		outcomes[0], outcomes[1] = report.Alongside(second.in(dimension), first.in(dimension))
 		settings := stats.CompareConfig{Seed: config.Seed, Tests: config.Tests}
 		if config.Alpha > 0 {
 			settings.Level = 1 - config.Alpha

@@ -23,8 +23,9 @@ export interface AgentSummary {
   bounds?: { worst: number; best: number; lo: number; hi: number };
   passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
   passHatK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
-  corrected: { observedRate: number; correctedRate: number | null; tpr: number | null; tnr: number | null; ci95Low: number | null; ci95High: number | null; dimension: string; agent: string; n: number; nEff: number; m1: number; m0: number; rawTheta: number | null; method: string; status: string }[] | null;
+  corrected: { observedRate: number; correctedRate: number | null; tpr: number | null; tnr: number | null; ci95Low: number | null; ci95High: number | null; dimension: string; agent: string; n: number; facts?: number; undecided?: number; worstRate?: number; bestRate?: number; nEff: number; m1: number; m0: number; rawTheta: number | null; method: string; status: string }[] | null;
   blended: number | null;
+  blendedBounds?: { worst: number; best: number; lo: number; hi: number };
   coverage: number | null;
   efficiency: { wallClockMs: number | null; turns: number | null; costUsd: number | null; inputTokens: number | null; outputTokens: number | null; cacheReadTokens: number | null; cacheWriteTokens: number | null; cacheHitRatio: number | null; editsAttempted: number | null; editsFailed: number | null; explorationShare: number | null; firstEditMs: number | null; greenMs: number | null; toolCalls: Record<string, number> | null };
   costUsd: number | null;
@@ -183,8 +184,9 @@ export interface Comparison {
   withheld?: Reason[];
   same?: boolean;
   requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
-  unsure?: { a: { missing: number; retried: number; unverified: number }; b: { missing: number; retried: number; unverified: number } };
+  unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } };
   bounds?: { worst: number; best: number; lo: number; hi: number };
+  retries?: { a: number; b: number; runsA: number; runsB: number; p: number };
   differs?: string[];
   treatment?: Treatment;
   errorsA?: Record<string, number>;
@@ -341,7 +343,7 @@ export interface FamilyComparison {
   treatment?: Treatment;
   baseline?: string;
   arms: { name: string; provenance: Provenance; rate?: Interval; costUsd: number | null; differs?: string[] }[] | null;
-  pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unverified: number }; b: { missing: number; retried: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number } }[];
+  pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
 }
@@ -474,7 +476,7 @@ export interface Pair {
   diff: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null;
   mde: number | null;
   eValue: number | null;
-  dimensions: { dimension: string; nTasks: number; observed: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number }; corrected: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null; perAgent: boolean; status: string; claim: string; obstacles: string[] | null }[] | null;
+  dimensions: { dimension: string; nTasks: number; observed: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number }; undecided?: number; corrected: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null; perAgent: boolean; status: string; claim: string; obstacles: string[] | null }[] | null;
   pairwise: { winner: string; perDimension: Record<string, string> | null; biasDetected: boolean; agentA: string; agentB: string; votes: { model: string; member: string; dimension: string; orderAB: string; orderBA: string; reconciled: string; bias: boolean; droppedClaims: number }[] | null; task: string; run: number }[] | null;
   flipRate: number | null;
   primacy: number;
@@ -640,6 +642,7 @@ export interface Totals {
   planned: number;
   missing: number;
   unverifiedErrors?: number;
+  retriedRuns?: number;
   passed: number;
   tasksPassing: number;
   costUsd: number | null;
