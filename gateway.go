@@ -47,7 +47,6 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 	}
 	proxy := &gateway.OnDemand{Config: gateway.Config{
 		Policy:   w.Calls.Policy,
-		Account:  runAccount(base),
 		Rate:     gateway.NewRateControl(),
 		Redactor: redactor,
 		Prices:   base.Prices,
@@ -70,14 +69,4 @@ func (w Wiring) openGateway(base *agent.Config, redactor *redact.Redactor) (end 
 			w.warnf("close the gateway: %v", err)
 		}
 	}), nil
-}
-
-// runAccount returns the account that pays for the calls of all agents of a session; nil where
-// there is no limit.
-func runAccount(base *agent.Config) *gateway.Account {
-	budget := gateway.Budget{USD: base.MaxCostUSD, Tokens: base.MaxTokens}
-	if budget == (gateway.Budget{}) {
-		return nil
-	}
-	return gateway.NewAccount("this run", budget, base.Prices)
 }

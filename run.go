@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
@@ -46,6 +47,7 @@ type RunConfig struct {
 
 	MaxTurns   int           // of the model; 0 is the profile's, or DefaultRunTurns; -1 is no limit
 	MaxCostUSD float64       // 0 is no limit
+	MaxTokens  int64         // of all kinds; 0 is no limit
 	Timeout    time.Duration // 0 is no limit
 
 	// Output receives the trace. A caller that has a trace writer sets Trace instead. One of them
@@ -167,7 +169,6 @@ func (w Wiring) runSettings(cfg *RunConfig) (agent.Config, harness.RunProfile, e
 		Auth:         cfg.Auth,
 		Context:      cfg.Context,
 		MaxTurns:     max(0, cmp.Or(cfg.MaxTurns, profile.MaxTurns)),
-		MaxCostUSD:   cfg.MaxCostUSD,
 		AllowedTools: cfg.AllowedTools,
 		MCPServers:   cfg.MCPServers,
 		SystemPrompt: profile.SystemPrompt,
@@ -179,7 +180,11 @@ func (w Wiring) runSettings(cfg *RunConfig) (agent.Config, harness.RunProfile, e
 		settings.ExtraEnv = []string{"LIBHARNESS_AGENT_PROFILE=" + cfg.AgentProfile}
 	}
 	cfg.Agent = cmp.Or(cfg.Agent, profile.Agent)
-	return settings, profile, w.fillBase(&settings)
+	err = w.fillBase(&settings)
+	if budget := (gateway.Budget{USD: cfg.MaxCostUSD, Tokens: cfg.MaxTokens}); budget != (gateway.Budget{}) {
+		settings.Account = gateway.NewAccount("this run", budget, settings.Prices)
+	}
+	return settings, profile, err
 }
 
 // directory resolves a directory of a config.

@@ -83,7 +83,6 @@ type Capabilities struct {
 	MCP                 Support // tools injected over MCP
 	Usage               Support // token counts in its stream
 	MaxTurns            Support
-	BudgetUSD           Support
 	SystemPromptAppend  Support
 	SystemPromptReplace Support
 	AllowedTools        Support
@@ -139,7 +138,7 @@ type Config struct {
 
 	// Gateway leads to the model, if there is one. Start in this package uses it and fills in Seat.
 	Gateway Gateway
-	// Account pays the model calls that go through the gateway; nil is the gateway's own.
+	// Account pays for the session; nil is no limit.
 	Account *gateway.Account
 	// Seat is the session's place at the gateway, with the endpoint and the key that the agent
 	// gets; nil: its own.
@@ -155,11 +154,8 @@ type Config struct {
 	Resume  string // the id of the conversation to continue
 	OneShot bool   // a single prompt will be given: use one process for it rather than a long-lived protocol
 
-	MaxTurns   int     // per prompt; 0 = unlimited
-	MaxTokens  int64   // per session; 0 = unlimited
-	MaxCostUSD float64 // per session; 0 = unlimited
-	// Prices computes what the agent costs where it does not say so itself. A budget that we
-	// enforce needs it.
+	MaxTurns int // per prompt; 0 = unlimited
+	// Prices computes what the agent costs where it does not say so itself.
 	Prices session.Prices
 
 	// Retries is how often a model call that failed is tried again; nil means a number that
@@ -203,9 +199,8 @@ type Config struct {
 	// time: native events byte for byte, raw and stderr events for the rest. The bytes are valid
 	// during the call only. Required.
 	Events func(event []byte)
-	// Consumed, if set, is called while a prompt runs, whenever the stream says something new about
-	// tokens, with what the prompt has consumed so far. A caller with its own budget can cancel the
-	// prompt from here.
+	// Consumed, if set, is called until a prompt's end is known, whenever the agent says something
+	// new about tokens, with what the prompt has consumed so far.
 	Consumed func(session.TokenUsage)
 	// Started, if set, is called once when the process runs and its version is known, before the
 	// first event.

@@ -37,7 +37,6 @@ type Conversation struct {
 	cfg ConversationConfig
 
 	prompting sync.Mutex // held while a prompt runs
-	spentUSD  float64
 
 	mu      sync.Mutex
 	meter   meter
@@ -63,10 +62,9 @@ type ConversationConfig struct {
 	Dialect session.Dialect
 	// Started is what Config.Started will receive. Version, Protocol, Model and Argv are filled in.
 	Started Started
-	// EnforceTurns and EnforceBudget make the conversation enforce Config.MaxTurns and
-	// Config.MaxCostUSD, for agents that do not do it themselves.
-	EnforceTurns  bool
-	EnforceBudget bool
+	// EnforceTurns makes the conversation enforce Config.MaxTurns, for agents that do not do it
+	// themselves.
+	EnforceTurns bool
 	// Observe, if set, sees every native event after it was passed on: to answer requests of a
 	// control protocol, to check the first event. It is called from the goroutine that reads the
 	// output and must not block; Send does not. An error ends the process; the result carries it.
@@ -143,23 +141,13 @@ func (c *Conversation) ID() string {
 	return c.id
 }
 
-// Pay runs one prompt at a time within the session's budget. It passes what is left of the budget
-// to prompt, or 0 if there is none, and adds up the costs.
-func (c *Conversation) Pay(prompt func(left float64) (Result, error)) (Result, error) {
+// InTurn runs one prompt at a time.
+func (c *Conversation) InTurn(prompt func() (Result, error)) (Result, error) {
 	c.prompting.Lock()
 	defer c.prompting.Unlock()
-	left := 0.0
-	if budget := c.cfg.Config.MaxCostUSD; budget > 0 {
-		if left = budget - c.spentUSD; left <= 0 {
-			return Result{}, errors.New("the session's budget is used up")
-		}
-	}
-	result, err := prompt(left)
+	result, err := prompt()
 	if err != nil {
 		return Result{}, fmt.Errorf("run agent %s: %w", c.cfg.Agent, err)
-	}
-	if result.Usage.CostUSD != nil {
-		c.spentUSD += *result.Usage.CostUSD
 	}
 	return result, nil
 }

@@ -450,43 +450,36 @@ func TestATurnLimitThatWeHold(t *testing.T) {
 	_ = c.Close()
 }
 
-func TestABudgetThatWeHold(t *testing.T) {
-	for name, test := range map[string]struct {
-		limit func(cfg *agent.ConversationConfig)
-		err   error
-	}{
-		"dollars": {func(cfg *agent.ConversationConfig) { cfg.EnforceBudget, cfg.Config.MaxCostUSD = true, 0.5 }, nil},
-		"tokens":  {func(cfg *agent.ConversationConfig) { cfg.Config.MaxTokens = 500 }, agent.ErrTokenLimit},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var told []session.TokenUsage
-			c, _ := converse(chatty(func(message map[string]any, say func(...string)) {
-				if message["interrupt"] == nil {
-					say(`{"usage":300}`, `{"other":1}`, `{"usage":400}`)
-				} else {
-					say(`{"final":true}`)
-				}
-			}), func(cfg *agent.ConversationConfig) {
-				cfg.Dialect = session.Dialect{Name: "toy", New: func() session.Decoder { return toy{} }}
-				test.limit(cfg)
-				cfg.Config.Prices = func(_ string, u session.TokenUsage, _ int64) (float64, bool) {
-					return float64(u.InputTokens) / 1000, true
-				}
-				cfg.Config.Consumed = func(used session.TokenUsage) { told = append(told, used) }
-			})
-			if err := c.Open(t.Context(), agent.Command{Argv: []string{"x"}}); err != nil {
-				t.Fatal(err)
+// TestWhatIsConsumedIsTold: a caller learns what a prompt consumes while it runs, and can stop it.
+func TestWhatIsConsumedIsTold(t *testing.T) {
+	var told []session.TokenUsage
+	ctx, cancel := context.WithCancel(t.Context())
+	c, _ := converse(chatty(func(message map[string]any, say func(...string)) {
+		if message["interrupt"] == nil {
+			say(`{"usage":300}`, `{"other":1}`, `{"usage":400}`)
+		} else {
+			say(`{"usage":1,"final":true}`)
+		}
+	}), func(cfg *agent.ConversationConfig) {
+		cfg.Dialect = session.Dialect{Name: "toy", New: func() session.Decoder { return toy{} }}
+		cfg.Config.Prices = func(_ string, u session.TokenUsage, _ int64) (float64, bool) {
+			return float64(u.InputTokens) / 1000, true
+		}
+		cfg.Config.Consumed = func(used session.TokenUsage) {
+			if told = append(told, used); used.TotalTokens > 500 {
+				cancel()
 			}
-			result := turn(t, c, t.Context(), "spend")
-			if result.Outcome != session.OutcomeBudget || result.Success || *result.Usage.CostUSD != 0.7 ||
-				!errors.Is(result.Err, test.err) {
-				t.Errorf("result: %+v", result)
-			}
-			_ = c.Close()
-			if len(told) != 2 || told[0].TotalTokens != 300 || told[1].TotalTokens != 700 || *told[1].CostUSD != 0.7 {
-				t.Errorf("the caller was told %+v", told)
-			}
-		})
+		}
+	})
+	if err := c.Open(t.Context(), agent.Command{Argv: []string{"x"}}); err != nil {
+		t.Fatal(err)
+	}
+	if result := turn(t, c, ctx, "spend"); !result.Aborted || *result.Usage.CostUSD != 0.701 {
+		t.Errorf("result: %+v", result)
+	}
+	_ = c.Close()
+	if len(told) != 2 || told[0].TotalTokens != 300 || told[1].TotalTokens != 700 || *told[1].CostUSD != 0.7 {
+		t.Errorf("the caller was told %+v", told)
 	}
 }
 

@@ -55,35 +55,41 @@ func upstreamsOf(a Agent, cfg Config) ([]gateway.Upstream, error) {
 func Start(ctx context.Context, a Agent, cfg Config) (Session, error) {
 	cfg = cfg.announcingPrograms(a.Info())
 	if cfg.Gateway.Join == nil && cfg.Gateway.Off == "" {
-		return cfg.start(ctx, a)
+		return cfg.startPastGateway(ctx, a)
 	}
 	upstreams, err := upstreamsOf(a, cfg)
 	if err != nil {
-		return cfg.announcing(gateway.Off, err.Error()).start(ctx, a)
+		return cfg.announcing(gateway.Off, err.Error()).startPastGateway(ctx, a)
 	}
-	meter := meterOnWire(&cfg)
 	seat, err := cfg.Gateway.Join(cfg, upstreams)
 	if err != nil {
 		return nil, fmt.Errorf("join the gateway: %w", err)
 	}
 	cfg.Seat = seat
-	held := seated{seat: seat, meter: meter, showsTurns: a.Info().Capabilities.MaxTurns != Unsupported}
-	if a.Info().Capabilities.MaxTurns == Enforced {
+	held := seated{seat: seat, showsTurns: a.Info().Capabilities.MaxTurns != Unsupported}
+	if a.Info().Capabilities.MaxTurns != Native {
 		held.maxTurns = cfg.MaxTurns
-	}
-	if seat.Paid() { // its account alone enforces the limits
-		cfg.MaxCostUSD, cfg.MaxTokens = 0, 0
 	}
 	started, err := cfg.announcing(gateway.On, "").start(ctx, a)
 	if err != nil {
 		_ = seat.Leave() // the first error is the one to report
 		return nil, err
 	}
-	held.Session = started
-	if once, ok := started.(promptOnce); ok {
-		return seatedOnce{held, once}, nil
+	return pays(paid{Session: started, pay: held.metered, leave: seat.Leave}), nil
+}
+
+// startPastGateway starts a session whose model calls do not go through a gateway.
+func (c Config) startPastGateway(ctx context.Context, a Agent) (Session, error) {
+	if c.Account == nil {
+		return c.start(ctx, a)
 	}
-	return held, nil
+	account := &reported{account: c.Account}
+	c.Consumed = account.consumed
+	started, err := c.start(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return pays(paid{Session: started, pay: account.pay, leave: func() error { return nil }}), nil
 }
 
 // announcing returns the config with Started reporting the state of the gateway.
@@ -97,34 +103,48 @@ func (c Config) announcing(state, reason string) Config {
 	return c
 }
 
-// seated is a session with a seat at the gateway, which it gives up when it is closed.
+// seated is a seat at the gateway.
 type seated struct {
-	Session
 	seat     *gateway.Seat
-	meter    *wireMeter
 	maxTurns int // of a prompt, enforced by the gateway; 0 if it does not
 	// showsTurns says that the turns are the agent's own: one that shows none need not ask a model.
 	showsTurns bool
 }
 
-// Prompt implements Session.
-func (s seated) Prompt(ctx context.Context, text string) (Result, error) {
-	return s.metered(ctx, func(ctx context.Context) (Result, error) { return s.Session.Prompt(ctx, text) })
+// paid is a session whose prompts are paid for.
+type paid struct {
+	Session
+	pay   func(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error)
+	leave func() error // when it is closed
 }
 
-func (s seated) Close() error { return errors.Join(s.Session.Close(), s.seat.Leave()) }
+// pays keeps what a session can do beyond the interface.
+func pays(p paid) Session {
+	if once, ok := p.Session.(promptOnce); ok {
+		return paidOnce{p, once}
+	}
+	return p
+}
+
+// Prompt implements Session.
+func (p paid) Prompt(ctx context.Context, text string) (Result, error) {
+	return p.pay(ctx, func(ctx context.Context) (Result, error) { return p.Session.Prompt(ctx, text) })
+}
+
+// Close implements Session.
+func (p paid) Close() error { return errors.Join(p.Session.Close(), p.leave()) }
 
 // promptOnce is implemented by sessions whose conversation survives a crash.
 type promptOnce interface {
 	PromptOnce(ctx context.Context, id, prompt string) (Result, error)
 }
 
-type seatedOnce struct {
-	seated
+type paidOnce struct {
+	paid
 	once promptOnce
 }
 
 // PromptOnce is Prompt for a prompt that must not be asked twice.
-func (s seatedOnce) PromptOnce(ctx context.Context, id, prompt string) (Result, error) {
-	return s.metered(ctx, func(ctx context.Context) (Result, error) { return s.once.PromptOnce(ctx, id, prompt) })
+func (p paidOnce) PromptOnce(ctx context.Context, id, prompt string) (Result, error) {
+	return p.pay(ctx, func(ctx context.Context) (Result, error) { return p.once.PromptOnce(ctx, id, prompt) })
 }

@@ -7,23 +7,18 @@ import (
 )
 
 // meter follows an agent's stream: it counts turns, tokens and cost, and notices the moment at
-// which a limit is reached. It is the only place that measures the limits of agents whose model
-// calls do not go through the gateway; a caller with a budget over several agents learns the counts
-// through Config.Consumed. The conversation's lock guards it.
+// which the limit of turns is reached. The conversation's lock guards it.
 type meter struct {
 	decoder session.Decoder
 	fold    *session.Fold
 	lane    string
 	lines   int64
 
-	// The limits; 0 = unlimited.
-	maxTurns   int
-	maxTokens  int64
-	maxCostUSD float64
+	maxTurns int // 0 = unlimited
 
 	began mark               // where the stream stood when the prompt began
 	seen  session.TokenUsage // the last total
-	over  reason             // the limit that the prompt has reached; reasonExit if none
+	over  reason             // reasonTurns if the prompt has reached the limit; else reasonExit
 }
 
 // mark is the state of a stream when a prompt began.
@@ -37,17 +32,13 @@ type mark struct {
 
 func newMeter(cfg ConversationConfig) meter {
 	m := meter{
-		decoder:   cfg.Dialect.New(),
-		fold:      session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}),
-		lane:      cfg.Config.Name,
-		maxTokens: cfg.Config.MaxTokens,
-		over:      reasonExit,
+		decoder: cfg.Dialect.New(),
+		fold:    session.NewFold(session.Options{Flat: true, Prices: cfg.Config.Prices}),
+		lane:    cfg.Config.Name,
+		over:    reasonExit,
 	}
 	if cfg.EnforceTurns && cfg.Config.Seat == nil { // the gateway counts turns exactly
 		m.maxTurns = cfg.Config.MaxTurns
-	}
-	if cfg.EnforceBudget {
-		m.maxCostUSD = cfg.Config.MaxCostUSD
 	}
 	// A stream that names its model replaces this.
 	m.fold.Identify(session.Identity{Model: cfg.Config.Model})
@@ -69,15 +60,16 @@ func (m *meter) begin() mark {
 }
 
 // take reads an event. It returns what the prompt has consumed so far, and whether the event said
-// something new about that.
+// something new about that before the prompt's end.
 func (m *meter) take(event []byte, atMs int64) (used session.TokenUsage, more bool) {
 	m.lines++
 	m.decoder.Decode(event, session.Stamp{Line: m.lines, Ts: atMs, Lane: m.lane}, m.fold)
 	total := m.fold.TotalUsage()
-	if m.over == reasonExit && m.final() == nil {
-		m.over = m.reached(total)
+	running := m.final() == nil
+	if running && m.over == reasonExit {
+		m.over = m.reached()
 	}
-	more = total.TotalTokens != m.seen.TotalTokens || (total.CostUSD == nil) != (m.seen.CostUSD == nil)
+	more = running && (total.TotalTokens != m.seen.TotalTokens || (total.CostUSD == nil) != (m.seen.CostUSD == nil))
 	m.seen = total
 	return total.Since(m.began.usage), more
 }
@@ -91,19 +83,13 @@ func (m *meter) final() *session.Final {
 	return final
 }
 
-// reached returns the limit that is reached, or reasonExit.
-func (m *meter) reached(total session.TokenUsage) reason {
-	switch turns := m.fold.Turns() - m.began.turns; {
-	// The last turn and its tool calls may finish; the limit forbids only another call of the
-	// model.
-	case m.maxTurns > 0 && (turns > m.maxTurns ||
-		turns == m.maxTurns && m.fold.OpenCalls() == 0 && m.fold.AwaitsModel()):
+// reached returns reasonTurns if the limit of turns is reached, or else reasonExit. The last turn
+// and its tool calls may finish; the limit forbids only another call of the model.
+func (m *meter) reached() reason {
+	turns := m.fold.Turns() - m.began.turns
+	if m.maxTurns > 0 && (turns > m.maxTurns ||
+		turns == m.maxTurns && m.fold.OpenCalls() == 0 && m.fold.AwaitsModel()) {
 		return reasonTurns
-	case m.maxTokens > 0 && total.TotalTokens >= m.maxTokens:
-		return reasonTokens
-	case m.maxCostUSD > 0 && total.CostUSD != nil && *total.CostUSD >= m.maxCostUSD:
-		return reasonBudget
-	default:
-		return reasonExit
 	}
+	return reasonExit
 }

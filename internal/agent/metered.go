@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/gateway"
-	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -19,7 +18,7 @@ const afterLimit = 10 * time.Second
 // gateway saw, if it saw it. If a limit was reached, that is how the prompt ended, whatever the
 // agent makes of the refused call.
 func (s seated) metered(ctx context.Context, prompt func(context.Context) (Result, error)) (Result, error) {
-	first, answered := s.meter.begin(s.seat), s.seat.Wire().Answered()
+	first, answered := s.seat.Wire().Count(), s.seat.Wire().Answered()
 	reached := s.seat.Begin(s.maxTurns)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -39,7 +38,6 @@ func (s seated) metered(ctx context.Context, prompt func(context.Context) (Resul
 		}
 	})
 	result, err := prompt(ctx)
-	s.meter.end()
 	close(over)
 	watching.Wait()
 	cancel(nil)
@@ -68,60 +66,4 @@ type bypassError struct{ Calls int }
 func (e *bypassError) Error() string {
 	return fmt.Sprintf("the agent made %d model calls that did not pass the gateway; what its project brings may have "+
 		"moved them (--context none), and --network model leaves no other way", e.Calls)
-}
-
-// wireMeter reports what a running prompt has consumed: as the gateway saw it, or else as the agent
-// reports it.
-type wireMeter struct {
-	onUsage func(session.TokenUsage) // nil if Config.Consumed is
-
-	mu    sync.Mutex
-	seat  *gateway.Seat // nil: no prompt is running
-	first int           // the prompt's first call
-	word  session.TokenUsage
-}
-
-// meterOnWire reports every call that the gateway sees to Config.Consumed.
-func meterOnWire(cfg *Config) *wireMeter {
-	m := &wireMeter{onUsage: cfg.Consumed}
-	if m.onUsage == nil {
-		return m
-	}
-	cfg.Consumed = func(word session.TokenUsage) { m.report(&word) }
-	called := cfg.Called
-	cfg.Called = func(call calls.Call) {
-		if called != nil {
-			called(call)
-		}
-		m.report(nil)
-	}
-	return m
-}
-
-// begin starts a prompt, and returns the number of its first call.
-func (m *wireMeter) begin(seat *gateway.Seat) (first int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seat, m.first, m.word = seat, seat.Wire().Count(), session.TokenUsage{}
-	return m.first
-}
-
-// end ends the prompt.
-func (m *wireMeter) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seat = nil
-}
-
-// report passes on what the prompt has consumed; word is the agent's new figure, if there is one.
-func (m *wireMeter) report(word *session.TokenUsage) {
-	m.mu.Lock()
-	if word != nil {
-		m.word = *word
-	}
-	seat, first, said := m.seat, m.first, m.word
-	m.mu.Unlock()
-	if seat != nil {
-		m.onUsage(seat.Wire().Usage(first, said))
-	}
 }

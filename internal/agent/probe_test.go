@@ -104,7 +104,7 @@ func TestAProgramThatIsNotThereOrBroken(t *testing.T) {
 func TestWhatAnAgentLacksIsRefusedBeforeItStarts(t *testing.T) {
 	info := agent.Info{ID: "some-agent"}
 	for name, cfg := range map[string]agent.Config{
-		"resume": {Resume: "x"}, "turns": {MaxTurns: 1}, "budget": {MaxCostUSD: 1}, "append": {SystemPrompt: "x"},
+		"resume": {Resume: "x"}, "append": {SystemPrompt: "x"},
 		"replace": {SystemPrompt: "x", ReplaceSystemPrompt: true},
 		"allowed": {AllowedTools: []string{"x"}}, "disallowed": {DisallowedTools: []string{"x"}},
 		"mcp":          {MCPServers: []agent.MCPServer{{}}},

@@ -167,27 +167,13 @@ const (
 	reasonExit                // its process ended without one
 	reasonContext
 	reasonTurns
-	reasonTokens
-	reasonBudget
 )
 
-var (
-	errTurnLimit   = errors.New("turn limit reached")
-	errBudgetLimit = errors.New("budget reached")
-)
-
-// ErrTokenLimit is the error of a prompt that was ended because Config.MaxTokens was reached.
-var ErrTokenLimit = errors.New("the budget of tokens is used up")
+var errTurnLimit = errors.New("turn limit reached")
 
 func (r reason) cause() error {
-	switch r {
-	case reasonTurns:
+	if r == reasonTurns {
 		return errTurnLimit
-	case reasonTokens:
-		return ErrTokenLimit
-	case reasonBudget:
-		return errBudgetLimit
-	case reasonFinal, reasonExit, reasonContext:
 	}
 	return nil
 }

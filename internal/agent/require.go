@@ -24,6 +24,9 @@ func Check(a Agent, cfg Config) error {
 	if err := Require(a.Info(), cfg); err != nil {
 		return err
 	}
+	if err := checkLimits(a, cfg); err != nil {
+		return err
+	}
 	if checker, ok := a.(Checker); ok {
 		return checker.Check(cfg)
 	}
@@ -39,8 +42,6 @@ func Require(info Info, cfg Config) error {
 		missing string
 	}{
 		{cfg.Resume != "", c.Resume, "resuming a conversation"},
-		{cfg.MaxTurns > 0, c.MaxTurns, "a turn limit"},
-		{cfg.MaxCostUSD > 0, c.BudgetUSD, "a budget"},
 		{cfg.SystemPrompt != "" && !cfg.ReplaceSystemPrompt, c.SystemPromptAppend, "appending to the system prompt"},
 		{cfg.SystemPrompt != "" && cfg.ReplaceSystemPrompt, c.SystemPromptReplace, "replacing the system prompt"},
 		{len(cfg.AllowedTools) > 0, c.AllowedTools, "a list of allowed tools"},
@@ -67,7 +68,7 @@ func Require(info Info, cfg Config) error {
 // RequirePrice refuses a budget in dollars for an agent that does not report its cost, where the
 // price of its model is not known either.
 func RequirePrice(id session.AgentID, cfg Config, model string) error {
-	if cfg.MaxCostUSD <= 0 {
+	if cfg.Account.Budget().USD <= 0 {
 		return nil
 	}
 	if cfg.Prices != nil {

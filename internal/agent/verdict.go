@@ -45,10 +45,6 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 		}
 	case reasonTurns:
 		result.Success, result.Outcome, result.Err = false, session.OutcomeMaxTurns, nil
-	case reasonTokens:
-		result.Success, result.Outcome, result.Err = false, session.OutcomeBudget, ErrTokenLimit
-	case reasonBudget:
-		result.Success, result.Outcome, result.Err = false, session.OutcomeBudget, nil
 	case reasonFinal, reasonExit:
 	}
 	return result

@@ -110,6 +110,66 @@ func (a *Account) Spent() (usd float64, tokens int64) {
 	return float64(a.spent.nano) / 1e9, a.spent.tokens
 }
 
+// Budget returns what the account itself may spend.
+func (a *Account) Budget() Budget {
+	if a == nil {
+		return Budget{}
+	}
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return a.budget
+}
+
+// Empty returns a BudgetError if the account, or one above it, has nothing left.
+func (a *Account) Empty() error {
+	if a == nil {
+		return nil
+	}
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	return a.emptyLocked()
+}
+
+func (a *Account) emptyLocked() error {
+	for each := a; each != nil; each = each.parent {
+		if left := each.left(); left.nano <= 0 || left.tokens <= 0 {
+			return &BudgetError{
+				Account: each,
+				Tokens:  left.tokens <= 0,
+				Reason:  fmt.Sprintf("the budget of %s of %s is used up", each.name, each.budget),
+			}
+		}
+	}
+	return nil
+}
+
+// Tab charges an account what a prompt consumes whose model calls do not pass the gateway.
+type Tab struct {
+	account *Account
+	used    amount
+}
+
+// Tab opens a tab.
+func (a *Account) Tab() *Tab { return &Tab{account: a} }
+
+// Report charges what the prompt has consumed so far, as its agent says; nil dollars are unknown. A
+// BudgetError means that nothing is left: the prompt must be stopped.
+func (t *Tab) Report(usd *float64, tokens int64) error {
+	tree := t.account.tree
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	used := amount{tokens: tokens}
+	if usd != nil {
+		used.nano = nanos(*usd)
+	}
+	used = greater(used, t.used)
+	for each := t.account; each != nil; each = each.parent {
+		each.spent = each.spent.plus(used.minus(t.used))
+	}
+	t.used = used
+	return t.account.emptyLocked()
+}
+
 // BudgetError reports a call that was refused, or stopped in the middle, because an account is
 // empty or its bound cannot be kept.
 type BudgetError struct {
@@ -123,13 +183,6 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string { return e.Reason }
-
-// Budget returns what the account may spend.
-func (e *BudgetError) Budget() Budget {
-	e.Account.tree.mu.Lock()
-	defer e.Account.tree.mu.Unlock()
-	return e.Account.budget
-}
 
 // Reservation is the amount that a running call reserves. A nil Reservation is that of a nil
 // Account.

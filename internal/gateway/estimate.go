@@ -13,7 +13,11 @@ type Estimate struct {
 	Model    string
 	Protocol string
 	Body     []byte // of the request
-	Paid     bool   // a model answers; other calls cost nothing
+	// Bytes and Output stand for the body of a request that is not streamed, and so cannot be
+	// stopped in the middle: how long it is, and how many tokens the reply may have.
+	Bytes  int
+	Output int64
+	Paid   bool // a model answers; other calls cost nothing
 }
 
 // What is known about the size of calls. Code and JSON have 3 to 5 bytes in a token; hardly any
@@ -25,6 +29,8 @@ const (
 	// defaultOutput is for requests that leave the length of the reply to the server: as much as
 	// models give.
 	defaultOutput = 128_000
+	// envelope is for what a request has beside its texts.
+	envelope = 100
 	// fromServer is for requests to which the server adds its own input: as much as models take.
 	fromServer = 400_000
 	// mostReplies is the most replies that vendors give to one request.
@@ -38,6 +44,9 @@ const (
 // size returns the tokens of a request, rather too many than too few, and those that it allows for
 // the reply.
 func (e Estimate) size() (input, output int64) {
+	if e.Output > 0 {
+		return int64(e.Bytes/fewestBytesPerToken) + envelope, e.Output
+	}
 	input, output = int64(len(e.Body)/fewestBytesPerToken)+1, defaultOutput
 	v, _ := jsontape.Parse(e.Body)
 	for _, field := range []string{"previous_response_id", "conversation", "prompt"} {
@@ -100,6 +109,9 @@ func (t *accountTree) bounds(e Estimate) (most, least amount, priced bool) {
 		cheap, _ = t.cost(e.Model, session.TokenUsage{InputTokens: small})
 	}
 	least.nano = cheap
+	if e.Output > 0 {
+		least = most
+	}
 	return most, least, true
 }
 

@@ -90,7 +90,7 @@ func TestSeveralRepliesAreReservedAtOnce(t *testing.T) {
 		account := gateway.NewAccount("this run", gateway.Budget{Tokens: 4000}, nil)
 		asked := make(chan struct{})
 		proceed := make(chan struct{})
-		h := open(t, gateway.Config{Account: account}, func(w http.ResponseWriter, _ *http.Request) {
+		h := openPaid(t, account, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 			asked <- struct{}{}
 			<-proceed
 			w.Header().Set("Content-Type", "application/json")
@@ -124,7 +124,7 @@ func TestADearerServiceIsNotPricedAsTheOrdinaryOne(t *testing.T) {
 		`{"model":"claude-opus-4-1","max_output_tokens":10,"speed":"normal"}`: true,
 	} {
 		for _, budget := range []*gateway.Account{nil, gateway.NewAccount("this run", gateway.Budget{USD: 1}, prices)} {
-			h := open(t, gateway.Config{Account: budget, Prices: prices}, func(w http.ResponseWriter, _ *http.Request) {
+			h := openPaid(t, budget, gateway.Config{Prices: prices}, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, `{"usage":{"input_tokens":1000,"output_tokens":10}}`)
 			})

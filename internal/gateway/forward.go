@@ -44,7 +44,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		})
 		return
 	}
-	reservation, err := x.seat.account().Reserve(x.r.Context(), Estimate{
+	reservation, err := x.seat.member.Account.Reserve(x.r.Context(), Estimate{
 		Model:    x.asked.pricedAs(x.asked.Model),
 		Protocol: x.route.protocol,
 		Body:     x.body,

@@ -29,9 +29,8 @@ type Config struct {
 	// Redactor takes secrets out of the errors that are kept; nil keeps them as they are.
 	Redactor *redact.Redactor
 	// Prices says what calls cost; nil is unknown.
-	Prices  session.Prices
-	Account *Account     // nil: no budget
-	Rate    *RateControl // nil: no limit
+	Prices session.Prices
+	Rate   *RateControl // nil: no limit
 	// IdleTimeout is the longest silence of an upstream, before its reply and within it; 0 is
 	// defaultIdleTimeout.
 	IdleTimeout time.Duration

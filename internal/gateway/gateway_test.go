@@ -32,6 +32,7 @@ const realKey = "sk-ant-the-real-key-that-stays-in-the-gateway"
 
 // house is a gateway with one member.
 type house struct {
+	account *gateway.Account
 	*gateway.Gateway
 	t        *testing.T
 	upstream string // its URL
@@ -47,6 +48,15 @@ func open(t *testing.T, cfg gateway.Config, upstream http.HandlerFunc) *house {
 	server := httptest.NewServer(upstream)
 	t.Cleanup(server.Close)
 	return openAt(t, cfg, server.URL)
+}
+
+// openPaid is open with an account that pays for the calls.
+func openPaid(t *testing.T, account *gateway.Account, cfg gateway.Config, upstream http.HandlerFunc) *house {
+	t.Helper()
+	h := open(t, cfg, upstream)
+	h.account = account
+	h.seat = h.join("agent", h.upstream)
+	return h
 }
 
 func openAt(t *testing.T, cfg gateway.Config, url string) *house {
@@ -68,7 +78,8 @@ func openAt(t *testing.T, cfg gateway.Config, url string) *house {
 func (h *house) join(name, url string) *gateway.Seat {
 	h.t.Helper()
 	seat, err := h.Join(gateway.Member{
-		Name: name,
+		Name:    name,
+		Account: h.account,
 		Upstreams: []gateway.Upstream{
 			{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey(realKey)},
 			{Protocol: gateway.Responses, URL: url + "/v1", Header: gateway.Bearer(realKey)},

@@ -104,7 +104,7 @@ func TestAnUpstreamThatRepeatsTheKeyDoesNotShowItToTheAgent(t *testing.T) {
 // TestAReplyWithoutUsageIsPaidFor: what nobody counted is counted by its length.
 func TestAReplyWithoutUsageIsPaidFor(t *testing.T) {
 	account := gateway.NewAccount("this run", gateway.Budget{Tokens: 1 << 20}, nil)
-	h := open(t, gateway.Config{Account: account}, func(w http.ResponseWriter, _ *http.Request) {
+	h := openPaid(t, account, gateway.Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"content":"`+strings.Repeat("word ", 10000)+`"}`)
 	})

@@ -41,13 +41,3 @@ func (s *Seat) stopped(limit error) {
 		close(s.reached)
 	}
 }
-
-// Paid reports whether the member's calls are paid from an account.
-func (s *Seat) Paid() bool { return s.account() != nil }
-
-func (s *Seat) account() *Account {
-	if s.member.Account != nil {
-		return s.member.Account
-	}
-	return s.gateway.cfg.Account
-}

@@ -28,7 +28,7 @@ type Member struct {
 	Upstreams []Upstream
 	Calls     *calls.Writer // nil: not recorded
 	Replay    *Replay       // nil: the upstream answers
-	Account   *Account      // nil: the gateway's
+	Account   *Account      // pays for the calls; nil: no budget
 	// OnCall, if set, is called after each call, one at a time.
 	OnCall func(calls.Call)
 }

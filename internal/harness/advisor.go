@@ -10,7 +10,6 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/profile"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -107,7 +106,7 @@ func (c *call) consult() ToolResult {
 		return failure(err)
 	}
 	began := time.Now()
-	advice, usage, err := advisor.ask(c.ctx, c.member.name, question)
+	advice, result, err := advisor.ask(c.ctx, c.member.name, question)
 	remaining := advisor.cfg.MaxUses - used
 	event := advisorConsultEvent{
 		Type:       trace.TypeAdvisorConsult,
@@ -117,8 +116,9 @@ func (c *call) consult() ToolResult {
 		DurationMs: time.Since(began).Milliseconds(),
 		Remaining:  remaining,
 		OK:         err == nil,
-		Tokens:     usage.TotalTokens,
-		CostUSD:    usage.CostUSD,
+		Steps:      result.Turns,
+		Tokens:     result.Usage.TotalTokens,
+		CostUSD:    result.Usage.CostUSD,
 	}
 	text := fmt.Sprintf("%s\n\n(%d of %d uses of the advisor remain.)", advice, remaining, advisor.cfg.MaxUses)
 	if err != nil {
@@ -135,27 +135,24 @@ func (c *call) consult() ToolResult {
 var errAdvisorStopped = errors.New("the consultation was stopped or took too long")
 
 // ask runs one consultation. It ends with the caller's call, the session, or its own time limit.
-func (a *advisor) ask(ctx context.Context, caller, question string) (advice string, usage session.TokenUsage,
-	err error,
-) {
+func (a *advisor) ask(ctx context.Context, caller, question string) (advice string, result agent.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	var result agent.Result
 	if broken := guard(func() { result, err = a.converse(ctx, caller, question) }); broken != nil {
 		err = broken
 	}
 	switch {
 	case ctx.Err() != nil:
-		return "", result.Usage, errAdvisorStopped
+		return "", result, errAdvisorStopped
 	case err != nil:
-		return "", result.Usage, err
+		return "", result, err
 	case !result.Success && result.Err != nil:
-		return "", result.Usage, result.Err
+		return "", result, result.Err
 	case !result.Success:
-		return "", result.Usage, errors.New("the consultation failed")
+		return "", result, errors.New("the consultation failed")
 	default:
-		return a.hub.clean(result.Text), result.Usage, nil
+		return a.hub.clean(result.Text), result, nil
 	}
 }
 

@@ -224,8 +224,8 @@ func (e turnEndEvent) apply(s *state) {
 	if e.SessionID != "" {
 		m.sessionID = e.SessionID
 	}
-	m.usage.add(e.TookMs, e.Tokens, e.CostUSD)
-	s.usage.add(e.TookMs, e.Tokens, e.CostUSD)
+	m.usage.add(e.TookMs, e.Steps, e.Tokens, e.CostUSD)
+	s.usage.add(e.TookMs, e.Steps, e.Tokens, e.CostUSD)
 }
 
 func (e goneEvent) apply(s *state) {

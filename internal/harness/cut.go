@@ -14,6 +14,7 @@ import (
 // No turn_end line has counted it.
 type cutRound struct {
 	tookMs  int64
+	turns   int
 	tokens  int64
 	costUSD *float64
 	// calls is what the agent did since the last round that its own record surely holds.
@@ -33,14 +34,12 @@ func (c *cutRound) addTo(e *turnEndEvent) {
 		e.CostUSD = nil // a part of it is not known
 	}
 	e.Tokens += c.tokens
+	e.Steps += c.turns
 	*c = cutRound{calls: c.calls}
 }
 
-// charge takes it from an account, where there is one.
+// charge takes it from an account.
 func (c *cutRound) charge(account *gateway.Account) {
-	if account == nil {
-		return
-	}
 	cost := 0.0
 	if c.costUSD != nil {
 		cost = *c.costUSD
@@ -160,6 +159,7 @@ func (r *laneReading) cutRounds(prices session.Prices) map[*member]cutRound {
 		}
 		if lane := r.lanes[name]; lane != nil && m.round != nil {
 			for _, folded := range lane.Sessions() {
+				c.turns = max(0, folded.Turns-m.usage.turns+m.consulted.turns)
 				c.tokens = max(0, folded.Usage.TotalTokens-m.usage.tokens+m.consulted.tokens)
 				if cost, known := costOf(folded, cmp.Or(folded.Model, m.config.Model), prices, r.lastMs); known {
 					cost = max(0, cost-m.usage.costUSD+m.consulted.costUSD)

@@ -109,16 +109,17 @@ type advisorConsultEvent struct {
 	Remaining  int    `json:"remaining"`
 	OK         bool   `json:"ok"`
 	Reason     string `json:"reason,omitempty"` // why there was no advice
-	// Tokens and CostUSD are what it consumed, which is charged to the caller.
+	// Steps, Tokens and CostUSD are what it consumed, which is charged to the caller.
+	Steps   int      `json:"steps,omitempty"` // model turns
 	Tokens  int64    `json:"tokens,omitempty"`
 	CostUSD *float64 `json:"costUsd,omitempty"`
 }
 
 func (e advisorConsultEvent) apply(s *state) {
-	s.usage.add(0, e.Tokens, e.CostUSD)
+	s.usage.add(0, e.Steps, e.Tokens, e.CostUSD)
 	if m := s.members[e.Caller]; m != nil {
-		m.usage.add(0, e.Tokens, e.CostUSD)
-		m.consulted.add(0, e.Tokens, e.CostUSD)
+		m.usage.add(0, e.Steps, e.Tokens, e.CostUSD)
+		m.consulted.add(0, e.Steps, e.Tokens, e.CostUSD)
 	}
 }
 

@@ -93,7 +93,7 @@ func ExampleNewSupervisor() {
 	}
 	result, err := supervisor.Run(context.Background(), "Have Add fixed.")
 	fmt.Println(result.Success, result.Turns, result.Summary, err)
-	// Output: true 2 [answer#1] agent: Fixed in add.go. <nil>
+	// Output: true 3 [answer#1] agent: Fixed in add.go. <nil>
 }
 
 // A discussion: answers to the lead become replies in the thread.

@@ -97,7 +97,7 @@ func (l *loop) summary() summaryEvent {
 	e := summaryEvent{
 		Type:    trace.TypeSummary,
 		Verdict: s.mode.traits().failureVerdict,
-		Turns:   s.lead.turns,
+		Turns:   s.usage.turns,
 		Reason:  l.reason,
 		Tokens:  s.usage.tokens,
 		RFCs:    s.rfcs,
@@ -112,7 +112,7 @@ func (l *loop) summary() summaryEvent {
 	for _, m := range s.order {
 		e.Participants = append(e.Participants, ParticipantResult{
 			Name:      m.name,
-			Turns:     m.turns,
+			Turns:     m.usage.turns,
 			Tokens:    m.usage.tokens,
 			CostUSD:   m.usage.cost(),
 			SessionID: m.sessionID,

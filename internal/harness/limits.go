@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/trace"
 )
 
 // errMemberTimeout cancels a round whose member has used up its time.
 var errMemberTimeout = errors.New("the participant's time is up")
-
-// errMemberSpent cancels a round that uses up the budget of its member.
-var errMemberSpent = errors.New("the participant's budget is used up")
 
 // errIdle cancels a round in which nothing happened for too long.
 var errIdle = errors.New("nothing happened in the turn")
@@ -121,50 +118,17 @@ func (r *runner) exhausted() bool {
 
 // overBudget checks what was consumed after a round. The lock must be held.
 func (r *runner) overBudget() bool {
-	l, m, s := r.loop, r.member, r.loop.hub.state
 	r.warnUnknownCost()
-	session := s.settings.Limits
-	session.Timeout = 0 // the session's clock is on the wall
-	if name, limit := s.usage.over(session); name != "" {
-		l.reached(name, limit, ReasonBudget)
-		return true
-	}
-	if name, limit := m.usage.over(r.limits()); name != "" {
-		reason := ReasonBudget
-		if name == "timeout" {
-			reason = ReasonTimeout
+	for _, account := range []*gateway.Account{r.loop.account, r.account} {
+		if r.endWithoutBudget(account.Empty()) {
+			return true
 		}
-		r.spent(name, limit, reason)
+	}
+	if limit := r.limits().Timeout; limit > 0 && r.member.usage.tookMs >= limit.Milliseconds() {
+		r.spent("timeout", limit.Seconds(), ReasonTimeout)
 		return true
 	}
 	return false
-}
-
-// consumed is called during a round, with what it has consumed so far. A member's budget that is
-// used up ends the round; the session's budget ends the session.
-func (r *runner) consumed(used session.TokenUsage) {
-	l, h := r.loop, r.loop.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r.interrupt == nil {
-		return
-	}
-	r.ahead = spending{}
-	r.ahead.add(0, used.TotalTokens, used.CostUSD)
-	if h.stopped {
-		return
-	}
-	all := h.state.usage
-	for _, other := range l.runners {
-		all = all.plus(other.ahead)
-	}
-	session, own := h.state.settings.Limits, r.limits()
-	session.Timeout, own.Timeout = 0, 0 // clocks watch them
-	if name, limit := all.over(session); name != "" {
-		l.reached(name, limit, ReasonBudget)
-	} else if name, _ := r.member.usage.plus(r.ahead).over(own); name != "" {
-		r.interrupt(errMemberSpent)
-	}
 }
 
 // warnUnknownCost says, once for each member, that a limit in dollars cannot be kept because the
@@ -178,19 +142,6 @@ func (r *runner) warnUnknownCost() {
 			Type: typeWarning, Agent: m.name,
 			Text: "the cost of this agent is unknown, so the limit in dollars does not count it",
 		})
-	}
-}
-
-func (s spending) over(limits Limits) (name string, limit float64) {
-	switch {
-	case limits.Tokens > 0 && s.tokens >= limits.Tokens:
-		return "tokens", float64(limits.Tokens)
-	case limits.CostUSD > 0 && s.costUSD >= limits.CostUSD:
-		return "cost", limits.CostUSD
-	case limits.Timeout > 0 && time.Duration(s.tookMs)*time.Millisecond >= limits.Timeout:
-		return "timeout", limits.Timeout.Seconds()
-	default:
-		return "", 0
 	}
 }
 

@@ -23,7 +23,7 @@ type loop struct {
 	runners    []*runner
 	connector  Connector
 	skills     skillNotes
-	account    *gateway.Account // pays for the model calls of the members; nil is no limit
+	account    *gateway.Account // pays for the members
 
 	// ctx is that of the agents' sessions; it outlives the caller's, so that agents can be stopped
 	// in order.

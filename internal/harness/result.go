@@ -31,7 +31,7 @@ const (
 // Result is how a session ended.
 type Result struct {
 	Success bool
-	// Turns are the lead's.
+	// Turns are those of the models of all members, and of their advisor.
 	Turns   int
 	Verdict string
 	Summary string
@@ -62,7 +62,7 @@ type Result struct {
 // ParticipantResult counts what one member consumed.
 type ParticipantResult struct {
 	Name      string   `json:"name"`
-	Turns     int      `json:"turns"`
+	Turns     int      `json:"turns"` // of its model
 	Tokens    int64    `json:"tokens,omitempty"`
 	CostUSD   *float64 `json:"costUsd,omitempty"`
 	SessionID string   `json:"sessionId,omitempty"`

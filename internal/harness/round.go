@@ -139,7 +139,7 @@ func (r *runner) end(out outcome, attempt int) (again bool) {
 	}
 	switch {
 	case h.stopped:
-	case r.endWithoutBudget(out):
+	case r.endWithoutBudget(out.result.Err):
 	case out.kind == roundFailed && r.failed(out, round.id, attempt):
 		return true
 	case r.overBudget():
@@ -208,10 +208,12 @@ func (r *runner) roundEnd(round int64, out outcome) turnEndEvent {
 		Steps:     out.result.Turns,
 	}
 	// an agent that did not stop has no result
-	if out.kind != roundDone && r.ahead.tokens > e.Tokens {
-		e.Tokens, e.CostUSD = r.ahead.tokens, r.ahead.cost()
+	if out.kind == roundDone { // an agent that shows no turns has taken one
+		e.Steps = max(1, e.Steps)
 	}
-	r.ahead = spending{}
+	if tokens, costUSD := r.unreported(); out.kind != roundDone && tokens > e.Tokens {
+		e.Tokens, e.CostUSD = tokens, costUSD
+	}
 	if !r.began.IsZero() {
 		e.TookMs = time.Since(r.began).Milliseconds()
 	}

@@ -27,7 +27,7 @@ func openRunAdvisor(cfg RunConfig) (*runAdvisor, error) {
 	}
 	s := newState(modeRun, []AgentConfig{member}, "")
 	base := cfg.Session
-	base.MCPServers, base.Events, base.Started, base.MaxCostUSD, base.Resume, base.Model = nil, nil, nil, 0, "", ""
+	base.MCPServers, base.Events, base.Started, base.Resume, base.Model = nil, nil, nil, "", ""
 	options := Options{Advisor: cfg.Advisor, Base: base, Connect: cfg.Connect}
 	s.settings = options.settings()
 	loop := newLoop(sessionConfig{

@@ -44,9 +44,8 @@ type runner struct {
 	window    *time.Timer // of the lead: runs while it waits for more to read
 	gathered  bool        // the window has closed
 	final     bool        // it may take one more round after the conclusion
-	ahead     spending    // what the round has consumed so far
 
-	account *gateway.Account // pays for the member's model calls; nil is no limit
+	account *gateway.Account // pays for the member
 
 	garbage garbage // what the agent prints that is not an event; for the goroutine that reads it
 
@@ -305,7 +304,7 @@ func (r *runner) conversation(ctx context.Context) (agent.Session, error) {
 
 // start runs the agent.
 func (r *runner) start(played agent.Agent, config AgentConfig, resume string) (agent.Session, error) {
-	return r.loop.startAgent(r.loop.ctx, played, config, resume, watching{r.line, r.open, r.consumed})
+	return r.loop.startAgent(r.loop.ctx, played, config, resume, watching{r.line, r.open})
 }
 
 func (r *runner) closeSession() {

@@ -13,7 +13,6 @@ import (
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/sandbox"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -43,9 +42,8 @@ func (l *loop) agentOf(config AgentConfig) (agent.Agent, error) {
 
 // watching holds the callbacks that observe a running agent.
 type watching struct {
-	events   func([]byte)
-	started  func(agent.Started)
-	consumed func(session.TokenUsage) // nil if not needed
+	events  func([]byte)
+	started func(agent.Started)
 }
 
 // startAgent starts the agent of a member, or of the advisor.
@@ -55,7 +53,7 @@ func (l *loop) startAgent(
 	info := played.Info()
 	settings := l.agentSettings(config)
 	settings.Resume, settings.Events, settings.Started = resume, watch.events, watch.started
-	settings.Consumed, settings.Redactor = watch.consumed, l.hub.redactor
+	settings.Redactor = l.hub.redactor
 	settings.Called = func(call calls.Call) { l.hub.emitRedacted(gateway.NewCallEvent(call)) }
 	note, err := adapt(&settings, played, l.hub.state.mode, config)
 	if err != nil {
@@ -171,10 +169,15 @@ func CheckMember(played agent.Agent, mode Mode, member AgentConfig, options Opti
 	settings.Home = cmp.Or(settings.Home, member.Cwd)
 	settings.MCPServers = append(settings.MCPServers, agent.MCPServer{Name: ServerName})
 	// whether there is a budget matters here, and not its size
-	settings.MaxCostUSD = max(options.Limits.CostUSD, member.Limits.CostUSD)
-	if member.Name != mode.traits().lead {
-		settings.MaxCostUSD = max(settings.MaxCostUSD, options.ParticipantLimits.CostUSD)
+	limits := Limits{
+		CostUSD: max(options.Limits.CostUSD, member.Limits.CostUSD),
+		Tokens:  max(options.Limits.Tokens, member.Limits.Tokens),
 	}
+	if member.Name != mode.traits().lead {
+		limits.CostUSD = max(limits.CostUSD, options.ParticipantLimits.CostUSD)
+		limits.Tokens = max(limits.Tokens, options.ParticipantLimits.Tokens)
+	}
+	settings.Account = openAccount(options.Base, member.Name, limits)
 	if _, err := adapt(&settings, played, mode, member); err != nil {
 		return err
 	}

@@ -96,29 +96,22 @@ type callRecord struct {
 
 // spending is what was consumed.
 type spending struct {
+	turns   int // of models
 	tokens  int64
 	costUSD float64
 	unknown bool // some of the cost is not known
 	tookMs  int64
 }
 
-func (s *spending) add(tookMs, tokens int64, costUSD *float64) {
+func (s *spending) add(tookMs int64, turns int, tokens int64, costUSD *float64) {
 	s.tookMs += tookMs
+	s.turns += turns
 	s.tokens += tokens
 	if costUSD != nil {
 		s.costUSD += *costUSD
-	} else {
+	} else if turns > 0 || tokens > 0 {
 		s.unknown = true
 	}
-}
-
-// plus returns the sum of two.
-func (s spending) plus(other spending) spending {
-	s.tookMs += other.tookMs
-	s.tokens += other.tokens
-	s.costUSD += other.costUSD
-	s.unknown = s.unknown || other.unknown
-	return s
 }
 
 // ask is an open question.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/model"
@@ -98,11 +99,11 @@ func (s *Store) Ask(ctx context.Context, settings Settings, subjects []Subject, 
 	a := &asking{
 		store:    s,
 		limits:   limits,
-		budget:   newBudgetMeter(limits, s.spent()),
+		account:  limits.account(s.spent()),
 		down:     map[string]error{},
 		underWay: map[string]chan struct{}{},
 	}
-	if err := a.budget.check(settings.Panel); err != nil {
+	if err := limits.checkPrices(settings.Panel); err != nil {
 		return Outcome{}, err
 	}
 	if err := s.note(settings, limits.Now()); err != nil {
@@ -138,8 +139,9 @@ func (s *Store) spent() float64 {
 type asking struct {
 	store  *Store
 	limits Limits
-	budget *budgetMeter
-	client func(Member) (model.Client, error)
+	// account pays for the calls; nil is no limit.
+	account *gateway.Account
+	client  func(Member) (model.Client, error)
 
 	mu      sync.Mutex
 	down    map[string]error
@@ -250,12 +252,12 @@ func (a *asking) request(ctx context.Context, r *request, lines chan<- []byte) e
 	if _, known := a.store.find(key); known { // it was in flight a moment ago
 		return nil
 	}
-	reserved, err := a.budget.reserve(r)
+	reserved, err := a.reserve(ctx, r)
 	if err != nil {
 		return err
 	}
 	reply, err := a.call(ctx, r)
-	a.budget.settle(reserved, reply.CostUSD)
+	a.settle(reserved, reply.CostUSD)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)

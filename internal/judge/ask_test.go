@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonlines"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
@@ -278,7 +279,7 @@ func TestTheBudget(t *testing.T) {
 	budget := 0.05
 	limits := Limits{BudgetUSD: &budget, Prices: prices(t, "model-a")}
 	outcome, err := ask(t, dir, settings, subjects, limits)
-	var over *BudgetError
+	var over *gateway.BudgetError
 	if !errors.As(err, &over) || outcome.Asked == 0 || outcome.Asked == 10 || outcome.CostUSD > budget {
 		t.Fatalf("error %v, asked %d, cost %v", err, outcome.Asked, outcome.CostUSD)
 	}

@@ -1,26 +1,14 @@
 package judge
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
-	"github.com/fit-eval/fit/internal/display"
-	"github.com/fit-eval/fit/price"
+	"github.com/fit-eval/fit/internal/gateway"
+	"github.com/fit-eval/fit/session"
 )
-
-// BudgetError says that the budget does not pay for the next question.
-type BudgetError struct {
-	BudgetUSD, SpentUSD float64
-	// NextUSD is the most that the next question may cost.
-	NextUSD float64
-}
-
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the judges' budget of %s does not cover the next question: %s is spent, and a question "+
-		"may cost %s; raise --judge-max-cost-usd to continue", display.Dollars(e.BudgetUSD),
-		display.FineDollars(e.SpentUSD), display.FineDollars(e.NextUSD))
-}
 
 // UnpricedError says that a budget cannot be kept because the price of a member is not known.
 type UnpricedError struct {
@@ -32,36 +20,24 @@ func (e *UnpricedError) Error() string {
 		strings.Join(e.Members, ", "))
 }
 
-// budgetMeter keeps a budget: the maximum cost of a call is reserved before the call is made.
-type budgetMeter struct {
-	prices price.Table
-	limit  *float64 // nil: no bound
-	now    func() int64
-
-	mu              sync.Mutex
-	settled         *sync.Cond
-	spent, reserved float64
-}
-
-func newBudgetMeter(limits Limits, spent float64) *budgetMeter {
-	p := &budgetMeter{
-		prices: limits.Prices,
-		limit:  limits.BudgetUSD,
-		now:    limits.Now,
-		spent:  spent,
+// account opens the account that pays the judges; nil is no limit.
+func (l Limits) account(spent float64) *gateway.Account {
+	if l.BudgetUSD == nil {
+		return nil
 	}
-	p.settled = sync.NewCond(&p.mu)
-	return p
+	account := gateway.NewAccount("the judges", gateway.Budget{USD: *l.BudgetUSD}, session.ListPrices(l.Prices))
+	account.Charge(spent, 0)
+	return account
 }
 
-// check refuses members without a price where there is a budget.
-func (p *budgetMeter) check(panel Panel) error {
-	if p.limit == nil {
+// checkPrices refuses members without a price where there is a budget.
+func (l Limits) checkPrices(panel Panel) error {
+	if l.BudgetUSD == nil {
 		return nil
 	}
 	var unpriced []string
 	for _, member := range panel.Members {
-		if !p.prices.Priced(member.Model, p.now()) {
+		if !l.Prices.Priced(member.Model, l.Now()) {
 			unpriced = append(unpriced, fmt.Sprintf("%s (%s)", member.Name, member.Model))
 		}
 	}
@@ -75,7 +51,7 @@ func (p *budgetMeter) check(panel Panel) error {
 // without prices, which is an UnpricedError, and API keys that are not set.
 func (l Limits) Check(panel Panel) error {
 	l = l.withDefaults()
-	if err := newBudgetMeter(l, 0).check(panel); err != nil {
+	if err := l.checkPrices(panel); err != nil {
 		return err
 	}
 	for _, member := range panel.Members {
@@ -86,41 +62,25 @@ func (l Limits) Check(panel Panel) error {
 	return nil
 }
 
-// bytesPerToken is a cautious guess: a token has rarely fewer.
-const bytesPerToken = 2
-
-// reserve takes the maximum cost of a request out of the budget, waiting for calls in flight whose
-// reservation may turn out too large.
-func (p *budgetMeter) reserve(r *request) (float64, error) {
-	if p.limit == nil {
-		return 0, nil
-	}
-	most := p.prices.Cost(r.member.Model, p.now(), price.TokenUsage{
-		InputTokens:  int64(r.size()/bytesPerToken + 100),
-		OutputTokens: maxReplyTokens,
+// reserve takes the maximum cost of a request out of the budget, waiting for calls in flight that
+// may turn out cheaper.
+func (a *asking) reserve(ctx context.Context, r *request) (*gateway.Reservation, error) {
+	reserved, err := a.account.Reserve(ctx, gateway.Estimate{
+		Model:  r.member.Model,
+		Bytes:  r.size(),
+		Output: maxReplyTokens,
+		Paid:   true,
 	})
-	if most == nil {
-		return 0, &UnpricedError{[]string{r.member.Name}}
+	if _, empty := errors.AsType[*gateway.BudgetError](err); empty {
+		err = fmt.Errorf("%w; raise --judge-max-cost-usd to continue", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.spent+p.reserved+*most > *p.limit {
-		if p.reserved <= 1e-12 {
-			return 0, &BudgetError{BudgetUSD: *p.limit, SpentUSD: p.spent, NextUSD: *most}
-		}
-		p.settled.Wait()
-	}
-	p.reserved += *most
-	return *most, nil
+	return reserved, err
 }
 
 // settle replaces a reservation with the actual cost of the call.
-func (p *budgetMeter) settle(reserved float64, cost *float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reserved -= reserved
-	if cost != nil {
-		p.spent += *cost
+func (a *asking) settle(reserved *gateway.Reservation, cost *float64) {
+	if cost != nil && a.account != nil {
+		a.account.Charge(*cost, 0)
 	}
-	p.settled.Broadcast()
+	reserved.Settle(nil)
 }

@@ -32,11 +32,10 @@ func limit(t *testing.T, r *rig) *limited {
 		}
 	})
 	r.config.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-		budget := gateway.Budget{USD: cfg.MaxCostUSD, Tokens: cfg.MaxTokens}
 		return proxy.Join(gateway.Member{
 			Name:      lane,
 			Upstreams: upstreams,
-			Account:   gateway.NewAccount("this run", budget, cfg.Prices),
+			Account:   cfg.Account,
 			OnCall: func(call modelcalls.Call) {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -127,17 +126,17 @@ func perToken(_ string, u session.TokenUsage, _ int64) (float64, bool) {
 func TestABudgetIsHeldByTheGateway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		bound func(*agent.Config)
+		bound gateway.Budget
 		by    func(agent.Info) bool
 	}{
-		"dollars": {func(cfg *agent.Config) { cfg.MaxCostUSD = 0.22 }, oneOfEach},
-		"tokens":  {func(cfg *agent.Config) { cfg.MaxTokens = 220_000 }, quick},
+		"dollars": {gateway.Budget{USD: 0.22}, oneOfEach},
+		"tokens":  {gateway.Budget{Tokens: 220_000}, quick},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachAgentThat(t, test.by, func(t *testing.T, a agent.Agent) {
 				l := limit(t, newRig(t, a, steps(t)))
 				l.config.Prices = perToken
-				test.bound(&l.config)
+				l.config.Account = gateway.NewAccount("this run", test.bound, perToken)
 				result, answered, refused := l.prompt(t, "Spend")
 				if result.Success || result.Outcome != session.OutcomeBudget || result.Aborted {
 					t.Errorf("success %v, outcome %q, error %v", result.Success, result.Outcome, result.Err)
@@ -164,7 +163,7 @@ func TestAStreamIsStoppedWhenTheMoneyIsGone(t *testing.T) {
 		long := turn{"text": strings.Repeat("many words ", 15_000), "usage": turn{"input": 10, "output": 100000}}
 		l := limit(t, newRig(t, a, scriptOf(t, long, long)))
 		l.config.Prices = perToken
-		l.config.MaxCostUSD, l.config.OneShot = 0.002, false
+		l.config.Account, l.config.OneShot = gateway.NewAccount("this run", gateway.Budget{USD: 0.002}, perToken), false
 		s, err := agent.Start(t.Context(), a, l.config)
 		if err != nil {
 			t.Fatal(err)

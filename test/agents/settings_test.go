@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -41,14 +42,11 @@ func checkWithout(t *testing.T, a agent.Agent, tool string) {
 	}
 }
 
-// TestBudget: without an account at the gateway, the agent holds a budget, or fit does it by what
-// the agent says.
+// TestBudget: without a gateway, fit holds a budget by what the agent reports.
 func TestBudget(t *testing.T) {
-	by := func(info agent.Info) bool { return info.Capabilities.BudgetUSD == agent.Native || oneOfEach(info) }
-	eachAgentThat(t, by, func(t *testing.T, a agent.Agent) {
-		support := a.Info().Capabilities.BudgetUSD
-		if support == agent.Unsupported {
-			t.Skip("the agent says that it cannot")
+	eachAgentThat(t, oneOfEach, func(t *testing.T, a agent.Agent) {
+		if a.Info().Capabilities.Usage == agent.Unsupported {
+			t.Skip("the agent does not report what it uses")
 		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
@@ -58,12 +56,10 @@ func TestBudget(t *testing.T) {
 			})
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
-		r.config.MaxCostUSD = 0.05
-		r.config.Prices = func(_ string, u session.TokenUsage, _ int64) (float64, bool) {
-			return float64(u.TotalTokens) * 1e-6, true
-		}
-		r.config.OneShot = support == agent.Native
-		s, err := a.Start(t.Context(), r.config)
+		r.config.Prices = perToken
+		r.config.Account = gateway.NewAccount("this run", gateway.Budget{USD: 0.05}, perToken)
+		r.config.OneShot = false
+		s, err := agent.Start(t.Context(), a, r.config)
 		if err != nil && strings.Contains(err.Error(), "price") {
 			return // refused before anything is spent, because nobody knows what the model costs
 		}

@@ -106,9 +106,8 @@ func gatewayTo(t *testing.T, url string) *gateway.Seat {
 	prices := session.ListPrices(price.Default())
 	var record *calls.Writer
 	g, err := gateway.Start(gateway.Config{
-		Prices:  prices,
-		Account: gateway.NewAccount("the benchmark", gateway.Budget{USD: 1e6, Tokens: 1e12}, prices),
-		Rate:    gateway.NewRateControl(),
+		Prices: prices,
+		Rate:   gateway.NewRateControl(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +125,7 @@ func gatewayTo(t *testing.T, url string) *gateway.Seat {
 	}
 	seat, err := g.Join(gateway.Member{
 		Name:      "agent",
+		Account:   gateway.NewAccount("the benchmark", gateway.Budget{USD: 1e6, Tokens: 1e12}, prices),
 		Calls:     record,
 		Upstreams: []gateway.Upstream{{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey("key")}},
 	})

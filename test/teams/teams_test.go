@@ -160,11 +160,13 @@ type line struct {
 	Text   string `json:"text"`
 	Agent  string `json:"agent"`
 	// Runtime is who plays the agent.
-	Runtime      string `json:"runtime"`
-	Verdict      string `json:"verdict"`
-	Redelivery   bool   `json:"redelivery"`
-	Outcome      string `json:"outcome"`
-	Tokens       int64  `json:"tokens"`
+	Runtime      string   `json:"runtime"`
+	Verdict      string   `json:"verdict"`
+	Redelivery   bool     `json:"redelivery"`
+	Outcome      string   `json:"outcome"`
+	Tokens       int64    `json:"tokens"`
+	Turns        int      `json:"turns"`
+	CostUSD      *float64 `json:"costUsd"`
 	Participants []struct {
 		Name   string `json:"name"`
 		Turns  int    `json:"turns"`

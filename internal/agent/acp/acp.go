@@ -95,7 +95,7 @@ func (a *Agent) Info() agent.Info {
 	switch e.Usage {
 	case "", usageNone, usageLastCall:
 	default:
-		c.Usage, c.BudgetUSD = agent.Native, agent.Enforced
+		c.Usage = agent.Native
 	}
 	return info
 }
@@ -187,6 +187,9 @@ func (a *Agent) Check(cfg agent.Config) error {
 	// An agent without a known login may have its own.
 	if cfg.ModelURL == "" && a.entry.Login != "" && len(a.entry.Keys) > 0 && a.login(cfg.Environ) == "" {
 		return fmt.Errorf("agent %s has no key; set %s, or set --model-url", id, strings.Join(a.entry.Keys, " or "))
+	}
+	if cfg.Model == "" && agent.WithoutGateway(a, cfg) == "" {
+		return nil // the gateway sees which model the agent has chosen
 	}
 	return agent.RequirePrice(id, cfg, cfg.Model)
 }

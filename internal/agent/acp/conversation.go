@@ -38,13 +38,12 @@ func newConversation(e Entry, cfg agent.Config, made setup) *conversation {
 		quiet: newSilence(e.silence()),
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:         session.AgentID(e.ID),
-		Config:        cfg,
-		Dialect:       dialect(rulesOf(e)),
-		Observe:       c.observe,
-		EnforceTurns:  true,
-		EnforceBudget: true,
-		Started:       agent.Started{Auth: agent.AuthAPIKey, KeyVisible: made.keyVisible},
+		Agent:        session.AgentID(e.ID),
+		Config:       cfg,
+		Dialect:      dialect(rulesOf(e)),
+		Observe:      c.observe,
+		EnforceTurns: true,
+		Started:      agent.Started{Auth: agent.AuthAPIKey, KeyVisible: made.keyVisible},
 	})
 	return c
 }
@@ -61,7 +60,7 @@ var ErrSilent = errors.New("the agent is silent while it waits for its model")
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	return c.Pay(func(float64) (agent.Result, error) {
+	return c.InTurn(func() (agent.Result, error) {
 		if strings.TrimSpace(text) == "" {
 			return agent.Result{}, errors.New("the prompt is empty")
 		}

@@ -67,7 +67,6 @@ func (a *Agent) Info() agent.Info {
 			MCP:                 agent.Native,
 			Usage:               agent.Native,
 			MaxTurns:            agent.Native,
-			BudgetUSD:           agent.Enforced,
 			SystemPromptAppend:  agent.Native,
 			SystemPromptReplace: agent.Native,
 			AllowedTools:        agent.Native,

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
 	"github.com/fit-eval/fit/internal/sandbox"
@@ -75,7 +76,7 @@ func (b *bench) read(name string) string {
 
 func (b *bench) prompt(ctx context.Context, a *Agent, cfg agent.Config, text string) agent.Result {
 	b.t.Helper()
-	conversation, err := a.Start(ctx, cfg)
+	conversation, err := agent.Start(ctx, a, cfg)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestLimits(t *testing.T) {
 	t.Run("money", func(t *testing.T) {
 		b := newBench(t, loop)
 		cfg := b.config()
-		cfg.MaxCostUSD = 0.03
+		cfg.Account = gateway.NewAccount("this test", gateway.Budget{USD: 0.03}, nil)
 		result := b.prompt(t.Context(), New(), cfg, "loop")
 		if result.Outcome != session.OutcomeBudget || *result.Usage.CostUSD < 0.03 || *result.Usage.CostUSD > 0.06 {
 			t.Errorf("result = %+v", result)
@@ -285,19 +286,18 @@ func TestLimits(t *testing.T) {
 	t.Run("tokens", func(t *testing.T) {
 		b := newBench(t, loop)
 		cfg := b.config()
-		var told []int64
-		cfg.MaxTokens = 5000
-		cfg.Consumed = func(used session.TokenUsage) { told = append(told, used.TotalTokens) }
+		cfg.Account = gateway.NewAccount("this test", gateway.Budget{Tokens: 5000}, nil)
 		result := b.prompt(t.Context(), New(), cfg, "loop")
-		if result.Outcome != session.OutcomeBudget || !errors.Is(result.Err, agent.ErrTokenLimit) ||
-			!slices.Equal(told, []int64{2000, 4000, 6000}) {
-			t.Errorf("told %v, result = %+v", told, result)
+		var empty *gateway.BudgetError
+		if result.Outcome != session.OutcomeBudget || !errors.As(result.Err, &empty) || !empty.Tokens ||
+			result.Usage.TotalTokens != 6000 {
+			t.Errorf("result = %+v", result)
 		}
 	})
 	t.Run("money without a price is refused", func(t *testing.T) {
 		b := newBench(t, loop)
 		cfg := b.config()
-		cfg.Model, cfg.MaxCostUSD = "nobody-knows-me", 1
+		cfg.Model, cfg.Account = "nobody-knows-me", gateway.NewAccount("this test", gateway.Budget{USD: 1}, nil)
 		if _, err := New().Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has none") {
 			t.Errorf("Start = %v", err)
 		}

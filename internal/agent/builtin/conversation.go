@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/session"
 )
@@ -34,8 +35,6 @@ type conversation struct {
 	messages []model.Message
 	promptID string // of the last prompt, where it was given under an id
 	replies  int    // that the model gave to the last prompt
-	spentUSD float64
-	tokens   int64
 	started  bool
 	broken   error // why no command can be run on this machine any more
 	// unsaved are results of calls that were interrupted. They are written to the file with the
@@ -152,7 +151,10 @@ func (c *conversation) work(ctx context.Context, state *turnState) {
 			state.subtype, state.text = resultSuccess, reply.Text()
 			return
 		}
-		if subtype := c.limitReached(state); subtype != "" {
+		if c.cfg.Consumed != nil {
+			c.cfg.Consumed(state.tokenUsage())
+		}
+		if subtype := c.limitReached(ctx, state); subtype != "" {
 			state.subtype = subtype
 			c.unanswered(calls)
 			return
@@ -204,28 +206,19 @@ func (c *conversation) account(state *turnState, reply model.Response) {
 	state.turns++
 	reply.Usage.TotalTokens = reply.Usage.Total()
 	state.usage.Add(reply.Usage)
-	c.tokens += reply.Usage.TotalTokens
 	cost, known := c.cfg.Prices(c.endpoint.model, reply.Usage, c.agent.now().UnixMilli())
 	state.priced = state.priced && known
 	state.cost += cost
-	c.spentUSD += cost
-	if c.cfg.Consumed != nil {
-		c.cfg.Consumed(state.tokenUsage())
-	}
 }
 
-func (c *conversation) limitReached(state *turnState) string {
-	switch {
-	case c.cfg.MaxTurns > 0 && state.turns >= c.cfg.MaxTurns:
+func (c *conversation) limitReached(ctx context.Context, state *turnState) string {
+	if c.cfg.MaxTurns > 0 && state.turns >= c.cfg.MaxTurns {
 		return resultMaxTurns
-	case c.cfg.MaxTokens > 0 && c.tokens >= c.cfg.MaxTokens:
-		state.err = agent.ErrTokenLimit
-		return resultBudget
-	case c.cfg.MaxCostUSD > 0 && c.spentUSD >= c.cfg.MaxCostUSD:
-		return resultBudget
-	default:
-		return ""
 	}
+	if _, empty := errors.AsType[*gateway.BudgetError](context.Cause(ctx)); empty {
+		return resultBudget
+	}
+	return ""
 }
 
 // callTools runs the calls of one reply in order and gives the model their results. Calls that an

@@ -53,7 +53,6 @@ func (*Agent) Info() agent.Info {
 			MCP:                 agent.Native,
 			Usage:               agent.Native,
 			MaxTurns:            agent.Native,
-			BudgetUSD:           agent.Native,
 			SystemPromptAppend:  agent.Native,
 			SystemPromptReplace: agent.Native,
 			AllowedTools:        agent.Native,

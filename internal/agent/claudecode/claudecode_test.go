@@ -55,8 +55,8 @@ func TestArguments(t *testing.T) {
 			slices.Concat(base, rest, []string{"--model", "m", "--resume", "id"}),
 		},
 		"limits": {
-			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}, budget: 0.125},
-			slices.Concat(base, rest, []string{"--max-turns", "7", "--max-budget-usd", "0.125"}),
+			arguments{path: "claude", cfg: agent.Config{MaxTurns: 7}},
+			slices.Concat(base, rest, []string{"--max-turns", "7"}),
 		},
 		"system prompt appended": {
 			arguments{path: "claude", cfg: agent.Config{SystemPrompt: "be brief"}},

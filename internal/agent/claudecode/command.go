@@ -150,7 +150,6 @@ type arguments struct {
 	files     sessionFiles
 	longLived bool
 	resume    string
-	budget    float64 // what is left of it; 0 = unlimited
 }
 
 func (a arguments) argv() []string {
@@ -173,9 +172,6 @@ func (a arguments) argv() []string {
 	}
 	if a.cfg.MaxTurns > 0 {
 		add("--max-turns", strconv.Itoa(a.cfg.MaxTurns))
-	}
-	if a.budget > 0 {
-		add("--max-budget-usd", strconv.FormatFloat(a.budget, 'f', -1, 64))
 	}
 	if a.files.mcpConfig != "" {
 		add("--mcp-config", a.files.mcpConfig)

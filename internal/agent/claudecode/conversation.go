@@ -42,11 +42,11 @@ func newConversation(cfg agent.Config, login login, files sessionFiles) *convers
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	result, err := c.Pay(func(left float64) (agent.Result, error) {
+	result, err := c.InTurn(func() (agent.Result, error) {
 		if c.cfg.OneShot {
-			return c.RunOnce(ctx, agent.Command{Argv: c.argv(left), Env: c.environ(), Stdin: text})
+			return c.RunOnce(ctx, agent.Command{Argv: c.argv(), Env: c.environ(), Stdin: text})
 		}
-		return c.converse(ctx, text, left)
+		return c.converse(ctx, text)
 	})
 	if err != nil {
 		return agent.Result{}, err
@@ -58,14 +58,13 @@ func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, e
 	return result, nil
 }
 
-func (c *conversation) argv(budget float64) []string {
+func (c *conversation) argv() []string {
 	return arguments{
 		path:      c.cfg.Installation.Path,
 		cfg:       c.cfg,
 		files:     c.files,
 		longLived: !c.cfg.OneShot,
 		resume:    c.ID(),
-		budget:    budget,
 	}.argv()
 }
 
@@ -74,10 +73,10 @@ func (c *conversation) environ() []string {
 }
 
 // converse gives a prompt to the long-lived process, starting it if it does not run.
-func (c *conversation) converse(ctx context.Context, text string, budget float64) (agent.Result, error) {
+func (c *conversation) converse(ctx context.Context, text string) (agent.Result, error) {
 	if !c.Alive() {
 		c.greeted.Store(false)
-		if err := c.Open(ctx, agent.Command{Argv: c.argv(budget), Env: c.environ()}); err != nil {
+		if err := c.Open(ctx, agent.Command{Argv: c.argv(), Env: c.environ()}); err != nil {
 			return agent.Result{}, err
 		}
 		if err := c.request("initialize"); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/session"
@@ -98,7 +99,7 @@ func TestWhatNeedsTheAppServer(t *testing.T) {
 	for name, change := range map[string]func(*agent.Config){
 		"several prompts": func(c *agent.Config) { c.OneShot = false },
 		"turns":           func(c *agent.Config) { c.MaxTurns = 1 },
-		"budget":          func(c *agent.Config) { c.MaxCostUSD = 1 },
+		"budget":          func(c *agent.Config) { c.Account = aDollar() },
 		"resumed":         func(c *agent.Config) { c.Resume = "x" },
 		"no model":        func(c *agent.Config) { c.Model = "" },
 	} {
@@ -328,8 +329,8 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 		`cannot be denied the tool "Telephone"`: func(c *agent.Config) { c.DisallowedTools = []string{"Telephone"} },
 		"cannot be allowed Read without Bash":   func(c *agent.Config) { c.AllowedTools = []string{"Read"} },
 		"works with the vendor's own endpoint":  func(c *agent.Config) { c.Auth = agent.AuthSubscription },
-		"a dollar budget needs a price":         func(c *agent.Config) { c.MaxCostUSD = 1 },
-		`model "m" has none`:                    func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, noPrices },
+		"a dollar budget needs a price":         func(c *agent.Config) { c.Account = aDollar() },
+		`model "m" has none`:                    func(c *agent.Config) { c.Account, c.Prices = aDollar(), noPrices },
 	} {
 		cfg := agent.Config{
 			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
@@ -412,7 +413,7 @@ func TestAProgramThatIsNotInstalled(t *testing.T) {
 
 // Prices have dates; what counts is whether there is one today.
 func TestABudgetIsAcceptedForAModelOnThePriceList(t *testing.T) {
-	cfg := agent.Config{MaxCostUSD: 1, Prices: session.ListPrices(price.Default())}
+	cfg := agent.Config{Account: aDollar(), Prices: session.ListPrices(price.Default())}
 	if err := priced(cfg, "gpt-5.1-codex"); err != nil {
 		t.Error(err)
 	}
@@ -420,3 +421,6 @@ func TestABudgetIsAcceptedForAModelOnThePriceList(t *testing.T) {
 		t.Error("a budget for a model without a price was accepted")
 	}
 }
+
+// aDollar is an account with a dollar.
+func aDollar() *gateway.Account { return gateway.NewAccount("this test", gateway.Budget{USD: 1}, nil) }

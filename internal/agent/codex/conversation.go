@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/gateway"
 )
 
 // conversation is one session with the program.
@@ -28,13 +29,12 @@ func newConversation(cfg agent.Config, login login, files sessionFiles, project 
 		dialect = serverDialect()
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:         agentID,
-		Config:        cfg,
-		Dialect:       dialect,
-		Observe:       c.observe,
-		EnforceTurns:  true,
-		EnforceBudget: true,
-		Started:       agent.Started{Auth: login.mode, KeyVisible: login.secret},
+		Agent:        agentID,
+		Config:       cfg,
+		Dialect:      dialect,
+		Observe:      c.observe,
+		EnforceTurns: true,
+		Started:      agent.Started{Auth: login.mode, KeyVisible: login.secret},
 	})
 	return c
 }
@@ -42,13 +42,14 @@ func newConversation(cfg agent.Config, login login, files sessionFiles, project 
 // needsServer decides between one process for each prompt and the app server. The package's
 // documentation says why.
 func needsServer(cfg agent.Config, project project) bool {
-	return !cfg.OneShot || cfg.MaxTurns > 0 || cfg.MaxCostUSD > 0 || cfg.Resume != "" || cfg.Model == "" ||
+	reported := cfg.Seat == nil && cfg.Account.Budget() != gateway.Budget{} // what it uses must be known while it works
+	return !cfg.OneShot || cfg.MaxTurns > 0 || reported || cfg.Resume != "" || cfg.Model == "" ||
 		project.settings
 }
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	result, err := c.Pay(func(float64) (agent.Result, error) {
+	result, err := c.InTurn(func() (agent.Result, error) {
 		if needsServer(c.cfg, c.project) {
 			return c.converse(ctx, text)
 		}

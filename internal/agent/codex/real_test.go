@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -24,7 +25,7 @@ func TestTheBudgetIsHeld(t *testing.T) {
 	s := newStage(t, agenttest.Bash("echo 1 >> steps"), agenttest.Bash("echo 2 >> steps"),
 		agenttest.Bash("echo 3 >> steps"), agenttest.Bash("echo 4 >> steps"), agenttest.Bash(
 			"echo 5 >> steps"), agenttest.Bash("echo 6 >> steps"))
-	s.Config.MaxCostUSD = 2.5
+	s.Config.Account = gateway.NewAccount("this test", gateway.Budget{USD: 2.5}, nil)
 	s.Config.Prices = func(model string, usage session.TokenUsage, _ int64) (float64, bool) {
 		return float64(usage.InputTokens) / 1000, model == "gpt-5.5"
 	}
@@ -43,7 +44,7 @@ func TestTheBudgetIsHeld(t *testing.T) {
 func TestABudgetNeedsThePriceOfTheModelThatTheProgramChooses(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, agenttest.Says("Never said."))
-	s.Config.Model, s.Config.MaxCostUSD, s.Config.Prices = "", 1, noPrices
+	s.Config.Model, s.Config.Account, s.Config.Prices = "", aDollar(), noPrices
 	talk, err := New().Start(t.Context(), s.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,6 @@ func (a *Agent) Info() agent.Info {
 			SystemPromptAppend: when(e.has(wordSystem), agent.Native),
 			Usage:              when(told, agent.Native),
 			MaxTurns:           when(told, agent.Enforced),
-			BudgetUSD:          when(told, agent.Enforced),
 		},
 	}
 }

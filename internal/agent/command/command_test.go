@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/price"
 	"github.com/fit-eval/fit/session"
@@ -444,14 +445,14 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for asked, change := range map[string]func(*Entry, *agent.Config){
 		"a turn limit":              func(_ *Entry, c *agent.Config) { c.MaxTurns = 3 },
-		"a budget":                  func(_ *Entry, c *agent.Config) { c.MaxCostUSD = 1 },
+		"a budget":                  func(_ *Entry, c *agent.Config) { c.Account = aDollar() },
 		"MCP servers":               func(_ *Entry, c *agent.Config) { c.MCPServers = []agent.MCPServer{{Name: "x"}} },
 		"appending to the system":   func(_ *Entry, c *agent.Config) { c.SystemPrompt = "x" },
 		"a list of allowed tools":   func(_ *Entry, c *agent.Config) { c.AllowedTools = []string{"Read"} },
 		"resuming a conversation":   func(_ *Entry, c *agent.Config) { c.Resume = "x" },
 		"needs the name of a model": func(e *Entry, _ *agent.Config) { e.Command += " {model}" },
 		"give --model-url":          func(e *Entry, _ *agent.Config) { e.Command += " {model_url}" },
-		"price":                     func(e *Entry, c *agent.Config) { e.Events, c.MaxCostUSD = "ndjson", 1 },
+		"price":                     func(e *Entry, c *agent.Config) { e.Events, c.Account = "ndjson", aDollar() },
 	} {
 		s := newStage(t, "true")
 		change(&s.entry, &s.config)
@@ -513,3 +514,6 @@ func TestSchemes(t *testing.T) {
 		}
 	}
 }
+
+// aDollar is an account with a dollar.
+func aDollar() *gateway.Account { return gateway.NewAccount("this test", gateway.Budget{USD: 1}, nil) }

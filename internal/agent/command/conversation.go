@@ -53,13 +53,12 @@ func newConversation(entry Entry, cfg agent.Config) (*conversation, error) {
 		}
 	}
 	settings := agent.ConversationConfig{
-		Agent:         session.AgentID(entry.ID),
-		Config:        cfg,
-		Dialect:       events.Dialect(),
-		Closing:       c.closing,
-		EnforceTurns:  true,
-		EnforceBudget: true,
-		Started:       agent.Started{Auth: c.auth(), KeyVisible: c.keyVisible()},
+		Agent:        session.AgentID(entry.ID),
+		Config:       cfg,
+		Dialect:      events.Dialect(),
+		Closing:      c.closing,
+		EnforceTurns: true,
+		Started:      agent.Started{Auth: c.auth(), KeyVisible: c.keyVisible()},
 	}
 	if entry.Events != eventsNDJSON {
 		settings.Plain = c.output.add

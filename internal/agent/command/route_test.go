@@ -39,8 +39,6 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	s.config.Started = func(now agent.Started) { started = now }
 	var seen []calls.Call
 	s.config.Called = func(c calls.Call) { seen = append(seen, c) }
-	var consumed []int64
-	s.config.Consumed = func(u session.TokenUsage) { consumed = append(consumed, u.TotalTokens) }
 	proxy := &gateway.OnDemand{}
 	defer proxy.Close()
 	s.config.Gateway.Join = func(cfg agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
@@ -65,9 +63,6 @@ func TestAProgramGoesThroughTheGateway(t *testing.T) {
 	if got := strings.Join(keys, " "); got != "real-anthropic Bearer real-openai" {
 		t.Errorf("the model got the keys %q", got)
 	}
-	if len(consumed) == 0 || consumed[0] != 15 {
-		t.Errorf("while it ran, it was said to consume %v tokens", consumed)
-	}
 	if len(seen) != 2 || seen[0].Usage == nil || seen[0].Usage.InputTokens != 10 {
 		t.Errorf("%d calls were seen: %+v", len(seen), seen)
 	}
@@ -81,10 +76,10 @@ func TestACallWithoutAPriceEndsARunWithABudget(t *testing.T) {
 	s.config.Environ = append(s.config.Environ, "ANTHROPIC_API_KEY=real-anthropic")
 	s.config.ModelURL = "http://127.0.0.1:1"
 	account := gateway.NewAccount("this run", gateway.Budget{USD: 1}, nil)
-	proxy := &gateway.OnDemand{Config: gateway.Config{Account: account}}
+	proxy := &gateway.OnDemand{}
 	defer proxy.Close()
 	s.config.Gateway.Join = func(_ agent.Config, upstreams []gateway.Upstream) (*gateway.Seat, error) {
-		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams})
+		return proxy.Join(gateway.Member{Name: "worker", Upstreams: upstreams, Account: account})
 	}
 	conversation, err := agent.Start(t.Context(), New(s.entry), s.config)
 	if err != nil {

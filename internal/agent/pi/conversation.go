@@ -36,21 +36,20 @@ func newConversation(cfg agent.Config, e endpoint, p sessionFiles) *conversation
 		dialect.New = func() session.Decoder { return &idleDecoder{decoder: &decoder{}, idle: &c.idle} }
 	}
 	c.Conversation = agent.NewConversation(agent.ConversationConfig{
-		Agent:         agentID,
-		Config:        cfg,
-		Dialect:       dialect,
-		Observe:       c.observe,
-		Settle:        c.settle,
-		EnforceTurns:  true,
-		EnforceBudget: true,
-		Started:       agent.Started{Auth: agent.AuthAPIKey, KeyVisible: len(e.keys) > 0 && e.gateway == ""},
+		Agent:        agentID,
+		Config:       cfg,
+		Dialect:      dialect,
+		Observe:      c.observe,
+		Settle:       c.settle,
+		EnforceTurns: true,
+		Started:      agent.Started{Auth: agent.AuthAPIKey, KeyVisible: len(e.keys) > 0 && e.gateway == ""},
 	})
 	return c
 }
 
 // Prompt implements agent.Session.
 func (c *conversation) Prompt(ctx context.Context, text string) (agent.Result, error) {
-	result, err := c.Pay(func(float64) (agent.Result, error) {
+	result, err := c.InTurn(func() (agent.Result, error) {
 		switch {
 		case strings.TrimSpace(text) == "":
 			return agent.Result{}, errors.New("the prompt is empty")

@@ -54,7 +54,6 @@ func (*Agent) Info() agent.Info {
 			MCP:                 agent.Native,
 			Usage:               agent.Native,
 			MaxTurns:            agent.Enforced,
-			BudgetUSD:           agent.Enforced,
 			SystemPromptAppend:  agent.Native,
 			SystemPromptReplace: agent.Native,
 			AllowedTools:        agent.Native,

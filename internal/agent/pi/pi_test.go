@@ -12,6 +12,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/agenttest"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
@@ -282,15 +283,17 @@ func TestWhatItCannotDoIsRefused(t *testing.T) {
 	unknown := func(string, session.TokenUsage, int64) (float64, bool) { return 0, false }
 	for missing, change := range map[string]func(*agent.Config){
 		"running on a subscription":     func(c *agent.Config) { c.Auth = agent.AuthSubscription },
-		"has none; name it in a price":  func(c *agent.Config) { c.MaxCostUSD, c.Prices = 1, unknown },
-		"a dollar budget needs a price": func(c *agent.Config) { c.MaxCostUSD = 1 },
-		"no model is named":             func(c *agent.Config) { c.MaxCostUSD, c.Model, c.Prices = 1, "", unknown },
-		"no conversation":               func(c *agent.Config) { c.Resume = "../../etc" },
-		"no working directory":          func(c *agent.Config) { c.Dir = "" },
-		"off, minimal, low":             func(c *agent.Config) { c.Effort = "huge" },
-		"a temperature":                 func(c *agent.Config) { c.Temperature = new(float64) },
-		"nowhere.json":                  func(c *agent.Config) { c.Settings = "/nowhere.json" },
-		"not a JSON object":             func(c *agent.Config) { c.Settings = "pi_test.go" },
+		"has none; name it in a price":  func(c *agent.Config) { c.Account, c.Prices = aDollar(), unknown },
+		"a dollar budget needs a price": func(c *agent.Config) { c.Account = aDollar() },
+		"no model is named": func(c *agent.Config) {
+			c.Account, c.Model, c.Prices = aDollar(), "", unknown
+		},
+		"no conversation":      func(c *agent.Config) { c.Resume = "../../etc" },
+		"no working directory": func(c *agent.Config) { c.Dir = "" },
+		"off, minimal, low":    func(c *agent.Config) { c.Effort = "huge" },
+		"a temperature":        func(c *agent.Config) { c.Temperature = new(float64) },
+		"nowhere.json":         func(c *agent.Config) { c.Settings = "/nowhere.json" },
+		"not a JSON object":    func(c *agent.Config) { c.Settings = "pi_test.go" },
 	} {
 		cfg := agent.Config{
 			Dir: t.TempDir(), Home: t.TempDir(), Model: "m", ModelURL: "http://x",
@@ -373,3 +376,6 @@ func TestTheVersionIsAskedOnce(t *testing.T) {
 		t.Errorf("asked: %q, %v", log, err)
 	}
 }
+
+// aDollar is an account with a dollar.
+func aDollar() *gateway.Account { return gateway.NewAccount("this test", gateway.Budget{USD: 1}, nil) }

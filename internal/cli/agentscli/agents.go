@@ -152,7 +152,6 @@ func featuresOf(c agent.Capabilities) []feature {
 		{"tools over MCP", c.MCP},
 		{"count tokens", c.Usage},
 		{"turn limit", c.MaxTurns},
-		{"budget in dollars", c.BudgetUSD},
 		{"append to the system prompt", c.SystemPromptAppend},
 		{"replace the system prompt", c.SystemPromptReplace},
 		{"allow only some tools", c.AllowedTools},

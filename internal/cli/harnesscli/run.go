@@ -25,6 +25,7 @@ type runOptions struct {
 	profile      string
 	allowedTools string
 	maxCost      console.Dollars
+	maxTokens    console.Count
 	timeout      console.Span
 	output       string
 	mcpConfig    string
@@ -51,6 +52,7 @@ func newRun(con *console.Console, registry *agent.Registry) *cobra.Command {
 		"the only tools the agent may use, separated by commas (default: the agent's own)")
 	flags.Var(&opts.maxCost, "max-cost-usd", "end the run when it has cost this much")
 	flags.Var(&opts.timeout, "timeout", "end the run after this time, e.g. 15m")
+	flags.Var(&opts.maxTokens, "max-tokens", "end the run when it has used this many tokens; 0 is unlimited")
 	flags.StringVar(&opts.output, "output", "", "write the trace to this file and readable text to standard output")
 	flags.StringVar(&opts.mcpConfig, "mcp-config", "", `file of tool servers to attach: {"mcpServers":{…}}`)
 	flags.StringVar(&opts.mcpServer, "mcp-server", "", "attach the tool server of SERVICE_MCP_URL under this name")
@@ -99,6 +101,7 @@ func (o *runOptions) config(con *console.Console) (fit.RunConfig, error) {
 		Advisor:      advisor,
 		MaxTurns:     o.agent.TurnsGiven(),
 		MaxCostUSD:   o.maxCost.Value,
+		MaxTokens:    int64(o.maxTokens.Value),
 		Timeout:      o.timeout.Value,
 		Started:      func(id string, started agent.Started) { announce(con, id, started) },
 		Given:        func(given *ledger.Treatment) { sayGiven(con, given) },

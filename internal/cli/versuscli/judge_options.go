@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report/versus"
 )
@@ -197,7 +198,7 @@ func judgingError(ctx context.Context, err error) error {
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return err
-	case errors.As(err, new(*judge.BudgetError)):
+	case errors.As(err, new(*gateway.BudgetError)):
 		return console.Exit(console.ExitBudget, err)
 	case errors.As(err, new(*judge.UnpricedError)):
 		return console.Exit(console.ExitUsage, err)

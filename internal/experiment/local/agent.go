@@ -133,7 +133,6 @@ func (a *attempt) agentConfig(chosen agent.Agent) (agent.Config, []session.Syste
 	cfg.Model, cfg.Auth = a.arm.Model, a.arm.Auth
 	cfg.ModelURL = modelURL(&a.prepared.Setup, a.cell.ModelURL(a.arm.ModelURL))
 	cfg.AllowedTools = a.arm.AllowedTools
-	cfg.MaxTokens, cfg.MaxCostUSD = a.prepared.CellBudget.Tokens, cheaper(a.prepared.CellBudget.USD, a.task)
 	cfg.Context = a.arm.ContextFor(a.task)
 	cfg.Settings, cfg.Effort, cfg.Temperature = a.arm.Settings, a.arm.Effort, a.arm.Temperature
 	var err error

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/task"
 )
@@ -223,7 +224,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		ModelURL:     arm.ModelURL,
 		Auth:         arm.Auth,
 		MaxTurns:     arm.MaxTurns,
-		MaxCostUSD:   p.CellBudget.USD,
+		Gateway:      agent.Gateway{Off: gatewayOff(&p.Setup)},
 		Context:      arm.ContextFor(&p.Family.Tasks[0]),
 		Settings:     arm.Settings,
 		Effort:       arm.Effort,
@@ -233,12 +234,14 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		SystemPrompt: arm.Prompt + arm.Profile,
 		Prices:       p.machine.Prices,
 	}
+	budget := budgetOf(p.CellBudget)
 	for i := range p.Family.Tasks {
-		asked.MaxCostUSD = cheaper(asked.MaxCostUSD, &p.Family.Tasks[i])
+		budget.USD = cheaper(budget.USD, &p.Family.Tasks[i])
 	}
-	if p.DollarBudget && asked.MaxCostUSD == 0 && info.Capabilities.BudgetUSD != agent.Unsupported {
-		asked.MaxCostUSD = 1 // an agent with dollar limits knows whether its model has a price
+	if p.DollarBudget && budget.USD == 0 && info.Capabilities.Usage != agent.Unsupported {
+		budget.USD = 1 // whether there is one matters here, and not its size
 	}
+	asked.Account = gateway.NewAccount("this cell", budget, p.machine.Prices)
 	for _, profile := range given {
 		if err := p.refuseWith(chosen, arm, withProfile(asked, profile)); err != nil {
 			return err

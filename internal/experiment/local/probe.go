@@ -119,7 +119,7 @@ func (a *attempt) inWorkspace(ctx context.Context, do func(*attempt) error) erro
 
 // reply waits for one reply of an agent.
 func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.Config) error {
-	settings.MaxTokens, settings.MaxCostUSD, settings.MaxTurns = 0, 0, 0
+	settings.MaxTurns, settings.Account = 0, nil // it is charged when it is over
 	if chosen.Info().Capabilities.MaxTurns != agent.Unsupported {
 		settings.MaxTurns = 1
 	}
