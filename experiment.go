@@ -193,8 +193,7 @@ func (w Wiring) runCells(ctx context.Context, cfg *ExperimentConfig, prepared *e
 		Artefacts: dir,
 		Work:      work,
 		Rate:      gateway.NewRateControl(),
-		Budgets:   budgets,
-		Spent:     dir.Spent(),
+		Accounts:  dir.Accounts(),
 	})
 	if err != nil {
 		return experiment.Outcome{}, err

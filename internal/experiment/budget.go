@@ -19,39 +19,49 @@ type Budgets struct {
 	Experiment Budget
 }
 
-// spending adds up what was spent, by arm. Attempts that failed have cost money, too.
-type spending map[string]*armSpending
+// spending is what an experiment has spent, in its accounts, and what the attempts of each arm show
+// about those to come. Attempts that failed have cost money, too.
+type spending struct {
+	accounts *Accounts
+	arms     map[string]*armSpending
+}
 
 type armSpending struct {
-	usd      float64
-	tokens   int64
 	wall     time.Duration
 	unpriced int       // attempts that consumed tokens at an unknown price
 	costs    []float64 // of attempts that ended with a verdict, sorted
 	used     []float64 // tokens of those, sorted
 	inFlight int
-	reserved reservation
 }
 
-type reservation struct {
+// need is what attempts may need.
+type need struct {
 	usd    float64
 	tokens float64
 }
 
-func (s spending) arm(name string) *armSpending {
-	a := s[name]
+func newSpending() *spending {
+	return &spending{accounts: NewAccounts(), arms: map[string]*armSpending{}}
+}
+
+func (s *spending) arm(name string) *armSpending {
+	a := s.arms[name]
 	if a == nil {
 		a = &armSpending{}
-		s[name] = a
+		s.arms[name] = a
 	}
 	return a
 }
 
-func (s spending) add(r *ledger.Record) {
+// add adds an attempt that is over.
+func (s *spending) add(r *ledger.Record) {
 	a := s.arm(r.Arm)
 	a.wall += time.Duration(r.DurationMs) * time.Millisecond
 	tokens := r.Tokens.Total()
-	a.charge(r.CostUSD, tokens, tokens > 0 || r.Tokens == nil && r.Verdict != ledger.Error)
+	s.accounts.settle(r)
+	if r.CostUSD == nil && (tokens > 0 || r.Tokens == nil && r.Verdict != ledger.Error) {
+		a.unpriced++
+	}
 	if r.Verdict == ledger.Error {
 		return
 	}
@@ -64,19 +74,11 @@ func (s spending) add(r *ledger.Record) {
 }
 
 // probed adds a probe. It says nothing about what a cell costs.
-func (s spending) probed(p *Probe) {
+func (s *spending) probed(p *Probe) {
 	tokens := p.Tokens.Total()
-	s.arm(p.Who).charge(p.CostUSD, tokens, tokens > 0)
-}
-
-// charge adds a cost; nil is unknown, which counts if something was used.
-func (a *armSpending) charge(usd *float64, tokens int64, used bool) {
-	a.tokens += tokens
-	switch {
-	case usd != nil:
-		a.usd += *usd
-	case used:
-		a.unpriced++
+	s.accounts.charge(p.Who, p.CostUSD, tokens)
+	if p.CostUSD == nil && tokens > 0 {
+		s.arm(p.Who).unpriced++
 	}
 }
 
@@ -86,43 +88,29 @@ func insertSorted(values []float64, value float64) []float64 {
 }
 
 // total sums over the arms.
-func (s spending) total() (usd float64, tokens int64, unpriced int) {
-	for _, a := range s {
-		usd, tokens, unpriced = usd+a.usd, tokens+a.tokens, unpriced+a.unpriced
+func (s *spending) total() (usd float64, tokens int64, unpriced int) {
+	usd, tokens = s.accounts.whole.Spent()
+	for _, a := range s.arms {
+		unpriced += a.unpriced
 	}
 	return usd, tokens, unpriced
 }
 
-// Spent is the cost of attempts and probes.
-type Spent struct {
-	USD    float64
-	Tokens int64
-}
+// Accounts returns the accounts that pay for the experiment. Spending of earlier processes counts.
+func (d *Directory) Accounts() *Accounts { return d.spent.accounts }
 
-// Spent returns what every arm has spent in this directory.
-func (d *Directory) Spent() map[string]Spent {
-	spent := map[string]Spent{}
-	for name, arm := range d.spent {
-		spent[name] = Spent{USD: arm.usd, Tokens: arm.tokens}
+// held returns what the attempts in flight of an arm, and of all arms, may still need. Those that
+// were started before anything was known are valued at what is known now.
+func (s *spending) held(arm string, cell Budget) (mine, all need) {
+	for name, a := range s.arms {
+		expected, _, _ := s.expect(a, cell)
+		rest := s.accounts.rest(name, a.inFlight, expected)
+		all.usd, all.tokens = all.usd+rest.usd, all.tokens+rest.tokens
+		if name == arm {
+			mine = rest
+		}
 	}
-	return spent
-}
-
-// held returns what the attempts in flight may still need. Those that were started before anything
-// was known are valued at what is known now.
-func (s spending) held(cell Budget) reservation {
-	var sum reservation
-	for _, a := range s {
-		held := s.heldBy(a, cell)
-		sum.usd, sum.tokens = sum.usd+held.usd, sum.tokens+held.tokens
-	}
-	return sum
-}
-
-func (s spending) heldBy(a *armSpending, cell Budget) reservation {
-	expected, _, _ := s.expect(a, cell)
-	n := float64(a.inFlight)
-	return reservation{usd: max(a.reserved.usd, n*expected.usd), tokens: max(a.reserved.tokens, n*expected.tokens)}
+	return mine, all
 }
 
 // p90 returns the value that nine of ten did not exceed.
@@ -136,10 +124,10 @@ func p90(sorted []float64) float64 {
 // expect returns what the next cell of an arm may need: what nine of ten cells of the arm needed,
 // else what a cell is allowed, else what cells of other arms needed, which is a guess, or else
 // unknown.
-func (s spending) expect(a *armSpending, cell Budget) (expected reservation, usdKnown, tokensKnown bool) {
-	expected = reservation{usd: p90(a.costs), tokens: p90(a.used)}
+func (s *spending) expect(a *armSpending, cell Budget) (expected need, usdKnown, tokensKnown bool) {
+	expected = need{usd: p90(a.costs), tokens: p90(a.used)}
 	usdKnown, tokensKnown = len(a.costs) > 0, len(a.used) > 0
-	for _, other := range s {
+	for _, other := range s.arms {
 		if len(a.costs) == 0 {
 			expected.usd = max(expected.usd, p90(other.costs))
 		}
@@ -166,22 +154,21 @@ const (
 	launchStopped        // the experiment's is
 )
 
-// allow decides whether a cell may start and reserves what it will need. The text says why not.
-func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, reservation,
-	string,
-) {
+// allow decides whether a cell may start. The text says why not.
+func (s *spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.Duration) (launch, string) {
 	a := s.arm(arm)
 	expected, usdKnown, tokensKnown := s.expect(a, cell)
 	usd, tokens, unpriced := s.total()
-	held, mine := s.held(cell), s.heldBy(a, cell)
+	myUSD, myTokens := s.accounts.spentBy(arm)
+	mine, held := s.held(arm, cell)
 	whole, own := budgets.Experiment, budgets.Arm
 	if (whole.USD > 0 || own.USD > 0) && unpriced > 0 {
-		return launchStopped, reservation{},
+		return launchStopped,
 			"the price of the model is unknown, so a budget in dollars cannot be kept; give the budget in tokens, or " +
 				"a price file (FIT_PRICES)"
 	}
 	if whole.Wall > 0 && elapsed >= whole.Wall {
-		return launchStopped, reservation{}, fmt.Sprintf(
+		return launchStopped, fmt.Sprintf(
 			"the experiment's time of %s is used up%s",
 			whole.Wall,
 			LargerBudget,
@@ -189,7 +176,7 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 	}
 	if (whole.USD > 0 || own.USD > 0) && !usdKnown && a.inFlight > 0 || (whole.Tokens > 0 || own.Tokens > 0) &&
 		!tokensKnown && a.inFlight > 0 {
-		return launchWait, reservation{}, ""
+		return launchWait, ""
 	}
 	for _, bound := range []struct {
 		limit, spent, held, next float64
@@ -202,17 +189,17 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 				display.Dollars(usd)),
 		},
 		{
-			own.USD, a.usd, mine.usd, expected.usd, launchNever,
+			own.USD, myUSD, mine.usd, expected.usd, launchNever,
 			fmt.Sprintf("the budget of arm %s of %s: %s are spent", arm, display.Dollars(own.USD),
-				display.Dollars(a.usd)),
+				display.Dollars(myUSD)),
 		},
 		{
 			float64(whole.Tokens), float64(tokens), held.tokens, expected.tokens, launchStopped,
 			fmt.Sprintf("the experiment's budget of %d tokens: %d are spent", whole.Tokens, tokens),
 		},
 		{
-			float64(own.Tokens), float64(a.tokens), mine.tokens, expected.tokens, launchNever,
-			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, a.tokens),
+			float64(own.Tokens), float64(myTokens), mine.tokens, expected.tokens, launchNever,
+			fmt.Sprintf("the budget of arm %s of %d tokens: %d are spent", arm, own.Tokens, myTokens),
 		},
 		{
 			own.Wall.Seconds(), a.wall.Seconds(), 0, 0, launchNever,
@@ -223,17 +210,16 @@ func (s spending) allow(arm string, budgets Budgets, cell Budget, elapsed time.D
 		case bound.limit <= 0 || bound.spent < bound.limit && bound.spent+bound.held+bound.next <= bound.limit:
 			continue
 		case bound.held > 0 && bound.spent < bound.limit && bound.spent+bound.next <= bound.limit:
-			return launchWait, reservation{}, "" // attempts in flight may turn out cheaper than reserved
+			return launchWait, "" // attempts in flight may turn out cheaper than reserved
 		case bound.spent >= bound.limit:
-			return bound.verdict, reservation{}, bound.text + LargerBudget
+			return bound.verdict, bound.text + LargerBudget
 		default:
-			return bound.verdict, reservation{},
+			return bound.verdict,
 				fmt.Sprintf("%s, and the next cell needs about %s%s", bound.text, needs(bound.next), LargerBudget)
 		}
 	}
 	a.inFlight++
-	a.reserved.usd, a.reserved.tokens = a.reserved.usd+expected.usd, a.reserved.tokens+expected.tokens
-	return launchYes, expected, ""
+	return launchYes, ""
 }
 
 // LargerBudget is the advice for a budget that is used up, to be added to the error.
@@ -246,14 +232,9 @@ func needs(next float64) string {
 	return fmt.Sprintf("%.4g", next)
 }
 
-// settle replaces a reservation with the actual spending.
-func (s spending) settle(held reservation, r *ledger.Record) {
-	a := s.arm(r.Arm)
-	a.inFlight--
-	a.reserved.usd, a.reserved.tokens = max(0, a.reserved.usd-held.usd), max(0, a.reserved.tokens-held.tokens)
-	if a.inFlight == 0 {
-		a.reserved = reservation{}
-	}
+// settle adds an attempt that was in flight.
+func (s *spending) settle(r *ledger.Record) {
+	s.arm(r.Arm).inFlight--
 	s.add(r)
 }
 
@@ -271,7 +252,7 @@ type Estimate struct {
 }
 
 // estimate forecasts the cells that are left, by arm.
-func (s spending) estimate(left map[string]int, cell Budget, budgets Budgets) Estimate {
+func (s *spending) estimate(left map[string]int, cell Budget, budgets Budgets) Estimate {
 	e := Estimate{Known: true}
 	for arm, cells := range left {
 		e.Cells += cells

@@ -62,7 +62,7 @@ type Directory struct {
 	ledger   *ledger.Writer
 	journal  *journal
 	cells    map[ledger.Cell]*cellState
-	spent    spending
+	spent    *spending
 }
 
 // cellState is the state of the attempts at a cell.
@@ -100,7 +100,7 @@ func OpenDirectoryWith(dir string, wanted *Plan, redactor *redact.Redactor, cfg 
 		redactor: redactor,
 		lock:     lock,
 		cells:    map[ledger.Cell]*cellState{},
-		spent:    spending{},
+		spent:    newSpending(),
 	}
 	if err := d.open(wanted, cfg); err != nil {
 		return nil, errors.Join(err, d.Close())

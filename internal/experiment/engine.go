@@ -90,6 +90,7 @@ func Run(ctx context.Context, dir *Directory, cfg Config) (Outcome, error) {
 		return Outcome{}, errors.New("an experiment needs an executor")
 	}
 	e := newEngine(dir, cfg)
+	dir.spent.accounts.setBudgets(cfg.Budgets)
 	e.steer()
 	if err := e.resume(ctx); err != nil {
 		return Outcome{}, err
@@ -156,7 +157,6 @@ type waiting struct {
 type finished struct {
 	cell   Cell
 	record ledger.Record
-	held   reservation
 	err    error // the record could not be written
 }
 
@@ -296,8 +296,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 			at++
 			continue
 		}
-		verdict, held, reason := e.dir.spent.allow(next.cell.Arm, e.cfg.Budgets, e.dir.Plan.Cell,
-			e.cfg.Now().Sub(e.began))
+		verdict, reason := e.dir.spent.allow(next.cell.Arm, e.cfg.Budgets, e.dir.Plan.Cell, e.cfg.Now().Sub(e.began))
 		switch verdict {
 		case launchStopped:
 			e.stop(OverBudget, reason)
@@ -315,7 +314,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 		} else {
 			e.queue = slices.Delete(e.queue, at, at+1)
 		}
-		if err := e.launch(ctx, next, held); err != nil {
+		if err := e.launch(ctx, next); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // launch notes an attempt in the journal and begins it. One that continues is there already.
-func (e *engine) launch(ctx context.Context, next waiting, held reservation) error {
+func (e *engine) launch(ctx context.Context, next waiting) error {
 	cell := next.cell
 	state := e.dir.state(cell.Key())
 	attempt, failures, unverified := next.adopted, state.failures, state.unverified
@@ -47,7 +47,7 @@ func (e *engine) launch(ctx context.Context, next waiting, held reservation) err
 		if executor, ok := e.cfg.Executor.(waiter); ok {
 			executor.Wait(ctx, cell, attempt)
 		}
-		done := &finished{cell: cell, held: held}
+		done := &finished{cell: cell}
 		e.attempt(ctx, &done.record, cell, attempt, failures, started, began)
 		done.record.Unverified += unverified
 		done.err = e.append(&done.record, failures)
@@ -121,7 +121,7 @@ func (e *engine) finish(done *finished) error {
 	}
 	record := &done.record
 	cancelled := e.attemptEnded(done)
-	e.dir.spent.settle(done.held, record)
+	e.dir.spent.settle(record)
 	state := e.dir.state(done.cell.Key())
 	e.dir.note(state, record)
 	e.breaker.record(record)

@@ -28,12 +28,6 @@ var errWithdrawn = errors.New("the experiment stopped before the attempt began")
 // errOver is the error of a request that arrives after the experiment has ended.
 var errOver = errors.New("the experiment has ended")
 
-// rebudgeter is an Executor that keeps the budget of the experiment itself, beside the engine.
-type rebudgeter interface {
-	// Rebudget changes the budget of the whole experiment while it runs.
-	Rebudget(whole Budget)
-}
-
 // maxConcurrency limits what a person may ask for.
 const maxConcurrency = 1000
 
@@ -203,9 +197,7 @@ func (e *engine) rebudget(usd float64) (string, error) {
 		return "", errors.New("a budget is a number of dollars; 0 is unlimited")
 	}
 	e.cfg.Budgets.Experiment.USD = usd
-	if executor, ok := e.cfg.Executor.(rebudgeter); ok {
-		executor.Rebudget(e.cfg.Budgets.Experiment)
-	}
+	e.dir.spent.accounts.setBudgets(e.cfg.Budgets)
 	if e.status == OverBudget { // it may be enough now
 		e.status, e.stopped = "", ""
 		e.steer()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/experiment/control"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -199,28 +200,17 @@ func TestConcurrencyAndBudgetChangeWhileItRuns(t *testing.T) {
 	}
 }
 
-// payer is an executor that keeps the budget of the experiment itself.
-type payer struct {
-	*gated
-	budgets chan Budget
-}
-
-func (p payer) Rebudget(whole Budget) { p.budgets <- whole }
-
-func TestAnExecutorHearsOfANewBudget(t *testing.T) {
+func TestTheAccountsHearOfANewBudget(t *testing.T) {
 	e := engine{
-		cfg: Config{
-			Executor: payer{budgets: make(chan Budget, 1)},
-			Budgets:  Budgets{Experiment: Budget{USD: 1, Tokens: 9}},
-		},
-		dir: &Directory{spent: spending{}},
+		cfg: Config{Budgets: Budgets{Experiment: Budget{USD: 1, Tokens: 9}}},
+		dir: &Directory{spent: newSpending()},
 	}
 	e.status, e.stopped = OverBudget, "the budget is spent"
 	if _, err := e.rebudget(3); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-e.cfg.Executor.(payer).budgets; got != (Budget{USD: 3, Tokens: 9}) {
-		t.Errorf("the executor may spend %+v", got)
+	if got := e.dir.Accounts().Whole().Budget(); got != (gateway.Budget{USD: 3, Tokens: 9}) {
+		t.Errorf("the experiment may spend %+v", got)
 	}
 	if e.stopped != "" {
 		t.Error("an experiment that stopped for its budget goes on with a larger one")

@@ -85,6 +85,13 @@ func (a *Account) Rebudget(budget Budget) {
 	a.tree.settled = make(chan struct{})
 }
 
+// SetPrices sets the prices of all accounts of the tree.
+func (a *Account) SetPrices(prices session.Prices) {
+	a.tree.mu.Lock()
+	defer a.tree.mu.Unlock()
+	a.tree.prices = prices
+}
+
 // Above reports whether calls that are paid from another account are paid from this one too.
 func (a *Account) Above(other *Account) bool {
 	for other = other.parent; other != nil && other != a; {

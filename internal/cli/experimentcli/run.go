@@ -95,8 +95,7 @@ func (r *Run) local(ctx context.Context) (*local.Executor, error) {
 		Artefacts: r.Dir,
 		Work:      work,
 		Rate:      r.rate,
-		Budgets:   r.Budgets,
-		Spent:     r.Dir.Spent(),
+		Accounts:  r.Dir.Accounts(),
 
 		Watch:          r.Watch,
 		KeepWorkspaces: r.KeepWorkspaces,

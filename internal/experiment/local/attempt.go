@@ -60,6 +60,7 @@ type attempt struct {
 	verifying  time.Duration
 	watched    *watchedSpawner  // that its agent starts processes with; nil before it starts
 	calls      *gateway.Record  // of the agent; nil before it starts
+	pays       *gateway.Account // that everything in it is paid from
 	account    *gateway.Account // that its agents pay their calls from
 	mu         sync.Mutex
 	seats      []*gateway.Seat // of its agents
@@ -81,7 +82,8 @@ func (e *Executor) newAttempt(ctx context.Context, cell experiment.Cell, number 
 	if a.arm == nil || a.task == nil {
 		return nil, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
-	a.account = e.accounts[cell.Arm].Child("this cell", gateway.Budget{
+	a.pays = e.accounts.Attempt(cell)
+	a.account = a.pays.Child("this cell", gateway.Budget{
 		USD:    cheaper(e.prepared.CellBudget.USD, a.task),
 		Tokens: e.prepared.CellBudget.Tokens,
 	})

@@ -239,7 +239,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 	f.seen, f.troubled = a.seenByGateway()
 	if empty := a.budgetError(); empty != nil {
 		f.budget, f.budgetOf = empty, ledger.BudgetArm
-		if empty.Account == a.experimentAccount {
+		if empty.Account == a.accounts.Whole() {
 			f.budgetOf = ledger.BudgetExperiment
 		}
 	}

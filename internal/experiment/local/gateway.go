@@ -34,27 +34,6 @@ func gatewayOff(setup *experiment.Setup) string {
 	return ""
 }
 
-// openAccounts opens an account for each arm, below that of the experiment. Spending of earlier
-// processes counts.
-func openAccounts(cfg Config) (whole *gateway.Account, arms map[string]*gateway.Account) {
-	whole = gateway.NewAccount("the experiment", budgetOf(cfg.Budgets.Experiment), cfg.Machine.Prices)
-	arms = map[string]*gateway.Account{}
-	for _, arm := range cfg.Prepared.Arms {
-		account := whole.Child("arm "+arm.Name, budgetOf(cfg.Budgets.Arm))
-		spent := cfg.Spent[arm.Name]
-		account.Charge(spent.USD, spent.Tokens)
-		arms[arm.Name] = account
-	}
-	return whole, arms
-}
-
-// Rebudget changes what the whole experiment may spend while it runs.
-func (e *Executor) Rebudget(whole experiment.Budget) { e.experimentAccount.Rebudget(budgetOf(whole)) }
-
-func budgetOf(b experiment.Budget) gateway.Budget {
-	return gateway.Budget{USD: b.USD, Tokens: b.Tokens}
-}
-
 // gatewayOf connects agents to their models. Each becomes a member under its own name. The record
 // keeps their calls; nil keeps none.
 func (e *Executor) gatewayOf(as gateway.Member, record func() *gateway.Record) agent.Gateway {

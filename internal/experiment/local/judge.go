@@ -255,7 +255,7 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 		Prices:   a.machine.Prices,
 		Spawner:  a.spawner,
 		Gateway:  a.gatewayOf(gateway.Member{Cell: a.cell.Name()}, func() *gateway.Record { return room.calls }),
-		Account:  a.accounts[a.arm.Name],
+		Account:  a.pays,
 		Limits:   sandbox.DefaultLimits(a.space.Isolation),
 		Isolation: a.space.Conceal(sandbox.Isolation{
 			Kind:     a.space.Isolation,

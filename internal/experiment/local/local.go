@@ -30,10 +30,8 @@ type Config struct {
 	// start: files of earlier processes belong to attempts that are over.
 	Work string
 	Rate *gateway.RateControl // of the calls of all cells; nil: unbounded
-	// Budgets limit the total spending of all cells, and Spent is what earlier processes have
-	// spent, by arm.
-	Budgets experiment.Budgets
-	Spent   map[string]experiment.Spent
+	// Accounts pay for the cells; nil: there is no limit but that of a cell.
+	Accounts *experiment.Accounts
 	// Watch, if set, is called when a workspace was made and when an agent was started, from
 	// several goroutines.
 	Watch func(Step)
@@ -69,27 +67,26 @@ const (
 
 // Executor runs cells on this machine.
 type Executor struct {
-	prepared          *experiment.Prepared
-	machine           *Machine
-	artefacts         experiment.Sink
-	work              string
-	spawner           sandbox.ProcessSpawner
-	tasks             map[string]*task.Task
-	arms              map[string]*experiment.Arm
-	networks          map[networkKey]network
-	ports             *workspace.Ports
-	bases             *workspace.Bases
-	caches            *workspace.Caches
-	baseline          *grade.Baseline
-	packers           *packers
-	minFree           uint64 // bytes
-	watch             func(Step)
-	keepAll           bool
-	gateway           *gateway.OnDemand
-	replays           map[ledger.Cell]string // the recorded attempts of cells, where this is a replay
-	experimentAccount *gateway.Account
-	accounts          map[string]*gateway.Account // by arm
-	inside            insideAgents
+	prepared  *experiment.Prepared
+	machine   *Machine
+	artefacts experiment.Sink
+	work      string
+	spawner   sandbox.ProcessSpawner
+	tasks     map[string]*task.Task
+	arms      map[string]*experiment.Arm
+	networks  map[networkKey]network
+	ports     *workspace.Ports
+	bases     *workspace.Bases
+	caches    *workspace.Caches
+	baseline  *grade.Baseline
+	packers   *packers
+	minFree   uint64 // bytes
+	watch     func(Step)
+	keepAll   bool
+	gateway   *gateway.OnDemand
+	replays   map[ledger.Cell]string // the recorded attempts of cells, where this is a replay
+	accounts  *experiment.Accounts
+	inside    insideAgents
 }
 
 // New makes the executor of a prepared experiment. Every agent in it must be installed here.
@@ -111,7 +108,10 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		keepAll:   cfg.KeepWorkspaces,
 		gateway:   newGateway(cfg),
 	}
-	e.experimentAccount, e.accounts = openAccounts(cfg)
+	if e.accounts = cfg.Accounts; e.accounts == nil {
+		e.accounts = experiment.NewAccounts()
+	}
+	e.accounts.SetPrices(e.machine.Prices)
 	if err := e.findAll(ctx); err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (tr trial) open(t testing.TB, path string) (*experiment.Directory, *Executo
 		Machine:   tr.machine,
 		Artefacts: dir,
 		Work:      work,
-		Budgets:   tr.budgets,
+		Accounts:  dir.Accounts(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -234,7 +234,7 @@ func (p *preparation) checkAbilities(arm *experiment.Arm) error {
 		SystemPrompt: arm.Prompt + arm.Profile,
 		Prices:       p.machine.Prices,
 	}
-	budget := budgetOf(p.CellBudget)
+	budget := p.CellBudget.Account()
 	for i := range p.Family.Tasks {
 		budget.USD = cheaper(budget.USD, &p.Family.Tasks[i])
 	}

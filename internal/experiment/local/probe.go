@@ -131,9 +131,6 @@ func (a *attempt) reply(ctx context.Context, chosen agent.Agent, settings agent.
 		Trace:   trace.NewWriter(io.Discard, trace.Config{}),
 	})
 	a.spend(result.Usage)
-	if account := a.accounts[a.cell.Arm]; account != nil && a.record.CostUSD != nil {
-		account.Charge(*a.record.CostUSD, a.record.Tokens.Total())
-	}
 	recorded := a.probed(experiment.Probe{
 		Who:        a.cell.Arm,
 		Tokens:     a.record.Tokens,
