@@ -121,22 +121,20 @@ func perToken(_ string, u session.TokenUsage, _ int64) (float64, bool) {
 	return float64(u.TotalTokens) * 1e-6, true
 }
 
-// The money is gone after two calls. An agent that is told so ends by itself and does not try
-// again; that every agent understands it is in TestAStreamIsStoppedWhenTheMoneyIsGone.
+// TestABudgetIsHeldByTheGateway: the budget is gone after two calls. Every agent that is told so
+// ends by itself and does not try again, so none exceeds it by more than the call in flight. Those
+// of the Agent Client Protocol are in test/acp.
 func TestABudgetIsHeldByTheGateway(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		bound gateway.Budget
-		by    func(agent.Info) bool
-	}{
-		"dollars": {gateway.Budget{USD: 0.22}, oneOfEach},
-		"tokens":  {gateway.Budget{Tokens: 220_000}, quick},
+	for name, bound := range map[string]gateway.Budget{
+		"dollars": {USD: 0.22},
+		"tokens":  {Tokens: 220_000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachAgentThat(t, test.by, func(t *testing.T, a agent.Agent) {
+			eachAgent(t, func(t *testing.T, a agent.Agent) {
 				l := limit(t, newRig(t, a, steps(t)))
 				l.config.Prices = perToken
-				l.config.Account = gateway.NewAccount("this run", test.bound, perToken)
+				l.config.Account = gateway.NewAccount("this run", bound, perToken)
 				result, answered, refused := l.prompt(t, "Spend")
 				if result.Success || result.Outcome != session.OutcomeBudget || result.Aborted {
 					t.Errorf("success %v, outcome %q, error %v", result.Success, result.Outcome, result.Err)
@@ -147,6 +145,9 @@ func TestABudgetIsHeldByTheGateway(t *testing.T) {
 				}
 				if answered != 2 || refused != 1 {
 					t.Errorf("the model answered %d times, want 2; %d calls were refused, want 1", answered, refused)
+				}
+				if usd, tokens := l.config.Account.Spent(); usd > 0.22 || tokens > 220_000 {
+					t.Errorf("$%.3f and %d tokens are spent", usd, tokens)
 				}
 				if strings.Contains(l.file("steps"), "three") {
 					t.Errorf("steps taken: %q", l.file("steps"))

@@ -57,6 +57,7 @@ func TestBudget(t *testing.T) {
 		}
 		r := newRig(t, a, scriptOf(t, turns...))
 		r.config.Prices = perToken
+		r.config.Gateway = agent.Gateway{}
 		r.config.Account = gateway.NewAccount("this run", gateway.Budget{USD: 0.05}, perToken)
 		r.config.OneShot = false
 		s, err := agent.Start(t.Context(), a, r.config)
