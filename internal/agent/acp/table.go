@@ -185,6 +185,7 @@ var table = []Entry{
 			".env": "# This ends the search.\n",
 			".cline/data/settings/global-settings.json": `{
 				"telemetryOptOut": true, "autoUpdateEnabled": false,
+				{{range .Denied}}{{if eq . "web_search"}}"tools": {"web_search": {"enabled": false}},{{end}}{{end}}
 				"disabledTools": [{{range .Denied}}{{json .}}, {{end}}{{if .Project}}"-"{{else}}"skills"{{end}}]
 			}`,
 			".cline/data/settings/providers.json": `{{if .URL}}{
@@ -218,7 +219,9 @@ var table = []Entry{
 			"search_codebase":   session.ToolSearch,
 			"run_commands":      session.ToolBash,
 			"fetch_web_content": session.ToolWeb,
+			"web_search":        session.ToolWeb, // with some models, at the vendor
 			"editor":            session.ToolEdit,
+			"apply_patch":       session.ToolEdit, // instead of the editor, for some models
 			"spawn_agent":       session.ToolTask,
 		},
 		SetModel:   setByOption, // the variable is ignored for names that it does not know

@@ -276,7 +276,7 @@ func skillName(b *experiment.Bring) string {
 // checkVersions refuses two settings of an arm that bring the same path, of which only one would
 // reach the agent.
 func checkVersions(brings []experiment.Bring) error {
-	listed := skillNames{}
+	listed, named := skillNames{}, map[string]string{}
 	for i := range brings {
 		b := &brings[i]
 		if b.From != ledger.FromArm || b.Path == "" || b.Path == "." {
@@ -287,6 +287,10 @@ func checkVersions(brings []experiment.Bring) error {
 			return err
 		}
 		name := skillName(b)
+		if other := named[name]; name != "" && other != "" {
+			return fmt.Errorf("there are two of the name %s: %s and %s; leave one out", name, other, b.Source)
+		}
+		named[name] = b.Source
 		for j := range brings {
 			other := &brings[j]
 			if i == j || other.From != ledger.FromArm {

@@ -309,6 +309,10 @@ func TestTwoVersionsOfOnePathAreRefused(t *testing.T) {
 			experiment.Arm{Skills: at("counting"), Files: at("named")},
 			[]string{at("counting"), at("named"), ".claude/skills/sums"},
 		},
+		"two skills of one name": {
+			experiment.Arm{Skills: at("counting") + "+" + at("named")},
+			[]string{at("counting"), at("named/.claude/skills/sums"), "name counting"},
+		},
 		"instructions and files": {
 			experiment.Arm{Instructions: at("RULES.md"), Files: at("rules")},
 			[]string{at("RULES.md"), at("rules"), "CLAUDE.md"},
