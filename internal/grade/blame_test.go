@@ -57,7 +57,7 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		runs string
 	}{
 		"an abort is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
-		"silence is not":        {"[ -e bomb ] && exit 0", "2\n"},
+		"silence is, once":      {"[ -e bomb ] && exit 0", "3\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, file := counting(t)
@@ -117,6 +117,8 @@ func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 type breakable struct {
 	sandbox.ProcessSpawner
 	broken func(sandbox.SpawnSpec) (sandbox.SpawnResult, error)
+	// accident is what happens to a program instead of running; nil: nothing.
+	accident func(sandbox.SpawnSpec) *sandbox.SpawnResult
 }
 
 // Spawn implements sandbox.ProcessSpawner.
@@ -125,6 +127,11 @@ func (b *breakable) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, s
 ) {
 	if b.broken != nil {
 		return b.broken(spec)
+	}
+	if b.accident != nil {
+		if result := b.accident(spec); result != nil {
+			return *result, nil
+		}
 	}
 	return b.ProcessSpawner.Spawn(ctx, spec, stdout, stderr)
 }
@@ -160,6 +167,50 @@ func TestASandboxThatBreaksInMidRunIsNotTheAgentsFailure(t *testing.T) {
 func unsolved(content files) files {
 	delete(content, "solution/src/add.js")
 	return content
+}
+
+// TestOneAccidentOfAGraderIsNotTheAgentsFailure: work that is right stays right if a process of the
+// grader's is killed, runs out of time or fails without a word, once.
+func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
+	accidents := map[string]sandbox.SpawnResult{
+		"fails without a word": {ExitCode: 1},
+		"runs out of time":     {ExitCode: -1, TimedOut: true},
+		"is killed":            {ExitCode: -1, Signal: "SIGKILL"},
+	}
+	for kind, test := range map[string]struct {
+		bench *bench
+		of    string // a word of the command that has the accident
+	}{
+		"go":             {goBench(t, goCheck()).agent(files{"sum/sum.go": goRight}), "-test.run"},
+		"go's compiler":  {goBench(t, goCheck()).agent(files{"sum/sum.go": goRight}), "-vet=off"},
+		"node":           {nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}), "node"},
+		"unsolved tests": {nodeBench(t, unsolved(nodeCheck())).agent(files{"src/add.js": addSource}), "node"},
+		"python":         {pythonBench(t, pythonTask()).agent(files{"calc.py": pythonRight}), "python"},
+		"a command": {
+			newBench(t, commandTask("  command: [bash, \"{file}\", \"{nonce}\"]\n  parser: exit-nonce\n",
+				"[ \"$(cat answer)\" = 42 ] && echo \"$1\"")).agent(files{"answer": "42"}), "bash",
+		},
+	} {
+		spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
+		test.bench.config.Spawner = spawner
+		test.bench.want(grade.VerdictPass, "")
+		for name, accident := range accidents {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				had := false
+				spawner.accident = func(spec sandbox.SpawnSpec) *sandbox.SpawnResult {
+					if had || !strings.Contains(strings.Join(spec.Argv, " "), test.of) {
+						return nil
+					}
+					had = true
+					return &accident
+				}
+				result := test.bench.want(grade.VerdictError, "flaky")
+				if !result.Unverified {
+					t.Error("the agent could have arranged it, and nobody says so")
+				}
+			})
+		}
+	}
 }
 
 // A machine on which no process can be started is broken, and not the grader.

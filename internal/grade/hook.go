@@ -70,7 +70,7 @@ func (found graded) failureReason() string {
 
 // blameHook decides whether a hook that did not do its work is broken or was broken by the agent.
 // It runs the hook on the base now, whatever the base did before. A hook that died or gave up runs
-// again on both: the agent is to blame only if the hook is broken every time with its work and
+// again on both, any other once on the agent's work: the agent is to blame only if the hook is broken every time with its work and
 // never without it.
 func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
 	if g.fromBase {
@@ -91,15 +91,17 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 			return flaky(broken, "on the base it sometimes works and sometimes does not: "+problem), nil
 		case problem != "" && !silent:
 			return health{broken: broken + "; on the base: " + problem, graderFault: true}, nil
-		case !found.died || round == confirmations:
+		case round == confirmations:
 			return health{broken: broken}, nil
 		}
 		again, err := g.unrecorded().runHook(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return health{}, err
-		}
-		if again.failureReason() == "" {
+		case again.failureReason() == "":
 			return worksOnRetry(broken), nil
+		case !found.died:
+			return health{broken: broken}, nil
 		}
 	}
 }

@@ -109,6 +109,11 @@ type evidence struct {
 	status      int
 	// note is the end of what was printed, for people.
 	note string
+	// told is set where the check itself says why it failed, though not in a report: what does not
+	// compile, and where.
+	told bool
+	// byStatus is set for a check that has no report but its exit code.
+	byStatus bool
 	// cannotRun says why the check could not be run, such as a missing tool.
 	cannotRun string
 	// died is set for a run that was killed by a signal or failed without a report, which may be
@@ -121,6 +126,12 @@ type evidence struct {
 
 // broke reports whether the run did not end by itself.
 func (e evidence) broke() bool { return e.abortReason != "" || e.cannotRun != "" }
+
+// incomplete reports whether a run that failed may have been cut short: it did not end by itself,
+// or it ended without saying all that it had to say.
+func (e evidence) incomplete() bool {
+	return !e.told && (e.broke() || e.died || e.byStatus || !e.report.Complete)
+}
 
 // silent reports whether the run failed without reporting any test.
 func (e evidence) silent() bool {

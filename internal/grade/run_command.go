@@ -46,7 +46,7 @@ func (s *suiteRun) verify(ctx context.Context, command Command, found *graded) e
 	}
 	reason := shown.failure(expectation{})
 	try := func(ctx context.Context, s *suiteRun) (evidence, error) { return s.tryVerify(ctx, command) }
-	if err := s.blame(ctx, "the command "+command.Name, reason, shown, try, found); err != nil {
+	if err := s.blame(ctx, "the command "+command.Name, shown, expectation{}, try, found); err != nil {
 		return err
 	}
 	found.rows = append(found.rows, testRow(command.Name, command.Gate, 0, reason == "", s.Redactor.String(reason)))
@@ -166,6 +166,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	}
 	shown.report = parseReport(r.parser, data, nonce)
 	shown.report.tidy(s.Redactor)
+	shown.byStatus = r.parser == task.ParserExit
 	// By its status alone a check of this parser fails.
 	shown.died = shown.died || shown.silent() && r.parser != task.ParserExitNonce
 	return shown, nil

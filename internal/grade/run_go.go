@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/tree"
@@ -32,6 +33,7 @@ type goBinary struct {
 	tests     map[string][]string // the names of the tests of each check
 	pads      pads
 	failed    string // why it could not be built
+	told      bool   // the compiler says what is wrong, and where
 	cannotRun string
 }
 
@@ -45,7 +47,7 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error
 	}
 	binary := s.binaries[check.Name]
 	if binary.cannotRun != "" || binary.failed != "" {
-		return evidence{cannotRun: binary.cannotRun, status: 1, note: binary.failed}, nil
+		return evidence{cannotRun: binary.cannotRun, status: 1, note: binary.failed, told: binary.told}, nil
 	}
 	return s.runGo(ctx, check, path.Dir(check.File), binary)
 }
@@ -112,16 +114,20 @@ func (s *suiteRun) runGo(ctx context.Context, check task.Check, dir string, bina
 	shown := s.evidenceOf(check.Name, done)
 	shown.report = watch.report
 	output := done.stdout.last(keptHead + keptTail)
-	shown.report.Complete = true // the exit status and the secrets say it all
+	shown.report.Complete = true
 	for _, name := range names {
 		if !slices.ContainsFunc(shown.report.Tests, func(t testResult) bool { return t.Name == name }) {
-			message := cmp.Or(goMessage(output, name), "it did not pass")
-			shown.report.add(name, testFailed, message)
+			message := goMessage(output, name)
+			shown.report.add(name, testFailed, cmp.Or(message, "it did not pass"))
+			shown.died = shown.died || message == "" && !strings.Contains(output, "--- FAIL: "+name+" ")
 		}
 	}
 	shown.report.tidy(s.Redactor)
 	return shown, nil
 }
+
+// diagnosis is a line of the compiler about a place in the source.
+var diagnosis = lazyregexp.New(`(?m)^\S+\.go:\d+:\d+: `)
 
 // goMessage finds what a test said in the output of its binary: the lines before it is called
 // failed, or those of a panic.
@@ -207,6 +213,7 @@ func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check)
 		binary.failed = "the build " + done.abortReason()
 	case done.ExitCode != 0 || missing != nil:
 		binary.failed = "the tests do not compile: " + done.stderr.last(maxMessage)
+		binary.told = diagnosis.MatchString(string(done.stderr.Bytes()))
 	}
 	return binary, nil
 }

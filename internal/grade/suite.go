@@ -205,7 +205,7 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 		return err
 	}
 	reason := shown.failure(want)
-	if err := s.blame(ctx, "the hidden test "+check.Name, reason, shown, trying(check), found); err != nil {
+	if err := s.blame(ctx, "the hidden test "+check.Name, shown, want, trying(check), found); err != nil {
 		return err
 	}
 	found.rows = append(found.rows,
@@ -213,27 +213,38 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 	return nil
 }
 
-// blame decides whose fault it is that a check gave no report: if it gives none without the agent's
+// blame decides whose fault it is that a check failed without a complete report. If it works when
+// it runs again on the same files, nothing was measured. If it gives no report without the agent's
 // work either, right now, nothing was measured. Otherwise the agent is to blame, and the failed row
 // says so; a check that died runs again with and without the work first. Without a reference
 // solution a check may well be silent on the base, so then the question is only whether the sandbox
 // still works.
-func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidence, try attempt, found *graded) error {
-	if !found.health.ok() || !shown.broke() && !shown.silent() {
+func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want expectation, try attempt,
+	found *graded,
+) error {
+	reason := shown.failure(want)
+	if reason == "" || !found.health.ok() || !shown.incomplete() && !shown.silent() {
 		return nil
 	}
-	solved := s.Task.HasSolution()
-	if !shown.broke() && !solved {
+	broken, solved := what+" "+reason, s.Task.HasSolution()
+	if !shown.broke() && !(solved && shown.silent()) {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
-		if err == nil && done.status() != 0 {
-			found.health = health{
-				broken:      what + " " + reason + ", and no other program runs in the sandbox",
-				graderFault: true,
-			}
+		if err != nil {
+			return err
+		}
+		if done.status() != 0 {
+			found.health = health{broken: broken + ", and no other program runs in the sandbox", graderFault: true}
+			return nil
+		}
+		if shown.told {
+			return nil
+		}
+		again, err := s.unrecorded().tryAlone(ctx, try)
+		if err == nil && again.failure(want) == "" {
+			found.health = worksOnRetry(broken)
 		}
 		return err
 	}
-	broken := what + " " + reason
 	for round := 0; ; round++ {
 		base, err := s.withoutAgent(ctx, try)
 		if err != nil {
@@ -246,15 +257,17 @@ func (s *suiteRun) blame(ctx context.Context, what, reason string, shown evidenc
 		case silenced:
 			found.health = health{broken: broken + ", and without the agent's work too", graderFault: true}
 			return nil
-		case !shown.died || round == confirmations:
+		case round == confirmations || shown.told:
 			return nil
 		}
 		again, err := s.unrecorded().tryAlone(ctx, try)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !again.broke() && !again.silent() {
+		case !again.broke() && !again.silent():
 			found.health = worksOnRetry(broken)
+			return nil
+		case !shown.died:
 			return nil
 		}
 	}
