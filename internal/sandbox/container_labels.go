@@ -178,7 +178,7 @@ func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	count := 0
+	removed := map[string]bool{} // an image may have several names
 	for line := range strings.Lines(text) {
 		name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.HasPrefix(name, "<none>") {
@@ -187,13 +187,13 @@ func (e *Engine) RemoveImages(ctx context.Context) (int, error) {
 		_, err := e.output(ctx, "rmi", name)
 		switch failed, ok := errors.AsType[*engineError](err); {
 		case err == nil:
-			count++
+			removed[id] = true
 		case ok && inUse.MatchString(failed.Said):
 		default:
-			return count, err
+			return len(removed), err
 		}
 	}
-	return count, nil
+	return len(removed), nil
 }
 
 // inUse is the engines' message for an image that cannot be removed now.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -245,21 +247,35 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 
 // Build says what image to build.
 type Build struct {
-	// Content names the image: an image built earlier from the same content is reused.
+	// Content names the image: an image built earlier from the same content, on the same bases, is
+	// reused.
 	Content string
 	// Text is the Dockerfile, and Context the directory that it can copy from.
 	Text, Context string
-	// Before, if set, runs ahead of the build, unless the image is there.
-	Before   func(context.Context) error
+	// Bases, if set, returns the ids of the images that it builds on, and gets those that are
+	// missing if it is told to.
+	Bases    func(ctx context.Context, get bool) ([]string, error)
 	Timeout  time.Duration // 0: ten minutes
 	Progress io.Writer
 }
 
 const defaultBuildTimeout = 10 * time.Minute
 
-// BuiltName returns the name of the image of a content.
-func BuiltName(content string) string {
+func (b Build) bases(ctx context.Context, get bool) ([]string, error) {
+	if b.Bases == nil {
+		return nil, nil
+	}
+	return b.Bases(ctx, get)
+}
+
+// BuiltName returns the name of the image of a content on bases; without these, of the one that was
+// built last.
+func BuiltName(content string, bases ...string) string {
 	_, hash, _ := strings.Cut(content, ":")
+	if len(bases) > 0 {
+		sum := sha256.Sum256([]byte(hash + "\x00" + strings.Join(bases, "\x00")))
+		hash = hex.EncodeToString(sum[:])
+	}
 	return "localhost/fit-build:" + hash[:min(32, len(hash))]
 }
 
@@ -269,20 +285,28 @@ func (e *Engine) Build(ctx context.Context, b Build) (Image, error) {
 }
 
 func (e *Engine) build(ctx context.Context, b Build) (Image, error) {
-	name := BuiltName(b.Content)
+	bases, err := b.bases(ctx, false)
+	if _, gone := errors.AsType[*MissingImageError](err); gone {
+		// What was built on them is still good.
+		if image, err := e.Inspect(ctx, BuiltName(b.Content)); err == nil {
+			return image, nil
+		}
+		bases, err = b.bases(ctx, true)
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	name := BuiltName(b.Content, bases...)
 	image, err := e.Inspect(ctx, name)
 	if _, ok := errors.AsType[*MissingImageError](err); !ok {
 		return image, err
 	}
-	if b.Before != nil {
-		if err := b.Before(ctx); err != nil {
-			return Image{}, err
-		}
-	}
 	if err := e.sweepOnce(ctx); err != nil {
 		return Image{}, err
 	}
-	args := []string{"build", "--tag", name, "--label", labelBuild + "=" + b.Content, "--file", "-"}
+	args := []string{
+		"build", "--tag", name, "--tag", BuiltName(b.Content), "--label", labelBuild + "=" + b.Content, "--file", "-",
+	}
 	env := os.Environ()
 	if e.Kind == IsolationPodman {
 		// With its processes below it, a build that is killed leaves none running.

@@ -90,13 +90,14 @@ func (h *harborLoader) load() (Task, error) {
 	if h.file, err = parseHarbor(name, source); err != nil {
 		return t, err
 	}
+	// A task for another system is left out, whatever its values are like there.
+	if err := h.unsupported(); err != nil {
+		return t, err
+	}
 	if err := h.check(); err != nil {
 		return t, err
 	}
 	h.env = valuesOf(h.opts.Environ)
-	if err := h.unsupported(); err != nil {
-		return t, err
-	}
 	if t.Settings, err = h.settings(); err != nil {
 		return t, err
 	}
@@ -116,8 +117,17 @@ func (h *harborLoader) load() (Task, error) {
 // unsupported refuses settings that are not available here.
 func (h *harborLoader) unsupported() error {
 	file := h.file
-	if err := file.Environment.unsupported("environment"); err != nil {
-		return err
+	environments := []*harborEnvironment{&file.Environment, file.Verifier.Environment}
+	for i := range file.Steps {
+		environments = append(environments, file.Steps[i].Verifier.Environment)
+	}
+	for i, e := range environments {
+		if e == nil {
+			continue
+		}
+		if err := e.unsupported([]string{"environment", "verifier.environment"}[min(i, 1)]); err != nil {
+			return err
+		}
 	}
 	if mode := file.Environment.NetworkMode; !slices.Contains([]string{"", "public", noNetwork}, mode) {
 		return h.wrong(mode, "environment.network_mode = %q is none of public, %s and allowlist", mode, noNetwork)
@@ -126,11 +136,11 @@ func (h *harborLoader) unsupported() error {
 		return err
 	}
 	for _, step := range file.Steps {
-		if step.Agent.NetworkMode != "" && step.Agent.NetworkMode != file.Agent.NetworkMode {
-			return refuse("the network of its agent changes between steps (steps.agent.network_mode)")
-		}
 		if err := h.networks("steps.", step.Agent, step.Verifier); err != nil {
 			return err
+		}
+		if h.open(cmp.Or(step.Agent.NetworkMode, file.Agent.NetworkMode)) != h.open(file.Agent.NetworkMode) {
+			return refuse("the network of its agent changes between steps (steps.agent.network_mode)")
 		}
 	}
 	return nil
@@ -140,7 +150,7 @@ func (e *harborEnvironment) unsupported(table string) error {
 	switch {
 	case e.GPUs > 0 || len(e.GPUTypes) > 0:
 		return refuse("it needs GPUs (%s.gpus)", table)
-	case len(e.TPU) > 0:
+	case e.TPU != nil:
 		return refuse("it needs a TPU (%s.tpu)", table)
 	case e.OS != "" && !strings.EqualFold(e.OS, "linux"):
 		return refuse("it needs %s (%s.os)", e.OS, table)
@@ -255,8 +265,8 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 		t.Overlays = append(t.Overlays, Overlay{From: h.path(harborDir)})
 	case e.Image != "":
 	case !isFile(dockerfile):
-		return nil, mistake(path.Join(h.rel, harborDir),
-			"there is neither a Dockerfile nor a docker_image in %s", harborName)
+		return nil, refuse("it has no image: there is neither a Dockerfile in %s nor a docker_image in %s",
+			path.Join(h.rel, harborDir), harborName)
 	default:
 		err = e.buildFrom(dockerfile)
 	}

@@ -66,14 +66,10 @@ func (h *harborLoader) compose(t *Task, e *Environment) error {
 		return refuse("%w", doc.ErrorAt([]string{"include"}, "other files are not included"))
 	}
 	for _, service := range slices.Sorted(maps.Keys(file.Services)) {
-		switch {
-		case service == harborService:
-		case file.Services[harborService] == nil && len(file.Services) == 1:
-			return doc.ErrorAt([]string{"services", service}, "unknown service: the agent works in the service %s; "+
-				"rename it", harborService)
-		default:
+		if service != harborService {
 			return refuse("%w", doc.ErrorAt([]string{"services", service},
-				"there is more than the one service %s; several services are not run", harborService))
+				"there is more than the one service %s; several services are not run (rename it if it is the agent's)",
+				harborService))
 		}
 	}
 	c := &composeFile{doc: doc, main: file.Services[harborService], vars: maps.Clone(composeNames)}

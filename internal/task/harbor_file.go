@@ -78,7 +78,7 @@ type harborEnvironment struct {
 	Storage         string             `toml:"storage"`
 	GPUs            int                `toml:"gpus"`
 	GPUTypes        []string           `toml:"gpu_types"`
-	TPU             map[string]any     `toml:"tpu"`
+	TPU             any                `toml:"tpu"`
 	NetworkMode     string             `toml:"network_mode"`
 	AllowInternet   *bool              `toml:"allow_internet"` // the older spelling of network_mode
 	AllowedHosts    []string           `toml:"allowed_hosts"`

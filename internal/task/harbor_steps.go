@@ -80,7 +80,7 @@ func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err 
 			v.Env[name] = value
 		}
 	}
-	v.SolutionEnv = shared.SolutionEnv
+	v.SolutionEnv, v.SolutionLacks = shared.SolutionEnv, shared.SolutionLacks
 	v.Artifacts = append(slices.Clone(shared.Artifacts), v.Artifacts...)
 	if v.Environment == nil && h.file.Verifier.separate() && file.Verifier.Mode != "shared" {
 		v.Environment, v.Network = shared.Environment, shared.Network

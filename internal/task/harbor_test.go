@@ -124,3 +124,101 @@ func TestOldSpellingsOfHarborTasks(t *testing.T) {
 		}
 	}
 }
+
+// What a task needs and fit has not leaves it out by name; the other tasks of its set run.
+func TestHarborTasksThatNeedMoreAreLeftOutByName(t *testing.T) {
+	t.Parallel()
+	compose := func(text string) map[string]string {
+		return map[string]string{"environment/docker-compose.yaml": text}
+	}
+	for name, test := range map[string]struct {
+		toml string
+		more map[string]string
+		want string
+	}{
+		"windows": {
+			toml: "[environment]\nos = \"windows\"\nworkdir = 'C:\\app'\n",
+			want: "it needs windows (environment.os)",
+		},
+		"windows verifier": {
+			toml: "[verifier.environment]\nos = \"windows\"\nworkdir = 'C:\\app'\n",
+			want: "it needs windows (verifier.environment.os)",
+		},
+		"tpu": {toml: "[environment]\ntpu = \"v5\"\n", want: "it needs a TPU"},
+		"side service": {
+			more: compose("services:\n  main: {}\n  db: {image: postgres}\n"),
+			want: "services.db: there is more than the one service main",
+		},
+		"only a side service": {
+			more: compose("services:\n  db: {image: postgres}\n"),
+			want: "services.db: there is more than the one service main",
+		},
+		"artifact of a service": {
+			toml: "[[artifacts]]\nsource = \"/x\"\nservice = \"db\"\n",
+			want: "artifacts: it needs the service \"db\"",
+		},
+		"collected from a service": {
+			toml: "[[verifier.collect]]\ncommand = \"true\"\nservice = \"db\"\n",
+			want: "verifier.collect: it needs the service \"db\"",
+		},
+		"cloud": {
+			toml: "[environment]\ncpus = 2\n",
+			want: "it has no image",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := t.TempDir()
+			left := harborTask(t, test.toml, test.more)
+			if name == "cloud" {
+				if err := os.Remove(filepath.Join(left, "environment", "Dockerfile")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for to, from := range map[string]string{"left": left, "runs": harborTask(t, "", nil)} {
+				if err := os.CopyFS(filepath.Join(set, to), os.DirFS(from)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			family, err := task.Load(t.Context(), set, task.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(family.Tasks) != 1 || family.Tasks[0].ID != "runs" || len(family.Warnings) != 1 ||
+				!strings.HasPrefix(family.Warnings[0], "task left is left out: ") ||
+				!strings.Contains(family.Warnings[0], test.want) {
+				t.Errorf("%d tasks, %v, want %s", len(family.Tasks), family.Warnings, test.want)
+			}
+		})
+	}
+}
+
+// A variable that only the solution needs keeps no agent from the task.
+func TestAVariableOfTheSolutionDoesNotMatterToAgents(t *testing.T) {
+	t.Parallel()
+	dir := harborTask(t, "[solution.env]\nKEY = \"${NOBODY_SETS_THIS}\"\n", nil)
+	family, err := task.Load(t.Context(), dir, task.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks := family.Tasks[0].Verifier.SolutionLacks; !strings.Contains(lacks, "NOBODY_SETS_THIS is not set") {
+		t.Errorf("%q", lacks)
+	}
+}
+
+// A step that names the network that its task has anyway changes nothing.
+func TestEqualNetworksOfStepsAreNoChange(t *testing.T) {
+	t.Parallel()
+	step := map[string]string{"steps/a/instruction.md": "Do it.", "steps/a/tests/test.sh": "true"}
+	for toml, refused := range map[string]bool{
+		"[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"public\"\n":                                             false,
+		"[environment]\nallow_internet = false\n[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"no-network\"\n":  false,
+		"[agent]\nnetwork_mode = \"public\"\n[[steps]]\nname = \"a\"\n[steps.verifier]\nnetwork_mode = \"public\"\n":      false,
+		"[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"no-network\"\n":                                         true,
+		"[environment]\nnetwork_mode = \"no-network\"\n[[steps]]\nname = \"a\"\n[steps.agent]\nnetwork_mode = \"public\"": true,
+	} {
+		if _, err := task.Load(t.Context(), harborTask(t, toml, step), task.Options{}); (err != nil) != refused {
+			t.Errorf("%q: %v", toml, err)
+		}
+	}
+}

@@ -25,6 +25,8 @@ type Verifier struct {
 	// Solution is a directory with solve.sh, which becomes /solution; empty: there is none.
 	Solution    string
 	SolutionEnv map[string]string
+	// SolutionLacks says why the solution cannot be run here; empty if it can.
+	SolutionLacks string
 	// Environment is the container of a verifier that has its own, with /tests in it; nil means
 	// that it runs in the agent's.
 	Environment *Environment
@@ -105,7 +107,8 @@ func (h *harborLoader) verifier(dir string) (*Verifier, error) {
 	}
 	var secrets map[string]string
 	if v.SolutionEnv, secrets, err = h.values("solution.env", h.file.Solution.Env); err != nil {
-		return nil, err
+		v.SolutionLacks = err.Error() // which is no matter to an agent
+		return v, nil
 	}
 	maps.Copy(v.SolutionEnv, secrets)
 	maps.Copy(v.Secrets, secrets)
@@ -241,8 +244,8 @@ func (h *harborLoader) service(table, name string) error {
 	if name == "" || name == harborService {
 		return nil
 	}
-	return h.wrong(`"`+name+`"`, "%s: unknown service %q; the only service that is run is %s", table, name,
-		harborService)
+	return refuse("%w", h.wrong(`"`+name+`"`, "%s: it needs the service %q; the only service that is run is %s", table,
+		name, harborService))
 }
 
 // wrong returns an error about task.toml, at the first line that contains a text.

@@ -240,12 +240,13 @@ func (w *Workspace) Fresh(ctx context.Context, env *task.Environment, name strin
 		return Place{}, err
 	}
 	other := &containers{engine: engine, image: image, env: env}
+	workdir := path.Clean("/" + cmp.Or(env.Workdir, image.Workdir)) // there is no other to show there
 	made := w.container("fresh", name, func(cfg *sandbox.ContainerConfig) {
-		cfg.Image, cfg.Work, cfg.Workdir = image, "", other.workdir()
+		cfg.Image, cfg.Work, cfg.Workdir = image, "", workdir
 		cfg.User, cfg.Env, cfg.HostNetwork, cfg.KeepEntrypoint = env.User, other.variables(), host, env.KeepEntrypoint
 	})
 	return Place{
-		Dir:       other.workdir(),
+		Dir:       workdir,
 		Env:       w.environment("/root", "/tmp", w.hookRunID()),
 		Isolation: sandbox.Isolation{Kind: engine.Kind, Container: made},
 		Limits:    w.limits(),

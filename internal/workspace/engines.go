@@ -133,6 +133,23 @@ func (e *Engines) inspectAll(ctx context.Context, engine *sandbox.Engine, names 
 	return nil
 }
 
+// bases returns the ids of images, and pulls missing ones if it is told to and that is allowed.
+func (e *Engines) bases(ctx context.Context, engine *sandbox.Engine, names []string, get bool) ([]string, error) {
+	find := engine.Inspect
+	if get {
+		find = func(ctx context.Context, name string) (sandbox.Image, error) { return e.inspect(ctx, engine, name) }
+	}
+	var ids []string
+	for _, name := range names {
+		image, err := find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, image.ID)
+	}
+	return ids, nil
+}
+
 // inspect finds an image, and pulls it where that is allowed.
 func (e *Engines) inspect(ctx context.Context, engine *sandbox.Engine, name string) (sandbox.Image, error) {
 	image, err := engine.Inspect(ctx, name)
@@ -164,8 +181,8 @@ func (e *Engines) image(ctx context.Context, kind string, env *task.Environment,
 		Content: env.Content,
 		Text:    env.Replaced(string(text)),
 		Context: env.Context,
-		Before: func(ctx context.Context) error {
-			return e.inspectAll(ctx, engine, env.Bases(string(text)))
+		Bases: func(ctx context.Context, get bool) ([]string, error) {
+			return e.bases(ctx, engine, env.Bases(string(text)), get)
 		},
 		Timeout:  env.BuildTimeout,
 		Progress: e.Progress,

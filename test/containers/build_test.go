@@ -104,6 +104,36 @@ func TestFourCellsShareOneBuild(t *testing.T) {
 	}
 }
 
+// An image is built once on a base, and again when the name of its base stands for another image.
+func TestAnImageIsBuiltAgainWhenItsBaseHasMoved(t *testing.T) {
+	b := newBench(t)
+	base := strings.Replace(containertest.Image(t), ":1", ":moving", 1)
+	podman := func(stdin string, args ...string) {
+		command := exec.Command("podman", args...)
+		command.Stdin = strings.NewReader(stdin)
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("podman %v: %v\n%s", args, err, out)
+		}
+	}
+	podman("FROM "+containertest.Image(t)+"\nENV MOVED=yes\n", "build", "--pull=never", "--tag", base+"-to", "-f", "-",
+		t.TempDir())
+	podman("", "tag", containertest.Image(t), base)
+	defer podman("", "rmi", "--force", base, base+"-to")
+	b.put("family.yaml", "dockerfile: image/Dockerfile\nimages: {\"ubuntu:24.04\": "+base+"}\n")
+	b.put("image/Dockerfile", "FROM ubuntu:24.04\nCOPY built.txt /app/built.txt\n")
+	b.put("image/built.txt", t.TempDir()) // no other test has built it
+	asked := countPodman(t)
+	for i, want := range []int{1, 1, 2, 2} {
+		if i == 2 {
+			podman("", "tag", base+"-to", base)
+		}
+		_, _, errs := b.command("lint", "--family", "family", "--repeat", "1")
+		if builds := asked("build"); builds != want {
+			t.Fatalf("%d builds, want %d: %s", builds, want, errs)
+		}
+	}
+}
+
 // workingContainers lists the containers that builds on the small image work in.
 func workingContainers(t *testing.T) string {
 	t.Helper()
