@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/workspace"
 )
 
-// InstanceReport is the report on the tests of a SWE-bench task, in SWE-bench's form.
+// InstanceReport is the report on the tests of a SWE-bench task, with SWE-bench's fields.
 type InstanceReport struct {
 	PatchIsNone  bool `json:"patch_is_None"`
 	PatchExists  bool `json:"patch_exists"`
@@ -197,7 +197,7 @@ func (g *grading) patchedCopy(ctx context.Context) (copied *workspace.Copy, brok
 		}
 		said, err := g.applyPatch(ctx, copied, argv)
 		if err == nil && said != "" && i == len(applyCommands)-1 {
-			// Like SWE-bench, grade a tree that already has the change.
+			// A tree that already has the change is graded, too.
 			if had, _ := g.applyPatch(ctx, copied, []string{"git", "apply", "--check", "--reverse"}); had == "" {
 				said = ""
 			}

@@ -328,8 +328,7 @@ func replacedPrograms(ctx context.Context, container *sandbox.Container) error {
 	return &tamperedError{changed}
 }
 
-// Solve runs the solution of a Harbor task, or of a step of it, where the agent would work, as its
-// oracle does.
+// Solve runs the solution of a Harbor task, or of a step of it, where the agent would work.
 func Solve(ctx context.Context, cfg Config, v *task.Verifier, user string) error {
 	if v.SolutionLacks != "" {
 		return fmt.Errorf("solution/solve.sh cannot run: %s", v.SolutionLacks)

@@ -122,7 +122,7 @@ func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key s
 
 var composeVariable = lazyregexp.New(`\$(?:\$|\{([A-Za-z_]\w*)(:?-([^}]*))?\}|([A-Za-z_]\w*))`)
 
-// expand fills in variables as compose does: those that are not set are empty.
+// expand fills in variables: those that are not set are empty.
 func (c *composeFile) expand(text string) string {
 	return composeVariable.Get().ReplaceAllStringFunc(text, func(found string) string {
 		match := composeVariable.FindStringSubmatch(found)

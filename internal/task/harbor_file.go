@@ -16,7 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-// harborFile is the task.toml of a Harbor task. Keys that are not here are ignored, as Harbor does.
+// harborFile is the task.toml of a Harbor task. Keys that are not here are ignored.
 type harborFile struct {
 	Agent       harborPhase       `toml:"agent"`
 	Verifier    harborVerifier    `toml:"verifier"`

@@ -58,7 +58,7 @@ has the agent's final directory as cwd. Services that the preflight hook starts 
 files do not change, and the judge is not asked again.
 
 With --predictions, grade patches that other agents made for the tasks of a SWE-bench family (.jsonl, or .json with a
-list or an object); the report is SWE-bench's. Empty patches are counted but not run; a patch that does not apply, or
+list or an object); the report has its fields. Empty patches are counted but not run; a patch that does not apply, or
 whose tests do not finish, is an error.
 
 The exit code is 0 if the run passes, if all verdicts of a run directory are confirmed, or if all predictions were

@@ -28,7 +28,7 @@ import (
 	"github.com/fit-eval/fit/ledger"
 )
 
-// predictionsReport is the report about a file of predictions, as SWE-bench writes it.
+// predictionsReport is the report about a file of predictions, with SWE-bench's fields.
 type predictionsReport struct {
 	Total      int `json:"total_instances"`
 	Submitted  int `json:"submitted_instances"`
