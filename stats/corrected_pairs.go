@@ -129,7 +129,7 @@ func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, con
 func (c *Comparison) correct(interval Interval, se, df float64, config CompareConfig) {
 	interval.Est = c.Est
 	limited := interval.cutTo(-1)
-	c.Interval, c.SE, c.T, c.PT, c.boundedInterval = &limited, se, nil, nil, &limited
+	c.Interval, c.SE, c.T, c.PT, c.boundedInterval, c.marginInterval = &limited, se, nil, nil, &limited, nil
 	alpha := (1 - config.Level) / float64(max(1, config.Tests))
 	start := (distuv.UnitNormal.Quantile(1-alpha/2) + distuv.UnitNormal.Quantile(DefaultPower)) * se
 	c.MDE = leastEffect(start, 1, DefaultPower, func(effect float64) float64 {
@@ -141,7 +141,8 @@ func (c *Comparison) correct(interval Interval, se, df float64, config CompareCo
 func (c Comparison) unknown(method string, level float64) Comparison {
 	nothing := uninformative(c.Est, level, method)
 	nothing.Est = c.Est
-	c.Interval, c.boundedInterval, c.P, c.PMid, c.MDE = &nothing.Interval, nil, 1, nil, undetectable
+	c.Interval, c.boundedInterval, c.marginInterval = &nothing.Interval, nil, nil
+	c.P, c.PMid, c.MDE = 1, nil, undetectable
 	c.Warnings = append(c.Warnings, noBetterThanACoin)
 	return c
 }

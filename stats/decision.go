@@ -94,6 +94,18 @@ type DecideConfig struct {
 	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For
 	// ratios it is a logarithm.
 	Margin float64
+	// NonInferior is the largest difference to the disadvantage of the candidate that does not
+	// matter; 0 asks nothing.
+	NonInferior float64
+}
+
+// NonInferiority answers whether the candidate is at most a margin worse than the baseline.
+type NonInferiority struct {
+	Margin float64 `json:"margin"`
+	// Limit is the least favourable difference that the data allow, for all outcomes of runs
+	// without one; nil where there is no interval.
+	Limit *float64 `json:"limit"`
+	Shown bool     `json:"shown"`
 }
 
 // Exclusions are the counts of both arms in a decision.
@@ -122,6 +134,8 @@ type Decision struct {
 	NUnpaired int     `json:"nUnpaired"`
 	MDE       float64 `json:"mde"`
 	Sentence  string  `json:"sentence"`
+	// NonInferior is set where a margin for it was given.
+	NonInferior *NonInferiority `json:"nonInferior,omitempty"`
 	// Obstacles say which parts of the claim rule were not met; empty when something was claimed.
 	Obstacles []string `json:"obstacles,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
@@ -133,9 +147,13 @@ type Decision struct {
 // [MinClaimTasks] tasks and exclusion rates differ by less than [MaxExclusionGap] and no critical
 // integrity flag is open and nothing withholds the claim and the same holds in the worst case.
 // Otherwise insufficient if there are fewer tasks, no interval, or the detectable effect exceeds
-// [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval (for outcomes in
-// [0, 1] also the add-two interval, so that a few ties are not taken for sameness) in every worst
-// case and nothing withholds the claim; else not proven.
+// [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval in every worst
+// case and nothing withholds the claim; else not proven. NonInferior is shown if the lower limit is
+// above minus its margin in every worst case, the design has none of the faults above, nothing is
+// withheld and the data are not insufficient. The interval for both is at the level
+// 1−α/(tests·looks), and for outcomes in [0, 1] the hull of that interval, the add-two interval, so
+// that a few ties are not taken for sameness, and Newcombe's of gains and losses, each by Wilson
+// with tasks (or clusters) as trials, because rare large losses make the others too short.
 //
 // Use it for every sentence that says one arm is better.
 //
@@ -161,6 +179,7 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 		}
 		decision.Obstacles = slices.Concat(config.Withheld, decision.Obstacles)
 	}
+	decision.NonInferior = nonInferior(decision, comparison, config)
 	decision.Sentence = sentence(decision, comparison, config)
 	return decision, nil
 }
@@ -218,6 +237,7 @@ func (c DecideConfig) check(comparison Comparison) error {
 	if err := cmp.Or(
 		checkOpenUnit("alpha", c.Alpha),
 		checkNotNegative("margin", c.Margin),
+		checkNotNegative("non-inferiority margin", c.NonInferior),
 		checkUnit("p", comparison.P),
 		checkUnit("adjusted p", *cmp.Or(c.AdjustedP, &comparison.P)),
 		checkFinite("effect", comparison.Est, comparison.MDE),
@@ -276,14 +296,45 @@ func claim(comparison Comparison, config DecideConfig, pAdj float64) Claim {
 		}
 		return Regressed
 	}
-	if sound && config.Margin > 0 && withinMargin(interval, config.Margin) &&
-		withinMargin(cmp.Or(comparison.boundedInterval, interval), config.Margin) {
+	if sound && config.Margin > 0 && withinMargin(comparison.limits(), config.Margin) {
 		return Equivalent
 	}
 	if comparison.Tasks < MinClaimTasks || interval == nil || comparison.MDE > MaxUsefulMDE {
 		return Insufficient
 	}
 	return NotProven
+}
+
+// limits returns the interval that margins are compared with; nil where the data allow none.
+func (c Comparison) limits() *Interval {
+	if c.Interval == nil || c.marginInterval == nil {
+		return c.Interval
+	}
+	hull := c.Interval.hull(*c.marginInterval)
+	return &hull
+}
+
+// nonInferior answers the question under the same guards as a claim; nil where nobody asked.
+func nonInferior(decision Decision, comparison Comparison, config DecideConfig) *NonInferiority {
+	if config.NonInferior == 0 {
+		return nil
+	}
+	answer := &NonInferiority{Margin: config.NonInferior}
+	sound := len(designFaults(comparison, config)) == 0 && len(config.Withheld) == 0 && decision.Claim != Insufficient
+	least := math.Inf(1)
+	for _, one := range append([]Comparison{comparison}, config.WorstCases...) {
+		interval := one.limits()
+		if interval == nil {
+			return answer
+		}
+		if low := interval.Lo; !config.Measure.LowerIsBetter {
+			least = math.Min(least, low)
+		} else {
+			least = math.Min(least, -interval.Hi)
+		}
+	}
+	answer.Limit, answer.Shown = &least, sound && least > -config.NonInferior
+	return answer
 }
 
 func withinMargin(interval *Interval, margin float64) bool {

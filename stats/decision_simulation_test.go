@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -217,4 +218,63 @@ func TestFiveEqualArmsRarelyGetAClaim(t *testing.T) {
 		}
 	}
 	wantRareClaims(t, claims, experiments)
+}
+
+// marginTask draws a task on which the candidate is worse by delta in the mean over tasks, which
+// differ.
+func marginTask(random *rand.Rand, kind string, delta float64, runs int) Pair {
+	candidate, baseline := 1.0, 1.0
+	switch u := random.Float64(); kind {
+	case "rare losses at the ceiling": // an arm that nearly always passes hides them best
+		if u < delta {
+			candidate = 0
+		}
+	case "a little worse everywhere":
+		baseline = math.Pow(math.Sin(math.Pi/2*u), 2) // mean ½, most near 0 or 1
+		candidate = baseline * (1 - 2*delta)
+	default: // some won, more lost
+		switch {
+		case u < .1:
+			baseline = 0
+		case u < .2+delta:
+			candidate = 0
+		case u < .6:
+			candidate, baseline = 0, 0
+		}
+	}
+	return Pair{Candidate: runsOf(random, candidate, runs), Baseline: runsOf(random, baseline, runs)}
+}
+
+// A candidate that is worse by exactly the margin passes as seldom as the level says, however tasks
+// differ.
+func TestNonInferiorityIsRarelyShownAtTheMargin(t *testing.T) {
+	for _, tasks := range []int{20, 50, 100, 200} {
+		for _, runs := range []int{1, 3} {
+			for _, kind := range []string{"rare losses at the ceiling", "a little worse everywhere", "won and lost"} {
+				t.Run(fmt.Sprintf("%d tasks, %d runs, %s", tasks, runs, kind), func(t *testing.T) {
+					t.Parallel()
+					margin := .1
+					if tasks >= 100 {
+						margin = .05
+					}
+					random := seededFor(t)
+					experiments, passes := simulations(400), 0
+					for range experiments {
+						pairs := make([]Pair, tasks)
+						for i := range pairs {
+							pairs[i] = marginTask(random, kind, margin, runs)
+						}
+						comparison := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 100}))
+						if must[Decision](t)(Decide(comparison, DecideConfig{NonInferior: margin})).NonInferior.Shown {
+							passes++
+						}
+					}
+					share := float64(passes) / float64(experiments)
+					if limit := .025 + 3*monteCarloError(.025, experiments); share > limit {
+						t.Errorf("%.3f of %d experiments pass, want at most %.3f", share, experiments, limit)
+					}
+				})
+			}
+		}
+	}
 }

@@ -43,5 +43,8 @@ func (i Interval) cutTo(least float64) Interval {
 	return i
 }
 
-// HalfError returns the confidence level at which two intervals hold together with the given one.
-func HalfError(level float64) float64 { return 1 - (1-level)/2 }
+// hull returns the least interval that contains both.
+func (i Interval) hull(other Interval) Interval {
+	i.Lo, i.Hi = math.Min(i.Lo, other.Lo), math.Max(i.Hi, other.Hi)
+	return i
+}

@@ -35,6 +35,9 @@ type CompareConfig struct {
 	// Tests is the number of comparisons that share the risk of a false claim; 0 means 1. It does
 	// not change the test ([DecideFamily] does), only the MDE.
 	Tests int
+	// Looks is how often the experiment was looked at, each time with the choice to continue; 0
+	// means once. Like Tests it widens the interval that a margin is compared with, and no other.
+	Looks int
 	// WithoutMDE leaves the MDE at 0: it takes a simulation, and what claims nothing needs none.
 	WithoutMDE bool
 }
@@ -92,9 +95,10 @@ type Comparison struct {
 	Ratio    bool     `json:"ratio,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	// boundedInterval is the add-two interval of outcomes between 0 and 1; equivalence is judged on
-	// it as well.
+	// boundedInterval is the add-two interval of outcomes between 0 and 1.
 	boundedInterval *Interval
+	// marginInterval is what equivalence and non-inferiority are judged on.
+	marginInterval *Interval
 }
 
 // Compare measures the difference of two arms with the task as the unit.
@@ -141,6 +145,9 @@ func measure(pairs []Pair, config CompareConfig, ratio bool) (Comparison, *paire
 		err = sample.compareByFlips(&comparison, config)
 	}
 	if err != nil {
+		return Comparison{}, nil, err
+	}
+	if comparison.marginInterval, err = sample.marginInterval(comparison, config); err != nil {
 		return Comparison{}, nil, err
 	}
 	if comparison.Unpaired > 0 {

@@ -238,3 +238,37 @@ func (s *pairedSample) addTwo(level float64) Interval {
 	interval.Est = total / (n - 2)
 	return interval.cutTo(-1)
 }
+
+// marginInterval is the interval for equivalence and non-inferiority: see [Decide].
+func (s *pairedSample) marginInterval(comparison Comparison, config CompareConfig) (*Interval, error) {
+	config.Level = 1 - (1-config.Level)/float64(max(1, config.Tests)*max(1, config.Looks))
+	wide := Comparison{Est: comparison.Est}
+	if s.isSingleBinary() && config.Interval == "" {
+		interval, err := BonettPrice(comparison.Wins, comparison.Losses, comparison.Tasks, config.Level)
+		if err != nil {
+			return nil, err
+		}
+		wide.Interval, wide.boundedInterval = &interval, &interval
+	} else if err := s.attachInterval(&wide, config); err != nil {
+		return nil, err
+	}
+	if wide.Interval == nil || !s.bounded {
+		return wide.Interval, nil
+	}
+	hull := wide.Interval.hull(*wide.boundedInterval).hull(s.gainsAndLosses(config.Level))
+	return &hull, nil
+}
+
+// gainsAndLosses is the difference between what was gained and what was lost over all tasks, as of
+// two shares. Values between 0 and 1 vary less than a share with their mean, so it is not too
+// short.
+func (s *pairedSample) gainsAndLosses(level float64) Interval {
+	var gains, losses float64
+	for _, difference := range s.differences {
+		gains += math.Max(0, difference)
+		losses += math.Max(0, -difference)
+	}
+	n := float64(len(s.differences))
+	units := float64(len(s.clusterSums()))
+	return NewcombeUnpaired(wilson(gains/n*units, units, level), wilson(losses/n*units, units, level))
+}

@@ -161,3 +161,15 @@ func formatP(p float64) string {
 	}
 	return "= " + strconv.FormatFloat(p, 'f', 3, 64)
 }
+
+// Text says whether non-inferiority is shown, in percentage points.
+func (n *NonInferiority) Text() string {
+	shown, limit := "not shown", "no confidence interval can be computed"
+	if n.Shown {
+		shown = "shown"
+	}
+	if n.Limit != nil {
+		limit = fmt.Sprintf("the difference may be %+.1f points", 100**n.Limit)
+	}
+	return fmt.Sprintf("non-inferiority with a margin of %.1f points: %s (%s)", 100*n.Margin, shown, limit)
+}

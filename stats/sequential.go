@@ -72,6 +72,8 @@ func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedS
 	comparison.Method = MethodEProcess
 	bounded := sample.addTwo(config.Level)
 	comparison.boundedInterval = &bounded
+	wide := bounded.hull(sample.gainsAndLosses(config.Level))
+	comparison.marginInterval = &wide
 	if sample.single {
 		err = sample.sequentialDiscordant(&comparison, config.Level)
 	} else {

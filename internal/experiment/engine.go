@@ -57,6 +57,9 @@ type Config struct {
 	// Backoff is the pause before an attempt after so many failures; nil is one that grows from a
 	// second to half a minute after failures of the model's service.
 	Backoff func(class string, failures int) time.Duration
+	// Claimable, if set, reports whether what the ledger holds may be claimed. A stop rule does not
+	// stop on evidence that may not: the tasks that are left could not be used any more.
+	Claimable func() (bool, error)
 	// Progress, if set, is called after every attempt, never by two goroutines at a time.
 	Progress func(Progress)
 	// Steered lets other processes ask and steer the experiment, through package control.

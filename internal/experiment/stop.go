@@ -182,7 +182,11 @@ func (e *engine) decide() error {
 		return nil
 	}
 	evidence, yes, err := e.watch.decided()
-	if yes && e.watch.complete < len(e.watch.tasks) { // after the last task there is nothing to stop
+	yes = yes && e.watch.complete < len(e.watch.tasks) // after the last task there is nothing to stop
+	if yes && e.cfg.Claimable != nil {
+		yes, err = e.cfg.Claimable()
+	}
+	if yes {
 		e.stop(
 			Decided,
 			fmt.Sprintf("stopped by rule: after %d of %d tasks the arms differ (e = %.3g, needed "+

@@ -87,6 +87,35 @@ func TestAnExperimentStopsWhenItIsDecidedAndStaysStopped(t *testing.T) {
 	}
 }
 
+// Evidence that may not be claimed stops nothing: the arm b has no verdict where it would have
+// failed.
+func TestAnExperimentDoesNotStopOnWhatMayNotBeClaimed(t *testing.T) {
+	path := t.TempDir()
+	plan := stoppingPlan(t, 40, 1, 1)
+	lost := map[string]bool{}
+	for _, id := range plan.taskOrder()[:4] {
+		lost[id] = true
+	}
+	executor := executorFunc(func(ctx context.Context, cell Cell, attempt int) (ledger.Record, error) {
+		if cell.Arm == "b" && lost[cell.TaskID] {
+			return ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorProvider}, nil
+		}
+		return bAlwaysWins(ctx, cell, attempt)
+	})
+	looks := 0
+	claimable := func() (bool, error) {
+		looks++
+		_, comparison := answer(t, path)
+		return comparison.Decision.Claim == stats.Improved, nil
+	}
+	outcome := runPlan(t, t.Context(), path, plan, Config{Executor: executor, Attempts: 1, Claimable: claimable})
+	_, comparison := answer(t, path)
+	if made := len(recordsOf(t, path)); looks < 2 || comparison.Decision.Claim == stats.Improved && made == 20 ||
+		outcome.Status == Decided && comparison.Decision.Claim != stats.Improved {
+		t.Errorf("%s after %d cells and %d looks: %s", outcome.Status, made, looks, comparison.Decision.Sentence)
+	}
+}
+
 // What the rule has spared is not missing: it must not stand in the way of the claim, nor in the
 // report.
 func TestWhatTheRuleSparesIsNotMissing(t *testing.T) {

@@ -24,7 +24,9 @@ type CompareConfig struct {
 	Alpha   float64
 	// Margin is the largest difference that does not matter; 0 makes no claim of equivalence.
 	Margin float64
-	Seed   uint64
+	// NonInferior is the non-inferiority margin of B; 0 asks nothing.
+	NonInferior float64
+	Seed        uint64
 	// Tests is the number of comparisons that share alpha; 0 is 1. It changes what can be detected,
 	// not the test.
 	Tests int
@@ -145,6 +147,11 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	return c, nil
 }
 
+// Differ reports whether the comparison claims that the arms differ.
+func (c *Comparison) Differ() bool {
+	return c.Decision.Claim == stats.Improved || c.Decision.Claim == stats.Regressed
+}
+
 // Pair is two groups that are compared, B against A, before anything is decided. Several of them
 // are decided together by Claims.
 type Pair struct {
@@ -182,15 +189,16 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	p.Retries = compareRetries(a, b)
 	p.Withheld, p.Allowed = withhold(cfg.Allow, a, b)
 	p.Config = stats.DecideConfig{
-		Alpha:     cfg.Alpha,
-		Measure:   stats.Measure{Candidate: b.Name, Baseline: a.Name},
-		Margin:    cfg.Margin,
-		Looks:     1 + max(a.looks, b.looks),
-		Candidate: stats.Exclusion{Excluded: b.Totals.Missing + added[1], Planned: b.Totals.Planned + added[1]},
-		Baseline:  stats.Exclusion{Excluded: a.Totals.Missing + added[0], Planned: a.Totals.Planned + added[0]},
-		Unsure:    p.Unsure.text(),
-		Withheld:  sentences(p.Withheld),
-		Remark:    p.Treatment.Remark(),
+		Alpha:       cfg.Alpha,
+		Measure:     stats.Measure{Candidate: b.Name, Baseline: a.Name},
+		Margin:      cfg.Margin,
+		NonInferior: cfg.NonInferior,
+		Looks:       1 + max(a.looks, b.looks),
+		Candidate:   stats.Exclusion{Excluded: b.Totals.Missing + added[1], Planned: b.Totals.Planned + added[1]},
+		Baseline:    stats.Exclusion{Excluded: a.Totals.Missing + added[0], Planned: a.Totals.Planned + added[0]},
+		Unsure:      p.Unsure.text(),
+		Withheld:    sentences(p.Withheld),
+		Remark:      p.Treatment.Remark(),
 	}
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score
@@ -408,13 +416,6 @@ func sameText(a, b *Group, steady bool) string {
 	}
 	return "both arms are the same: an A/A experiment; unless their models have different addresses, any " +
 		"difference is noise"
-}
-
-// NonInferior reports whether B is at most a margin worse than A: the lower limit of the difference
-// is above minus the margin, even if every missing run counts against B. Without an interval it is
-// false.
-func NonInferior(decision *stats.Decision, bounds *Bounds, margin float64) bool {
-	return decision.Lo != nil && *decision.Lo > -margin && (bounds == nil || bounds.Lo > -margin)
 }
 
 // Pairs returns the verdicts of two groups task by task, as a pilot for planning; A is the

@@ -65,6 +65,9 @@ func (c *Comparison) facts() []string {
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,
 		d.NRuns)}
 	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
+	if answer := d.NonInferior; answer != nil {
+		facts = append(facts, answer.Text())
+	}
 	for _, obstacle := range d.Obstacles {
 		facts = append(facts, "no claim because: "+obstacle)
 	}

@@ -91,7 +91,7 @@ func (g *Group) correct(in Input) error {
 		return nil
 	}
 	g.Judge.countEffectiveVotes(labels, g.Provenance.Arm)
-	level := stats.HalfError(in.Level) // for each of the two factors
+	level := HalfError(in.Level) // for each of the two factors
 	var err error
 	if c.Judged, c.Status, err = g.correctJudged(labels, verdicts, in.Level); err != nil || c.Judged == nil {
 		return err
@@ -102,6 +102,9 @@ func (g *Group) correct(in Input) error {
 	}
 	return g.correctAll(c, wide, len(verdicts), level, in.Level)
 }
+
+// HalfError returns the confidence level at which two intervals hold together with the given one.
+func HalfError(level float64) float64 { return 1 - (1-level)/2 }
 
 // sameJudge reports whether labels that carry their own verdicts are about the judge of this group.
 // Those on runs of the ledger always are.

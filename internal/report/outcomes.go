@@ -50,9 +50,9 @@ func (g *Group) Outcomes(observe func(i int) Observation) []Outcome {
 	return outcomes
 }
 
-// redrawn reports whether the outcome of a run was drawn again: an earlier attempt ended in an error
-// after the agent had begun to work, or in one that the agent may have forged. Whatever ended it may
-// have met bad draws more often than good ones.
+// redrawn reports whether the outcome of a run was drawn again: an earlier attempt ended in an
+// error after the agent had begun to work, or in one that the agent may have forged. Whatever ended
+// it may have met bad draws more often than good ones.
 func (g *Group) redrawn(r *ledger.Record) bool { return r.Unverified > 0 || g.redraws[r.Cell()] > 0 }
 
 // redrawsOf counts, by cell, the attempts that ended in an error after the agent had begun to work.

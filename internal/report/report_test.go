@@ -437,15 +437,34 @@ func TestUnevenErrorsForbidAClaim(t *testing.T) {
 }
 
 func TestNonInferiority(t *testing.T) {
-	same := armRuns("a", repeat("PPPPF", 30)...)
-	c := compared(t, CompareConfig{Margin: .1}, same, armRuns("b", repeat("PPPPF", 30)...))
-	if !NonInferior(&c.Decision, nil, .15) || NonInferior(&c.Decision, nil, 1e-9) ||
-		NonInferior(&c.Decision, &Bounds{Lo: -.5}, .15) {
-		t.Errorf("%+v", c.Decision)
+	ask := func(margin float64, looks, tests int, a, b []string) *stats.NonInferiority {
+		t.Helper()
+		r := build(t, Input{Records: append(armRuns("a", a...), armRuns("b", b...)...), K: []int{1}})
+		for i := range r.Groups {
+			r.Groups[i].looks = looks
+		}
+		c, err := Compare(&r.Groups[0], &r.Groups[1], CompareConfig{NonInferior: margin, Tests: tests})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantIn(t, textOf(t, c), "non-inferiority with a margin of")
+		return c.Decision.NonInferior
 	}
-	worse := compared(t, CompareConfig{}, same, armRuns("b", repeat("PFFFF", 30)...))
-	if NonInferior(&worse.Decision, nil, .05) {
-		t.Error("an arm that is much worse is called non-inferior")
+	shown := func(margin float64, a, b []string) bool { return ask(margin, 0, 1, a, b).Shown }
+	same, mixed := repeat("PPPPF", 30), append(repeat("PPPPF", 28), "FFFFF", "FPFFF")
+	if !shown(.15, same, same) || shown(1e-9, same, same) || shown(.05, same, repeat("PFFFF", 30)) {
+		t.Error("equal arms are not non-inferior, or a much worse one is")
+	}
+	if shown(.15, same[:2], same[:2]) || shown(.9, same[:9], same[:9]) {
+		t.Error("a gate passes where nothing is claimed: there are too few tasks")
+	}
+	// the more often it was looked at, and the more arms, the wider the interval
+	once, grown, family := ask(.1, 0, 1, same, mixed), ask(.1, 3, 1, same, mixed), ask(.1, 0, 6, same, mixed)
+	if *grown.Limit > *once.Limit-.01 || *family.Limit > *grown.Limit-.005 {
+		t.Error("growth or the number of arms does not matter")
+	}
+	if shown(.15, same, repeat("PPPEF", 30)) {
+		t.Error("missing runs do not matter")
 	}
 }
 

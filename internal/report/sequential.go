@@ -117,7 +117,12 @@ func (s *SequentialReport) text() string {
 // test chooses the method: the usual one, or a sequential one if the runs of a side were
 // evaluated while they ran.
 func (p *Pair) test(a, b *Group, pairs []stats.Pair, cfg CompareConfig) (stats.Comparison, error) {
-	settings := stats.CompareConfig{Level: 1 - cfg.Alpha, Seed: cfg.Seed, Tests: cfg.Tests}
+	settings := stats.CompareConfig{
+		Level: 1 - cfg.Alpha,
+		Seed:  cfg.Seed,
+		Tests: cfg.Tests,
+		Looks: p.Config.Looks,
+	}
 	first, second := a.completeTasks(), b.completeTasks()
 	if first == nil && second == nil {
 		return stats.Compare(pairs, settings)

@@ -83,8 +83,8 @@ func (g *Group) headText(w io.Writer) {
 		}
 	}
 	if g.Bounds != nil {
-		fmt.Fprintf(w, "worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%\n", 100*g.Bounds.Worst,
-			100*g.Bounds.Best)
+		fmt.Fprintf(w, "worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%\n",
+			100*g.Bounds.Worst, 100*g.Bounds.Best)
 	}
 	if text := errorsText(g.Errors); text != "" {
 		fmt.Fprintln(w, display.Line(text))

@@ -137,11 +137,12 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 			"and below 1")
 	}
 	config := report.CompareConfig{
-		Measure: opts.measure.Value,
-		Alpha:   opts.alpha,
-		Margin:  opts.margin,
-		Seed:    opts.seed,
-		Allow:   opts.proof.Allow.List(),
+		Measure:     opts.measure.Value,
+		Alpha:       opts.alpha,
+		Margin:      opts.margin,
+		NonInferior: opts.nonInferior,
+		Seed:        opts.seed,
+		Allow:       opts.proof.Allow.List(),
 	}
 	groups, err := sides(con, args, opts)
 	if err != nil {
@@ -268,7 +269,7 @@ func (o *compareOptions) print(con *console.Console, c comparison, groups []*rep
 // gate turns a decision into an exit code. A gate does not pass where claims are withheld: nobody
 // knows what it would have said.
 func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
-	decision, bounds, a, b := &pair.Decision, pair.Bounds, pair.A, pair.B
+	decision, a, b := &pair.Decision, pair.A, pair.B
 	if len(pair.Withheld) > 0 && (len(failOn) > 0 || o.nonInferior > 0) {
 		return console.Exitf(console.ExitNegative, "gate of %s and %s: withheld because %s", a, b,
 			pair.Withheld[0].Sentence())
@@ -277,10 +278,10 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	if slices.Contains(failOn, claim) {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)
 	}
-	if o.nonInferior > 0 && !report.NonInferior(decision, bounds, o.nonInferior) {
+	if answer := decision.NonInferior; answer != nil && !answer.Shown {
 		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse "+
-			"than %s",
-			o.nonInferior, b, o.nonInferior, a)
+			"than %s: %s", o.nonInferior, b, o.nonInferior, a,
+			strings.Join(append([]string{answer.Text()}, decision.Obstacles...), "; "))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -149,6 +150,7 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 	defer forget()
 	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{
 		Executor:    cfg.Executor,
+		Claimable:   r.claimable(),
 		Steered:     true,
 		Places:      cfg.Places,
 		Changed:     cfg.Changed,
@@ -169,6 +171,16 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 	})
 	show.end()
 	return outcome, err
+}
+
+// claimable reports whether the results so far may be claimed; nil where no rule stops the
+// experiment.
+func (r *Run) claimable() func() (bool, error) {
+	stop := r.Dir.Plan.Stop
+	if stop == nil {
+		return nil
+	}
+	return func() (bool, error) { return results.Claimable(r.Dir.Path, stop.Alpha) }
 }
 
 // probe finds what cannot work before the first cell.

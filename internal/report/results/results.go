@@ -145,6 +145,24 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 	return built, nil
 }
 
+// Claimable reports whether the results in a run directory, as they are, claim that its two arms
+// differ.
+func Claimable(dir string, alpha float64) (bool, error) {
+	found, err := Load([]string{dir}, true) // the last line may be half written
+	if err != nil {
+		return false, err
+	}
+	built, err := found.Build([]int{1}, false)
+	if err != nil {
+		return false, err
+	}
+	comparison, _, err := Answer(built, report.CompareConfig{Alpha: alpha})
+	if err != nil || comparison == nil {
+		return false, err
+	}
+	return comparison.Differ(), nil
+}
+
 // unplanned says why nobody knows which runs were planned; empty where it is known.
 func (all *Results) unplanned() string {
 	switch {

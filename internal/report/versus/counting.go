@@ -167,7 +167,7 @@ func (a *arm) overAll(c *judge.BiasCorrection, calibration *judge.Calibration, j
 	if c.CorrectedRate == nil {
 		return nil
 	}
-	level := stats.HalfError(stats.DefaultLevel)
+	level := report.HalfError(stats.DefaultLevel)
 	wide, err := calibration.Correct(a.Provenance.Arm, judged, level)
 	if err != nil {
 		return err

@@ -84,8 +84,8 @@ func TestJudgesAreAskedAboutRunsThatCountOnly(t *testing.T) {
 	}
 }
 
-// What an agent's own commands print is no evidence about the environment, and one directory has one
-// pass rate, whichever command reports it.
+// What an agent's own commands print is no evidence about the environment, and one directory has
+// one pass rate, whichever command reports it.
 func TestARunThatPretendsToLackAProgramHasFailed(t *testing.T) {
 	t.Parallel()
 	dir := written(t, twoArms(12, 1, func(task, _ int) string {

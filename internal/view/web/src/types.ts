@@ -222,6 +222,7 @@ export interface Decision {
   nUnpaired: number;
   mde: number;
   sentence: string;
+  nonInferior?: { margin: number; limit: number | null; shown: boolean };
   obstacles?: string[];
   warnings?: string[];
 }
