@@ -101,9 +101,12 @@ var (
 func words(text string) string {
 	var all []string
 	for token := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == '-' }) {
-		if stripped := outerPunctuation.Get().ReplaceAllString(token, ""); plainNumber.MatchString(stripped) {
+		stripped := outerPunctuation.Get().ReplaceAllString(token, "")
+		switch {
+		case plainNumber.MatchString(token): // its point may come first
+		case plainNumber.MatchString(stripped):
 			token = stripped
-		} else {
+		default:
 			token = punctuation.Get().ReplaceAllString(token, "")
 		}
 		if value, err := strconv.ParseFloat(token, 64); err == nil && plainNumber.MatchString(token) {
