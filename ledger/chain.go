@@ -19,9 +19,9 @@ const (
 	hashSize   = sha256.Size * 2
 )
 
-// Genesis returns the hash that the first line of an experiment's ledger names as the line before
+// genesis returns the hash that the first line of an experiment's ledger names as the line before
 // it.
-func Genesis(experiment string) string { return digest([]byte("fit ledger\n" + experiment)) }
+func genesis(experiment string) string { return digest([]byte("fit ledger\n" + experiment)) }
 
 func digest(parts ...[]byte) string {
 	h := sha256.New()

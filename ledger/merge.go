@@ -56,7 +56,7 @@ func Write(w io.Writer, records []Record) error {
 	for i := range records {
 		record := records[i]
 		if head == "" {
-			head = Genesis(record.Experiment)
+			head = genesis(record.Experiment)
 		}
 		if record.Origin == "" {
 			record.Origin = record.Hash

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// MaxLine bounds one line of a ledger. Fields that agents fill are cut far below it.
-const MaxLine = 64 << 20
+// maxLine bounds one line of a ledger. Fields that agents fill are cut far below it.
+const maxLine = 64 << 20
 
 // The kinds of problems.
 const (
@@ -155,8 +155,8 @@ func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
-		if len(line) > MaxLine {
-			return nil, false, fmt.Errorf("a line is longer than %d bytes", MaxLine)
+		if len(line) > maxLine {
+			return nil, false, fmt.Errorf("a line is longer than %d bytes", maxLine)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
@@ -217,7 +217,7 @@ func (s *scanner) line(line []byte, whole bool, visit func(*Record) error) error
 func (s *scanner) link(found links, intact bool, experiment string) bool {
 	want := s.Head
 	if want == "" {
-		want = Genesis(experiment)
+		want = genesis(experiment)
 		s.experiment = experiment
 	}
 	defer s.end(found.hash)

@@ -63,7 +63,7 @@ func Open(path string, cfg Config, visit func(*Record) error) (*Writer, error) {
 		file: file,
 		path: path,
 		cfg:  cfg,
-		head: Genesis(cfg.Experiment),
+		head: genesis(cfg.Experiment),
 		seen: map[Key]bool{},
 	}
 	if err := jsonlines.Lock(file); err != nil {

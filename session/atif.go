@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ATIFVersion is the version of the Agent Trajectory Interchange Format that is written.
-const ATIFVersion = "ATIF-v1.7"
+// atifWritten is the version of the Agent Trajectory Interchange Format that is written.
+const atifWritten = "ATIF-v1.7"
 
 // The objects of the format. Unlisted fields survive because the whole document is kept; see
 // ImportATIF.

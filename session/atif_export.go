@@ -54,7 +54,7 @@ func exportATIF(s *EnrichedSession) atifTrajectory {
 		}
 	}
 	document := atifTrajectory{
-		SchemaVersion: ATIFVersion,
+		SchemaVersion: atifWritten,
 		SessionID:     s.SessionID,
 		Agent:         agent,
 		Steps:         trajectories[""],
@@ -69,7 +69,7 @@ func exportATIF(s *EnrichedSession) atifTrajectory {
 	}
 	for _, name := range l.order[1:] {
 		document.Subagents = append(document.Subagents, atifTrajectory{
-			SchemaVersion: ATIFVersion,
+			SchemaVersion: atifWritten,
 			TrajectoryID:  name,
 			Agent:         agent,
 			Steps:         trajectories[name],

@@ -19,8 +19,8 @@ var ErrNotATIF = errors.New("not an ATIF document")
 // atifVersion distinguishes a trajectory, or a list of them, from other documents.
 var atifVersion = lazyregexp.New(`^[\[{][\s\S]*"schema_version"\s*:\s*"ATIF-`)
 
-// IsATIF reports whether a document looks like a trajectory, or a list of them, from its beginning.
-func IsATIF(head []byte) bool {
+// looksLikeATIF reports whether a document, from its beginning, is a trajectory or a list of them.
+func looksLikeATIF(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	return atifVersion.Get().Match(head[:min(len(head), 64<<10)])
 }

@@ -35,7 +35,7 @@ func Load(path string, dialects Dialects, opts Options) ([]*EnrichedSession, err
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n")
-	isATIF := IsATIF(head)
+	isATIF := looksLikeATIF(head)
 	if !isATIF && !ownDocument.Get().Match(head) {
 		sessions, err := ReadFile(path, dialects, opts)
 		if err != nil {

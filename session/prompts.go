@@ -13,8 +13,8 @@ import (
 	"github.com/fit-eval/fit/internal/jsontape"
 )
 
-// SourceWire is the source of prompts that were seen on the way to the model.
-const SourceWire = "wire"
+// sourceWire is the source of prompts that were seen on the way to the model.
+const sourceWire = "wire"
 
 // ToolLabel begins the label of a tool's description.
 const ToolLabel = "tool "
@@ -118,7 +118,7 @@ func (c *promptCollector) add(label, content string, turn int) {
 	}
 	c.seen[key] = true
 	c.found = append(c.found, SystemPromptInjection{
-		Source:    SourceWire,
+		Source:    sourceWire,
 		Label:     label,
 		Content:   content,
 		TurnIndex: turn,

@@ -44,7 +44,7 @@ func (r *refiner) refine(command string) refined {
 }
 
 func (s *commandSplitter) refine(command string) refined {
-	command = unwrapShell(command)
+	command = Script(command)
 	command = command[:min(len(command), maxShell)]
 	calls := slices.DeleteFunc(s.commands(command), func(c SimpleCommand) bool { return c.nested || c.After == "|" })
 	r := refined{head: head(calls)}
@@ -92,10 +92,7 @@ func isShell(name string) bool {
 }
 
 // Script returns the command that a shell runs: the text after "bash -lc", else the command itself.
-func Script(command string) string { return unwrapShell(command) }
-
-// unwrapShell strips "bash -lc '…'" from a command.
-func unwrapShell(command string) string {
+func Script(command string) string {
 	command = strings.TrimSpace(command)
 	first, rest, ok := strings.Cut(command, " ")
 	if !ok || !isShell(first) {

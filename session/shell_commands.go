@@ -47,7 +47,7 @@ func (s *commandSplitter) commands(command string) []SimpleCommand {
 		s.parser = syntax.NewParser()
 	}
 	s.list = s.list[:0]
-	s.script(unwrapShell(command[:min(len(command), maxShell)]), "")
+	s.script(Script(command[:min(len(command), maxShell)]), "")
 	return s.list
 }
 

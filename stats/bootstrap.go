@@ -12,16 +12,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// MinBootstrapTasks is the number of tasks below which no comparison accepts a bootstrap interval.
-const MinBootstrapTasks = 15
+// minBootstrapTasks is the number of tasks below which no comparison accepts a bootstrap interval.
+const minBootstrapTasks = 15
 
-// SkewBootstrapTasks is the number of tasks from which on a comparison of skewed unbounded
+// skewBootstrapTasks is the number of tasks from which on a comparison of skewed unbounded
 // quantities chooses a bootstrap interval by itself.
-const SkewBootstrapTasks = 50
+const skewBootstrapTasks = 50
 
-// DefaultReplicates is the number of bootstrap and permutation replicates where the caller gives
+// defaultReplicates is the number of bootstrap and permutation replicates where the caller gives
 // none.
-const DefaultReplicates = 10_000
+const defaultReplicates = 10_000
 
 // replicatesPerBlock replicates share one random stream. It is fixed, so that the result does not
 // depend on the number of workers.
@@ -33,9 +33,9 @@ const (
 	MethodBCa        = "bootstrap-bca"
 )
 
-// BootstrapConfig says how to resample. The zero value is a 95% BCa interval from
-// DefaultReplicates replicates with seed 0 on all cores.
-type BootstrapConfig struct {
+// bootstrapConfig says how to resample. The zero value is a 95% BCa interval from
+// defaultReplicates replicates with seed 0 on all cores.
+type bootstrapConfig struct {
 	Replicates int
 	Seed       uint64
 	Level      float64
@@ -43,12 +43,12 @@ type BootstrapConfig struct {
 	Method string
 	// Workers limits the cores used; the result is the same for any number.
 	Workers int
-	// Hierarchical also resamples the runs within every drawn task ([BootstrapClustered] only).
+	// Hierarchical also resamples the runs within every drawn task ([bootstrapClustered] only).
 	Hierarchical bool
 }
 
-func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
-	c.Replicates = cmp.Or(c.Replicates, DefaultReplicates)
+func (c bootstrapConfig) withDefaults() (bootstrapConfig, error) {
+	c.Replicates = cmp.Or(c.Replicates, defaultReplicates)
 	c.Level = cmp.Or(c.Level, DefaultLevel)
 	c.Method = cmp.Or(c.Method, MethodBCa)
 	if c.Workers <= 0 {
@@ -63,7 +63,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 	return c, checkOpenUnit("level", c.Level)
 }
 
-// BootstrapMean returns the bootstrap interval for the mean of independent values.
+// bootstrapMean returns the bootstrap interval for the mean of independent values.
 //
 // Formula: percentile: the α/2 and 1−α/2 quantiles of the replicates. BCa: the quantiles Φ(z₀ + (z₀
 // ± z)/(1 − a(z₀ ± z))), z₀ from the share of replicates below the estimate, a from the jackknife.
@@ -72,7 +72,7 @@ func (c BootstrapConfig) withDefaults() (BootstrapConfig, error) {
 // it covers 91 to 93%.
 //
 // Do not use it under 15 values: use Student's t.
-func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
+func bootstrapMean(values []float64, config bootstrapConfig) (Interval, error) {
 	if len(values) == 0 {
 		return Interval{}, ErrNoData
 	}
@@ -80,15 +80,15 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 		return Interval{}, err
 	}
 	config.Hierarchical = false
-	return BootstrapClustered(slices.Collect(slices.Chunk(values, 1)), config)
+	return bootstrapClustered(slices.Collect(slices.Chunk(values, 1)), config)
 }
 
-// BootstrapClustered returns the bootstrap interval for the mean over tasks of the mean over runs;
+// bootstrapClustered returns the bootstrap interval for the mean over tasks of the mean over runs;
 // each element of tasks holds the runs of one task.
 //
 // Formula: every replicate draws as many tasks as there are, with replacement, and averages their
 // means; with Hierarchical it also draws the runs within each task. Limits as in
-// [BootstrapMean].
+// [bootstrapMean].
 //
 // Use it for scores of suites of 100 tasks and more, where coverage is at least 94% for means
 // between 20% and 80%.
@@ -96,7 +96,7 @@ func BootstrapMean(values []float64, config BootstrapConfig) (Interval, error) {
 // Do not use it under 15 tasks, nor where all tasks agree, which leaves it without width:
 // [TaskMean], [PassRate]. Hierarchical counts the noise of runs twice (the drawn task means carry
 // it already); it is meant for reading, where an interval that is rather too wide is wanted.
-func BootstrapClustered(tasks [][]float64, config BootstrapConfig) (Interval, error) {
+func bootstrapClustered(tasks [][]float64, config bootstrapConfig) (Interval, error) {
 	config, err := config.withDefaults()
 	if err != nil {
 		return Interval{}, err
@@ -152,7 +152,7 @@ func pick(bits uint32, n uint64) int { return int(uint64(bits) * n >> 32) }
 
 // replicate fills blocks of replicates in parallel. Every block owns a random stream derived from
 // the seed and its number.
-func replicate(config BootstrapConfig, draw func(source *rand.PCG) float64) []float64 {
+func replicate(config bootstrapConfig, draw func(source *rand.PCG) float64) []float64 {
 	out := make([]float64, config.Replicates)
 	blocks := make(chan int)
 	var workers sync.WaitGroup
@@ -174,7 +174,7 @@ func replicate(config BootstrapConfig, draw func(source *rand.PCG) float64) []fl
 	return out
 }
 
-func bootstrapInterval(est float64, replicates, means []float64, config BootstrapConfig) (Interval, error) {
+func bootstrapInterval(est float64, replicates, means []float64, config bootstrapConfig) (Interval, error) {
 	if err := checkFinite("statistic", est); err != nil {
 		return Interval{}, err
 	}
@@ -195,7 +195,7 @@ func bootstrapInterval(est float64, replicates, means []float64, config Bootstra
 		Level:  config.Level,
 		Method: config.Method,
 	}
-	if n := len(means); n < MinBootstrapTasks {
+	if n := len(means); n < minBootstrapTasks {
 		interval.Warnings = append(interval.Warnings,
 			fmt.Sprintf("%d units are too few for a bootstrap: the interval is too short", n))
 	}

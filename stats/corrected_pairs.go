@@ -10,8 +10,8 @@ import (
 
 // The names of the intervals for corrected differences of tasks with several runs.
 const (
-	MethodCorrectedT         = "corrected-t"
-	MethodPerAgentCorrectedT = "per-agent-corrected-t"
+	methodCorrectedT         = "corrected-t"
+	methodPerAgentCorrectedT = "per-agent-corrected-t"
 )
 
 // CompareCorrected measures the difference of two arms' true pass rates behind a judge that errs
@@ -19,10 +19,10 @@ const (
 // 0.
 //
 // Formula: Δ = d̄/J, d̄ and its test as in [Compare], J = TPR + TNR − 1. One run per arm and task
-// without clusters: the limits of [PairedCorrectedDifference], smoothed. Otherwise Var(Δ) =
-// [Var(d̄) + Δ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J² with Var(d̄) over tasks, cluster-robust where
-// tasks are clustered, the rates in it smoothed to (TP+1)/(m1+2) and (TN+1)/(m0+2), and limits by
-// t. Δ = 0 exactly where d̄ = 0, so the p-value is that of the verdicts.
+// without clusters: limits by z, smoothed. Otherwise Var(Δ) = [Var(d̄) + Δ²(TPR(1−TPR)/m1 +
+// TNR(1−TNR)/m0)]/J² with Var(d̄) over tasks, cluster-robust where tasks are clustered, the rates
+// in it smoothed to (TP+1)/(m1+2) and (TN+1)/(m0+2), and limits by t. Δ = 0 exactly where d̄ = 0,
+// so the p-value is that of the verdicts.
 //
 // Use it for a dimension that a calibrated judge decides. Coverage is at least 94% from 20 tasks
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind on, for judges with TPR and TNR of 0.8
@@ -42,13 +42,13 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 	youden := tpr.rate + tnr.rate - 1
 	se, df := sample.spread(comparison, config.Level)
 	if youden <= 1e-9 {
-		return comparison.unknown(MethodCorrectedT, config.Level), nil
+		return comparison.unknown(methodCorrectedT, config.Level), nil
 	}
 	centre := comparison.Est / youden
 	se = math.Sqrt(se*se+centre*centre*(tpr.variance()+tnr.variance())) / youden
-	interval := symmetric(centre, se, studentQuantile(config.Level, df), config.Level, MethodCorrectedT)
+	interval := symmetric(centre, se, studentQuantile(config.Level, df), config.Level, methodCorrectedT)
 	if sample.isSingleBinary() {
-		exact, err := PairedCorrectedDifference(comparison.Wins, comparison.Losses, comparison.Tasks, judge,
+		exact, err := pairedCorrectedDifference(comparison.Wins, comparison.Losses, comparison.Tasks, judge,
 			config.Level, true)
 		if err != nil {
 			return Comparison{}, err
@@ -64,9 +64,9 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 // arm.
 //
 // Formula: Δ = θ_A − θ_B with [RoganGladen] per arm. One run per arm and task without clusters: the
-// limits of [PerAgentCorrectedDifference]. Otherwise Var(Δ) is the variance over tasks of the mean
-// of ā/J_A − b̄/J_B plus the calibration terms of [DeltaVariance] of both arms, rates smoothed, and
-// limits by t; the p-value belongs to the same statistic.
+// limits by z. Otherwise Var(Δ) is the variance over tasks of the mean of ā/J_A − b̄/J_B plus
+// (1−θ)²·TNR(1−TNR)/(m0·J²) + θ²·TPR(1−TPR)/(m1·J²) of both arms, rates smoothed, and limits by t;
+// the p-value belongs to the same statistic.
 //
 // Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94% from 20 tasks
 // with 2 or 3 runs, 30 with one, and 20 labels of each kind and arm on.
@@ -87,7 +87,7 @@ func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, con
 	}
 	a, b := smoothCalibration(sample.candidateMean, candidate), smoothCalibration(sample.baselineMean, baseline)
 	if a.youden <= 1e-9 || b.youden <= 1e-9 {
-		return comparison.unknown(MethodPerAgentCorrectedT, config.Level), nil
+		return comparison.unknown(methodPerAgentCorrectedT, config.Level), nil
 	}
 	scaled, err := newPairedSample(scale(pairs, 1/a.youden, 1/b.youden), false)
 	if err != nil {
@@ -100,9 +100,9 @@ func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, con
 	}
 	se = math.Sqrt(se*se + a.variance + b.variance)
 	centre := a.theta - b.theta
-	interval := symmetric(centre, se, studentQuantile(config.Level, df), config.Level, MethodPerAgentCorrectedT)
+	interval := symmetric(centre, se, studentQuantile(config.Level, df), config.Level, methodPerAgentCorrectedT)
 	if sample.isSingleBinary() {
-		exact, err := PerAgentCorrectedDifference(tableOf(pairs), candidate, baseline, config.Level)
+		exact, err := perAgentCorrectedDifference(tableOf(pairs), candidate, baseline, config.Level)
 		if err != nil {
 			return Comparison{}, err
 		}
@@ -118,7 +118,7 @@ func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, con
 	}
 	comparison.Est, comparison.P = clamp(first-second, -1, 1), studentTail(centre/se, df)
 	comparison.Exact, comparison.PMid = false, nil
-	comparison.Method = MethodPerAgentCorrectedT
+	comparison.Method = methodPerAgentCorrectedT
 	comparison.Reason = "the judge's error rates differ between the arms"
 	comparison.correct(interval, se, df, config)
 	return comparison, nil
@@ -190,8 +190,8 @@ func scale(pairs []Pair, candidate, baseline float64) []Pair {
 }
 
 // tableOf counts tasks with one run per arm.
-func tableOf(pairs []Pair) PairedTable {
-	var table PairedTable
+func tableOf(pairs []Pair) pairedTable {
+	var table pairedTable
 	for _, pair := range pairs {
 		if !pair.complete() {
 			continue

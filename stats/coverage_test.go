@@ -81,7 +81,7 @@ func TestCoverageOfLangReiczigel(t *testing.T) {
 			for _, truth := range []float64{.02, .1, .3, .6, .9, .98} {
 				coverage := judgedCoverage(size[0], size[1], size[2], truth, judge[0], judge[1],
 					func(k int, c Calibration) (Interval, error) {
-						result, err := LangReiczigel(float64(k), float64(size[0]), c, .95)
+						result, err := langReiczigel(float64(k), float64(size[0]), c, .95)
 						return result.Interval, err
 					})
 				if coverage < .94 {
@@ -112,7 +112,7 @@ func TestCoverageOfPairedCorrectedDifference(t *testing.T) {
 						wantCoverage(t, 4000, floor, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
 							table := drawJudgedTable(random, tasks, rates, judge, judge)
 							calibration := drawCalibration(random, labels, judge)
-							result, err := PairedCorrectedDifference(table.FirstOnly, table.SecondOnly, tasks,
+							result, err := pairedCorrectedDifference(table.FirstOnly, table.SecondOnly, tasks,
 								calibration, .95, smoothed)
 							return result.Interval, err
 						})
@@ -131,7 +131,7 @@ func TestCoverageOfPerAgentCorrectedDifference(t *testing.T) {
 				first, second := [2]float64{.95, .80}, [2]float64{.85, .90}
 				wantCoverage(t, 4000, .94, rates[0]-rates[1], func(random *rand.Rand) (Interval, error) {
 					table := drawJudgedTable(random, size[0], rates, first, second)
-					result, err := PerAgentCorrectedDifference(table, drawCalibration(random, size[1], first),
+					result, err := perAgentCorrectedDifference(table, drawCalibration(random, size[1], first),
 						drawCalibration(random, size[1], second), .95)
 					return result.Interval, err
 				})
@@ -141,8 +141,8 @@ func TestCoverageOfPerAgentCorrectedDifference(t *testing.T) {
 }
 
 // drawJudgedTable judges both arms on tasks whose difficulty they share.
-func drawJudgedTable(random *rand.Rand, tasks int, rates, first, second [2]float64) PairedTable {
-	var table PairedTable
+func drawJudgedTable(random *rand.Rand, tasks int, rates, first, second [2]float64) pairedTable {
+	var table pairedTable
 	verdict := func(passed bool, judge [2]float64) bool {
 		if passed {
 			return random.Float64() < judge[0]
@@ -210,17 +210,6 @@ func TestCoverageOfPassRates(t *testing.T) {
 			wantCoverage(t, 3000, .94, cell.rate,
 				func(random *rand.Rand) (Interval, error) { return TaskMean(taskMeans(draw(random)), .95) })
 		})
-		if cell.tasks >= 30 && cell.rate >= .2 && cell.rate <= .8 {
-			t.Run("MeanClustered/"+name, func(t *testing.T) {
-				t.Parallel()
-				floor := .94
-				if cell.tasks < 50 {
-					floor = .925
-				}
-				wantCoverage(t, 3000, floor, cell.rate,
-					func(random *rand.Rand) (Interval, error) { return MeanClustered(draw(random), .95) })
-			})
-		}
 	}
 }
 
@@ -280,7 +269,7 @@ func TestCoverageOfBootstrap(t *testing.T) {
 						// A sum of three exponentials: skewness 1.15.
 						values[i] = (random.ExpFloat64() + random.ExpFloat64() + random.ExpFloat64()) / 3
 					}
-					return BootstrapMean(values, BootstrapConfig{
+					return bootstrapMean(values, bootstrapConfig{
 						Replicates: 1000, Workers: 1, Seed: random.Uint64(),
 						Method: method,
 					})
@@ -300,8 +289,8 @@ func TestCoverageOfClusteredBootstrap(t *testing.T) {
 					for i := range tasks {
 						tasks[i] = runsOf(random, taskRate(random, rate, .4), 3)
 					}
-					return BootstrapClustered(tasks,
-						BootstrapConfig{
+					return bootstrapClustered(tasks,
+						bootstrapConfig{
 							Replicates: 1000, Workers: 1, Seed: random.Uint64(),
 							Hierarchical: hierarchical,
 						})

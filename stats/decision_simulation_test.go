@@ -76,8 +76,8 @@ func TestPeekingAfterEveryTaskIsSafeWithTheEProcess(t *testing.T) {
 // everClaims looks after every task. The claim rule is asked only where the evidence changed enough
 // to matter, because it can only say yes when the process has stopped.
 func everClaims(t *testing.T, pairs []Pair) bool {
-	var discordant DiscordantProcess
-	var bounded BoundedProcess
+	var discordant discordantProcess
+	var bounded boundedProcess
 	for i, pair := range pairs {
 		candidate, _ := moments(pair.Candidate)
 		baseline, _ := moments(pair.Baseline)

@@ -24,15 +24,15 @@
 //   - one run per arm and task, every outcome 0 or 1, no clusters, no strata: exact McNemar test
 //     with the Bonett–Price interval;
 //   - everything else: sign-flip permutation test of the per-task differences, flipping whole
-//     clusters where there are any. It enumerates all sign patterns up to [MaxExactFlips]
+//     clusters where there are any. It enumerates all sign patterns up to 18
 //     informative units and draws random ones beyond;
 //   - its interval is Student's t on the per-task differences, cluster-robust where tasks are
 //     clustered and within strata where they are stratified;
-//   - from [SkewBootstrapTasks] tasks on, differences of unbounded quantities (cost, time,
+//   - from 50 tasks on, differences of unbounded quantities (cost, time,
 //     points) with a skewness beyond ±1, without clusters and strata, get a BCa bootstrap
 //     interval instead. For outcomes between 0 and 1 it stays with t, which covers better in
 //     every simulation made;
-//   - under [MinBootstrapTasks] tasks a bootstrap interval is refused even when asked for: it is
+//   - under 15 tasks a bootstrap interval is refused even when asked for: it is
 //     too short there;
 //   - if all differences are equal the sample says nothing about their spread: outcomes between 0
 //     and 1 then get the add-two interval (Bonett–Price for any bounded score), others get no

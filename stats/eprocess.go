@@ -15,8 +15,8 @@ import (
 //
 // Use it to look after every task, and stop when E ≥ 1/α.
 //
-// Do not use it with several runs per task ([BoundedProcess]), nor multiply in a second look at the
-// same task.
+// Do not use it with several runs per task ([CompareSequential]), nor multiply in a second look at
+// the same task.
 func DiscordantEValue(wins, losses int) (float64, error) {
 	if err := checkDiscordantCounts(wins, losses); err != nil {
 		return 0, err
@@ -26,16 +26,16 @@ func DiscordantEValue(wins, losses int) (float64, error) {
 	return math.Min(evidence, math.MaxFloat64), nil // about a thousand wins in a row exceed what a float64 holds
 }
 
-// DiscordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The
+// discordantProcess accumulates the evidence of single-run binary tasks, one task at a time. The
 // zero value has seen nothing.
-type DiscordantProcess struct {
+type discordantProcess struct {
 	wins, losses int
 	highest      float64
 }
 
 // Add records one task: whether the candidate and whether the baseline passed it. Tasks must come
 // in an order fixed beforehand.
-func (p *DiscordantProcess) Add(candidate, baseline bool) {
+func (p *discordantProcess) Add(candidate, baseline bool) {
 	switch {
 	case candidate == baseline:
 	case candidate:
@@ -47,18 +47,18 @@ func (p *DiscordantProcess) Add(candidate, baseline bool) {
 }
 
 // E returns the evidence now.
-func (p *DiscordantProcess) E() float64 {
+func (p *discordantProcess) E() float64 {
 	value, _ := DiscordantEValue(p.wins, p.losses) // counts are never negative
 	return value
 }
 
 // Highest returns the most evidence seen so far; 1/Highest is a p-value that may be read at any
 // time.
-func (p *DiscordantProcess) Highest() float64 { return math.Max(1, p.highest) }
+func (p *discordantProcess) Highest() float64 { return math.Max(1, p.highest) }
 
-// BoundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
+// boundedProcess accumulates the evidence of per-task differences in [−1, 1], one task at a time,
 // for both directions. The zero value has seen nothing.
-type BoundedProcess struct {
+type boundedProcess struct {
 	bets    bettors
 	highest float64
 }
@@ -93,7 +93,7 @@ func (b *bettor) wealth() float64 { return math.Min(math.Exp(b.logWealth), math.
 
 // Add records the difference of one task, candidate minus baseline. Tasks must come in an order
 // fixed beforehand, each once.
-func (p *BoundedProcess) Add(difference float64) error {
+func (p *boundedProcess) Add(difference float64) error {
 	if !(difference >= -1 && difference <= 1) {
 		return fmt.Errorf("difference is %v, want a number between -1 and 1", difference)
 	}
@@ -104,30 +104,30 @@ func (p *BoundedProcess) Add(difference float64) error {
 
 // E returns the two-sided evidence now: the mean of the wealth of a gambler on "better" and one on
 // "worse".
-func (p *BoundedProcess) E() float64 { return p.bets.meanWealth() }
+func (p *boundedProcess) E() float64 { return p.bets.meanWealth() }
 
 // Highest returns the most two-sided evidence seen so far; 1/Highest is a p-value that may be read
 // at any time.
-func (p *BoundedProcess) Highest() float64 { return math.Max(1, p.highest) }
+func (p *boundedProcess) Highest() float64 { return math.Max(1, p.highest) }
 
-// MethodConfidenceSequence names intervals that hold at all times at once.
-const MethodConfidenceSequence = "confidence-sequence"
+// methodConfidenceSequence names intervals that hold at all times at once.
+const methodConfidenceSequence = "confidence-sequence"
 
 // confidenceGrid is how finely candidates for the mean are tried on the way out from the observed
 // one, before the limit is refined.
 const confidenceGrid = 100
 
-// BoundedConfidenceSequence returns an interval for the mean of differences in [−1, 1] that may be
+// boundedConfidenceSequence returns an interval for the mean of differences in [−1, 1] that may be
 // read after every task.
 //
 // Formula: all means m for which the average wealth of two bettors on (d_t − m)/(1 + |m|) and its
-// negative never reached 1/α (the bets of [BoundedProcess]); searched outwards from the observed
+// negative never reached 1/α (the bets of [boundedProcess]); searched outwards from the observed
 // mean.
 //
-// Use it with [BoundedProcess]: 0 is outside exactly when the process has stopped.
+// Use it with [boundedProcess]: 0 is outside exactly when the process has stopped.
 //
 // Do not use it for a sample of fixed size, where it is about half as wide again as Student's t.
-func BoundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
+func boundedConfidenceSequence(differences []float64, level float64) (Interval, error) {
 	if err := checkSample(differences, level); err != nil {
 		return Interval{}, err
 	}
@@ -144,7 +144,7 @@ func BoundedConfidenceSequence(differences []float64, level float64) (Interval, 
 		Hi:     searchLimit(mean, 1, survives),
 		SE:     math.Sqrt(variance / float64(len(differences))),
 		Level:  level,
-		Method: MethodConfidenceSequence,
+		Method: methodConfidenceSequence,
 	}
 	return interval.cutTo(-1), nil
 }
@@ -185,7 +185,7 @@ func survivesBets(differences []float64, mean, bound float64) bool {
 	return true
 }
 
-// DiscordantConfidenceSequence returns an interval for the difference of two paired pass rates that
+// discordantConfidenceSequence returns an interval for the difference of two paired pass rates that
 // may be read after every task, from the wins and losses in their order (true is a win) among n
 // tasks in all.
 //
@@ -193,11 +193,11 @@ func survivesBets(differences []float64, mean, bound float64) bool {
 // ½)·θ^w·(1−θ)^l), never reached 1/α; as a difference (b+c)/n·(2θ−1), that is, given the observed
 // share of discordant tasks.
 //
-// Use it with [DiscordantProcess]: 0 is outside exactly when the process has stopped.
+// Use it with [discordantProcess]: 0 is outside exactly when the process has stopped.
 //
 // Do not use it where the share of discordant tasks is itself in question: its uncertainty is not
 // in the limits (their sign is not affected).
-func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval, error) {
+func discordantConfidenceSequence(order []bool, n int, level float64) (Interval, error) {
 	if err := checkOpenUnit("level", level); err != nil {
 		return Interval{}, err
 	}
@@ -221,7 +221,7 @@ func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval,
 			Lo:       -1,
 			Hi:       1,
 			Level:    level,
-			Method:   MethodConfidenceSequence,
+			Method:   methodConfidenceSequence,
 			Warnings: []string{"the arms did not differ on any task"},
 		}, nil
 	}
@@ -230,7 +230,7 @@ func DiscordantConfidenceSequence(order []bool, n int, level float64) (Interval,
 		Lo:     discordant * (2*low - 1),
 		Hi:     discordant * (2*high - 1),
 		Level:  level,
-		Method: MethodConfidenceSequence,
+		Method: methodConfidenceSequence,
 	}.cutTo(-1), nil
 }
 

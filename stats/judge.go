@@ -85,30 +85,8 @@ func checkInformative(tpr, tnr float64) error {
 	return nil
 }
 
-// DeltaVariance returns the large-sample variance of a corrected rate.
-//
-// Formula: [p(1−p)/n + (1−θ)²·TNR(1−TNR)/m0 + θ²·TPR(1−TPR)/m1]/J², J = TPR + TNR − 1.
-//
-// Use it to see which error matters: that of TPR in proportion to θ², that of TNR to (1−θ)².
-//
-// Do not build an interval from it: it has no width at 0 and 1, where [LangReiczigel] does.
-func DeltaVariance(k, n int, calibration Calibration) (float64, error) {
-	if err := cmp.Or(checkCount("k", k, "n", n), calibration.check()); err != nil {
-		return 0, err
-	}
-	p := float64(k) / float64(n)
-	raw, _, err := RoganGladen(p, calibration.TPR(), calibration.TNR())
-	if err != nil {
-		return 0, err
-	}
-	tpr, tnr, youden := calibration.TPR(), calibration.TNR(), calibration.Youden()
-	variance := p*(1-p)/float64(n) + (1-raw)*(1-raw)*tnr*(1-tnr)/float64(calibration.M0) +
-		raw*raw*tpr*(1-tpr)/float64(calibration.M1)
-	return variance / (youden * youden), nil
-}
-
-// LangReiczigelResult is the interval with the quantities it is made of.
-type LangReiczigelResult struct {
+// langReiczigelResult is the interval with the quantities it is made of.
+type langReiczigelResult struct {
 	Interval
 	// Raw is the corrected rate before it was cut to [0, 1]; RawLo and RawHi are the limits before.
 	Raw   float64
@@ -118,10 +96,10 @@ type LangReiczigelResult struct {
 	Theta, Shift, SmoothSE float64
 }
 
-// MethodLangReiczigel names the interval of LangReiczigel.
-const MethodLangReiczigel = "lang-reiczigel"
+// methodLangReiczigel names the interval of langReiczigel.
+const methodLangReiczigel = "lang-reiczigel"
 
-// LangReiczigel returns the interval for the true pass rate behind a judge with estimated errors. k
+// langReiczigel returns the interval for the true pass rate behind a judge with estimated errors. k
 // and n may be effective counts of clustered runs.
 //
 // Formula: n' = n+z², p' = (k+z²/2)/n', m1' = m1+2, q1' = (TP+1)/m1', m0' = m0+2, q0' = (TN+1)/m0',
@@ -134,19 +112,19 @@ const MethodLangReiczigel = "lang-reiczigel"
 //
 // Do not use it with TPR + TNR ≤ 1 (an error), nor where labels are a random sample of the runs,
 // which [PPIPlusPlus] uses better.
-func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, error) {
+func langReiczigel(k, n float64, calibration Calibration, level float64) (langReiczigelResult, error) {
 	if err := checkPositive("n", n); err != nil {
-		return LangReiczigelResult{}, err
+		return langReiczigelResult{}, err
 	}
 	if !(k >= 0 && k <= n) {
-		return LangReiczigelResult{}, fmt.Errorf("k is %v, want a number between 0 and n = %v", k, n)
+		return langReiczigelResult{}, fmt.Errorf("k is %v, want a number between 0 and n = %v", k, n)
 	}
 	if err := cmp.Or(calibration.check(), checkOpenUnit("level", level)); err != nil {
-		return LangReiczigelResult{}, err
+		return langReiczigelResult{}, err
 	}
 	raw, clipped, err := RoganGladen(k/n, calibration.TPR(), calibration.TNR())
 	if err != nil {
-		return LangReiczigelResult{}, err
+		return langReiczigelResult{}, err
 	}
 	result, informative := smoothedCorrection(k, n, calibration, level)
 	result.Raw = raw
@@ -157,7 +135,7 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 			Lo:       0,
 			Hi:       1,
 			Level:    level,
-			Method:   MethodLangReiczigel,
+			Method:   methodLangReiczigel,
 			Warnings: []string{noBetterThanACoin},
 		}
 		return result, nil
@@ -170,7 +148,7 @@ func LangReiczigel(k, n float64, calibration Calibration, level float64) (LangRe
 		Hi:     result.RawHi,
 		SE:     result.SmoothSE,
 		Level:  level,
-		Method: MethodLangReiczigel,
+		Method: methodLangReiczigel,
 	}.cutTo(0)
 	return result, nil
 }
@@ -180,18 +158,18 @@ const noBetterThanACoin = "after smoothing the judge is no better than a coin fl
 
 // smoothedCorrection also reports whether the judge is still informative after smoothing; with J' ≤
 // 0 the formula has no meaning.
-func smoothedCorrection(k, n float64, calibration Calibration, level float64) (LangReiczigelResult, bool) {
+func smoothedCorrection(k, n float64, calibration Calibration, level float64) (langReiczigelResult, bool) {
 	z2 := normalQuantile(level) * normalQuantile(level)
 	runs := n + z2
 	p := (k + z2/2) / runs
 	q1, q0 := calibration.smoothed()
 	youden := q0.rate + q1.rate - 1
 	if youden <= 1e-9 {
-		return LangReiczigelResult{}, false
+		return langReiczigelResult{}, false
 	}
 	theta := (p + q0.rate - 1) / youden
 	v1, v0 := q1.variance(), q0.variance()
-	return LangReiczigelResult{
+	return langReiczigelResult{
 		Theta:    theta,
 		Shift:    2 * z2 * (theta*v1 - (1-theta)*v0),
 		SmoothSE: math.Sqrt(p*(1-p)/runs+theta*theta*v1+(1-theta)*(1-theta)*v0) / youden,
@@ -220,8 +198,8 @@ type Correction struct {
 // CorrectRate corrects k passes among n judged runs and says whether the result may be shown.
 // effective is the number of independent runs they are worth ([EffectiveRuns]); 0 means n.
 //
-// Formula: [RoganGladen] with [LangReiczigel] at n_eff and k = p·n_eff. Status is ok only if
-// WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
+// Formula: [RoganGladen] with the interval of Lang and Reiczigel at n_eff and k = p·n_eff. Status is
+// ok only if WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
 //
 // Use it for every rate a judge produced.
 //
@@ -239,7 +217,7 @@ func CorrectRate(k, n int, effective float64, calibration Calibration, level flo
 		NEff:     effective,
 		M1:       calibration.M1,
 		M0:       calibration.M0,
-		Method:   MethodLangReiczigel,
+		Method:   methodLangReiczigel,
 		Level:    level,
 		Status:   StatusUncalibrated,
 	}
@@ -254,7 +232,7 @@ func CorrectRate(k, n int, effective float64, calibration Calibration, level flo
 	if calibration.Youden() <= 1e-12 {
 		return correction, nil
 	}
-	result, err := LangReiczigel(observed*effective, effective, calibration, level)
+	result, err := langReiczigel(observed*effective, effective, calibration, level)
 	if err != nil {
 		return Correction{}, err
 	}

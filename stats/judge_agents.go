@@ -129,14 +129,14 @@ func (r *HomogeneityResult) explain() {
 		"used for all"
 }
 
-// PairedCorrection is the corrected difference of two arms under one judge.
-type PairedCorrection struct {
+// pairedCorrection is the corrected difference of two arms under one judge.
+type pairedCorrection struct {
 	Interval
 	// Observed is the difference of the judged pass rates before correction.
 	Observed float64
 }
 
-// PairedCorrectedDifference returns the difference of two arms' true pass rates under a judge that
+// pairedCorrectedDifference returns the difference of two arms' true pass rates under a judge that
 // errs equally on both: b tasks judged passed for the first arm only, c for the second only, n
 // tasks in all.
 //
@@ -148,14 +148,14 @@ type PairedCorrection struct {
 // kind on. The plain form covers at least 93% from 50 tasks and 50 labels on.
 //
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
-func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (PairedCorrection,
+func pairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (pairedCorrection,
 	error,
 ) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
-		return PairedCorrection{}, err
+		return pairedCorrection{}, err
 	}
 	if err := calibration.usable(); err != nil {
-		return PairedCorrection{}, err
+		return pairedCorrection{}, err
 	}
 	wins, losses, tasks := float64(b), float64(c), float64(n)
 	tp, m1, tn, m0 := float64(calibration.TP), float64(calibration.M1), float64(calibration.TN), float64(calibration.M0)
@@ -176,12 +176,12 @@ func PairedCorrectedDifference(b, c, n int, calibration Calibration, level float
 	paired := (wins + losses - gap*gap/tasks) / (tasks * tasks)
 	variance := (paired + delta*delta*(tpr*(1-tpr)/m1+tnr*(1-tnr)/m0)) / (youden * youden)
 	interval := symmetric(delta, math.Sqrt(variance), normalQuantile(level), level, method)
-	return PairedCorrection{Interval: interval, Observed: observed}, nil
+	return pairedCorrection{Interval: interval, Observed: observed}, nil
 }
 
 // uninformative returns the difference under a judge that smoothing leaves no better than a coin.
-func uninformative(observed, level float64, method string) PairedCorrection {
-	return PairedCorrection{Interval: Interval{
+func uninformative(observed, level float64, method string) pairedCorrection {
+	return pairedCorrection{Interval: Interval{
 		Lo:       -1,
 		Hi:       1,
 		Level:    level,
@@ -190,37 +190,38 @@ func uninformative(observed, level float64, method string) PairedCorrection {
 	}, Observed: observed}
 }
 
-// PairedTable counts tasks by the verdicts on both arms.
-type PairedTable struct {
+// pairedTable counts tasks by the verdicts on both arms.
+type pairedTable struct {
 	Both, FirstOnly, SecondOnly, Neither int
 }
 
-// PerAgentCorrectedDifference returns the difference of two arms' true pass rates when the judge
+// perAgentCorrectedDifference returns the difference of two arms' true pass rates when the judge
 // has different error rates on each of them.
 //
 // Formula: Δθ = θ_A − θ_B with [RoganGladen] per arm; Var = p_A(1−p_A)/(nJ_A²) + p_B(1−p_B)/(nJ_B²)
-// − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + the calibration terms of [DeltaVariance] of both arms; counts
-// smoothed as in [PairedCorrectedDifference] (half a task per cell of the table); limits by z.
+// − 2(p_AB − p_A·p_B)/(nJ_A·J_B) + (1−θ)²·TNR(1−TNR)/(m0·J²) + θ²·TPR(1−TPR)/(m1·J²) of both arms;
+// counts smoothed as in [pairedCorrectedDifference] (half a task per cell of the table); limits by
+// z.
 //
 // Use it where [Homogeneity] asks for parameters per agent. Coverage is at least 94% from 30 tasks
 // and 20 labels of each kind and arm on.
 //
 // Do not use it with a common calibration: the shared error would be counted twice, and
-// [PairedCorrectedDifference] is sharper.
-func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, level float64) (PairedCorrection,
+// [pairedCorrectedDifference] is sharper.
+func perAgentCorrectedDifference(table pairedTable, first, second Calibration, level float64) (pairedCorrection,
 	error,
 ) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither
 	if table.Both < 0 || table.Neither < 0 {
-		return PairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
+		return pairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
 			table.Neither)
 	}
 	if err := checkDiscordant(table.FirstOnly, table.SecondOnly, n, level); err != nil {
-		return PairedCorrection{}, err
+		return pairedCorrection{}, err
 	}
 	for _, calibration := range []Calibration{first, second} {
 		if err := calibration.usable(); err != nil {
-			return PairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
+			return pairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
 		}
 	}
 	tasks := float64(n) + 2
@@ -235,7 +236,7 @@ func PerAgentCorrectedDifference(table PairedTable, first, second Calibration, l
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance
 	interval := symmetric(clamp(a.theta-b.theta, -1, 1), math.Sqrt(math.Max(0, variance)), normalQuantile(level), level,
 		"per-agent-corrected")
-	return PairedCorrection{Interval: interval.cutTo(-1), Observed: observed}, nil
+	return pairedCorrection{Interval: interval.cutTo(-1), Observed: observed}, nil
 }
 
 // smoothedJudge is a corrected rate with the part of its variance that the calibration causes.

@@ -27,7 +27,7 @@ type PPIResult struct {
 // Use it when labels are a random sample of the judged runs. Coverage is at least 94% from 100
 // labels on at rates between 20% and 80%, and 93% at 50.
 //
-// Do not use it with a balanced label set ([LangReiczigel]) or under 50 labels.
+// Do not use it with a balanced label set ([CorrectRate]) or under 50 labels.
 func PPIPlusPlus(labelled []Label, judged []float64, level float64) (PPIResult, error) {
 	if err := checkLabels(labelled, judged, level); err != nil {
 		return PPIResult{}, err

@@ -40,7 +40,7 @@ func TestLangReiczigelVectors(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			calibration := Calibration{TP: row.tp, M1: row.m1, TN: row.tn, M0: row.m0}
-			got := must[LangReiczigelResult](t)(LangReiczigel(float64(row.k), float64(row.n), calibration, .95))
+			got := must[langReiczigelResult](t)(langReiczigel(float64(row.k), float64(row.n), calibration, .95))
 			wantNear(t, "estimate", got.Est, row.est)
 			wantNear(t, "smoothed rate", got.Theta, row.theta)
 			wantNear(t, "shift", got.Shift, row.shift)
@@ -58,7 +58,7 @@ func TestLangReiczigelVectors(t *testing.T) {
 
 func TestSmoothingMayLeaveNothingOfAJudge(t *testing.T) {
 	// TPR + TNR is above 1, but exactly 1 after smoothing: 7/8 + 9/72.
-	got := must[LangReiczigelResult](t)(LangReiczigel(0, 1, Calibration{TP: 6, M1: 6, TN: 8, M0: 70}, .95))
+	got := must[langReiczigelResult](t)(langReiczigel(0, 1, Calibration{TP: 6, M1: 6, TN: 8, M0: 70}, .95))
 	if got.Lo != 0 || got.Hi != 1 || len(got.Warnings) == 0 {
 		t.Errorf("interval [%v, %v] with warnings %v, want all of [0, 1] with a warning", got.Lo, got.Hi, got.Warnings)
 	}
@@ -108,15 +108,6 @@ func TestClusteredVerdictsWidenTheCorrectedInterval(t *testing.T) {
 	}
 }
 
-func TestDeltaVarianceWeighsTheErrorThatMatters(t *testing.T) {
-	// At a low rate the labels of human fails matter, at a high rate those of passes.
-	low := must[float64](t)(DeltaVariance(20, 100, Calibration{TP: 90, M1: 100, TN: 9, M0: 10}))
-	lowMoreFails := must[float64](t)(DeltaVariance(20, 100, Calibration{TP: 9, M1: 10, TN: 90, M0: 100}))
-	if lowMoreFails >= low {
-		t.Errorf("at a low rate more labels of fails give variance %v, of passes %v", lowMoreFails, low)
-	}
-}
-
 func TestLabelsDrawnAtRandom(t *testing.T) {
 	human, judge := bits01("1101010011"), bits01("1101110001")
 	labelled := make([]Label, len(human))
@@ -154,8 +145,8 @@ func TestDifferentialMisclassification(t *testing.T) {
 	if same.PerAgent || same.Reason == "" {
 		t.Errorf("equal judges: %+v, want pooled parameters with a caveat", same)
 	}
-	table := PairedTable{Both: 130, FirstOnly: 70, SecondOnly: 40, Neither: 60}
-	gap := must[PairedCorrection](t)(PerAgentCorrectedDifference(table, a, b, .95))
+	table := pairedTable{Both: 130, FirstOnly: 70, SecondOnly: 40, Neither: 60}
+	gap := must[pairedCorrection](t)(perAgentCorrectedDifference(table, a, b, .95))
 	if gap.Excludes(0) || gap.Observed < .09 {
 		t.Errorf("per-agent correction of an observed gap of %v gives [%v, %v], want one that includes 0", gap.Observed,
 			gap.Lo, gap.Hi)
@@ -164,11 +155,11 @@ func TestDifferentialMisclassification(t *testing.T) {
 
 func TestPairedCorrectedDifferenceVectors(t *testing.T) {
 	calibration := Calibration{TP: 45, M1: 50, TN: 43, M0: 50}
-	plain := must[PairedCorrection](t)(PairedCorrectedDifference(9, 2, 50, calibration, .95, false))
+	plain := must[pairedCorrection](t)(pairedCorrectedDifference(9, 2, 50, calibration, .95, false))
 	wantNear(t, "plain difference", plain.Est, .184211)
 	wantNear(t, "plain standard error", plain.SE, .084772)
 	wantLimits(t, "plain", plain.Interval, .018061, .350360)
-	smoothed := must[PairedCorrection](t)(PairedCorrectedDifference(9, 2, 50, calibration, .95, true))
+	smoothed := must[pairedCorrection](t)(pairedCorrectedDifference(9, 2, 50, calibration, .95, true))
 	wantNear(t, "smoothed difference", smoothed.Est, .184211)
 	wantNear(t, "smoothed standard error", smoothed.SE, .092919)
 	wantLimits(t, "smoothed", smoothed.Interval, .002092, .366329)

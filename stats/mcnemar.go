@@ -26,8 +26,8 @@ type McNemarResult struct {
 // Use P for claims: it never exceeds its level. Use PMid for reading: it is closer to the nominal
 // level and may exceed it a little.
 //
-// Do not use it with several runs per task ([SignFlip]), nor after every task
-// ([DiscordantProcess]).
+// Do not use it with several runs per task ([Compare]), nor after every task
+// ([CompareSequential]).
 func McNemar(b, c int) (McNemarResult, error) {
 	if err := checkDiscordantCounts(b, c); err != nil {
 		return McNemarResult{}, err
@@ -117,7 +117,7 @@ func checkDiscordant(b, c, n int, level float64) error {
 //
 // Use it for two independent groups: a judge's hits on the runs of two agents.
 //
-// Do not use it for arms that ran the same tasks ([McNemar], [SignFlip]), nor for repeated runs of
+// Do not use it for arms that ran the same tasks ([McNemar], [Compare]), nor for repeated runs of
 // one task as if they were tasks.
 func FisherExact(k1, n1, k2, n2 int) (float64, error) {
 	if err := cmp.Or(checkCount("k1", k1, "n1", n1), checkCount("k2", k2, "n2", n2)); err != nil {

@@ -14,27 +14,8 @@ const (
 	MethodNone          = "none"
 )
 
-// MeanClustered returns the mean over all runs with a cluster-robust standard error; each element
-// of clusters holds the runs of one task.
-//
-// Formula: SE = (1/N)·√(Σ_g (Σ_{i∈g}(s_i − s̄))²)·√(G/(G−1)); s̄ ± t_{G−1}·SE, over G clusters and
-// N runs.
-//
-// Use it for 50 clusters and more with rates between 20% and 80%, where coverage is at least
-// 94%; at 30 clusters it is 92.5 to 95%.
-//
-// Do not use it when all clusters agree (its width is then 0) or rates are near 0 or 1: [PassRate].
-func MeanClustered(clusters [][]float64, level float64) (Interval, error) {
-	if err := cmp.Or(checkClusters(clusters), checkOpenUnit("level", level)); err != nil {
-		return Interval{}, err
-	}
-	if len(clusters) < 2 {
-		return Interval{}, fmt.Errorf("one cluster has no variance: a cluster-robust interval needs at least 2")
-	}
-	mean, se := clusterMean(clusters)
-	return symmetric(mean, se, studentQuantile(level, float64(len(clusters)-1)), level, MethodClusterT), nil
-}
-
+// clusterMean is the mean over all runs with its cluster-robust standard error, (1/N)·√(Σ_g
+// (Σ_{i∈g}(s_i − s̄))²)·√(G/(G−1)) over G clusters and N runs.
 func clusterMean(clusters [][]float64) (mean, se float64) {
 	mean, count := meanOfAll(clusters)
 	var squares float64
@@ -145,7 +126,7 @@ func oneTask(mean, level float64) Interval {
 //
 // Use it for suite-level numbers; the tasks are taken as a sample of the tasks one cares about.
 //
-// Do not use it for values outside [0, 1]: [BootstrapMean]; nor for tasks that share clusters:
+// Do not use it for values outside [0, 1]: [Compare]; nor for tasks that share clusters:
 // [ClusteredMean].
 func TaskMean(values []float64, level float64) (Interval, error) {
 	if err := cmp.Or(checkSample(values, level), checkUnit("value of a task", values...)); err != nil {
@@ -188,8 +169,8 @@ func ClusteredMean(clusters [][]float64, level float64) (Interval, error) {
 	return interval, nil
 }
 
-// MethodRatio names the interval of RatioOfSums.
-const MethodRatio = "log-ratio-t"
+// methodRatio names the interval of RatioOfSums.
+const methodRatio = "log-ratio-t"
 
 // RatioOfSums returns the interval for a ratio of two totals over tasks, such as cost per pass;
 // each task has a part of both.
@@ -227,7 +208,7 @@ func RatioOfSums(xs, ys []float64, level float64) (Interval, error) {
 		Hi:     ratio * math.Exp(half),
 		SE:     se,
 		Level:  level,
-		Method: MethodRatio,
+		Method: methodRatio,
 	}, nil
 }
 

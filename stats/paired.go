@@ -105,7 +105,7 @@ type Comparison struct {
 //
 // Formula: d_i = mean of the candidate's runs − mean of the baseline's runs per task; Est = Σ
 // d_i/n. Test and interval by the rule in the package documentation: [McNemar] with [BonettPrice],
-// or [SignFlip] with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
+// or sign flips with t_{n−1}·sd(d)/√n, its cluster-robust and stratified forms, or BCa.
 //
 // Use it for pass rates and scores of arms that ran the same tasks. Coverage of the interval is at
 // least 94% from 15 tasks on where both arms' rates lie between 20% and 80%, with up to 3 tasks
@@ -218,8 +218,8 @@ func (s *pairedSample) compareByFlips(comparison *Comparison, config CompareConf
 	case s.isClustered():
 		comparison.Method, comparison.Reason = MethodClusterSignFlip, "tasks share clusters"
 	}
-	flips, err := SignFlip(s.clusterSums(),
-		SignFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
+	flips, err := signFlip(s.clusterSums(),
+		signFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *pairedSample) attachInterval(comparison *Comparison, config CompareConf
 		interval := symmetric(comparison.Est, se, studentQuantile(config.Level, df), config.Level, s.studentName())
 		comparison.Interval = &interval
 	} else {
-		interval, err := BootstrapMean(s.differences, BootstrapConfig{
+		interval, err := bootstrapMean(s.differences, bootstrapConfig{
 			Level:      config.Level,
 			Seed:       config.Seed,
 			Replicates: config.Replicates,
@@ -271,9 +271,9 @@ func (s *pairedSample) checkForcedInterval(method string) error {
 	case "", MethodT:
 		return nil
 	case MethodBCa, MethodPercentile:
-		if s.isClustered() || s.isStratified() || len(s.differences) < MinBootstrapTasks {
+		if s.isClustered() || s.isStratified() || len(s.differences) < minBootstrapTasks {
 			return fmt.Errorf("a bootstrap interval needs at least %d tasks without clusters and strata",
-				MinBootstrapTasks)
+				minBootstrapTasks)
 		}
 		return nil
 	}
@@ -295,7 +295,7 @@ func (s *pairedSample) attachDegenerate(comparison *Comparison) {
 
 // intervalMethod returns the part of the rule that picks the interval of a sign-flip comparison.
 func (s *pairedSample) intervalMethod() string {
-	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < SkewBootstrapTasks ||
+	if s.bounded || s.isClustered() || s.isStratified() || len(s.differences) < skewBootstrapTasks ||
 		math.Abs(skewness(s.differences)) <= 1 {
 		return s.studentName()
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// MaxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are
+// maxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are
 // all enumerated.
-const MaxExactFlips = 18
+const maxExactFlips = 18
 
 // Alternative is what a test looks for.
 type Alternative string
@@ -27,16 +27,16 @@ func (a Alternative) unknown() error {
 	return fmt.Errorf("unknown alternative %q, want %s, %s or %s", a, TwoSided, Greater, Less)
 }
 
-// SignFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
-// DefaultReplicates random patterns where enumeration is too long.
-type SignFlipConfig struct {
+// signFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
+// defaultReplicates random patterns where enumeration is too long.
+type signFlipConfig struct {
 	Alternative Alternative
 	Replicates  int
 	Seed        uint64
 }
 
-// SignFlipResult is the p-value of a sign-flip test and how it came about.
-type SignFlipResult struct {
+// signFlipResult is the p-value of a sign-flip test and how it came about.
+type signFlipResult struct {
 	P float64 `json:"p"`
 	// Exact is true when every sign pattern was enumerated.
 	Exact bool `json:"exact"`
@@ -46,10 +46,10 @@ type SignFlipResult struct {
 	Informative int `json:"informative"`
 }
 
-// SignFlip tests whether paired differences are centred at zero by flipping their signs.
+// signFlip tests whether paired differences are centred at zero by flipping their signs.
 //
 // Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars,
-// one-sided). Up to [MaxExactFlips] non-zero differences all patterns are counted; beyond, p = (1 +
+// one-sided). Up to [maxExactFlips] non-zero differences all patterns are counted; beyond, p = (1 +
 // hits)/(1 + R) over R random patterns, which is valid for any R.
 //
 // Use it for the per-task differences of two arms, for any number of tasks and any distribution
@@ -57,24 +57,24 @@ type SignFlipResult struct {
 //
 // Do not use it on single runs that share tasks, nor expect small p-values from few tasks: the
 // smallest two-sided one is 2/2^n.
-func SignFlip(differences []float64, config SignFlipConfig) (SignFlipResult, error) {
+func signFlip(differences []float64, config signFlipConfig) (signFlipResult, error) {
 	if len(differences) == 0 {
-		return SignFlipResult{}, ErrNoData
+		return signFlipResult{}, ErrNoData
 	}
 	if err := checkFinite("difference", differences...); err != nil {
-		return SignFlipResult{}, err
+		return signFlipResult{}, err
 	}
-	config.Replicates = cmp.Or(config.Replicates, DefaultReplicates)
+	config.Replicates = cmp.Or(config.Replicates, defaultReplicates)
 	if config.Replicates < 100 {
-		return SignFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
+		return signFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
 	}
 	informative := slices.DeleteFunc(slices.Clone(differences), func(d float64) bool { return d == 0 })
 	reaches, err := reachesObserved(informative, config.Alternative)
 	if err != nil {
-		return SignFlipResult{}, err
+		return signFlipResult{}, err
 	}
-	result := SignFlipResult{Informative: len(informative)}
-	if len(informative) <= MaxExactFlips {
+	result := signFlipResult{Informative: len(informative)}
+	if len(informative) <= maxExactFlips {
 		result.Exact, result.Patterns = true, 1<<len(informative)
 		result.P = float64(enumerateFlips(informative, reaches)) / float64(result.Patterns)
 		return result, nil

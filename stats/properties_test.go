@@ -174,7 +174,7 @@ func TestSwappingTheArmsMirrorsTheComparison(t *testing.T) {
 func TestRandomSignFlipsAgreeWithAllOfThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		differences := rapid.SliceOfN(rapid.Float64Range(-1, 1), 2, 12).Draw(t, "differences")
-		exact, err := SignFlip(differences, SignFlipConfig{})
+		exact, err := signFlip(differences, signFlipConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestSignFlipOfWinsAndLossesIsMcNemar(t *testing.T) {
 			differences = append(differences, -1)
 		}
 		differences = append(differences, 0)
-		flips, err := SignFlip(differences, SignFlipConfig{})
+		flips, err := signFlip(differences, signFlipConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestSignFlipOfWinsAndLossesIsMcNemar(t *testing.T) {
 		if math.Abs(flips.P-test.P) > 1e-12 || test.PMid > test.P {
 			t.Fatalf("sign flips give %v, McNemar %v (mid-p %v)", flips.P, test.P, test.PMid)
 		}
-		greater, _ := SignFlip(differences, SignFlipConfig{Alternative: Greater})
+		greater, _ := signFlip(differences, signFlipConfig{Alternative: Greater})
 		if math.Abs(greater.P-binomialTail(wins, losses)) > 1e-12 {
 			t.Fatalf("one-sided sign flips give %v, the binomial tail %v", greater.P, binomialTail(wins, losses))
 		}
@@ -261,7 +261,7 @@ func TestEProcessesAreFairGames(t *testing.T) {
 		}
 		history := rapid.SliceOfN(rapid.Float64Range(-1, 1), 0, 20).Draw(t, "history")
 		step := rapid.Float64Range(0, 1).Draw(t, "step")
-		var up, down BoundedProcess
+		var up, down boundedProcess
 		for _, difference := range history {
 			_, _ = up.Add(difference), down.Add(difference)
 		}
@@ -307,7 +307,7 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 			TP: rapid.IntRange(0, m1).Draw(t, "tp"), M1: m1,
 			TN: rapid.IntRange(0, m0).Draw(t, "tn"), M0: m0,
 		}
-		got, err := LangReiczigel(float64(k), float64(n), calibration, .95)
+		got, err := langReiczigel(float64(k), float64(n), calibration, .95)
 		if calibration.Youden() <= 0 {
 			if err == nil {
 				t.Fatal("a judge no better than a coin got an interval")
@@ -325,12 +325,12 @@ func TestLangReiczigelFollowsItsInputs(t *testing.T) {
 		}
 		wins := rapid.IntRange(0, n-k).Draw(t, "wins")
 		for _, smoothed := range []bool{true, false} {
-			gap, err := PairedCorrectedDifference(wins, k, n, calibration, .95, smoothed)
+			gap, err := pairedCorrectedDifference(wins, k, n, calibration, .95, smoothed)
 			if err != nil || !(gap.Lo <= gap.Est && gap.Est <= gap.Hi) {
 				t.Fatalf("difference %v in [%v, %v] (%v)", gap.Est, gap.Lo, gap.Hi, err)
 			}
 		}
-		own, err := PerAgentCorrectedDifference(PairedTable{FirstOnly: wins, SecondOnly: k, Neither: n - k - wins},
+		own, err := perAgentCorrectedDifference(pairedTable{FirstOnly: wins, SecondOnly: k, Neither: n - k - wins},
 			calibration, calibration, .95)
 		if err != nil || !(own.Lo >= -1 && own.Hi <= 1) {
 			t.Fatalf("difference %v in [%v, %v] (%v)", own.Est, own.Lo, own.Hi, err)
@@ -390,14 +390,13 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"Wilson at level 1":          second(Wilson(1, 2, 1)),
 		"Wilson at level NaN":        second(Wilson(1, 2, nan)),
 		"unknown proportion method":  second(Proportion(1, 2, .95, "wald")),
-		"clusters with an empty one": second(MeanClustered([][]float64{{1}, {}}, .95)),
-		"one cluster":                second(MeanClustered([][]float64{{1, 0}}, .95)),
+		"clusters with an empty one": second(PassRate([][]float64{{1}, {}}, .95)),
 		"pass rate of 2":             second(PassRate([][]float64{{2}, {0}}, .95)),
 		"task mean of NaN":           second(TaskMean([]float64{nan}, .95)),
-		"bootstrap of NaN":           second(BootstrapMean([]float64{1, nan}, BootstrapConfig{})),
-		"bootstrap of one":           second(BootstrapMean([]float64{1}, BootstrapConfig{})),
-		"too few replicates":         second(BootstrapMean([]float64{1, 2}, BootstrapConfig{Replicates: 10})),
-		"unknown bootstrap":          second(BootstrapMean([]float64{1, 2}, BootstrapConfig{Method: "magic"})),
+		"bootstrap of NaN":           second(bootstrapMean([]float64{1, nan}, bootstrapConfig{})),
+		"bootstrap of one":           second(bootstrapMean([]float64{1}, bootstrapConfig{})),
+		"too few replicates":         second(bootstrapMean([]float64{1, 2}, bootstrapConfig{Replicates: 10})),
+		"unknown bootstrap":          second(bootstrapMean([]float64{1, 2}, bootstrapConfig{Method: "magic"})),
 		"pass@0":                     second(PassAtK(5, 2, 0)),
 		"pass@k with c > n":          second(PassAtK(5, 6, 1)),
 		"score@k of NaN":             second(ScoreAtK([]float64{nan}, 1)),
@@ -414,8 +413,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 			{Candidate: []float64{.1}, Baseline: []float64{0}},
 		}, CompareConfig{Interval: MethodBCa})),
 		"sequential beyond [0, 1]":    second(CompareSequential(one(2), CompareConfig{})),
-		"sign flips of NaN":           second(SignFlip([]float64{nan}, SignFlipConfig{})),
-		"sign flips of nothing":       second(SignFlip(nil, SignFlipConfig{})),
+		"sign flips of NaN":           second(signFlip([]float64{nan}, signFlipConfig{})),
+		"sign flips of nothing":       second(signFlip(nil, signFlipConfig{})),
 		"negative discordance":        second(McNemar(-1, 2)),
 		"more discordance than tasks": second(BonettPrice(3, 3, 5, .95)),
 		"Fisher of k > n":             second(FisherExact(3, 2, 1, 2)),
@@ -423,12 +422,12 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"Holm of NaN":                 second(Holm([]float64{nan})),
 		"BH of -1":                    second(BenjaminiHochberg([]float64{-1})),
 		"e-value of negative wins":    second(DiscordantEValue(-1, 0)),
-		"bet on NaN":                  new(BoundedProcess).Add(nan),
-		"bet on 2":                    new(BoundedProcess).Add(2),
+		"bet on NaN":                  new(boundedProcess).Add(nan),
+		"bet on 2":                    new(boundedProcess).Add(2),
 		"correction of k > n":         second(CorrectRate(3, 2, 0, good, .95)),
 		"correction of tp > m1":       second(CorrectRate(1, 2, 0, Calibration{TP: 11, M1: 10, TN: 9, M0: 10}, .95)),
 		"correction with NaN runs":    second(CorrectRate(1, 2, nan, good, .95)),
-		"Lang–Reiczigel of NaN":       second(LangReiczigel(nan, 10, good, .95)),
+		"Lang–Reiczigel of NaN":       second(langReiczigel(nan, 10, good, .95)),
 		"labels of NaN":               second(PPIPlusPlus([]Label{{nan, 1}, {1, 1}}, []float64{1, 0}, .95)),
 		"homogeneity of one":          second(Homogeneity([]Calibration{good})),
 		"effect of zero":              second(TasksNeeded(0, design)),

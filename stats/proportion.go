@@ -18,7 +18,7 @@ const (
 // Proportion computes the interval for k successes in n independent trials by the named method; the
 // empty name means Wilson.
 //
-// Formula: that of [Wilson], [ClopperPearson] or [Jeffreys].
+// Formula: that of [Wilson], [ClopperPearson], or the Beta(½, ½) prior of Jeffreys.
 //
 // Use it where the method is a setting.
 //
@@ -30,7 +30,7 @@ func Proportion(k, n int, level float64, method string) (Interval, error) {
 	case MethodClopperPearson:
 		return ClopperPearson(k, n, level)
 	case MethodJeffreys:
-		return Jeffreys(k, n, level)
+		return jeffreys(k, n, level)
 	}
 	return Interval{}, fmt.Errorf("unknown method %q, want %s, %s or %s", method, MethodWilson, MethodClopperPearson,
 		MethodJeffreys)
@@ -98,7 +98,7 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 	return interval.cutTo(0), nil
 }
 
-// Jeffreys returns the equal-tailed Bayesian interval under the Beta(½, ½) prior.
+// jeffreys returns the equal-tailed Bayesian interval under the Beta(½, ½) prior.
 //
 // Formula: Beta⁻¹(α/2; k+½, n−k+½) and Beta⁻¹(1−α/2; k+½, n−k+½), not moved to 0 or 1 at the ends.
 //
@@ -106,7 +106,7 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 // rates between 20% and 80% it is at least 94% from n = 200 on and at least 91% from n = 15 on.
 //
 // Do not use it where k = 0 or k = n must include the end: its limits never reach 0 or 1.
-func Jeffreys(k, n int, level float64) (Interval, error) {
+func jeffreys(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
 		return Interval{}, err
 	}

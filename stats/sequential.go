@@ -15,10 +15,9 @@ func (c Comparison) Decided(alpha float64) bool {
 // CompareSequential measures the difference of two arms from the tasks so far, in the order in
 // which they were planned; it may be called after every task.
 //
-// Formula: one binary run per arm and task: [DiscordantEValue] with [DiscordantConfidenceSequence];
-// otherwise the bets of [BoundedProcess] on the per-task differences with
-// [BoundedConfidenceSequence]. P = min(1, 1/largest E so far). MDE is that of a single look, but at
-// least half the width of the interval.
+// Formula: one binary run per arm and task: [DiscordantEValue] with a confidence sequence;
+// otherwise bets on the per-task differences, with theirs. P = min(1, 1/largest E so far). MDE is
+// that of a single look, but at least half the width of the interval.
 //
 // Use it to stop an experiment as soon as it is decided: claims hold although one looks after every
 // task.
@@ -86,7 +85,7 @@ func measureSequential(pairs []Pair, config CompareConfig) (Comparison, *pairedS
 }
 
 func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float64) error {
-	var process DiscordantProcess
+	var process discordantProcess
 	var order []bool
 	for _, difference := range s.differences {
 		process.Add(difference > 0, difference < 0)
@@ -94,7 +93,7 @@ func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float6
 			order = append(order, difference > 0)
 		}
 	}
-	interval, err := DiscordantConfidenceSequence(order, len(s.differences), level)
+	interval, err := discordantConfidenceSequence(order, len(s.differences), level)
 	if err != nil {
 		return err
 	}
@@ -105,13 +104,13 @@ func (s *pairedSample) sequentialDiscordant(comparison *Comparison, level float6
 }
 
 func (s *pairedSample) sequentialBounded(comparison *Comparison, level float64) error {
-	var process BoundedProcess
+	var process boundedProcess
 	for _, difference := range s.differences {
 		if err := process.Add(clamp(difference, -1, 1)); err != nil {
 			return err
 		}
 	}
-	interval, err := BoundedConfidenceSequence(s.differences, level)
+	interval, err := boundedConfidenceSequence(s.differences, level)
 	if err != nil {
 		return err
 	}

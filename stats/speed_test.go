@@ -20,12 +20,12 @@ func largeSuite() [][]float64 {
 
 func BenchmarkBootstrapClustered(b *testing.B) {
 	tasks := largeSuite()
-	for name, config := range map[string]BootstrapConfig{
+	for name, config := range map[string]bootstrapConfig{
 		"tasks": {Replicates: 10_000}, "tasks and runs": {Replicates: 10_000, Hierarchical: true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := BootstrapClustered(tasks, config); err != nil {
+				if _, err := bootstrapClustered(tasks, config); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -39,7 +39,7 @@ func TestBootstrapOfALargeSuiteTakesLessThanASecond(t *testing.T) {
 	fastest := time.Hour
 	for range 5 {
 		start := time.Now()
-		must[Interval](t)(BootstrapClustered(largeSuite(), BootstrapConfig{Replicates: 10_000, Hierarchical: true}))
+		must[Interval](t)(bootstrapClustered(largeSuite(), bootstrapConfig{Replicates: 10_000, Hierarchical: true}))
 		fastest = min(fastest, time.Since(start))
 	}
 	t.Logf("10,000 replicates of 500 tasks × 5 runs: %v", fastest)
@@ -52,15 +52,15 @@ func TestBootstrapDoesNotDependOnTheNumberOfWorkers(t *testing.T) {
 	tasks := largeSuite()[:40]
 	for _, method := range []string{MethodBCa, MethodPercentile} {
 		for _, hierarchical := range []bool{false, true} {
-			config := BootstrapConfig{Replicates: 1000, Seed: 7, Method: method, Hierarchical: hierarchical, Workers: 1}
-			one := must[Interval](t)(BootstrapClustered(tasks, config))
+			config := bootstrapConfig{Replicates: 1000, Seed: 7, Method: method, Hierarchical: hierarchical, Workers: 1}
+			one := must[Interval](t)(bootstrapClustered(tasks, config))
 			config.Workers = 8
-			eight := must[Interval](t)(BootstrapClustered(tasks, config))
+			eight := must[Interval](t)(bootstrapClustered(tasks, config))
 			if one.Lo != eight.Lo || one.Hi != eight.Hi {
 				t.Errorf("one worker gives [%v, %v], eight give [%v, %v]", one.Lo, one.Hi, eight.Lo, eight.Hi)
 			}
 			config.Seed = 8
-			if other := must[Interval](t)(BootstrapClustered(tasks, config)); other.SE == one.SE {
+			if other := must[Interval](t)(bootstrapClustered(tasks, config)); other.SE == one.SE {
 				t.Error("another seed gives the same replicates")
 			}
 		}

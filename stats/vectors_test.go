@@ -104,8 +104,8 @@ func TestExactClusterBootstrapOfSixTasks(t *testing.T) {
 	}
 	wantNear(t, "exact lower limit", sortedQuantile(sorted, .025), .055556)
 	wantNear(t, "exact upper limit", sortedQuantile(sorted, .975), .444444)
-	sampled := must[Interval](t)(BootstrapMean(differences,
-		BootstrapConfig{Method: MethodPercentile, Replicates: 46656, Seed: 1}))
+	sampled := must[Interval](t)(bootstrapMean(differences,
+		bootstrapConfig{Method: MethodPercentile, Replicates: 46656, Seed: 1}))
 	wantLimits(t, "sampled percentile bootstrap", sampled, .055556, .444444)
 	if len(sampled.Warnings) == 0 {
 		t.Error("a bootstrap of six tasks carries no warning")
@@ -117,7 +117,8 @@ func TestClusteredStandardError(t *testing.T) {
 	for _, pair := range sixTasks() {
 		clusters = append(clusters, pair.Candidate)
 	}
-	wantNear(t, "clustered standard error", must[Interval](t)(MeanClustered(clusters, .95)).SE, .159087)
+	_, se := clusterMean(clusters)
+	wantNear(t, "clustered standard error", se, .159087)
 }
 
 func TestMcNemarVectors(t *testing.T) {
@@ -241,7 +242,7 @@ func TestEProcessVectors(t *testing.T) {
 		wantNear(t, fmt.Sprintf("E(%d, %d)", row.wins, row.losses),
 			must[float64](t)(DiscordantEValue(row.wins, row.losses)), row.e)
 	}
-	var process DiscordantProcess
+	var process discordantProcess
 	for win := 1; win <= 7; win++ {
 		process.Add(true, false)
 		if stops := process.Highest() >= 20; stops != (win == 7) {
@@ -249,7 +250,7 @@ func TestEProcessVectors(t *testing.T) {
 		}
 	}
 	third := 1. / 3
-	var bets BoundedProcess
+	var bets boundedProcess
 	want := []float64{1, .833333, .833333, .833333, .972222, .810185, 1.215278, 1.417824, 1.654128, 2.205504}
 	for i, difference := range []float64{third, -third, 2 * third, 0, third, -third, 1, third, third, 2 * third} {
 		if err := bets.Add(difference); err != nil {

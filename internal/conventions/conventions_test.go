@@ -5,6 +5,7 @@ package conventions
 import (
 	"bytes"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -253,6 +254,42 @@ func TestTheFrontDoorIsSmall(t *testing.T) {
 			t.Errorf("%s: package %s is not below internal/ and not in the list of public packages", file.path, pkg)
 		}
 	}
+	const most = 350
+	names := 0
+	for _, pkg := range public {
+		if !strings.HasSuffix(pkg, "test") {
+			names += offers(t, pkg)
+		}
+	}
+	if names > most {
+		t.Errorf("the public packages offer %d names, at most %d may be promised: unexport what only we use", names, most)
+	}
+}
+
+// offers counts the lines that go doc -short prints of a package.
+func offers(t *testing.T, pkg string) int {
+	t.Helper()
+	var files []*ast.File
+	own := token.NewFileSet() // package doc changes the trees that it is given
+	for _, file := range goFiles(t) {
+		if file.pkg() != pkg || file.test {
+			continue
+		}
+		parsed, err := parser.ParseFile(own, file.path, file.source, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, parsed)
+	}
+	found, err := doc.NewFromFiles(own, files, module+"/"+pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := len(found.Consts) + len(found.Vars) + len(found.Funcs)
+	for _, of := range found.Types {
+		names += 1 + len(of.Consts) + len(of.Vars) + len(of.Funcs)
+	}
+	return names
 }
 
 func TestEveryPackageHasADocComment(t *testing.T) {
