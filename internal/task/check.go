@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,28 +66,28 @@ type AnswerCheck struct {
 	Files   []string // that the command names
 }
 
-// checkFile is a check as people write it: one of the kinds, and how it counts.
+// checkFile is a check as people write it: one of the kinds, which are marked, and how it counts.
 type checkFile struct {
-	Equals       *string  `yaml:"equals" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
+	Equals       *string  `yaml:"equals" kind:"true" doc:"The answer is this text, or one of the list that {{column}} is. With matches: the first group of the expression is."`
 	As           string   `yaml:"as" doc:"How equals compares. strict: white space around the answer does not count, everything else does; the default. normalised: neither case, white space nor punctuation around it counts. number: by value. words: neither case, punctuation, the articles a, an and the, nor the form of numbers counts." enum:"strict,normalised,number,words"`
 	Tolerance    float64  `yaml:"tolerance" doc:"How far a number may be off." min:"0"`
-	Contains     []string `yaml:"contains" doc:"The answer contains all of these."`
-	ContainsAny  []string `yaml:"containsAny" doc:"The answer contains at least one of these."`
-	Excludes     []string `yaml:"excludes" doc:"The answer contains none of these."`
+	Contains     []string `yaml:"contains" kind:"true" doc:"The answer contains all of these."`
+	ContainsAny  []string `yaml:"containsAny" kind:"true" doc:"The answer contains at least one of these."`
+	Excludes     []string `yaml:"excludes" kind:"true" doc:"The answer contains none of these."`
 	IgnoreCase   bool     `yaml:"ignoreCase" doc:"Whether contains, containsAny, excludes and matches ignore case."`
-	Matches      string   `yaml:"matches" doc:"Regular expression (RE2) that the answer matches; columns in it stand for themselves."`
-	Schema       any      `yaml:"schema" doc:"JSON Schema that the answer, which is JSON, conforms to: the schema itself, or a file of this directory."`
-	Choice       *string  `yaml:"choice" doc:"The answer names this choice: its letter, or its text. Of several letters, such as A,C, it names all and no other."`
+	Matches      string   `yaml:"matches" kind:"true" doc:"Regular expression (RE2) that the answer matches; columns in it stand for themselves."`
+	Schema       any      `yaml:"schema" kind:"true" doc:"JSON Schema that the answer, which is JSON, conforms to: the schema itself, or a file of this directory."`
+	Choice       *string  `yaml:"choice" kind:"true" doc:"The answer names this choice: its letter, or its text. Of several letters, such as A,C, it names all and no other."`
 	Choices      string   `yaml:"choices" doc:"Column that has the list of choices; default: choices, where there is one."`
-	Command      []string `yaml:"command" doc:"Command that gets the sample and the answer as JSON on its standard input and prints rows. It runs in a copy of the working directory; words that name files of this directory become their paths."`
-	MaxCostUSD   *float64 `yaml:"maxCostUsd" doc:"The agent cost at most this." min:"0"`
-	MaxSeconds   *float64 `yaml:"maxSeconds" doc:"The agent took at most this long." min:"0"`
-	MaxTurns     *float64 `yaml:"maxTurns" doc:"The agent's model replied at most this often." min:"0"`
-	MaxToolCalls *float64 `yaml:"maxToolCalls" doc:"The agent called tools at most this often." min:"0"`
-	UsedTool     string   `yaml:"usedTool" doc:"The agent called this tool."`
-	DidNotRun    string   `yaml:"didNotRun" doc:"No command that the agent ran matches this regular expression."`
-	Trace        string   `yaml:"trace" doc:"Query of the agent's events (JMESPath) that gives something, as fit-trace assert --unwrap --query has it."`
-	Rubric       string   `yaml:"rubric" doc:"What the judge holds the answer against, once all other checks pass. It may say that the answer cannot be judged: then there is no verdict."`
+	Command      []string `yaml:"command" kind:"true" doc:"Command that gets the sample and the answer as JSON on its standard input and prints rows. It runs in a copy of the working directory; words that name files of this directory become their paths."`
+	MaxCostUSD   *float64 `yaml:"maxCostUsd" kind:"true" doc:"The agent cost at most this." min:"0"`
+	MaxSeconds   *float64 `yaml:"maxSeconds" kind:"true" doc:"The agent took at most this long." min:"0"`
+	MaxTurns     *float64 `yaml:"maxTurns" kind:"true" doc:"The agent's model replied at most this often." min:"0"`
+	MaxToolCalls *float64 `yaml:"maxToolCalls" kind:"true" doc:"The agent called tools at most this often." min:"0"`
+	UsedTool     string   `yaml:"usedTool" kind:"true" doc:"The agent called this tool."`
+	DidNotRun    string   `yaml:"didNotRun" kind:"true" doc:"No command that the agent ran matches this regular expression."`
+	Trace        string   `yaml:"trace" kind:"true" doc:"Query of the agent's events (JMESPath) that gives something, as fit-trace assert --unwrap --query has it."`
+	Rubric       string   `yaml:"rubric" kind:"true" doc:"What the judge holds the answer against, once all other checks pass. It may say that the answer cannot be judged: then there is no verdict."`
 	Name         string   `yaml:"name" doc:"Name of the row; default: the kind of the check."`
 	Not          bool     `yaml:"not" doc:"Whether the check must fail."`
 	Gate         bool     `yaml:"gate" doc:"Whether the check decides alone and has no weight."`
@@ -106,25 +107,11 @@ type checkTemplate struct {
 // kinds returns the kinds that are written down; exactly one must be.
 func (f *checkFile) kinds() []string {
 	var kinds []string
-	for kind, written := range map[string]bool{
-		CheckEquals:       f.Equals != nil && f.Matches == "",
-		CheckContains:     f.Contains != nil,
-		CheckContainsAny:  f.ContainsAny != nil,
-		CheckExcludes:     f.Excludes != nil,
-		CheckMatches:      f.Matches != "",
-		CheckSchema:       f.Schema != nil,
-		CheckChoice:       f.Choice != nil,
-		CheckCommand:      f.Command != nil,
-		CheckMaxCost:      f.MaxCostUSD != nil,
-		CheckMaxSeconds:   f.MaxSeconds != nil,
-		CheckMaxTurns:     f.MaxTurns != nil,
-		CheckMaxToolCalls: f.MaxToolCalls != nil,
-		CheckUsedTool:     f.UsedTool != "",
-		CheckDidNotRun:    f.DidNotRun != "",
-		CheckTrace:        f.Trace != "",
-		checkRubric:       f.Rubric != "",
-	} {
-		if written {
+	written := reflect.ValueOf(*f)
+	for i := range written.NumField() {
+		tag := written.Type().Field(i).Tag
+		kind := tag.Get("yaml")
+		if tag.Get("kind") != "" && !written.Field(i).IsZero() && (kind != CheckEquals || f.Matches == "") {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -178,13 +165,12 @@ func (d *datasetLoader) compile(f checkFile, at []string) (checkTemplate, error)
 // contradiction finds settings that do not apply to the kind of check.
 func (c *checkTemplate) contradiction(f checkFile) error {
 	compares := f.Equals != nil
-	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes, CheckMatches}, c.Kind)
 	switch {
 	case f.As != "" && !compares:
 		return errors.New("as applies to equals, which is missing")
 	case f.Tolerance != 0 && f.As != CompareNumber:
 		return errors.New("tolerance needs as: number")
-	case f.IgnoreCase && !texts:
+	case f.IgnoreCase && !c.searches() && c.Kind != CheckMatches:
 		return errors.New("ignoreCase applies to contains, containsAny, excludes and matches; for equals use as: " +
 			"normalised")
 	case f.Choices != "" && c.Kind != CheckChoice:
@@ -211,7 +197,7 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 	for _, text := range texts {
 		c.want = append(c.want, parse(text))
 	}
-	if len(texts) == 0 && slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind) {
+	if len(texts) == 0 && c.searches() {
 		return d.where.wrong("family.yaml", c.at, "the list is empty")
 	}
 	if f.Rubric != "" {
@@ -241,16 +227,20 @@ func compilePattern(pattern string, needsGroup bool) error {
 	return err
 }
 
+// searches reports whether the check looks for texts in the answer.
+func (c *AnswerCheck) searches() bool {
+	return slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)
+}
+
 // checkDecides rejects a check that passes any answer, or none.
 func (c *AnswerCheck) checkDecides() error {
 	compares := c.Kind == CheckEquals || c.Kind == CheckMatches
-	texts := slices.Contains([]string{CheckContains, CheckContainsAny, CheckExcludes}, c.Kind)
-	if len(c.Want) == 0 && (texts || c.Kind == CheckEquals || c.Kind == CheckChoice) {
+	if len(c.Want) == 0 && (c.searches() || c.Kind == CheckEquals || c.Kind == CheckChoice) {
 		return errors.New("there is nothing to compare with: the list is empty")
 	}
 	for _, want := range c.Want {
 		switch {
-		case texts && want == "":
+		case c.searches() && want == "":
 			return errors.New("the text is empty, which every answer contains")
 		case compares && c.As == CompareNumber && !strings.ContainsAny(want, "0123456789"):
 			return fmt.Errorf("%q is not a number, which as: number compares", want)
