@@ -131,58 +131,60 @@ type Connector interface {
 	Close() error
 }
 
-// Options holds the settings that all modes have in common. The zero value is useful.
+// Options holds the settings that all modes have in common. The zero value is useful. What has a
+// name in JSON is recorded, because a resumed session must know it.
 type Options struct {
-	TaskAmend string // appended to the task after a blank line
-	// Trace is written instead of Output if it is set. A Writer on a file locks it, and the session
-	// can be resumed.
-	Trace *trace.Writer
-	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
-	ProfilesDir string
-	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is
-	// a temporary directory, which is removed at the end.
-	HomeDir string
-	// Base is the agent configuration that every member starts from: environment, spawner,
-	// isolation, endpoint, prices, and what they read of their projects.
-	Base agent.Config
-	// DefaultAgent and DefaultModel are for participants whose config and profile name none;
-	// DefaultAgent is for the lead too. They are recorded, so that a resumed session uses the same.
-	DefaultAgent string
-	DefaultModel string
-	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
-	// lead's.
-	DefaultCwd string
-	// Connect is called once per session; nil is for agents in this process, which use
-	// AgentConfig.Dispatcher.
-	Connect func(*Dispatcher) (Connector, error)
-
-	// ToolTransport says how Connect connects agents. It is recorded for resuming the session.
-	ToolTransport string
-
 	// Limits bound the whole session; by default it may take 4 hours and 500 turns.
-	Limits            Limits
-	ParticipantLimits Limits // of each participant without its own
+	Limits            Limits `json:"limits,omitzero"`
+	ParticipantLimits Limits `json:"participantLimits,omitzero"` // of each participant without its own
 	// IdleTimeout ends a round in which nothing happens for this long: no event of the agent and no
 	// tool call. 0 is 30 minutes, negative none.
-	IdleTimeout     time.Duration
-	MaxLeadTurns    int           // 0 is DefaultLeadTurns
-	AskDeadline     time.Duration // of asks that do not say their own; 0 is none
-	MaxMessageBytes int           // 0 is 1 MiB
-	Errors          ErrorPolicy
-	Advisor         AdvisorConfig
+	IdleTimeout     time.Duration `json:"idleTimeoutNs,omitempty"`
+	MaxLeadTurns    int           `json:"maxLeadTurns"`            // 0 is DefaultLeadTurns
+	AskDeadline     time.Duration `json:"askDeadlineNs,omitempty"` // of asks that do not say their own; 0 is none
+	MaxMessageBytes int           `json:"maxMessageBytes"`         // 0 is 1 MiB
+	Errors          ErrorPolicy   `json:"errors"`
+	Advisor         AdvisorConfig `json:"advisor,omitzero"`
 
 	// BatchWindow is how long a lead that has something to read waits for more while others are at
 	// work, so that answers that arrive together wake it once; 0 is 20 milliseconds, negative none.
-	BatchWindow time.Duration
+	BatchWindow time.Duration `json:"batchWindowNs"`
 
 	// LeadGrace is how long a lead may continue talking after its terminal call; 0 is a minute.
-	LeadGrace time.Duration
+	LeadGrace time.Duration `json:"leadGraceNs"`
 	// FinalTurnGrace is how long a participant has for a last message that was on its way when the
 	// session was concluded; 0 is two seconds.
-	FinalTurnGrace time.Duration
+	FinalTurnGrace time.Duration `json:"finalTurnGraceNs"`
 	// StopGrace is how long an agent that was cancelled may take to stop before it is given up; 0
 	// is ten seconds.
-	StopGrace time.Duration
+	StopGrace time.Duration `json:"stopGraceNs"`
+
+	// HomeDir is where members keep their conversations, each in a directory of its name. Empty is
+	// a temporary directory, which is removed at the end.
+	HomeDir string `json:"homeDir,omitempty"`
+	// ProfilesDir is where profiles are; empty is .claude/agents below the lead's directory.
+	ProfilesDir string `json:"profilesDir,omitempty"`
+	// ToolTransport says how Connect connects agents.
+	ToolTransport string `json:"toolTransport,omitempty"`
+
+	TaskAmend string `json:"-"` // appended to the task after a blank line
+	// Trace is written instead of Output if it is set. A Writer on a file locks it, and the session
+	// can be resumed.
+	Trace *trace.Writer `json:"-"`
+	// Base is the agent configuration that every member starts from: environment, spawner,
+	// isolation, endpoint, prices, and what they read of their projects.
+	Base agent.Config `json:"-"`
+	// DefaultAgent and DefaultModel are for participants whose config and profile name none;
+	// DefaultAgent is for the lead too. They are recorded with the members, so that a resumed
+	// session uses the same.
+	DefaultAgent string `json:"-"`
+	DefaultModel string `json:"-"`
+	// DefaultCwd is the directory of participants whose config and profile name none; empty is the
+	// lead's.
+	DefaultCwd string `json:"-"`
+	// Connect is called once per session; nil is for agents in this process, which use
+	// AgentConfig.Dispatcher.
+	Connect func(*Dispatcher) (Connector, error) `json:"-"`
 }
 
 // The default limits of a session: without them it could wait or spend forever.
@@ -193,53 +195,29 @@ const (
 	DefaultIdleTimeout = 30 * time.Minute
 )
 
-// settings holds the options that a resumed session must know.
+// settings are the options of a session in which every choice is made.
 type settings struct {
-	Limits            Limits        `json:"limits,omitzero"`
-	ParticipantLimits Limits        `json:"participantLimits,omitzero"`
-	IdleTimeout       time.Duration `json:"idleTimeoutNs,omitempty"`
-	MaxLeadTurns      int           `json:"maxLeadTurns"`
-	AskDeadline       time.Duration `json:"askDeadlineNs,omitempty"`
-	MaxMessageBytes   int           `json:"maxMessageBytes"`
-	Errors            ErrorPolicy   `json:"errors"`
-	Advisor           AdvisorConfig `json:"advisor,omitzero"`
-	BatchWindow       time.Duration `json:"batchWindowNs"`
-	LeadGrace         time.Duration `json:"leadGraceNs"`
-	FinalTurnGrace    time.Duration `json:"finalTurnGraceNs"`
-	StopGrace         time.Duration `json:"stopGraceNs"`
-	HomeDir           string        `json:"homeDir,omitempty"`
-	TempHome          bool          `json:"tempHome,omitempty"` // HomeDir is ours to remove
-	ProfilesDir       string        `json:"profilesDir,omitempty"`
-	ToolTransport     string        `json:"toolTransport,omitempty"`
+	Options
+	TempHome bool `json:"tempHome,omitempty"` // HomeDir is ours to remove
 }
 
 func (o Options) settings() settings {
-	s := settings{
-		Limits:            o.Limits,
-		ParticipantLimits: o.ParticipantLimits,
-		IdleTimeout:       max(0, cmp.Or(o.IdleTimeout, DefaultIdleTimeout)),
-		MaxLeadTurns:      cmp.Or(o.MaxLeadTurns, DefaultLeadTurns),
-		AskDeadline:       o.AskDeadline,
-		MaxMessageBytes:   cmp.Or(o.MaxMessageBytes, 1<<20),
-		Errors:            o.Errors,
-		Advisor:           o.Advisor,
-		BatchWindow:       cmp.Or(o.BatchWindow, 20*time.Millisecond),
-		LeadGrace:         cmp.Or(o.LeadGrace, time.Minute),
-		FinalTurnGrace:    cmp.Or(o.FinalTurnGrace, 2*time.Second),
-		StopGrace:         cmp.Or(o.StopGrace, 10*time.Second),
-		HomeDir:           o.HomeDir,
-		ProfilesDir:       o.ProfilesDir,
-		ToolTransport:     o.ToolTransport,
+	o.Limits.Timeout = max(0, cmp.Or(o.Limits.Timeout, DefaultTimeout))
+	o.Limits.Turns = max(0, cmp.Or(o.Limits.Turns, DefaultTurns))
+	o.IdleTimeout = max(0, cmp.Or(o.IdleTimeout, DefaultIdleTimeout))
+	o.MaxLeadTurns = cmp.Or(o.MaxLeadTurns, DefaultLeadTurns)
+	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, 1<<20)
+	o.Errors.Backoff = cmp.Or(o.Errors.Backoff, time.Second)
+	o.Errors.Retries = max(0, cmp.Or(o.Errors.Retries, 1))
+	if o.Advisor.Model != "" {
+		o.Advisor.MaxUses = cmp.Or(o.Advisor.MaxUses, DefaultAdvisorUses)
+		o.Advisor.Timeout = cmp.Or(o.Advisor.Timeout, defaultAdvisorTimeout)
 	}
-	s.Limits.Timeout = max(0, cmp.Or(s.Limits.Timeout, DefaultTimeout))
-	s.Limits.Turns = max(0, cmp.Or(s.Limits.Turns, DefaultTurns))
-	s.Errors.Backoff = cmp.Or(s.Errors.Backoff, time.Second)
-	s.Errors.Retries = max(0, cmp.Or(s.Errors.Retries, 1))
-	if s.Advisor.Model != "" {
-		s.Advisor.MaxUses = cmp.Or(s.Advisor.MaxUses, DefaultAdvisorUses)
-		s.Advisor.Timeout = cmp.Or(s.Advisor.Timeout, defaultAdvisorTimeout)
-	}
-	return s
+	o.BatchWindow = cmp.Or(o.BatchWindow, 20*time.Millisecond)
+	o.LeadGrace = cmp.Or(o.LeadGrace, time.Minute)
+	o.FinalTurnGrace = cmp.Or(o.FinalTurnGrace, 2*time.Second)
+	o.StopGrace = cmp.Or(o.StopGrace, 10*time.Second)
+	return settings{Options: o}
 }
 
 // reservedNames cannot be taken by participants: they are the names of leads, of lanes that are not

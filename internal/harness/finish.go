@@ -32,7 +32,7 @@ func (l *loop) finish(ctx context.Context) (Result, error) {
 	summary.Unsent = unsent
 	l.hub.commit(summary)
 	l.hub.ended = true
-	result := summary.result()
+	result := summary.Result
 	l.hub.mu.Unlock()
 	flushErr = cmp.Or(flushErr, l.hub.flush())
 	switch {
@@ -94,16 +94,16 @@ func (l *loop) flushReplies(ctx context.Context) []int64 {
 // summary says how the session ended. The lock must be held.
 func (l *loop) summary() summaryEvent {
 	s := l.hub.state
-	e := summaryEvent{
-		Type:    trace.TypeSummary,
-		Verdict: s.mode.traits().failureVerdict,
-		Turns:   s.usage.turns,
-		Reason:  l.reason,
-		Tokens:  s.usage.tokens,
-		RFCs:    s.rfcs,
-		CostUSD: s.usage.cost(),
-		Summary: l.unconcluded(),
-	}
+	e := summaryEvent{Type: trace.TypeSummary, Result: Result{
+		Verdict:      s.mode.traits().failureVerdict,
+		Turns:        s.usage.turns,
+		Reason:       l.reason,
+		Tokens:       s.usage.tokens,
+		RFCs:         s.rfcs,
+		CostUSD:      s.usage.cost(),
+		Summary:      l.unconcluded(),
+		LastActedSeq: -1,
+	}}
 	if c := s.conclusion; c != nil {
 		e.Verdict, e.Summary, e.Outcome = c.Verdict, c.Summary, c.Outcome
 		e.Trigger, e.Reason = c.Trigger, ReasonConcluded
@@ -122,6 +122,7 @@ func (l *loop) summary() summaryEvent {
 	}
 	if s.mode == ModeDiscuss {
 		e.Replies, e.DiscussionID, e.LastActedSeq = s.replies[s.inherited:], s.discussionID, new(s.lastActed)
+		e.Result.LastActedSeq = s.lastActed
 		e.Resume = s.resumeContext()
 	}
 	return e
@@ -156,28 +157,4 @@ func (s spending) cost() *float64 {
 		return nil
 	}
 	return new(s.costUSD)
-}
-
-func (e summaryEvent) result() Result {
-	r := Result{
-		Success:      e.Success,
-		Turns:        e.Turns,
-		Verdict:      e.Verdict,
-		Summary:      e.Summary,
-		Reason:       e.Reason,
-		Outcome:      e.Outcome,
-		CostUSD:      e.CostUSD,
-		Tokens:       e.Tokens,
-		Participants: e.Participants,
-		Replies:      e.Replies,
-		RFCs:         e.RFCs,
-		Trigger:      e.Trigger,
-		LastActedSeq: -1,
-		Resume:       e.Resume,
-		Unsent:       e.Unsent,
-	}
-	if e.LastActedSeq != nil {
-		r.LastActedSeq = *e.LastActedSeq
-	}
-	return r
 }

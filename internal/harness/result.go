@@ -30,33 +30,33 @@ const (
 
 // Result is how a session ended.
 type Result struct {
-	Success bool
+	Success bool   `json:"success"`
+	Verdict string `json:"verdict,omitempty"`
 	// Turns are those of the models of all members, and of their advisor.
-	Turns   int
-	Verdict string
-	Summary string
+	Turns   int    `json:"turns"`
+	Summary string `json:"summary,omitempty"`
 	// Reason distinguishes a conclusion from other ways to end.
-	Reason string
+	Reason string `json:"reason"`
 	// Outcome is what the lead said about a discussion beyond its verdict.
-	Outcome string
+	Outcome string `json:"outcome,omitempty"`
 	// CostUSD is nil where some of the cost is not known.
-	CostUSD      *float64
-	Tokens       int64
-	Participants []ParticipantResult
+	CostUSD      *float64            `json:"costUsd,omitempty"`
+	Tokens       int64               `json:"tokens,omitempty"`
+	Participants []ParticipantResult `json:"participants"`
 
 	// Replies went to the thread of a discussion from this run, in order; RFCs are requests to open
 	// other threads.
-	Replies []Reply
-	RFCs    []RFC
+	Replies []Reply `json:"replies,omitempty"`
+	RFCs    []RFC   `json:"rfcs,omitempty"`
 	// Trigger is what a recessed discussion waits for.
-	Trigger *Trigger
-	// Unsent are the seqs of the replies that could not be posted.
-	Unsent []int64
+	Trigger *Trigger `json:"trigger,omitempty"`
 	// LastActedSeq is the last message of the bridge's inbox that the lead has dealt with; -1 is
 	// none.
-	LastActedSeq int64
+	LastActedSeq int64 `json:"-"`
 	// Resume is what a later session needs to continue a recessed discussion.
-	Resume *ResumeContext
+	Resume *ResumeContext `json:"resume,omitempty"`
+	// Unsent are the seqs of the replies that could not be posted.
+	Unsent []int64 `json:"unsentReplies,omitempty"`
 }
 
 // ParticipantResult counts what one member consumed.
@@ -116,24 +116,10 @@ type Trigger struct {
 
 // summaryEvent is the last line of a session.
 type summaryEvent struct {
-	Type         string              `json:"type"`
-	Success      bool                `json:"success"`
-	Verdict      string              `json:"verdict,omitempty"`
-	Turns        int                 `json:"turns"`
-	Summary      string              `json:"summary,omitempty"`
-	Reason       string              `json:"reason"`
-	Outcome      string              `json:"outcome,omitempty"`
-	CostUSD      *float64            `json:"costUsd,omitempty"`
-	Tokens       int64               `json:"tokens,omitempty"`
-	Participants []ParticipantResult `json:"participants"`
-	Replies      []Reply             `json:"replies,omitempty"`
-	RFCs         []RFC               `json:"rfcs,omitempty"`
-	Trigger      *Trigger            `json:"trigger,omitempty"`
-	DiscussionID string              `json:"discussion_id,omitempty"`
-	LastActedSeq *int64              `json:"lastActedSeq,omitempty"`
-	Resume       *ResumeContext      `json:"resume,omitempty"`
-	// Unsent are the replies that could not be posted.
-	Unsent []int64 `json:"unsentReplies,omitempty"`
+	Type string `json:"type"`
+	Result
+	DiscussionID string `json:"discussion_id,omitempty"`
+	LastActedSeq *int64 `json:"lastActedSeq,omitempty"` // of a discussion
 }
 
 func (e summaryEvent) apply(s *state) { s.summarized = true }
