@@ -19,6 +19,10 @@ func TestAChangeTouchesFewFiles(t *testing.T) {
 		names []string
 	}{
 		{"an option of the gateway", 4, []string{"DenyServerTools", "deny-server-tools"}},
+		{"a runner of tests", 4, []string{"LanguagePython"}},
+		{"a report of a runner", 4, []string{"ParserGoTest", "go-test-json"}},
+		{"a column of the report", 4, []string{"MedianTurns", "medianTurns"}},
+		{"a column of the head to head", 4, []string{"CacheHitRatio"}},
 	} {
 		var found []string
 		walk(t, func(rel string) {

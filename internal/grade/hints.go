@@ -40,20 +40,10 @@ func Hints(t *task.Task) (warnings, notes []string) {
 		return warnings, nil
 	}
 	const boundary = "; compare plain values, or start the agent's program from the test and look at what it prints"
-	switch language := t.Suite.Runner.Language; {
-	case usesOwnRunner(t.Suite.Runner, task.LanguagePython):
-		notes = append(notes, "the hidden tests run the agent's code in their own process: an object whose __eq__ is "+
-			"always true passes, and code can walk the stack or the garbage collector's objects"+boundary)
-	case usesOwnRunner(t.Suite.Runner, task.LanguageNode):
-		notes = append(
-			notes,
-			"the hidden tests run the agent's code in their own process: it can read the staged test and "+
-				"answer from a table, or reach the memory of the tests by /proc/self/mem or a native addon"+boundary,
-		)
-	case usesOwnRunner(t.Suite.Runner, task.LanguageGo):
-		notes = append(notes, "the hidden tests run the agent's code in their own process: it can reach their memory "+
-			"by package unsafe or /proc/self/mem"+boundary)
-	case !t.Suite.Runner.Own && language != task.LanguageGo && t.Suite.Runner.Report == "" &&
+	switch language := languageOf(t.Suite); {
+	case t.Suite.Runner.Own && language.try != nil:
+		notes = append(notes, "the hidden tests run the agent's code in their own process: "+language.reach+boundary)
+	case !t.Suite.Runner.Own && !language.compiled && t.Suite.Runner.Report == "" &&
 		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
 		notes = append(notes, "the family's own test command is judged by what it prints: agent code that runs in "+
 			"its process can print a report"+boundary)

@@ -214,11 +214,11 @@ func TestReplacementsOfGoModules(t *testing.T) {
 
 func TestNamesInSource(t *testing.T) {
 	node := "test('one', () => {});\n  it(\"two\", x);\n// test('three', x)\n/*\ntest('four', x)\n*/\ntest(`five`, x); test(`${six}`, y)\ntest.skip('seven', x)\n"
-	if diff := cmp.Diff([]string{"five", "one", "two"}, namesInSource("node", node)); diff != "" {
+	if diff := cmp.Diff([]string{"five", "one", "two"}, nodeNames(node)); diff != "" {
 		t.Error(diff)
 	}
 	python := "class A:\n    def test_a(self): pass\nasync def test_b(): pass\n# def test_c(): pass\ndef helper(): pass\n"
-	if diff := cmp.Diff([]string{"test_a", "test_b"}, namesInSource("python", python)); diff != "" {
+	if diff := cmp.Diff([]string{"test_a", "test_b"}, pythonNames(python)); diff != "" {
 		t.Error(diff)
 	}
 }

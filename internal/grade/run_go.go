@@ -39,7 +39,7 @@ type goBinary struct {
 
 // tryGo runs the tests of one file. Everything is compiled before anything runs, because code of
 // the agent that runs could change the compiler's cache.
-func (s *suiteRun) tryGo(ctx context.Context, check task.Check) (evidence, error) {
+func (s *suiteRun) tryGo(ctx context.Context, check task.Check, _ expectation) (evidence, error) {
 	if s.binaries == nil {
 		if err := s.buildAll(ctx); err != nil {
 			return evidence{}, err

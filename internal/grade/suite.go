@@ -35,10 +35,11 @@ var pythonImports = []string{"**/conftest.py", "**/sitecustomize.py", "**/usercu
 // suiteRun is a copy with the hidden suite in it.
 type suiteRun struct {
 	*grading
-	suite  *task.Suite
-	copied *workspace.Copy
-	root   *os.Root
-	place  workspace.Place
+	suite    *task.Suite
+	language language
+	copied   *workspace.Copy
+	root     *os.Root
+	place    workspace.Place
 	// private is a directory of this run that the tests can read but the agent never saw.
 	private string
 	// binaries are the compiled tests of each check, for Go; nil before they are built.
@@ -46,17 +47,12 @@ type suiteRun struct {
 }
 
 func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
-	var restore []string
 	suite := g.Task.Suite
 	if suite == nil {
 		suite = &task.Suite{}
 	}
-	switch suite.Runner.Language {
-	case task.LanguagePython:
-		restore = pythonImports
-	case task.LanguageGo:
-		restore = goFiles(suite)
-	}
+	language := languageOf(suite)
+	restore := language.restore
 	if !suite.Runner.Own {
 		restore = append(slices.Clone(restore), gitSettings...)
 	}
@@ -64,7 +60,12 @@ func (g *grading) openSuite(ctx context.Context) (*suiteRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suiteRun{grading: g, suite: suite, copied: copied}
+	s := &suiteRun{
+		grading:  g,
+		suite:    suite,
+		language: language,
+		copied:   copied,
+	}
 	if s.root, err = os.OpenRoot(copied.Dir); err != nil {
 		return nil, errors.Join(err, copied.Remove())
 	}
@@ -99,7 +100,7 @@ func (s *suiteRun) close() {
 // renew prepares for the next check: it discards what the agent's code did to the files during the
 // last one. Go's tests are compiled already and only need the other files of the suite.
 func (s *suiteRun) renew(ctx context.Context) (*suiteRun, error) {
-	if usesOwnRunner(s.suite.Runner, task.LanguageGo) {
+	if s.suite.Runner.Own && s.language.compiled {
 		return s, s.stageSupport()
 	}
 	fresh, err := s.openSuite(ctx)
@@ -275,22 +276,10 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 
 // try runs one check, with the runner of its language unless the family has its own command.
 func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) (evidence, error) {
-	switch runner := s.suite.Runner; {
-	case usesOwnRunner(runner, task.LanguageGo):
-		return s.tryGo(ctx, check)
-	case usesOwnRunner(runner, task.LanguageNode):
-		return s.tryNode(ctx, check, want)
-	case usesOwnRunner(runner, task.LanguagePython):
-		return s.tryPython(ctx, check, want)
+	if s.suite.Runner.Own && s.language.try != nil {
+		return s.language.try(s, ctx, check, want)
 	}
 	return s.tryCommand(ctx, check)
-}
-
-// usesOwnRunner reports whether a suite is run by our runner for a language. The command that the
-// task package gives to suites that name none is not run as it is: the runners here do the same
-// with evidence that cannot be forged by printing. A family's own command is run as it is.
-func usesOwnRunner(runner task.Runner, language string) bool {
-	return runner.Own && runner.Language == language
 }
 
 // evidenceOf starts the evidence of a run.

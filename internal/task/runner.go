@@ -42,12 +42,16 @@ const reportFile = ".fit-report.xml"
 var unittestRunner string
 
 // naming finds the checks of a language among the files of a suite.
-type naming func(base string) (name string, gate, check bool)
+type naming struct {
+	check func(base string) (name string, gate, check bool)
+	help  string
+}
 
 var namings = map[string]naming{
-	LanguageNode:   nodeCheck,
-	LanguageGo:     goCheck,
-	LanguagePython: pythonCheck,
+	LanguageNode:   {nodeCheck, "name tests x.test.js or x.test.mjs, gates x.gate.test.js"},
+	LanguageGo:     {goCheck, "name tests x_test.go, gates x_gate_test.go"},
+	LanguagePython: {pythonCheck, "name tests test_x.py or x_test.py, gates test_x_gate.py"},
+	languageOther:  {nil, "the globs in tests.files match nothing"},
 }
 
 func nodeCheck(base string) (string, bool, bool) {

@@ -50,7 +50,7 @@ func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite 
 		})
 	}
 	if len(suite.Checks) == 0 {
-		l.wrong(l.rel(dir), "no file is a check: %s", l.namingHelp(language))
+		l.wrong(l.rel(dir), "no file is a check: %s", namings[language].help)
 	}
 	suite.Runner = runnerOf(language, tests, suite)
 	l.checkRunner(suite, tests, where, dir)
@@ -122,12 +122,13 @@ func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFi
 			return "", nil
 		}
 		if len(found) == 0 {
-			l.wrong(l.rel(dir), "no file is a check: %s", l.namingHelp(""))
+			l.wrong(l.rel(dir), "no file is a check: name tests x.test.js (node), x_test.go (go) or test_x.py "+
+				"(python), or say tests.language: other in task.yaml")
 			return "", nil
 		}
 		language = found[0]
 	}
-	byBase := namings[language]
+	byBase := namings[language].check
 	if byBase == nil {
 		return language, nil // the schema has said so
 	}
@@ -137,27 +138,13 @@ func (l *loader) suiteLanguage(files []string, tests testsFile, where settingsFi
 func languagesOf(files []string) []string {
 	var found []string
 	for _, language := range slices.Sorted(maps.Keys(namings)) {
-		isCheck := func(file string) bool { _, _, check := namings[language](path.Base(file)); return check }
-		if slices.ContainsFunc(files, isCheck) {
+		byBase := namings[language].check
+		isCheck := func(file string) bool { _, _, check := byBase(path.Base(file)); return check }
+		if byBase != nil && slices.ContainsFunc(files, isCheck) {
 			found = append(found, language)
 		}
 	}
 	return found
-}
-
-func (l *loader) namingHelp(language string) string {
-	switch language {
-	case LanguageNode:
-		return "name tests x.test.js or x.test.mjs, gates x.gate.test.js"
-	case LanguageGo:
-		return "name tests x_test.go, gates x_gate_test.go"
-	case LanguagePython:
-		return "name tests test_x.py or x_test.py, gates test_x_gate.py"
-	case languageOther:
-		return "the globs in tests.files match nothing"
-	}
-	return "name tests x.test.js (node), x_test.go (go) or test_x.py (python), or say tests.language: other in " +
-		"task.yaml"
 }
 
 // globs compiles patterns; one without a slash is about names in any directory.

@@ -1,0 +1,78 @@
+package grade
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// language is what graders know about the language of a suite. The zero value is for languages
+// without a runner of ours.
+type language struct {
+	// try runs one check. The command that the task package gives to suites that name none is not
+	// run as it is: the runners here do the same with evidence that cannot be forged by printing. A
+	// family's own command is run as it is.
+	try func(*suiteRun, context.Context, task.Check, expectation) (evidence, error)
+	// restore are the files that tests trust, which come from the base.
+	restore []string
+	// compiled says that tests are built once, and are named in their source.
+	compiled bool
+	// names finds names of tests that are in a source as plain text at the beginning of a line.
+	names func(source string) []string
+	// reach is what the agent's code can do to the tests.
+	reach string
+}
+
+func languageOf(suite *task.Suite) language {
+	switch suite.Runner.Language {
+	case task.LanguageGo:
+		return language{
+			try:      (*suiteRun).tryGo,
+			restore:  goFiles(suite),
+			compiled: true,
+			reach:    "it can reach their memory by package unsafe or /proc/self/mem",
+		}
+	case task.LanguageNode:
+		return language{
+			try:   (*suiteRun).tryNode,
+			names: nodeNames,
+			reach: "it can read the staged test and answer from a table, or reach the memory of the tests by " +
+				"/proc/self/mem or a native addon",
+		}
+	case task.LanguagePython:
+		return language{
+			try:     (*suiteRun).tryPython,
+			restore: pythonImports,
+			names:   pythonNames,
+			reach: "an object whose __eq__ is always true passes, and code can walk the stack or the garbage " +
+				"collector's objects",
+		}
+	}
+	return language{}
+}
+
+var (
+	nodeTestName = lazyregexp.New(
+		"(?m)^\\s*(?:await\\s+)?(?:test|it)\\(\\s*(?:'([^'\\\\\\n]+)'|\"([^\"\\\\\\n]+)\"|`([^`\\\\$\\n]+)`)\\s*,",
+	)
+	pythonTestName = lazyregexp.New(`(?m)^\s*(?:async\s+)?def\s+(test\w*)\s*\(`)
+	blockComment   = lazyregexp.New(`(?s)/\*.*?\*/`)
+)
+
+func nodeNames(source string) []string {
+	return namesInSource(nodeTestName, blockComment.Get().ReplaceAllString(source, ""))
+}
+
+func pythonNames(source string) []string { return namesInSource(pythonTestName, source) }
+
+func namesInSource(name *lazyregexp.Regexp, source string) []string {
+	var names []string
+	for _, match := range name.FindAllStringSubmatch(source, -1) {
+		names = append(names, strings.Join(match[1:], ""))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
