@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -314,8 +315,8 @@ func (a *Account) empty(call amount) *BudgetError {
 			"more than is left", a.name, a.budget.Tokens, a.spent.tokens)
 		return err
 	}
-	err.Reason = fmt.Sprintf("the budget of %s of $%.4g is used up: $%.4f are spent, and the next call needs more "+
-		"than is left", a.name, a.budget.USD, float64(a.spent.nano)/1e9)
+	err.Reason = fmt.Sprintf("the budget of %s of %s is used up: %s are spent, and the next call needs more than is "+
+		"left", a.name, display.Budget(a.budget.USD), display.FineDollars(float64(a.spent.nano)/1e9))
 	return err
 }
 
@@ -362,11 +363,11 @@ func (a *Account) stopped(tokens bool) *BudgetError {
 func (b Budget) String() string {
 	switch {
 	case b.USD > 0 && b.Tokens > 0:
-		return fmt.Sprintf("$%.4g and %d tokens", b.USD, b.Tokens)
+		return fmt.Sprintf("%s and %d tokens", display.Budget(b.USD), b.Tokens)
 	case b.Tokens > 0:
 		return fmt.Sprintf("%d tokens", b.Tokens)
 	default:
-		return fmt.Sprintf("$%.4g", b.USD)
+		return display.Budget(b.USD)
 	}
 }
 

@@ -80,30 +80,6 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// spent returns what is known about a group's cost, with a sign where it is not all.
-func (t *Totals) spent() string {
-	text := display.CostOver(t.CostUSD, t.KnownCostUSD)
-	if t.OriginalCostUSD != nil {
-		text += fmt.Sprintf(" (replayed; %s when it was recorded)", display.Cost(t.OriginalCostUSD))
-	}
-	if t.EstimatedCosts > 0 {
-		text += fmt.Sprintf(" (%d of %s estimated)", t.EstimatedCosts, Count(t.Attempts, "attempt"))
-	}
-	return text
-}
-
-// perPass returns what a solved run costs with its limits, or why there are none.
-func (t *Totals) perPass() string {
-	price := t.CostPerPass
-	switch {
-	case price == nil:
-		return dash
-	case price.Method == stats.MethodNone:
-		return fmt.Sprintf("%s (%s)", display.Dollars(price.Est), strings.Join(price.Warnings, "; "))
-	}
-	return fmt.Sprintf("%s [%s, %s]", display.Dollars(price.Est), display.Dollars(price.Lo), display.Dollars(price.Hi))
-}
-
 // cell makes a text safe for one cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(display.Line(text))

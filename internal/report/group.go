@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -44,30 +43,6 @@ func (g *Group) addUp(attempts []ledger.Record) {
 			g.Errors[r.ErrorClass]++
 		}
 	}
-}
-
-// measure fills in what all attempts cost, and the medians of the runs that have a verdict.
-func (t *Totals) measure(attempts, counting []ledger.Record) {
-	spent := ledger.SpendingOf(attempts)
-	t.Attempts, t.CostUSD, t.KnownCostUSD, t.Tokens = len(attempts), spent.CostUSD, spent.KnownCostUSD, spent.Tokens
-	for i := range attempts {
-		if attempts[i].CostSource == session.CostEstimated {
-			t.EstimatedCosts++
-		}
-		if original := attempts[i].OriginalCostUSD; original != nil {
-			if t.OriginalCostUSD == nil {
-				t.OriginalCostUSD = new(float64)
-			}
-			*t.OriginalCostUSD += *original
-		}
-	}
-	var durations, turns []int64
-	for i := range counting {
-		if r := &counting[i]; r.Verdict != ledger.Error {
-			durations, turns = append(durations, r.DurationMs), append(turns, int64(r.Turns))
-		}
-	}
-	t.MedianDurationMs, t.MedianTurns = median(durations), int(median(turns))
 }
 
 // estimate fills in the numbers over all tasks. The task is the unit: its runs are averaged first.

@@ -123,65 +123,6 @@ type Bounds struct {
 	Hi float64 `json:"hi"`
 }
 
-// Totals add a group up.
-type Totals struct {
-	Tasks   int `json:"tasks"`
-	Runs    int `json:"runs"` // with a verdict
-	Skipped int `json:"skipped"`
-	Planned int `json:"planned"`
-	Missing int `json:"missing"` // planned runs without a verdict, errors included
-	// Unverified counts the runs with an error that the agent may have forged.
-	Unverified int `json:"unverifiedErrors,omitempty"`
-	// Retried counts the runs with a verdict that were drawn again after an error in the middle of
-	// the agent's work.
-	Retried int `json:"retriedRuns,omitempty"`
-	Passed  int `json:"passed"`
-	// TasksPassing counts the tasks all of whose runs passed.
-	TasksPassing int `json:"tasksPassing"`
-	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
-	// that are known, errors and repetitions included.
-	CostUSD      *float64 `json:"costUsd"`
-	KnownCostUSD float64  `json:"knownCostUsd"`
-	// OriginalCostUSD is what the model calls cost when they were recorded, of runs that were
-	// answered from a record.
-	OriginalCostUSD  *float64         `json:"originalCostUsd,omitempty"`
-	CostPerPass      *stats.Interval  `json:"costPerPass,omitempty"`
-	Tokens           ledger.UsageJSON `json:"tokens"`
-	MedianDurationMs int64            `json:"medianDurationMs"`
-	MedianTurns      int              `json:"medianTurns"`
-	Attempts         int              `json:"attempts"`
-	// EstimatedCosts counts the attempts whose cost is an estimate: they were cut off before they
-	// had reported all tokens.
-	EstimatedCosts int `json:"estimatedCosts,omitempty"`
-	// Probes are part of the costs and tokens above; only the totals of the report have them.
-	Probes *Probes `json:"probes,omitempty"`
-}
-
-// Probes are the replies that models gave before the first run, and what they cost.
-type Probes struct {
-	Replies int `json:"replies"`
-	// CostUSD is nil where the cost of some reply is unknown.
-	CostUSD      *float64         `json:"costUsd"`
-	KnownCostUSD float64          `json:"knownCostUsd"`
-	Tokens       ledger.UsageJSON `json:"tokens"`
-}
-
-// addProbes counts probes among the costs.
-func (t *Totals) addProbes(p *Probes) {
-	if p == nil || p.Replies == 0 {
-		return
-	}
-	t.Probes = p
-	t.KnownCostUSD += p.KnownCostUSD
-	if t.CostUSD != nil && p.CostUSD != nil {
-		sum := *t.CostUSD + *p.CostUSD
-		t.CostUSD = &sum
-	} else {
-		t.CostUSD = nil
-	}
-	t.Tokens.Add(&p.Tokens)
-}
-
 // Build makes a report.
 func Build(in Input) (*Report, error) {
 	if len(in.K) == 0 {
@@ -420,16 +361,4 @@ func short(text string) string {
 		return "git:" + rest[:12]
 	}
 	return text
-}
-
-// add counts the runs of one more group. Each task counts once however many groups have it.
-func (t *Totals) add(o Totals) {
-	t.Tasks = max(t.Tasks, o.Tasks)
-	t.Runs += o.Runs
-	t.Planned += o.Planned
-	t.Missing += o.Missing
-	t.Unverified += o.Unverified
-	t.Retried += o.Retried
-	t.Passed += o.Passed
-	t.TasksPassing += o.TasksPassing
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"strconv"
 
@@ -201,13 +200,4 @@ func runOf(r *ledger.Record) Run {
 		run.Judge, run.Summary = r.JudgeVerdict.Verdict, r.JudgeVerdict.Summary
 	}
 	return run
-}
-
-// median returns the median as the reference computes it: rounded, and 0 for no values.
-func median(values []int64) int64 {
-	var numbers []float64
-	for _, value := range values {
-		numbers = append(numbers, float64(value))
-	}
-	return int64(math.Round(stats.Median(numbers)))
 }

@@ -114,7 +114,7 @@ func (a *arm) addUp(s *AgentSummary) {
 			s.judged(&cell.Verdicts[j])
 		}
 	}
-	s.Coverage = mean(coverages)
+	s.Coverage = ofSome(coverages, stats.Mean)
 	s.Blended, s.BlendedBounds = report.MeanOverRuns(a.Outcomes(func(i int) report.Observation {
 		if !a.runs[i].scored() {
 			return report.Observation{}
@@ -157,7 +157,7 @@ func (a *arm) efficiency() AgentEfficiency {
 				known = append(known, *v)
 			}
 		}
-		return median(known)
+		return ofSome(known, stats.Median)
 	}
 	whole := func(value func(*evidence.Efficiency) int64) *float64 {
 		return over(func(e *evidence.Efficiency) *float64 { return new(float64(value(e))) })
@@ -190,17 +190,10 @@ func asFloat(value *int64) *float64 {
 	return new(float64(*value))
 }
 
-// mean is nil of nothing, and so is median.
-func mean(values []float64) *float64 {
+// ofSome is a mean or a median, nil of nothing.
+func ofSome(values []float64, of func([]float64) float64) *float64 {
 	if len(values) == 0 {
 		return nil
 	}
-	return new(stats.Mean(values))
-}
-
-func median(values []float64) *float64 {
-	if len(values) == 0 {
-		return nil
-	}
-	return new(stats.Median(values))
+	return new(of(values))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/session"
+	"github.com/fit-eval/fit/stats"
 )
 
 // milestoneKinds are the nine milestones in the usual order. All but the last two, those of the
@@ -37,7 +38,7 @@ func compareMilestones(runs [][2]*evidence.Run) ([]MilestoneGap, OrderGap) {
 				turns = append(turns, float64(a.TurnIndex-b.TurnIndex))
 			}
 		}
-		gap.DeltaElapsedMs, gap.DeltaTurn = median(elapsed), median(turns)
+		gap.DeltaElapsedMs, gap.DeltaTurn = ofSome(elapsed, stats.Median), ofSome(turns, stats.Median)
 		if len(runs) > 0 {
 			gaps = append(gaps, gap)
 		}
