@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit"
+	"github.com/fit-eval/fit/internal/report/versus"
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 // outsideProgram is the example of the README of the libraries that fit follows, in Go. It names no
@@ -97,10 +99,20 @@ func TestTheLibraryFromOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	judged := t.TempDir()
+	err = errors.Join(versustest.Three([3]string{"claude-code", "codex", "pi-agent"}, "m").Write(judged),
+		versustest.Judge(t.Context(), judged, versus.Options{Dialects: fit.Agents().Dialects()}, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, example := range []struct {
 		args []string
 		want []string
 	}{
+		{[]string{"report", judged}, []string{
+			"correctness: Pass by member-1, citing 2 places",
+			"correctness of claude-code: 100% of 1 runs as judged, uncalibrated",
+		}},
 		{[]string{"agent", t.TempDir()}, []string{"true: Remember this."}},
 		{[]string{"spawner", t.TempDir()}, []string{"programs were started: true"}},
 		{[]string{"tools", t.TempDir()}, []string{"the tool answered: true"}},

@@ -23,14 +23,15 @@ const script = `{"scenarios": [
 
 func main() {
 	examples := map[string]func(ctx context.Context, model string, args []string) error{
-		"experiment": measure, "agent": ownAgent, "spawner": ownSpawner, "tools": toolServer,
+		"experiment": measure, "report": inspect, "agent": ownAgent, "spawner": ownSpawner, "tools": toolServer,
 	}
 	if len(os.Args) == 2 && os.Args[1] == "serve" {
 		_ = serve(context.Background())
 		return
 	}
 	if len(os.Args) < 3 || examples[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: library experiment FAMILY OUTPUT | agent DIR | spawner DIR | tools DIR")
+		fmt.Fprintln(os.Stderr, "usage: library experiment FAMILY OUTPUT | report RUN | agent DIR | spawner DIR | "+
+			"tools DIR")
 		os.Exit(2)
 	}
 	model, stop, err := fit.ServeScript([]byte(script))
