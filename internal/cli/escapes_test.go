@@ -79,21 +79,9 @@ func TestNoCommandPassesOnWhatATerminalObeys(t *testing.T) {
 	commands := []string{
 		"session show t.ndjson", "session show t.ndjson --format json", "session import t.ndjson",
 		"session export t.ndjson --to atif", "harness output --format text", "harness output --format json",
-		"harness tee copy.ndjson", "trace validate t.ndjson", "trace init t.ndjson", "trace cost t.ndjson",
-		"trace export t.ndjson --to markdown", "trace export t.ndjson --to otlp", "trace export t.ndjson --to json",
-		"trace split t.ndjson",
+		"harness tee copy.ndjson", "trace export t.ndjson --to otlp", "trace export t.ndjson --to json",
 	}
-	for _, verb := range []string{
-		"align t.ndjson t.ndjson", "compare t.ndjson t.ndjson", "batch t.ndjson 0 20", "commands t.ndjson",
-		"count t.ndjson", "errors t.ndjson", "filter t.ndjson", "head t.ndjson", "messages t.ndjson",
-		"overview t.ndjson", "paths t.ndjson",
-		"reasoning t.ndjson", "search t.ndjson red", "stats t.ndjson", "tail t.ndjson", "timeline t.ndjson",
-		"tool t.ndjson Bash", "tool-calls t.ndjson", "tools t.ndjson", "turn t.ndjson 1",
-	} {
-		for _, format := range []string{"", " --format text", " --format json", " --format ndjson"} {
-			commands = append(commands, "trace "+verb+format)
-		}
-	}
+	commands = append(commands, traceVerbs(t, "t.ndjson")...)
 	for _, command := range commands {
 		var out bytes.Buffer
 		cli.Run(t.Context(), append([]string{"fit"}, strings.Fields(command)...), &console.Console{
@@ -108,6 +96,31 @@ func TestNoCommandPassesOnWhatATerminalObeys(t *testing.T) {
 			t.Errorf("fit %s prints %q", command, out.String()[max(0, at-40):min(out.Len(), at+20)])
 		}
 	}
+}
+
+// traceVerbs are the verbs of fit trace that read a file and end, as its help has them.
+func traceVerbs(t *testing.T, file string) []string {
+	t.Helper()
+	var help bytes.Buffer
+	var verbs struct{ Commands []struct{ Usage string } }
+	if cli.Run(t.Context(), []string{"fit", "trace", "--help", "--json"}, &console.Console{Stdout: &help}) != 0 ||
+		json.Unmarshal(help.Bytes(), &verbs) != nil {
+		t.Fatalf("fit trace --help --json prints %s", &help)
+	}
+	fill := strings.NewReplacer("[FILE...]", file, "FILE...", file, "FILE-A", file, "FILE-B", file, "FILE", file,
+		"FROM", "0", "TO", "20", "INDEX", "1", "PATTERN", "red", "REGEX", "red", "NAME", "Bash", "TEST", "name",
+		"QUERY", "select+1", "FORMAT", "markdown", "MODE", "run", "(", "", " [flags]", "", "fit ", "")
+	var all []string
+	for _, verb := range verbs.Commands {
+		usage, _, _ := strings.Cut(verb.Usage, " |")
+		if !strings.Contains(usage, "FILE") || strings.Contains(usage, " follow ") { // which waits for more
+			continue
+		}
+		for _, format := range []string{"", " --format text", " --format json", " --format ndjson"} {
+			all = append(all, fill.Replace(usage)+format)
+		}
+	}
+	return all
 }
 
 // isInterpreted reports whether a terminal does something else with a character than to show it.

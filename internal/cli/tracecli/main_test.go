@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -62,4 +63,32 @@ func TestScripts(t *testing.T) {
 func quickExit(env *testscript.Env) error {
 	env.Setenv("GORACE", "atexit_sleep_ms=0")
 	return nil
+}
+
+// questions are the verbs of the tree that read a trace and end, each about one file: what their
+// usage asks for is filled in. Only the first of several alternatives is.
+func questions(path, dir string) [][]string {
+	values := map[string][]string{
+		"FILE": {path}, "[FILE...]": {path}, "FILE...": {path}, "FILE-A": {path}, "FILE-B": {path}, "TEST": {"name"},
+		"FROM": {"0"}, "TO": {"50"}, "INDEX": {"3"}, "PATTERN": {"."}, "REGEX": {"."}, "NAME": {"Bash"},
+		"QUERY": {"select * from turns"}, "FORMAT": {"markdown"}, "MODE": {"run", "--output-dir", dir},
+	}
+	var all [][]string
+	for _, verb := range New(&console.Console{}, catalog.Default().Dialects()).Commands() {
+		use, _, _ := strings.Cut(verb.Use, " |")
+		if !strings.Contains(use, "FILE") || verb.Name() == "follow" { // which waits for more
+			continue
+		}
+		var args []string
+		for word := range strings.FieldsSeq(use) {
+			word = strings.TrimPrefix(word, "(")
+			if filled := values[word]; filled != nil {
+				args = append(args, filled...)
+			} else {
+				args = append(args, word)
+			}
+		}
+		all = append(all, args)
+	}
+	return all
 }

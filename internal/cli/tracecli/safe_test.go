@@ -14,46 +14,30 @@ import (
 
 // everyVerb is each verb that reads one trace, with each format it has.
 func everyVerb(path, dir string) [][]string {
-	var all [][]string
-	for _, verb := range [][]string{
-		{"overview", path},
-		{"count", path},
-		{"head", path, "--lines", "50"},
-		{"tail", path, "--lines", "50"},
-		{"init", path},
-		{"filter", path},
-		{"errors", path},
-		{"reasoning", path},
-		{"timeline", path},
-		{"tools", path},
-		{"tool-calls", path},
-		{"commands", path},
-		{"paths", path},
-		{"stats", path},
-		{"stats", "--summary", path},
-		{"stats", "--by-tool", path},
-		{"cost", path},
-		{"messages", path},
-		{"batch", path, "0", "50"},
-		{"turn", path, "3"},
-		{"search", "--context", "1", path, "."},
-		{"search", "--full", path, "."},
-		{"tool", path, "Bash"},
-		{"compare", path, path},
-		{"align", path, path},
-		{"validate", path},
-		{"sql", path, "select * from turns"},
-		{"sql", path, "select * from tool_calls"},
-		{"sql", path, "select * from lanes"},
-		{"sql", path, "select * from messages"},
-	} {
+	all := [][]string{
+		{"cost", "--markdown", path},
+		{"export", path, "--to", "otlp"},
+		{"export", path, "--to", "document"},
+	}
+	for _, verb := range append(
+		questions(path, dir),
+		[]string{"stats", "--summary", path},
+		[]string{"stats", "--by-tool", path},
+		[]string{"search", "--context", "1", path, "."},
+		[]string{"search", "--full", path, "."},
+		[]string{"sql", path, "select * from tool_calls"},
+		[]string{"sql", path, "select * from lanes"},
+		[]string{"sql", path, "select * from messages"},
+	) {
+		if verb[0] == "export" || verb[0] == "split" { // which have formats of their own, or none
+			all = append(all, verb)
+			continue
+		}
 		for _, format := range []string{"text", "json", "ndjson"} {
 			all = append(all, append([]string{"--format", format}, verb...))
 		}
 	}
-	return append(all, []string{"cost", "--markdown", path}, []string{"export", path, "--to", "markdown"},
-		[]string{"export", path, "--to", "otlp"}, []string{"export", path, "--to", "document"},
-		[]string{"split", path, "--mode", "run", "--output-dir", dir})
+	return all
 }
 
 // sessionWith writes a session in which a payload stands wherever an agent can put text.
