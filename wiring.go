@@ -58,11 +58,11 @@ type Wiring struct {
 	// caller closes the trace.
 	OpenTrace func(*redact.Redactor) (*trace.Writer, error)
 	// Ready, if set, is called when everything has been checked, before the first agent starts.
-	Ready func(Prepared)
+	Ready func(ReadySession)
 }
 
-// Prepared is a session that is about to start.
-type Prepared struct {
+// ReadySession is a session that is about to start.
+type ReadySession struct {
 	// Isolation is bwrap or none, and IsolationNote says what that means.
 	Isolation     string
 	IsolationNote string
@@ -98,7 +98,7 @@ func (w Wiring) warnf(format string, args ...any) { fmt.Fprintf(w.Warnings, form
 
 func (w Wiring) ready(base agent.Config, note string, members ...AgentConfig) {
 	if w.Ready != nil {
-		w.Ready(Prepared{
+		w.Ready(ReadySession{
 			Isolation:     base.Isolation.Kind,
 			IsolationNote: note,
 			Network:       base.NetworkKind(),

@@ -191,7 +191,7 @@ func decodeAgentStep(step atifStep, said string, o Origin, to *Fold) {
 		to.Message(o, "assistant", said, "")
 	}
 	for _, call := range step.ToolCalls {
-		to.ToolCall(o, Call{ID: call.ID, Name: call.Function, Args: compact(call.Arguments)})
+		to.ToolCall(o, ToolUse{ID: call.ID, Name: call.Function, Args: compact(call.Arguments)})
 	}
 	if m := step.Metrics; m != nil {
 		to.Usage(o, UsageReport{

@@ -46,8 +46,8 @@ type Identity struct {
 	Cwd       string
 }
 
-// Call is a tool call as a decoder reports it.
-type Call struct {
+// ToolUse is a tool call as a decoder reports it.
+type ToolUse struct {
 	ID   string
 	Name string // the agent's own name of the tool
 	// Canonical overrides what the name would be mapped to, for tools whose name does not say.

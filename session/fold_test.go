@@ -15,7 +15,7 @@ func at(ms int64) session.Origin { return session.Origin{NativeMs: 1_000_000 + m
 func TestMilestonesOfAWorkedExample(t *testing.T) {
 	f := session.NewFold(session.Options{StartMs: 1_000_000})
 	call := func(ms int64, id, name, args string, failed bool) {
-		f.ToolCall(at(ms), session.Call{ID: id, Name: name, Args: []byte(args)})
+		f.ToolCall(at(ms), session.ToolUse{ID: id, Name: name, Args: []byte(args)})
 		f.ToolResult(at(ms), session.Returned{CallID: id, IsError: failed})
 	}
 	call(400, "1", "Grep", `{"pattern":"Add"}`, false)
@@ -49,29 +49,29 @@ func TestMilestonesThatAreNotReached(t *testing.T) {
 		kind string
 	}{
 		"a read outside the workspace": {func(f *session.Fold) {
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Read", Args: []byte(`{"file_path":"/etc/passwd"}`)})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Read", Args: []byte(`{"file_path":"/etc/passwd"}`)})
 		}, session.FirstFileRead},
 		"an edit that failed": {func(f *session.Fold) {
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
 			f.ToolResult(at(2), session.Returned{CallID: "1", IsError: true})
 		}, session.FirstFileEdit},
 		"a build is no test": {func(f *session.Fold) {
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Bash", Args: []byte(`{"command":"go build ./..."}`)})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Bash", Args: []byte(`{"command":"go build ./..."}`)})
 		}, session.FirstTestRun},
 		"a success on another file is no recovery": {func(f *session.Fold) {
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
 			f.ToolResult(at(1), session.Returned{CallID: "1", IsError: true})
-			f.ToolCall(at(2), session.Call{ID: "2", Name: "Edit", Args: []byte(`{"file_path":"b.go"}`)})
+			f.ToolCall(at(2), session.ToolUse{ID: "2", Name: "Edit", Args: []byte(`{"file_path":"b.go"}`)})
 			f.ToolResult(at(2), session.Returned{CallID: "2"})
 		}, session.FirstErrorRecovery},
 		"a recovery that took too long": {func(f *session.Fold) {
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
 			f.ToolResult(at(1), session.Returned{CallID: "1", IsError: true})
 			for range 6 {
 				f.Message(at(2), "user", "again", "")
 				f.Message(at(2), "assistant", "hm", "")
 			}
-			f.ToolCall(at(3), session.Call{ID: "2", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
+			f.ToolCall(at(3), session.ToolUse{ID: "2", Name: "Edit", Args: []byte(`{"file_path":"a.go"}`)})
 			f.ToolResult(at(3), session.Returned{CallID: "2"})
 		}, session.FirstErrorRecovery},
 		"a run that failed is not completed": {func(f *session.Fold) {
@@ -106,9 +106,9 @@ func TestTurns(t *testing.T) {
 		"nothing said": {func(f *session.Fold) { f.Message(at(1), "user", "hello", "") }, 0},
 		"blocks of one message are one turn": {func(f *session.Fold) {
 			f.Thinking(message("a"), "hm")
-			f.ToolCall(message("a"), session.Call{ID: "1", Name: "Read"})
+			f.ToolCall(message("a"), session.ToolUse{ID: "1", Name: "Read"})
 			f.ToolResult(at(1), session.Returned{CallID: "1"})
-			f.ToolCall(message("a"), session.Call{ID: "2", Name: "Read"})
+			f.ToolCall(message("a"), session.ToolUse{ID: "2", Name: "Read"})
 		}, 1},
 		"another message is another turn": {func(f *session.Fold) {
 			f.Message(message("a"), "assistant", "one", "")
@@ -116,12 +116,12 @@ func TestTurns(t *testing.T) {
 		}, 2},
 		"without ids a result ends a turn": {func(f *session.Fold) {
 			f.Message(at(1), "assistant", "one", "")
-			f.ToolCall(at(1), session.Call{ID: "1", Name: "Read"})
+			f.ToolCall(at(1), session.ToolUse{ID: "1", Name: "Read"})
 			f.ToolResult(at(1), session.Returned{CallID: "1"})
 			f.Message(at(1), "assistant", "two", "")
 		}, 2},
 		"sub-agents are part of the turn that called them": {func(f *session.Fold) {
-			f.ToolCall(message("a"), session.Call{ID: "task", Name: "Task"})
+			f.ToolCall(message("a"), session.ToolUse{ID: "task", Name: "Task"})
 			f.Message(sub, "assistant", "looking", "")
 			f.Message(message("b"), "assistant", "done", "")
 		}, 2},

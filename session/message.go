@@ -19,7 +19,7 @@ func (m AssistantMessage) Thinking(text string) { m.Fold.Thinking(m.Origin, text
 
 // Call reports a tool call.
 func (m AssistantMessage) Call(id, name string, args []byte) {
-	m.Fold.ToolCall(m.Origin, Call{ID: id, Name: name, Args: args})
+	m.Fold.ToolCall(m.Origin, ToolUse{ID: id, Name: name, Args: args})
 }
 
 // ServiceResult reports the result of a tool that the model's service ran itself.

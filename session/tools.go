@@ -27,7 +27,7 @@ const (
 
 // canonicalTools maps the names of tools in lower case to canonical ones. The agents' names do not
 // collide, so one table serves them all; a decoder whose agent means something else by a name says
-// so in Call.Canonical.
+// so in ToolUse.Canonical.
 var canonicalTools = map[string]string{
 	"read": ToolRead, "notebookread": ToolRead, "view": ToolRead, "read_file": ToolRead, "view_image": ToolRead,
 	"write": ToolWrite, "write_file": ToolWrite,
@@ -67,7 +67,7 @@ func CanonicalTool(name string) string {
 const previewBytes = 400
 
 // ToolCall records the use of a tool.
-func (f *Fold) ToolCall(o Origin, call Call) {
+func (f *Fold) ToolCall(o Origin, call ToolUse) {
 	f.turns.note(true, o)
 	f.tool = ToolCall{
 		CallID:     call.ID,

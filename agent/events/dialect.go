@@ -74,7 +74,7 @@ func (d *decoder) Decode(event []byte, at session.Stamp, to *session.Fold) {
 		d.text(v, o, to)
 	case typeToolCall:
 		d.said, d.ended = false, false
-		to.ToolCall(o, session.Call{ID: v.TextOf("id"), Name: v.TextOf("name"), Args: object(v.Get("input"))})
+		to.ToolCall(o, session.ToolUse{ID: v.TextOf("id"), Name: v.TextOf("name"), Args: object(v.Get("input"))})
 	case typeToolResult:
 		d.result(v, o, to)
 	case TypeUsage:

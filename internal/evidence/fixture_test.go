@@ -48,11 +48,11 @@ func played(task *Task, changed []string, cwd string, acts ...act) (*observer, *
 			fold.Error(at, session.ErrorInfo{Kind: session.ErrorKind(a.arg), Message: a.output})
 			continue
 		case "bash":
-			fold.ToolCall(at, session.Call{ID: id, Name: "Bash", Command: a.arg, Args: []byte(fmt.Sprintf(`{"command":%q}`, a.arg))})
+			fold.ToolCall(at, session.ToolUse{ID: id, Name: "Bash", Command: a.arg, Args: []byte(fmt.Sprintf(`{"command":%q}`, a.arg))})
 		case "web":
-			fold.ToolCall(at, session.Call{ID: id, Name: "WebFetch", Args: []byte(fmt.Sprintf(`{"url":%q}`, a.arg))})
+			fold.ToolCall(at, session.ToolUse{ID: id, Name: "WebFetch", Args: []byte(fmt.Sprintf(`{"url":%q}`, a.arg))})
 		default:
-			fold.ToolCall(at, session.Call{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: []byte(fmt.Sprintf(`{"path":%q}`, a.arg))})
+			fold.ToolCall(at, session.ToolUse{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: []byte(fmt.Sprintf(`{"path":%q}`, a.arg))})
 		}
 		fold.ToolResult(at, session.Returned{CallID: id, Content: a.output, IsError: a.failed})
 	}

@@ -19,8 +19,8 @@ func TestCallsArePairedWithResults(t *testing.T) {
 	trace := traceOf(t, askRead, askBash, gotRead, gotFailure, repeated,
 		`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t9","name":"Glob"},{"type":"tool_use","name":"NoID"}]}}`)
 	var got []string
-	if err := trace.Calls(context.Background(),
-		func(c *Call) error { got = append(got, asJSON(t, c)); return nil }); err != nil {
+	if err := trace.ToolUses(context.Background(),
+		func(c *ToolUse) error { got = append(got, asJSON(t, c)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -39,7 +39,7 @@ func TestCallsOfSeveralLanesMayShareAnID(t *testing.T) {
 	trace := traceOf(t, enveloped("a", 0, askRead), enveloped("b", 1, other.Replace(askRead)),
 		enveloped("b", 2, other.Replace(gotRead)), enveloped("a", 3, gotRead))
 	var got []string
-	err := trace.Calls(context.Background(), func(c *Call) error {
+	err := trace.ToolUses(context.Background(), func(c *ToolUse) error {
 		got = append(got, *c.Source+" "+string(c.Input)+" "+*c.Result.Content)
 		return nil
 	})
@@ -52,7 +52,7 @@ func TestCallsOfSeveralLanesMayShareAnID(t *testing.T) {
 func TestTheTimeOfACallIsKnownFromItsLines(t *testing.T) {
 	trace := traceOf(t, `{"source":"a","seq":0,"ts":1000,"event":`+askRead+`}`,
 		`{"source":"a","seq":1,"ts":1250,"event":`+gotRead+`}`)
-	err := trace.Calls(context.Background(), func(c *Call) error {
+	err := trace.ToolUses(context.Background(), func(c *ToolUse) error {
 		if c.DurationMs == nil || *c.DurationMs != 250 {
 			t.Errorf("call %+v, want 250 ms", c)
 		}

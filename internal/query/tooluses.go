@@ -7,13 +7,13 @@ import (
 	"regexp"
 )
 
-// Call is one use of a tool and what came back.
-type Call struct {
+// ToolUse is one use of a tool and what came back.
+type ToolUse struct {
 	TurnIndex int             `json:"turnIndex"`
 	Name      string          `json:"name"`
 	ToolUseID string          `json:"toolUseId"`
 	Input     json.RawMessage `json:"input,omitempty"`
-	Result    *CallResult     `json:"result"`
+	Result    *ToolResult     `json:"result"`
 	Source    *string         `json:"source"`
 	// The rest is additional: when it was asked and answered, and the sub-agent it belongs to.
 	TimestampMs int64  `json:"timestampMs,omitempty"`
@@ -24,8 +24,8 @@ type Call struct {
 	Path    string `json:"-"`
 }
 
-// CallResult is the result of a tool call.
-type CallResult struct {
+// ToolResult is the result of a tool call.
+type ToolResult struct {
 	Content *string `json:"content,omitempty"`
 	IsError bool    `json:"isError"`
 }
@@ -50,9 +50,9 @@ type pairing struct {
 	result *entryPosition
 }
 
-// Calls shows every tool call that has an id, with its result. A repeated id keeps its first place
+// ToolUses shows every tool call that has an id, with its result. A repeated id keeps its first place
 // and its last value.
-func (t *Trace) Calls(ctx context.Context, visit func(*Call) error) error {
+func (t *Trace) ToolUses(ctx context.Context, visit func(*ToolUse) error) error {
 	pairs, err := t.pair(ctx)
 	if err != nil {
 		return err
@@ -166,15 +166,15 @@ func (r *positionReader) entry(p *entryPosition) (*Entry, error) {
 	return e.decode().redact(r.redactor), nil
 }
 
-func (r *positionReader) call(p *pairing) (*Call, error) {
+func (r *positionReader) call(p *pairing) (*ToolUse, error) {
 	entry, err := r.entry(&p.call)
 	if err != nil {
 		return nil, err
 	}
-	var call *Call
+	var call *ToolUse
 	for _, b := range entry.Content {
 		if b.Type == BlockToolUse && textOf(b.ToolUseID) == p.id {
-			call = &Call{
+			call = &ToolUse{
 				TurnIndex:   entry.Index,
 				Name:        b.Name,
 				ToolUseID:   p.id,
@@ -200,8 +200,8 @@ func (r *positionReader) call(p *pairing) (*Call, error) {
 	return call, nil
 }
 
-func (c *Call) answer(entry *Entry) {
-	c.Result = &CallResult{Content: entry.Result, IsError: entry.IsError}
+func (c *ToolUse) answer(entry *Entry) {
+	c.Result = &ToolResult{Content: entry.Result, IsError: entry.IsError}
 	if c.TimestampMs != 0 && entry.TimestampMs >= c.TimestampMs {
 		c.DurationMs = new(entry.TimestampMs - c.TimestampMs)
 	}

@@ -68,8 +68,8 @@ func TestPackedTracesAreRead(t *testing.T) {
 			t.Errorf("%s on standard input: turns %v", name, got)
 		}
 		calls := 0
-		if err := open(t, write(t, packed), Options{}).Calls(context.Background(),
-			func(*Call) error { calls++; return nil }); err != nil || calls != 2 {
+		if err := open(t, write(t, packed), Options{}).ToolUses(context.Background(),
+			func(*ToolUse) error { calls++; return nil }); err != nil || calls != 2 {
 			t.Errorf("%s: %d calls, %v", name, calls, err)
 		}
 	}
@@ -144,7 +144,7 @@ func FuzzTrace(f *testing.F) {
 				func() error { s, _, err := trace.Stats(ctx); return errors.Join(err, printable(s)) },
 				func() error { _, _, err := trace.ByTool(ctx); return err },
 				func() error { c, _, err := trace.Cost(ctx); return errors.Join(err, printable(c)) },
-				func() error { return trace.Calls(ctx, func(c *Call) error { return printable(c) }) },
+				func() error { return trace.ToolUses(ctx, func(c *ToolUse) error { return printable(c) }) },
 				func() error { return trace.Commands(ctx, nil, func(Command) error { return nil }) },
 				func() error { _, err := trace.Paths(ctx, ""); return err },
 				func() error {

@@ -278,7 +278,7 @@ func (d *decoder) update(params jsontape.Value, o session.Origin, to *session.Fo
 	case "plan":
 		d.flush(to)
 		d.active(&o, to)
-		to.ToolCall(o, session.Call{Name: "plan", Canonical: session.ToolPlan, Args: update.Raw()})
+		to.ToolCall(o, session.ToolUse{Name: "plan", Canonical: session.ToolPlan, Args: update.Raw()})
 	case "user_message_chunk", "usage_update", "available_commands_update", "config_option_update",
 		"current_mode_update", "session_info_update":
 	default:

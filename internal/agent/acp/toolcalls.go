@@ -152,7 +152,7 @@ func (d *decoder) reportCall(known *call, o session.Origin, to *session.Fold) {
 		return
 	}
 	known.reported = true
-	told := session.Call{
+	told := session.ToolUse{
 		ID:        known.id,
 		Name:      known.name,
 		Canonical: canonicalTool(known.name, known.kind),

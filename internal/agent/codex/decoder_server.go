@@ -54,7 +54,7 @@ func (d *decoder) message(v jsontape.Value, at session.Stamp, to *session.Fold) 
 		}
 	case "turn/plan/updated":
 		d.show(&o, to)
-		to.ToolCall(o, session.Call{Name: "update_plan", Canonical: session.ToolPlan, Args: marshalled(params)})
+		to.ToolCall(o, session.ToolUse{Name: "update_plan", Canonical: session.ToolPlan, Args: marshalled(params)})
 	case "error":
 		d.trouble(params.Get("error"), o, to)
 	case "warning", "configWarning", "deprecationNotice", "guardianWarning":

@@ -86,8 +86,8 @@ type callReader struct {
 }
 
 // callOf reads the call that an item stands for; its arguments only if the events are watched.
-func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen bool) session.Call {
-	call := session.Call{ID: id, Name: item.TextOf("type")}
+func (r *callReader) callOf(kind itemKind, id string, item jsontape.Value, seen bool) session.ToolUse {
+	call := session.ToolUse{ID: id, Name: item.TextOf("type")}
 	switch kind {
 	case itemCommand:
 		call.Canonical = session.ToolBash

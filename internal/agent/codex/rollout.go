@@ -84,22 +84,22 @@ func (d *rolloutDecoder) responseItem(item jsontape.Value, o session.Origin, to 
 		if namespace := item.TextOf("namespace"); namespace != "" {
 			name = namespace + "__" + name
 		}
-		d.call(o, to, session.Call{ID: id, Name: name, Args: []byte(item.TextOf("arguments"))})
+		d.call(o, to, session.ToolUse{ID: id, Name: name, Args: []byte(item.TextOf("arguments"))})
 	case "custom_tool_call":
 		d.call(o, to, d.calls.customCall(id, item))
 	case "local_shell_call":
-		call := session.Call{ID: id, Name: "local_shell"}
+		call := session.ToolUse{ID: id, Name: "local_shell"}
 		if action := item.Get("action"); action.Get("command").Exists() {
 			call.Args, call.Command = marshalled(action), commandText(action.Get("command"))
 		}
 		d.call(o, to, call)
 	case "web_search_call":
-		d.call(o, to, session.Call{
+		d.call(o, to, session.ToolUse{
 			Name: "web_search", Canonical: session.ToolWeb,
 			Args: marshalled(item.Get("action")),
 		})
 	case "tool_search_call":
-		d.call(o, to, session.Call{
+		d.call(o, to, session.ToolUse{
 			ID:        id,
 			Name:      "tool_search",
 			Canonical: session.ToolOther,
@@ -147,7 +147,7 @@ func injected(text string) bool {
 	return false
 }
 
-func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.Call) {
+func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.ToolUse) {
 	if d.log.begin(call.ID) {
 		to.ToolCall(o, call)
 	}
@@ -155,8 +155,8 @@ func (d *rolloutDecoder) call(o session.Origin, to *session.Fold, call session.C
 
 // customCall returns a call whose input is free text: a patch, or the script of a model that calls
 // its tools from code.
-func (r *callReader) customCall(id string, item jsontape.Value) session.Call {
-	call := session.Call{ID: id, Name: item.TextOf("name")}
+func (r *callReader) customCall(id string, item jsontape.Value) session.ToolUse {
+	call := session.ToolUse{ID: id, Name: item.TextOf("name")}
 	if input := item.Get("input"); input.Exists() {
 		call.Args = r.wrapped("input", input)
 	}

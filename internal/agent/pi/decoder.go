@@ -225,7 +225,7 @@ func (d *decoder) call(id, name string, args jsontape.Value, inAnswer bool, o se
 	if !d.log.call(id, inAnswer) {
 		return
 	}
-	to.ToolCall(o, session.Call{ID: id, Name: name, Args: args.Raw()})
+	to.ToolCall(o, session.ToolUse{ID: id, Name: name, Args: args.Raw()})
 }
 
 // result reports the result of a tool call once.

@@ -75,7 +75,7 @@ func wire(con *console.Console, registry *agent.Registry, o *agentOptions, outpu
 		Calls:       recorded,
 		WorkTracker: o.WorkTracker.Value,
 		OpenTrace:   out.open,
-		Ready:       func(p fit.Prepared) { printAgents(con, p) },
+		Ready:       func(p fit.ReadySession) { printAgents(con, p) },
 	}, out, err
 }
 
@@ -188,7 +188,7 @@ func asFlag(err error) error {
 }
 
 // printAgents says how the agents are isolated, and who takes part.
-func printAgents(con *console.Console, prepared fit.Prepared) {
+func printAgents(con *console.Console, prepared fit.ReadySession) {
 	fmt.Fprintf(con.Stderr, "isolation: %s; %s\n", prepared.Isolation, prepared.IsolationNote)
 	if prepared.Network != sandbox.NetworkHost {
 		fmt.Fprintf(con.Stderr, "network: %s; %s\n", prepared.Network, prepared.NetworkNote)

@@ -82,7 +82,7 @@ func (d *auditDecoder) id() string { return "selfedit-" + strconv.Itoa(d.writes)
 func (d *auditDecoder) call(entry *auditEntry, event []byte, origin session.Origin, to *session.Fold) {
 	to.Message(origin, "assistant",
 		fmt.Sprintf("%s on %s by %s, %d bytes", entry.Path, entry.Branch, entry.Rule, entry.Bytes), "")
-	to.ToolCall(origin, session.Call{
+	to.ToolCall(origin, session.ToolUse{
 		ID:        d.id(),
 		Name:      "selfedit",
 		Canonical: session.ToolWrite,

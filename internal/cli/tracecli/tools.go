@@ -70,14 +70,14 @@ func (a *app) toolCalls() *cobra.Command {
 	return a.eachVerb("tool-calls", "Show every tool call with its result", `  fit trace tool-calls run.ndjson
   fit trace tool-calls --format ndjson run.ndjson | jq -c 'select(.result.isError)'`,
 		func(ctx context.Context, out *output, t *query.Trace) error {
-			return t.Calls(ctx, func(c *query.Call) error {
+			return t.ToolUses(ctx, func(c *query.ToolUse) error {
 				return out.record(t.Name(), c, func() { out.call(c) })
 			})
 		})
 }
 
 // call prints one tool call.
-func (o *output) call(c *query.Call) {
+func (o *output) call(c *query.ToolUse) {
 	o.line(o.index(c.TurnIndex) + " " + o.lane(c.Source) + display.Text(c.Name) + " " + display.Text(c.ToolUseID))
 	input := "undefined"
 	if c.Input != nil {

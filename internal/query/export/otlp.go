@@ -35,7 +35,7 @@ func OTLP(ctx context.Context, t *query.Trace, w io.Writer) error {
 	for _, m := range messages {
 		out.message(m)
 	}
-	if err := t.Calls(ctx, out.call); err != nil {
+	if err := t.ToolUses(ctx, out.call); err != nil {
 		return err
 	}
 	out.text("]}]}]}\n")
@@ -210,7 +210,7 @@ func (s *spanWriter) parent(lane, call string) string {
 	return s.lanes[lane]
 }
 
-func (s *spanWriter) call(c *query.Call) error {
+func (s *spanWriter) call(c *query.ToolUse) error {
 	end := c.TimestampMs
 	if c.DurationMs != nil {
 		end += *c.DurationMs

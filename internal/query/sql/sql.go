@@ -246,7 +246,7 @@ func (l *tableLoader) load(t *query.Trace) error {
 	if err := l.modelCalls(t); err != nil {
 		return err
 	}
-	if err := t.Calls(l.ctx, func(c *query.Call) error { return l.call(t, c) }); err != nil {
+	if err := t.ToolUses(l.ctx, func(c *query.ToolUse) error { return l.call(t, c) }); err != nil {
 		return err
 	}
 	return l.messages(t)
@@ -270,7 +270,7 @@ func (l *tableLoader) entry(t *query.Trace, entry *query.Entry) error {
 		entry.Parent, entry.MessageID, text, thinking, entry.IsError)
 }
 
-func (l *tableLoader) call(t *query.Trace, c *query.Call) error {
+func (l *tableLoader) call(t *query.Trace, c *query.ToolUse) error {
 	var result *string
 	var isError *bool
 	if c.Result != nil {
