@@ -197,7 +197,10 @@ func shorten(rows []string, limit int) []string {
 func seconds(ms int64) string { return fmt.Sprintf("%.3fs", float64(ms)/1000) }
 
 func costOf(u TokenUsage) string {
-	return strings.TrimSpace(display.FineCost(u.CostUSD) + " " + u.CostSource)
+	if u.CostUSD == nil {
+		return display.FineCost(nil)
+	}
+	return display.FineDollars(*u.CostUSD) + " " + u.CostSource
 }
 
 // tokens formats what was consumed. Every run consumes something: if nothing was reported, it is
