@@ -402,6 +402,11 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			[]string{"--arm", "one=agent:claude-code", "--arm", "two=agent:codex", "--dry-run"},
 			0, "warning: in 1 of the other tasks AGENTS.md reaches codex and not claude-code",
 		},
+		"settings that name a model": {
+			func(e *experiments) { e.write("settings.json", `{"model": "claude-opus-4-1"}`) },
+			[]string{"--arm", "a=agent:claude-code,settings:settings.json"},
+			console.ExitUsage, "name a model, which fit decides; use the key model instead\nnothing was spent",
+		},
 		"a dry run": {
 			nil,
 			[]string{"--arm", "before=agent:codex", "--arm", "after=agent:codex,skills:greetings", "--dry-run"},
@@ -417,6 +422,9 @@ func TestWhatDoesNotArriveCostsNothing(t *testing.T) {
 			code, _, said := e.run(test.args...)
 			if code != test.code || !strings.Contains(said, test.said) {
 				t.Errorf("exit code %d, want %d and %q\n%s", code, test.code, test.said, said)
+			}
+			if first, _, lines := strings.Cut(test.said, "\n"); lines && strings.Count(said, first) > 1 {
+				t.Errorf("said more than once: %q\n%s", first, said)
 			}
 			if asked := e.asked.Load(); asked > 0 {
 				t.Errorf("%d requests reached the model", asked)

@@ -344,7 +344,7 @@ func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	if closing := a.calls.Close(); closing != nil {
 		return closing.Error(), nil
 	}
-	if refused := errors.Join(err, result.Err); errors.As(refused, new(*agent.CapabilityError)) {
+	if refused := cmp.Or(err, result.Err); errors.As(refused, new(*agent.CapabilityError)) {
 		return "", &RefusedError{refused}
 	}
 	if !s.asked(true) {
