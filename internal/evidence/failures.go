@@ -84,8 +84,8 @@ func (l *failureLog) repeated(times int, event *session.EnrichedEvent) {
 // stalled reports whether many turns achieved nothing.
 func (l *failureLog) stalled() bool { return l.lastTurn-l.progressTurn >= loopTurns }
 
-// missing looks for a program that is not there in what a failed shell call printed. What an agent's
-// own commands print describes its work, never the environment.
+// missing looks for a program that is not there in what a failed shell call printed. What an
+// agent's own commands print describes its work, never the environment.
 func (l *failureLog) missing(output string) {
 	output = cut(output, maxCommand)
 	if !strings.Contains(output, "not found") {

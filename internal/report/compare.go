@@ -56,6 +56,9 @@ type Comparison struct {
 	// ErrorsA and ErrorsB count attempts that ended in errors, by class.
 	ErrorsA map[string]int `json:"errorsA,omitempty"`
 	ErrorsB map[string]int `json:"errorsB,omitempty"`
+	// LimitsA and LimitsB count runs that a limit ended, by limit.
+	LimitsA map[string]int `json:"limitsA,omitempty"`
+	LimitsB map[string]int `json:"limitsB,omitempty"`
 	// Sequential is true for a sequential analysis; the decision allows for
 	// that.
 	Sequential bool `json:"sequential,omitempty"`
@@ -125,6 +128,8 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		JudgeB:  b.Judge,
 		ErrorsA: a.Errors,
 		ErrorsB: b.Errors,
+		LimitsA: a.Limits,
+		LimitsB: b.Limits,
 		Differs: differing(a, b),
 	}
 	pair, err := NewPair(a, b, cfg)
@@ -384,6 +389,9 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 		c.Warnings = append(c.Warnings,
 			"sequential analysis: the claim uses an e-process, which remains valid under optional stopping; "+
 				"after an early stop, the estimated effect is biased towards the result that triggered it")
+	}
+	if warning := warnOfLimits(a, b); warning != "" && a.Provenance.Experiment != b.Provenance.Experiment {
+		c.Warnings = append(c.Warnings, warning)
 	}
 	if warning := c.Retries.warning(); warning != "" {
 		c.Warnings = append(c.Warnings, warning)

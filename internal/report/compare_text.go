@@ -90,7 +90,7 @@ func (c *Comparison) facts() []string {
 		if common := ratio.r.CommonlySolved; common != nil {
 			line += fmt.Sprintf(", on the %d tasks that both solved %s", common.NTasks, common.text())
 		}
-		facts = append(facts, line)
+		facts = append(facts, line+censoredText(ratio.r.Censored))
 	}
 	for _, side := range []struct {
 		name  string
@@ -111,11 +111,13 @@ func (c *Comparison) unsureFacts() []string {
 	var facts []string
 	for _, side := range []struct {
 		name   string
-		runs   UnsureRuns
 		errors map[string]int
-	}{{c.A.Arm, c.Unsure.A, c.ErrorsA}, {c.B.Arm, c.Unsure.B, c.ErrorsB}} {
-		if text := errorsText(side.errors); text != "" {
-			facts = append(facts, side.name+": "+text)
+		limits map[string]int
+	}{{c.A.Arm, c.ErrorsA, c.LimitsA}, {c.B.Arm, c.ErrorsB, c.LimitsB}} {
+		for _, text := range []string{errorsText(side.errors), limitsText(side.limits)} {
+			if text != "" {
+				facts = append(facts, side.name+": "+text)
+			}
 		}
 	}
 	if text := c.Retries.Text(); text != "" {

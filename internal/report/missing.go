@@ -21,6 +21,8 @@ type Planned struct {
 	// ArmsAdded when arms were.
 	Grown     []string
 	ArmsAdded []string
+	// Limits says in words how far the agents of an arm may go.
+	Limits map[string]string
 	// Declared says in what the arms differ; nil where nobody knows.
 	Declared *Declared
 }
@@ -138,17 +140,22 @@ func (g *Group) unsure() UnsureRuns {
 
 // errorsText shows the errors of a group by class, the most frequent first.
 func errorsText(errors map[string]int) string {
+	total, parts := byCount(errors)
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s ended in errors: %s", Count(total, "attempt"), parts)
+}
+
+// byCount lists names with their counts, the most frequent first, and adds the counts up.
+func byCount(errors map[string]int) (total int, list string) {
 	classes := slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
 		return cmp.Or(errors[b]-errors[a], strings.Compare(a, b))
 	})
 	var parts []string
-	total := 0
 	for _, class := range classes {
 		total += errors[class]
 		parts = append(parts, fmt.Sprintf("%s %d", class, errors[class]))
 	}
-	if total == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s ended in errors: %s", Count(total, "attempt"), strings.Join(parts, ", "))
+	return total, strings.Join(parts, ", ")
 }

@@ -12,6 +12,8 @@ import (
 type Ratio struct {
 	All            *Factor `json:"all,omitempty"`
 	CommonlySolved *Factor `json:"commonlySolved,omitempty"`
+	// Censored counts runs that ended at a limit, of which nobody knows what they would have taken.
+	Censored int `json:"censored,omitempty"`
 }
 
 // Factor is the ratio of B's consumption to A's. Lo and Hi are nil where the data allow no
@@ -53,6 +55,10 @@ func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
 		}
 		pairs := pairUp(a, b, quantity.value)
 		ratio := &Ratio{All: factorOf(pairs, cfg)}
+		for _, g := range []*Group{a, b} {
+			n, _ := byCount(g.Limits)
+			ratio.Censored += n
+		}
 		if common, err := stats.CommonlySolved(pairUp(a, b, both), pairs); err == nil {
 			ratio.CommonlySolved = factorOf(common, cfg)
 		}

@@ -91,6 +91,9 @@ type Group struct {
 	Judge *JudgeReport `json:"judge,omitempty"`
 	// Errors counts attempts that ended in errors, by class, those that were repeated included.
 	Errors map[string]int `json:"errors,omitempty"`
+	// Limits counts the runs with a verdict whose agent a limit of turns, time, budget or output
+	// ended.
+	Limits map[string]int `json:"limits,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
 	// Treatment says what the models were given.
@@ -106,6 +109,7 @@ type Group struct {
 	requests []RequestPair
 
 	redraws   map[ledger.Cell]int // attempts that ended in an error after the agent had begun
+	limits    string              // how far the agents may go, in words
 	unplanned string              // why nobody knows which runs were planned; empty: it is known
 
 	clusters int // where tasks share some, how many there are
@@ -244,7 +248,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		unplanned: in.Unplanned,
 	}
 	if in.Planned != nil {
-		g.looks = len(in.Planned.Grown)
+		g.looks, g.limits = len(in.Planned.Grown), in.Planned.Limits[arm]
 	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {
@@ -269,6 +273,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		}
 		g.Tasks = append(g.Tasks, one)
 	}
+	g.Limits = limited(counting)
 	g.addUp(records)
 	if err := g.estimate(in); err != nil {
 		return Group{}, err

@@ -86,8 +86,10 @@ func (g *Group) headText(w io.Writer) {
 		fmt.Fprintf(w, "worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%\n",
 			100*g.Bounds.Worst, 100*g.Bounds.Best)
 	}
-	if text := errorsText(g.Errors); text != "" {
-		fmt.Fprintln(w, display.Line(text))
+	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits)} {
+		if text != "" {
+			fmt.Fprintln(w, display.Line(text))
+		}
 	}
 	for _, line := range append(g.treatmentLines(), g.Judge.lines()...) {
 		fmt.Fprintln(w, display.Line(line))

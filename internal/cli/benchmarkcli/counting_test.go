@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,8 +116,8 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 			verdict = ledger.Fail
 		}
 		records = append(records, ledger.Record{
-			TaskID: fmt.Sprintf("t%02d", i), Attempt: 1, Arm: "a", ArmHash: "b", Experiment: "again", FamilyRevision: "r",
-			Verdict: verdict, Final: true, Agent: "builtin", Grade: &ledger.Grade{Verdict: verdict, Healthy: true},
+			TaskID: fmt.Sprintf("t%02d", i), Attempt: 1, Arm: "a", ArmHash: "b", Experiment: "again",
+			FamilyRevision: "r", Verdict: verdict, Final: true, Agent: "builtin", Grade: &ledger.Grade{Verdict: verdict, Healthy: true},
 		})
 	}
 	c.save(filepath.Join(c.dir, "again", "results.jsonl"), records)
@@ -124,6 +125,42 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 	c.want(0, "compare", "all", "again", "--fail-on", "improved")
 	c.contains(c.stdout, "no claim because: exclusion rates differ by 52.5 points",
 		"worst/best case over 21 uncertain runs: difference -27.5 to +25.0 points")
+}
+
+// A run that a limit ended says nothing about what it would have taken.
+func TestRunsThatEndedAtALimitAreCounted(t *testing.T) {
+	c := newCommand(t)
+	c.ledgerOf("runs", "r", 12, map[string]string{"a": "PP", "b": "PP"})
+	c.reseal(filepath.Join(c.dir, "runs", "results.jsonl"), func(records []ledger.Record) {
+		for i := range records {
+			r := &records[i]
+			if r.Turns = 4; r.Arm == "b" {
+				r.Turns = 6
+				if r.RunIndex == 1 {
+					r.Outcome = "max_turns"
+				}
+			}
+		}
+	})
+	c.want(0, "compare", "runs")
+	c.contains(c.stdout, "b: 12 runs ended at a limit: max_turns 12", "turns: ×1.50",
+		"(censored: 12 runs ended at a limit and would have taken more")
+	c.want(0, "report", "--input", "runs", "--format", "text")
+	c.contains(c.stdout, "12 runs ended at a limit: max_turns 12")
+
+	c.ledgerOf("long", "r", 12, map[string]string{"a": "PP"})
+	c.ledgerOf("short", "r", 12, map[string]string{"a": "PP"})
+	path := filepath.Join(c.dir, "short", "plan.json")
+	plan, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan = bytes.Replace(plan, []byte(`"version":1`), []byte(`"agentTimeoutMs":60000,"version":1`), 1)
+	if err := os.WriteFile(path, plan, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.want(0, "compare", "long", "short")
+	c.contains(c.stdout, "the two had different limits: no limit and 1m0s")
 }
 
 // save writes a ledger.

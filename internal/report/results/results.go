@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
@@ -333,9 +334,11 @@ func (all *Results) KeepToShard() {
 }
 
 func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
-	planned := &report.Planned{Runs: map[string][]int{}}
-	for _, arm := range plan.Arms {
+	planned := &report.Planned{Runs: map[string][]int{}, Limits: map[string]string{}}
+	for i := range plan.Arms {
+		arm := &plan.Arms[i]
 		planned.Arms = append(planned.Arms, arm.Name)
+		planned.Limits[arm.Name] = limitsOf(plan, arm)
 	}
 	for _, slot := range slots {
 		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)
@@ -351,6 +354,27 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 	}
 	planned.Grow(append(sizes, report.Size{Tasks: len(plan.Tasks), Runs: plan.Runs, Arms: len(plan.Arms)})...)
 	return planned
+}
+
+// limitsOf says in words how far the agents of an arm may go, beside the limits of tasks.
+func limitsOf(plan *experiment.Plan, arm *experiment.PlannedArm) string {
+	var limits []string
+	if arm.MaxTurns > 0 {
+		limits = append(limits, report.Count(arm.MaxTurns, "turn"))
+	}
+	if plan.AgentTimeoutMs > 0 {
+		limits = append(limits, (time.Duration(plan.AgentTimeoutMs) * time.Millisecond).String())
+	}
+	if plan.Cell.USD > 0 {
+		limits = append(limits, fmt.Sprintf("$%g a cell", plan.Cell.USD))
+	}
+	if plan.Cell.Tokens > 0 {
+		limits = append(limits, fmt.Sprintf("%d tokens a cell", plan.Cell.Tokens))
+	}
+	if len(limits) == 0 {
+		return "no limit"
+	}
+	return strings.Join(limits, ", ")
 }
 
 // mergeByExperiment unites the ledgers of each experiment and keeps experiments apart.

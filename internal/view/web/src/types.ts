@@ -191,6 +191,8 @@ export interface Comparison {
   treatment?: Treatment;
   errorsA?: Record<string, number>;
   errorsB?: Record<string, number>;
+  limitsA?: Record<string, number>;
+  limitsB?: Record<string, number>;
   sequential?: boolean;
   design?: { between: number; withinCandidate: number; withinBaseline: number; runsCandidate: number; runsBaseline: number; alpha: number; power: number };
   tasks: { taskId: string; nA: number; nB: number; meanA: number; meanB: number; delta: number; p?: number; pAdj?: number }[];
@@ -413,6 +415,7 @@ export interface Group {
   scoreAtK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
   judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   errors?: Record<string, number>;
+  limits?: Record<string, number>;
   differs?: string[];
   treatment?: Treatment;
   withheld?: Reason[];
@@ -562,6 +565,7 @@ export interface Provenance {
 export interface Ratio {
   all?: Factor;
   commonlySolved?: Factor;
+  censored?: number;
 }
 
 export interface Reason {
