@@ -151,7 +151,8 @@ func (p *process) failure() error {
 	case p.spawned.Exceeded != "":
 		return fmt.Errorf("the agent's processes used more %s than their limit", p.spawned.Exceeded)
 	case p.wasKilled():
-		return fmt.Errorf("%w (%s)", ErrKilled, cmp.Or(p.spawned.Signal, fmt.Sprintf("exit code %d", p.spawned.ExitCode)))
+		said := cmp.Or(p.spawned.Signal, fmt.Sprintf("exit code %d", p.spawned.ExitCode))
+		return fmt.Errorf("%w (%s)", ErrKilled, said)
 	case p.spawned.Signal != "":
 		return fmt.Errorf("the agent's process was ended by %s", p.spawned.Signal)
 	default:

@@ -324,8 +324,8 @@ func TestManyFlagsOfAKindAreCutShort(t *testing.T) {
 	}
 }
 
-// TestNothingIsMinedWhereThereIsNoHistory: an export is one commit without a remote, so that looking
-// for more gains nothing; the upstream itself is still there to be asked.
+// TestNothingIsMinedWhereThereIsNoHistory: an export is one commit without a remote, so looking for
+// more gains nothing; the upstream itself is still there to be asked.
 func TestNothingIsMinedWhereThereIsNoHistory(t *testing.T) {
 	task := auditTask
 	task.Workspace = "export"
@@ -354,13 +354,19 @@ func TestAFileThatIsNotThereIsNoGain(t *testing.T) {
 		want string
 		acts []act
 	}{
-		"by a tool":        {"", []act{{tool: "read", arg: "/home/ann/app/a.go", output: "File does not exist.", failed: true}}},
-		"by a command":     {"", []act{{tool: "bash", arg: "cat /home/ann/app/a.go", output: gone, failed: true}}},
-		"and another file": {"reference_access@trace:1", []act{{tool: "bash", arg: "cat /srv/other/b /home/ann/app/a.go", output: gone, failed: true}}},
+		"by a tool": {"", []act{
+			{tool: "read", arg: "/home/ann/app/a.go", output: "File does not exist.", failed: true},
+		}},
+		"by a command": {"", []act{{tool: "bash", arg: "cat /home/ann/app/a.go", output: gone, failed: true}}},
+		"and another file": {"reference_access@trace:1", []act{
+			{tool: "bash", arg: "cat /srv/other/b /home/ann/app/a.go", output: gone, failed: true},
+		}},
 		"and then it is": {"reference_access@trace:2", []act{
 			{tool: "bash", arg: "cat /home/ann/app/a.go", output: gone, failed: true}, bash("cat /home/ann/app/a.go"),
 		}},
-		"but the call succeeds": {"reference_access@trace:1", []act{{tool: "bash", arg: "cat /home/ann/app/a.go", output: gone}}},
+		"but the call succeeds": {"reference_access@trace:1", []act{
+			{tool: "bash", arg: "cat /home/ann/app/a.go", output: gone},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := kinds(flagged(auditTask, "", "/ws/cell/work", test.acts...)); got != test.want {

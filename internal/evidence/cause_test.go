@@ -107,7 +107,8 @@ func TestAttribution(t *testing.T) {
 			failed(failing, edited, Task{}, rounds(5)...), CauseWrongFix, tierCapability,
 		},
 		"five equal edits": {
-			failed(failing, edited, Task{}, repeat(5, act{tool: "edit", arg: "a.go"})...), CauseBudgetOrLoop, tierResource,
+			failed(failing, edited, Task{}, repeat(5, act{tool: "edit", arg: "a.go"})...), CauseBudgetOrLoop,
+			tierResource,
 		},
 		"ten turns of nothing":  {failed(failing, edited, Task{}, distinct(10)...), CauseBudgetOrLoop, tierResource},
 		"nine turns of nothing": {failed(failing, edited, Task{}, distinct(9)...), CauseWrongFix, tierCapability},

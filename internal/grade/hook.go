@@ -70,8 +70,8 @@ func (found graded) failureReason() string {
 
 // blameHook decides whether a hook that did not do its work is broken or was broken by the agent.
 // It runs the hook on the base now, whatever the base did before. A hook that died or gave up runs
-// again on both, any other once on the agent's work: the agent is to blame only if the hook is broken every time with its work and
-// never without it.
+// again on both, any other once on the agent's work: the agent is to blame only if the hook is
+// broken every time with its work and never without it.
 func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
 	if g.fromBase {
 		return health{broken: broken, graderFault: true}, nil // there is nothing to compare with

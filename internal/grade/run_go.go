@@ -47,7 +47,12 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check, _ expectation) (
 	}
 	binary := s.binaries[check.Name]
 	if binary.cannotRun != "" || binary.failed != "" {
-		return evidence{cannotRun: binary.cannotRun, status: 1, note: binary.failed, told: binary.told}, nil
+		return evidence{
+			cannotRun: binary.cannotRun,
+			status:    1,
+			note:      binary.failed,
+			told:      binary.told,
+		}, nil
 	}
 	return s.runGo(ctx, check, path.Dir(check.File), binary)
 }

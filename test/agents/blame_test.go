@@ -43,7 +43,8 @@ func TestAnAgentIsNotBlamedForItsService(t *testing.T) {
 			for i := range records {
 				r := &records[i]
 				if r.Verdict != ledger.Error || r.ErrorClass != test.class || r.Unverified != 1 {
-					t.Errorf("arm %s: %s %s, unverified %d: %s", r.Arm, r.Verdict, r.ErrorClass, r.Unverified, r.ErrorMessage)
+					t.Errorf("arm %s: %s %s, unverified %d: %s", r.Arm, r.Verdict, r.ErrorClass, r.Unverified,
+						r.ErrorMessage)
 				}
 			}
 		})

@@ -105,7 +105,8 @@ func TestEveryVendorCanJudge(t *testing.T) {
 
 				m.check(t, map[string]string{"judge": test.agent}, nil)
 				lines := m.trace(t)
-				rounds := slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.Type != trace.TypeTurnEnd })
+				rounds := slices.DeleteFunc(slices.Clone(lines),
+					func(l line) bool { return l.Type != trace.TypeTurnEnd })
 				if last := lines[len(lines)-1]; len(last.Participants) != 1 || len(rounds) != 1 {
 					t.Errorf("it took more than one round: %+v", rounds)
 				}

@@ -163,8 +163,8 @@ func (m *imported) inspectScorer(scorer string) {
 	check := map[string]any{"name": scorer}
 	switch scorer {
 	case "choice":
-		m.prompt = "{{input}}\n\n{{choices | letters}}\n\nThe last line of your answer is ANSWER: and the letter of your " +
-			"choice, or the letters if several are right."
+		m.prompt = "{{input}}\n\n{{choices | letters}}\n\nThe last line of your answer is ANSWER: and the letter of " +
+			"your choice, or the letters if several are right."
 		check["choice"] = "{{target}}"
 	case "exact":
 		check["equals"], check["as"] = "{{target}}", task.CompareWords

@@ -50,7 +50,8 @@ func importSample(t *testing.T, c inspectCase) *task.Task {
 		t.Fatal(err)
 	}
 	made := &imported{name: "samples"}
-	if err := made.inspect(file, &importOptions{scorer: console.Choice{Value: c.Scorer}, fields: c.Fields}); err != nil {
+	opts := &importOptions{scorer: console.Choice{Value: c.Scorer}, fields: c.Fields}
+	if err := made.inspect(file, opts); err != nil {
 		t.Fatal(err)
 	}
 	target := filepath.Join(dir, "made")

@@ -294,8 +294,8 @@ var remedies = map[string]string{
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model provider failed: wait, lower the concurrency, then --retry-errors",
 	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
-	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer at " +
-		"a time, then --retry-errors",
+	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
+		"at a time, then --retry-errors",
 	ledger.ErrorAuth:    "check the credentials with fit doctor",
 	ledger.ErrorGrader:  "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:   "the judge did not conclude: see its trace, or choose another --judge-model",

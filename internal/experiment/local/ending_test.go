@@ -84,7 +84,8 @@ func TestHowAnAttemptEnds(t *testing.T) {
 			"the time ran out while the service failed or kept the agent waiting",
 		},
 		"an agent that was killed at work": {
-			func(f *facts) { f.reason, f.err = session.OutcomeNoResult, agent.ErrKilled }, "the agent was killed at work",
+			func(f *facts) { f.reason, f.err = session.OutcomeNoResult, agent.ErrKilled },
+			"the agent was killed at work",
 		},
 		"an agent that was killed before its first turn": {
 			func(f *facts) { f.reason, f.err, f.turns = session.OutcomeNoResult, agent.ErrKilled, 0 },

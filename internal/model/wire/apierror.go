@@ -98,7 +98,9 @@ var serviceStatuses = []int{
 }
 
 // serviceTypes are the types of errors that are the service's whatever the status.
-var serviceTypes = []string{"server_error", "overloaded_error", "rate_limit_error", "billing_error", "insufficient_quota"}
+var serviceTypes = []string{
+	"server_error", "overloaded_error", "rate_limit_error", "billing_error", "insufficient_quota",
+}
 
 var (
 	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|(?:organi[sz]ation|account) (?:has been|is|was) ` +
