@@ -110,7 +110,7 @@ func TestTheLibraryFromOutside(t *testing.T) {
 		want []string
 	}{
 		{[]string{"report", judged}, []string{
-			"correctness: Pass by member-1, citing 2 places",
+			"correctness: Pass by member-1 (citations: 1)",
 			"correctness of claude-code: 100% of 1 runs as judged, uncalibrated",
 		}},
 		{[]string{"agent", t.TempDir()}, []string{"true: Remember this."}},

@@ -198,8 +198,8 @@ type Correction struct {
 // CorrectRate corrects k passes among n judged runs and says whether the result may be shown.
 // effective is the number of independent runs they are worth ([EffectiveRuns]); 0 means n.
 //
-// Formula: [RoganGladen] with the interval of Lang and Reiczigel at n_eff and k = p·n_eff. Status is
-// ok only if WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
+// Formula: [RoganGladen] with the interval of Lang and Reiczigel at n_eff and k = p·n_eff. Status
+// is ok only if WilsonLow(TPR) + WilsonLow(TNR) − 1 > 0.
 //
 // Use it for every rate a judge produced.
 //

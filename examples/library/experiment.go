@@ -72,7 +72,7 @@ func show(run string, rubric fit.QualityRubric, errors []fit.ErrorAttribution) {
 func showVotes(votes []fit.JudgeVerdict) {
 	for _, vote := range votes {
 		if vote.Result != nil {
-			fmt.Printf("  %s: %s by %s, citing %d places\n", vote.Dimension, *vote.Result, vote.Member,
+			fmt.Printf("  %s: %s by %s (citations: %d)\n", vote.Dimension, *vote.Result, vote.Member,
 				len(vote.Evidence))
 		}
 	}

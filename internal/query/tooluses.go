@@ -50,8 +50,8 @@ type pairing struct {
 	result *entryPosition
 }
 
-// ToolUses shows every tool call that has an id, with its result. A repeated id keeps its first place
-// and its last value.
+// ToolUses shows every tool call that has an id, with its result. A repeated id keeps its first
+// place and its last value.
 func (t *Trace) ToolUses(ctx context.Context, visit func(*ToolUse) error) error {
 	pairs, err := t.pair(ctx)
 	if err != nil {

@@ -119,7 +119,11 @@ func (d *decoder) item(item jsontape.Value, id string, completed bool, o session
 	case kind == itemTodo:
 		if !completed || !d.log.began(id) {
 			d.log.begin(id)
-			to.ToolCall(o, session.ToolUse{Name: name, Canonical: session.ToolPlan, Args: marshalled(item.Get("items"))})
+			to.ToolCall(o, session.ToolUse{
+				Name:      name,
+				Canonical: session.ToolPlan,
+				Args:      marshalled(item.Get("items")),
+			})
 		}
 	case completed:
 		d.statement(kind, item, o, to)
