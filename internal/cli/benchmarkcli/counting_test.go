@@ -117,7 +117,8 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 		}
 		records = append(records, ledger.Record{
 			TaskID: fmt.Sprintf("t%02d", i), Attempt: 1, Arm: "a", ArmHash: "b", Experiment: "again",
-			FamilyRevision: "r", Verdict: verdict, Final: true, Agent: "builtin", Grade: &ledger.Grade{Verdict: verdict, Healthy: true},
+			FamilyRevision: "r", Verdict: verdict, Final: true, Agent: "builtin",
+			Grade: &ledger.Grade{Verdict: verdict, Healthy: true},
 		})
 	}
 	c.save(filepath.Join(c.dir, "again", "results.jsonl"), records)
