@@ -333,6 +333,7 @@ func (r *Reservation) Spend(usage session.TokenUsage, streamed int64) error {
 		return nil
 	}
 	r.used = greater(r.used, r.amount(r.soFar(usage, streamed)))
+	certain := r.used
 	var gone error
 	for i := range r.parts {
 		part := &r.parts[i]
@@ -342,9 +343,13 @@ func (r *Reservation) Spend(usage session.TokenUsage, streamed int64) error {
 		more := greater(r.used.minus(part.held), amount{})
 		if room := part.account.room(); !more.within(room) {
 			gone = part.account.stopped(more.tokens > room.tokens)
+			certain = lesser(certain, part.held)
 			continue
 		}
 		part.account.held, part.held = part.account.held.plus(more), part.held.plus(more)
+	}
+	if gone != nil { // what is only estimated is not charged beyond what the call held
+		r.used = greater(certain, r.amount(usage))
 	}
 	return gone
 }

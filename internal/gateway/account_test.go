@@ -330,3 +330,34 @@ func TestCallsInParallelNeverSpendTheSameDollar(t *testing.T) {
 		t.Errorf("%v is held after the end", root.held)
 	}
 }
+
+// TestAnEstimateIsNotChargedBeyondWhatACallHeld: a call is stopped because its request looks larger
+// than what is left. Nobody knows what it cost, so the account is empty, and not overdrawn; what a
+// reply does report is charged in full.
+func TestAnEstimateIsNotChargedBeyondWhatACallHeld(t *testing.T) {
+	for name, test := range map[string]struct {
+		reported session.TokenUsage
+		want     int64
+	}{
+		"nothing reported": {session.TokenUsage{}, 6000},
+		"input reported":   {session.TokenUsage{InputTokens: 9000, TotalTokens: 9000}, 9000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			account := NewAccount("this run", Budget{Tokens: 6000}, nil)
+			held, err := account.Reserve(t.Context(), Estimate{Model: "m", Body: make([]byte, 40_000), Paid: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := held.Spend(test.reported, 10); err == nil {
+				t.Error("the call was not stopped")
+			}
+			held.Settle(nil)
+			if _, tokens := account.Spent(); tokens != test.want {
+				t.Errorf("%d tokens are spent, want %d", tokens, test.want)
+			}
+			if account.Empty() == nil {
+				t.Error("the account has something left")
+			}
+		})
+	}
+}

@@ -145,7 +145,7 @@ func TestABudgetSurvivesACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if outcome.Status != experiment.Complete || outcome.Progress.Unpriced != 0 || outcome.Progress.CostUSD <= 0 {
+	if outcome.Status != experiment.Incomplete || outcome.Progress.Unpriced != 0 || outcome.Progress.CostUSD <= 0 {
 		t.Errorf("%+v", outcome)
 	}
 	contents, err := ledger.ReadFile(filepath.Join(path, experiment.LedgerFile))
