@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/task/template"
 )
 
 // The kinds of checks of an answer.
@@ -97,9 +98,9 @@ type checkFile struct {
 // checkTemplate is a check whose texts are not filled in yet.
 type checkTemplate struct {
 	AnswerCheck
-	want    []*template
-	pattern *template
-	rubric  *template
+	want    []*template.Template
+	pattern *template.Template
+	rubric  *template.Template
 	choices string
 	at      []string
 }
@@ -187,7 +188,7 @@ func (c *checkTemplate) contradiction(f checkFile) error {
 
 // compileTexts parses the templates of a check.
 func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
-	parse := func(source string) *template { return d.template(source, c.at...) }
+	parse := func(source string) *template.Template { return d.template(source, c.at...) }
 	texts := slices.Concat(f.Contains, f.ContainsAny, f.Excludes)
 	for _, one := range []*string{f.Equals, f.Choice} {
 		if one != nil {
@@ -206,7 +207,7 @@ func (d *datasetLoader) compileTexts(c *checkTemplate, f checkFile) error {
 	c.Pattern = cmp.Or(f.UsedTool, f.Trace, f.DidNotRun)
 	var err error
 	if f.Matches != "" {
-		if c.pattern = parse(f.Matches); c.pattern.fixed() {
+		if c.pattern = parse(f.Matches); c.pattern.Fixed() {
 			err = compilePattern(f.Matches, f.Equals != nil)
 		}
 	} else {

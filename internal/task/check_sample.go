@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/task/template"
 )
 
 // sampleChecks fills in the checks of a sample: those of the family, then its own. It returns the
@@ -25,10 +26,10 @@ func (d *datasetLoader) sampleChecks(sample *Sample) (rubric string, err error) 
 	}
 	var rubrics []string
 	names := map[string]int{}
-	for _, template := range checks {
-		check, text, err := template.fillIn(sample.Columns)
+	for _, one := range checks {
+		check, text, err := one.fillIn(sample.Columns)
 		if err != nil {
-			return "", fmt.Errorf("%s of grade: %w", template.Kind, err)
+			return "", fmt.Errorf("%s of grade: %w", one.Kind, err)
 		}
 		if text != "" {
 			rubrics = append(rubrics, text)
@@ -47,7 +48,7 @@ const gradeColumn = "grade"
 
 // ownChecks reads the checks in a column: a list, or text that is one.
 func (d *datasetLoader) ownChecks(value any) ([]checkTemplate, error) {
-	text := strings.TrimSpace(textOf(value))
+	text := strings.TrimSpace(template.Text(value))
 	if text == "" {
 		return nil, nil
 	}
@@ -85,18 +86,18 @@ func withoutPlace(err error) error {
 func (c *checkTemplate) fillIn(columns map[string]any) (check AnswerCheck, rubric string, err error) {
 	check = c.AnswerCheck
 	if c.rubric != nil {
-		rubric, err = c.rubric.fill(columns, nil)
+		rubric, err = c.rubric.Fill(columns, nil)
 		return check, rubric, err
 	}
-	for _, template := range c.want {
-		texts, err := template.list(columns)
+	for _, one := range c.want {
+		texts, err := one.List(columns)
 		if err != nil {
 			return check, "", err
 		}
 		check.Want = append(check.Want, texts...)
 	}
 	if c.pattern != nil {
-		if check.Pattern, err = c.pattern.fill(columns, regexp.QuoteMeta); err != nil {
+		if check.Pattern, err = c.pattern.Fill(columns, regexp.QuoteMeta); err != nil {
 			return check, "", err
 		}
 		if err := compilePattern(check.Pattern, len(c.want) > 0); err != nil {
@@ -123,7 +124,7 @@ func (c *AnswerCheck) takeChoices(column string, columns map[string]any) error {
 		return fmt.Errorf("column %s: choices are a list", cmp.Or(column, "choices"))
 	}
 	for _, choice := range list {
-		c.Choices = append(c.Choices, textOf(choice))
+		c.Choices = append(c.Choices, template.Text(choice))
 	}
 	for i, want := range c.Want {
 		if at := slices.Index(c.Choices, want); at >= 0 {

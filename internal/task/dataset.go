@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/task/template"
 )
 
 // Sample is one row of a dataset. Its task has the prompt; this is what the answer is checked
@@ -29,7 +30,7 @@ type Sample struct {
 }
 
 // JSON returns the columns as hooks get them.
-func (s *Sample) JSON() string { return textOf(s.Columns) }
+func (s *Sample) JSON() string { return template.Text(s.Columns) }
 
 // maxHookSample bounds the columns of samples that hooks get, in a variable of their environment.
 const maxHookSample = 100 << 10
@@ -64,11 +65,11 @@ func (d *datasetFile) used() bool {
 type datasetLoader struct {
 	*loader
 	shared    Task // what all samples have in common
-	id        *template
-	prompt    *template
-	reference *template
-	files     map[string]*template // by path
-	attach    map[string]*template
+	id        *template.Template
+	prompt    *template.Template
+	reference *template.Template
+	files     map[string]*template.Template // by path
+	attach    map[string]*template.Template
 	checks    []checkTemplate
 	templates []placedTemplate
 	seen      map[string]int // lines by id
@@ -77,7 +78,7 @@ type datasetLoader struct {
 
 // placedTemplate is a template and the setting that contains it.
 type placedTemplate struct {
-	*template
+	*template.Template
 	at []string
 }
 
@@ -164,13 +165,13 @@ func (d *datasetLoader) sharedDirectory() {
 	}
 	name := path.Join(dir, "agent.task.md")
 	text, _ := d.text(name)
-	prompt, err := parseTemplate(text)
-	switch wrong, ok := errors.AsType[*templateError](err); {
+	prompt, err := template.Parse(text)
+	switch wrong, ok := errors.AsType[*template.Error](err); {
 	case strings.TrimSpace(text) == "":
 		d.wrong(name, "missing or empty: it is the template of the prompt")
 	case ok:
-		line := 1 + strings.Count(text[:wrong.offset], "\n")
-		d.add(&document.Error{File: name, Line: line, Msg: wrong.msg})
+		line := 1 + strings.Count(text[:wrong.Offset], "\n")
+		d.add(&document.Error{File: name, Line: line, Msg: wrong.Error()})
 	default:
 		d.prompt = prompt
 		d.templates = append(d.templates, placedTemplate{prompt, []string{"task"}})
@@ -178,18 +179,18 @@ func (d *datasetLoader) sharedDirectory() {
 }
 
 // template parses the template of a setting.
-func (d *datasetLoader) template(source string, at ...string) *template {
-	parsed, err := parseTemplate(source)
+func (d *datasetLoader) template(source string, at ...string) *template.Template {
+	parsed, err := template.Parse(source)
 	if err != nil {
 		d.add(d.where.wrong("family.yaml", at, "%v", err))
-		return &template{}
+		return &template.Template{}
 	}
 	d.templates = append(d.templates, placedTemplate{parsed, at})
 	return parsed
 }
 
-func (d *datasetLoader) paths(files map[string]string, key string) map[string]*template {
-	parsed := map[string]*template{}
+func (d *datasetLoader) paths(files map[string]string, key string) map[string]*template.Template {
+	parsed := map[string]*template.Template{}
 	for name, source := range files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			d.add(d.where.wrong("family.yaml", []string{key, name}, "not a path inside the working directory"))
@@ -202,9 +203,9 @@ func (d *datasetLoader) paths(files map[string]string, key string) map[string]*t
 // header checks all templates against the columns that every sample has.
 func (d *datasetLoader) header(columns []string) error {
 	var problems []error
-	for _, template := range d.templates {
-		if name := template.unknown(columns); name != "" {
-			problems = append(problems, d.where.wrong("family.yaml", template.at,
+	for _, one := range d.templates {
+		if name := one.Unknown(columns); name != "" {
+			problems = append(problems, d.where.wrong("family.yaml", one.at,
 				"{{%s}} is not a column of %s, which has %s", name, d.file.Data.Dataset, strings.Join(columns, ", ")))
 		}
 	}
@@ -254,7 +255,7 @@ func (d *datasetLoader) sample(row datasetRow) (Task, error) {
 	if t.ID, err = d.name(row); err != nil {
 		return t, err
 	}
-	if t.Prompt, err = d.prompt.fill(row.columns, nil); err != nil {
+	if t.Prompt, err = d.prompt.Fill(row.columns, nil); err != nil {
 		return t, fmt.Errorf("%w, which the prompt names", err)
 	}
 	if strings.TrimSpace(t.Prompt) == "" {
@@ -265,7 +266,7 @@ func (d *datasetLoader) sample(row datasetRow) (Task, error) {
 		AnswerFile: d.file.Data.Answer,
 	}
 	if d.reference != nil {
-		text, err := d.reference.fill(row.columns, nil)
+		text, err := d.reference.Fill(row.columns, nil)
 		if err != nil {
 			return t, fmt.Errorf("%w, which reference names", err)
 		}
@@ -296,11 +297,11 @@ func (d *datasetLoader) name(row datasetRow) (string, error) {
 	id := strconv.Itoa(len(d.family.Tasks) + 1)
 	if d.id != nil {
 		var err error
-		if id, err = d.id.fill(row.columns, nil); err != nil {
+		if id, err = d.id.Fill(row.columns, nil); err != nil {
 			return "", fmt.Errorf("%w, which id names", err)
 		}
 	} else if value, ok := row.columns["id"]; ok {
-		id = textOf(value)
+		id = template.Text(value)
 	}
 	if !isTaskID(id) {
 		return "", fmt.Errorf("the id %q is not printable text", id)
@@ -317,14 +318,14 @@ func (d *datasetLoader) name(row datasetRow) (string, error) {
 
 func (d *datasetLoader) sampleFiles(sample *Sample) error {
 	for name, content := range d.files {
-		text, err := content.fill(sample.Columns, nil)
+		text, err := content.Fill(sample.Columns, nil)
 		if err != nil {
 			return fmt.Errorf("%w, which files names", err)
 		}
 		sample.Files = append(sample.Files, SampleFile{Path: name, Content: text})
 	}
 	for name, source := range d.attach {
-		from, err := source.fill(sample.Columns, nil)
+		from, err := source.Fill(sample.Columns, nil)
 		if err != nil {
 			return fmt.Errorf("%w, which attach names", err)
 		}

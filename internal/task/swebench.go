@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/git"
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/task/template"
 )
 
 // Instance is a task of SWE-bench: a repository at a commit, and tests of it that must pass.
@@ -68,7 +69,7 @@ func isRowsName(name string) bool {
 // instancesLoader makes tasks of the instances of SWE-bench.
 type instancesLoader struct {
 	*loader
-	prompt  *template
+	prompt  *template.Template
 	seen    map[string]string // where ids stand
 	leftOut []error           // what is wrong with rows that are left out
 }
@@ -77,9 +78,9 @@ func (l *loader) instances() *instancesLoader {
 	i := &instancesLoader{loader: l, seen: map[string]string{}}
 	source := cmp.Or(l.file.Data.Prompt, "{{problem_statement}}")
 	var err error
-	if i.prompt, err = parseTemplate(source); err != nil {
+	if i.prompt, err = template.Parse(source); err != nil {
 		l.add(l.where.wrong("family.yaml", []string{"prompt"}, "%v", err))
-		i.prompt = &template{}
+		i.prompt = &template.Template{}
 	}
 	return i
 }
@@ -246,7 +247,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	n.Lacks = row.lacks(n)
 	t.Instance = n
 	var err error
-	if t.Prompt, err = i.prompt.fill(columns, nil); err != nil {
+	if t.Prompt, err = i.prompt.Fill(columns, nil); err != nil {
 		return t, fmt.Errorf("%w, which the prompt names", err)
 	}
 	if n.Repository, err = i.localRepository(n); err != nil {
