@@ -228,7 +228,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 		return nil
 	}
 	broken, solved := what+" "+reason, s.Task.HasSolution()
-	if !shown.broke() && !(solved && shown.silent()) {
+	if !shown.broke() && (!solved || !shown.silent()) {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
 		if err != nil {
 			return err

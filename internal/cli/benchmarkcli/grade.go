@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ graded, whatever the result; otherwise it is 1, or 3 if the tests of a predictio
   fit-benchmark grade --family my-family benchmark-runs
   fit-benchmark grade --family rows.jsonl --predictions predictions.jsonl --output report.json`,
 		RunE: func(command *cobra.Command, args []string) error {
-			dirs := append(older.dirs, args...)
+			dirs := slices.Concat(older.dirs, args)
 			if len(nonEmpty(append(dirs, opts.predictions))) != 1 {
 				return console.Usagef("choose one thing to grade: a run directory, the directory of an attempt and " +
 					"its --task, or --predictions for a file of patches")

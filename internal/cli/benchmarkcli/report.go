@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ task and over tasks, with confidence intervals.`,
   fit-benchmark report benchmark-runs --format harbor > result.json
   fit-benchmark report benchmark-runs --format html > report.html`,
 		RunE: func(command *cobra.Command, args []string) error {
-			dirs := append(opts.older.dirs, args...)
+			dirs := slices.Concat(opts.older.dirs, args)
 			if len(dirs) == 0 {
 				dirs = []string{defaultOutput}
 			}

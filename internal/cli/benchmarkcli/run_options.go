@@ -37,7 +37,7 @@ const defaultOutput = "benchmark-runs"
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	o.agent.Registry, o.lead.Registry, o.judgeAgent.Registry = registry, registry, registry
 	o.judgeVotes.Min, o.selection = 1, newSelection()
-	o.RunOptions.Register(flags)
+	o.Register(flags)
 	flags.StringVar(&o.Output, "output", defaultOutput,
 		"run directory; rerun to resume, with more runs, tasks or arms if you like")
 	o.Format.Choices = []string{console.FormatText, console.FormatJSON}

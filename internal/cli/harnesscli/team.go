@@ -31,7 +31,7 @@ func (o *agentOptions) register(flags *pflag.FlagSet, registry *agent.Registry, 
 	flags.Var(&o.agent, "agent", agentUsage)
 	help := agentsHelp
 	help.MaxTurns = turnsUsage
-	o.Agents.Register(flags, turns, help)
+	o.Register(flags, turns, help)
 }
 
 // agentsHelp is what sessions say about the flags of agents.

@@ -27,7 +27,7 @@ type runOptions struct {
 }
 
 func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
-	o.RunOptions.Register(flags)
+	o.Register(flags)
 	o.Format.Register(flags, "output format; json is one document, an EvalReport")
 	o.Format.RegisterRobot(flags)
 	flags.StringVar(&o.Output, "output", "",
