@@ -209,7 +209,7 @@ func (c cell) text() string {
 func TestHeadToHead(t *testing.T) {
 	s := newStage(t)
 	robot := s.run(s.environ, "subq", "eval", "run", "go.yaml", "--arms", "three.yaml", "--panel", "panel.yaml",
-		"--workspace", "worktree", "--self-test", "off", "--output", "R", "--robot")
+		"--workspace", "worktree", "--self-test", "off", "--runs", "1", "--output", "R", "--robot")
 	var document struct {
 		Cells []cell
 		Pairs []struct {
