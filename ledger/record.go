@@ -43,6 +43,7 @@ const (
 	CauseNoReward    = "no_reward"    // the verifier wrote none
 	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
 	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
+	CauseNoRecording = "no_recording" // what is replayed has no record of the cell
 )
 
 // The values of Record.BudgetOf.

@@ -272,7 +272,12 @@ func (d *Directory) note(state *cellState, r *ledger.Record) {
 	state.unverified = max(state.unverified, r.Unverified)
 	state.failure, state.cause = nil, ""
 	if r.Verdict == ledger.Error && r.ErrorClass != ledger.ErrorInterrupted {
-		state.failure = &ErrorCause{Class: r.ErrorClass, Message: r.ErrorMessage, Cells: 1}
+		state.failure = &ErrorCause{
+			Class:   r.ErrorClass,
+			Cause:   r.ErrorCause,
+			Message: r.ErrorMessage,
+			Cells:   1,
+		}
 		state.cause = causeOf(r)
 	}
 }

@@ -81,6 +81,7 @@ type Outcome struct {
 // ErrorCause says why cells have no verdict.
 type ErrorCause struct {
 	Class   string
+	Cause   string // as in ledger.Record, where it is known
 	Message string // of one of them
 	Cells   int
 }

@@ -282,14 +282,16 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 	for _, cause := range causes {
 		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
 			display.CutRunes(display.Line(cause.Message), 400))
-		if hint := remedies[cause.Class]; hint != "" {
+		if hint := cmp.Or(remedies[cause.Cause], remedies[cause.Class]); hint != "" {
 			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
 		}
 	}
 }
 
-// remedies says what to do about a class of errors.
+// remedies says what to do about a class of errors, or about a cause that is known better.
 var remedies = map[string]string{
+	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the others " +
+		"with --record bodies",
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model provider failed: wait, lower the concurrency, then --retry-errors",

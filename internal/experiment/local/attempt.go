@@ -142,8 +142,11 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 		class = ledger.ErrorResources
 	}
 	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
-	if errors.Is(err, workspace.ErrUnhealthy) {
+	switch {
+	case errors.Is(err, workspace.ErrUnhealthy):
 		a.record.ErrorCause = ledger.CauseHealthcheck
+	case errors.Is(err, errNoRecording):
+		a.record.ErrorCause = ledger.CauseNoRecording
 	}
 	return false
 }

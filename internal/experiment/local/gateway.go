@@ -63,6 +63,8 @@ func modelURL(setup *experiment.Setup, own string) string {
 	return own
 }
 
+var errNoRecording = errors.New("holds no record of this cell")
+
 // openCalls opens the record of the model calls of a trace, and what answers them.
 func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 	cfg := gateway.RecordConfig{
@@ -75,7 +77,7 @@ func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 		if dir, found := a.replays[a.cell.Key()]; found {
 			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
 		} else if a.prepared.Offline() {
-			return nil, fmt.Errorf("%s holds no record of this cell", a.prepared.Replay)
+			return nil, fmt.Errorf("%s %w", a.prepared.Replay, errNoRecording)
 		}
 		a.record.Replay = a.prepared.Replay
 	}
