@@ -70,7 +70,7 @@ func TestFlagValues(t *testing.T) {
 	if count.Given || money.Given || span.Given || choice.Value != "json" {
 		t.Errorf("a blank value counts as given, or changed a choice: %+v %+v %+v %+v", count, money, span, choice)
 	}
-	if span.Value > time.Hour {
+	if span.Value > 4*time.Hour { // the longest that is right
 		t.Errorf("a refused duration was kept: %s", span.Value)
 	}
 }
