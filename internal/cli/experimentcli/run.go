@@ -290,8 +290,8 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 
 // remedies says what to do about a class of errors, or about a cause that is known better.
 var remedies = map[string]string{
-	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the others " +
-		"with --record bodies",
+	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the " +
+		"others with --record bodies",
 	ledger.ErrorSetup:      "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:  "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
 	ledger.ErrorProvider:   "the model provider failed: wait, lower the concurrency, then --retry-errors",
