@@ -48,11 +48,13 @@ func played(task *Task, changed []string, cwd string, acts ...act) (*observer, *
 			fold.Error(at, session.ErrorInfo{Kind: session.ErrorKind(a.arg), Message: a.output})
 			continue
 		case "bash":
-			fold.ToolCall(at, session.ToolUse{ID: id, Name: "Bash", Command: a.arg, Args: []byte(fmt.Sprintf(`{"command":%q}`, a.arg))})
+			args := fmt.Appendf(nil, `{"command":%q}`, a.arg)
+			fold.ToolCall(at, session.ToolUse{ID: id, Name: "Bash", Command: a.arg, Args: args})
 		case "web":
 			fold.ToolCall(at, session.ToolUse{ID: id, Name: "WebFetch", Args: []byte(fmt.Sprintf(`{"url":%q}`, a.arg))})
 		default:
-			fold.ToolCall(at, session.ToolUse{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: []byte(fmt.Sprintf(`{"path":%q}`, a.arg))})
+			args := fmt.Appendf(nil, `{"path":%q}`, a.arg)
+			fold.ToolCall(at, session.ToolUse{ID: id, Name: a.tool, Paths: []string{a.arg}, Args: args})
 		}
 		fold.ToolResult(at, session.Returned{CallID: id, Content: a.output, IsError: a.failed})
 	}

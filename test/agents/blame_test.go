@@ -30,7 +30,8 @@ func TestAnAgentIsNotBlamedForItsService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newExperiments(t)
-			e.url = scriptedtest.ServeAll(t, map[string]string{"": `{"turns": [` + test.turns + `]}`}, scripted.Options{})
+			scripts := map[string]string{"": `{"turns": [` + test.turns + `]}`}
+			e.url = scriptedtest.ServeAll(t, scripts, scripted.Options{})
 			e.write("family/tasks/greet/task.yaml", test.settings)
 			args := []string{"--attempts", "1", "--concurrency", "3", "--allow", "same", "--arm", "a=agent:claude-code"}
 			if !strings.Contains(name, "kill") { // others start commands from another process

@@ -45,9 +45,6 @@ func checkWithout(t *testing.T, a agent.Agent, tool string) {
 // TestBudget: without a gateway, fit holds a budget by what the agent reports.
 func TestBudget(t *testing.T) {
 	eachAgentThat(t, oneOfEach, func(t *testing.T, a agent.Agent) {
-		if a.Info().Capabilities.Usage == agent.Unsupported {
-			t.Skip("the agent does not report what it uses")
-		}
 		var turns []turn
 		for _, name := range []string{"one", "two", "three", "four", "five", "six"} {
 			turns = append(turns, turn{

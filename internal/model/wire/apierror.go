@@ -103,8 +103,9 @@ var serviceTypes = []string{
 }
 
 var (
-	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|(?:organi[sz]ation|account) (?:has been|is|was) ` +
-		`(?:disabled|deactivated|suspended)|location is not supported|(?:country|region|territory)[^.]* not supported|` +
+	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|` +
+		`(?:organi[sz]ation|account) (?:has been|is|was) (?:disabled|deactivated|suspended)|` +
+		`location is not supported|(?:country|region|territory)[^.]* not supported|` +
 		`not (?:available|supported) in your (?:country|region|location)`)
 	modelWords = lazyregexp.New(`(?i)\bmodel\b.*(?:not found|does not exist|deprecated|retired|not available|` +
 		`no longer)|(?:unknown|deprecated|unsupported) model`)

@@ -24,10 +24,10 @@ func TestWhoseFaultAnErrorReplyIs(t *testing.T) {
 	}{
 		"a field that is wrong":       {400, invalid("max_tokens: must be positive"), request},
 		"a conversation too long":     {400, invalid("prompt is too long: 210000 tokens"), request},
-		"a request too large":         {413, `{"error":{"type":"request_too_large","message":"Request exceeds 32 MB"}}`, request},
+		"a request too large":         {413, `{"error":{"type":"request_too_large","message":"over 32 MB"}}`, request},
 		"usage limits":                {400, invalid("You have reached your specified API usage limits."), account},
 		"an organisation":             {400, invalid("This organization has been disabled."), account},
-		"a location":                  {400, `{"error":{"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}`, account},
+		"a location":                  {400, `{"error":{"message":"User location is not supported."}}`, account},
 		"a country":                   {400, invalid("Country, region, or territory not supported"), account},
 		"a deprecated model":          {400, invalid("The model gpt-4 has been deprecated"), account},
 		"an unknown model":            {400, invalid("unknown model: x"), account},

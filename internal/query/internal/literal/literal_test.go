@@ -1,6 +1,7 @@
 package literal
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func escapeAll(text string) string {
 			out += string(r)
 			continue
 		}
-		out += `\u` + string([]byte{"0123456789abcdef"[r>>12&15], "0123456789abcdef"[r>>8&15], "0123456789abcdef"[r>>4&15], "0123456789abcdef"[r&15]})
+		out += fmt.Sprintf(`\u%04x`, r)
 	}
 	return out + `"`
 }
