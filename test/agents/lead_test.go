@@ -22,7 +22,7 @@ func TestALeadIsRehearsedWithItsAgent(t *testing.T) {
 		t.Run(members, func(t *testing.T) {
 			t.Parallel()
 			e := newExperiments(t)
-			_, _, said := e.run("--arm", "a="+members+",skills:greetings", "--timeout", "60s")
+			_, _, said := e.run("--arm", "a="+members+",skills:greetings")
 			kept, err := experiment.ReadRehearsal(filepath.Join(e.dir, "results"))
 			if err != nil || kept == nil || len(kept.Arms) != 1 {
 				t.Fatalf("%+v, %v\n%s", kept, err, said)

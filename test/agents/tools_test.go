@@ -20,7 +20,7 @@ func TestAListOfToolsIsAllThatIsOffered(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			t.Parallel()
 			e := newExperiments(t)
-			_, _, said := e.run("--arm", "a=agent:"+agent+",tools:Bash", "--timeout", "60s")
+			_, _, said := e.run("--arm", "a=agent:"+agent+",tools:Bash")
 			kept, err := experiment.ReadRehearsal(filepath.Join(e.dir, "results"))
 			if err != nil || kept == nil || len(kept.Arms) != 1 {
 				t.Fatalf("%+v, %v\n%s", kept, err, said)
