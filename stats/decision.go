@@ -119,13 +119,16 @@ type Decision struct {
 	Claim  Claim   `json:"claim"`
 	Effect float64 `json:"effect"`
 	// Lo and Hi are nil where the data allow no interval.
-	Lo       *float64   `json:"lo"`
-	Hi       *float64   `json:"hi"`
-	Level    float64    `json:"level"`
-	P        float64    `json:"p"`
-	PAdj     float64    `json:"pAdj"`
-	EValue   *float64   `json:"eValue"`
-	Method   string     `json:"method"`
+	Lo     *float64 `json:"lo"`
+	Hi     *float64 `json:"hi"`
+	Level  float64  `json:"level"`
+	P      float64  `json:"p"`
+	PAdj   float64  `json:"pAdj"`
+	EValue *float64 `json:"eValue"`
+	Method string   `json:"method"`
+	// Draws and Seed say what a P that is not exact was drawn with.
+	Draws    int        `json:"draws,omitempty"`
+	Seed     uint64     `json:"seed,omitempty"`
 	Interval string     `json:"intervalMethod,omitempty"`
 	NTasks   int        `json:"nTasks"`
 	NRuns    int        `json:"nRuns"`
@@ -139,6 +142,14 @@ type Decision struct {
 	// Obstacles say which parts of the claim rule were not met; empty when something was claimed.
 	Obstacles []string `json:"obstacles,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// MethodText names the method, and what it drew by chance.
+func (d *Decision) MethodText() string {
+	if d.Draws == 0 {
+		return d.Method
+	}
+	return fmt.Sprintf("%s, %d random patterns with seed %d", d.Method, d.Draws, d.Seed)
 }
 
 // Decide turns a comparison into a claim.
@@ -264,6 +275,8 @@ func newDecision(comparison Comparison, config DecideConfig) Decision {
 		PAdj:      math.Min(1, *cmp.Or(config.AdjustedP, &comparison.P)*float64(max(1, config.Looks))),
 		EValue:    comparison.EValue,
 		Method:    comparison.Method,
+		Draws:     comparison.Draws,
+		Seed:      comparison.Seed,
 		NTasks:    comparison.Tasks,
 		NRuns:     comparison.Runs,
 		NUnpaired: comparison.Unpaired,

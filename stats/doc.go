@@ -24,8 +24,9 @@
 //   - one run per arm and task, every outcome 0 or 1, no clusters, no strata: exact McNemar test
 //     with the Bonett–Price interval;
 //   - everything else: sign-flip permutation test of the per-task differences, flipping whole
-//     clusters where there are any. It enumerates all sign patterns up to 18
-//     informative units and draws random ones beyond;
+//     clusters where there are any. It is exact for differences on a lattice (means of passes
+//     are) and up to 18 informative units. Beyond, it draws random patterns until the 99.9%
+//     interval of p excludes the significance level, ten million at most;
 //   - its interval is Student's t on the per-task differences, cluster-robust where tasks are
 //     clustered and within strata where they are stratified;
 //   - from 50 tasks on, differences of unbounded quantities (cost, time,

@@ -151,7 +151,8 @@ type latticeRule struct {
 	alpha        float64
 	student      float64
 	z            float64
-	null, next   []float64
+	sizes        []int
+	sums         signedSums
 }
 
 func newLatticeRule(steps, tasks int, alpha float64) *latticeRule {
@@ -194,35 +195,13 @@ func (r *latticeRule) finds(counts []int) bool {
 	return r.flipTail(counts, sum) < r.alpha
 }
 
-// flipTail returns the two-sided p-value of the exact sign-flip test: the distribution of the sum
-// under random signs, built up by adding the tasks of each size.
+// flipTail returns the two-sided p-value of the exact sign-flip test.
 func (r *latticeRule) flipTail(counts []int, observed int) float64 {
-	reach := 0
+	r.sizes = r.sizes[:0]
 	for i, count := range counts {
-		reach += max(i-r.steps, r.steps-i) * count
-	}
-	if cap(r.null) < 2*reach+1 {
-		r.null, r.next = make([]float64, 2*reach+1), make([]float64, 2*reach+1)
-	}
-	null, next := r.null[:2*reach+1], r.next[:2*reach+1]
-	clear(null)
-	null[reach] = 1
-	span := 0
-	for size := 1; size <= r.steps; size++ {
-		for range counts[r.steps+size] + counts[r.steps-size] {
-			clear(next[reach-span-size : reach+span+size+1])
-			for at := reach - span; at <= reach+span; at++ {
-				half := null[at] / 2
-				next[at-size] += half
-				next[at+size] += half
-			}
-			null, next = next, null
-			span += size
+		for range count {
+			r.sizes = append(r.sizes, i-r.steps)
 		}
 	}
-	tail := 0.0
-	for at := reach + observed; at <= 2*reach; at++ {
-		tail += null[at]
-	}
-	return 2 * tail
+	return 2 * r.sums.tail(r.sizes, observed)
 }

@@ -42,6 +42,16 @@ type CompareConfig struct {
 	WithoutMDE bool
 }
 
+// thresholds are the p-values on which a claim turns, whichever place among the tests Holm's
+// correction gives to this one.
+func (c CompareConfig) thresholds() []float64 {
+	var at []float64
+	for test := range max(1, c.Tests) {
+		at = append(at, (1-c.Level)/float64((test+1)*max(1, c.Looks)))
+	}
+	return at
+}
+
 // The names of the paired tests and of the intervals that belong to them only.
 const (
 	MethodMcNemar         = "mcnemar-exact"
@@ -73,6 +83,10 @@ type Comparison struct {
 	Method string   `json:"method"`
 	// Exact is true when the p-value was enumerated or has a closed form.
 	Exact bool `json:"exact"`
+	// Draws is the number of random sign patterns that P rests on where it is not exact, and Seed
+	// what they were drawn with.
+	Draws int    `json:"draws,omitempty"`
+	Seed  uint64 `json:"seed,omitempty"`
 	// Reason is the sentence of the rule that chose the method.
 	Reason        string  `json:"reason"`
 	CandidateMean float64 `json:"candidateMean"`
@@ -218,12 +232,19 @@ func (s *pairedSample) compareByFlips(comparison *Comparison, config CompareConf
 	case s.isClustered():
 		comparison.Method, comparison.Reason = MethodClusterSignFlip, "tasks share clusters"
 	}
-	flips, err := signFlip(s.clusterSums(),
-		signFlipConfig{Alternative: config.Alternative, Replicates: config.Replicates, Seed: config.Seed})
+	flips, err := signFlip(s.clusterSums(), signFlipConfig{
+		Alternative: config.Alternative,
+		Replicates:  config.Replicates,
+		Seed:        config.Seed,
+		Thresholds:  config.thresholds(),
+	})
 	if err != nil {
 		return err
 	}
-	comparison.P, comparison.Exact = flips.P, flips.Exact
+	comparison.P, comparison.Exact, comparison.Draws = flips.P, flips.Draws == 0, flips.Draws
+	if flips.Draws > 0 {
+		comparison.Seed = config.Seed
+	}
 	return s.attachInterval(comparison, config)
 }
 

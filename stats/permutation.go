@@ -9,9 +9,15 @@ import (
 	"slices"
 )
 
-// maxExactFlips is the largest number of informative (non-zero) differences whose sign patterns are
-// all enumerated.
-const maxExactFlips = 18
+const (
+	// maxExactFlips is the largest number of informative (non-zero) differences whose sign patterns
+	// are all enumerated.
+	maxExactFlips = 18
+	// maxFlipDraws bounds the random patterns where the differences are on no lattice.
+	maxFlipDraws = 10_000_000
+	// drawnLevel is the confidence with which a drawn p lies on its side of every threshold.
+	drawnLevel = 0.999
+)
 
 // Alternative is what a test looks for.
 type Alternative string
@@ -28,29 +34,29 @@ func (a Alternative) unknown() error {
 }
 
 // signFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
-// defaultReplicates random patterns where enumeration is too long.
+// defaultReplicates random patterns where there are too many to look at all.
 type signFlipConfig struct {
 	Alternative Alternative
 	Replicates  int
 	Seed        uint64
+	// Thresholds are the p-values on which a claim turns.
+	Thresholds []float64
 }
 
 // signFlipResult is the p-value of a sign-flip test and how it came about.
 type signFlipResult struct {
-	P float64 `json:"p"`
-	// Exact is true when every sign pattern was enumerated.
-	Exact bool `json:"exact"`
-	// Patterns is the number of sign patterns looked at.
-	Patterns int `json:"patterns"`
-	// Informative is the number of differences that are not zero; zeros cannot change the result.
-	Informative int `json:"informative"`
+	P float64
+	// Draws is the number of random patterns; 0 means that p is exact.
+	Draws int
 }
 
 // signFlip tests whether paired differences are centred at zero by flipping their signs.
 //
 // Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars,
-// one-sided). Up to [maxExactFlips] non-zero differences all patterns are counted; beyond, p = (1 +
-// hits)/(1 + R) over R random patterns, which is valid for any R.
+// one-sided). Differences that are multiples of one step, as means of passes are, are counted by
+// convolution, and up to [maxExactFlips] others one by one. Beyond, p = (1 + hits)/(1 + R) over R
+// random patterns, where R doubles until the 99.9% interval of p holds no threshold, up to
+// [maxFlipDraws].
 //
 // Use it for the per-task differences of two arms, for any number of tasks and any distribution
 // that is symmetric under the null hypothesis; for clustered tasks give it the sum of each cluster.
@@ -73,16 +79,29 @@ func signFlip(differences []float64, config signFlipConfig) (signFlipResult, err
 	if err != nil {
 		return signFlipResult{}, err
 	}
-	result := signFlipResult{Informative: len(informative)}
-	if len(informative) <= maxExactFlips {
-		result.Exact, result.Patterns = true, 1<<len(informative)
-		result.P = float64(enumerateFlips(informative, reaches)) / float64(result.Patterns)
-		return result, nil
+	if steps, found := onLattice(informative); found {
+		return signFlipResult{P: flipShare(steps, config.Alternative)}, nil
 	}
-	result.Patterns = config.Replicates
-	hits := randomFlips(informative, config.Replicates, rand.NewPCG(config.Seed, 0), reaches)
-	result.P = float64(1+hits) / float64(1+config.Replicates)
-	return result, nil
+	if n := len(informative); n <= maxExactFlips {
+		return signFlipResult{P: float64(enumerateFlips(informative, reaches)) / float64(int(1)<<n)}, nil
+	}
+	return drawFlips(informative, config, reaches), nil
+}
+
+// drawFlips draws random patterns until p is known to lie on one side of every threshold.
+func drawFlips(differences []float64, config signFlipConfig, reaches func(float64) bool) signFlipResult {
+	source := rand.NewPCG(config.Seed, 0)
+	draws, hits := 0, 0
+	for {
+		more := min(max(config.Replicates, draws), maxFlipDraws-draws)
+		hits += randomFlips(differences, more, source, reaches)
+		draws += more
+		known := wilson(float64(hits), float64(draws), drawnLevel)
+		open := slices.ContainsFunc(config.Thresholds, func(p float64) bool { return known.Lo <= p && p <= known.Hi })
+		if !open || draws >= maxFlipDraws {
+			return signFlipResult{P: float64(1+hits) / float64(1+draws), Draws: draws}
+		}
+	}
 }
 
 // reachesObserved returns the test "at least as extreme as observed", with a tolerance for sums

@@ -3,6 +3,7 @@ package stats
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -185,6 +186,63 @@ func TestRandomSignFlipsAgreeWithAllOfThem(t *testing.T) {
 			t.Fatalf("exact p %v, sampled %v", exact.P, sampled)
 		}
 	})
+}
+
+// TestManyTasksOnALatticeHaveAnExactP: twenty and more tasks with several runs have the p-value
+// that all sign patterns give, whatever the seed.
+func TestManyTasksOnALatticeHaveAnExactP(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := rapid.SampledFrom([]int{1, 2, 3, 5, 7, 12}).Draw(t, "runs")
+		others := rapid.SampledFrom([]int{1, 3, 4, 5}).Draw(t, "the other arm's runs")
+		passes := rapid.SliceOfN(rapid.IntRange(0, runs), 2, 16).Draw(t, "passes")
+		var differences []float64
+		for _, n := range passes {
+			other := rapid.IntRange(0, others).Draw(t, "other passes")
+			differences = append(differences, snapToZero(float64(n)/float64(runs)-float64(other)/float64(others)))
+		}
+		for _, alternative := range []Alternative{TwoSided, Greater, Less} {
+			reaches, _ := reachesObserved(differences, alternative)
+			want := float64(enumerateFlips(differences, reaches)) / float64(int(1)<<len(differences))
+			got, err := signFlip(differences, signFlipConfig{Alternative: alternative})
+			if err != nil || math.Abs(got.P-want) > 1e-9 || got.Draws != 0 {
+				t.Fatalf("%s: %+v, %v, want %v", alternative, got, err, want)
+			}
+		}
+	})
+	many := make([]float64, 400)
+	for i := range many {
+		many[i] = float64(i%11-4) / 15
+	}
+	one := must[signFlipResult](t)(signFlip(many, signFlipConfig{Seed: 1}))
+	other := must[signFlipResult](t)(signFlip(many, signFlipConfig{Seed: 2}))
+	if one != other || one.Draws != 0 {
+		t.Errorf("400 tasks on a lattice: %+v and %+v with another seed", one, other)
+	}
+}
+
+// TestADrawnPIsOnOneSideOfTheLevel: where p must be drawn and is near the level of a claim, it is
+// drawn for long enough that seeds agree.
+func TestADrawnPIsOnOneSideOfTheLevel(t *testing.T) {
+	random := rand.New(newSource(1))
+	for range 3 {
+		exact, differences := 0.0, make([]float64, maxExactFlips+4)
+		for exact < 0.047 || exact > 0.0485 {
+			for i := range differences {
+				differences[i] = random.Float64() - 0.35
+			}
+			reaches, _ := reachesObserved(differences, TwoSided)
+			if p := must[signFlipResult](t)(signFlip(differences, signFlipConfig{})).P; p > 0.045 && p < 0.05 {
+				exact = float64(enumerateFlips(differences, reaches)) / float64(int(1)<<len(differences))
+			}
+		}
+		for seed := range uint64(5) {
+			config := signFlipConfig{Seed: seed, Thresholds: []float64{0.05}}
+			drawn := must[signFlipResult](t)(signFlip(differences, config))
+			if drawn.P >= 0.05 || drawn.Draws <= defaultReplicates {
+				t.Errorf("exact %v, drawn %+v with seed %d", exact, drawn, seed)
+			}
+		}
+	}
 }
 
 func TestSignFlipOfWinsAndLossesIsMcNemar(t *testing.T) {

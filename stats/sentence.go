@@ -130,7 +130,7 @@ func (w wording) evidence(decision Decision, comparison Comparison) string {
 	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
 	}
-	return strings.Join(append(parts, decision.Method), ", ")
+	return strings.Join(append(parts, decision.MethodText()), ", ")
 }
 
 func count(n int, noun string) string {

@@ -62,8 +62,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 // facts returns the lines under the table.
 func (c *Comparison) facts() []string {
 	d := &c.Decision
-	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj, d.Method, d.NTasks,
-		d.NRuns)}
+	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj,
+		d.MethodText(), d.NTasks, d.NRuns)}
 	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
 	if answer := d.NonInferior; answer != nil {
 		facts = append(facts, answer.Text())
