@@ -28,7 +28,7 @@ const (
 	ErrorJudge       = "judge"        // the judge did not conclude
 	ErrorInterrupted = "interrupted"  // the harness was stopped or killed
 	ErrorBudget      = "budget"       // the budget of the experiment or of the arm was used up
-	ErrorSandbox     = "sandbox"      // the sandbox could not be started any more
+	ErrorSandbox     = "sandbox"      // a sandbox, or a process in it, could not be started
 	ErrorResources   = "resources"    // this machine lacks what a cell needs, such as disk space
 	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
 	ErrorNotDelivered = "not_delivered"

@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/fit-eval/fit/internal/git"
@@ -266,18 +264,8 @@ func (e *copyError) Error() string {
 }
 func (e *copyError) Unwrap() error { return e.err }
 
-// machineErrors are the errors of a machine that has run out of something or is broken. No file
-// that an agent leaves behind causes one of them.
-var machineErrors = []error{
-	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EROFS,
-}
-
 // MachineFailed reports whether an error is the machine's and not the agent's.
-func MachineFailed(err error) bool {
-	call, ok := errors.AsType[*fs.PathError](err)
-	noProcess := ok && call.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN)
-	return noProcess || slices.ContainsFunc(machineErrors, func(known error) bool { return errors.Is(err, known) })
-}
+func MachineFailed(err error) bool { return sandbox.MachineFailed(err) }
 
 // copy makes a fresh copy for one grader.
 func (g *grading) copy(ctx context.Context, restore ...string) (*workspace.Copy, error) {

@@ -54,7 +54,7 @@ type mappedPath struct {
 func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
 	program, err := bwrap.Find()
 	if err != nil {
-		return nil, err
+		return nil, &setupError{Err: err}
 	}
 	v, writable, err := bwrap.New(bwrap.Request{
 		ReadOnly: i.ReadOnly,

@@ -21,8 +21,6 @@ func (c *Container) enter(context.Context, Isolation) (*room, error) {
 	return nil, errContainersNeedLinux
 }
 
-func (c *Container) works(context.Context) error { return errContainersNeedLinux }
-
 // Open returns an error.
 func (c *Container) Open(context.Context, int, func(net.Listener) error) (func(), error) {
 	return nil, errContainersNeedLinux

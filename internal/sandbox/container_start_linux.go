@@ -23,15 +23,6 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
-// works starts a container of the same kind and removes it again.
-func (c *Container) works(ctx context.Context) error {
-	cfg := c.cfg
-	cfg.Work, cfg.Workdir, cfg.KeepEntrypoint, cfg.Tools = "", "", false, nil
-	other := NewContainer(cfg)
-	_, err := other.enter(ctx, Isolation{})
-	return errors.Join(err, other.Close())
-}
-
 // otherRuntime reports whether a start that failed is worth another try with runc: podman's default
 // fails with some kernels and limits.
 func (e *Engine) otherRuntime(err error) bool {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -100,23 +103,49 @@ func WithLeftOpen(kind, open string) string {
 	}
 }
 
-// ErrBroken is returned when no sandbox can be started on this machine.
+// ErrBroken is wrapped by errors of Spawn that say that this machine failed: the sandbox or the
+// process of a program could not be made, and neither the program nor its arguments caused it.
 var ErrBroken = errors.New("the sandbox does not start")
 
-// Works starts a sandbox of this kind that shows nothing of a session's own files, to separate a
-// program that failed from a machine that is broken. The error wraps ErrBroken.
-func (i Isolation) Works(ctx context.Context) error {
-	var err error
+// outOf are the errors of a machine that has run out of something or is broken. No file that a
+// program leaves behind causes one of them.
+var outOf = []error{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EROFS,
+}
+
+// MachineFailed reports whether an error of the system is the machine's, and not that of whoever
+// asked for something.
+func MachineFailed(err error) bool {
+	call, ok := errors.AsType[*fs.PathError](err)
+	noProcess := ok && call.Op == "fork/exec" && errors.Is(err, syscall.EAGAIN)
+	return noProcess || slices.ContainsFunc(outOf, func(known error) bool { return errors.Is(err, known) })
+}
+
+// blamed returns why a program was not started, as an ErrBroken if this machine is to blame. The
+// limits of a container are those of the programs in it.
+func blamed(err error, inside bool) error {
+	var setup *setupError
 	switch {
-	case i.Container != nil:
-		err = i.Container.works(ctx)
-	case i.active():
-		err = tryIsolation(ctx, Isolation{Kind: i.Kind, Network: i.Network})
+	case err == nil:
+	case errors.Is(err, syscall.E2BIG):
+		if errors.As(err, &setup) {
+			return setup.Err
+		}
+	case !inside && !errors.Is(err, ErrBroken) && (MachineFailed(err) || errors.Is(err, syscall.EAGAIN)):
+		return &setupError{Err: err}
 	}
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%w: %w", ErrBroken, err)
+	return err
+}
+
+// notStarted returns the error of a process that could not become the program, which reported it as
+// text.
+func notStarted(text string) error {
+	for _, known := range append([]error{syscall.EAGAIN}, outOf...) {
+		if strings.HasSuffix(text, ": "+known.Error()) {
+			return fmt.Errorf("%s%w", strings.TrimSuffix(text, known.Error()), known)
+		}
 	}
-	return nil
+	return errors.New(text)
 }
 
 // decide records that something works or, if err is not nil, why not and how to fix it.

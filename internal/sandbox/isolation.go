@@ -65,11 +65,12 @@ type Isolation struct {
 func (i Isolation) String() string { return WithLeftOpen(cmp.Or(i.Kind, IsolationNone), i.LeftOpen) }
 
 // setupError says that a program could not be run because its sandbox or its supervisor could not
-// be made. The program did not run: the machine failed.
+// be made. The program did not run: the machine failed. It is an ErrBroken.
 type setupError struct{ Err error }
 
-func (e *setupError) Error() string { return "make its sandbox: " + e.Err.Error() }
-func (e *setupError) Unwrap() error { return e.Err }
+func (e *setupError) Error() string        { return "make its sandbox: " + e.Err.Error() }
+func (e *setupError) Unwrap() error        { return e.Err }
+func (e *setupError) Is(target error) bool { return target == ErrBroken }
 
 func (i Isolation) active() bool { return i.Kind == IsolationBwrap }
 

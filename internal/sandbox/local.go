@@ -133,11 +133,11 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
 	}
 	job, err := prepare(ctx, spec)
-	if err != nil {
-		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	if err == nil {
+		result.Containment, err = l.containment(job)
 	}
-	if result.Containment, err = l.containment(job); err != nil {
-		return result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+	if err != nil {
+		return result, fmt.Errorf("run %s: %w", spec.Argv[0], blamed(err, false))
 	}
 	if err := job.assumeIdentity(); err != nil {
 		return result, fmt.Errorf("run %s: %w", spec.Argv[0], &setupError{Err: err})
@@ -148,7 +148,7 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 		job.dropIdentity()
 	}
 	if err != nil {
-		return r.result, fmt.Errorf("run %s: %w", spec.Argv[0], err)
+		return r.result, fmt.Errorf("run %s: %w", spec.Argv[0], blamed(err, job.room != nil))
 	}
 	return r.result, nil
 }
@@ -315,7 +315,7 @@ func (r *run) conclude(end outcome, writeErr error) error {
 	switch {
 	case ended || r.result.OutputLimit:
 	case end.NoProgram != "":
-		return errors.New(end.NoProgram)
+		return notStarted(end.NoProgram)
 	case end.NoSandbox:
 		return &setupError{Err: errors.New("bubblewrap failed: " + r.setup.line())}
 	}

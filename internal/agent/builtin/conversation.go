@@ -9,11 +9,13 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/model"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -36,7 +38,7 @@ type conversation struct {
 	promptID string // of the last prompt, where it was given under an id
 	replies  int    // that the model gave to the last prompt
 	started  bool
-	broken   error // why no command can be run on this machine any more
+	broken   error // how this machine failed a tool
 	// unsaved are results of calls that were interrupted. They are written to the file with the
 	// next message.
 	unsaved  []storedMessage
@@ -272,6 +274,9 @@ func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool
 				return "interrupted: it is not known whether this ran; look before you run it again", true
 			}
 			text, err := t.run(ctx, call)
+			if ctx.Err() == nil && notTheModels(err) {
+				c.broken = fmt.Errorf("%s: %w", t.name, err)
+			}
 			if err != nil {
 				return joinText(text, err.Error()), true
 			}
@@ -279,6 +284,13 @@ func (c *conversation) call(ctx context.Context, call model.ToolCall, again bool
 		}
 	}
 	return fmt.Sprintf("there is no tool %q", call.Name), true
+}
+
+// notTheModels reports whether a tool failed because of this machine: nothing that the model can
+// answer for, and no result for it.
+func notTheModels(err error) bool {
+	return errors.Is(err, sandbox.ErrBroken) || errors.Is(err, agent.ErrKilled) ||
+		sandbox.MachineFailed(err) && !errors.Is(err, syscall.EROFS)
 }
 
 func joinText(text, more string) string {

@@ -85,6 +85,9 @@ func (c *conversation) grep(ctx context.Context, in grepInput) (string, error) {
 			return nil
 		}
 		content, err := fs.ReadFile(c.root.FS(), name)
+		if notTheModels(err) {
+			return err
+		}
 		if err != nil || bytes.IndexByte(content[:min(len(content), 8192)], 0) >= 0 {
 			return nil // unreadable and binary files have no lines to show
 		}
@@ -132,7 +135,7 @@ func (c *conversation) walk(ctx context.Context, start string,
 	base = filepath.ToSlash(base)
 	return fs.WalkDir(c.root.FS(), base, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			if name == base {
+			if name == base || notTheModels(err) {
 				return plainError(name, err)
 			}
 			return nil // unreadable files are skipped

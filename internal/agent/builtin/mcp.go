@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type toolServer struct {
 	session *mcp.ClientSession
 	tools   []tool
 	stop    func() // ends a server that we started ourselves and waits for it
+	// lost is how a server that we started ended by no fault of its own.
+	lost func() error
 }
 
 func (s *toolServer) close() {
@@ -81,7 +84,7 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 	client := mcp.NewClient(&mcp.Implementation{Name: "fit-builtin", Version: buildVersion()}, nil)
 	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
-		return server, err
+		return server, server.blamed(err)
 	}
 	server.session = session
 	for listed, err := range session.Tools(ctx, nil) {
@@ -102,9 +105,10 @@ func (s *toolServer) start(ctx context.Context, cfg agent.Config, description ag
 	fromServer, serverOut := io.Pipe()
 	serverIn, toServer := io.Pipe()
 	done := make(chan struct{})
+	var failure error
 	go func() {
 		defer close(done)
-		_, err := cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
+		result, err := cfg.Spawner.Spawn(ctx, sandbox.SpawnSpec{
 			Argv:      append([]string{description.Command}, description.Args...),
 			Dir:       cfg.Dir,
 			Env:       environment.List(),
@@ -114,11 +118,22 @@ func (s *toolServer) start(ctx context.Context, cfg agent.Config, description ag
 			Isolation: cfg.Isolated(),
 			Limits:    cfg.Limits,
 		}, serverOut, io.Discard)
-		if err == nil {
-			err = io.EOF
+		switch {
+		case notTheModels(err):
+			failure = err
+		case result.Signal == "SIGKILL" && result.Exceeded == "" && !result.Cancelled:
+			failure = fmt.Errorf("%w: tool server %q was ended by SIGKILL", agent.ErrKilled, description.Name)
 		}
-		serverOut.CloseWithError(err)
+		serverOut.CloseWithError(cmp.Or(err, io.EOF))
 	}()
+	s.lost = func() error {
+		select {
+		case <-done:
+			return failure
+		default:
+			return nil
+		}
+	}
 	s.stop = func() {
 		cancel()
 		_ = fromServer.Close() // a writer that is blocked must notice
@@ -152,7 +167,7 @@ func (s *toolServer) call(ctx context.Context, name string, call model.ToolCall)
 	result, err := s.session.CallTool(ctx,
 		&mcp.CallToolParams{Name: name, Arguments: call.Input, Meta: mcp.Meta{callIDKey: call.ID}})
 	if err != nil {
-		return "", err
+		return "", s.blamed(err)
 	}
 	var texts []string
 	for _, content := range result.Content {
@@ -168,6 +183,15 @@ func (s *toolServer) call(ctx context.Context, name string, call model.ToolCall)
 		return "", errors.New(text)
 	}
 	return text, nil
+}
+
+// blamed returns the error of a request, and with it why the server is gone if that was not its own
+// doing.
+func (s *toolServer) blamed(err error) error {
+	if s.lost == nil {
+		return err
+	}
+	return errors.Join(err, s.lost())
 }
 
 // headerTransport adds headers, such as the bearer token, to every request.

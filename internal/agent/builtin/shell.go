@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/sandbox"
 )
 
@@ -48,9 +49,6 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 		Isolation: c.cfg.Isolated(c.shellHome(), c.shellTmp()),
 		Limits:    c.cfg.Limits,
 	}, &out, &out)
-	if err != nil { // the machine's trouble is not a result for the model
-		c.broken = c.cfg.Isolation.Works(ctx)
-	}
 	switch {
 	case err != nil:
 		return out.String(), err
@@ -62,6 +60,9 @@ func (c *conversation) bash(ctx context.Context, in bashInput) (string, error) {
 		return out.String(), fmt.Errorf("the command was ended because it used more %s than its limit", result.Exceeded)
 	case result.Cancelled:
 		return out.String(), errors.New("the command was interrupted")
+	case result.Signal != "" && c.cfg.Isolation.Kind == sandbox.IsolationBwrap:
+		// of bubblewrap, which nothing inside can reach: a command's own is an exit code
+		return out.String(), fmt.Errorf("%w: bubblewrap was ended by %s", agent.ErrKilled, result.Signal)
 	case result.Signal != "":
 		return out.String(), fmt.Errorf("the command was ended by %s", result.Signal)
 	case result.ExitCode != 0:

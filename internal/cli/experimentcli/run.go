@@ -301,7 +301,7 @@ var remedies = map[string]string{
 	ledger.ErrorAuth:    "check the credentials with fit doctor",
 	ledger.ErrorGrader:  "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:   "the judge did not conclude: see its trace, or choose another --judge-model",
-	ledger.ErrorSandbox: "the sandbox stopped working: see fit doctor",
+	ledger.ErrorSandbox: "a sandbox could not be started on this machine: see fit doctor, then --retry-errors",
 	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
 		"checks it without a model",
 	ledger.ErrorBypass: "find what sends the agent to another endpoint, such as a settings file of the project, or " +

@@ -35,6 +35,10 @@ type facts struct {
 	ending
 	stopped error // why the harness was stopped
 	start   error // why the agent could not be run
+	// unstarted is why this machine did not start a process for one of the agents; contained says
+	// that they work in a container.
+	unstarted error
+	contained bool
 
 	// budget is the budget above the attempt that was used up, and budgetOf names it.
 	budget   error
@@ -54,6 +58,14 @@ type facts struct {
 // blamesService reports whether the agent says that the model's service failed.
 func (f *facts) blamesService() bool {
 	return f.reason == session.OutcomeAuth || f.reason == session.OutcomeProvider
+}
+
+// broke returns how this machine failed the agents.
+func (f *facts) broke() error {
+	if errors.Is(f.err, sandbox.ErrBroken) || sandbox.MachineFailed(f.err) {
+		return f.err
+	}
+	return f.unstarted
 }
 
 // starved reports whether the agent's time ran out because of the service.
@@ -161,10 +173,17 @@ var missingData = []missing{
 		why:   (*facts).cause,
 	},
 	{
-		name:  "the sandbox broke",
-		when:  func(f *facts) bool { return errors.Is(f.err, sandbox.ErrBroken) },
+		name:       "the container broke under the agent",
+		when:       func(f *facts) bool { return f.broke() != nil && f.contained && f.turns > 0 },
+		class:      ledger.ErrorSandbox,
+		why:        (*facts).broke,
+		unverified: true, // its own commands can do that
+	},
+	{
+		name:  "the sandbox broke, or this machine failed otherwise",
+		when:  func(f *facts) bool { return f.broke() != nil },
 		class: ledger.ErrorSandbox,
-		why:   func(f *facts) error { return f.err },
+		why:   (*facts).broke,
 	},
 	{
 		name:       "the agent was killed at work",
@@ -235,6 +254,8 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		lost:       a.anySeat((*gateway.Seat).Lost),
 		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
 		unanswered: a.unanswered(),
+		unstarted:  a.watched.failure(),
+		contained:  a.space.Agent().Isolation.Container != nil,
 	}
 	f.seen, f.troubled = a.seenByGateway()
 	if empty := a.budgetError(); empty != nil {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,7 +71,19 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"a model that is gone, or that the agent made up": {
 			func(f *facts) { f.lost, f.forgeable = true, true }, "the agent failed, and the model is gone or never was",
 		},
-		"a sandbox that breaks": {func(f *facts) { f.err = sandbox.ErrBroken }, "the sandbox broke"},
+		"a sandbox that breaks": {
+			func(f *facts) { f.err = sandbox.ErrBroken }, "the sandbox broke, or this machine failed otherwise",
+		},
+		"a machine without free descriptors": {
+			func(f *facts) { f.err = syscall.EMFILE }, "the sandbox broke, or this machine failed otherwise",
+		},
+		"a sandbox that broke under one of a team": {
+			func(f *facts) { f.reason, f.unstarted = session.OutcomeSuccess, refused },
+			"the sandbox broke, or this machine failed otherwise",
+		},
+		"a container that breaks": {
+			func(f *facts) { f.err, f.contained = sandbox.ErrBroken, true }, "the container broke under the agent",
+		},
 		"a service that does not answer": {
 			func(f *facts) { f.reason, f.unanswered = session.OutcomeTimeout, time.Minute },
 			"the time ran out while the service failed or kept the agent waiting",

@@ -105,7 +105,8 @@ func breakableBwrap(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
-	script := "#!/bin/sh\n[ -e " + broken + " ] && { echo 'bwrap: No permissions to create a new namespace' >&2; exit 1; }\n" +
+	script := "#!/bin/sh\n[ -e " + broken + " ] && { [ -s " + broken + " ] && rm " + broken +
+		"; echo 'bwrap: No permissions to create a new namespace' >&2; exit 1; }\n" +
 		"exec " + real + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -152,6 +153,38 @@ func TestASandboxThatBreaksUnderTheAgentIsMissingData(t *testing.T) {
 	_, _, records := execute(t, tr, 1)
 	if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorSandbox {
 		t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
+	}
+}
+
+// A sandbox that fails to start once is no result for the model either, whoever asked for it: the
+// agent that works, or one of a team.
+func TestASandboxThatFailsOnceUnderTheAgentIsMissingData(t *testing.T) {
+	broken := breakableBwrap(t)
+	once := func() {
+		if err := os.WriteFile(broken, []byte("once"), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	work := `{"calls":[{"bash":"true"}]},{"calls":[{"bash":"echo 41 > answer.txt"}]},{"text":"done"}`
+	for name, test := range map[string]struct {
+		arm experiment.Arm
+		url string
+	}{
+		"alone": {experiment.Arm{}, whileAsked(t, `{"turns":[`+work+`]}`, map[int32]func(){2: once})},
+		"with a lead": {experiment.Arm{Lead: "builtin", LeadModel: "claude-opus-4-5"},
+			whileAsked(t, `{"turns":[{"calls":[{"bash":"true"}]},{"calls":[{"bash":"true"}]},`+work+`]}`, map[int32]func(){2: once})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arm := test.arm
+			arm.Name, arm.Agent, arm.Model, arm.ModelURL = "default", "builtin", "claude-sonnet-4-5", test.url
+			tr := prepared(t, oneTask(t, nil), experiment.Setup{
+				Isolation: sandbox.IsolationBwrap, Arms: []experiment.Arm{arm},
+			})
+			_, _, records := execute(t, tr, 1)
+			if r := records[0]; r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorSandbox {
+				t.Errorf("%s %s: %s", r.Verdict, r.ErrorClass, r.ErrorMessage)
+			}
+		})
 	}
 }
 
