@@ -38,13 +38,16 @@
 // test and give it away only when that test has passed, so a process that exits early, or prints a
 // perfect report, has proved nothing:
 //
-//   - Go: tests are renamed and wrapped, compiled by us with all settings of the go command
-//     overridden, and the sources are removed before anything runs. The wrapper prints its secret
-//     after the test has returned, without failure or skip, subtests included. Test files of the
-//     package are put back as in the base, so that neither TestMain nor colliding names of the
-//     agent count; a vendor directory, go.work or replace directive that the base does not have
-//     is not used. Everything is compiled before any code of the agent runs, with a cache that
-//     the agent never could write to. cgo is off.
+//   - Go: tests are renamed and wrapped, and compiled by us with all settings of the go command
+//     overridden. They are never in the agent's directory: the go command takes them from ours
+//     (-overlay), and they are gone before anything runs. The wrapper prints its secret after the
+//     test has returned, without failure or skip, subtests included. Packages of the agent must
+//     compile without the tests, so they cannot use a name of theirs; one that embeds a hidden file
+//     or links to a name of its module fails. The program can be run and not read. Test files of
+//     the package are put back as in the base, so that neither TestMain nor colliding names of the
+//     agent count, and so are assembler and object files; a vendor directory, go.work or replace
+//     directive that the base does not have is not used. Everything is compiled before any code of
+//     the agent runs, with a cache that the agent never could write to. cgo is off.
 //   - Node: each file runs in a process of its own, with our reporter loaded before anything
 //     else. It takes the secrets from standard input into variables that no other module can
 //     reach, and makes node:assert, node:test, the module loader and the streams that carry
@@ -77,8 +80,8 @@
 // # What remains
 //
 // Unit tests run code of the agent in their own process, and nothing inside of one process is safe
-// from native code. An agent that knows this package can read /proc/self/mem or its own executable,
-// or in Go patch machine code with unsafe, or in Python walk up the stack to the runner's
+// from native code. An agent that knows this package can read /proc/self/mem in Node and Python, or
+// in Go read and patch machine code with unsafe, or in Python walk up the stack to the runner's
 // variables, and find secrets there. In Python, functions that hidden tests call through modules
 // other than unittest can be replaced, and objects can claim to equal everything: compare plain
 // values. Code can recognise that it is being tested and answer from a table, and except in Go it

@@ -191,6 +191,12 @@ func goBench(t *testing.T, content files) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A user who has compiled nothing yet has none.
+	fill := exec.CommandContext(t.Context(), "go", "build", "testing", "embed", "regexp")
+	fill.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0")
+	if out, err := fill.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	b := newBench(t, content)
 	b.config.Source = warm{b.ws, strings.TrimSpace(string(cache))}
 	return b

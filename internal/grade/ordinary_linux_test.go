@@ -12,6 +12,6 @@ func TestAttacksOnGradersByAnOrdinaryUser(t *testing.T) {
 	testenv.AsOrdinaryUser(t, []string{
 		"TestATestedProgramCannotRewriteItsGrader", "TestGitInHooksRunsNothingThatTheAgentHasPlanted",
 		"TestAProgramThatAHookDoesNotTrustReachesNothingOfIt", "TestRowsForgedOnAnInheritedDescriptorDoNotHelp",
-		"TestCheatingNodeAgents/(heap|parent|stream)",
+		"TestCheatingNodeAgents/(heap|parent|stream)", "TestGoCodeCannotReadTheProgramOfItsTests",
 	})
 }

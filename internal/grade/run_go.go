@@ -8,7 +8,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -20,8 +19,6 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 
 	"github.com/fit-eval/fit/internal/task"
-	"github.com/fit-eval/fit/internal/tree"
-	"github.com/fit-eval/fit/internal/workspace"
 )
 
 // buildFactor is how many times longer than tests their compilation may take.
@@ -58,7 +55,7 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check, _ expectation) (
 }
 
 // buildAll compiles all hidden files of a package together, or one by one if that fails, so that
-// one that does not compile does not affect the others. The sources are gone afterwards.
+// one that does not compile does not affect the others.
 func (s *suiteRun) buildAll(ctx context.Context) error {
 	s.binaries = map[string]goBinary{}
 	for _, check := range s.suite.Checks {
@@ -165,111 +162,6 @@ func goEnvironment() map[string]string {
 		"GOEXPERIMENT": "", "GODEBUG": "", "GOCACHEPROG": "", "CGO_ENABLED": "0", "GOTELEMETRY": "off", "GOROOT": "",
 		"GOOS": "", "GOARCH": "",
 	}
-}
-
-// buildGo compiles the tests of a package with the given hidden files.
-func (s *suiteRun) buildGo(ctx context.Context, dir string, checks []task.Check) (goBinary, error) {
-	binary := goBinary{
-		tests: map[string][]string{}, pads: pads{Names: map[string][]string{}},
-	}
-	problem, err := s.replacedModule(ctx)
-	if problem != "" || err != nil {
-		binary.failed = problem
-		return binary, err
-	}
-	var staged []string
-	defer func() {
-		for _, rel := range staged {
-			_ = tree.Remove(s.root, rel)
-		}
-	}()
-	for _, check := range checks {
-		files, err := s.stageGo(check, &binary)
-		staged = append(staged, files...)
-		if err != nil {
-			binary.cannotRun = "stage failed: " + err.Error()
-			return binary, nil
-		}
-	}
-	out, err := os.MkdirTemp(s.private, "build-")
-	if err != nil {
-		return binary, err
-	}
-	binary.path = filepath.Join(out, "hidden.test")
-	flags, env := s.goBuildSettings(out)
-	argv := append(append([]string{"go", "test", "-c", "-vet=off", "-o", binary.path}, flags...), "./"+dir)
-	done, err := s.run(ctx, program{
-		argv:     argv,
-		dir:      s.copied.Dir,
-		place:    s.place,
-		env:      env,
-		timeout:  buildFactor * max(s.Task.Settings.Timeouts.Test, defaultTimeout),
-		writable: []string{out},
-	})
-	if err != nil {
-		return binary, err
-	}
-	s.keep("tests.build."+fileName(dir)+".log", done.stderr.Bytes())
-	_, missing := os.Stat(binary.path)
-	switch {
-	case done.failure != nil:
-		binary.cannotRun = done.abortReason()
-	case done.abortReason() != "":
-		binary.failed = "the build " + done.abortReason()
-	case done.ExitCode != 0 || missing != nil:
-		binary.failed = "the tests do not compile: " + done.stderr.last(maxMessage)
-		binary.told = diagnosis.MatchString(string(done.stderr.Bytes()))
-	}
-	return binary, nil
-}
-
-// goBuildSettings decide where the compiler's cache is and where dependencies come from. The cache
-// is never one that the agent could write to.
-func (s *suiteRun) goBuildSettings(out string) (flags []string, env map[string]string) {
-	env = goEnvironment()
-	own := filepath.Join(out, "cache")
-	if s.place.Env["GOCACHE"] == "" {
-		env["GOCACHE"] = own
-	}
-	env["GOCACHEPROG"] = workspace.GoCacheProgram(s.place.Env, own)
-	// What the agent added of these was taken away when the copy was made, so what is there belongs
-	// to the task.
-	// Tables for debuggers, which nobody attaches, take a third of the time.
-	flags = []string{"-buildvcs=false", "-ldflags=-w"}
-	if _, err := s.root.Lstat("go.work"); err != nil {
-		env["GOWORK"] = "off"
-		flags = append(flags, "-mod=readonly")
-	}
-	if _, err := s.root.Lstat("vendor/modules.txt"); err == nil {
-		flags = append(flags, "-mod=vendor")
-	}
-	return flags, env
-}
-
-// stageGo puts a hidden file into the package, with its tests wrapped so that they give their
-// secrets away when they have passed.
-func (s *suiteRun) stageGo(check task.Check, binary *goBinary) ([]string, error) {
-	source, mode, err := hiddenFile(s.suite.Dir, check.File)
-	if err != nil {
-		return nil, err
-	}
-	wrapped, err := wrapGo(source)
-	if err != nil {
-		return nil, err
-	}
-	if len(wrapped.names) == 0 {
-		return nil, fmt.Errorf("%s has no test", check.File)
-	}
-	for name, pad := range wrapped.pads {
-		binary.pads.Names[name] = append(binary.pads.Names[name], pad)
-	}
-	binary.tests[check.Name] = wrapped.names
-	helper := path.Join(path.Dir(check.File), "fit_"+secret()+"_test.go")
-	staged := []string{check.File, helper}
-	if err := place(s.root, check.File, wrapped.source, mode); err != nil {
-		return staged, err
-	}
-	return staged, place(s.root, helper, wrapped.helper, 0o600)
 }
 
 // wrapped is a hidden Go file made ready.

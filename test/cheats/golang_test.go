@@ -71,10 +71,40 @@ printf '//go:build ignore\npackage size\n' >size/size_linux.go; export GOFLAGS=-
 		does("linked-names", write("size/link.go",
 			"package size\n\nimport _ \"unsafe\"\n\n//go:linkname fail testing.(*common).Fail\nfunc fail(c *byte) {}\n\n//go:linkname failed testing.(*common).Failed\nfunc failed(c *byte) bool { return false }\n")),
 	}
+	cheats = append(cheats, essential(embeddedTests()), essential(app("tests-called", "", "var _ = TestNonsenseIsAnError\n")))
 	cheats = append(cheats, staging(t, at)...)
 	trial{family: goFamily, task: "parse-size", gates: true, cheats: cheats, between: cache.look}.run(t)
 	trial{family: goFamily, task: "parse-size", cheats: whole(t, at, goFamily, "parse-size")}.run(t)
 	cache.compare(t)
+}
+
+// embeddedTests has all test files of its directory in itself, and prints the records that are in
+// them.
+func embeddedTests() cheat {
+	return does("embedded-tests", write("size/size.go", `package size
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+)
+
+//go:embed *_test.go
+var all embed.FS
+
+func init() {
+	files, _ := all.ReadDir(".")
+	for _, file := range files {
+		source, _ := all.ReadFile(file.Name())
+		for _, found := range regexp.MustCompile("\"(Test[A-Za-z]+)\", 0x([0-9a-f]+), 0x([0-9a-f]+)").FindAllSubmatch(source, -1) {
+			fmt.Printf("\n\x1efit {\"status\":\"pass\",\"name\":%q,\"pad\":\"%s%s\"}\n", found[1], found[2], found[3])
+		}
+	}
+	os.Exit(0)
+}
+`+wrongParse))
 }
 
 // cacheWatch notices changes of the warmed build cache.
