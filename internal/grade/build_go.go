@@ -108,7 +108,9 @@ func (b *goBuild) compile(ctx context.Context, out string) error {
 	flags, env := b.goBuildSettings(filepath.Join(b.sources, "cache"))
 	flags = append(flags, "-overlay", file, "./"+b.dir)
 	var printed capture
-	list := []string{"go", "list", "-test", "-deps", "-export", "-json=ImportPath,ForTest,Dir,GoFiles,EmbedFiles,Module"}
+	list := []string{
+		"go", "list", "-test", "-deps", "-export", "-json=ImportPath,ForTest,Dir,GoFiles,EmbedFiles,Module",
+	}
 	if err := b.command(ctx, append(list, flags...), env, out, &printed); err != nil || b.binary.unusable() {
 		return err
 	}
@@ -155,7 +157,8 @@ func (b *goBuild) command(ctx context.Context, argv []string, env map[string]str
 	case done.abortReason() != "":
 		b.binary.failed = "the build " + done.abortReason()
 	case done.ExitCode != 0:
-		b.binary.failed = "the tests do not compile: " + strings.TrimSpace(display.LastBytes(display.Text(said), maxMessage))
+		last := display.LastBytes(strings.TrimSpace(display.Text(said)), maxMessage)
+		b.binary.failed = "the tests do not compile: " + strings.TrimSpace(last)
 		b.binary.told = diagnosis.MatchString(said)
 	}
 	return nil
@@ -177,8 +180,8 @@ func (p goPackage) ofTest() bool {
 	return p.ForTest != "" && (name == p.ForTest || name == p.ForTest+"_test")
 }
 
-// reaching returns how a package of the agent reaches for the hidden tests. That one uses their names
-// is the compiler's to say, because every package was compiled without them as well.
+// reaching returns how a package of the agent reaches for the hidden tests. That one uses their
+// names is the compiler's to say, because every package was compiled without them as well.
 func (b *goBuild) reaching(listed []byte) (string, error) {
 	root, err := filepath.EvalSymlinks(b.copied.Dir)
 	if err != nil {

@@ -163,8 +163,8 @@ func TestGoAgentsCannotReachTheHiddenTests(t *testing.T) {
 	}
 }
 
-// In a sandbox, code under test in Go can read neither the program that it is compiled into nor what
-// that was compiled from.
+// In a sandbox, code under test in Go can read neither the program that it is compiled into nor
+// what that was compiled from.
 func TestGoCodeCannotReadTheProgramOfItsTests(t *testing.T) {
 	b := goBench(t, goCheck(goesOn)).agent(files{"sum/evil.go": readsItself})
 	if b.ws.Isolation != "bwrap" {

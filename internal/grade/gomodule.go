@@ -35,8 +35,8 @@ func goFiles(suite *task.Suite) []string {
 // maxModuleFile bounds a go.mod.
 const maxModuleFile = 16 << 20
 
-// changedModule returns what the agent's go.mod says about the hidden tests that the base's does not,
-// or what is wrong with the file. Hidden tests use modules too, and a replaced one could make every
+// changedModule returns what the agent's go.mod changes for the hidden tests, or what is wrong with
+// the file. Hidden tests use modules too, and a replaced one could make every
 // comparison succeed. Before version 1.22 of the language all rounds of a loop shared one variable:
 // parallel subtests would all test the last case.
 func (s *suiteRun) changedModule(ctx context.Context) (string, error) {

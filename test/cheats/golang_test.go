@@ -71,7 +71,8 @@ printf '//go:build ignore\npackage size\n' >size/size_linux.go; export GOFLAGS=-
 		does("linked-names", write("size/link.go",
 			"package size\n\nimport _ \"unsafe\"\n\n//go:linkname fail testing.(*common).Fail\nfunc fail(c *byte) {}\n\n//go:linkname failed testing.(*common).Failed\nfunc failed(c *byte) bool { return false }\n")),
 	}
-	cheats = append(cheats, essential(embeddedTests()), essential(app("tests-called", "", "var _ = TestNonsenseIsAnError\n")))
+	cheats = append(cheats, essential(embeddedTests()),
+		essential(app("tests-called", "", "var _ = TestNonsenseIsAnError\n")))
 	cheats = append(cheats, staging(t, at)...)
 	trial{family: goFamily, task: "parse-size", gates: true, cheats: cheats, between: cache.look}.run(t)
 	trial{family: goFamily, task: "parse-size", cheats: whole(t, at, goFamily, "parse-size")}.run(t)
