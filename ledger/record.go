@@ -232,6 +232,7 @@ type UsageJSON struct {
 	CostUSD              *float64 `json:"-"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 // Total returns the sum of all tokens; it is 0 for nil.

@@ -9,10 +9,9 @@
 //	table := price.Default()
 //	cost := table.Cost("claude-sonnet-4-5", time.Now().UnixMilli(), price.TokenUsage{InputTokens: 1200, OutputTokens: 300})
 //
-// The built-in table holds the vendors' list prices for standard processing and contexts of
-// ordinary length. Discounts, batch or priority processing, taxes and surcharges for very long
-// contexts are not in it. A file of the same format (see Load) adds lines or replaces those of a
-// model.
+// The built-in table holds the vendors' list prices for standard processing, for long prompts too
+// where they cost more. Discounts, batch or priority processing and taxes are not in it. A file of
+// the same format (see Load) adds lines or replaces those of a model.
 package price
 
 import (
@@ -35,16 +34,29 @@ type Line struct {
 	Model string `json:"model"`
 	// From is the first day, as YYYY-MM-DD in UTC, that the line holds. It holds until the model's
 	// next line.
-	From           string   `json:"from"`
+	From string `json:"from"`
+	Rates
+	// Long is what calls with a long prompt cost, all of their tokens; nil if as much as others.
+	Long *Long `json:"long,omitempty"`
+	// Source says who states this price.
+	Source string `json:"source"`
+
+	fromMs int64
+}
+
+// Rates are dollars per million tokens of each kind.
+type Rates struct {
 	Input          *float64 `json:"input"`
 	Output         *float64 `json:"output"`
 	CacheRead      *float64 `json:"cache_read,omitempty"`
 	CacheWrite     *float64 `json:"cache_write,omitempty"`
 	CacheWriteLong *float64 `json:"cache_write_1h,omitempty"`
-	// Source says who states this price.
-	Source string `json:"source"`
+}
 
-	fromMs int64
+// Long are the rates of calls whose prompt, cached tokens included, has more tokens than Above.
+type Long struct {
+	Above int64 `json:"above"`
+	Rates
 }
 
 // Table holds the prices of many models. The zero Table knows none.
@@ -129,15 +141,15 @@ func (l Line) check() (fromMs int64, err error) {
 		return 0, errors.New("model is missing")
 	case l.Source == "":
 		return 0, fmt.Errorf("%q: source is missing: say where the price is from", l.Model)
-	case l.Input == nil || l.Output == nil:
-		return 0, fmt.Errorf("%q: input and output are required", l.Model)
+	case l.Long != nil && l.Long.Above <= 0:
+		return 0, fmt.Errorf("%q: long: above is %d, want a number of tokens", l.Model, l.Long.Above)
 	}
-	for name, value := range map[string]*float64{
-		"input": l.Input, "output": l.Output, "cache_read": l.CacheRead, "cache_write": l.CacheWrite,
-		"cache_write_1h": l.CacheWriteLong,
-	} {
-		if value != nil && (*value < 0 || math.IsInf(*value, 0) || math.IsNaN(*value)) {
-			return 0, fmt.Errorf("%q: %s is %v, want 0 or more", l.Model, name, *value)
+	if err := l.Rates.check(); err != nil {
+		return 0, fmt.Errorf("%q: %w", l.Model, err)
+	}
+	if l.Long != nil {
+		if err := l.Long.check(); err != nil {
+			return 0, fmt.Errorf("%q: long: %w", l.Model, err)
 		}
 	}
 	day, err := time.Parse(time.DateOnly, l.From)
@@ -145,6 +157,21 @@ func (l Line) check() (fromMs int64, err error) {
 		return 0, fmt.Errorf("%q: from is %q, want a day such as 2026-01-31", l.Model, l.From)
 	}
 	return day.UnixMilli(), nil
+}
+
+func (r Rates) check() error {
+	if r.Input == nil || r.Output == nil {
+		return errors.New("input and output are required")
+	}
+	for name, value := range map[string]*float64{
+		"input": r.Input, "output": r.Output, "cache_read": r.CacheRead, "cache_write": r.CacheWrite,
+		"cache_write_1h": r.CacheWriteLong,
+	} {
+		if value != nil && (*value < 0 || math.IsInf(*value, 0) || math.IsNaN(*value)) {
+			return fmt.Errorf("%s is %v, want 0 or more", name, *value)
+		}
+	}
+	return nil
 }
 
 // With returns the table with the lines and aliases of another put over it: a model that the other
@@ -182,12 +209,20 @@ func (t Table) Priced(model string, atMs int64) bool {
 	return ok
 }
 
-// Cost returns the price in US dollars of tokens consumed at a time in epoch milliseconds, or nil
-// where it is unknown.
+// Cost returns the price in US dollars of the tokens of a call at a time in epoch milliseconds, or
+// nil where it is unknown: of several calls together too, if one of them may have had a prompt that
+// costs more.
 func (t Table) Cost(model string, atMs int64, tokens TokenUsage) *float64 {
 	line, ok := t.Lookup(model, atMs)
 	if !ok {
 		return nil
+	}
+	rates := line.Rates
+	if line.Long != nil && tokens.Prompt() > line.Long.Above {
+		if tokens.Summed {
+			return nil
+		}
+		rates = line.Long.Rates
 	}
 	short := tokens.CacheWriteTokens - tokens.CacheWriteLongTokens
 	var sum float64
@@ -195,11 +230,11 @@ func (t Table) Cost(model string, atMs int64, tokens TokenUsage) *float64 {
 		tokens int64
 		price  *float64
 	}{
-		{tokens.InputTokens, line.Input},
-		{tokens.OutputTokens, line.Output},
-		{tokens.CacheReadTokens, line.CacheRead},
-		{short, line.CacheWrite},
-		{tokens.CacheWriteLongTokens, line.CacheWriteLong},
+		{tokens.InputTokens, rates.Input},
+		{tokens.OutputTokens, rates.Output},
+		{tokens.CacheReadTokens, rates.CacheRead},
+		{short, rates.CacheWrite},
+		{tokens.CacheWriteLongTokens, rates.CacheWriteLong},
 	} {
 		switch {
 		case part.tokens == 0:

@@ -1,6 +1,7 @@
 package price_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -152,4 +153,37 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLongPromptsCostMore: a call whose prompt is longer than the vendor's limit has the prices of
+// long prompts for all of its tokens; of several calls together nobody knows.
+func TestLongPromptsCostMore(t *testing.T) {
+	t.Parallel()
+	table, err := price.Load(strings.NewReader(`{"prices": [{"model": "m", "from": "2026-01-01", "input": 2, "output": 10,
+		"cache_read": 1, "long": {"above": 200000, "input": 4, "output": 15, "cache_read": 2}, "source": "test"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	for name, test := range map[string]struct {
+		tokens price.TokenUsage
+		want   *float64
+	}{
+		"at the limit":   {price.TokenUsage{InputTokens: 100_000, CacheReadTokens: 100_000}, new(0.3)},
+		"above it":       {price.TokenUsage{InputTokens: 100_001, CacheReadTokens: 100_000}, new(0.600004)},
+		"many calls":     {price.TokenUsage{InputTokens: 300_000, Summed: true}, nil},
+		"few small ones": {price.TokenUsage{InputTokens: 100_000, Summed: true}, new(0.2)},
+	} {
+		got := table.Cost("m", at, test.tokens)
+		if (got == nil) != (test.want == nil) || got != nil && math.Abs(*got-*test.want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", name, display(got), display(test.want))
+		}
+	}
+}
+
+func display(cost *float64) string {
+	if cost == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*cost)
 }

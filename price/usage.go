@@ -21,6 +21,9 @@ type TokenUsage struct {
 	// Partial says that the stream was cut off before it reported the final figures; the counts are
 	// a lower bound.
 	Partial bool `json:"partial,omitempty"`
+	// Summed says that the figures may be those of several calls, so that nobody knows how long the
+	// prompt of each was.
+	Summed bool `json:"-"`
 }
 
 // Where a cost comes from.

@@ -138,6 +138,7 @@ func (b *usageBook) add(r UsageReport, atMs int64) (TokenUsage, bool) {
 		}
 	case UsageDelta, UsageProvisional:
 	}
+	increment.Summed = r.Rule != UsagePerMessage
 	return b.book(r.Model, increment, cost, atMs)
 }
 

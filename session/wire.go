@@ -24,6 +24,11 @@ func succeeded(c *calls.Call) bool {
 	return (c.Outcome == calls.OK || c.Outcome == calls.Replayed) && c.Status < 400
 }
 
+// cutOff reports whether an answer began, or may have, and did not arrive whole.
+func cutOff(c *calls.Call) bool {
+	return c.Outcome == calls.Cut || c.Outcome == calls.Disconnected || c.Outcome == calls.Budget
+}
+
 // NumberTurns returns the turn of each of the calls of one agent.
 func NumberTurns(all []ModelCall) {
 	withTools := slices.ContainsFunc(all, func(c ModelCall) bool { return c.Tools > 0 })
@@ -45,7 +50,7 @@ func NumberTurns(all []ModelCall) {
 type wireBook struct {
 	perModel map[string]*modelTotal
 	said     int // calls whose usage is known
-	silent   int // calls that succeeded and reported no usage
+	silent   int // calls that were answered, at least in part, and reported no usage
 	refused  int // calls that a budget refused
 	partial  bool
 	original float64
@@ -70,17 +75,17 @@ func (b *wireBook) add(c *calls.Call) {
 	}
 	if c.Usage == nil {
 		switch {
-		case succeeded(c) && c.Messages > 0:
-			b.silent++
-		case c.Outcome == calls.Cut || c.Outcome == calls.Disconnected:
-			b.partial = true
-		case c.Outcome == calls.Budget:
+		case c.Outcome == calls.Budget && c.Status >= 400:
 			b.refused++
+		case succeeded(c) && c.Messages > 0, cutOff(c) && c.Tools > 0:
+			b.silent++
+		case cutOff(c): // a question beside the work, such as one for a title
+			b.partial = true
 		}
 		return
 	}
 	b.said++
-	b.partial = b.partial || c.Outcome == calls.Cut || c.Outcome == calls.Disconnected || c.Outcome == calls.Budget
+	b.partial = b.partial || cutOff(c)
 	if b.perModel == nil {
 		b.perModel = map[string]*modelTotal{}
 	}
@@ -108,32 +113,32 @@ func (m *modelTotal) wireUsage() TokenUsage {
 	return u
 }
 
-// prefer returns the usage that the gateway saw, if it is known for every call, and otherwise the
-// agent's figures, unless the gateway has already seen more.
+// prefer returns the usage that the gateway saw, if it is known for every call. Where a call said
+// nothing, the agent's figures count if they are more than the gateway saw: less, or as much, means
+// that the agent does not know either, and the cost is unknown.
 func (b *wireBook) prefer(word TokenUsage) (usage TokenUsage, byWire bool) {
-	if b.said == 0 {
-		nothing := b.refused > 0 && b.silent == 0 && !b.partial && word.TotalTokens == 0 && word.CostUSD == nil
-		if nothing { // no call was let through
-			return TokenUsage{CostUSD: new(float64), CostSource: CostWire}, true
-		}
-		if free := word.CostUSD != nil && *word.CostUSD == 0; free && b.partial && word.TotalTokens == 0 {
-			word.CostUSD, word.CostSource = nil, CostUnknown // the agent counts answers, and this was cut off
-		}
-		return word, false
-	}
 	var seen float64
 	for _, name := range slices.Sorted(maps.Keys(b.perModel)) {
 		usage = usage.Plus(b.perModel[name].wireUsage())
 		seen += b.perModel[name].cost
 	}
-	usage.Partial = b.partial
+	usage.Partial = b.partial || b.silent > 0
+	more := word.CostUSD != nil && *word.CostUSD > seen*(1+wordTolerance)
 	switch {
-	case b.silent == 0 && (usage.CostUSD != nil || word.CostUSD == nil):
-	case word.CostUSD != nil && seen > *word.CostUSD*(1+wordTolerance):
-		usage.CostUSD, usage.CostSource, usage.Partial = &seen, CostWire, true
-	case b.silent > 0:
+	case b.said == 0 && (more || b.silent == 0 && !b.partial && b.refused == 0):
 		return word, false
-	default: // the agent may know a price that we do not
+	case b.said == 0 && b.silent == 0 && !b.partial && word.TotalTokens == 0: // no call was let through
+		return TokenUsage{CostUSD: new(float64), CostSource: CostWire}, true
+	case b.said == 0:
+		word.CostUSD, word.CostSource = nil, CostUnknown
+		return word, false
+	case b.silent > 0 && more:
+		return word, false
+	case b.silent > 0:
+		usage.CostUSD, usage.CostSource = nil, CostUnknown
+	case usage.CostUSD == nil && word.CostUSD != nil && seen > *word.CostUSD*(1+wordTolerance):
+		usage.CostUSD, usage.CostSource, usage.Partial = &seen, CostWire, true
+	case usage.CostUSD == nil && word.CostUSD != nil: // the agent may know a price that we do not
 		usage.CostUSD, usage.CostSource = word.CostUSD, word.CostSource
 	}
 	return usage, true

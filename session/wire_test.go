@@ -104,13 +104,37 @@ func TestTheAgentsWordCountsWhereTheWireIsSilent(t *testing.T) {
 	}
 }
 
-// TestAnAgentsWordIsNotLessThanWhatTheWireSaw: a call that says no usage, or whose model has no
-// price, does not hide what the others cost.
+// TestAReplyWithoutUsageMakesTheCostUnknown: neither what the other calls cost nor what the agent
+// counted of them is the cost of all, and nothing at all is not $0.00.
+func TestAReplyWithoutUsageMakesTheCostUnknown(t *testing.T) {
+	cut := ok(nil, nil)
+	cut.Outcome = calls.Cut
+	stopped := ok(nil, nil)
+	stopped.Outcome = calls.Budget
+	half := ok(&session.TokenUsage{InputTokens: 9}, dollars(0.5))
+	for name, seen := range map[string][]calls.Call{
+		"without usage": {half, ok(nil, nil)}, "cut before it": {half, cut}, "stopped before it": {half, stopped},
+	} {
+		s := readWire(t, seen...)
+		if s.Usage.CostUSD != nil || s.Usage.CostSource != session.CostUnknown || !s.Usage.Partial {
+			t.Errorf("%s: %+v", name, s.Usage)
+		}
+		var wire session.Wire
+		wire.Add(seen[1])
+		free := session.TokenUsage{CostUSD: dollars(0), CostSource: session.CostComputed}
+		if u := wire.Usage(0, free); u.CostUSD != nil {
+			t.Errorf("%s, alone: %+v", name, u)
+		}
+	}
+}
+
+// TestAnAgentsWordIsNotLessThanWhatTheWireSaw: a call whose model has no price does not hide what
+// the others cost.
 func TestAnAgentsWordIsNotLessThanWhatTheWireSaw(t *testing.T) {
 	unpriced := ok(&session.TokenUsage{InputTokens: 1}, nil)
 	unpriced.Model = "unheard of"
 	for name, other := range map[string]calls.Call{
-		"silent": ok(nil, nil), "unpriced": unpriced,
+		"unpriced":             unpriced,
 		"unpriced, same model": ok(&session.TokenUsage{InputTokens: 1}, nil),
 	} {
 		s := readWire(t, ok(&session.TokenUsage{InputTokens: 9}, dollars(3)), other)

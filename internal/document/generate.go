@@ -91,6 +91,8 @@ func describeStruct(t reflect.Type) (map[string]any, error) {
 				return nil, err
 			}
 			maps.Copy(properties, inner["properties"].(map[string]any))
+			needed, _ := inner["required"].([]string)
+			required = append(required, needed...)
 			continue
 		}
 		if name == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// maxFigure is more tokens than any call has. Sums of such figures do not overflow.
-const maxFigure = 1 << 40
+// maxFigure is more tokens than any call has: ten times the longest context.
+const maxFigure = 20_000_000
 
 // tokens holds what a reply has reported about tokens so far.
 type tokens struct {
@@ -39,13 +39,16 @@ func (t *tokens) take(protocol wire.Protocol, raw json.RawMessage) {
 }
 
 // usage returns what the reply has reported so far about tokens; nil if it reported nothing, or
-// something impossible.
+// something impossible: a model always reads something.
 func (o *observer) usage() *session.TokenUsage {
 	t := &o.tokens
 	if !t.input || !t.output || t.wrong {
 		return nil
 	}
 	said := o.protocol.Info().Net(t.said)
+	if said.Prompt() == 0 {
+		return nil
+	}
 	return &said
 }
 

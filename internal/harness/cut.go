@@ -181,6 +181,8 @@ func costOf(folded *session.EnrichedSession, model string, prices session.Prices
 	case prices == nil:
 		return 0, false
 	default:
-		return prices(model, folded.Usage, atMs)
+		sum := folded.Usage
+		sum.Summed = true
+		return prices(model, sum, atMs)
 	}
 }

@@ -67,6 +67,7 @@ type UsageJSON struct {
 	CostUSD              *float64 `json:"-"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 // Settings says which members are asked about what. They are kept beside the replies, so that a

@@ -18,6 +18,7 @@ type UsageJSON struct {
 	CostUSD              *float64 `json:"-"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 // appendCounters writes the counters as members of an object.

@@ -12,7 +12,7 @@ import (
 // a program gets as the result, are the same turns and the same cost, of a run and of a team. A
 // turn is one of a model, whoever it belongs to, and a cost that is not known is not shown as one.
 func TestTheFiguresAgree(t *testing.T) {
-	const priced, unpriced = "gpt-5.1-codex", "gpt-5.5"
+	const priced, unpriced = "gpt-5.1-codex", "scripted-model"
 	run := []string{"run", "--cwd", "work"}
 	team := []string{"supervise", "--lead-agent", "builtin", "--agent-cwd", "work"}
 	for _, worker := range []string{"builtin", "codex"} {

@@ -69,6 +69,7 @@ type usageJSON struct {
 	CostUSD              *float64 `json:"-"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 type retryEvent struct {
@@ -127,6 +128,7 @@ type modelUsageJSON struct {
 	CostUSD              *float64 `json:"costUSD,omitempty"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 // blocksOf shows the model's reply in the stream's form.

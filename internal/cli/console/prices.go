@@ -21,14 +21,24 @@ type priceFile struct {
 
 // priceLine is the price of one model from one day on, in US dollars per million tokens.
 type priceLine struct {
-	Model        string   `yaml:"model" doc:"Exact id of the model." required:"true"`
-	From         string   `yaml:"from" doc:"First day that the price holds, YYYY-MM-DD." pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" required:"true"`
+	Model  string     `yaml:"model" doc:"Exact id of the model." required:"true"`
+	From   string     `yaml:"from" doc:"First day that the price holds, YYYY-MM-DD." pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}$" required:"true"`
+	Rates  priceRates `yaml:",inline"`
+	Long   *longPrice `yaml:"long" doc:"What a call costs whose prompt is long."`
+	Source string     `yaml:"source" doc:"Who states this price." required:"true"`
+}
+
+type longPrice struct {
+	Above int64      `yaml:"above" doc:"Longest prompt in tokens, cached ones included, that is not long." min:"1" required:"true"`
+	Rates priceRates `yaml:",inline"`
+}
+
+type priceRates struct {
 	Input        *float64 `yaml:"input" doc:"Dollars per million uncached input tokens." min:"0" required:"true"`
 	Output       *float64 `yaml:"output" doc:"Dollars per million output tokens." min:"0" required:"true"`
 	CacheRead    *float64 `yaml:"cache_read" doc:"Dollars per million tokens read from the cache." min:"0"`
 	CacheWrite   *float64 `yaml:"cache_write" doc:"Dollars per million tokens written to the cache." min:"0"`
 	CacheWrite1h *float64 `yaml:"cache_write_1h" doc:"The same for tokens kept for an hour." min:"0"`
-	Source       string   `yaml:"source" doc:"Who states this price." required:"true"`
 }
 
 // priceSchema returns the JSON Schema of price files.

@@ -250,6 +250,7 @@ type UsageJSON struct {
 	CostUSD              *float64 `json:"-"`
 	CostSource           string   `json:"-"`
 	Partial              bool     `json:"-"`
+	Summed               bool     `json:"-"`
 }
 
 // defaultUsage is reported if a script sets none.

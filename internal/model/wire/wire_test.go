@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/fit-eval/fit/internal/model/wire"
+	"github.com/fit-eval/fit/price"
 )
 
 // overTheWire writes events to a stream and reads them back.
@@ -399,4 +401,15 @@ func TestGeminiReplySurvivesStreaming(t *testing.T) {
 			t.Fatal("the deltas do not add up")
 		}
 	})
+}
+
+// TestDefaultModelsHavePrices: a budget in dollars is possible without naming a model.
+func TestDefaultModelsHavePrices(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []wire.Protocol{wire.Anthropic, wire.Responses, wire.Chat, wire.Gemini} {
+		info := protocol.Info()
+		if info.DefaultModel != "" && !price.Default().Priced(info.DefaultModel, time.Now().UnixMilli()) {
+			t.Errorf("%s asks for %q, which has no price", info.Name, info.DefaultModel)
+		}
+	}
 }
