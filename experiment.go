@@ -74,7 +74,7 @@ func Experiment(ctx context.Context, cfg ExperimentConfig) (ExperimentResult, er
 // Compare compares two arms: the directories of two experiments, or DIR:ARM of either. after is
 // compared with before.
 func Compare(before, after string) (*Comparison, error) {
-	groups, err := results.Sides([]string{before, after}, nil, readReport(nil))
+	groups, err := results.Sides([]string{before, after}, nil, Wiring{}.filled().readReport(context.Background(), nil))
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +82,15 @@ func Compare(before, after string) (*Comparison, error) {
 }
 
 // readReport returns a reader of run directories for comparisons.
-func readReport(allow []string) func(dir string) (*report.Report, error) {
+func (w Wiring) readReport(ctx context.Context, allow []string) func(dir string) (*report.Report, error) {
 	return func(dir string) (*report.Report, error) {
 		found, err := results.Load([]string{dir}, false)
 		if err != nil {
 			return nil, err
 		}
 		found.Allow = allow
-		return found.Build([]int{1}, false)
+		auditor := results.Auditor{Dialects: w.Registry.Dialects(), Prices: w.Prices}
+		return found.Build(ctx, auditor, []int{1}, false)
 	}
 }
 
@@ -116,7 +117,7 @@ func (w Wiring) Experiment(ctx context.Context, cfg ExperimentConfig) (Experimen
 		result.Errors = append(result.Errors, fmt.Errorf("%d cells without a verdict (%s): %s", cause.Cells,
 			cause.Class, cause.Message))
 	}
-	built, err := readReport(cfg.Allow)(cfg.Output)
+	built, err := w.readReport(context.WithoutCancel(ctx), cfg.Allow)(cfg.Output)
 	if err != nil {
 		return result, err
 	}

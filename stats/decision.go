@@ -23,9 +23,6 @@ const (
 const (
 	// MinClaimTasks is the number of tasks below which nothing is claimed.
 	MinClaimTasks = 10
-	// MaxExclusionGap is the difference of the arms' exclusion rates from which on nothing is
-	// claimed.
-	MaxExclusionGap = 0.05
 	// MaxUsefulMDE is the detectable effect above which an experiment is called insufficient rather
 	// than not proven.
 	MaxUsefulMDE = 0.30
@@ -79,15 +76,13 @@ type DecideConfig struct {
 	// Looks is how often the experiment was looked at, each time with the choice to continue; 0
 	// means once. The p-value is multiplied by it.
 	Looks int
-	// IntegrityFlags counts critical suspicions of cheating that nobody has resolved.
-	IntegrityFlags int
 	// WorstCases are the same comparison with outcomes that are not known for sure filled in as
 	// unfavourably as they could be, in one direction and in the other. A claim must hold in each.
 	WorstCases []Comparison
 	// Unsure names those outcomes for the sentence, such as "3 missing runs".
 	Unsure string
-	// Withheld are reasons why nothing is claimed, whatever the numbers say. The sentence begins
-	// with them.
+	// Withheld are reasons why nothing is claimed, whatever the numbers say: not even equivalence
+	// or non-inferiority. The sentence begins with them.
 	Withheld []string
 	// Remark is what readers must know in the same breath as the claim; empty is nothing.
 	Remark string
@@ -139,6 +134,9 @@ type Decision struct {
 	Sentence  string  `json:"sentence"`
 	// NonInferior is set where a margin for it was given.
 	NonInferior *NonInferiority `json:"nonInferior,omitempty"`
+	// Unsure says what withholds the claim that the observed outcomes would support: outcomes that
+	// are not known for sure, in words.
+	Unsure string `json:"unsure,omitempty"`
 	// Obstacles say which parts of the claim rule were not met; empty when something was claimed.
 	Obstacles []string `json:"obstacles,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
@@ -154,14 +152,13 @@ func (d *Decision) MethodText() string {
 
 // Decide turns a comparison into a claim.
 //
-// Formula: improved or regressed if adjusted p < α and the interval excludes 0 and at least
-// [MinClaimTasks] tasks and exclusion rates differ by less than [MaxExclusionGap] and no critical
-// integrity flag is open and nothing withholds the claim and the same holds in the worst case.
-// Otherwise insufficient if there are fewer tasks, no interval, or the detectable effect exceeds
-// [MaxUsefulMDE]; equivalent if a margin is given and contains the whole interval in every worst
-// case and nothing withholds the claim; else not proven. NonInferior is shown if the lower limit is
-// above minus its margin in every worst case, the design has none of the faults above, nothing is
-// withheld and the data are not insufficient. The interval for both is at the level
+// Formula: insufficient if there are fewer than [MinClaimTasks] tasks or there is no interval.
+// Otherwise improved or regressed if adjusted p < α and the interval excludes 0 and nothing
+// withholds the claim and the same holds in the worst case; equivalent if a margin is given and
+// contains the whole interval in every worst case and nothing withholds the claim; insufficient if
+// the detectable effect exceeds [MaxUsefulMDE]; else not proven. NonInferior is shown if the lower
+// limit is above minus its margin in every worst case, nothing is withheld and the data are not
+// insufficient. The interval for both is at the level
 // 1−α/(tests·looks), and for outcomes in [0, 1] the hull of that interval, the add-two interval, so
 // that a few ties are not taken for sameness, and Newcombe's of gains and losses, each by Wilson
 // with tasks (or clusters) as trials, because rare large losses make the others too short.
@@ -180,8 +177,8 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 	if decision.Claim == Improved || decision.Claim == Regressed || decision.Claim == Equivalent {
 		decision.Obstacles = nil
 		if !holdsInWorstCases(decision, config) {
-			decision.Claim = NotProven
-			decision.Obstacles = []string{config.Unsure + " could change the answer"}
+			decision.Claim, decision.Unsure = NotProven, config.Unsure+" could change the answer"
+			decision.Obstacles = []string{decision.Unsure}
 		}
 	}
 	if len(config.Withheld) > 0 {
@@ -301,18 +298,18 @@ func significant(comparison Comparison, pAdj, alpha float64) bool {
 }
 
 func claim(comparison Comparison, config DecideConfig, pAdj float64) Claim {
-	sound := len(designFaults(comparison, config)) == 0
 	interval := comparison.Interval
-	if sound && interval != nil && significant(comparison, pAdj, config.Alpha) && interval.Excludes(0) {
+	switch {
+	case comparison.TooFew() != "" || interval == nil:
+		return Insufficient
+	case significant(comparison, pAdj, config.Alpha) && interval.Excludes(0):
 		if (interval.Lo > 0) != config.Measure.LowerIsBetter {
 			return Improved
 		}
 		return Regressed
-	}
-	if sound && config.Margin > 0 && withinMargin(comparison.limits(), config.Margin) {
+	case config.Margin > 0 && withinMargin(comparison.limits(), config.Margin):
 		return Equivalent
-	}
-	if comparison.Tasks < MinClaimTasks || interval == nil || comparison.MDE > MaxUsefulMDE {
+	case comparison.MDE > MaxUsefulMDE:
 		return Insufficient
 	}
 	return NotProven
@@ -333,7 +330,7 @@ func nonInferior(decision Decision, comparison Comparison, config DecideConfig) 
 		return nil
 	}
 	answer := &NonInferiority{Margin: config.NonInferior}
-	sound := len(designFaults(comparison, config)) == 0 && len(config.Withheld) == 0 && decision.Claim != Insufficient
+	sound := len(config.Withheld) == 0 && decision.Claim != Insufficient
 	least := math.Inf(1)
 	for _, one := range append([]Comparison{comparison}, config.WorstCases...) {
 		interval := one.limits()
@@ -354,23 +351,19 @@ func withinMargin(interval *Interval, margin float64) bool {
 	return interval != nil && interval.Lo > -margin && interval.Hi < margin
 }
 
-// designFaults returns the parts of the claim rule that do not depend on the result.
-func designFaults(comparison Comparison, config DecideConfig) []string {
-	var faults []string
-	if comparison.Tasks < MinClaimTasks {
-		faults = append(faults, fmt.Sprintf("only %d of at least %d tasks", comparison.Tasks, MinClaimTasks))
+// TooFew says that there are not enough tasks for a claim; empty where there are.
+func (c Comparison) TooFew() string {
+	if c.Tasks >= MinClaimTasks {
+		return ""
 	}
-	if gap := math.Abs(config.Candidate.Rate() - config.Baseline.Rate()); gap >= MaxExclusionGap-1e-12 {
-		faults = append(faults, fmt.Sprintf("exclusion rates differ by %.1f points", 100*gap))
-	}
-	if config.IntegrityFlags > 0 {
-		faults = append(faults, count(config.IntegrityFlags, "open integrity flag"))
-	}
-	return faults
+	return fmt.Sprintf("only %d of at least %d tasks", c.Tasks, MinClaimTasks)
 }
 
 func reasonsAgainst(comparison Comparison, config DecideConfig, pAdj float64) []string {
-	list := designFaults(comparison, config)
+	var list []string
+	if few := comparison.TooFew(); few != "" {
+		list = append(list, few)
+	}
 	switch {
 	case comparison.Interval == nil:
 		list = append(list, "no confidence interval can be computed")

@@ -58,7 +58,7 @@ var layers = map[string][]string{
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
-	"report/results":   {"experiment", "judge", "ledger", "report"},
+	"report/results":   {"experiment", "evidence", "judge", "ledger", "report", "session"},
 	"judge":            {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {
 		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/results", "price",

@@ -46,7 +46,7 @@ func Collect(from Sources) (*Run, error) {
 	}
 	found := f.audit()
 	from.Reviews.clear(found)
-	f.critical = isCritical(found)
+	f.critical = f.task.described() && isCritical(found)
 	return f.run(found), nil
 }
 

@@ -202,7 +202,7 @@ func TestFakeAgents(t *testing.T) {
 				verdict = ledger.Fail
 			}
 			run := collect(t, evidence.Sources{
-				Task: evidence.Task{ID: "fix"}, Record: attempt(verdict, v.exit),
+				Task: evidence.Task{ID: "fix", Prompt: "Fix it."}, Record: attempt(verdict, v.exit),
 				Trace: w, Diff: []byte(v.diff),
 			})
 			flag := ""
@@ -337,7 +337,7 @@ func TestAnEditedEntryIsRebuilt(t *testing.T) {
 
 // TestARepositoryInTheWorkspaceIsNoChange: what git keeps for itself is nobody's work.
 func TestARepositoryInTheWorkspaceIsNoChange(t *testing.T) {
-	task := evidence.Task{ID: "fix", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1}}
+	task := evidence.Task{ID: "fix", Prompt: "Fix it.", Reference: &evidence.Reference{MaxLines: 2, MaxFiles: 1}}
 	nested := strings.ReplaceAll(sourceDiff, "a.go", "sub/.git/config") + "# binary file added: sub/.git/index\n" +
 		strings.ReplaceAll(sourceDiff, "a.go", ".gitignore")
 	run := collect(t, evidence.Sources{Task: task, Record: attempt(ledger.Pass, 0), Diff: []byte(sourceDiff + nested)})

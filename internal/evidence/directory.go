@@ -10,7 +10,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/internal/atomicfile"
 	"github.com/fit-eval/fit/internal/jsonenc"
@@ -24,7 +27,7 @@ const (
 	CacheDir = "cache"
 	// rules changes whenever the evidence about the same files changes, so that caches of older
 	// programs are rebuilt.
-	rules = 7
+	rules = 8
 	// maxDiff bounds a diff that is read, and maxVerifyOutput what is read of a check's output,
 	// from its end.
 	maxDiff         = 64 << 20
@@ -103,6 +106,58 @@ func (d *Directory) Run(ctx context.Context, task Task, record *ledger.Record) (
 	}
 	d.keep(key, run)
 	return run, nil
+}
+
+// Examined is an attempt with its evidence.
+type Examined struct {
+	Record *ledger.Record
+	Task   Task
+	Run    *Run
+	// Problem says why there is no evidence; empty if there is.
+	Problem string
+}
+
+// Examine returns the evidence about attempts, in their order. One whose files are missing or
+// changed does not affect the others. A task that is not among tasks is not described.
+func (d *Directory) Examine(ctx context.Context, tasks []Task, records []ledger.Record) ([]Examined, error) {
+	known := map[string]Task{}
+	for _, task := range tasks {
+		known[task.ID] = task
+	}
+	examined := make([]Examined, len(records))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range records {
+		record := &records[i]
+		task, described := known[record.TaskID]
+		if !described {
+			task = Task{ID: record.TaskID, Cluster: record.Cluster}
+		}
+		group.Go(func() error {
+			run, err := d.Run(ctx, task, record)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			examined[i] = Examined{Record: record, Task: task, Run: run}
+			if err != nil {
+				examined[i].Run = &Run{Key: record.Key(), Agent: record.Agent, Status: StatusEnvError}
+				examined[i].Problem = err.Error()
+			}
+			return nil
+		})
+	}
+	return examined, group.Wait()
+}
+
+// Open counts the critical flags for which an attempt is disqualified.
+func (e *Examined) Open() int {
+	open := 0
+	for i := range e.Run.Session.Integrity {
+		if e.Run.Disqualified() && e.Run.Session.Integrity[i].Disqualifies() {
+			open++
+		}
+	}
+	return open
 }
 
 // cancellable is a reader that ends when its context does.

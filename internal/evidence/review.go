@@ -16,8 +16,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// reviewsFile holds people's reviews of flags, one line each.
-const reviewsFile = "reviews.jsonl"
+// ReviewsFile is the file of a run directory with people's reviews of flags, one line each.
+const ReviewsFile = "reviews.jsonl"
 
 // Review is a person's statement about the flags of one kind of an attempt: they are not cheating.
 type Review struct {
@@ -34,7 +34,7 @@ type Reviews []Review
 // ReadReviews reads the reviews of a run directory; a directory without any has none. A line that a
 // crash has torn is ignored.
 func ReadReviews(root string) (Reviews, error) {
-	content, err := os.ReadFile(filepath.Join(root, reviewsFile))
+	content, err := os.ReadFile(filepath.Join(root, ReviewsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -57,7 +57,7 @@ func AddReview(ctx context.Context, root string, review Review) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(root, reviewsFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	file, err := os.OpenFile(filepath.Join(root, ReviewsFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("write review: %w", err)
 	}

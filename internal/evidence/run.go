@@ -18,7 +18,7 @@ const (
 	StatusOK           Status = "ok"
 	StatusEnvError     Status = "env_error" // an environmental cause: missing data, not a failure
 	StatusTimeout      Status = "timeout"
-	StatusDisqualified Status = "disqualified" // a critical integrity flag stands
+	StatusDisqualified Status = "disqualified" // a critical integrity flag stands, on a task that is described
 )
 
 // Run is the evidence about one attempt.
@@ -52,7 +52,7 @@ type Run struct {
 // Resolved reports whether the attempt resolved its task; nil is missing data.
 func (r *Run) Resolved() *bool { return r.Session.TaskResolved }
 
-// Disqualified reports whether a critical integrity flag stands.
+// Disqualified reports whether a critical integrity flag stands on a task that is described.
 func (r *Run) Disqualified() bool { return r.Status == StatusDisqualified }
 
 // TestsTampered reports whether a flag says that tests or the check were tampered with, so that a

@@ -60,6 +60,11 @@ type Task struct {
 	Workspace string `json:"workspace,omitempty"`
 }
 
+// described reports whether the run directory says what the task is. Where it does not, as in one
+// of fit-benchmark, whose checks are out of an agent's reach, flags are for readers: what counts as
+// a test or as the check is a guess, and nobody is disqualified by one.
+func (t *Task) described() bool { return t.Prompt != "" }
+
 // hasHistory reports whether the agent's repository may have more than the commit it started from:
 // an export is one commit without a remote, so looking for others gains nothing.
 func (t *Task) hasHistory() bool { return t.Workspace != "export" }

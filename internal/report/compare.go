@@ -141,6 +141,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", b.Name, a.Name, err)
 	}
+	c.Withheld = pair.Decided(&c.Decision)
 	if design, _, err := stats.VarianceComponents(pair.outcomes); err == nil {
 		c.Design = &design
 	}
@@ -173,6 +174,15 @@ type Pair struct {
 	Machines  *Machines
 
 	outcomes []stats.Pair
+	basis    Basis
+	allow    []string
+}
+
+// Decided returns the reasons for which nothing is claimed, those that the decision shows included.
+func (p *Pair) Decided(decision *stats.Decision) []Reason {
+	p.basis.Decision = decision
+	p.Withheld, _ = Withhold(p.allow, &p.basis)
+	return p.Withheld
 }
 
 // NewPair compares the groups as they are, B against A, and in both worst cases as well if outcomes
@@ -192,17 +202,20 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	first, second, added := alongside(a.measured(cfg.Measure), b.measured(cfg.Measure))
 	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
 	p.Retries = compareRetries(a, b)
-	p.Withheld, p.Allowed = withhold(cfg.Allow, a, b)
+	p.outcomes = PairOutcomes(first, second, nil)
+	p.basis, p.allow = Basis{Groups: []*Group{a, b}}, cfg.Allow
+	p.basis.count(first, second, p.outcomes)
+	p.Withheld, p.Allowed = Withhold(cfg.Allow, &p.basis)
 	p.Config = stats.DecideConfig{
 		Alpha:       cfg.Alpha,
 		Measure:     stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:      cfg.Margin,
 		NonInferior: cfg.NonInferior,
 		Looks:       1 + max(a.looks, b.looks),
-		Candidate:   stats.Exclusion{Excluded: b.Totals.Missing + added[1], Planned: b.Totals.Planned + added[1]},
-		Baseline:    stats.Exclusion{Excluded: a.Totals.Missing + added[0], Planned: a.Totals.Planned + added[0]},
+		Candidate:   p.basis.Exclusions.Candidate,
+		Baseline:    p.basis.Exclusions.Baseline,
 		Unsure:      p.Unsure.text(),
-		Withheld:    sentences(p.Withheld),
+		Withheld:    Sentences(p.Withheld),
 		Remark:      p.Treatment.Remark(),
 	}
 	if cfg.Measure == MeasureScore {
@@ -217,10 +230,12 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 
 // compare compares the outcomes, and those of both worst cases.
 func (p *Pair) compare(a, b *Group, first, second []Outcome, cfg CompareConfig) error {
-	p.outcomes = PairOutcomes(first, second, nil)
 	var err error
-	if p.Comparison, err = p.test(a, b, p.outcomes, cfg); err != nil || p.Config.Unsure == "" {
+	if p.Comparison, err = p.test(a, b, p.outcomes, cfg); err != nil {
 		return err
+	}
+	if p.basis.Tasks = p.Comparison.Tasks; p.Config.Unsure == "" {
+		return nil
 	}
 	for _, fillA := range []float64{1, 0} {
 		worst, err := p.test(a, b, PairOutcomes(first, second, &[2]float64{fillA, 1 - fillA}), cfg)
@@ -379,7 +394,7 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 		c.Warnings = append(c.Warnings, "different faults were injected into the model calls of the two (--faults), "+
 			"which confounds the comparison")
 	case c.Same:
-		c.Warnings = append(c.Warnings, sameText(a, b, len(pair.Withheld)+len(pair.Allowed) == 0))
+		c.Warnings = append(c.Warnings, sameText(a, b, steady(pair.Withheld, pair.Allowed)))
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {

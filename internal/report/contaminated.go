@@ -19,7 +19,8 @@ type edition struct {
 func editionOf(p *ledger.Piece) edition { return edition{keyOf(p), p.Digest} }
 
 // contaminated names arms whose runs were given what only another arm brings.
-func contaminated(groups []*Group) []string {
+func contaminated(basis *Basis) []string {
+	groups := basis.Groups
 	brings := make([]map[edition]bool, len(groups))
 	for i, g := range groups {
 		brings[i] = g.brings()

@@ -13,7 +13,8 @@ import (
 )
 
 // drift says in which ways models or programs changed while they were measured.
-func drift(groups []*Group) []string {
+func drift(basis *Basis) []string {
+	groups := basis.Groups
 	var found []string
 	for _, g := range groups {
 		if g.drifted != "" && !slices.Contains(found, g.drifted) {
@@ -235,9 +236,9 @@ func (r *Report) markDrift() {
 func (g *Group) partOf(other *Group) bool { return g.drifted != "" && g.drifted == other.drifted }
 
 // undelivered names arms none of whose runs was given what the arm brings.
-func undelivered(groups []*Group) []string {
+func undelivered(basis *Basis) []string {
 	var found []string
-	for _, g := range groups {
+	for _, g := range basis.Groups {
 		t := g.Treatment
 		if t == nil {
 			continue

@@ -98,7 +98,9 @@ func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 		}
 		f.Pairs[i] = ArmPair{A: side[0].Name, B: side[1].Name, Facts: p.Facts}
 		f.warn(side, p)
-		claims.Add(p.Comparison, p.Config, func(decision *stats.Decision) { f.Pairs[i].Decision = *decision })
+		claims.Add(p.Comparison, p.Config, func(decision *stats.Decision) {
+			f.Pairs[i].Decision, f.Pairs[i].Withheld = *decision, p.Decided(decision)
+		})
 	}
 	return claims.Decide()
 }
@@ -107,7 +109,7 @@ func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	name := side[1].Name + " against " + side[0].Name + ": "
 	if p.Same {
-		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], len(p.Withheld)+len(p.Allowed) == 0))
+		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], steady(p.Withheld, p.Allowed)))
 	}
 	if warning := p.Retries.warning(); warning != "" {
 		f.Warnings = append(f.Warnings, name+warning)
@@ -198,10 +200,9 @@ func (f *MultiComparison) facts() []string {
 	}
 	facts = append(facts, "minimum detectable difference of a comparison (80% power): "+Detectable(least))
 	for _, pair := range f.Pairs {
-		for i, obstacle := range pair.Decision.Obstacles {
-			if i < len(pair.Withheld) || strings.Contains(obstacle, "could change the answer") {
-				facts = append(facts, fmt.Sprintf("no claim about %s and %s because: %s", pair.A, pair.B, obstacle))
-			}
+		for _, reason := range pair.Withheld {
+			facts = append(facts, fmt.Sprintf("no claim about %s and %s because: %s", pair.A, pair.B,
+				reason.Sentence()))
 		}
 	}
 	for _, pair := range f.Pairs {

@@ -22,6 +22,10 @@ type Input struct {
 	Planned *Planned
 	// Unplanned says why Planned is unknown; nothing is claimed then, because runs may be missing.
 	Unplanned string
+	// Findings are what an audit found in the files of attempts; those without one were not
+	// examined. Unexamined says why nobody could look; nothing is claimed then.
+	Findings   map[Attempt]Finding
+	Unexamined string
 	// Skipped counts lines of the ledger that failed verification and were skipped.
 	Skipped int
 	// K are the k of pass@k; empty is 1, 3 and 5.
@@ -108,9 +112,13 @@ type Group struct {
 
 	requests []RequestPair
 
-	redraws   map[ledger.Cell]int // attempts that ended in an error after the agent had begun
-	limits    string              // how far the agents may go, in words
-	unplanned string              // why nobody knows which runs were planned; empty: it is known
+	redraws    map[ledger.Cell]int // attempts that ended in an error after the agent had begun
+	flags      int                 // critical signs of cheating that nobody has cleared
+	unread     []string            // why runs could not be examined
+	unexamined string              // why no run could
+
+	limits    string // how far the agents may go, in words
+	unplanned string // why nobody knows which runs were planned; empty: it is known
 
 	clusters int // where tasks share some, how many there are
 	looks    int // how often the experiment was looked at and enlarged
@@ -133,6 +141,7 @@ func Build(in Input) (*Report, error) {
 		in.K = []int{1, 3, 5}
 	}
 	in.Level = cmp.Or(in.Level, stats.DefaultLevel)
+	in.Records = audited(in.Records, in.Findings)
 	r := &Report{Version: Version, Groups: []Group{}, Tasks: []Task{}}
 	var err error
 	if in.labelled, err = match(in.Labels, ledger.Last(in.Records)); err != nil {
@@ -247,6 +256,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		redraws:   redrawsOf(records),
 		unplanned: in.Unplanned,
 	}
+	g.examine(in)
 	if in.Planned != nil {
 		g.looks, g.limits = len(in.Planned.Grown), in.Planned.Limits[arm]
 	}

@@ -66,6 +66,9 @@ func (g *Group) headText(w io.Writer) {
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)
 	}
+	if t.Disqualified > 0 {
+		fmt.Fprintf(w, ", %d disqualified", t.Disqualified)
+	}
 	if t.Retried > 0 {
 		fmt.Fprintf(w, ", %d retried", t.Retried)
 	}

@@ -24,6 +24,8 @@ type Totals struct {
 	// the agent's work.
 	Retried int `json:"retriedRuns,omitempty"`
 	Passed  int `json:"passed"`
+	// Disqualified counts the runs that failed because they cheated.
+	Disqualified int `json:"disqualified,omitempty"`
 	// TasksPassing counts the tasks all of whose runs passed.
 	TasksPassing int `json:"tasksPassing"`
 	// CostUSD is nil where the cost of some attempt is unknown; KnownCostUSD is the sum of those
@@ -104,6 +106,7 @@ func (t *Totals) add(o Totals) {
 	t.Unverified += o.Unverified
 	t.Retried += o.Retried
 	t.Passed += o.Passed
+	t.Disqualified += o.Disqualified
 	t.TasksPassing += o.TasksPassing
 }
 

@@ -138,7 +138,7 @@ func (g *Group) proveTreatment(in Input) {
 	}
 	g.Treatment = treatmentOf(in.Level, g)
 	var allowed []Reason
-	g.Withheld, allowed = withhold(in.Allow, g)
+	g.Withheld, allowed = Withhold(in.Allow, &Basis{Groups: []*Group{g}})
 	for _, reason := range allowed {
 		g.Warnings, g.alone = append(g.Warnings, reason.allowedText()), append(g.alone, reason.allowedText())
 	}

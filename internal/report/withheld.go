@@ -2,51 +2,106 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
 )
 
 // Reason is why a claim, or a gate, is withheld whatever the numbers say.
 type Reason struct {
 	Key  string `json:"key"`
 	Text string `json:"text"`
+	// WayOut says what to do about it.
+	WayOut string `json:"wayOut,omitempty"`
 	// Allow is the value of --allow that accepts it; empty: nothing does.
 	Allow string `json:"allow,omitempty"`
 }
 
-// The keys of reasons.
-const (
-	reasonDrift        = "drift"
-	reasonNotDelivered = "not_delivered"
-	reasonContaminated = "contaminated"
-	reasonReplayed     = "replayed"
-	reasonUnplanned    = "unplanned"
-)
-
-// reasons is the one list of what withholds a claim. find looks at the groups that a claim is
-// about, one for a gate and two for a comparison, and says what is wrong with them.
-var reasons = []struct {
-	key, allow string
-	find       func(groups []*Group) []string
-}{
-	{key: reasonDrift, allow: reasonDrift, find: drift},
-	{key: reasonNotDelivered, find: undelivered},
-	{key: reasonContaminated, find: contaminated},
-	{key: reasonReplayed, find: replayed},
-	{key: reasonUnplanned, find: unplanned},
+// Basis is what a claim or a gate rests on.
+type Basis struct {
+	// Groups is one for a gate, and two for a comparison, the baseline first.
+	Groups []*Group
+	// Tasks counts those with outcomes on both sides of a comparison, Exclusions its runs without
+	// one.
+	Tasks      int
+	Exclusions stats.Exclusions
+	// Panel is set where judges' verdicts are compared.
+	Panel *Panel
+	// Decision is set once it is made.
+	Decision *stats.Decision
 }
 
-// withhold returns the reasons for which nothing is claimed about groups, and those that were found
-// and are allowed.
-func withhold(allow []string, groups ...*Group) (withheld, allowed []Reason) {
+// Panel is what is known about the judges whose verdicts are compared.
+type Panel struct {
+	// Status is that of the calibration.
+	Status string
+	// Labelled says that people labelled runs of both arms, some as passed and some as failed.
+	Labelled bool
+}
+
+// The keys of reasons.
+const (
+	reasonDrift         = "drift"
+	reasonNotDelivered  = "not_delivered"
+	reasonContaminated  = "contaminated"
+	reasonReplayed      = "replayed"
+	reasonUnplanned     = "unplanned"
+	reasonTooFewTasks   = "too_few_tasks"
+	reasonExclusionGap  = "exclusion_gap"
+	reasonFlags         = "open_flags"
+	reasonUnreadable    = "unreadable"
+	reasonNotCalibrated = "not_calibrated"
+	reasonLabels        = "labels"
+	reasonUnsure        = "unsure"
+)
+
+// maxExclusionGap is the difference of the arms' shares of runs without an outcome from which on
+// nothing is claimed.
+const maxExclusionGap = 0.05
+
+// reasons is the one list of what withholds a claim or a gate. find looks at what it rests on and
+// says what is wrong with it. Adding a reason takes a row here and a case in
+// TestEveryReasonWithholdsAClaim.
+var reasons = []struct {
+	key    string
+	allow  string // the value of --allow that accepts it
+	wayOut string // where nothing accepts it
+	find   func(*Basis) []string
+}{
+	{key: reasonDrift, allow: reasonDrift, find: drift},
+	{key: reasonNotDelivered, wayOut: "repair the arm and run it in a new directory", find: undelivered},
+	{key: reasonContaminated, wayOut: "keep it from the other arm and run both in a new directory", find: contaminated},
+	{key: reasonReplayed, wayOut: "run them without --replay", find: replayed},
+	{key: reasonUnplanned, wayOut: "report each experiment with its own plan.json", find: unplanned},
+	{key: reasonTooFewTasks, wayOut: "add tasks", find: tooFewTasks},
+	{key: reasonExclusionGap, wayOut: "run the same tasks on both; --retry-errors repeats runs", find: exclusionGap},
+	{key: reasonFlags, wayOut: "fit versus audit shows them, and clears what is not cheating", find: openFlags},
+	{key: reasonUnreadable, wayOut: "restore the files that the ledger names", find: unreadable},
+	{key: reasonNotCalibrated, wayOut: "label runs with fit versus calibrate", find: notCalibrated},
+	{key: reasonLabels, wayOut: "label passed and failed runs of both with fit versus calibrate", find: lacksLabels},
+	{key: reasonUnsure, wayOut: "--retry-errors repeats missing runs; else add tasks", find: unsureAnswer},
+}
+
+// Withhold returns the reasons for which nothing is claimed about a basis and no gate on it passes,
+// and those that were found and are allowed.
+func Withhold(allow []string, basis *Basis) (withheld, allowed []Reason) {
 	for _, r := range reasons {
-		texts := r.find(groups)
+		texts := r.find(basis)
 		if len(texts) == 0 {
 			continue
 		}
-		found := Reason{Key: r.key, Text: strings.Join(texts, "; "), Allow: r.allow}
+		found := Reason{
+			Key:    r.key,
+			Text:   strings.Join(texts, "; "),
+			WayOut: r.wayOut,
+			Allow:  r.allow,
+		}
+		if r.allow != "" {
+			found.WayOut = fmt.Sprintf("--allow %s accepts it", r.allow)
+		}
 		if r.allow != "" && slices.Contains(allow, r.allow) {
 			allowed = append(allowed, found)
 		} else {
@@ -56,11 +111,18 @@ func withhold(allow []string, groups ...*Group) (withheld, allowed []Reason) {
 	return withheld, allowed
 }
 
+// Counted reports whether a decision finds the reason by itself, from its numbers.
+func (r Reason) Counted() bool { return r.Key == reasonTooFewTasks || r.Key == reasonUnsure }
+
+// StopsGates reports whether a gate on a comparison fails. Too few tasks are a claim of their own,
+// insufficient, for which gates can ask.
+func (r Reason) StopsGates() bool { return r.Key != reasonTooFewTasks }
+
 // replayed counts the runs that no model answered: they say nothing about what was changed since
 // their answers were recorded.
-func replayed(groups []*Group) []string {
+func replayed(basis *Basis) []string {
 	answered, runs := 0, 0
-	for _, g := range groups {
+	for _, g := range basis.Groups {
 		for i := range g.records {
 			switch r := &g.records[i]; {
 			case r.Verdict == ledger.Error:
@@ -79,29 +141,97 @@ func replayed(groups []*Group) []string {
 }
 
 // unplanned says why nobody knows which runs are missing.
-func unplanned(groups []*Group) []string {
+func unplanned(basis *Basis) []string {
+	return basis.each(func(g *Group) string { return g.unplanned })
+}
+
+// each collects what there is to say about the groups, once.
+func (b *Basis) each(say func(*Group) string) []string {
 	var found []string
-	for _, g := range groups {
-		if g.unplanned != "" && !slices.Contains(found, g.unplanned) {
-			found = append(found, g.unplanned)
+	for _, g := range b.Groups {
+		if text := say(g); text != "" && !slices.Contains(found, text) {
+			found = append(found, text)
 		}
 	}
 	return found
 }
 
-// Sentence says why, and the way out.
-func (r Reason) Sentence() string {
-	if r.Allow == "" {
-		return r.Text
+// tooFewTasks applies to comparisons: the limits of a single rate know how few tasks it has.
+func tooFewTasks(basis *Basis) []string {
+	few := stats.Comparison{Tasks: basis.Tasks}.TooFew()
+	if len(basis.Groups) < 2 || few == "" {
+		return nil
 	}
-	return fmt.Sprintf("%s; --allow %s accepts it", r.Text, r.Allow)
+	return []string{few}
 }
 
-// sentences returns those of reasons.
-func sentences(reasons []Reason) []string {
+func exclusionGap(basis *Basis) []string {
+	gap := math.Abs(basis.Exclusions.Candidate.Rate() - basis.Exclusions.Baseline.Rate())
+	if gap < maxExclusionGap-1e-12 {
+		return nil
+	}
+	return []string{fmt.Sprintf("exclusion rates differ by %.1f points", 100*gap)}
+}
+
+// openFlags applies to comparisons: they take a disqualified run as failed, which favours the other
+// arm. A gate on one arm has counted the worst.
+func openFlags(basis *Basis) []string {
+	open := 0
+	for _, g := range basis.Groups {
+		open += g.flags
+	}
+	if len(basis.Groups) < 2 || open == 0 {
+		return nil
+	}
+	return []string{Count(open, "open integrity flag")}
+}
+
+// unreadable names arms some of whose runs nobody could examine.
+func unreadable(basis *Basis) []string {
+	return basis.each(func(g *Group) string {
+		if len(g.unread) == 0 {
+			return g.unexamined
+		}
+		return fmt.Sprintf("%s of %s cannot be examined: %s", Count(len(g.unread), "run"), g.Name, g.unread[0])
+	})
+}
+
+func notCalibrated(basis *Basis) []string {
+	switch p := basis.Panel; {
+	case p == nil || p.Status == stats.StatusOK:
+		return nil
+	case p.Status == stats.StatusUncalibrated:
+		return []string{"the panel is not calibrated: its errors are in the difference"}
+	default:
+		return []string{"the calibration is not valid: " + p.Status}
+	}
+}
+
+func lacksLabels(basis *Basis) []string {
+	if p := basis.Panel; p == nil || p.Status != stats.StatusOK || p.Labelled {
+		return nil
+	}
+	return []string{"an arm lacks labels of both kinds: the panel may be kinder to it"}
+}
+
+// unsureAnswer says that a claim would not hold for all outcomes of the runs without a certain one.
+func unsureAnswer(basis *Basis) []string {
+	if basis.Decision == nil || basis.Decision.Unsure == "" {
+		return nil
+	}
+	return []string{basis.Decision.Unsure}
+}
+
+// Sentence says why, and the way out.
+func (r Reason) Sentence() string { return r.Text + "; " + r.WayOut }
+
+// Sentences returns those of the reasons that a decision does not find by itself.
+func Sentences(reasons []Reason) []string {
 	var list []string
 	for _, r := range reasons {
-		list = append(list, r.Sentence())
+		if !r.Counted() {
+			list = append(list, r.Sentence())
+		}
 	}
 	return list
 }
@@ -122,7 +252,10 @@ func (r *Report) warnOfPairs(allow []string) {
 		add := func(text string) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s against %s: %s", b.Name, a.Name, text))
 		}
-		withheld, allowed := withhold(allow, a, b)
+		basis := &Basis{Groups: []*Group{a, b}}
+		first, second, _ := alongside(a.passes(), b.passes())
+		basis.count(first, second, PairOutcomes(first, second, nil))
+		withheld, allowed := Withhold(allow, basis)
 		for _, reason := range withheld {
 			if !slices.Contains(slices.Concat(a.Withheld, b.Withheld), reason) {
 				add("no claim because: " + reason.Sentence())
@@ -134,7 +267,35 @@ func (r *Report) warnOfPairs(allow []string) {
 			}
 		}
 		if sameArm(a, b) {
-			add(sameText(a, b, len(withheld)+len(allowed) == 0))
+			add(sameText(a, b, steady(withheld, allowed)))
 		}
 	}
+}
+
+// count fills in how many tasks have outcomes on both sides, and how many runs have none.
+func (b *Basis) count(baseline, candidate []Outcome, pairs []stats.Pair) {
+	for i := range pairs {
+		if len(pairs[i].Baseline) > 0 && len(pairs[i].Candidate) > 0 {
+			b.Tasks++
+		}
+	}
+	b.Exclusions = stats.Exclusions{Baseline: missingOf(baseline), Candidate: missingOf(candidate)}
+}
+
+// missingOf counts the outcomes that are not known.
+func missingOf(outcomes []Outcome) stats.Exclusion {
+	e := stats.Exclusion{Planned: len(outcomes)}
+	for i := range outcomes {
+		if !outcomes[i].Known {
+			e.Excluded++
+		}
+	}
+	return e
+}
+
+// steady reports whether nothing was found that changed during the experiment or between arms.
+func steady(found ...[]Reason) bool {
+	return !slices.ContainsFunc(slices.Concat(found...), func(r Reason) bool {
+		return slices.Contains([]string{reasonDrift, reasonNotDelivered, reasonContaminated, reasonReplayed}, r.Key)
+	})
 }

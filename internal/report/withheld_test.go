@@ -167,21 +167,90 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow "+allow+": "+test.want)
 		})
 	}
-	unknown := build(t, Input{
-		Records:   append(armRuns("a", repeat("FFF", 12)...), armRuns("b", repeat("PPF", 12)...)...),
-		Unplanned: "there is no plan",
-	})
-	c, err := Compare(&unknown.Groups[0], &unknown.Groups[1], CompareConfig{})
-	if err != nil || len(c.Withheld) != 1 || c.Decision.Claim != stats.NotProven {
-		t.Errorf("without a plan: %v, %+v, %s", err, c.Withheld, c.Decision.Sentence)
-	} else {
-		fired[c.Withheld[0].Key] = true
+	for key := range withholding(t) {
+		fired[key] = true
 	}
 	for _, reason := range reasons {
 		if !fired[reason.key] {
 			t.Errorf("no case shows that %s withholds a claim", reason.key)
 		}
 	}
+}
+
+// withholding shows reasons that lie in the counts and the files of an experiment: none of them
+// leaves a claim, or non-inferiority. It returns their keys.
+func withholding(t *testing.T) map[string]bool {
+	t.Helper()
+	fired := map[string]bool{}
+	last := func(in *Input, arm string) *ledger.Record {
+		at := slices.IndexFunc(in.Records, func(r ledger.Record) bool { return r.Arm == arm && r.TaskID == "t11" })
+		return &in.Records[at]
+	}
+	for _, test := range []struct {
+		key, want string
+		change    func(in *Input)
+	}{
+		{"", "", func(*Input) {}},
+		{reasonUnplanned, "there is no plan", func(in *Input) { in.Unplanned = "there is no plan" }},
+		{reasonTooFewTasks, "only 9 of at least 10 tasks", func(in *Input) {
+			in.Records = slices.DeleteFunc(in.Records, func(r ledger.Record) bool { return r.TaskID > "t08" })
+		}},
+		{reasonExclusionGap, "exclusion rates differ by 5.6 points", func(in *Input) {
+			for i := range in.Records[:2] {
+				in.Records[i].Verdict, in.Records[i].ErrorClass = ledger.Error, ledger.ErrorProvider
+			}
+		}},
+		{reasonFlags, "2 open integrity flags", func(in *Input) {
+			in.Findings = map[Attempt]Finding{AttemptOf(last(in, "a")): {Open: 2}}
+		}},
+		{reasonUnreadable, "1 run of b cannot be examined: diff.patch is missing", func(in *Input) {
+			in.Findings = map[Attempt]Finding{AttemptOf(last(in, "b")): {Problem: "diff.patch is missing"}}
+		}},
+		{reasonUnreadable, "tasks.json is missing", func(in *Input) { in.Unexamined = "tasks.json is missing" }},
+		{reasonUnsure, "36 retried runs (36 with an unverified error) could change the answer", func(in *Input) {
+			for i := range in.Records {
+				if in.Records[i].Arm == "b" {
+					in.Records[i].Unverified = 1
+				}
+			}
+		}},
+	} {
+		in := Input{
+			Records: append(armRuns("a", repeat("FFF", 12)...), armRuns("b", repeat("PPP", 12)...)...),
+			K:       []int{1},
+		}
+		test.change(&in)
+		built := build(t, in)
+		c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{NonInferior: .05})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.key == "" {
+			if len(c.Withheld) > 0 || c.Decision.Claim != stats.Improved || !c.Decision.NonInferior.Shown {
+				t.Fatalf("nothing is wrong: %+v %s", c.Withheld, c.Decision.Sentence)
+			}
+			continue
+		}
+		if len(c.Withheld) != 1 || c.Withheld[0].Key != test.key || c.Withheld[0].Text != test.want ||
+			c.Withheld[0].WayOut == "" {
+			t.Errorf("%s: %+v, want %q", test.key, c.Withheld, test.want)
+			continue
+		}
+		fired[test.key] = true
+		if c.Differ() || c.Decision.NonInferior.Shown || !strings.Contains(textOf(t, c), test.want) {
+			t.Errorf("%s: %s", test.key, textOf(t, c))
+		}
+	}
+	for key, panel := range map[string]Panel{
+		reasonNotCalibrated: {Status: stats.StatusUncalibrated},
+		reasonLabels:        {Status: stats.StatusOK},
+	} {
+		withheld, _ := Withhold(nil, &Basis{Panel: &panel})
+		if len(withheld) == 1 && len(Sentences(withheld)) == 1 {
+			fired[withheld[0].Key] = withheld[0].Key == key
+		}
+	}
+	return fired
 }
 
 // from says who brings a piece.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
@@ -45,7 +46,7 @@ func stampOf(dir string) string {
 	var stamp strings.Builder
 	for _, name := range []string{
 		experiment.LedgerFile, ledger.NoteFile(experiment.LedgerFile), experiment.PlanFile,
-		experiment.AttemptsFile, experiment.LabelsFile,
+		experiment.AttemptsFile, experiment.LabelsFile, evidence.TasksFile, evidence.ReviewsFile,
 	} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			fmt.Fprintf(&stamp, "%d.%d.%s ", info.Size(), info.ModTime().UnixNano(), info.Mode().Type())
@@ -57,7 +58,8 @@ func stampOf(dir string) string {
 }
 
 // load reads a run directory. Problems are part of the answer.
-func load(at location, allow []string) *snapshot {
+func (server *Server) load(at location) *snapshot {
+	allow := server.cfg.Allow
 	s := &snapshot{
 		at:       at,
 		allow:    allow,
@@ -81,8 +83,9 @@ func load(at location, allow []string) *snapshot {
 		s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
 	}
 	s.found.Allow = allow
+	auditor := results.Auditor{Dialects: server.cfg.Dialects, Prices: server.cfg.Prices}
 	if len(s.found.Records) > 0 || s.found.NothingPlanned() {
-		if s.report, err = s.found.Build(shownK, true); err != nil {
+		if s.report, err = s.found.Build(server.ctx, auditor, shownK, true); err != nil {
 			s.problem = plain(at, err)
 		}
 	}
@@ -255,7 +258,7 @@ func (s *Server) snapshot(at location) *snapshot {
 	if known := c.snapshot(at.id, stamp); known != nil {
 		return known
 	}
-	fresh := load(at, s.cfg.Allow)
+	fresh := s.load(at)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.snapshots = slices.DeleteFunc(c.snapshots, func(known *snapshot) bool { return known.at.id == at.id })

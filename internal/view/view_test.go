@@ -155,7 +155,7 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := found.Build([]int{1, 3, 5}, false)
+	built, err := found.Build(t.Context(), results.Auditor{}, []int{1, 3, 5}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ brings, an arm was given what only another brings, or runs were answered from th
 			opts.page = func(groups []*report.Group) error {
 				return exportComparison(command.Context(), con, registry, &opts, args, groups)
 			}
-			return runCompare(con, &opts, args)
+			return runCompare(command.Context(), con, registry, &opts, args)
 		},
 	}
 	flags := command.Flags()
@@ -124,7 +124,9 @@ brings, an arm was given what only another brings, or runs were answered from th
 	return command
 }
 
-func runCompare(con *console.Console, opts *compareOptions, args []string) error {
+func runCompare(ctx context.Context, con *console.Console, registry *agent.Registry, opts *compareOptions,
+	args []string,
+) error {
 	failOn := console.List(opts.failOn)
 	for _, claim := range failOn {
 		if !slices.Contains(claims, claim) {
@@ -144,7 +146,7 @@ func runCompare(con *console.Console, opts *compareOptions, args []string) error
 		Seed:        opts.seed,
 		Allow:       opts.proof.Allow.List(),
 	}
-	groups, err := sides(con, args, opts)
+	groups, err := sides(ctx, con, registry, args, opts)
 	if err != nil {
 		return err
 	}
@@ -208,8 +210,10 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 }
 
 // sides reads what is compared: A and B, or all arms of a single directory.
-func sides(con *console.Console, args []string, opts *compareOptions) ([]*report.Group, error) {
-	read := func(dir string) (*report.Report, error) { return opts.read(con, dir) }
+func sides(ctx context.Context, con *console.Console, registry *agent.Registry, args []string,
+	opts *compareOptions,
+) ([]*report.Group, error) {
+	read := func(dir string) (*report.Report, error) { return opts.read(ctx, con, registry, dir) }
 	groups, err := results.Sides(args, con.Path, read)
 	if errors.As(err, new(*results.ChoiceError)) {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -218,7 +222,9 @@ func sides(con *console.Console, args []string, opts *compareOptions) ([]*report
 }
 
 // read builds the report of a run directory.
-func (o *compareOptions) read(con *console.Console, dir string) (*report.Report, error) {
+func (o *compareOptions) read(ctx context.Context, con *console.Console, registry *agent.Registry, dir string) (
+	*report.Report, error,
+) {
 	found, err := loadResults(con, []string{dir}, o.damaged)
 	if err == nil {
 		err = found.withLabels(con, o.labels)
@@ -227,7 +233,7 @@ func (o *compareOptions) read(con *console.Console, dir string) (*report.Report,
 		return nil, err
 	}
 	found.Allow = o.proof.Allow.List()
-	return found.build([]int{1}, false)
+	return found.build(ctx, experimentcli.Auditor(con, registry), []int{1}, false)
 }
 
 // comparison is what compare prints.
@@ -270,9 +276,11 @@ func (o *compareOptions) print(con *console.Console, c comparison, groups []*rep
 // knows what it would have said.
 func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	decision, a, b := &pair.Decision, pair.A, pair.B
-	if len(pair.Withheld) > 0 && (len(failOn) > 0 || o.nonInferior > 0) {
-		return console.Exitf(console.ExitNegative, "gate of %s and %s: withheld because %s", a, b,
-			pair.Withheld[0].Sentence())
+	for _, reason := range pair.Withheld {
+		if reason.StopsGates() && (len(failOn) > 0 || o.nonInferior > 0) {
+			return console.Exitf(console.ExitNegative, "gate of %s and %s: withheld because %s", a, b,
+				reason.Sentence())
+		}
 	}
 	claim := strings.ReplaceAll(string(decision.Claim), " ", "-")
 	if slices.Contains(failOn, claim) {

@@ -84,10 +84,12 @@ func TestNoClaimRestsOnRetriesAfterTheAgentHadBegun(t *testing.T) {
 	c.want(1, "compare", "runs", "--fail-on", "improved")
 	bad := func(r *ledger.Record) bool { return r.RunIndex == 1 }
 	c.retry("runs", "b", 3, bad)
-	c.want(0, "compare", "runs", "--fail-on", "improved")
+	c.want(0, "compare", "runs")
 	c.contains(c.stdout, "Not proven", "20 retried runs could change the answer",
 		"retried after the agent had begun to work: 0 of 40 runs of a, 20 of 40 of b (Fisher's p = 7.8e-08)",
 		"the arms were retried unequally often")
+	c.want(1, "compare", "runs", "--fail-on", "regressed") // who fails in the right way passes no gate
+	c.contains(c.stderr, "withheld because 20 retried runs could change the answer")
 	c.want(0, "report", "--input", "runs", "--format", "text")
 	c.contains(c.stdout, "40 of 40 runs passed, 20 retried")
 
@@ -123,9 +125,11 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 	}
 	c.save(filepath.Join(c.dir, "again", "results.jsonl"), records)
 	c.write(map[string]string{"again/plan.json": planOf("again", "r", records)})
-	c.want(0, "compare", "all", "again", "--fail-on", "improved")
+	c.want(0, "compare", "all", "again")
 	c.contains(c.stdout, "no claim because: exclusion rates differ by 52.5 points",
 		"worst/best case over 21 uncertain runs: difference -27.5 to +25.0 points")
+	c.want(1, "compare", "all", "again", "--fail-on", "regressed")
+	c.contains(c.stderr, "withheld because exclusion rates differ by 52.5 points; run the same tasks on both")
 }
 
 // A run that a limit ended says nothing about what it would have taken.

@@ -1,11 +1,13 @@
 package benchmarkcli
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
 
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
@@ -29,7 +31,7 @@ const (
 	typicalWithin  = 0.12
 )
 
-func newPlan(con *console.Console) *cobra.Command {
+func newPlan(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := planOptions{
 		runs:     console.Count{Value: experiment.DefaultRuns, Min: 1},
 		tasks:    console.Count{Min: 1},
@@ -44,7 +46,9 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 		Example: `  fit-benchmark plan --effect 0.1 --runs 5
   fit-benchmark plan --effect 0.1 benchmark-runs:before benchmark-runs:after --max-cost-usd 50`,
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error { return runPlan(con, &opts, args) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return runPlan(command.Context(), con, registry, &opts, args)
+		},
 	}
 	flags := command.Flags()
 	flags.Float64Var(&opts.effect, "effect", 0.1, "difference in pass rate to detect")
@@ -63,7 +67,9 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 	return command
 }
 
-func runPlan(con *console.Console, opts *planOptions, args []string) error {
+func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry, opts *planOptions,
+	args []string,
+) error {
 	if !(opts.effect > 0 && opts.effect < 1) {
 		return console.Usagef("--effect %g: must be between 0 and 1, e.g. 0.1", opts.effect)
 	}
@@ -72,7 +78,7 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within},
 	}
 	if len(args) > 0 {
-		if err := usePilot(con, p, args); err != nil {
+		if err := usePilot(ctx, con, registry, p, args); err != nil {
 			return err
 		}
 	}
@@ -97,8 +103,10 @@ func runPlan(con *console.Console, opts *planOptions, args []string) error {
 }
 
 // usePilot takes variances and prices from earlier results.
-func usePilot(con *console.Console, p *report.Forecast, args []string) error {
-	groups, err := sides(con, args, &compareOptions{})
+func usePilot(ctx context.Context, con *console.Console, registry *agent.Registry, p *report.Forecast,
+	args []string,
+) error {
+	groups, err := sides(ctx, con, registry, args, &compareOptions{})
 	if err != nil {
 		return err
 	}

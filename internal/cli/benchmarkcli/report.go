@@ -106,7 +106,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		return err
 	}
 	found.Allow = opts.proof.Allow.List()
-	built, err := found.build(ks, opts.detail.Value == report.Full)
+	built, err := found.build(ctx, experimentcli.Auditor(con, registry), ks, opts.detail.Value == report.Full)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if err != nil {
 		return err
 	}
-	return run.conclude(outcome, ks)
+	return run.conclude(ctx, outcome, ks)
 }
 
 // keepLabels puts the family's human verdicts on the judge's work beside the results, where reports
@@ -257,12 +257,12 @@ func (r *running) textWanted() bool {
 }
 
 // conclude prints the report, writes the summary, and turns the outcome into an exit code.
-func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
+func (r *running) conclude(ctx context.Context, outcome experiment.Outcome, ks []int) error {
 	if outcome.Progress.Total == 0 {
 		fmt.Fprintf(r.con.Stderr, "note: shard %s selects no cells\n", r.Dir.Plan.Shard)
 		return nil
 	}
-	built, err := r.report(ks)
+	built, err := r.report(context.WithoutCancel(ctx), ks)
 	if err != nil {
 		return err
 	}
@@ -272,14 +272,14 @@ func (r *running) conclude(outcome experiment.Outcome, ks []int) error {
 	return r.opts.gates.check(built, &r.opts.Proof)
 }
 
-func (r *running) report(ks []int) (*report.Report, error) {
+func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) {
 	found, err := readResults(r.con, []string{r.Output}, false) // run has said whether it signs them
 	if err != nil {
 		return nil, err
 	}
 	found.Allow = r.opts.Proof.Allow.List()
 	found.KeepToShard()
-	built, err := found.build(ks, true)
+	built, err := found.build(ctx, experimentcli.Auditor(r.con, r.Machine.Registry), ks, true)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package benchmarkcli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -79,8 +80,8 @@ func (all loaded) withLabels(con *console.Console, path string) error {
 }
 
 // build makes the report of results.
-func (all loaded) build(ks []int, detail bool) (*report.Report, error) {
-	built, err := all.Build(ks, detail)
+func (all loaded) build(ctx context.Context, auditor results.Auditor, ks []int, detail bool) (*report.Report, error) {
+	built, err := all.Build(ctx, auditor, ks, detail)
 	if err != nil {
 		return nil, console.Exit(console.ExitUsage, err)
 	}

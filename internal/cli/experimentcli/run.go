@@ -150,7 +150,7 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 	defer forget()
 	outcome, err := experiment.Run(ctx, r.Dir, experiment.Config{
 		Executor:    cfg.Executor,
-		Claimable:   r.claimable(),
+		Claimable:   r.claimable(ctx),
 		Steered:     true,
 		Places:      cfg.Places,
 		Changed:     cfg.Changed,
@@ -175,12 +175,14 @@ func (r *Run) runCells(ctx context.Context, cfg experiment.Config, sealed func(*
 
 // claimable reports whether the results so far may be claimed; nil where no rule stops the
 // experiment.
-func (r *Run) claimable() func() (bool, error) {
+func (r *Run) claimable(ctx context.Context) func() (bool, error) {
 	stop := r.Dir.Plan.Stop
 	if stop == nil {
 		return nil
 	}
-	return func() (bool, error) { return results.Claimable(r.Dir.Path, stop.Alpha) }
+	return func() (bool, error) {
+		return results.Claimable(ctx, Auditor(r.Console, r.Machine.Registry), r.Dir.Path, stop.Alpha)
+	}
 }
 
 // probe finds what cannot work before the first cell.

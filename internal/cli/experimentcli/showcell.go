@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -37,6 +38,11 @@ func OpenSource(ctx context.Context, con *console.Console, registry *agent.Regis
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
 	return source, err
+}
+
+// Auditor returns what examines the attempts of run directories.
+func Auditor(con *console.Console, registry *agent.Registry) results.Auditor {
+	return results.Auditor{Dialects: registry.Dialects(), Prices: con.Prices()}
 }
 
 // Unusable is what a command ends with whose run directory cannot be used. A mistake in a file that

@@ -7,6 +7,7 @@
 package results
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,7 @@ type Results struct {
 type Ledger struct {
 	Path     string
 	Contents *ledger.Contents
+	tasks    string // the digest of the tasks beside it; empty: nobody recorded it
 }
 
 // Problem is something that is wrong with a ledger.
@@ -124,18 +126,25 @@ func (all *Results) NothingPlanned() bool {
 	})
 }
 
-// Build makes the report of results. Detail adds the single runs.
-func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
+// Build makes the report of results, with what the auditor finds in them. Detail adds the single
+// runs.
+func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail bool) (*report.Report, error) {
+	findings, unexamined, err := auditor.audit(ctx, all.Ledgers)
+	if err != nil {
+		return nil, err
+	}
 	built, err := report.Build(report.Input{
-		Records:   all.Records,
-		Planned:   all.Planned,
-		Unplanned: all.unplanned(),
-		Skipped:   len(all.Problems),
-		K:         ks,
-		Detail:    detail,
-		Labels:    all.Labels,
-		Probes:    &all.Probes,
-		Allow:     all.Allow,
+		Records:    all.Records,
+		Planned:    all.Planned,
+		Unplanned:  all.unplanned(),
+		Findings:   findings,
+		Unexamined: unexamined,
+		Skipped:    len(all.Problems),
+		K:          ks,
+		Detail:     detail,
+		Labels:     all.Labels,
+		Probes:     &all.Probes,
+		Allow:      all.Allow,
 	})
 	if err != nil {
 		return nil, err
@@ -148,12 +157,12 @@ func (all *Results) Build(ks []int, detail bool) (*report.Report, error) {
 
 // Claimable reports whether the results in a run directory, as they are, claim that its two arms
 // differ.
-func Claimable(dir string, alpha float64) (bool, error) {
+func Claimable(ctx context.Context, auditor Auditor, dir string, alpha float64) (bool, error) {
 	found, err := Load([]string{dir}, true) // the last line may be half written
 	if err != nil {
 		return false, err
 	}
-	built, err := found.Build([]int{1}, false)
+	built, err := found.Build(ctx, auditor, []int{1}, false)
 	if err != nil {
 		return false, err
 	}
@@ -208,7 +217,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	all.Ledgers = append(all.Ledgers, Ledger{path, contents})
+	all.Ledgers = append(all.Ledgers, Ledger{Path: path, Contents: contents})
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
 			return nil, fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines "+
@@ -229,6 +238,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 		}
 	}
 	all.Plans = append(all.Plans, plan)
+	all.Ledgers[len(all.Ledgers)-1].tasks = plan.TasksDigest
 	if all.Planned == nil { // shards have the same arms
 		all.Planned = planned
 	}

@@ -159,29 +159,24 @@ func (b *builder) tasks() []Task {
 	return tasks
 }
 
-// group puts the outcomes of this report into the records and sorts them by the conditions they
-// were made under. A disqualified attempt is unresolved; one that says nothing about the agent is
-// missing data.
+// group sorts the records by the conditions they were made under. What the audit found decides who
+// counts, as in every other report.
 func (b *builder) group() error {
 	runs := map[ledger.Cell]run{}
-	outcomes := map[ledger.Key]*Cell{}
+	findings := map[report.Attempt]report.Finding{}
 	for i := range b.source.cells {
 		one := run{&b.report.Cells[i], &b.source.cells[i]}
-		runs[one.attempt.Record.Cell()], outcomes[one.attempt.Record.Key()] = one, one.Cell
-	}
-	records := slices.Clone(b.source.contents.Records)
-	for i := range records {
-		if cell := outcomes[records[i].Key()]; cell != nil {
-			records[i].Verdict = verdictOf(cell)
-		}
+		runs[one.attempt.Record.Cell()] = one
+		findings[report.AttemptOf(one.attempt.Record)] = results.FindingOf(&one.attempt.Examined)
 	}
 	unplanned := ""
 	if b.source.planned == nil {
 		unplanned = results.NoPlan
 	}
 	built, err := report.Build(report.Input{
-		Records:   records,
+		Records:   b.source.contents.Records,
 		Planned:   b.source.planned,
+		Findings:  findings,
 		Unplanned: unplanned,
 		K:         b.ks(),
 		Allow:     b.source.options.Allow,
@@ -197,16 +192,6 @@ func (b *builder) group() error {
 		b.arms = append(b.arms, one)
 	}
 	return nil
-}
-
-func verdictOf(cell *Cell) string {
-	switch {
-	case cell.Resolved == nil || cell.Status == evidence.StatusEnvError:
-		return ledger.Error
-	case *cell.Resolved:
-		return ledger.Pass
-	}
-	return ledger.Fail
 }
 
 // ks returns the k of pass@k for which there are enough runs.

@@ -60,7 +60,7 @@ func (m *made) add(task, arm string, run int, resolved *bool, verdicts map[strin
 	if result.Session.TaskResolved = resolved; resolved == nil {
 		result.Status = evidence.StatusEnvError
 	}
-	m.source.cells = append(m.source.cells, attempt{Record: &record, Run: result})
+	m.source.cells = append(m.source.cells, attempt{Examined: evidence.Examined{Record: &record, Run: result}})
 	cell := judge.CellVerdicts{Cell: record.Cell(), Dimensions: map[string]judge.PanelVerdict{}}
 	for dimension, pass := range verdicts {
 		verdict := judge.PanelVerdict{Dimension: dimension, Fail: 1}

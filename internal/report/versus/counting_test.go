@@ -84,29 +84,34 @@ func TestJudgesAreAskedAboutRunsThatCountOnly(t *testing.T) {
 	}
 }
 
-// What an agent's own commands print is no evidence about the environment, and one directory has
-// one pass rate, whichever command reports it.
-func TestARunThatPretendsToLackAProgramHasFailed(t *testing.T) {
+// One directory has one pass rate, whichever command reports it: what an agent's own commands print
+// is no evidence about the environment, and whoever cheats has failed.
+func TestOneDirectoryHasOneRate(t *testing.T) {
 	t.Parallel()
-	dir := written(t, twoArms(12, 1, func(task, _ int) string {
-		if task%2 == 0 {
-			return versustest.Pretends
+	for name, does := range map[string]string{
+		"pretends to lack a program": versustest.Pretends,
+		"deletes a test":             versustest.Deletes,
+	} {
+		dir := written(t, twoArms(12, 1, func(task, _ int) string {
+			if task%2 == 0 {
+				return does
+			}
+			return versustest.Solves
+		}))
+		summary := build(t, dir, options()).PerAgent[0]
+		loaded, err := results.Load([]string{dir}, false)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return versustest.Solves
-	}))
-	summary := build(t, dir, options()).PerAgent[0]
-	loaded, err := results.Load([]string{dir}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := loaded.Build([]int{1}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if summary.ExcludedEnv != 0 || summary.NRuns != 12 || summary.PassRate.Est != .5 ||
-		summary.PassRate.Est != built.Groups[0].PassRate.Est {
-		t.Errorf("%d of 12 runs count, %d are excluded, rate %v; fit-benchmark report says %v", summary.NRuns,
-			summary.ExcludedEnv, summary.PassRate.Est, built.Groups[0].PassRate.Est)
+		built, err := loaded.Build(t.Context(), results.Auditor{Dialects: options().Dialects}, []int{1}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own := &built.Groups[0]; summary.ExcludedEnv != 0 || summary.NRuns != 12 || summary.PassRate.Est != .5 ||
+			own.PassRate.Est != .5 || own.Totals.Disqualified != summary.Disqualified {
+			t.Errorf("%s: %d of 12 runs count, %d are excluded, rate %v; fit-benchmark report says %v", name,
+				summary.NRuns, summary.ExcludedEnv, summary.PassRate.Est, own.PassRate.Est)
+		}
 	}
 }
 

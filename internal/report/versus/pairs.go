@@ -32,11 +32,13 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 		Treatment: compared.Treatment,
 	}
 	if err != nil {
-		pair.Obstacles = append(pair.Obstacles, "no task has verdicts on both arms")
-		compared.Config = stats.DecideConfig{Withheld: compared.Config.Withheld}
+		pair.Obstacles = append([]string{"no task has verdicts on both arms"}, compared.Config.Withheld...)
+		compared.Config = stats.DecideConfig{}
 	} else {
-		compared.Config.IntegrityFlags = first.suspicions() + second.suspicions()
-		claims.Add(compared.Comparison, compared.Config, pair.settle)
+		claims.Add(compared.Comparison, compared.Config, func(decision *stats.Decision) {
+			pair.settle(decision)
+			pair.Withheld = compared.Decided(decision)
+		})
 	}
 	if err := b.compareDimensions(pair, first, second, config, compared.Config, claims); err != nil {
 		return err
@@ -76,19 +78,6 @@ func claimOf(decision *stats.Decision) string {
 	return claimInconclusive
 }
 
-// suspicions counts the unresolved critical flags of an arm, and its attempts that cannot be
-// examined because their files are missing or changed.
-func (a *arm) suspicions() int {
-	n := 0
-	for _, cell := range a.runs {
-		n += cell.critical()
-		if cell.Problem != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // compareDimensions compares what every planned run counts in the dimensions that the panel judged.
 // Only a calibrated panel can support a claim.
 func (b *builder) compareDimensions(pair *Pair, first, second *arm, config report.CompareConfig,
@@ -115,26 +104,36 @@ func (b *builder) compareDimensions(pair *Pair, first, second *arm, config repor
 		}
 		decide.Measure.Name = dimension
 		decide.Baseline, decide.Candidate = excluded(outcomes[0]), excluded(outcomes[1])
-		pair.Dimensions = append(pair.Dimensions, DimensionPair{
+		into := DimensionPair{
 			Dimension: dimension,
 			NTasks:    observed.Tasks,
 			Observed:  observedDifference(&observed),
 			Undecided: decide.Baseline.Excluded + decide.Candidate.Excluded,
 			Status:    stats.StatusUncalibrated,
 			Claim:     claimInconclusive,
-			Obstacles: []string{"the panel is not calibrated: its errors are in the difference"},
-		})
-		into := &pair.Dimensions[len(pair.Dimensions)-1]
+			allow:     config.Allow,
+		}
 		known := b.known[dimension]
-		if known == nil {
+		rates := [2]stats.Calibration{}
+		if known != nil {
+			into.Status = known.Status
+			rates = [2]stats.Calibration{known.Own(first.Provenance.Arm), known.Own(second.Provenance.Arm)}
+		}
+		into.basis = report.Basis{
+			Groups:     []*report.Group{second.Group, first.Group},
+			Tasks:      observed.Tasks,
+			Exclusions: stats.Exclusions{Baseline: decide.Baseline, Candidate: decide.Candidate},
+			Panel:      &report.Panel{Status: into.Status, Labelled: labelled(rates)},
+		}
+		into.Withheld, _ = report.Withhold(config.Allow, &into.basis)
+		decide.Withheld = report.Sentences(into.Withheld)
+		into.Obstacles = orEmpty(decide.Withheld)
+		pair.Dimensions = append(pair.Dimensions, into)
+		if into.Status != stats.StatusOK {
 			continue
 		}
-		if into.Status = known.Status; into.Status != stats.StatusOK {
-			into.Obstacles = []string{"the calibration is not valid: " + into.Status}
-			continue
-		}
-		arms := [2]string{first.Provenance.Arm, second.Provenance.Arm}
-		if err := into.correct(arms, outcomes, known, settings, decide, claims); err != nil {
+		kept := &pair.Dimensions[len(pair.Dimensions)-1]
+		if err := kept.correct(rates, outcomes, known, settings, decide, claims); err != nil {
 			return fmt.Errorf("compare %s and %s in %s: %w", pair.A, pair.B, dimension, err)
 		}
 	}
@@ -159,12 +158,10 @@ func observedDifference(c *stats.Comparison) Difference {
 // differently on the arms, each arm has its own error rates; where they merely do not show it, a
 // claim must hold with rates per arm as well, because a judge that is kinder to one arm fakes a
 // difference. It must also hold for all outcomes of runs that have none.
-func (d *DimensionPair) correct(arms [2]string, outcomes [2][]report.Outcome, known *judge.Calibration,
+func (d *DimensionPair) correct(rates [2]stats.Calibration, outcomes [2][]report.Outcome, known *judge.Calibration,
 	settings stats.CompareConfig, decide stats.DecideConfig, claims *report.Claims,
 ) error {
-	first, second := known.Own(arms[0]), known.Own(arms[1])
 	perArm := known.Homogeneity != nil && known.Homogeneity.PerAgent
-	labelled := first.M1 > 0 && first.M0 > 0 && second.M1 > 0 && second.M0 > 0
 	undecided := undecidedText(decide.Baseline, decide.Candidate)
 	decide.WorstCases, decide.Unsure = nil, undecided
 	fills := []*[2]float64{nil}
@@ -179,8 +176,8 @@ func (d *DimensionPair) correct(arms [2]string, outcomes [2][]report.Outcome, kn
 			return err
 		}
 		worst := []stats.Comparison{common}
-		if labelled {
-			own, err := stats.CompareWithFacts(pairs, first, second, true, settings)
+		if labelled(rates) {
+			own, err := stats.CompareWithFacts(pairs, rates[0], rates[1], true, settings)
 			switch {
 			case err != nil && perArm:
 				d.Status, d.Obstacles = stats.StatusUninformative, []string{err.Error()}
@@ -203,10 +200,13 @@ func (d *DimensionPair) correct(arms [2]string, outcomes [2][]report.Outcome, kn
 	}
 	claims.Add(comparison, decide, func(decision *stats.Decision) {
 		d.Corrected, d.Claim, d.Obstacles = difference(decision), claimOf(decision), orEmpty(decision.Obstacles)
-		if !labelled {
-			d.Claim = claimInconclusive
-			d.Obstacles = append(d.Obstacles, "an arm lacks labels of both kinds: the panel may be kinder to it")
-		}
+		d.basis.Decision = decision
+		d.Withheld, _ = report.Withhold(d.allow, &d.basis)
 	})
 	return nil
+}
+
+// labelled reports whether people labelled passed and failed runs of both arms.
+func labelled(rates [2]stats.Calibration) bool {
+	return rates[0].M1 > 0 && rates[0].M0 > 0 && rates[1].M1 > 0 && rates[1].M0 > 0
 }

@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
@@ -55,12 +52,8 @@ type Source struct {
 
 // attempt is an attempt with its evidence.
 type attempt struct {
-	Record *ledger.Record
-	Task   evidence.Task
-	Run    *evidence.Run
-	// Problem says why there is no evidence; empty if there is.
-	Problem string
-	files   *evidence.Directory // where it lies
+	evidence.Examined
+	files *evidence.Directory // where it lies
 }
 
 // NotRunDirectory is the error of a directory without results.
@@ -108,15 +101,11 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tasks = map[string]evidence.Task{}
-	for _, task := range tasks {
-		s.tasks[task.ID] = task
-	}
 	if s.reviews, err = evidence.ReadReviews(dir); err != nil {
 		return nil, err
 	}
 	s.evidence = &evidence.Directory{Root: dir, Dialects: options.Dialects, Prices: options.Prices}
-	return s, s.collect(ctx)
+	return s, s.collect(ctx, tasks)
 }
 
 // Signer looks at the signature of the results. It is not part of the report, which is the same for
@@ -154,37 +143,20 @@ func (s *Source) keepTo(cell ledger.Cell) error {
 }
 
 // collect gathers the evidence of every attempt that counts.
-func (s *Source) collect(ctx context.Context) error {
-	last := ledger.Last(s.contents.Records)
-	s.cells = make([]attempt, len(last))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range last {
-		record := &last[i]
-		task, known := s.tasks[record.TaskID]
-		if !known {
-			task = evidence.Task{ID: record.TaskID, Cluster: record.Cluster}
-			s.tasks[record.TaskID] = task
-		}
-		group.Go(func() error {
-			run, err := s.evidence.Run(ctx, task, record)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			s.cells[i] = attempt{
-				Record: record,
-				Task:   task,
-				Run:    run,
-				files:  s.evidence,
-			}
-			if err != nil { // one unreadable trace does not affect the others
-				s.cells[i].Run = &evidence.Run{Key: record.Key(), Agent: record.Agent, Status: evidence.StatusEnvError}
-				s.cells[i].Problem = err.Error()
-			}
-			return nil
-		})
+func (s *Source) collect(ctx context.Context, tasks []evidence.Task) error {
+	examined, err := s.evidence.Examine(ctx, tasks, ledger.Last(s.contents.Records))
+	if err != nil {
+		return err
 	}
-	return group.Wait()
+	s.cells, s.tasks = make([]attempt, len(examined)), map[string]evidence.Task{}
+	for _, task := range tasks {
+		s.tasks[task.ID] = task
+	}
+	for i := range examined {
+		s.cells[i] = attempt{examined[i], s.evidence}
+		s.tasks[examined[i].Task.ID] = examined[i].Task
+	}
+	return nil
 }
 
 // LabelsPath returns the file of people's verdicts.

@@ -263,6 +263,11 @@ type DimensionPair struct {
 	Status    string      `json:"status"`
 	Claim     string      `json:"claim"`
 	Obstacles []string    `json:"obstacles"`
+	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
+	Withheld []report.Reason `json:"withheld,omitempty"`
+
+	basis report.Basis
+	allow []string
 }
 
 // MilestoneGap says how much later A reached a milestone than B, over the runs of the same task and

@@ -217,6 +217,8 @@ export interface Decision {
   pAdj: number;
   eValue: number | null;
   method: string;
+  draws?: number;
+  seed?: number;
   intervalMethod?: string;
   nTasks: number;
   nRuns: number;
@@ -225,6 +227,7 @@ export interface Decision {
   mde: number;
   sentence: string;
   nonInferior?: { margin: number; limit: number | null; shown: boolean };
+  unsure?: string;
   obstacles?: string[];
   warnings?: string[];
 }
@@ -480,7 +483,7 @@ export interface Pair {
   diff: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null;
   mde: number | null;
   eValue: number | null;
-  dimensions: { dimension: string; nTasks: number; observed: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number }; undecided?: number; corrected: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null; perAgent: boolean; status: string; claim: string; obstacles: string[] | null }[] | null;
+  dimensions: { dimension: string; nTasks: number; observed: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number }; undecided?: number; corrected: { est: number; lo: number | null; hi: number | null; p: number; pAdj: number; method: string; nTasks: number } | null; perAgent: boolean; status: string; claim: string; obstacles: string[] | null; withheld?: Reason[] }[] | null;
   pairwise: { winner: string; perDimension: Record<string, string> | null; biasDetected: boolean; agentA: string; agentB: string; votes: { model: string; member: string; dimension: string; orderAB: string; orderBA: string; reconciled: string; bias: boolean; droppedClaims: number }[] | null; task: string; run: number }[] | null;
   flipRate: number | null;
   primacy: number;
@@ -571,6 +574,7 @@ export interface Ratio {
 export interface Reason {
   key: string;
   text: string;
+  wayOut?: string;
   allow?: string;
 }
 
@@ -649,6 +653,7 @@ export interface Totals {
   unverifiedErrors?: number;
   retriedRuns?: number;
   passed: number;
+  disqualified?: number;
   tasksPassing: number;
   costUsd: number | null;
   knownCostUsd: number;

@@ -1,0 +1,50 @@
+package results
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
+)
+
+// Auditor examines attempts for cheating, in run directories that say what their tasks are.
+type Auditor struct {
+	// Dialects are the formats that traces may have; Prices computes costs that agents do not
+	// report.
+	Dialects session.Dialects
+	Prices   session.Prices
+}
+
+// FindingOf returns what the evidence about an attempt means for who counts.
+func FindingOf(e *evidence.Examined) report.Finding {
+	return report.Finding{Open: e.Open(), Problem: e.Problem}
+}
+
+// audit examines the attempts that count. Where the tasks are not known, it returns why.
+func (a Auditor) audit(ctx context.Context, ledgers []Ledger) (found map[report.Attempt]report.Finding,
+	unexamined string, err error,
+) {
+	found = map[report.Attempt]report.Finding{}
+	for i := range ledgers {
+		dir := filepath.Dir(ledgers[i].Path)
+		tasks, err := evidence.ReadTasks(dir, ledgers[i].tasks)
+		if err != nil {
+			return nil, err.Error(), nil
+		}
+		if len(tasks) == 0 {
+			continue
+		}
+		files := &evidence.Directory{Root: dir, Dialects: a.Dialects, Prices: a.Prices}
+		examined, err := files.Examine(ctx, tasks, ledger.Last(ledgers[i].Contents.Records))
+		if err != nil {
+			return nil, "", err
+		}
+		for j := range examined {
+			found[report.AttemptOf(examined[j].Record)] = FindingOf(&examined[j])
+		}
+	}
+	return found, "", nil
+}
