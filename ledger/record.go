@@ -44,6 +44,7 @@ const (
 	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it
 	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
 	CauseNoRecording = "no_recording" // what is replayed has no record of the cell
+	CauseNoPrice     = "no_price"     // a budget in dollars, and a model without a price
 )
 
 // The values of Record.BudgetOf.

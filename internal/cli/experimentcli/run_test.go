@@ -3,6 +3,7 @@ package experimentcli
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/agent"
@@ -10,6 +11,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // A signal before the first cell is an interruption, wherever it finds the preparation.
@@ -40,5 +42,43 @@ func TestInterruptedBeforeTheFirstCell(t *testing.T) {
 	const want = "interrupted before the first cell; nothing was started"
 	if err == nil || err.Error() != want || console.Code(err) != console.ExitInterrupted {
 		t.Errorf("Do = %v with code %d, want %q with 130", err, console.Code(err), want)
+	}
+}
+
+// Advice fits its error: a cause that is known better than its class has its own.
+func TestAdviceFitsTheError(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ class, cause, want string }{
+		{ledger.ErrorSetup, "", "fix the family, or run fit doctor"},
+		{ledger.ErrorSetup, ledger.CauseNoRecording, "replay what was recorded"},
+		{ledger.ErrorSetup, ledger.CauseHealthcheck, "does not become healthy"},
+		{ledger.ErrorPreflight, "", "preflight hook fails without an agent"},
+		{ledger.ErrorProvider, "", "the model provider failed"},
+		{ledger.ErrorAgentStart, "", "check the model"},
+		{ledger.ErrorAgentKilled, "", "something killed the agents"},
+		{ledger.ErrorAuth, "", "check the credentials"},
+		{ledger.ErrorGrader, "", "the grader is broken or flaky"},
+		{ledger.ErrorGrader, ledger.CauseTimeout, "the verifier ran out of time"},
+		{ledger.ErrorGrader, ledger.CauseNoReward, "left no reward"},
+		{ledger.ErrorGrader, ledger.CauseEmptyReward, "left no reward"},
+		{ledger.ErrorGrader, ledger.CauseBadReward, "left no reward"},
+		{ledger.ErrorJudge, "", "the judge did not conclude"},
+		{ledger.ErrorInterrupted, "", ""}, // the last line says how to resume
+		{ledger.ErrorBudget, "", ""},      // the message says what to do
+		{ledger.ErrorBudget, ledger.CauseNoPrice, "give the model a price (FIT_PRICES), or a budget in tokens"},
+		{ledger.ErrorSandbox, "", "a sandbox could not be started"},
+		{ledger.ErrorResources, "", "this machine lacks"},
+		{ledger.ErrorNotDelivered, "", "put it where the agent looks"},
+		{ledger.ErrorBypass, "", "another endpoint"},
+		{ledger.ErrorInternal, "", "fit itself failed"},
+	} {
+		var told bytes.Buffer
+		run := Run{Console: &console.Console{Stderr: &told}}
+		run.explain([]experiment.ErrorCause{{Class: test.class, Cause: test.cause, Message: "it broke", Cells: 1}})
+		first, advice, _ := strings.Cut(told.String(), "\n")
+		if first != "1 cell without a verdict ("+test.class+"): it broke" || !strings.Contains(advice, test.want) ||
+			(advice == "") != (test.want == "") {
+			t.Errorf("%s %s: %q", test.class, test.cause, told.String())
+		}
 	}
 }

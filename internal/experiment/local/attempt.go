@@ -147,8 +147,16 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 		a.record.ErrorCause = ledger.CauseHealthcheck
 	case errors.Is(err, errNoRecording):
 		a.record.ErrorCause = ledger.CauseNoRecording
+	case unpriced(err):
+		a.record.ErrorCause = ledger.CauseNoPrice
 	}
 	return false
+}
+
+// unpriced reports whether a call was refused because nobody knows what it costs.
+func unpriced(err error) bool {
+	refused, ok := errors.AsType[*gateway.BudgetError](err)
+	return ok && refused.Unpriced
 }
 
 // phases runs one phase after the other until one of them ends the attempt.

@@ -43,6 +43,8 @@ type facts struct {
 	// budget is the budget above the attempt that was used up, and budgetOf names it.
 	budget   error
 	budgetOf string
+	// unpriced is a call that was refused because nobody knows what it costs.
+	unpriced error
 
 	// forgeable says that the agent could have forged what it reported.
 	forgeable bool
@@ -117,6 +119,19 @@ var missingData = []missing{
 		when:  func(f *facts) bool { return f.budget != nil && f.reason != session.OutcomeSuccess },
 		class: ledger.ErrorBudget,
 		why:   func(f *facts) error { return fmt.Errorf("%w%s", f.budget, experiment.LargerBudget) },
+	},
+	{
+		name:       "the agent asked for a model without a price, and dollars are limited",
+		when:       func(f *facts) bool { return f.unpriced != nil && f.forgeable },
+		class:      ledger.ErrorBudget,
+		why:        func(f *facts) error { return f.unpriced },
+		unverified: true, // it can ask for any model
+	},
+	{
+		name:  "a model without a price, and dollars are limited",
+		when:  func(f *facts) bool { return f.unpriced != nil },
+		class: ledger.ErrorBudget,
+		why:   func(f *facts) error { return f.unpriced },
 	},
 	{
 		name:  "the agent had no credentials to start with",
@@ -259,12 +274,22 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 	}
 	f.seen, f.troubled = a.seenByGateway()
 	if empty := a.budgetError(); empty != nil {
-		f.budget, f.budgetOf = empty, ledger.BudgetArm
-		if empty.Account == a.accounts.Whole() {
-			f.budgetOf = ledger.BudgetExperiment
+		f.budgetOf = a.budgetOf(empty)
+		if empty.Unpriced {
+			f.unpriced = empty
+		} else {
+			f.budget = empty
 		}
 	}
 	return f
+}
+
+// budgetOf names the budget that an error is about.
+func (a *attempt) budgetOf(empty *gateway.BudgetError) string {
+	if empty.Account == a.accounts.Whole() {
+		return ledger.BudgetExperiment
+	}
+	return ledger.BudgetArm
 }
 
 // couldForge reports whether an agent could have forged the error that ended it. The output of an

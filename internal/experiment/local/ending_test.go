@@ -38,6 +38,13 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"a budget that was used up at the very end": {
 			func(f *facts) { f.budget, f.reason = refused, session.OutcomeSuccess }, "",
 		},
+		"a model without a price": {
+			func(f *facts) { f.unpriced = refused }, "a model without a price, and dollars are limited",
+		},
+		"a model without a price that the agent may have chosen": {
+			func(f *facts) { f.unpriced, f.forgeable = refused, true },
+			"the agent asked for a model without a price, and dollars are limited",
+		},
 		"no credentials": {
 			func(f *facts) { f.start = &agent.AuthError{} }, "the agent had no credentials to start with",
 		},

@@ -164,12 +164,13 @@ func (a *attempt) throughGateway() agent.Gateway {
 }
 
 // budgetError returns the error of a call that was refused because the arm or the experiment, and
-// not the cell, has spent its budget; nil if there is none.
+// not the cell, has spent its budget, or because nobody knows what it costs; nil if there is none.
 func (a *attempt) budgetError() *gateway.BudgetError {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, seat := range a.seats {
-		if empty, ok := errors.AsType[*gateway.BudgetError](seat.Limit()); ok && empty.Account.Above(a.account) {
+		empty, ok := errors.AsType[*gateway.BudgetError](seat.Limit())
+		if ok && (empty.Unpriced || empty.Account.Above(a.account)) {
 			return empty
 		}
 	}

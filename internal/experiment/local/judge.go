@@ -42,7 +42,7 @@ func (a *attempt) judge(ctx context.Context) bool {
 	votes := a.prepared.Judge.VotesOn(a.task)
 	a.record.Digests.Judge = a.judgeDigest(votes)
 	for i := range votes {
-		vote, class := a.vote(ctx, i)
+		vote, class, err := a.vote(ctx, i)
 		a.record.JudgeVotes = append(a.record.JudgeVotes, vote)
 		switch {
 		case ctx.Err() != nil:
@@ -50,6 +50,9 @@ func (a *attempt) judge(ctx context.Context) bool {
 			return true
 		case class == ledger.ErrorAuth: // the next vote would end like this one
 			a.unjudged(ctx, class, errors.New(vote.Error))
+			return true
+		case class == ledger.ErrorBudget:
+			a.unjudged(ctx, class, err)
 			return true
 		}
 	}
@@ -120,7 +123,7 @@ func (a *attempt) judgeDigest(votes int) string {
 
 // vote holds one session of the judge and returns its verdict. The class says what kind of error
 // it was, if any.
-func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string) {
+func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, class string, err error) {
 	began := time.Now()
 	name := judgeTrace
 	if number > 0 {
@@ -132,7 +135,13 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 		vote.TracePath = a.artefact(name)
 		a.settleVote(name, &vote)
 	}
+	empty, spent := errors.AsType[*gateway.BudgetError](err)
 	switch {
+	case spent:
+		vote.Error, class, a.record.BudgetOf = err.Error(), ledger.ErrorBudget, a.budgetOf(empty)
+		if !empty.Unpriced {
+			err = fmt.Errorf("%w%s", err, experiment.LargerBudget)
+		}
 	case err != nil:
 		vote.Error, class = err.Error(), ledger.ErrorJudge
 	case result.Reason == harness.ReasonAuth:
@@ -146,7 +155,7 @@ func (a *attempt) vote(ctx context.Context, number int) (vote ledger.JudgeVote, 
 	default:
 		vote.Error, class = fmt.Sprintf("the judge did not conclude (%s)", result.Reason), ledger.ErrorJudge
 	}
-	return vote, class
+	return vote, class, err
 }
 
 // runJudge runs the judge's session: in a neutral room with a copy of the work, and nothing of the

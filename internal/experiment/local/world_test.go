@@ -171,8 +171,11 @@ func TestASandboxThatFailsOnceUnderTheAgentIsMissingData(t *testing.T) {
 		url string
 	}{
 		"alone": {experiment.Arm{}, whileAsked(t, `{"turns":[`+work+`]}`, map[int32]func(){2: once})},
-		"with a lead": {experiment.Arm{Lead: "builtin", LeadModel: "claude-opus-4-5"},
-			whileAsked(t, `{"turns":[{"calls":[{"bash":"true"}]},{"calls":[{"bash":"true"}]},`+work+`]}`, map[int32]func(){2: once})},
+		"with a lead": {
+			experiment.Arm{Lead: "builtin", LeadModel: "claude-opus-4-5"},
+			whileAsked(t, `{"turns":[{"calls":[{"bash":"true"}]},{"calls":[{"bash":"true"}]},`+work+`]}`,
+				map[int32]func(){2: once}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			arm := test.arm
