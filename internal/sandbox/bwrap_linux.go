@@ -75,7 +75,7 @@ func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
 	ord := &bwrapOrder{FirstFD: 3 + extraFiles, Bwrap: program, Dir: dir}
 	ord.Arguments = []string{
 		"--die-with-parent", "--new-session", "--cap-drop", "ALL",
-		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--json-status-fd", ord.descriptor(fdStatus),
 	}
 	if seccomp.Filter() != nil {

@@ -128,12 +128,9 @@ func reach(sleep string, targets []string) int {
 	}
 	for _, text := range targets {
 		pid, err := strconv.Atoi(text)
-		if err != nil || pid == os.Getpid() || pid == left.Process.Pid {
-			continue
-		}
-		if about, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); bytes.Contains(about,
-			fmt.Appendf(nil, "Tgid:\t%d\n", os.Getppid())) {
-			continue // a thread of our own process 1
+		if err != nil || pid == left.Process.Pid || unix.Tgkill(os.Getpid(), pid, 0) == nil ||
+			unix.Tgkill(os.Getppid(), pid, 0) == nil {
+			continue // here the number is that of a thread of ours, or of our process 1
 		}
 		reachByProc(pid)
 		reachByNumber(pid)

@@ -1,6 +1,7 @@
 // Package first does what remains between the start of a process and the program that it becomes:
 // it sets limits, which would also affect its supervisor, and in a sandbox the user, which
-// bubblewrap cannot change, and the working directory, which only that user may enter.
+// bubblewrap cannot change, and the working directory, which only that user may enter. In a sandbox
+// it is process 1 as well: bubblewrap's own one would be open to a program of the same user.
 //
 // It happens in our own binary, before main. The package imports nothing that imports more than os,
 // neither fmt nor strings, so that Go initialises it before everything else: half of such a start
@@ -30,7 +31,8 @@ type Settings struct {
 	UID int
 	Dir string
 	// StartFD is where to report, and SelfFD the file that we were started from; 0 outside a
-	// sandbox.
+	// sandbox. The process that becomes the program has a pipe there, which ends when process 1 is
+	// closed to it.
 	StartFD, SelfFD int
 	// Limits are set in this order.
 	Limits []Limit
@@ -58,6 +60,13 @@ func becomeIfAsked() bool {
 	}
 	runtime.LockOSThread() // users belong to threads
 	s, program, err := decode(args[1:])
+	if err == nil && s.SelfFD != 0 {
+		if os.Getpid() == 1 {
+			err = s.supervise(program)
+		} else {
+			s.awaitSupervision()
+		}
+	}
 	if err == nil {
 		err = s.Enter()
 	}
@@ -110,9 +119,6 @@ func decode(args []string) (s Settings, program []string, err error) {
 func (s Settings) Enter() error {
 	if s.StartFD != 0 {
 		syscall.CloseOnExec(s.StartFD)
-		if s.SelfFD != 0 {
-			syscall.CloseOnExec(s.SelfFD)
-		}
 		_ = os.Setenv("PWD", s.Dir)
 	}
 	if s.UID != 0 {
@@ -171,6 +177,11 @@ func dropTo(uid int) error {
 	if err := SetUser(uid, uid, nil); err != nil {
 		return err
 	}
+	return dropPrivileges()
+}
+
+// dropPrivileges takes every privilege from this thread.
+func dropPrivileges() error {
 	header := struct {
 		version uint32
 		pid     int32
