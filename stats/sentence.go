@@ -125,7 +125,7 @@ func (w wording) evidence(decision Decision, comparison Comparison) string {
 	if decision.EValue != nil {
 		parts = append(parts, fmt.Sprintf("e = %.3g", *decision.EValue))
 	}
-	parts = append(parts, labelP(decision.P, decision.PAdj)+" "+formatP(decision.PAdj), count(comparison.Tasks, "task"),
+	parts = append(parts, labelP(decision.P, decision.PAdj)+" "+formatP(decision.PAdj), comparison.units(),
 		count(comparison.Runs, "run"))
 	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
@@ -172,4 +172,12 @@ func (n *NonInferiority) Text() string {
 		limit = fmt.Sprintf("the difference may be %+.1f points", 100**n.Limit)
 	}
 	return fmt.Sprintf("non-inferiority with a margin of %.1f points: %s (%s)", 100*n.Margin, shown, limit)
+}
+
+// units says how many tasks there are, and in how many clusters if they are fewer.
+func (c Comparison) units() string {
+	if c.Clusters < c.Tasks {
+		return count(c.Tasks, "task") + " in " + count(c.Clusters, "cluster")
+	}
+	return count(c.Tasks, "task")
 }

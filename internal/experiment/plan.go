@@ -76,13 +76,15 @@ type PlannedFamily struct {
 
 // PlannedTask is one task with the digests of all that makes it up.
 type PlannedTask struct {
-	ID      string   `json:"id"`
-	Visible string   `json:"visible"`
-	Hidden  string   `json:"hidden"`
-	Cluster string   `json:"cluster,omitempty"`
-	Tags    []string `json:"tags,omitempty"`
-	Scored  *bool    `json:"scored,omitempty"`
-	Judged  bool     `json:"judged,omitempty"`
+	ID      string `json:"id"`
+	Visible string `json:"visible"`
+	Hidden  string `json:"hidden"`
+	Cluster string `json:"cluster,omitempty"`
+	// Repository is what the task works on, if it names one.
+	Repository string   `json:"repository,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	Scored     *bool    `json:"scored,omitempty"`
+	Judged     bool     `json:"judged,omitempty"`
 }
 
 // PlannedArm is an arm with the version of the agent that was found.
@@ -128,10 +130,11 @@ func (p *Plan) Seal() error {
 		return fmt.Errorf("%d tasks × %d arms × %d runs are more than %d cells; split the experiment", len(p.Tasks),
 			len(p.Arms), p.Runs, maxCells)
 	}
+	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
+	p.groupTasks()
 	if err := errors.Join(p.checkStop(), p.checkNames()); err != nil {
 		return err
 	}
-	slices.SortFunc(p.Tasks, func(a, b PlannedTask) int { return strings.Compare(a.ID, b.ID) })
 	p.Version = planVersion
 	p.ID = p.identity()
 	return nil

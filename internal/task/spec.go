@@ -74,7 +74,7 @@ type specFile struct {
 	Context  string   `yaml:"context" doc:"What agents read of the repository by themselves: instruction files, skills, sub-agents and commands, or nothing; arms may say otherwise. Default: project." enum:"project,none"`
 	Cache    []string `yaml:"cache" doc:"Build caches to warm once and to mount read-only." enum:"go,npm"`
 	Tags     []string `yaml:"tags" doc:"Words to select tasks by."`
-	Cluster  string   `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; default: the repository."`
+	Cluster  string   `yaml:"cluster" doc:"Tasks of one cluster are not independent of each other; default: those of one repository, if there are several."`
 	Split    string   `yaml:"split" doc:"Part of the tasks that this one belongs to." enum:"train,val,test"`
 }
 
@@ -257,7 +257,8 @@ func (l *specLoader) settings() Settings {
 	}
 	return Settings{
 		Tags:          l.file.Tags,
-		Cluster:       cmp.Or(l.file.Cluster, l.file.Repo.Path),
+		Cluster:       l.file.Cluster,
+		Repository:    l.file.Repo.Path,
 		Workspace:     cmp.Or(l.opts.Workspace, "export"),
 		AgentNetwork:  l.agentNetwork(),
 		Registries:    l.registries(),

@@ -255,7 +255,7 @@ func (i *instancesLoader) instance(place string, columns map[string]any, dir str
 	}
 	t.Settings = settings(TaskFile{}, i.file.TaskFile, false)
 	t.Settings.Repo, t.Settings.Ref, t.Settings.Workspace = "", "", "export"
-	t.Settings.Tags = append(t.Settings.Tags, n.Repo)
+	t.Settings.Tags, t.Settings.Repository = append(t.Settings.Tags, n.Repo), n.Repo
 	if t.Settings.Environment, err = i.instanceEnvironment(&t, row.text("image"), dir); err != nil {
 		return t, err
 	}

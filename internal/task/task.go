@@ -126,6 +126,8 @@ type Runner struct {
 type Settings struct {
 	Tags    []string
 	Cluster string
+	// Repository is what the task works on, as its file names it; empty if it names none.
+	Repository string `json:",omitempty"`
 	// Scored says whether the task has a score or only a verdict; nil: it follows from the rows.
 	Scored   *bool
 	Timeouts Timeouts

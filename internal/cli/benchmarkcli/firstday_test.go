@@ -48,7 +48,7 @@ func TestARunThatCanOnlyDescribeSaysSo(t *testing.T) {
 	}
 	c.want(0, "run", "--family", "family", "--runs", "1", "--output", "two", "--model-url", url,
 		"--arm", "a=agent:builtin,model:claude-sonnet-4-5", "--arm", "b=agent:builtin,model:claude-sonnet-4-5,prompt:x")
-	c.contains(c.stderr, "2 tasks: results will be descriptive only; a claim needs at least 10")
+	c.contains(c.stderr, "tasks: 2: results will be descriptive only; a claim needs at least 10")
 }
 
 // Every cause of errors is shown once, with the number of cells and a way out.

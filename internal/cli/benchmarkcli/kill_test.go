@@ -52,7 +52,7 @@ func tinyFamily(t testing.TB, dir string, tasks int) {
 	for i := range tasks {
 		base := filepath.Join(dir, "tasks", fmt.Sprintf("t%03d", i))
 		for name, content := range map[string]string{
-			"agent.task.md":       "Write the answer into answer.txt.\n",
+			"agent.task.md":       fmt.Sprintf("Write the answer to question %d into answer.txt.\n", i),
 			"hooks/invariants.sh": "#!/bin/sh\n[ \"$(cat \"$AGENT_CWD/answer.txt\" 2>/dev/null)\" = 42 ] && p=true || p=false\necho \"{\\\"test\\\":\\\"answer\\\",\\\"pass\\\":$p}\" >&3\n",
 		} {
 			path := filepath.Join(base, name)

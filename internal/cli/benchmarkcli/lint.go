@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 type lintOptions struct {
@@ -111,8 +112,30 @@ func runLint(ctx context.Context, con *console.Console, opts *lintOptions) error
 	for _, one := range chosen {
 		l.findings = append(l.findings, one.findings...)
 	}
+	l.copies(chosen)
 	l.datasetDoubts()
 	return l.conclude(len(chosen))
+}
+
+// copies warns of tasks that are the same but for their names, and of those that share their files
+// and tests and differ in what they ask.
+func (l *linter) copies(chosen []*taskLinter) {
+	same, near := map[task.Digest]string{}, map[task.Digest]string{}
+	for _, one := range chosen {
+		first, copied := same[one.t.Digest]
+		other, alike := near[one.t.Files]
+		switch {
+		case copied:
+			l.findings = append(l.findings, finding{Level: "warning", Task: one.t.ID, Message: fmt.Sprintf(
+				"a copy of task %s: together they count as one", first)})
+		case alike && one.t.Suite != nil && one.t.Sample == nil:
+			l.findings = append(l.findings, finding{Level: "warning", Task: one.t.ID, Message: fmt.Sprintf(
+				"nearly a copy of task %s, with the same files and tests; name one cluster for both, if who solves "+
+					"one solves the other", other)})
+		default:
+			same[one.t.Digest], near[one.t.Files] = one.t.ID, one.t.ID
+		}
+	}
 }
 
 type linter struct {

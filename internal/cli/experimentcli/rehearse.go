@@ -23,6 +23,7 @@ func DryRun(ctx context.Context, r *Run) error {
 	if err := r.refuseSame(); err != nil {
 		return err
 	}
+	r.describeOnly()
 	machine := r.Machine
 	if r.Fleet != nil {
 		machine = r.thisMachine()

@@ -16,7 +16,6 @@ import (
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/stats"
 )
 
 // Run is one experiment that is run from the command line.
@@ -271,11 +270,10 @@ func (r *Run) warnOfNetwork(executor *local.Executor) {
 	}
 }
 
-// describeOnly says, before anything is spent, that an experiment is too small for a claim.
+// describeOnly says, before anything is spent, what keeps an experiment from a claim.
 func (r *Run) describeOnly() {
-	if plan := r.Dir.Plan; len(plan.Arms) > 1 && len(plan.Tasks) < stats.MinClaimTasks {
-		fmt.Fprintf(r.Console.Stderr, "%s: results will be descriptive only; a claim needs at least %d\n",
-			report.Count(len(plan.Tasks), "task"), stats.MinClaimTasks)
+	for _, note := range r.Prepared.Plan.Limits() {
+		fmt.Fprintln(r.Console.Stderr, note)
 	}
 }
 

@@ -304,13 +304,14 @@ func (p *preparation) planTasks() {
 	for i := range p.Family.Tasks {
 		t := &p.Family.Tasks[i]
 		p.Plan.Tasks = append(p.Plan.Tasks, experiment.PlannedTask{
-			ID:      t.ID,
-			Visible: t.Digest.Visible,
-			Hidden:  t.Digest.Hidden,
-			Cluster: t.Settings.Cluster,
-			Tags:    t.Settings.Tags,
-			Scored:  t.Settings.Scored,
-			Judged:  t.JudgeTemplate != "",
+			ID:         t.ID,
+			Visible:    t.Digest.Visible,
+			Hidden:     t.Digest.Hidden,
+			Cluster:    t.Settings.Cluster,
+			Repository: t.Settings.Repository,
+			Tags:       t.Settings.Tags,
+			Scored:     t.Settings.Scored,
+			Judged:     t.JudgeTemplate != "",
 		})
 	}
 	if p.judged() {

@@ -1,0 +1,103 @@
+package experiment
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fit-eval/fit/stats"
+)
+
+// copiesOf begins the name of a cluster of tasks that are the same task.
+const copiesOf = "copies of "
+
+// groupTasks puts tasks that are not independent evidence into one cluster: copies of one task,
+// and, where tasks are of several repositories, those of each. Tasks of one repository stay apart:
+// what is found then holds for tasks of that repository. A cluster that a task names is kept.
+func (p *Plan) groupTasks() {
+	several := p.Repository() == ""
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
+		if t.Cluster == "" && several {
+			t.Cluster = t.Repository
+		}
+	}
+	for _, same := range p.Copies() {
+		for _, i := range same {
+			p.Tasks[i].Cluster = cmp.Or(p.Tasks[i].Cluster, p.Tasks[same[0]].Cluster, copiesOf+p.Tasks[same[0]].ID)
+		}
+	}
+}
+
+// Repository returns the one repository that all tasks are of; empty if there is none, or several.
+func (p *Plan) Repository() string {
+	one := p.Tasks[0].Repository
+	for i := range p.Tasks {
+		if p.Tasks[i].Repository != one {
+			return ""
+		}
+	}
+	return one
+}
+
+// Copies returns the places of tasks that are the same but for their names, in groups.
+func (p *Plan) Copies() [][]int {
+	type content struct{ visible, hidden string }
+	places := map[content][]int{}
+	for i := range p.Tasks {
+		if t := &p.Tasks[i]; t.Visible != "" {
+			key := content{t.Visible, t.Hidden}
+			places[key] = append(places[key], i)
+		}
+	}
+	var groups [][]int
+	for _, group := range places {
+		if len(group) > 1 {
+			groups = append(groups, group)
+		}
+	}
+	slices.SortFunc(groups, func(a, b []int) int { return a[0] - b[0] })
+	return groups
+}
+
+// Units counts what is independent evidence: clusters, and tasks that are in none.
+func (p *Plan) Units() int {
+	clusters, alone := map[string]bool{}, 0
+	for i := range p.Tasks {
+		if cluster := p.Tasks[i].Cluster; cluster != "" {
+			clusters[cluster] = true
+		} else {
+			alone++
+		}
+	}
+	return len(clusters) + alone
+}
+
+// Limits says what keeps the experiment from a claim, or makes its evidence less than its number of
+// tasks, and what to do about it.
+func (p *Plan) Limits() []string {
+	var notes []string
+	for _, same := range p.Copies() {
+		notes = append(notes, fmt.Sprintf("copies of task %s: %d; together they count as one: change or remove them",
+			p.Tasks[same[0]].ID, len(same)-1))
+	}
+	units := p.Units()
+	switch needed := fewestUnits(); {
+	case len(p.Arms) < 2:
+	case len(p.Tasks) < stats.MinClaimTasks:
+		notes = append(notes, fmt.Sprintf("tasks: %d: results will be descriptive only; a claim needs at least %d",
+			len(p.Tasks), stats.MinClaimTasks))
+	case units < needed:
+		notes = append(notes, fmt.Sprintf("independent units (clusters, repositories, copies) among the %d tasks: "+
+			"%d: results will be descriptive only; a claim needs at least %d: add tasks of others", len(p.Tasks), units, needed))
+	case units < len(p.Tasks):
+		notes = append(notes, fmt.Sprintf("independent units (clusters, repositories, copies) among the %d tasks: "+
+			"%d; they are what is counted", len(p.Tasks), units))
+	}
+	return notes
+}
+
+// fewestUnits is the least number of units whose sign-flip test can be significant: with all of
+// them on one side it is 2/2^n.
+func fewestUnits() int { return int(math.Ceil(math.Log2(2 / stats.DefaultAlpha))) }

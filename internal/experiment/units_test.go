@@ -1,0 +1,53 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTasksAreUnitsOfEvidence: copies of a task are one unit, tasks of several repositories are as
+// many units as there are repositories, and tasks of one repository are units of their own. What
+// makes a claim impossible is said.
+func TestTasksAreUnitsOfEvidence(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(i int, task *PlannedTask)
+		units  int
+		says   string // the beginning of what is said
+	}{
+		"different tasks":       {func(int, *PlannedTask) {}, 12, ""},
+		"one repository":        {func(_ int, t *PlannedTask) { t.Repository = "/r" }, 12, ""},
+		"several repositories":  {func(i int, t *PlannedTask) { t.Repository = fmt.Sprint("/r", i%7) }, 7, "independent units"},
+		"too few repositories":  {func(i int, t *PlannedTask) { t.Repository = fmt.Sprint("/r", i%2) }, 2, "independent units"},
+		"clusters of their own": {func(i int, t *PlannedTask) { t.Cluster = fmt.Sprint("c", i%6) }, 6, "independent units"},
+		"copies":                {func(_ int, t *PlannedTask) { t.Visible = "same" }, 1, "copies of task task-000: 11;"},
+		"two copies": {func(i int, t *PlannedTask) {
+			if i < 2 {
+				t.Visible = "same"
+			}
+		}, 11, "copies of task task-000: 1;"},
+		"copies in one cluster": {func(i int, t *PlannedTask) { t.Visible, t.Cluster = "same", "c" }, 1, "copies of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := planOf(t, 12, 1, "a", "b")
+			for i := range plan.Tasks {
+				test.change(i, &plan.Tasks[i])
+			}
+			if err := plan.Seal(); err != nil {
+				t.Fatal(err)
+			}
+			notes := plan.Limits()
+			if plan.Units() != test.units || (len(notes) > 0) != (test.says != "") ||
+				len(notes) > 0 && !strings.HasPrefix(notes[0], test.says) {
+				t.Errorf("%d units, want %d: %q", plan.Units(), test.units, notes)
+			}
+			impossible := slices.ContainsFunc(notes, func(note string) bool { return strings.Contains(note, "a claim needs") })
+			if impossible != (test.units < 6) {
+				t.Errorf("%d units: %q", test.units, notes)
+			}
+		})
+	}
+}
