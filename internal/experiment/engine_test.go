@@ -45,7 +45,8 @@ func planOf(t testing.TB, tasks, runs int, arms ...string) *Plan {
 	t.Helper()
 	plan := &Plan{Runs: runs, Seed: 1, Family: PlannedFamily{Revision: "sha256:0"}}
 	for i := range tasks {
-		plan.Tasks = append(plan.Tasks, PlannedTask{ID: fmt.Sprintf("task-%03d", i), Visible: fmt.Sprint("v", i), Hidden: "h"})
+		task := PlannedTask{ID: fmt.Sprintf("task-%03d", i), Visible: fmt.Sprint("v", i), Hidden: "h"}
+		plan.Tasks = append(plan.Tasks, task)
 	}
 	if len(arms) == 0 {
 		arms = []string{"default"}

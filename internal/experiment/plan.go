@@ -71,6 +71,10 @@ type PlannedFamily struct {
 	Origin   string `json:"origin"`
 	Name     string `json:"name"`
 	Revision string `json:"revision"`
+	// Tasks is how many tasks the family has, and Selected says by which flags those of the plan
+	// were chosen among them; empty: all.
+	Tasks    int    `json:"tasks,omitempty"`
+	Selected string `json:"selected,omitempty"`
 	Skills   string `json:"skills,omitempty"` // digest of the skills that arms without their own get
 }
 
@@ -163,7 +167,7 @@ func (p *Plan) checkNames() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
-	same.Grown, same.TasksDigest = nil, ""
+	same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = nil, "", 0, ""
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {
 		same.Arms[i].Arm = Arm{Name: p.Arms[i].Name, Hash: p.Arms[i].Hash}

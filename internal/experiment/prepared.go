@@ -11,11 +11,12 @@ import (
 // Setup is an experiment as a person describes it: a family, arms, and how often.
 type Setup struct {
 	Family *task.Family
-	// Only names the tasks to run; empty is all.
-	Only []string
-	Arms []Arm
-	Runs int
-	Seed uint64
+	// Only names the tasks to run; empty is all. Selected says how they were chosen.
+	Only     []string
+	Selected string
+	Arms     []Arm
+	Runs     int
+	Seed     uint64
 	// Shard is the part to run.
 	Shard     Shard
 	Isolation string // "none", "bwrap", or empty for what the task says or the best that works

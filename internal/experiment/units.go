@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/stats"
 )
@@ -39,6 +40,19 @@ func (p *Plan) Repository() string {
 		}
 	}
 	return one
+}
+
+// Scope says in words which tasks a result holds for, if not for all of a family.
+func (p *Plan) Scope() string {
+	var parts []string
+	if p.Family.Selected != "" {
+		parts = append(parts, fmt.Sprintf("%d of %d tasks, selected by %s", len(p.Tasks), p.Family.Tasks,
+			p.Family.Selected))
+	}
+	if p.Repository() != "" {
+		parts = append(parts, "for tasks of this repository")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Copies returns the places of tasks that are the same but for their names, in groups.
@@ -90,7 +104,8 @@ func (p *Plan) Limits() []string {
 			len(p.Tasks), stats.MinClaimTasks))
 	case units < needed:
 		notes = append(notes, fmt.Sprintf("independent units (clusters, repositories, copies) among the %d tasks: "+
-			"%d: results will be descriptive only; a claim needs at least %d: add tasks of others", len(p.Tasks), units, needed))
+			"%d: results will be descriptive only; a claim needs at least %d: add tasks of others", len(p.Tasks), units,
+			needed))
 	case units < len(p.Tasks):
 		notes = append(notes, fmt.Sprintf("independent units (clusters, repositories, copies) among the %d tasks: "+
 			"%d; they are what is counted", len(p.Tasks), units))

@@ -216,7 +216,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Baseline:    p.basis.Exclusions.Baseline,
 		Unsure:      p.Unsure.text(),
 		Withheld:    Sentences(p.Withheld),
-		Remark:      p.Treatment.Remark(),
+		Remark:      joined("; ", scopeOf(a, b), p.Treatment.Remark()),
 	}
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score

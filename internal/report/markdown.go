@@ -82,6 +82,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 	if named {
 		m.line("## Arm %s\n", cell(g.Name))
 	}
+	if g.Scope != "" {
+		m.line("%s\n", cell(g.Scope))
+	}
 	t := &g.Totals
 	sign := icon(t.TasksPassing == t.Tasks && t.Tasks > 0)
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),

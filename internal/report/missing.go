@@ -21,6 +21,8 @@ type Planned struct {
 	// ArmsAdded when arms were.
 	Grown     []string
 	ArmsAdded []string
+	// Scope says in words which tasks the results hold for, if not for all of a family.
+	Scope string
 	// Limits says in words how far the agents of an arm may go.
 	Limits map[string]string
 	// Declared says in what the arms differ; nil where nobody knows.

@@ -79,8 +79,10 @@ type Provenance struct {
 type Group struct {
 	Name       string     `json:"name"`
 	Provenance Provenance `json:"provenance"`
-	Tasks      []Task     `json:"tasks"`
-	Totals     Totals     `json:"totals"`
+	// Scope says which tasks the results hold for, if not for all of a family.
+	Scope  string `json:"scope,omitempty"`
+	Tasks  []Task `json:"tasks"`
+	Totals Totals `json:"totals"`
 	// PassRate is the mean over tasks of their pass rates; nil without any verdict.
 	PassRate *stats.Interval `json:"passRate,omitempty"`
 	// Bounds are what the pass rate would be if every run whose outcome is not certain had failed
@@ -258,7 +260,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	}
 	g.examine(in)
 	if in.Planned != nil {
-		g.looks, g.limits = len(in.Planned.Grown), in.Planned.Limits[arm]
+		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
 	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {

@@ -62,6 +62,9 @@ func (g *Group) headText(w io.Writer) {
 	if g.Provenance.Network != "" {
 		fmt.Fprintf(w, ", network %s", display.Line(g.Provenance.Network))
 	}
+	if g.Scope != "" {
+		fmt.Fprintf(w, "\n%s", display.Line(g.Scope))
+	}
 	fmt.Fprintf(w, "\n%d of %d runs passed", t.Passed, t.Runs)
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)

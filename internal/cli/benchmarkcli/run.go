@@ -162,7 +162,8 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 		return nil, err
 	}
 	setup := o.Setup(con, arms, policy)
-	setup.Family, setup.Only, setup.Shard, setup.StopEarly = family, only, shard, stop
+	setup.Family, setup.Only, setup.Selected = family, only, o.selection.String()
+	setup.Shard, setup.StopEarly = shard, stop
 	setup.Judge, setup.Skills, setup.NodeModules = o.judge(), skills, modules
 	prepared, err := local.Prepare(ctx, setup, machine)
 	if err != nil {

@@ -1,7 +1,9 @@
 package benchmarkcli
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -24,6 +26,21 @@ func (s *selection) register(flags *pflag.FlagSet) {
 		"be repeated")
 	flags.StringSliceVar(&s.tags, "tag", nil, "only tasks with this tag; may be repeated")
 	flags.Var(&s.limit, "limit", "only the first N of these tasks, ordered by name")
+}
+
+// String returns the flags of the selection as they were given.
+func (s *selection) String() string {
+	var flags []string
+	for _, name := range nonEmpty(s.tasks) {
+		flags = append(flags, "--task "+name)
+	}
+	for _, tag := range nonEmpty(s.tags) {
+		flags = append(flags, "--tag "+tag)
+	}
+	if s.limit.Given {
+		flags = append(flags, fmt.Sprintf("--limit %d", s.limit.Value))
+	}
+	return strings.Join(flags, ", ")
 }
 
 // choose returns the names of the selected tasks; nil is all of them.

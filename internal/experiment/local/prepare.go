@@ -57,6 +57,7 @@ func Prepare(ctx context.Context, setup experiment.Setup, machine *Machine) (*ex
 type preparation struct {
 	experiment.Prepared
 	machine *Machine
+	of      int // tasks of the family, of which some were chosen
 }
 
 // plan makes the plan of what was chosen.
@@ -75,8 +76,11 @@ func (p *preparation) plan() error {
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
 		Tools:          p.Tools,
 		Family: experiment.PlannedFamily{
-			Origin: p.Family.Origin, Name: p.Family.Name,
+			Origin:   p.Family.Origin,
+			Name:     p.Family.Name,
 			Revision: p.Family.Revision,
+			Tasks:    p.of,
+			Selected: p.Selected,
 		},
 	}
 	if host, err := os.Hostname(); err == nil {
@@ -122,6 +126,7 @@ func (p *preparation) onlyNamed() error {
 		return nil
 	}
 	var known []string
+	p.of = len(p.Family.Tasks)
 	chosen := *p.Family
 	chosen.Tasks = nil
 	for _, t := range p.Family.Tasks {

@@ -344,7 +344,7 @@ func (all *Results) KeepToShard() {
 }
 
 func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
-	planned := &report.Planned{Runs: map[string][]int{}, Limits: map[string]string{}}
+	planned := &report.Planned{Runs: map[string][]int{}, Limits: map[string]string{}, Scope: plan.Scope()}
 	for i := range plan.Arms {
 		arm := &plan.Arms[i]
 		planned.Arms = append(planned.Arms, arm.Name)
