@@ -23,7 +23,7 @@ import (
 // version: "old".
 func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 1 {
-		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed|treated|drifted|contaminated|replayed|unknown|old]")
+		ts.Fatalf("usage: rundir directory [tasks|benchmark|signed|treated|…]")
 	}
 	d := three()
 	if len(args) > 1 {
@@ -38,11 +38,40 @@ func cmdRunDir(ts *testscript.TestScript, _ bool, args []string) {
 			d.Key = key
 		case "treated", "drifted", "contaminated", "replayed", "unknown", "old":
 			d = treated(args[1])
+		case versustest.Mistakes, versustest.Pretends, versustest.Deletes, versustest.NoService, versustest.Retried,
+			versustest.OutOfTurns, "again":
+			d = counting(args[1])
 		default:
 			ts.Fatalf("rundir: unknown kind %q", args[1])
 		}
 	}
 	ts.Check(d.Write(ts.MkAbs(args[0])))
+}
+
+// counting is an experiment of two arms, twelve tasks and two runs. The first arm does in every
+// other run what is said; all other runs solve. Kind "again" is another experiment, in which both
+// solve.
+func counting(kind string) versustest.Directory {
+	d := versustest.Directory{
+		Arms: []versustest.Arm{
+			{Name: "a", Agent: "claude-code", Model: "claude-sonnet-4-5", Does: versustest.Solves},
+			{Name: "b", Agent: "codex", Model: "claude-sonnet-4-5", Does: versustest.Solves},
+		},
+		Tasks:     12,
+		Runs:      2,
+		Workspace: "export",
+		Distinct:  true,
+		Does: func(_ int, arm versustest.Arm, run int) string {
+			if arm.Name == "a" && run == 1 && kind != "again" {
+				return kind
+			}
+			return versustest.Solves
+		},
+	}
+	if kind == "again" {
+		d.Experiment = "sha256:again"
+	}
+	return d
 }
 
 // treated is an experiment about a skill, which the model opens in the first of two runs.

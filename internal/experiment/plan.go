@@ -89,6 +89,9 @@ type PlannedTask struct {
 	Tags       []string `json:"tags,omitempty"`
 	Scored     *bool    `json:"scored,omitempty"`
 	Judged     bool     `json:"judged,omitempty"`
+	// AgentTimeoutMs is the task's own limit of the agent's time, for readers: the digests are of
+	// it, too.
+	AgentTimeoutMs int64 `json:"agentTimeoutMs,omitempty"`
 }
 
 // PlannedArm is an arm with the version of the agent that was found.
@@ -168,6 +171,10 @@ func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
 	same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = nil, "", 0, ""
+	same.Tasks = slices.Clone(p.Tasks)
+	for i := range same.Tasks {
+		same.Tasks[i].AgentTimeoutMs = 0
+	}
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {
 		same.Arms[i].Arm = Arm{Name: p.Arms[i].Name, Hash: p.Arms[i].Hash}

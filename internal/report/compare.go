@@ -185,6 +185,18 @@ func (p *Pair) Decided(decision *stats.Decision) []Reason {
 	return p.Withheld
 }
 
+// Warnings say what else than the arms themselves may have made a difference: limits, retries and
+// machines.
+func (p *Pair) Warnings() []string {
+	warnings := warnOfLimits(p.basis.Groups[0], p.basis.Groups[1])
+	for _, warning := range []string{p.Retries.warning(), p.Machines.Warning()} {
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
+}
+
 // NewPair compares the groups as they are, B against A, and in both worst cases as well if outcomes
 // are uncertain. Where it fails, as with stats.ErrNoData, the pair has everything but the
 // comparison.
@@ -201,7 +213,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	}
 	first, second, added := alongside(a.measured(cfg.Measure), b.measured(cfg.Measure))
 	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
-	p.Retries = compareRetries(a, b)
+	p.Retries = CompareRetries(a, b)
 	p.outcomes = PairOutcomes(first, second, nil)
 	p.basis, p.allow = Basis{Groups: []*Group{a, b}}, cfg.Allow
 	p.basis.count(first, second, p.outcomes)
@@ -405,15 +417,7 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 			"sequential analysis: the claim uses an e-process, which remains valid under optional stopping; "+
 				"after an early stop, the estimated effect is biased towards the result that triggered it")
 	}
-	if warning := warnOfLimits(a, b); warning != "" && a.Provenance.Experiment != b.Provenance.Experiment {
-		c.Warnings = append(c.Warnings, warning)
-	}
-	if warning := c.Retries.warning(); warning != "" {
-		c.Warnings = append(c.Warnings, warning)
-	}
-	if warning := c.Machines.Warning(); warning != "" {
-		c.Warnings = append(c.Warnings, warning)
-	}
+	c.Warnings = append(c.Warnings, pair.Warnings()...)
 	c.Warnings = append(c.Warnings, warningsOf(a, b)...)
 	c.Warnings = append(c.Warnings, c.Decision.Warnings...)
 }

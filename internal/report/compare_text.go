@@ -86,11 +86,7 @@ func (c *Comparison) facts() []string {
 		if ratio.r == nil {
 			continue
 		}
-		line := ratio.name + ": " + ratio.r.All.text()
-		if common := ratio.r.CommonlySolved; common != nil {
-			line += fmt.Sprintf(", on the %d tasks that both solved %s", common.NTasks, common.text())
-		}
-		facts = append(facts, line+censoredText(ratio.r.Censored))
+		facts = append(facts, ratio.name+": "+ratio.r.Text())
 	}
 	for _, side := range []struct {
 		name  string
@@ -136,6 +132,15 @@ func Detectable(difference float64) string {
 		return "none"
 	}
 	return fmt.Sprintf("%.1f percentage points", 100*difference)
+}
+
+// Text shows a ratio, and what it does not know.
+func (r *Ratio) Text() string {
+	text := r.All.text()
+	if common := r.CommonlySolved; common != nil {
+		text += fmt.Sprintf(", on the %d tasks that both solved %s", common.NTasks, common.text())
+	}
+	return text + censoredText(r.Censored)
 }
 
 func (f *Factor) text() string {

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -53,10 +56,30 @@ func censoredText(runs int) string {
 		Count(runs, "run"))
 }
 
-// warnOfLimits names the limits of two plans where they differ.
-func warnOfLimits(a, b *Group) string {
-	if a.limits == b.limits || a.unplanned != "" || b.unplanned != "" {
-		return ""
+// warnOfLimits names the limits of two experiments where they differ: those of the arms, and those
+// of tasks that both have.
+func warnOfLimits(a, b *Group) []string {
+	if a.unplanned != "" || b.unplanned != "" || a.Provenance.Experiment == b.Provenance.Experiment {
+		return nil
 	}
-	return fmt.Sprintf("the two had different limits: %s and %s", a.limits, b.limits)
+	var warnings []string
+	if a.limits != b.limits {
+		warnings = append(warnings, fmt.Sprintf("the two had different limits: %s and %s", a.limits, b.limits))
+	}
+	var differ []string
+	for i := range a.Tasks {
+		id := a.Tasks[i].TaskID
+		there := slices.ContainsFunc(b.Tasks, func(t Task) bool { return t.TaskID == id })
+		if one, other := cmp.Or(a.ofTasks[id], "none"), cmp.Or(b.ofTasks[id], "none"); there && one != other {
+			differ = append(differ, fmt.Sprintf("%s %s and %s", id, one, other))
+		}
+	}
+	if n := len(differ); n > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s had different limits in the two: %s", Count(n, "task"),
+			strings.Join(differ[:min(n, maxShownLimits)], ", ")))
+	}
+	return warnings
 }
+
+// maxShownLimits bounds the tasks whose limits are named.
+const maxShownLimits = 5

@@ -93,13 +93,15 @@ func (m *markdown) group(g *Group, full, named bool) {
 		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f%% CI, %s)", Percent(g.PassRate),
 			100*g.PassRate.Level, g.PassRate.Method)
 		if g.Bounds != nil {
-			text += fmt.Sprintf("; worst/best case (all missing runs failed/passed): %.1f%% to %.1f%%",
+			text += fmt.Sprintf("; worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%",
 				100*g.Bounds.Worst, 100*g.Bounds.Best)
 		}
 		m.line("%s\n", text)
 	}
-	if text := errorsText(g.Errors); text != "" {
-		m.line("⚠️ %s\n", cell(text))
+	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits)} {
+		if text != "" {
+			m.line("⚠️ %s\n", cell(text))
+		}
 	}
 	lines := append(g.treatmentLines(), g.Judge.lines()...)
 	for _, line := range lines {
@@ -127,10 +129,17 @@ func (m *markdown) group(g *Group, full, named bool) {
 }
 
 func missingText(t *Totals) string {
-	if t.Missing == 0 {
-		return ""
+	text := ""
+	if t.Missing > 0 {
+		text = fmt.Sprintf(" | %d of %d missing", t.Missing, t.Planned)
 	}
-	return fmt.Sprintf(" | %d of %d missing", t.Missing, t.Planned)
+	if t.Disqualified > 0 {
+		text += fmt.Sprintf(" | %d disqualified", t.Disqualified)
+	}
+	if t.Retried > 0 {
+		text += fmt.Sprintf(" | %d retried", t.Retried)
+	}
+	return text
 }
 
 func (m *markdown) meta(p Provenance) {

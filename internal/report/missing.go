@@ -25,6 +25,8 @@ type Planned struct {
 	Scope string
 	// Limits says in words how far the agents of an arm may go.
 	Limits map[string]string
+	// TaskLimits says the same of tasks that have limits of their own, for all arms.
+	TaskLimits map[string]string
 	// Declared says in what the arms differ; nil where nobody knows.
 	Declared *Declared
 }

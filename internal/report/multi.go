@@ -35,8 +35,23 @@ type RankedArm struct {
 	Provenance Provenance      `json:"provenance"`
 	Rate       *stats.Interval `json:"rate,omitempty"`
 	CostUSD    *float64        `json:"costUsd"`
+	// Missing, Retried and Limits count runs as in the totals of the arm.
+	Missing int            `json:"missing,omitempty"`
+	Retried int            `json:"retriedRuns,omitempty"`
+	Limits  map[string]int `json:"limits,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
+}
+
+// rankedHead are the columns of the ranking.
+var rankedHead = []string{"arm", "pass rate", "missing", "retried", "at a limit", "spent"}
+
+// cells are those of an arm behind its name.
+func (a *RankedArm) cells() []string {
+	limited, _ := byCount(a.Limits)
+	return []string{
+		Percent(a.Rate), fmt.Sprint(a.Missing), fmt.Sprint(a.Retried), fmt.Sprint(limited), display.Cost(a.CostUSD),
+	}
 }
 
 // ArmPair is one comparison of a family: B against A.
@@ -58,6 +73,9 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 			Provenance: g.Provenance,
 			Rate:       g.PassRate,
 			CostUSD:    g.Totals.CostUSD,
+			Missing:    g.Totals.Missing,
+			Retried:    g.Totals.Retried,
+			Limits:     g.Limits,
 			Differs:    g.Differs,
 		})
 	}
@@ -111,7 +129,7 @@ func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	if p.Same {
 		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], steady(p.Withheld, p.Allowed)))
 	}
-	if warning := p.Retries.warning(); warning != "" {
+	for _, warning := range p.Warnings() {
 		f.Warnings = append(f.Warnings, name+warning)
 	}
 	for _, reason := range p.Allowed {
@@ -240,9 +258,9 @@ func (f *MultiComparison) Text(w io.Writer) error {
 		fmt.Fprintf(w, "%s\n\n", display.Line(head))
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "arm\tpass rate\tspent")
-	for _, arm := range f.Arms {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", display.Line(arm.Name), Percent(arm.Rate), display.Cost(arm.CostUSD))
+	fmt.Fprintln(table, strings.Join(rankedHead, "\t"))
+	for i := range f.Arms {
+		fmt.Fprintln(table, display.Line(f.Arms[i].Name)+"\t"+strings.Join(f.Arms[i].cells(), "\t"))
 	}
 	fmt.Fprintln(table, "\t\t\t\ncomparison\tdifference\tp (Holm)\tclaim")
 	for _, pair := range f.Pairs {
@@ -263,9 +281,9 @@ func (f *MultiComparison) Markdown(w io.Writer) error {
 	if head := f.headline(); head != "" {
 		m.line("**%s**\n", cell(head))
 	}
-	m.header("arm", "pass rate", "spent")
-	for _, arm := range f.Arms {
-		m.row(cell(arm.Name), Percent(arm.Rate), display.Cost(arm.CostUSD))
+	m.header(rankedHead...)
+	for i := range f.Arms {
+		m.row(append([]string{cell(f.Arms[i].Name)}, f.Arms[i].cells()...)...)
 	}
 	m.line("")
 	m.header("comparison", "difference", "p (Holm)", "claim")

@@ -119,8 +119,9 @@ type Group struct {
 	unread     []string            // why runs could not be examined
 	unexamined string              // why no run could
 
-	limits    string // how far the agents may go, in words
-	unplanned string // why nobody knows which runs were planned; empty: it is known
+	limits    string            // how far the agents may go, in words
+	ofTasks   map[string]string // how far on single tasks
+	unplanned string            // why nobody knows which runs were planned; empty: it is known
 
 	clusters int // where tasks share some, how many there are
 	looks    int // how often the experiment was looked at and enlarged
@@ -261,6 +262,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	g.examine(in)
 	if in.Planned != nil {
 		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
+		g.ofTasks = in.Planned.TaskLimits
 	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {

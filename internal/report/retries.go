@@ -19,8 +19,8 @@ type Retries struct {
 	a, b string
 }
 
-// compareRetries returns nil where no run was drawn again.
-func compareRetries(a, b *Group) *Retries {
+// CompareRetries returns nil where no run was drawn again.
+func CompareRetries(a, b *Group) *Retries {
 	r := &Retries{
 		A:     a.Totals.Retried,
 		B:     b.Totals.Retried,

@@ -32,8 +32,9 @@ func newAudit(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Short: "Show signs of cheating in the runs of a run directory, with file and line",
 		Long: `Show signs of cheating in the runs of a run directory, of fit versus or fit-benchmark: deleted or
 weakened tests, a changed check, mined history, and others, each with file and line. It looks at traces and changes,
-not at whether the runs passed. A critical flag disqualifies a run of fit versus until a person has reviewed it. --clear
-records the review: flags of that kind stay in every report, with the reviewer and the reason, but no longer decide anything.
+not at whether the runs passed. A critical flag disqualifies a run of fit versus until a person has reviewed it.
+--clear records the review: flags of that kind stay in every report, with the reviewer and the reason, but no longer
+decide anything.
 
 The exit code is 3 if the files of a run are missing or differ from the record; the flags of the other runs are shown.`,
 		Example: `  fit versus audit eval/run-001

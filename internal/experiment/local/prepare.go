@@ -317,6 +317,8 @@ func (p *preparation) planTasks() {
 			Tags:       t.Settings.Tags,
 			Scored:     t.Settings.Scored,
 			Judged:     t.JudgeTemplate != "",
+
+			AgentTimeoutMs: t.Settings.Timeouts.Agent.Milliseconds(),
 		})
 	}
 	if p.judged() {

@@ -344,11 +344,21 @@ func (all *Results) KeepToShard() {
 }
 
 func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
-	planned := &report.Planned{Runs: map[string][]int{}, Limits: map[string]string{}, Scope: plan.Scope()}
+	planned := &report.Planned{
+		Runs:       map[string][]int{},
+		Limits:     map[string]string{},
+		TaskLimits: map[string]string{},
+		Scope:      plan.Scope(),
+	}
 	for i := range plan.Arms {
 		arm := &plan.Arms[i]
 		planned.Arms = append(planned.Arms, arm.Name)
 		planned.Limits[arm.Name] = limitsOf(plan, arm)
+	}
+	for i := range plan.Tasks {
+		if ms := plan.Tasks[i].AgentTimeoutMs; ms > 0 {
+			planned.TaskLimits[plan.Tasks[i].ID] = (time.Duration(ms) * time.Millisecond).String()
+		}
 	}
 	for _, slot := range slots {
 		planned.Runs[slot.TaskID] = append(planned.Runs[slot.TaskID], slot.RunIndex)

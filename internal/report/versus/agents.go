@@ -50,6 +50,8 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 		NRuns:     g.Totals.Runs,
 		Planned:   g.Totals.Planned,
 		Missing:   g.Totals.Missing,
+		Retried:   g.Totals.Retried,
+		Limits:    g.Limits,
 		PassRate:  g.PassRate,
 		Bounds:    g.Bounds,
 		PassAtK:   g.PassAtK,

@@ -325,11 +325,6 @@ func (b *builder) warn() {
 	if unseen := count(r.Cells, func(c *Cell) bool { return len(c.Unseen) > 0 }); unseen > 0 {
 		add("%s changed files without an edit in the trace (unseen)", report.Count(unseen, "run"))
 	}
-	for i := range r.Pairs {
-		if warning := r.Pairs[i].Machines.Warning(); warning != "" {
-			add("%s, %s: %s", r.Pairs[i].A, r.Pairs[i].B, warning)
-		}
-	}
 	if cleared := count(r.Cells, func(c *Cell) bool {
 		return slices.ContainsFunc(c.Integrity, func(f session.IntegrityFlag) bool { return f.Cleared != nil })
 	}); cleared > 0 {

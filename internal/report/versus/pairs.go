@@ -30,6 +30,10 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 		Same:      compared.Same,
 		Requests:  compared.Requests,
 		Treatment: compared.Treatment,
+		Retries:   report.CompareRetries(first.Group, second.Group),
+	}
+	for _, warning := range compared.Warnings() {
+		b.report.Warnings = append(b.report.Warnings, pair.A+", "+pair.B+": "+warning)
 	}
 	if err != nil {
 		pair.Obstacles = append([]string{"no task has verdicts on both arms"}, compared.Config.Withheld...)

@@ -103,7 +103,7 @@ func agentSection(agents []AgentSummary) section {
 		title: "Agents",
 		head: []string{
 			"agent", "pass rate", "corrected correctness", "blended", "median time", "median cost",
-			"integrity flags", "runs", "excluded",
+			"integrity flags", "runs", "excluded", "retried", "at a limit",
 		},
 	}
 	for i := range agents {
@@ -111,6 +111,7 @@ func agentSection(agents []AgentSummary) section {
 		s.rows = append(s.rows, []string{
 			a.Arm, report.Percent(a.PassRate), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
 			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
+			fmt.Sprint(a.Retried), countsText(a.Limits),
 		})
 	}
 	return s
@@ -189,7 +190,26 @@ func pairSections(pairs []Pair) []section {
 			})
 		}
 	}
-	return []section{claims, judged}
+	return []section{claims, judged, ratioSection(pairs)}
+}
+
+// ratioSection says what the first of two arms took, compared with the second, and how often each
+// was drawn again.
+func ratioSection(pairs []Pair) section {
+	s := section{title: "What it took", head: []string{"pair", "quantity", "ratio"}}
+	for i := range pairs {
+		p := &pairs[i]
+		for at, ratio := range []*report.Ratio{p.Cost, p.Time, p.Turns} {
+			if ratio != nil {
+				what := []string{"cost", "agent time", "turns"}[at]
+				s.rows = append(s.rows, []string{p.A + " against " + p.B, what, ratio.Text()})
+			}
+		}
+		if text := p.Retries.Text(); text != "" {
+			s.lines = append(s.lines, text)
+		}
+	}
+	return s
 }
 
 func (p *Pair) claimText(claim string) string {

@@ -130,6 +130,10 @@ type AgentSummary struct {
 	ExcludedEnv  int `json:"excludedEnv"`
 	Disqualified int `json:"disqualified"`
 	Timeouts     int `json:"timeouts"`
+	// Retried runs were drawn again after an error in the middle of the agent's work; Limits counts
+	// the runs that a limit ended.
+	Retried int            `json:"retriedRuns"`
+	Limits  map[string]int `json:"limits,omitempty"`
 	// PassRate is nil without any verdict.
 	PassRate *stats.Interval      `json:"passRate"`
 	Bounds   *report.Bounds       `json:"bounds,omitempty"`
@@ -219,6 +223,8 @@ type Pair struct {
 	Cost  *report.Ratio `json:"cost"`
 	Time  *report.Ratio `json:"time"`
 	Turns *report.Ratio `json:"turns"`
+	// Retries says how often each was drawn again; nil if no run was.
+	Retries *report.Retries `json:"retries,omitempty"`
 	// Machines says whether both ran on the same machine setup; nil where there was only one.
 	Machines   *report.Machines          `json:"machines,omitempty"`
 	Milestones []MilestoneGap            `json:"milestones"`

@@ -4,6 +4,7 @@ package versustest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,6 +28,10 @@ const (
 	NoService = "no-service" // the model provider failed
 	// Pretends changes the wrong thing and prints that the program of the check is not there.
 	Pretends = "pretends"
+	// Retried solves after an attempt that the model provider ended in the middle of the work.
+	Retried = "retried"
+	// OutOfTurns changes the wrong thing until the turns are used up.
+	OutOfTurns = "out-of-turns"
 )
 
 // Arm is an arm and what it does.
@@ -49,6 +54,8 @@ type Directory struct {
 	Given func(arm Arm, run int) *ledger.Treatment
 	// Replayed, if set, is the arm whose model calls the records of another experiment answered.
 	Replayed string
+	// Experiment is the name of the experiment; empty is the same for all directories.
+	Experiment string
 	// Key, if set, signs the results.
 	Key *ledger.SigningKey
 }
@@ -103,6 +110,10 @@ func (d Directory) Write(dir string) error {
 				if err != nil {
 					return err
 				}
+				if does == Retried {
+					records = append(records, brokenOff(record))
+					record.Attempt = 2
+				}
 				records = append(records, record)
 			}
 		}
@@ -117,6 +128,13 @@ func (d Directory) Write(dir string) error {
 	return d.writePlan(dir, tasks, digest)
 }
 
+// brokenOff is the attempt before one that counts: the provider failed after the agent had begun.
+func brokenOff(r ledger.Record) ledger.Record {
+	r.Verdict, r.ErrorClass, r.Outcome, r.Final = ledger.Error, ledger.ErrorProvider, "provider", false
+	r.AgentTracePath, r.DiffPath, r.Artifacts, r.Grade, r.Verify = "", "", nil, nil, nil
+	return r
+}
+
 func (d Directory) writeLedger(dir string, records []ledger.Record) error {
 	if d.Key == nil {
 		var out bytes.Buffer
@@ -126,7 +144,7 @@ func (d Directory) writeLedger(dir string, records []ledger.Record) error {
 		return write(dir, "results.jsonl", out.String())
 	}
 	signed, err := ledger.Open(filepath.Join(dir, "results.jsonl"), ledger.Config{
-		Experiment: experiment,
+		Experiment: cmp.Or(d.Experiment, experiment),
 		Key:        d.Key,
 		NoSync:     true,
 	}, nil)
@@ -144,7 +162,7 @@ func (d Directory) writeLedger(dir string, records []ledger.Record) error {
 func (d Directory) writePlan(dir string, tasks []evidence.Task, digest string) error {
 	plan := map[string]any{
 		"version":     1,
-		"id":          experiment,
+		"id":          cmp.Or(d.Experiment, experiment),
 		"seed":        7,
 		"tasksDigest": digest,
 		"runs":        d.Runs,
@@ -180,7 +198,7 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		Agent:          arm.Agent,
 		AgentVersion:   "1.0.0",
 		Model:          ledger.Models{Agent: arm.Model},
-		Experiment:     experiment,
+		Experiment:     cmp.Or(d.Experiment, experiment),
 		Attempt:        1,
 		Final:          true,
 		CostUSD:        &cost,
@@ -205,7 +223,7 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		record.DiffPath = ""
 		return record, leave(dir, &record, record.AgentTracePath, trace(arm, does, at))
 	}
-	passed := does == Solves || does == Deletes
+	passed := does == Solves || does == Deletes || does == Retried
 	record.Verdict = ledger.Fail
 	if passed {
 		record.Verdict = ledger.Pass
@@ -222,8 +240,14 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		record.Verify.ExitCode, output = 1, "--- FAIL: TestAdd (0.00s)\nFAIL\n"
 	}
 	diff, printed := diffs[does], trace(arm, does, at)
-	if does == Pretends {
+	switch does {
+	case Pretends:
 		diff = diffs[Mistakes]
+	case Retried:
+		diff, printed = diffs[Solves], trace(arm, Solves, at)
+	case OutOfTurns:
+		diff, printed = diffs[Mistakes], trace(arm, Mistakes, at)
+		record.Outcome, record.Turns = "max_turns", 8
 	}
 	if d.Distinct {
 		diff = strings.Replace(diff, "return a + b", fmt.Sprintf("return a + b // %d", number), 1)

@@ -19,6 +19,8 @@ export interface AgentSummary {
   excludedEnv: number;
   disqualified: number;
   timeouts: number;
+  retriedRuns: number;
+  limits?: Record<string, number>;
   passRate: Interval | null;
   bounds?: { worst: number; best: number; lo: number; hi: number };
   passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
@@ -348,7 +350,7 @@ export interface FamilyComparison {
   measure: string;
   treatment?: Treatment;
   baseline?: string;
-  arms: { name: string; provenance: Provenance; rate?: Interval; costUsd: number | null; differs?: string[] }[] | null;
+  arms: { name: string; provenance: Provenance; rate?: Interval; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; differs?: string[] }[] | null;
   pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
@@ -408,6 +410,7 @@ export interface GivenPiece {
 export interface Group {
   name: string;
   provenance: Provenance;
+  scope?: string;
   tasks: ReportTask[];
   totals: Totals;
   passRate?: Interval;
@@ -498,6 +501,7 @@ export interface Pair {
   cost: Ratio | null;
   time: Ratio | null;
   turns: Ratio | null;
+  retries?: { a: number; b: number; runsA: number; runsB: number; p: number };
   machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
   milestones: { kind: string; both: number; censoredA: number; censoredB: number; deltaElapsedMs: number | null; deltaTurn: number | null }[] | null;
   order: { discordant: number; pairs: number };
