@@ -71,7 +71,7 @@ func (p *Planned) grown() []string {
 			strings.Join(p.Grown, "; "), len(p.Grown)+1))
 	}
 	if len(p.ArmsAdded) > 0 {
-		effect := "nothing had been compared before, so claims are not affected"
+		effect := "whether they ran side by side is seen in the times of their runs"
 		if n := len(p.Arms); n > 2 {
 			effect = fmt.Sprintf("adding arms until one wins inflates the false-positive rate, so claims hold only "+
 				"where all %d are compared together, with p-values corrected for %d comparisons; a pair compared "+

@@ -172,7 +172,7 @@ func TestAddedArmsAreAnnounced(t *testing.T) {
 		"a first candidate": {
 			[]string{"a", "b"},
 			[]Size{{Records: 24, Tasks: 12, Runs: 2, Arms: 1}, {Tasks: 12, Runs: 2, Arms: 2}},
-			[]string{"(after 24 attempts from 1 to 2): nothing had been compared before, so claims are not affected"},
+			[]string{"(after 24 attempts from 1 to 2): whether they ran side by side is seen in the times of their runs"},
 		},
 		"more of them": {
 			[]string{"a", "b", "c", "d"},

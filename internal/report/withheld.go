@@ -49,6 +49,7 @@ const (
 	reasonContaminated  = "contaminated"
 	reasonReplayed      = "replayed"
 	reasonUnplanned     = "unplanned"
+	reasonHistorical    = "historical"
 	reasonTooFewTasks   = "too_few_tasks"
 	reasonExclusionGap  = "exclusion_gap"
 	reasonFlags         = "open_flags"
@@ -76,6 +77,7 @@ var reasons = []struct {
 	{key: reasonContaminated, wayOut: "keep it from the other arm and run both in a new directory", find: contaminated},
 	{key: reasonReplayed, wayOut: "run them without --replay", find: replayed},
 	{key: reasonUnplanned, wayOut: "report each experiment with its own plan.json", find: unplanned},
+	{key: reasonHistorical, allow: reasonHistorical, find: historical},
 	{key: reasonTooFewTasks, wayOut: "add tasks", find: tooFewTasks},
 	{key: reasonExclusionGap, wayOut: "run the same tasks on both; --retry-errors repeats runs", find: exclusionGap},
 	{key: reasonFlags, wayOut: "fit versus audit shows them, and clears what is not cheating", find: openFlags},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
@@ -43,6 +44,26 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			func(_, b []ledger.Record) {
 				for i := range b {
 					serving(&b[i], moved)
+				}
+			},
+		},
+		"an arm that was added later": {
+			reasonHistorical, "0 of 36 runs of a ran while b did, from 2026-07-02 00:00:00 to 2026-07-02 00:36:00",
+			func(a, b []ledger.Record) {
+				day := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+				for i := range a {
+					atMinute(&a[i], day, i)
+					atMinute(&b[i], day.AddDate(0, 0, 1), i)
+				}
+			},
+		},
+		"a fifth of an arm alone": {
+			reasonHistorical, "28 of 36 runs of b ran while a did, from 2026-07-01 00:00:00 to 2026-07-01 00:36:00",
+			func(a, b []ledger.Record) {
+				day := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+				for i := range a {
+					atMinute(&a[i], day, i)
+					atMinute(&b[i], day, i+8)
 				}
 			},
 		},
@@ -175,6 +196,12 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			t.Errorf("no case shows that %s withholds a claim", reason.key)
 		}
 	}
+}
+
+// atMinute gives a run the time of one minute of a day.
+func atMinute(r *ledger.Record, day time.Time, minute int) {
+	start := day.Add(time.Duration(minute) * time.Minute)
+	r.StartMs, r.EndMs = start.UnixMilli(), start.Add(time.Minute).UnixMilli()
 }
 
 // withholding shows reasons that lie in the counts and the files of an experiment: none of them

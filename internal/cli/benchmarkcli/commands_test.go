@@ -571,3 +571,21 @@ func TestASelectionIsInTheFirstLines(t *testing.T) {
 		t.Errorf("the answer does not say it: %s", first)
 	}
 }
+
+// TestAnArmThatIsAddedLaterIsNoControl: what changed between the runs of two arms cannot be told
+// from what was changed, so nothing is claimed unless a person accepts it.
+func TestAnArmThatIsAddedLaterIsNoControl(t *testing.T) {
+	c, run := tiny(t, 12)
+	url := run[slices.Index(run, "--model-url")+1]
+	good := c.model(`{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
+	before := []string{"run", "--family", "family", "--output", "out", "--runs", "1", "--arm",
+		"a=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + strings.Split(url, "/c/")[0] + "/c/bad"}
+	c.want(0, before...)
+	c.want(0, with(before, "--arm", "b=agent:builtin,model:claude-sonnet-4-5,modelUrl:"+good)...)
+	c.want(0, "compare", "out:a", "out:b")
+	c.contains(c.stdout, "Not proven: 0 of 12 runs of a ran while b did", "--allow historical accepts it")
+	c.want(0, "compare", "out:a", "out:b", "--allow", "historical")
+	if strings.Contains(c.stdout, "ran while b did;") {
+		t.Error(c.stdout)
+	}
+}

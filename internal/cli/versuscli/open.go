@@ -64,7 +64,7 @@ func (o *reportOptions) register(flags *pflag.FlagSet, formats ...string) {
 	o.format.Register(flags, "output format", formats...)
 	o.format.RegisterRobot(flags)
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	o.proof.Register(flags, console.AllowDrift)
+	o.proof.Register(flags, console.AllowDrift, console.AllowHistorical)
 }
 
 // forVersus checks the flags.
