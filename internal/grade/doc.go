@@ -21,7 +21,8 @@
 // rewrite it, or open it again to read what others wrote. A program of the agent that the hook
 // starts by itself inherits it and can add rows; one that it starts by fit-untrusted
 // ([untrusted.Name]), which is on its search path, has neither the descriptor nor the hook's
-// variables, and can neither look into its processes nor end them. Rows that contradict each other
+// variables, and can neither look into its processes nor end them. In bubblewrap it sees the work
+// and the system, and nothing of the family, the hook or the tests. Rows that contradict each other
 // fail, and where a task declares its checks, as lint wants it to, so do others and repeated ones;
 // there is no score then. Hooks must write to the descriptor (>&3); /dev/fd/3 cannot be opened.
 //
@@ -86,11 +87,12 @@
 // other than unittest can be replaced, and objects can claim to equal everything: compare plain
 // values. Code can recognise that it is being tested and answer from a table, and except in Go it
 // can read the hidden test that is about to run, which is in its directory. Programs that a hook
-// starts without fit-untrusted can read the hook's environment, and all that it starts can read the
-// hidden suite. Graders of tasks with a service share a loopback with it and have no other network,
-// unless the machine cannot make one: the record says so then. A family's own command is only as
-// good as its report: agent code that runs in its process can print one. exit-nonce is the weakest,
-// because the nonce is in the command line. Without isolation (none) graders have the network and
-// see the machine. Families that need more should test through a process boundary: start the
-// agent's program from the hidden test and look at what it answers.
+// starts without fit-untrusted can read the hook's environment and the hidden suite; in a
+// container, and where a user namespace gives no privileges, those that it starts by fit-untrusted
+// can read the suite, too. Graders of tasks with a service share a loopback with it and have no
+// other network, unless the machine cannot make one: the record says so then. A family's own
+// command is only as good as its report: agent code that runs in its process can print one.
+// exit-nonce is the weakest, because the nonce is in the command line. Without isolation (none)
+// graders have the network and see the machine. Families that need more should test through a
+// process boundary: start the agent's program from the hidden test and look at what it answers.
 package grade

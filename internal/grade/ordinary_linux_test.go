@@ -13,5 +13,6 @@ func TestAttacksOnGradersByAnOrdinaryUser(t *testing.T) {
 		"TestATestedProgramCannotRewriteItsGrader", "TestGitInHooksRunsNothingThatTheAgentHasPlanted",
 		"TestAProgramThatAHookDoesNotTrustReachesNothingOfIt", "TestRowsForgedOnAnInheritedDescriptorDoNotHelp",
 		"TestCheatingNodeAgents/(heap|parent|stream)", "TestGoCodeCannotReadTheProgramOfItsTests",
+		"TestAProgramThatIsNotTrustedSeesTheWorkAndTheSystemOnly",
 	})
 }

@@ -42,6 +42,8 @@ type program struct {
 	timeout time.Duration
 	// readable and writable are paths beside the place's own.
 	readable, writable []string
+	// hidden are the files that programs under test, started by fit-untrusted, do not see.
+	hidden []string
 	// watch, if set, sees all of standard output.
 	watch io.Writer
 	// private is set if the output is the report itself: programs that this one starts cannot reach
@@ -67,6 +69,11 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	isolation := p.place.Isolation
 	isolation.ReadOnly = slices.Concat(isolation.ReadOnly, p.readable)
 	isolation.Writable = slices.Concat(isolation.Writable, p.writable)
+	if view := isolation.Untrusted; view != nil && len(p.hidden) > 0 {
+		limited := *view
+		limited.Hidden = slices.Concat(view.Hidden, p.hidden)
+		isolation.Untrusted = &limited
+	}
 	spec := sandbox.SpawnSpec{
 		Argv:          p.argv,
 		Dir:           p.dir,

@@ -116,8 +116,8 @@ type reportRun struct {
 	parser, report string
 	words          map[string]string
 	timeout        time.Duration
-	readable       []string
-	whole          bool // all that is printed is kept in one file, too
+	readable       []string // which programs under test do not see
+	whole          bool     // all that is printed is kept in one file, too
 }
 
 func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error) {
@@ -142,6 +142,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		place:    s.place,
 		timeout:  r.timeout,
 		readable: append(visible(s.private, shell), r.readable...),
+		hidden:   r.readable,
 		watch:    &all,
 		private:  r.report == "",
 	})

@@ -60,6 +60,7 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 		watch:    watch,
 		timeout:  s.Task.Settings.Timeouts.Test,
 		readable: []string{s.private},
+		hidden:   []string{filepath.Join(s.copied.Dir, filepath.FromSlash(check.File))},
 	})
 	if err != nil {
 		return evidence{}, err

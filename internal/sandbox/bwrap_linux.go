@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/sandbox/bwrap"
 	"github.com/fit-eval/fit/internal/sandbox/seccomp"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // The descriptors that bubblewrap gets behind those of the program, in this order. The program
@@ -20,7 +22,7 @@ const (
 	fdArguments        // bubblewrap's own arguments: a command line would show them to the program
 	fdSelf             // our own binary, which becomes the program
 	fdStart            // where it reports that it does
-	fdEtc              // files for /etc, one after the other
+	fdEtc              // files for /etc, one after the other, then the accounts of untrusted programs
 )
 
 // bwrapOrder holds what the supervisor of an isolated program must know beyond the command line.
@@ -36,6 +38,8 @@ type bwrapOrder struct {
 	FirstFD int `json:"firstFd"`
 	// Etc are the files of /etc, in the order of their descriptors.
 	Etc []string `json:"etc,omitempty"`
+	// Untrusted is set if untrusted programs have a view of their own.
+	Untrusted bool `json:"untrusted,omitempty"`
 	// Bwrap is bubblewrap, Arguments are its own, and Dir is where the program begins.
 	Bwrap     string   `json:"bwrap"`
 	Arguments []string `json:"arguments"`
@@ -84,9 +88,14 @@ func (i Isolation) bwrapOrder(dir string, extraFiles int) (*bwrapOrder, error) {
 	if !i.Network && i.Join == nil {
 		ord.add("--unshare-net")
 	}
-	ord.add(v.Arguments()...)
-	ord.add("--chmod", "1777", "/dev/shm")
-	ord.addEtc()
+	ord.add(v.Arguments("")...)
+	ord.addEtc("")
+	ord.addAccounts("", fdPasswd, fdGroup)
+	if i.Untrusted != nil {
+		if err := ord.addUntrusted(i); err != nil {
+			return nil, err
+		}
+	}
 	ord.add("--chdir", "/")
 	if os.Geteuid() == 0 {
 		ord.Mapped = mappedPaths(writable)
@@ -99,16 +108,37 @@ func (o *bwrapOrder) add(arguments ...string) { o.Arguments = append(o.Arguments
 // descriptor returns the number of one of bubblewrap's descriptors.
 func (o *bwrapOrder) descriptor(fd int) string { return strconv.Itoa(o.FirstFD + fd) }
 
-// addEtc shows a part of /etc.
-func (o *bwrapOrder) addEtc() {
+// addUntrusted makes what programs see that the program does not trust; fit-untrusted enters it.
+func (o *bwrapOrder) addUntrusted(i Isolation) error {
+	v, _, err := bwrap.New(bwrap.Request{
+		ReadOnly: i.Untrusted.ReadOnly,
+		Writable: i.Untrusted.Writable,
+		Hidden:   slices.Concat(i.Hidden, i.Untrusted.Hidden),
+		Shown:    i.Shown,
+	})
+	if err != nil {
+		return fmt.Errorf("what %s shows: %w", untrusted.Name, err)
+	}
+	o.add(v.Arguments(untrusted.Root)...)
+	o.addEtc(untrusted.Root)
+	o.addAccounts(untrusted.Root, fdEtc+len(o.Etc), fdEtc+len(o.Etc)+1)
+	o.Untrusted = true
+	return nil
+}
+
+// addEtc shows a part of /etc below a directory of the sandbox.
+func (o *bwrapOrder) addEtc(below string) {
 	shown := bwrap.Etc()
-	o.add(shown.Arguments...)
-	o.add("--perms", "0644", "--file", o.descriptor(fdPasswd), "/etc/passwd",
-		"--perms", "0644", "--file", o.descriptor(fdGroup), "/etc/group")
-	for n, file := range shown.Files {
-		o.add("--perms", "0644", "--file", o.descriptor(fdEtc+n), file.Path)
+	o.add(shown.Arguments(below)...)
+	for _, file := range shown.Files {
+		o.add("--perms", "0644", "--file", o.descriptor(fdEtc+len(o.Etc)), below+file.Path)
 		o.Etc = append(o.Etc, file.Source)
 	}
+}
+
+func (o *bwrapOrder) addAccounts(below string, passwd, group int) {
+	o.add("--perms", "0644", "--file", o.descriptor(passwd), below+"/etc/passwd",
+		"--perms", "0644", "--file", o.descriptor(group), below+"/etc/group")
 }
 
 // mappedPaths returns the requested paths, except those of the system, which keep their owners.

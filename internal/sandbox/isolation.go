@@ -40,6 +40,9 @@ type Isolation struct {
 	ReadOnly []string
 	Writable []string
 	Hidden   []string
+	// Untrusted, if set, is what programs see that this one starts by fit-untrusted: these paths in
+	// place of ReadOnly and Writable. Only bubblewrap can do that.
+	Untrusted *UntrustedView
 	// Shown are directories of the machine by the paths inside that show them, writable, beside
 	// their own. Only bubblewrap can do that.
 	Shown map[string]string
@@ -59,6 +62,13 @@ type Isolation struct {
 	// LeftOpen is what this isolation leaves open on this machine, for the record; see
 	// Capabilities.LeftOpen.
 	LeftOpen string
+}
+
+// UntrustedView holds absolute paths, as an Isolation does. What that hides is hidden here, too.
+type UntrustedView struct {
+	ReadOnly []string
+	Writable []string
+	Hidden   []string
 }
 
 // String returns the kind of isolation and what it leaves open.

@@ -311,6 +311,16 @@ func (r *reaper) isolate() (made []*os.File, err error) {
 		}
 		made = append(made, file)
 	}
+	if !ord.Untrusted {
+		return made, nil
+	}
+	for _, content := range [][]byte{passwd, group} {
+		file, err := fileOf(content)
+		if err != nil {
+			return made, err
+		}
+		made = append(made, file)
+	}
 	return made, nil
 }
 

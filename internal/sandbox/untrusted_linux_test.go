@@ -26,7 +26,7 @@ import (
 const reachScript = `PATH=BIN:$PATH
 sleep MARKER1 & helper=$!
 flags() { sed -n s/flags://p /proc/$$/fdinfo/0 /proc/$$/fdinfo/1 /proc/$$/fdinfo/2; }; before=$(flags)
-fit-untrusted HARNESS reach MARKER2 $$ $helper $PPID; echo "status $?"
+fit-untrusted env ROLE=attack HARNESS reach MARKER2 $$ $helper $PPID; echo "status $?"
 kill -0 $helper && [ "$before" = "$(flags)" ] && echo "the helper lives; $(ulimit -n) $(ulimit -Hn) files"
 kill -9 $helper
 `
@@ -39,7 +39,8 @@ func reachHook(t *testing.T, a attacker) (script, marker string, unharmed func(p
 		t.Fatal(err)
 	}
 	marker = newMarker(t)
-	script = strings.NewReplacer("BIN", bin, "HARNESS", a.harness, "MARKER", marker).Replace(reachScript)
+	words := strings.NewReplacer("BIN", bin, "ROLE", roleVariable, "HARNESS", a.harness, "MARKER", marker)
+	script = words.Replace(reachScript)
 	return script, marker, func(printed string) bool {
 		return strings.HasPrefix(printed, "tried\nstatus 5\nthe helper lives; ") &&
 			!strings.Contains(printed, "; 7 ") && strings.HasSuffix(printed, " files\n")

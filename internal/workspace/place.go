@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/memo"
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -111,6 +112,7 @@ func (w *Workspace) Hook(dir string) Place {
 	if w.cfg.Family != nil {
 		familyDir = w.cfg.Family.Dir
 	}
+	passed := append(slices.Collect(maps.Keys(env)), PortVariable)
 	for name, value := range map[string]string{
 		"AGENT_CWD": dir, "TASK_ID": w.cfg.Task.ID, "TASK_DIR": w.cfg.Task.Dir, "HOOKS_DIR": w.cfg.Task.Hooks.Dir,
 		"FAMILY_DIR": familyDir,
@@ -121,17 +123,18 @@ func (w *Workspace) Hook(dir string) Place {
 	if sample := w.cfg.Task.Sample; sample != nil {
 		env["SAMPLE"] = sample.JSON()
 	}
-	readable := []string{w.cfg.Task.Dir}
+	readable, hidden := []string{w.cfg.Task.Dir}, []string(nil)
 	if familyDir != "" {
-		readable = append(readable, familyDir)
+		readable, hidden = append(readable, familyDir), append(hidden, filepath.Join(familyDir, "tasks"))
 	}
-	readable = w.addCommands(env, readable)
 	isolation := sandbox.Isolation{
-		Network:  w.opensNetwork(),
-		Join:     w.private,
-		Writable: []string{dir, home, tmp},
-		ReadOnly: readable,
+		Network:   w.opensNetwork(),
+		Join:      w.private,
+		Writable:  []string{dir, home, tmp},
+		Hidden:    hidden,
+		Untrusted: w.untrusted(env, passed, dir, home),
 	}
+	isolation.ReadOnly = slices.Concat(readable, isolation.Untrusted.ReadOnly)
 	if w.containers != nil {
 		isolation.Container = w.graderContainer("hook", dir)
 	}
@@ -144,11 +147,12 @@ func (w *Workspace) Grader(c *Copy) Place {
 	env := w.environment(c.Home, c.TmpDir, w.hookRunID())
 	w.addPort(env)
 	isolation := sandbox.Isolation{
-		Network:  w.opensNetwork(),
-		Join:     w.private,
-		Writable: []string{c.Dir, c.Home, c.TmpDir},
-		ReadOnly: w.addCommands(env, nil),
+		Network:   w.opensNetwork(),
+		Join:      w.private,
+		Writable:  []string{c.Dir, c.Home, c.TmpDir},
+		Untrusted: w.untrusted(env, slices.Collect(maps.Keys(env)), c.Dir, c.Home),
 	}
+	isolation.ReadOnly = isolation.Untrusted.ReadOnly
 	if w.cfg.Task.Instance != nil { // its scripts use the image's path
 		isolation.Shown = w.shownAt(c.Dir)
 	}
@@ -156,6 +160,15 @@ func (w *Workspace) Grader(c *Copy) Place {
 		isolation.Container = w.graderContainer("grader", c.Dir)
 	}
 	return w.place(c.Dir, c.Home, c.TmpDir, env, isolation)
+}
+
+// untrusted lets a place find the commands, and returns what a program sees and gets that is
+// started by one of them: the work, the programs of the machine, and these variables.
+func (w *Workspace) untrusted(env sandbox.Environment, passed []string, writable ...string) *sandbox.UntrustedView {
+	slices.Sort(passed)
+	view := &sandbox.UntrustedView{Writable: writable, ReadOnly: w.addCommands(env, nil)}
+	env[untrusted.Passes] = strings.Join(passed, ",")
+	return view
 }
 
 // hookRunID marks the processes of hooks and graders, which survive when the agent's are killed.
@@ -212,6 +225,12 @@ func (w *Workspace) place(dir, home, tmp string, env sandbox.Environment, isolat
 	}
 	for _, cache := range w.caches {
 		isolation.ReadOnly = append(isolation.ReadOnly, cache.readable()...)
+	}
+	if view := isolation.Untrusted; view != nil {
+		view.ReadOnly = append(view.ReadOnly, w.cfg.ReadOnly...)
+		for _, cache := range w.caches {
+			view.ReadOnly = append(view.ReadOnly, cache.readable()...)
+		}
 	}
 	slices.Sort(isolation.ReadOnly)
 	isolation.ReadOnly = slices.Compact(isolation.ReadOnly)

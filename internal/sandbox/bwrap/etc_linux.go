@@ -31,9 +31,9 @@ const maxEtcEntries = 32
 // EtcView describes the /etc of a sandbox. Files are copied into it, because that is much cheaper
 // than mounting them; a file's descriptor is not known here, so only its path is listed.
 type EtcView struct {
-	Arguments []string // bubblewrap's, for directories and links
-	Files     []EtcFile
-	entries   int // of the trees
+	Files   []EtcFile
+	options [][]string // bubblewrap's, for directories and links; each ends with a path
+	entries int        // of the trees
 }
 
 // EtcFile is a file of /etc, and the one that it shows.
@@ -41,6 +41,17 @@ type EtcFile struct{ Path, Source string }
 
 // Etc returns the /etc of a sandbox.
 func Etc() EtcView { return etcShown() }
+
+// Arguments returns bubblewrap's arguments for directories and links, below a directory of the
+// sandbox.
+func (e EtcView) Arguments(below string) []string {
+	var args []string
+	for _, option := range e.options {
+		last := len(option) - 1
+		args = append(append(args, option[:last]...), below+option[last])
+	}
+	return args
+}
 
 // etcShown finds out once what of etcNames this machine has.
 var etcShown = sync.OnceValue(func() EtcView {
@@ -60,7 +71,7 @@ var etcShown = sync.OnceValue(func() EtcView {
 
 func (e *EtcView) addDir(path string) {
 	if path != "/etc" && path != "/" {
-		e.Arguments = append(e.Arguments, "--perms", "0755", "--dir", path)
+		e.options = append(e.options, []string{"--perms", "0755", "--dir", path})
 	}
 }
 
@@ -79,9 +90,9 @@ func (e *EtcView) add(path string) {
 	case info.IsDir():
 		copied := EtcView{}
 		if copied.addTree(path, source) != nil || copied.entries > maxEtcEntries {
-			copied = EtcView{Arguments: []string{"--ro-bind", source, path}}
+			copied = EtcView{options: [][]string{{"--ro-bind", source, path}}}
 		}
-		e.Arguments = append(e.Arguments, copied.Arguments...)
+		e.options = append(e.options, copied.options...)
 		e.Files = append(e.Files, copied.Files...)
 	}
 }
@@ -104,7 +115,7 @@ func (e *EtcView) addTree(path, source string) error {
 			e.addDir(to)
 		case entry.Type() == fs.ModeSymlink:
 			target, err := os.Readlink(from)
-			e.Arguments = append(e.Arguments, "--symlink", target, to)
+			e.options = append(e.options, []string{"--symlink", target, to})
 			return err
 		case entry.Type().IsRegular() && info.Mode().Perm()&0o004 != 0:
 			e.Files = append(e.Files, EtcFile{Path: to, Source: from})

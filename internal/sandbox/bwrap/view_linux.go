@@ -278,20 +278,24 @@ func (v View) showsFromHost(path string) bool {
 	return ok && (m.kind == "--ro-bind" || m.kind == "--bind")
 }
 
-// Arguments orders the mounts so that a directory comes before what is mounted inside
-// it, and /proc and /dev come after a root that covers everything.
-func (v View) Arguments() []string {
+// Arguments orders the mounts so that a directory comes before what is mounted inside it, and /proc
+// and /dev come after a root that covers everything. The view lies below a directory of the
+// sandbox, or is all of it where that is empty.
+func (v View) Arguments(below string) []string {
 	var args []string
-	if root, ok := v["/"]; ok {
-		args = append(args, root.kind, root.source, "/")
+	if below != "" {
+		args = append(args, "--perms", "0755", "--dir", below)
 	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	if root, ok := v["/"]; ok {
+		args = append(args, root.kind, root.source, below+"/")
+	}
+	args = append(args, "--proc", below+"/proc", "--dev", below+"/dev")
 	made := map[string]bool{"/": true, "/proc": true, "/dev": true}
 	for _, path := range slices.Sorted(maps.Keys(v)) {
 		if path == "/" {
 			continue
 		}
-		args = v.appendParents(args, made, filepath.Dir(path))
+		args = v.appendParents(args, made, below, filepath.Dir(path))
 		made[path] = true
 		m := v[path]
 		switch {
@@ -303,20 +307,20 @@ func (v View) Arguments() []string {
 		if args = append(args, m.kind); m.source != "" {
 			args = append(args, m.source)
 		}
-		args = append(args, path)
+		args = append(args, below+path)
 	}
-	return args
+	return append(args, "--chmod", "1777", below+"/dev/shm")
 }
 
 // appendParents makes the directories on the way to a mount that no other mount brings. Those that
 // bubblewrap makes itself are accessible only to their owner, which is not always the program.
-func (v View) appendParents(args []string, made map[string]bool, dir string) []string {
+func (v View) appendParents(args []string, made map[string]bool, below, dir string) []string {
 	if made[dir] || v.showsFromHost(dir) {
 		return args
 	}
-	args = v.appendParents(args, made, filepath.Dir(dir))
+	args = v.appendParents(args, made, below, filepath.Dir(dir))
 	made[dir] = true
-	return append(args, "--perms", "0755", "--dir", dir)
+	return append(args, "--perms", "0755", "--dir", below+dir)
 }
 
 // Find returns the path of bubblewrap.

@@ -3,6 +3,7 @@
 package untrusted
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -23,15 +24,22 @@ import (
 //
 //	fit-untrusted PROGRAM [ARGUMENT…]
 //
-// The program gets standard input, output and error and no other descriptor, none of the
-// Hides variables, and a new session. If the kernel allows it, it is also in new PID and
+// The program gets standard input, output and error and no other descriptor, the variables that
+// Passes names and no other, and a new session. In our sandbox it sees what lies below Root: the
+// work and the system, with a /tmp of its own. If the kernel allows it, it is also in new PID and
 // user namespaces: it can neither signal nor trace nor inspect the processes around it, although
 // the user is the same, and its own processes end with it. The exit status is the program's, or 128
 // and the number of the signal that ended it.
 const Name = "fit-untrusted"
 
-// Hides are the variables that programs under Name do not see.
-var Hides = []string{"RESULTS_FD", "AGENT_CWD", "TASK_ID", "TASK_DIR", "HOOKS_DIR", "FAMILY_DIR"}
+// Root is where our sandbox has what programs under Name see.
+const Root = "/.fit-untrusted"
+
+// Passes is the variable that names those that programs under Name get, with commas between them.
+const Passes = "FIT_UNTRUSTED"
+
+// passed are the variables that programs get where nobody says which.
+const passed = "PATH,HOME,USER,LOGNAME,SHELL,LANG,LC_ALL,TMPDIR,TZ,TERM,CI,NO_COLOR,PORT"
 
 // The statuses with which shells report that a program could not be run.
 const (
@@ -99,9 +107,10 @@ func restoreStreams(flags [3]int) {
 }
 
 func command(program string, args []string, attributes *syscall.SysProcAttr) *exec.Cmd {
+	names := strings.Split(cmp.Or(os.Getenv(Passes), passed), ",")
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(Hides, name)
+		return !slices.Contains(names, name)
 	})
 	return &exec.Cmd{
 		Path:        program,

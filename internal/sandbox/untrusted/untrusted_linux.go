@@ -2,6 +2,7 @@ package untrusted
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -53,7 +54,7 @@ func namespaces(more uintptr) *syscall.SysProcAttr {
 		Setsid:      true,
 		Pdeathsig:   unix.SIGKILL,
 		Cloneflags:  unix.CLONE_NEWPID | unix.CLONE_NEWNS | more,
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT},
 	}
 }
 
@@ -81,6 +82,9 @@ func runInit(program string, args []string) int {
 	// If memory runs out, the program is killed before those that check it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	mountOwnProc()
+	if err := enterView(); err != nil {
+		return failure(args[0], err)
+	}
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	pid, err := syscall.ForkExec(program, args, &syscall.ProcAttr{
 		Env:   os.Environ(),
@@ -109,6 +113,24 @@ func mountOwnProc() {
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") == nil {
 		_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	}
+}
+
+// enterView shows the program what our sandbox has for it, and nothing else. In a root of its own
+// it cannot make user namespaces, so it cannot leave. Some machines give no privileges in a user
+// namespace; the program then sees what the hook sees.
+func enterView() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if unix.Chroot(Root) != nil {
+		return nil
+	}
+	_ = os.Setenv("TMPDIR", "/tmp")
+	if err := os.Chdir(dir); err != nil {
+		return fmt.Errorf("it sees the work and the system, and is to start elsewhere: %w", err)
+	}
+	return nil
 }
 
 // refuseReach keeps what this thread starts from signalling, tracing and limiting other processes,
