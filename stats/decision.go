@@ -101,6 +101,8 @@ type NonInferiority struct {
 	// without one; nil where there is no interval.
 	Limit *float64 `json:"limit"`
 	Shown bool     `json:"shown"`
+	// Against says why it is not shown although the limit is within the margin.
+	Against []string `json:"against,omitempty"`
 }
 
 // Exclusions are the counts of both arms in a decision.
@@ -157,11 +159,11 @@ func (d *Decision) MethodText() string {
 // withholds the claim and the same holds in the worst case; equivalent if a margin is given and
 // contains the whole interval in every worst case and nothing withholds the claim; insufficient if
 // the detectable effect exceeds [MaxUsefulMDE]; else not proven. NonInferior is shown if the lower
-// limit is above minus its margin in every worst case, nothing is withheld and the data are not
-// insufficient. The interval for both is at the level
-// 1−α/(tests·looks), and for outcomes in [0, 1] the hull of that interval, the add-two interval, so
-// that a few ties are not taken for sameness, and Newcombe's of gains and losses, each by Wilson
-// with tasks (or clusters) as trials, because rare large losses make the others too short.
+// limit is above minus its margin in every worst case, nothing is withheld and there are as many
+// tasks as for any claim. The interval for both is at the level 1−α/(tests·looks), and for outcomes
+// in [0, 1] the hull of that interval, the add-two interval, so that a few ties are not taken for
+// sameness, and Newcombe's of gains and losses, each exact with tasks (or clusters) as trials,
+// because rare large losses make the others too short.
 //
 // Use it for every sentence that says one arm is better.
 //
@@ -187,7 +189,7 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 		}
 		decision.Obstacles = slices.Concat(config.Withheld, decision.Obstacles)
 	}
-	decision.NonInferior = nonInferior(decision, comparison, config)
+	decision.NonInferior = nonInferior(comparison, config)
 	decision.Sentence = sentence(decision, comparison, config)
 	return decision, nil
 }
@@ -325,12 +327,15 @@ func (c Comparison) limits() *Interval {
 }
 
 // nonInferior answers the question under the same guards as a claim; nil where nobody asked.
-func nonInferior(decision Decision, comparison Comparison, config DecideConfig) *NonInferiority {
+func nonInferior(comparison Comparison, config DecideConfig) *NonInferiority {
 	if config.NonInferior == 0 {
 		return nil
 	}
 	answer := &NonInferiority{Margin: config.NonInferior}
-	sound := len(config.Withheld) == 0 && decision.Claim != Insufficient
+	answer.Against = slices.Clone(config.Withheld)
+	if few := comparison.TooFew(); few != "" {
+		answer.Against = append(answer.Against, few)
+	}
 	least := math.Inf(1)
 	for _, one := range append([]Comparison{comparison}, config.WorstCases...) {
 		interval := one.limits()
@@ -343,7 +348,7 @@ func nonInferior(decision Decision, comparison Comparison, config DecideConfig) 
 			least = math.Min(least, -interval.Hi)
 		}
 	}
-	answer.Limit, answer.Shown = &least, sound && least > -config.NonInferior
+	answer.Limit, answer.Shown = &least, len(answer.Against) == 0 && least > -config.NonInferior
 	return answer
 }
 

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -372,5 +373,27 @@ func TestErrorCorrelationOfAPanel(t *testing.T) {
 	wantNear(t, "mean error correlation", must[float64](t)(ErrorCorrelation(wrong)), 1.0/3)
 	if _, err := ErrorCorrelation([][]bool{{false}, {false}}); err == nil {
 		t.Error("the correlation of judges that never err is given")
+	}
+}
+
+// TestMarginsHoldWhereNothingDiffers: with all tasks tied, a margin is shown only if a loss of that
+// size on each task would have been seen in 97.5 of 100 experiments, and non-inferiority then, too.
+func TestMarginsHoldWhereNothingDiffers(t *testing.T) {
+	t.Parallel()
+	for _, tasks := range []int{12, 20, 40} {
+		pairs := make([]Pair, tasks)
+		for i := range pairs {
+			pairs[i] = Pair{Task: fmt.Sprint(i), Candidate: []float64{1, 1}, Baseline: []float64{1, 1}}
+		}
+		comparison := must[Comparison](t)(measured(pairs, CompareConfig{}))
+		least := 1 - math.Pow(0.025, 1/float64(tasks))
+		for _, margin := range []float64{least - 0.001, least + 0.001} {
+			decision := must[Decision](t)(Decide(comparison, DecideConfig{Margin: margin, NonInferior: margin}))
+			equivalent, shown := decision.Claim == Equivalent, decision.NonInferior.Shown
+			if want := margin > least; equivalent != want || shown != want {
+				t.Errorf("%d tasks, margin %.3f: equivalent %t, not inferior %t, want %t (%s)", tasks, margin,
+					equivalent, shown, want, decision.NonInferior.Text())
+			}
+		}
 	}
 }

@@ -270,5 +270,5 @@ func (s *pairedSample) gainsAndLosses(level float64) Interval {
 	}
 	n := float64(len(s.differences))
 	units := float64(len(s.clusterSums()))
-	return NewcombeUnpaired(wilson(gains/n*units, units, level), wilson(losses/n*units, units, level))
+	return NewcombeUnpaired(clopperPearson(gains/n*units, units, level), clopperPearson(losses/n*units, units, level))
 }

@@ -86,16 +86,26 @@ func ClopperPearson(k, n int, level float64) (Interval, error) {
 	if err := checkProportion(k, n, level); err != nil {
 		return Interval{}, err
 	}
-	tail := (1 - level) / 2
-	interval := proportionInterval(k, n, level, MethodClopperPearson)
-	interval.Lo, interval.Hi = 0, 1
+	return clopperPearson(float64(k), float64(n), level), nil
+}
+
+// clopperPearson takes parts of successes, too: a score varies less than a share with its mean.
+func clopperPearson(k, n, level float64) Interval {
+	tail, p := (1-level)/2, k/n
+	interval := Interval{
+		Est:    p,
+		Hi:     1,
+		SE:     math.Sqrt(p * (1 - p) / n),
+		Level:  level,
+		Method: MethodClopperPearson,
+	}
 	if k > 0 {
-		interval.Lo = distuv.Beta{Alpha: float64(k), Beta: float64(n - k + 1)}.Quantile(tail)
+		interval.Lo = distuv.Beta{Alpha: k, Beta: n - k + 1}.Quantile(tail)
 	}
 	if k < n {
-		interval.Hi = distuv.Beta{Alpha: float64(k + 1), Beta: float64(n - k)}.Quantile(1 - tail)
+		interval.Hi = distuv.Beta{Alpha: k + 1, Beta: n - k}.Quantile(1 - tail)
 	}
-	return interval.cutTo(0), nil
+	return interval.cutTo(0)
 }
 
 // jeffreys returns the equal-tailed Bayesian interval under the Beta(½, ½) prior.

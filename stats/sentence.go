@@ -171,7 +171,8 @@ func (n *NonInferiority) Text() string {
 	if n.Limit != nil {
 		limit = fmt.Sprintf("the difference may be %+.1f points", 100**n.Limit)
 	}
-	return fmt.Sprintf("non-inferiority with a margin of %.1f points: %s (%s)", 100*n.Margin, shown, limit)
+	return fmt.Sprintf("non-inferiority with a margin of %.1f points: %s (%s)", 100*n.Margin, shown,
+		strings.Join(append([]string{limit}, n.Against...), "; "))
 }
 
 // units says how many tasks there are, and in how many clusters if they are fewer.

@@ -288,8 +288,7 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	}
 	if answer := decision.NonInferior; answer != nil && !answer.Shown {
 		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse "+
-			"than %s: %s", o.nonInferior, b, o.nonInferior, a,
-			strings.Join(append([]string{answer.Text()}, decision.Obstacles...), "; "))
+			"than %s: %s", o.nonInferior, b, o.nonInferior, a, answer.Text())
 	}
 	return nil
 }
