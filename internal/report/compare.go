@@ -47,6 +47,8 @@ type Comparison struct {
 	Measure  string          `json:"measure"`
 	RateA    *stats.Interval `json:"rateA,omitempty"`
 	RateB    *stats.Interval `json:"rateB,omitempty"`
+	BoundsA  *Bounds         `json:"boundsA,omitempty"`
+	BoundsB  *Bounds         `json:"boundsB,omitempty"`
 	Decision stats.Decision  `json:"decision"`
 	Facts
 	// Differs says in what the two arms differ, as they were declared.
@@ -122,6 +124,8 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		Measure: cfg.Measure,
 		RateA:   a.PassRate,
 		RateB:   b.PassRate,
+		BoundsA: a.Bounds,
+		BoundsB: b.Bounds,
 		CostA:   a.Totals.CostUSD,
 		CostB:   b.Totals.CostUSD,
 		JudgeA:  a.Judge,
@@ -448,5 +452,5 @@ func sameText(a, b *Group, steady bool) string {
 // Pairs returns the verdicts of two groups task by task, as a pilot for planning; A is the
 // baseline.
 func Pairs(a, b *Group) []stats.Pair {
-	return PairOutcomes(a.passes(), b.passes(), nil)
+	return PairOutcomes(a.Passes(), b.Passes(), nil)
 }

@@ -26,7 +26,8 @@ func (c *Comparison) Text(w io.Writer) error {
 			pText(t.PAdj),
 		)
 	}
-	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", Percent(c.RateA), Percent(c.RateB), effectText(&c.Decision))
+	fmt.Fprintf(table, "all tasks\t%s\t%s\t%s\t\n", BoundedPercent(c.RateA, c.BoundsA),
+		BoundedPercent(c.RateB, c.BoundsB), effectText(&c.Decision))
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
 	}
-	m.row("**all tasks**", Percent(c.RateA), Percent(c.RateB), effectText(&c.Decision), "")
+	m.row("**all tasks**", BoundedPercent(c.RateA, c.BoundsA), BoundedPercent(c.RateB, c.BoundsB), effectText(&c.Decision), "")
 	m.facts(c.facts())
 	return m.end(w, c.Warnings)
 }

@@ -63,7 +63,7 @@ func (g *Group) estimate(in Input) error {
 	if len(tallies) == 0 {
 		return nil
 	}
-	passes := g.passes()
+	passes := g.Passes()
 	rate, clusters, err := meanOf(passes, nil, in.Level)
 	if err != nil {
 		return fmt.Errorf("pass rate: %w", err)
@@ -86,42 +86,46 @@ func (g *Group) estimate(in Input) error {
 		return err
 	}
 	g.costPerPass(in.Level)
-	return nil
+	return g.boundAtK(in)
 }
 
-// estimateAtLeast finds the shares of tasks of which at least k runs passed. Tasks with fewer than
-// k runs with a verdict are left out: their share is unknown.
+// estimateAtLeast finds the shares of tasks of which at least k runs passed, where tasks have
+// several.
 func (g *Group) estimateAtLeast(tallies []stats.Tally, in Input) error {
+	if !slices.ContainsFunc(tallies, func(t stats.Tally) bool { return t.N > 1 }) {
+		return nil
+	}
+	g.AtLeastK = map[string]stats.AtK{}
 	for _, k := range in.K {
-		found := stats.AtK{K: k}
-		var reached []float64
-		repeated := false
-		for _, tally := range tallies {
-			repeated = repeated || tally.N > 1
-			switch {
-			case tally.N < k:
-				found.TooFew++
-			case tally.C >= k:
-				reached = append(reached, 1)
-			default:
-				reached = append(reached, 0)
-			}
-		}
-		if !repeated {
-			return nil
-		}
-		if found.Tasks = len(reached); found.Tasks > 0 {
-			var err error
-			if found.Interval, err = stats.TaskMean(reached, in.Level); err != nil {
-				return fmt.Errorf("at least %d: %w", k, err)
-			}
-		}
-		if g.AtLeastK == nil {
-			g.AtLeastK = map[string]stats.AtK{}
+		found, err := atLeast(tallies, k, in.Level)
+		if err != nil {
+			return err
 		}
 		g.AtLeastK[strconv.Itoa(k)] = found
 	}
 	return nil
+}
+
+// atLeast finds the share of tasks of which at least k runs passed. Tasks with fewer than k runs
+// are left out: their share is unknown.
+func atLeast(tallies []stats.Tally, k int, level float64) (stats.AtK, error) {
+	found := stats.AtK{K: k}
+	var reached []float64
+	for _, tally := range tallies {
+		if tally.N < k {
+			found.TooFew++
+			continue
+		}
+		reached = append(reached, indicator(tally.C >= k))
+	}
+	if found.Tasks = len(reached); found.Tasks == 0 {
+		return found, nil
+	}
+	var err error
+	if found.Interval, err = stats.TaskMean(reached, level); err != nil {
+		return found, fmt.Errorf("at least %d: %w", k, err)
+	}
+	return found, nil
 }
 
 // tasksMeasured counts the tasks that have a verdict.

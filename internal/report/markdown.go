@@ -92,11 +92,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	if g.PassRate != nil {
 		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f%% CI, %s)", Percent(g.PassRate),
 			100*g.PassRate.Level, g.PassRate.Method)
-		if g.Bounds != nil {
-			text += fmt.Sprintf("; worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%",
-				100*g.Bounds.Worst, 100*g.Bounds.Best)
-		}
-		m.line("%s\n", text)
+		m.line("%s\n", strings.Join(append([]string{text}, g.boundsLines()...), "; "))
 	}
 	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits)} {
 		if text != "" {

@@ -25,6 +25,7 @@ type metric struct {
 	PassRate     *float64 `json:"passRate"`
 	Lo           *float64 `json:"lo"`
 	Hi           *float64 `json:"hi"`
+	Bounds       *Bounds  `json:"bounds,omitempty"`
 	CostUSD      *float64 `json:"costUsd"`
 	DurationMs   int64    `json:"medianDurationMs"`
 	Turns        int      `json:"medianTurns"`
@@ -51,6 +52,7 @@ func (r *Report) metrics() []metric {
 			Tasks:        g.Totals.Tasks,
 			Runs:         g.Totals.Runs,
 			Missing:      g.Totals.Missing,
+			Bounds:       g.Bounds,
 			CostUSD:      g.Totals.CostUSD,
 			DurationMs:   g.Totals.MedianDurationMs,
 			Turns:        g.Totals.MedianTurns,

@@ -219,3 +219,28 @@ func TestEstimatedCostsSaySo(t *testing.T) {
 	}
 	wantIn(t, text.String(), "$0.75 (1 of 3 attempts estimated)")
 }
+
+// Whatever is estimated beside the pass rate has bounds for the runs without an outcome, too.
+func TestEveryNumberOfAnArmHasBounds(t *testing.T) {
+	planned := planOf(12, 2)
+	planned.Arms = []string{"a"}
+	records := armRuns("a", repeat("PE", 12)...)
+	for i := range records {
+		if records[i].Verdict == ledger.Pass {
+			records[i].Score = new(.5)
+		}
+	}
+	g := &build(t, Input{Records: records, Planned: planned, K: []int{1, 2}}).Groups[0]
+	for name, want := range map[string]Bounds{
+		"pass@1": {Worst: .5, Best: 1}, "pass@2": {Worst: 1, Best: 1}, "atLeast@2": {Worst: 0, Best: 1},
+		"score": {Worst: .25, Best: .75}, "score@2": {Worst: .5, Best: 1},
+	} {
+		if got, there := g.BoundsOf[name]; !there && name != "atLeast@2" || there && (got.Worst != want.Worst ||
+			got.Best != want.Best) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	var text bytes.Buffer
+	g.headText(&text)
+	wantIn(t, text.String(), "worst/best case of pass@2 1.0000 to 1.0000, score 0.2500 to 0.7500, score@1")
+}

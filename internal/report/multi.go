@@ -34,6 +34,7 @@ type RankedArm struct {
 	Name       string          `json:"name"`
 	Provenance Provenance      `json:"provenance"`
 	Rate       *stats.Interval `json:"rate,omitempty"`
+	Bounds     *Bounds         `json:"bounds,omitempty"`
 	CostUSD    *float64        `json:"costUsd"`
 	// Missing, Retried and Limits count runs as in the totals of the arm.
 	Missing int            `json:"missing,omitempty"`
@@ -50,7 +51,7 @@ var rankedHead = []string{"arm", "pass rate", "missing", "retried", "at a limit"
 func (a *RankedArm) cells() []string {
 	limited, _ := byCount(a.Limits)
 	return []string{
-		Percent(a.Rate), fmt.Sprint(a.Missing), fmt.Sprint(a.Retried), fmt.Sprint(limited), display.Cost(a.CostUSD),
+		BoundedPercent(a.Rate, a.Bounds), fmt.Sprint(a.Missing), fmt.Sprint(a.Retried), fmt.Sprint(limited), display.Cost(a.CostUSD),
 	}
 }
 
@@ -72,6 +73,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 			Name:       g.Name,
 			Provenance: g.Provenance,
 			Rate:       g.PassRate,
+			Bounds:     g.Bounds,
 			CostUSD:    g.Totals.CostUSD,
 			Missing:    g.Totals.Missing,
 			Retried:    g.Totals.Retried,

@@ -102,8 +102,8 @@ func Alongside(a, b []Outcome) (first, second []Outcome) {
 	return first, second
 }
 
-// passes lists whether every planned run passed.
-func (g *Group) passes() []Outcome { return g.measured(MeasurePass) }
+// Passes lists whether every planned run passed.
+func (g *Group) Passes() []Outcome { return g.measured(MeasurePass) }
 
 // measured lists what every planned run counts in a measure.
 func (g *Group) measured(measure string) []Outcome {

@@ -89,6 +89,8 @@ type Group struct {
 	// or passed.
 	Bounds  *Bounds              `json:"bounds,omitempty"`
 	PassAtK map[string]stats.AtK `json:"passAtK"`
+	// BoundsOf are the same of pass@k, atLeast@k, score@k and score.
+	BoundsOf map[string]Bounds `json:"boundsOf,omitempty"`
 	// AtLeastK are the shares of tasks of which at least k runs passed, where tasks have several.
 	AtLeastK  map[string]stats.AtK `json:"atLeastK,omitempty"`
 	MeanScore *stats.Interval      `json:"meanScore,omitempty"`

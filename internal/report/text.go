@@ -88,11 +88,7 @@ func (g *Group) headText(w io.Writer) {
 			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), Percent(&at.Interval))
 		}
 	}
-	if g.Bounds != nil {
-		fmt.Fprintf(w, "worst/best case (all missing or retried runs failed/passed): %.1f%% to %.1f%%\n",
-			100*g.Bounds.Worst, 100*g.Bounds.Best)
-	}
-	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits)} {
+	for _, text := range append(g.boundsLines(), errorsText(g.Errors), limitsText(g.Limits)) {
 		if text != "" {
 			fmt.Fprintln(w, display.Line(text))
 		}

@@ -2,6 +2,7 @@ package versus
 
 import (
 	"cmp"
+	"maps"
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/evidence"
@@ -56,6 +57,7 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 		Bounds:    g.Bounds,
 		PassAtK:   g.PassAtK,
 		PassHatK:  map[string]stats.AtK{},
+		BoundsOf:  maps.Clone(g.BoundsOf),
 		CostUSD:   g.Totals.CostUSD,
 		Integrity: map[string]int{},
 		Errors:    map[string]int{},
@@ -82,6 +84,15 @@ func (b *builder) summary(g *arm) (AgentSummary, error) {
 				return AgentSummary{}, err
 			}
 			s.PassHatK[strconv.Itoa(k)] = at
+			bounds, err := report.BoundsAtK(g.Passes(), func(tasks [][]float64) (stats.AtK, error) {
+				return stats.OverTasks(report.TalliesOf(tasks), k, stats.DefaultLevel, stats.PassHatK)
+			})
+			if err != nil {
+				return AgentSummary{}, err
+			}
+			if bounds != nil {
+				s.BoundsOf["pass^"+strconv.Itoa(k)] = *bounds
+			}
 		}
 	}
 	g.addUp(&s)

@@ -109,7 +109,7 @@ func agentSection(agents []AgentSummary) section {
 	for i := range agents {
 		a := &agents[i]
 		s.rows = append(s.rows, []string{
-			a.Arm, report.Percent(a.PassRate), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
+			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
 			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
 			fmt.Sprint(a.Retried), countsText(a.Limits),
 		})
@@ -142,7 +142,7 @@ func blendedText(a *AgentSummary) string {
 	}
 	text := fmt.Sprintf("%.3f", *a.Blended)
 	if bounds := a.BlendedBounds; bounds != nil {
-		text += fmt.Sprintf(" (%.3f to %.3f with the missing runs)", bounds.Worst, bounds.Best)
+		text += fmt.Sprintf(" (%.3f to %.3f with the missing or retried runs)", bounds.Worst, bounds.Best)
 	}
 	if a.Coverage != nil && *a.Coverage < 1-1e-9 {
 		text += fmt.Sprintf(" (coverage %.2f)", *a.Coverage)

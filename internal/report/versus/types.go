@@ -139,6 +139,8 @@ type AgentSummary struct {
 	Bounds   *report.Bounds       `json:"bounds,omitempty"`
 	PassAtK  map[string]stats.AtK `json:"passAtK"`
 	PassHatK map[string]stats.AtK `json:"passHatK"`
+	// BoundsOf are what pass@k, pass^k and others would be for all outcomes of runs without one.
+	BoundsOf map[string]report.Bounds `json:"boundsOf,omitempty"`
 	// Corrected are the judged rates after correction for the panel's errors.
 	Corrected []judge.BiasCorrection `json:"corrected"`
 	// Blended is the mean over runs, in which disqualified ones count 0; Coverage is that of its

@@ -25,6 +25,7 @@ export interface AgentSummary {
   bounds?: { worst: number; best: number; lo: number; hi: number };
   passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
   passHatK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
+  boundsOf?: Record<string, { worst: number; best: number; lo: number; hi: number }>;
   corrected: { observedRate: number; correctedRate: number | null; tpr: number | null; tnr: number | null; ci95Low: number | null; ci95High: number | null; dimension: string; agent: string; n: number; facts?: number; undecided?: number; worstRate?: number; bestRate?: number; nEff: number; m1: number; m0: number; rawTheta: number | null; method: string; status: string }[] | null;
   blended: number | null;
   blendedBounds?: { worst: number; best: number; lo: number; hi: number };
@@ -182,6 +183,8 @@ export interface Comparison {
   measure: string;
   rateA?: Interval;
   rateB?: Interval;
+  boundsA?: { worst: number; best: number; lo: number; hi: number };
+  boundsB?: { worst: number; best: number; lo: number; hi: number };
   decision: Decision;
   withheld?: Reason[];
   same?: boolean;
@@ -350,7 +353,7 @@ export interface FamilyComparison {
   measure: string;
   treatment?: Treatment;
   baseline?: string;
-  arms: { name: string; provenance: Provenance; rate?: Interval; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; differs?: string[] }[] | null;
+  arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; differs?: string[] }[] | null;
   pairs: { a: string; b: string; decision: Decision; withheld?: Reason[]; same?: boolean; requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[]; unsure?: { a: { missing: number; retried: number; unplanned?: number; unverified: number }; b: { missing: number; retried: number; unplanned?: number; unverified: number } }; bounds?: { worst: number; best: number; lo: number; hi: number }; retries?: { a: number; b: number; runsA: number; runsB: number; p: number } }[];
   sets?: string[][];
   warnings?: string[];
@@ -416,6 +419,7 @@ export interface Group {
   passRate?: Interval;
   bounds?: { worst: number; best: number; lo: number; hi: number };
   passAtK: Record<string, { est: number; lo: number; hi: number } | { error: string }> | null;
+  boundsOf?: Record<string, { worst: number; best: number; lo: number; hi: number }>;
   atLeastK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
   meanScore?: Interval;
   scoreAtK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
