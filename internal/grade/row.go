@@ -185,24 +185,25 @@ func stamp(row Row, source string) json.RawMessage {
 }
 
 // compareRows checks all rows of a grader together. Rows that contradict each other, and those that
-// a hook was not declared to produce or produces again, fail: another program wrote one of them. It
-// returns what was wrong, one sentence each, and the declared checks that are missing.
+// a hook was not declared to produce or produces again, fail: another program wrote one of them. A
+// declared row of weight 0 would count nothing, so it fails, too. It returns what was wrong, one sentence each, and the declared checks that are missing.
 func compareRows(rows []Row, declared []string) (wrong, missing []string) {
-	passes, fails := map[string]int{}, map[string]int{}
+	passes, fails, uncounted := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, row := range rows {
-		if row.Name == "" || row.Role == Malformed || row.Role == Diagnostic {
-			continue
-		}
-		if row.Pass {
+		switch {
+		case row.Name == "" || row.Role == Malformed:
+		case row.Role == Diagnostic:
+			uncounted[row.Name] = true
+		case row.Pass:
 			passes[row.Name]++
-		} else {
+		default:
 			fails[row.Name]++
 		}
 	}
 	expected := map[string]bool{}
 	for _, name := range declared {
 		expected[name] = true
-		if passes[name]+fails[name] == 0 {
+		if passes[name]+fails[name] == 0 && !uncounted[name] {
 			missing = append(missing, name)
 		}
 	}
@@ -215,11 +216,14 @@ func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 	}
 	for i := range rows {
 		row := &rows[i]
-		if row.Role == Malformed || row.Role == Diagnostic {
+		if row.Role == Malformed || row.Role == Diagnostic && !expected[row.Name] {
 			continue
 		}
 		name := display.CutBytes(row.Name, 100)
 		switch {
+		case row.Role == Diagnostic:
+			row.Weight = 1
+			say("the check " + name + " is declared and was reported with the weight 0, so it would count nothing")
 		case row.Name != "" && passes[row.Name] > 0 && fails[row.Name] > 0:
 			say("the check " + name + " was reported as passed and as failed")
 		case len(declared) > 0 && !expected[row.Name]:

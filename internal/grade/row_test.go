@@ -241,6 +241,11 @@ func TestRowsOfSeveralWritersAreNotBelieved(t *testing.T) {
 			rows: []string{`{"test":"a","pass":true}`}, declared: []string{"a", "b"}, missing: []string{"b"},
 			want: tally{GatesPass: true, FullMarks: true, Score: score(1), Scored: 1, Passed: 1},
 		},
+		"declared and worth nothing": {
+			rows:     []string{`{"test":"a","pass":true}`, `{"test":"b","pass":true,"weight":0}`},
+			declared: []string{"a", "b"},
+			want:     tally{GatesPass: true, Score: score(0.5), Scored: 1, Passed: 1, Malformed: 1},
+		},
 		"rows without names are all right": {
 			rows: []string{`{"pass":true}`, `{"pass":false}`},
 			want: tally{GatesPass: true, Score: score(0.5), Scored: 2, Passed: 1},
