@@ -52,7 +52,8 @@
 //   - Node: each file runs in a process of its own, with our reporter loaded before anything
 //     else. It takes the secrets from standard input into variables that no other module can
 //     reach, and makes node:assert, node:test, the module loader and the streams that carry
-//     events unchangeable; heap snapshots, the inspector and internal bindings are refused. The
+//     events unchangeable, and the contexts of tests, which it closes before anybody else has them;
+//     heap snapshots, the inspector and internal bindings are refused. The
 //     reporter can be used once, only tests of the hidden suite's files count, and none counts
 //     before the test file was loaded to its end.
 //   - Python: our runner starts in isolated mode, searches the standard library before the

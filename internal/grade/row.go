@@ -186,7 +186,8 @@ func stamp(row Row, source string) json.RawMessage {
 
 // compareRows checks all rows of a grader together. Rows that contradict each other, and those that
 // a hook was not declared to produce or produces again, fail: another program wrote one of them. A
-// declared row of weight 0 would count nothing, so it fails, too. It returns what was wrong, one sentence each, and the declared checks that are missing.
+// declared row of weight 0 would count nothing, so it fails, too. It returns what was wrong, one
+// sentence each, and the declared checks that are missing.
 func compareRows(rows []Row, declared []string) (wrong, missing []string) {
 	passes, fails, uncounted := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, row := range rows {

@@ -2,9 +2,10 @@
 // imports can register tests of its own and keep the file from ever getting to its tests; without
 // the announcement nothing counts.
 import { pathToFileURL } from 'node:url';
-import { announcer, taken } from './reporter.mjs';
+import { announcer, closed, taken } from './reporter.mjs';
 
 const loaded = announcer();
 await taken;
+await closed;
 await import(pathToFileURL(process.argv[2]));
 loaded();

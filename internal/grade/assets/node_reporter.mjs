@@ -11,7 +11,7 @@ import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import Module from 'node:module';
 import stream from 'node:stream';
-import test, { after } from 'node:test';
+import test, { after, beforeEach, mock } from 'node:test';
 import guard from './guard.cjs';
 
 const { defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf, preventExtensions } = Object;
@@ -85,7 +85,11 @@ function report(status, name, own, file, suite, error) {
 
 const parents = { __proto__: null };
 
+// The name of the test with which we begin; nobody else knows it.
+const first = 'fit ' + done;
+
 function follow({ type, data }) {
+  if (data !== undefined && data !== null && data.name === first) return;
   if (type === 'test:start') {
     parents[data.nesting] = text(data.name);
   } else if (type === 'test:pass' || type === 'test:fail') {
@@ -199,5 +203,36 @@ for (const object of [...inherited, Object.prototype, Array.prototype]) preventE
 keep(Module.prototype, 'require');
 Module.syncBuiltinESMExports();
 
-// Asks for the reporter now, before anybody else could.
+// Keeps everything that objects inherit from a prototype as it is.
+function keepAll(prototype) {
+  if (prototype === Object.prototype) return;
+  for (const key of ownKeys(prototype)) {
+    const was = getOwnPropertyDescriptor(prototype, key);
+    if (was.get !== undefined || was.set !== undefined) defineProperty(prototype, key, { configurable: false });
+    else if (was.configurable) defineProperty(prototype, key, { configurable: false, writable: false });
+  }
+  preventExtensions(prototype);
+}
+
+// Keeps what contexts of tests offer. Functions for assertions are made for each context when it is
+// asked for them, and are frozen then.
+function keepContext(context) {
+  const prototype = getPrototypeOf(context);
+  const offered = getOwnPropertyDescriptor(prototype, 'assert');
+  if (offered !== undefined && offered.get !== undefined && offered.configurable) {
+    const { get } = offered;
+    defineProperty(prototype, 'assert', { get() { return freeze(apply(get, this, [])); } });
+  }
+  keepAll(prototype);
+}
+
+keepAll(getPrototypeOf(mock));
+keepAll(getPrototypeOf(mock.fn().mock));
+// The first hook of all: a context is closed before anybody else has it.
+beforeEach((context) => {
+  freeze(context);
+});
+// A first test shows us the prototype of contexts, before the agent's code is loaded. It also asks
+// for the reporter, before anybody else could.
+export const closed = test(first, keepContext);
 after(() => {});
