@@ -56,11 +56,12 @@ func DecodeError(body []byte) *APIError {
 		Detail    json.RawMessage `json:"detail"`
 		Error     json.RawMessage `json:"error"`
 		RequestID string          `json:"request_id"`
+		Exception string          `json:"__type"` // Amazon's
 	}
 	if json.Unmarshal(body, &outer) != nil {
 		return &APIError{Message: display.CutBytes(display.Line(string(body)), shownBody), Foreign: true}
 	}
-	e := &APIError{Message: outer.Message}
+	e := &APIError{Type: outer.Exception, Message: outer.Message}
 	var detail errorDetail
 	var text string
 	switch {
@@ -102,9 +103,19 @@ var serviceTypes = []string{
 	"server_error", "overloaded_error", "rate_limit_error", "billing_error", "insufficient_quota",
 }
 
+// requestTypes are the types, or codes if there is no type, of errors that are about the request.
+// Services have many others for what is not.
+var requestTypes = []string{
+	"", "invalid_request_error", "invalid_request", "request_too_large", "INVALID_ARGUMENT", "OUT_OF_RANGE",
+	"BadRequestError", "BadRequest", "bad_request", "bad_request_error", "validation_error", "ValidationException",
+	"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
+	"content_policy_violation", "invalid_prompt", "invalid_value", "unsupported_parameter", "unsupported_value",
+	"tool_use_failed", "image_generation_user_error",
+}
+
 var (
-	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|` +
-		`(?:organi[sz]ation|account) (?:has been|is|was) (?:disabled|deactivated|suspended)|` +
+	accountWords = lazyregexp.New(`(?i)usage limit|credit balance|quota|billing|too many requests|` +
+		`(?:organi[sz]ation|account) (?:has been|is|was) (?:disabled|deactivated|suspended|restricted|not active)|` +
 		`location is not supported|(?:country|region|territory)[^.]* not supported|` +
 		`not (?:available|supported) in your (?:country|region|location)`)
 	modelWords = lazyregexp.New(`(?i)\bmodel\b.*(?:not found|does not exist|deprecated|retired|not available|` +
@@ -119,6 +130,8 @@ func (e *APIError) Fault(status int) Fault {
 		return FaultService
 	case accountWords.MatchString(e.Message), e.NoModel(status):
 		return FaultAccount
+	case !slices.Contains(requestTypes, cmp.Or(e.Type, e.Code)):
+		return FaultService
 	}
 	return FaultRequest
 }
