@@ -109,7 +109,7 @@ func (g *Group) boundsLines() []string {
 // BoundedPercent formats a rate with its limits, and with its bounds where it has some.
 func BoundedPercent(rate *stats.Interval, bounds *Bounds) string {
 	if rate == nil || bounds == nil {
-		return Percent(rate)
+		return percent(rate)
 	}
-	return fmt.Sprintf("%s, worst/best case %.1f to %.1f", Percent(rate), 100*bounds.Worst, 100*bounds.Best)
+	return fmt.Sprintf("%s, worst/best case %.1f to %.1f", percent(rate), 100*bounds.Worst, 100*bounds.Best)
 }

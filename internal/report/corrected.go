@@ -229,7 +229,7 @@ func (c *Corrected) text() string {
 		c.Calibration.TP, c.Calibration.M1, c.Calibration.TN, c.Calibration.M0)
 	switch c.Status {
 	case stats.StatusOK:
-		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", Percent(c.PassRate),
+		return fmt.Sprintf("pass rate corrected for the judge's errors: %s (%s; %s)", percent(c.PassRate),
 			c.PassRate.Method, calibration)
 	case statusStale:
 		return "stale labels: they calibrate a different judge; pass rate left uncorrected"

@@ -64,8 +64,8 @@ func intervalText(i *stats.Interval) string {
 	return fmt.Sprintf("%.4f [%.4f, %.4f]", i.Est, i.Lo, i.Hi)
 }
 
-// Percent formats a rate with its limits for people.
-func Percent(i *stats.Interval) string {
+// percent formats a rate with its limits for people.
+func percent(i *stats.Interval) string {
 	if i == nil {
 		return dash
 	}

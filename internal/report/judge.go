@@ -193,7 +193,7 @@ func (j *JudgeReport) lines() []string {
 		return nil
 	}
 	text := fmt.Sprintf("judge: asked about %d runs that passed the checks (%s), %d pass, %d fail", j.Asked,
-		Percent(j.Mechanical), j.Passed, j.Failed)
+		percent(j.Mechanical), j.Passed, j.Failed)
 	if j.Undecided > 0 {
 		text += fmt.Sprintf(", %d without a verdict", j.Undecided)
 	}

@@ -90,7 +90,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),
 		skippedText(t.Skipped))
 	if g.PassRate != nil {
-		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f%% CI, %s)", Percent(g.PassRate),
+		text := fmt.Sprintf("Pass rate over tasks: **%s** (%.0f%% CI, %s)", percent(g.PassRate),
 			100*g.PassRate.Level, g.PassRate.Method)
 		m.line("%s\n", strings.Join(append([]string{text}, g.boundsLines()...), "; "))
 	}
@@ -218,7 +218,7 @@ func (m *markdown) task(t *Task, scored bool) {
 	m.line("### %s\n", cell(t.TaskID))
 	status := fmt.Sprintf("%s **%d/%d runs passed**", icon(t.N > 0 && t.C == t.N), t.C, t.N)
 	if t.Rate != nil {
-		status += fmt.Sprintf(" (%s)", Percent(t.Rate))
+		status += fmt.Sprintf(" (%s)", percent(t.Rate))
 	}
 	if t.Missing > 0 {
 		status += fmt.Sprintf(", %d missing", t.Missing)

@@ -81,11 +81,11 @@ func (g *Group) headText(w io.Writer) {
 		if n := g.tasksMeasured(); n < len(g.Tasks) {
 			tasks = fmt.Sprintf("%d of %s", n, tasks)
 		}
-		fmt.Fprintf(w, "pass rate over %s: %s\n", tasks, Percent(g.PassRate))
+		fmt.Fprintf(w, "pass rate over %s: %s\n", tasks, percent(g.PassRate))
 	}
 	for _, k := range slices.Sorted(maps.Keys(g.AtLeastK)) {
 		if at := g.AtLeastK[k]; at.Defined() {
-			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), Percent(&at.Interval))
+			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), percent(&at.Interval))
 		}
 	}
 	for _, text := range append(g.boundsLines(), errorsText(g.Errors), limitsText(g.Limits)) {
@@ -129,12 +129,12 @@ func (g *Group) tableText(w io.Writer, ks []int) {
 	row("task\tn\tc\tpass rate", func(k string) string { return "pass@" + k }, func() string { return "score" })
 	for i := range g.Tasks {
 		one := &g.Tasks[i]
-		row(fmt.Sprintf("%s\t%d\t%d\t%s", display.Line(one.TaskID), one.N, one.C, Percent(one.Rate)), one.atKText,
+		row(fmt.Sprintf("%s\t%d\t%d\t%s", display.Line(one.TaskID), one.N, one.C, percent(one.Rate)), one.atKText,
 			func() string { return scoreCells(one, nil)[0] })
 	}
 	if g.PassRate != nil {
 		all := func(k string) string { return atKText(g.PassAtK[k]) }
-		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, Percent(g.PassRate)), all,
+		row(fmt.Sprintf("all tasks\t%d\t%d\t%s", g.Totals.Runs, g.Totals.Passed, percent(g.PassRate)), all,
 			func() string { return intervalText(g.MeanScore) })
 	}
 }
