@@ -105,7 +105,7 @@ func (s *suiteRun) tryCommand(ctx context.Context, check task.Check) (evidence, 
 		timeout: s.Task.Settings.Timeouts.Test,
 		// Some shells read a script while they run it, so the program under test must not be able
 		// to write to it.
-		readable: []string{filepath.Join(s.copied.Dir, filepath.FromSlash(check.File))},
+		hidden: []string{s.inCopy(check.File)},
 	})
 }
 
@@ -116,7 +116,7 @@ type reportRun struct {
 	parser, report string
 	words          map[string]string
 	timeout        time.Duration
-	readable       []string // which programs under test do not see
+	hidden         []string // files that can be read only, and that programs under test do not see
 	whole          bool     // all that is printed is kept in one file, too
 }
 
@@ -134,6 +134,7 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	if err != nil {
 		return evidence{}, fmt.Errorf("shell of the check %s: %w", r.name, err)
 	}
+	kept := s.protect()
 	var all capture
 	done, err := s.run(ctx, program{
 		argv:     argv,
@@ -141,8 +142,9 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 		dir:      s.copied.Dir,
 		place:    s.place,
 		timeout:  r.timeout,
-		readable: append(visible(s.private, shell), r.readable...),
-		hidden:   r.readable,
+		readable: unique(visible(s.private, shell), kept.files, r.hidden),
+		writable: kept.dirs,
+		hidden:   r.hidden,
 		watch:    &all,
 		private:  r.report == "",
 	})
@@ -167,10 +169,20 @@ func (s *suiteRun) tryReport(ctx context.Context, r reportRun) (evidence, error)
 	}
 	shown.report = parseReport(r.parser, data, nonce)
 	shown.report.tidy(s.Redactor)
+	if broken := kept.broken(); broken != "" {
+		shown.report.problem("%s", broken)
+	}
 	shown.byStatus = r.parser == task.ParserExit
 	// By its status alone a check of this parser fails.
 	shown.died = shown.died || shown.silent() && r.parser != task.ParserExitNonce
 	return shown, nil
+}
+
+// unique joins lists of paths, each of which is there once.
+func unique(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // substitute replaces the placeholders of a command in one pass, so that inserted text is never
