@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/fit-eval/fit/internal/sandbox"
@@ -58,6 +60,36 @@ func (c *Config) enclose(ctx context.Context) (release func(), err error) {
 	}
 	c.Isolation.Network, c.Isolation.Join = false, network
 	return release, nil
+}
+
+// apart reports whether the agent's container has a way out, but another loopback than ours.
+func (c *Config) apart() bool {
+	return c.NetworkKind() == sandbox.NetworkHost && c.Isolation.Container != nil && c.Isolation.Container.OwnNetwork()
+}
+
+// besides reports whether a tool server is a service beside the agent's container.
+func (c *Config) besides(server MCPServer) bool {
+	at, err := url.Parse(server.URL)
+	return err == nil && c.Isolation.Container != nil &&
+		slices.Contains(c.Isolation.Container.Config().Hosts, at.Hostname())
+}
+
+// DialServer returns how a connection to a tool server is made from here; nil is the ordinary way.
+func (c *Config) DialServer(server MCPServer) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if !c.besides(server) {
+		return nil
+	}
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		_, text, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		return c.Isolation.Container.Dial(ctx, port)
+	}
 }
 
 // doors returns all services of the agent: its model, and those that the caller names.
@@ -118,7 +150,7 @@ func CheckNetwork(a Agent, cfg Config) error {
 		}
 	}
 	for _, server := range cfg.MCPServers {
-		if server.URL != "" {
+		if server.URL != "" && !cfg.besides(server) {
 			return &NetworkError{kind, fmt.Sprintf("it blocks the tool server %s; attach that as a command, or use "+
 				"%s", server.Name, sandbox.NetworkHost)}
 		}

@@ -10,7 +10,7 @@ import (
 // start starts a session in its own network, if the config asks for one. The network ends with the
 // session.
 func (c Config) start(ctx context.Context, a Agent) (Session, error) {
-	if c.NetworkKind() != sandbox.NetworkModel {
+	if c.NetworkKind() != sandbox.NetworkModel && !c.apart() {
 		return begun(a.Start(ctx, c))
 	}
 	release, err := c.enclose(ctx)

@@ -46,6 +46,13 @@ type ContainerConfig struct {
 	// HostNetwork gives the machine's network; otherwise there is a loopback, on which only the
 	// container's own programs and those that Open opens answer.
 	HostNetwork bool
+	// Bridge gives a network of its own with a way out, in place of a loopback alone.
+	Bridge bool
+	// Net is a container whose network this one shares, and Hosts are names of its loopback.
+	Net   *Container
+	Hosts []string
+	// Mounts are paths of the machine by their paths inside.
+	Mounts []ContainerMount
 	// KeepEntrypoint runs the image's entry point beside the programs.
 	KeepEntrypoint bool
 	// KeepRunning keeps processes that a program leaves behind alive.
@@ -60,6 +67,12 @@ type ContainerConfig struct {
 	Over *Container
 	// Private are paths inside that are directories of this container alone.
 	Private []string
+}
+
+// ContainerMount is a path of the machine that a container shows at another.
+type ContainerMount struct {
+	Source, Target string
+	ReadOnly       bool
 }
 
 const defaultProcesses = 4096
@@ -82,6 +95,9 @@ func NewContainer(cfg ContainerConfig) *Container {
 	cfg.User = cmp.Or(cfg.User, cfg.Image.User)
 	return &Container{cfg: cfg, doors: map[int]*containerDoor{}}
 }
+
+// OwnNetwork reports whether the container has another network than the machine.
+func (c *Container) OwnNetwork() bool { return !c.cfg.HostNetwork }
 
 // Config returns what the container was made from.
 func (c *Container) Config() ContainerConfig { return c.cfg }
@@ -163,6 +179,9 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 			return nil, fmt.Errorf("the working directory %s is not visible in the container", c.cfg.Work)
 		}
 		all[c.cfg.Workdir] = work
+	}
+	for _, m := range c.cfg.Mounts {
+		all[m.Target] = bind{source: m.Source, writable: !m.ReadOnly}
 	}
 	for name, tool := range c.cfg.Tools {
 		all[toolsInside+"/"+name] = bind{source: tool}

@@ -80,6 +80,11 @@ func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.cfg.Net != nil { // it must run
+		if _, err := c.cfg.Net.enter(ctx, Isolation{}); err != nil {
+			return nil, err
+		}
+	}
 	r, err := c.start(ctx, wants, below)
 	if err != nil {
 		return nil, err
@@ -101,6 +106,9 @@ func (c *Container) enter(ctx context.Context, i Isolation) (*room, error) {
 // Open lets a service of ours answer on a port of the container's loopback, until release. Opening
 // a port that is open shares its service; the port closes with the last release.
 func (c *Container) Open(ctx context.Context, port int, serve func(net.Listener) error) (release func(), err error) {
+	if c.cfg.Net != nil {
+		return c.cfg.Net.Open(ctx, port, serve)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.doors[port] == nil {
@@ -159,6 +167,9 @@ func (c *Container) running() []*room {
 
 // Dial connects us to a port of the loopback of a container that runs.
 func (c *Container) Dial(ctx context.Context, port int) (net.Conn, error) {
+	if c.cfg.Net != nil {
+		return c.cfg.Net.Dial(ctx, port)
+	}
 	err := errors.New("the container does not run")
 	for _, r := range c.running() {
 		var conn net.Conn

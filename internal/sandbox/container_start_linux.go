@@ -188,12 +188,8 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 		"run", "--detach", "--rm", "--pull", "never", "--name", r.name, "--user", "0:0", "--workdir", "/",
 		"--log-driver", "none", "--security-opt", "label=disable", "--entrypoint", helperInside,
 	}
-	network := "none"
-	if c.cfg.HostNetwork {
-		network = "host"
-	}
 	if below == nil {
-		args = append(args, "--network", network)
+		args = append(args, c.network()...)
 	}
 	processes := cmp.Or(c.cfg.Processes, defaultProcesses) + ownThreads
 	args = append(args, "--pids-limit", strconv.FormatUint(processes, 10))
@@ -216,6 +212,31 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 		below = []string{c.cfg.Image.ID}
 	}
 	return append(append(args, below...), lineInside+"/"+lineName)
+}
+
+// network returns the arguments for the network of the container. A network is shared by its path
+// where the engine can: an engine that knows that one container needs another does not remove the
+// other while both end.
+func (c *Container) network() []string {
+	kind := "none"
+	switch {
+	case c.cfg.Net != nil:
+		shared := c.cfg.Net.running()
+		kind = "container:" + shared[0].name
+		if c.cfg.Engine.Kind != IsolationPodman {
+			return []string{"--network", kind} // with the names of its hosts
+		}
+		kind = fmt.Sprintf("ns:/proc/%d/ns/net", shared[0].pid)
+	case c.cfg.HostNetwork:
+		kind = "host"
+	case c.cfg.Bridge:
+		kind = "bridge"
+	}
+	args := []string{"--network", kind}
+	for _, name := range c.cfg.Hosts {
+		args = append(args, "--add-host", name+":127.0.0.1")
+	}
+	return args
 }
 
 // containerUlimit is the most open files, and processes per user, that a container asks for.

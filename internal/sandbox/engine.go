@@ -46,6 +46,7 @@ type Image struct {
 	Workdir    string
 	User       string
 	Entrypoint []string
+	Command    []string
 }
 
 // engineWait bounds the commands of an engine that only look something up.
@@ -177,6 +178,7 @@ func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 			WorkingDir string
 			User       string
 			Entrypoint []string
+			Cmd        []string
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found) == 0 {
@@ -191,6 +193,7 @@ func (e *Engine) Inspect(ctx context.Context, name string) (Image, error) {
 		Workdir:    found[0].Config.WorkingDir,
 		User:       found[0].Config.User,
 		Entrypoint: found[0].Config.Entrypoint,
+		Command:    found[0].Config.Cmd,
 	}
 	if _, digest, ok := strings.Cut(strings.Join(found[0].RepoDigests, ""), "@"); ok && image.Digest == "" {
 		image.Digest, _, _ = strings.Cut(digest, "@")

@@ -37,6 +37,42 @@ type Environment struct {
 	// finds in its working directory.
 	Servers []ToolServer `json:",omitempty"`
 	Skills  string       `json:",omitempty"`
+	// Services run beside the container, in the order in which they start, and Mounts are what it
+	// shares with them.
+	Services []Service `json:",omitempty"`
+	Mounts   []Mount   `json:",omitempty"`
+}
+
+// Service is a container beside that of the agent. All containers of a task have one network, in
+// which the names of the services are those of its loopback.
+type Service struct {
+	Name    string
+	Aliases []string `json:",omitempty"`
+	// Environment is what it is made from. Its healthcheck must succeed before the agent starts.
+	Environment Environment
+	// Entrypoint and Command replace those of the image where they are set.
+	Entrypoint []string          `json:",omitempty"`
+	Command    []string          `json:",omitempty"`
+	Secrets    map[string]string `json:"-"` // variables that no record may have
+	// Needs are the services that start before it, and what it waits for; see the conditions.
+	Needs  map[string]string `json:",omitempty"`
+	Limits Limits
+}
+
+// The conditions under which a service that needs another is started.
+const (
+	ServiceStarted   = "service_started"
+	ServiceHealthy   = "service_healthy"
+	ServiceCompleted = "service_completed_successfully"
+)
+
+// Mount is a directory or file that a container shows at Target: a volume that the containers of a
+// task share, by its name, or a copy of a file of the task.
+type Mount struct {
+	Volume   string `json:",omitempty"`
+	Source   string `json:"-"`
+	Target   string
+	ReadOnly bool `json:",omitempty"`
 }
 
 // ToolServer is an MCP server that a task gives its agent: a program that is run beside it, or an
@@ -50,7 +86,8 @@ type ToolServer struct {
 
 // Healthcheck is a command that must succeed in the container before the agent starts.
 type Healthcheck struct {
-	Command string // of sh -c
+	Command string   // of sh -c
+	Argv    []string `json:",omitempty"` // in place of Command
 	// Interval is the pause between two tries; StartInterval that within StartPeriod, in which a
 	// failure does not count.
 	Interval, Timeout, StartPeriod, StartInterval time.Duration

@@ -248,8 +248,10 @@ func (h *harborLoader) environment(t *Task) (*Environment, error) {
 	if err := h.compose(t, e); err != nil {
 		return nil, err
 	}
-	e.Healthcheck = file.Healthcheck.settings()
-	if e.Servers, err = h.toolServers(); err != nil {
+	if file.Healthcheck != nil {
+		e.Healthcheck = file.Healthcheck.settings()
+	}
+	if e.Servers, err = h.toolServers(e); err != nil {
 		return nil, err
 	}
 	if e.Skills = file.SkillsDir; e.Skills != "" && !path.IsAbs(e.Skills) {

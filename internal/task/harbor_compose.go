@@ -19,12 +19,18 @@ import (
 // composeName is the file that Harbor merges over its own; others of the kind are ignored.
 const composeName = "docker-compose.yaml"
 
-// composeFile reads docker-compose.yaml for the one service of the agent. It refuses more services,
-// host mounts, devices and anything else that one container cannot have.
+// composeFile reads one service of docker-compose.yaml. It refuses mounts of the host, devices and
+// anything else that our containers do not have.
 type composeFile struct {
-	doc  *document.Document
-	main map[string]json.RawMessage
-	vars map[string]string // that its values may name
+	doc     *document.Document
+	service string
+	keys    map[string]json.RawMessage
+	vars    map[string]string // that its values may name
+}
+
+// wrong refuses the task because of a key of the service.
+func (c *composeFile) wrong(key string, problem error) error {
+	return refuse("%w", c.doc.ErrorAt([]string{"services", c.service, key}, "%v", problem))
 }
 
 // composeNames are the variables that Harbor itself gives to the file.
@@ -35,7 +41,8 @@ var composeNames = map[string]string{
 
 // composeIgnored are the keys of the service that mean nothing to a container that fit starts.
 var composeIgnored = []string{
-	"init", "tty", "stdin_open", "pull_policy", "restart", "container_name", "stop_grace_period", "expose",
+	"init", "tty", "stdin_open", "pull_policy", "restart", "container_name", "stop_grace_period", "expose", "ports",
+	"hostname", "labels", "logging", "networks", "tmpfs", "depends_on",
 }
 
 func (h *harborLoader) compose(t *Task, e *Environment) error {
@@ -57,6 +64,7 @@ func (h *harborLoader) compose(t *Task, e *Environment) error {
 	}
 	var file struct {
 		Services map[string]map[string]json.RawMessage `json:"services"`
+		Volumes  map[string]map[string]json.RawMessage `json:"volumes"`
 		Include  json.RawMessage                       `json:"include"`
 	}
 	if err := json.Unmarshal(content, &file); err != nil {
@@ -65,32 +73,30 @@ func (h *harborLoader) compose(t *Task, e *Environment) error {
 	if file.Include != nil {
 		return refuse("%w", doc.ErrorAt([]string{"include"}, "other files are not included"))
 	}
-	for _, service := range slices.Sorted(maps.Keys(file.Services)) {
-		if service != harborService {
-			return refuse("%w", doc.ErrorAt([]string{"services", service},
-				"there is more than the one service %s; several services are not run (rename it if it is the agent's)",
-				harborService))
-		}
+	c := &composeFile{
+		doc:     doc,
+		service: harborService,
+		keys:    file.Services[harborService],
+		vars:    maps.Clone(composeNames),
 	}
-	c := &composeFile{doc: doc, main: file.Services[harborService], vars: maps.Clone(composeNames)}
 	maps.Copy(c.vars, h.env)
-	for _, key := range slices.Sorted(maps.Keys(c.main)) {
+	for _, key := range slices.Sorted(maps.Keys(c.keys)) {
 		if err := h.composeKey(t, e, c, key); err != nil {
 			return err
 		}
 	}
-	return nil
+	return h.composeServices(e, c, file.Services, file.Volumes)
 }
 
 // composeKey applies one key of the service, or refuses it.
 func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key string) error {
-	raw := c.main[key]
+	raw := c.keys[key]
 	var problem error
 	switch key {
 	case "build":
 		problem = c.build(raw)
 	case "image":
-		if image := c.text(raw); image != "" && e.Image == "" && c.main["build"] == nil {
+		if image := c.text(raw); image != "" && e.Image == "" && c.keys["build"] == nil {
 			e.Image = image
 		}
 	case "environment":
@@ -102,20 +108,22 @@ func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key s
 	case "command":
 		problem = c.command(raw)
 	case "volumes":
-		problem = composeVolumes(raw)
+		e.Mounts, problem = c.mounts(raw, h.path(harborDir))
 	case "network_mode":
 		problem = h.composeNetwork(t, c.text(raw))
 	case "deploy":
-		problem = c.deploy(t, raw)
+		problem = c.deploy(&t.Settings.Limits, raw)
+	case "healthcheck":
+		e.Healthcheck, problem = c.healthcheck(raw)
 	case "cpus", "mem_limit":
-		problem = limit(t, key, c.text(raw))
+		problem = limit(&t.Settings.Limits, key, c.text(raw))
 	default:
 		if !slices.Contains(composeIgnored, key) && !strings.HasPrefix(key, "x-") {
 			problem = errors.New("it is not supported")
 		}
 	}
 	if problem != nil {
-		return refuse("%w", c.doc.ErrorAt([]string{"services", harborService, key}, "%v", problem))
+		return c.wrong(key, problem)
 	}
 	return nil
 }
@@ -188,24 +196,6 @@ func (c *composeFile) command(raw json.RawMessage) error {
 	return fmt.Errorf("its command does more than wait (%s): start it in the ENTRYPOINT of the image", line)
 }
 
-var composeMount = lazyregexp.New(`^\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\}:[^:]+(:rw)?$`)
-
-// composeVolumes allows the folders that Harbor itself mounts, which are there anyway.
-func composeVolumes(raw json.RawMessage) error {
-	var volumes []any
-	if err := json.Unmarshal(raw, &volumes); err != nil {
-		return err
-	}
-	for _, volume := range volumes {
-		text, ok := volume.(string)
-		if ok && composeMount.MatchString(text) {
-			continue
-		}
-		return fmt.Errorf("a mount of the host (%v)", volume)
-	}
-	return nil
-}
-
 func (h *harborLoader) composeNetwork(t *Task, mode string) error {
 	switch mode {
 	case "", "bridge", "default":
@@ -219,7 +209,7 @@ func (h *harborLoader) composeNetwork(t *Task, mode string) error {
 }
 
 // deploy reads limits. Anything else is refused, including GPUs.
-func (c *composeFile) deploy(t *Task, raw json.RawMessage) error {
+func (c *composeFile) deploy(limits *Limits, raw json.RawMessage) error {
 	var deploy map[string]map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &deploy); err != nil {
 		return err
@@ -233,7 +223,7 @@ func (c *composeFile) deploy(t *Task, raw json.RawMessage) error {
 				if kind != "limits" {
 					continue
 				}
-				if err := limit(t, name, c.text(value)); err != nil {
+				if err := limit(limits, name, c.text(value)); err != nil {
 					return err
 				}
 			}
@@ -242,9 +232,8 @@ func (c *composeFile) deploy(t *Task, raw json.RawMessage) error {
 	return nil
 }
 
-// limit sets a limit that task.toml leaves open.
-func limit(t *Task, name, value string) error {
-	limits := &t.Settings.Limits
+// limit sets a limit that is still open.
+func limit(limits *Limits, name, value string) error {
 	switch {
 	case value == "":
 	case name == "cpus":
@@ -264,10 +253,23 @@ func limit(t *Task, name, value string) error {
 }
 
 func (h *harborLoader) composeEnvironment(t *Task, e *Environment, c *composeFile) error {
+	plain, secret, err := c.environment()
+	if err == nil {
+		h.give(t, e, plain, secret)
+	}
+	return err
+}
+
+// environment returns the variables of the service. Secret values are returned separately.
+func (c *composeFile) environment() (plain, secret map[string]string, err error) {
 	variables := map[string]string{}
 	var list []string
 	var byName map[string]json.RawMessage
-	if json.Unmarshal(c.main["environment"], &list) == nil {
+	raw := c.keys["environment"]
+	if raw == nil {
+		return nil, nil, nil
+	}
+	if json.Unmarshal(raw, &list) == nil {
 		for _, pair := range list {
 			name, value, given := strings.Cut(pair, "=")
 			if !given {
@@ -275,17 +277,17 @@ func (h *harborLoader) composeEnvironment(t *Task, e *Environment, c *composeFil
 			}
 			variables[name] = value
 		}
-	} else if json.Unmarshal(c.main["environment"], &byName) == nil {
+	} else if json.Unmarshal(raw, &byName) == nil {
 		for name, value := range byName {
 			if variables[name] = c.text(value); string(value) == "null" {
 				variables[name] = "${" + name + "}"
 			}
 		}
 	} else {
-		return c.doc.ErrorAt([]string{"services", harborService, "environment"},
+		return nil, nil, c.doc.ErrorAt([]string{"services", c.service, "environment"},
 			"want variables by name, or a list of NAME=value")
 	}
-	plain, secret := map[string]string{}, map[string]string{}
+	plain, secret = map[string]string{}, map[string]string{}
 	for name, value := range variables {
 		filled := c.expand(value)
 		if looksLikeCredential(name) && len(filled) >= minSecretLength {
@@ -294,6 +296,5 @@ func (h *harborLoader) composeEnvironment(t *Task, e *Environment, c *composeFil
 			plain[name] = filled
 		}
 	}
-	h.give(t, e, plain, secret)
-	return nil
+	return plain, secret, nil
 }

@@ -59,7 +59,7 @@ func (h *harborLoader) give(t *Task, e *Environment, plain, secret map[string]st
 var harborServerName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // toolServers returns the MCP servers that the task gives its agent.
-func (h *harborLoader) toolServers() ([]ToolServer, error) {
+func (h *harborLoader) toolServers(e *Environment) ([]ToolServer, error) {
 	var servers []ToolServer
 	seen := map[string]bool{}
 	for _, server := range h.file.Environment.MCPServers {
@@ -77,7 +77,7 @@ func (h *harborLoader) toolServers() ([]ToolServer, error) {
 				cmp.Or(server.Transport, "sse"))
 		case server.URL == "":
 			return nil, h.wrong("mcp_servers", "environment.mcp_servers: %s has no url", server.Name)
-		case !h.open(h.file.Agent.NetworkMode):
+		case !h.open(h.file.Agent.NetworkMode) && !e.Serves(server.URL):
 			return nil, refuse("its agent has no network and is given the tool server %s at an address "+
 				"(environment.mcp_servers.url)", server.Name)
 		default:

@@ -145,13 +145,53 @@ func TestHarborTasksThatNeedMoreAreLeftOutByName(t *testing.T) {
 			want: "it needs windows (verifier.environment.os)",
 		},
 		"tpu": {toml: "[environment]\ntpu = \"v5\"\n", want: "it needs a TPU"},
-		"side service": {
-			more: compose("services:\n  main: {}\n  db: {image: postgres}\n"),
-			want: "services.db: there is more than the one service main",
+		"privileged service": {
+			more: compose("services:\n  db: {image: postgres, privileged: true}\n"),
+			want: "services.db.privileged: it is not supported",
 		},
-		"only a side service": {
-			more: compose("services:\n  db: {image: postgres}\n"),
-			want: "services.db: there is more than the one service main",
+		"service on the host": {
+			more: compose("services:\n  db: {image: postgres, network_mode: host}\n"),
+			want: "services.db.network_mode: network host is not supported",
+		},
+		"service with a mount of the host": {
+			more: compose("services:\n  db: {image: postgres, volumes: ['/etc:/x']}\n"),
+			want: "services.db.volumes: a mount of the host (/etc:/x)",
+		},
+		"service with a mount out of the task": {
+			more: compose("services:\n  db: {image: postgres, volumes: ['./../task.toml:/x']}\n"),
+			want: "services.db.volumes: ./../task.toml is not a file beside the compose file",
+		},
+		"service with a volume of somebody else": {
+			more: compose("services:\n  db: {image: postgres, volumes: ['v:/x']}\nvolumes: {v: {external: true}}\n"),
+			want: "volumes.v: it is not a volume of the task alone",
+		},
+		"service with a volume of nobody": {
+			more: compose("services:\n  db: {image: postgres, volumes: ['v:/x']}\n"),
+			want: "the volume v is not declared",
+		},
+		"service with logs of the agent": {
+			more: compose("services:\n  db: {image: postgres, volumes: ['${HOST_AGENT_LOGS_PATH}:/x']}\n"),
+			want: "services.db.volumes: a mount of the host",
+		},
+		"service without an image": {
+			more: compose("services:\n  db: {command: true}\n"),
+			want: "services.db: it has neither an image nor a build",
+		},
+		"service built out of the task": {
+			more: compose("services:\n  db: {build: ../..}\n"),
+			want: "services.db.build: ../../Dockerfile is not a file beside the compose file",
+		},
+		"service with build arguments": {
+			more: compose("services:\n  db: {build: {context: ., args: {A: b}}}\n"),
+			want: "services.db.build: args of a build is not supported",
+		},
+		"services in a circle": {
+			more: compose("services:\n  a: {image: x, depends_on: [b]}\n  b: {image: x, depends_on: [a]}\n"),
+			want: "service a depends on itself",
+		},
+		"a service that is not there": {
+			more: compose("services:\n  main: {depends_on: [db]}\n"),
+			want: "services.main.depends_on: there is no service db",
 		},
 		"artifact of a service": {
 			toml: "[[artifacts]]\nsource = \"/x\"\nservice = \"db\"\n",

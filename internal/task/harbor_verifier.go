@@ -62,6 +62,11 @@ func (t *Task) Secrets() map[string]string {
 			secrets[variable.Name] = variable.Value
 		}
 	}
+	if e := t.Settings.Environment; e != nil {
+		for i := range e.Services {
+			maps.Copy(secrets, e.Services[i].Secrets)
+		}
+	}
 	verifiers := []*Verifier{t.Verifier}
 	for i := range t.Steps {
 		verifiers = append(verifiers, t.Steps[i].Verifier)

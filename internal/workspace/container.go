@@ -102,6 +102,10 @@ func (w *Workspace) agentContainer() *sandbox.Container {
 	return w.container("agent", w.Dir, func(cfg *sandbox.ContainerConfig) {
 		cfg.User = w.containers.env.User
 		cfg.HostNetwork = w.agentOnHost()
+		if w.beside != nil {
+			cfg.HostNetwork, cfg.Net, cfg.Hosts = false, w.beside.network, w.beside.hosts
+			cfg.Mounts = w.beside.mounts
+		}
 		cfg.KeepEntrypoint, cfg.KeepRunning = w.containers.env.KeepEntrypoint, w.containers.env.KeepRunning
 		cfg.Tools = w.cfg.Tools
 	})
@@ -159,6 +163,9 @@ func (w *Workspace) openAgent(ctx context.Context) error {
 	if w.containers == nil {
 		return nil
 	}
+	if err := w.startBeside(ctx); err != nil {
+		return err
+	}
 	place := w.Agent()
 	agent := place.Isolation.Container
 	if err := agent.Own(ctx, "", place.Isolation, w.Dir, w.Home, w.TmpDir); err != nil {
@@ -171,7 +178,7 @@ func (w *Workspace) openAgent(ctx context.Context) error {
 			}
 		}
 	}
-	return w.awaitHealth(ctx, w.containers.env.Healthcheck, place)
+	return awaitHealth(ctx, w.containers.env.Healthcheck, place)
 }
 
 // ErrUnhealthy is the error of a container whose healthcheck fails.
@@ -179,15 +186,19 @@ var ErrUnhealthy = errors.New("healthcheck")
 
 // awaitHealth waits until the healthcheck, if there is one, succeeds. Failures within its start
 // period do not count.
-func (w *Workspace) awaitHealth(ctx context.Context, check *task.Healthcheck, place Place) error {
+func awaitHealth(ctx context.Context, check *task.Healthcheck, place Place) error {
 	if check == nil {
 		return nil
 	}
 	began, failures := time.Now(), 0
 	for {
+		argv := check.Argv
+		if len(argv) == 0 {
+			argv = []string{"bash", "-c", check.Command}
+		}
 		result, err := sandbox.NewSpawner().Spawn(ctx, sandbox.SpawnSpec{
-			Argv:      []string{"bash", "-c", check.Command},
-			Dir:       w.Dir,
+			Argv:      argv,
+			Dir:       place.Dir,
 			Env:       place.Env.List(),
 			Timeout:   check.Timeout,
 			Grace:     -1,

@@ -90,6 +90,8 @@ func needsContainer(t *task.Task) string {
 		return "its verifier has an image of its own"
 	case t.Settings.Environment != nil && t.Settings.Environment.Skills != "":
 		return "its image has skills for the agent"
+	case t.Settings.Environment != nil && len(t.Settings.Environment.Services) > 0:
+		return "services run beside it"
 	}
 	return ""
 }
@@ -97,6 +99,9 @@ func needsContainer(t *task.Task) string {
 // environments returns the containers of a task: the agent's, and those of its verifiers.
 func environments(t *task.Task) []*task.Environment {
 	all := []*task.Environment{t.Settings.Environment}
+	for i := range t.Settings.Environment.Services {
+		all = append(all, &t.Settings.Environment.Services[i].Environment)
+	}
 	if t.Verifier != nil && t.Verifier.Environment != nil {
 		all = append(all, t.Verifier.Environment)
 	}

@@ -50,7 +50,7 @@ func Adopt(ctx context.Context, cfg Config, dir string) (*Workspace, error) {
 		return nil, fmt.Errorf("workspace %s: %w", cfg.Name, err)
 	}
 	w.Dir, w.adopted = dir, true
-	if err := w.takeBase(ctx); err != nil {
+	if err := errors.Join(w.takeBase(ctx), w.startBeside(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("workspace %s: %w", cfg.Name, err), w.Remove(context.WithoutCancel(ctx)))
 	}
 	return w, nil
@@ -293,6 +293,7 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 // services and gives its port back.
 func (w *Workspace) Remove(ctx context.Context) error {
 	w.StopServices(ctx)
+	w.stopBeside()
 	err := w.closeContainers("", "")
 	err = errors.Join(err, scratch.RemoveAll(w.Root))
 	if w.worktree != nil {

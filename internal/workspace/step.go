@@ -45,7 +45,7 @@ func (w *Workspace) BeginStep(ctx context.Context, step *task.Step) error {
 			return fmt.Errorf("step %s: %w", step.Name, err)
 		}
 	}
-	if err := w.awaitHealth(ctx, step.Healthcheck, place); err != nil {
+	if err := awaitHealth(ctx, step.Healthcheck, place); err != nil {
 		return fmt.Errorf("step %s: %w", step.Name, err)
 	}
 	return nil

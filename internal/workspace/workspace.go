@@ -92,7 +92,8 @@ type Workspace struct {
 	adopted    bool // Dir is somebody else's
 	// containers are in use in place of a sandbox on the machine itself; nil: they are not.
 	containers  *containers
-	servicesDir string // what preflight worked in
+	beside      *beside // what runs beside the agent's container; nil: nothing
+	servicesDir string  // what preflight worked in
 	copies      atomic.Int64
 	hooksOnce   sync.Once
 	hooksErr    error

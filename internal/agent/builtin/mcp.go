@@ -71,7 +71,8 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 		transport = &mcp.IOTransport{Reader: conn, Writer: conn}
 	case description.URL != "":
 		transport = &mcp.StreamableClientTransport{
-			Endpoint: description.URL, HTTPClient: &http.Client{Transport: headerTransport{description.Headers}},
+			Endpoint:             description.URL,
+			HTTPClient:           &http.Client{Transport: newTransport(cfg, description)},
 			DisableStandaloneSSE: true,
 		}
 	case description.Command != "":
@@ -195,12 +196,23 @@ func (s *toolServer) blamed(err error) error {
 }
 
 // headerTransport adds headers, such as the bearer token, to every request.
-type headerTransport struct{ headers map[string]string }
+type headerTransport struct {
+	headers map[string]string
+	through http.RoundTripper
+}
+
+func newTransport(cfg agent.Config, server agent.MCPServer) headerTransport {
+	transport := headerTransport{headers: server.Headers, through: http.DefaultTransport}
+	if dial := cfg.DialServer(server); dial != nil {
+		transport.through = &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	}
+	return transport
+}
 
 func (t headerTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	for name, value := range t.headers {
 		request.Header.Set(name, value)
 	}
-	return http.DefaultTransport.RoundTrip(request)
+	return t.through.RoundTrip(request)
 }
