@@ -265,7 +265,8 @@ func TestNonInferiorityIsRarelyShownAtTheMargin(t *testing.T) {
 							pairs[i] = marginTask(random, kind, margin, runs)
 						}
 						comparison := must[Comparison](t)(measured(pairs, CompareConfig{Replicates: 100}))
-						decision := must[Decision](t)(Decide(comparison, DecideConfig{NonInferior: margin, Margin: margin}))
+						config := DecideConfig{NonInferior: margin, Margin: margin}
+						decision := must[Decision](t)(Decide(comparison, config))
 						if decision.NonInferior.Shown || decision.Claim == Equivalent {
 							passes++
 						}

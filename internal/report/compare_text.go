@@ -55,7 +55,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
 	}
-	m.row("**all tasks**", BoundedPercent(c.RateA, c.BoundsA), BoundedPercent(c.RateB, c.BoundsB), effectText(&c.Decision), "")
+	m.row("**all tasks**", BoundedPercent(c.RateA, c.BoundsA), BoundedPercent(c.RateB, c.BoundsB),
+		effectText(&c.Decision), "")
 	m.facts(c.facts())
 	return m.end(w, c.Warnings)
 }

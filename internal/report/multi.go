@@ -51,7 +51,8 @@ var rankedHead = []string{"arm", "pass rate", "missing", "retried", "at a limit"
 func (a *RankedArm) cells() []string {
 	limited, _ := byCount(a.Limits)
 	return []string{
-		BoundedPercent(a.Rate, a.Bounds), fmt.Sprint(a.Missing), fmt.Sprint(a.Retried), fmt.Sprint(limited), display.Cost(a.CostUSD),
+		BoundedPercent(a.Rate, a.Bounds), fmt.Sprint(a.Missing), fmt.Sprint(a.Retried), fmt.Sprint(limited),
+		display.Cost(a.CostUSD),
 	}
 }
 

@@ -109,7 +109,8 @@ func agentSection(agents []AgentSummary) section {
 	for i := range agents {
 		a := &agents[i]
 		s.rows = append(s.rows, []string{
-			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), correctedText(a), blendedText(a), millis(a.Efficiency.WallClockMs),
+			a.Arm, report.BoundedPercent(a.PassRate, a.Bounds), correctedText(a), blendedText(a),
+			millis(a.Efficiency.WallClockMs),
 			display.FineCost(a.Efficiency.CostUSD), countsText(a.Integrity), fmt.Sprint(a.NRuns), excludedText(a),
 			fmt.Sprint(a.Retried), countsText(a.Limits),
 		})
