@@ -80,7 +80,9 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	x.call.ID = cmp.Or(resp.Header.Get("Request-Id"), resp.Header.Get("X-Request-Id"))
 	x.answer(w, to, resp, func() {
 		idle.Reset(x.config().IdleTimeout)
-		x.heardMs = x.elapsed()
+		if x.observer == nil || !x.observer.stream {
+			x.heardMs = x.elapsed()
+		}
 	})
 	if x.observer != nil && strings.Contains(x.observer.failure, "overloaded") {
 		status = statusOverloaded
@@ -316,7 +318,11 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 			if failed == nil {
 				failed = flush()
 			}
+			before := x.observer.events
 			x.observer.Write(piece)
+			if x.observer.events > before {
+				x.heardMs = x.elapsed()
+			}
 			x.keep(piece)
 			switch {
 			case failed != nil && x.observer.complete: // some clients do not wait for the end of the connection

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/gateway/calls"
@@ -305,6 +306,41 @@ func TestAClientThatLeavesEndsItsCall(t *testing.T) {
 		t.Errorf("recorded %+v", c)
 	}
 	<-left
+}
+
+// TestAStreamThatOnlyKeepsItsConnectionOpenIsSilent: the time in which nothing came but pings and
+// comments is time without an answer.
+func TestAStreamThatOnlyKeepsItsConnectionOpenIsSilent(t *testing.T) {
+	for name, sign := range map[string]string{
+		"ping":      "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+		"comment":   ": keep-alive\n\n",
+		"keepalive": "data: {\"type\":\"keepalive\",\"sequence_number\":7}\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			enough := make(chan struct{})
+			h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+				stream(w, messageStart)
+				for range 20 {
+					time.Sleep(10 * time.Millisecond)
+					stream(w, sign)
+				}
+				close(enough)
+				hang(r)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			resp := h.begin(ctx)
+			go func() { _, _ = io.Copy(io.Discard, resp.Body) }()
+			<-enough
+			cancel()
+			if c := h.last(); c.Outcome != calls.Disconnected {
+				t.Errorf("recorded %+v", c)
+			}
+			if silent := h.seat.Unanswered(); silent < 150*time.Millisecond {
+				t.Errorf("it was silent for %s only", silent)
+			}
+		})
+	}
 }
 
 // TestClosingEndsRunningCalls: a gateway that closes leaves nothing behind that waits.

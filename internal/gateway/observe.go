@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/model/wire"
@@ -26,6 +27,7 @@ type observer struct {
 	skipping bool   // the rest of the line is too long to be kept
 	boundary bool   // the last line was empty: between two events
 	streamed int64  // bytes of data so far
+	events   int64  // events so far that say something; those that only keep the connection open do not
 
 	deltas int64 // pieces of the reply, and their bytes of text
 	text   int64
@@ -87,6 +89,9 @@ func (o *observer) take(line []byte) {
 	}
 	data = bytes.TrimSpace(data)
 	o.streamed += int64(len(data))
+	if len(data) > maxKeepAlive || !keepsAlive(data) {
+		o.events++
+	}
 	seen := o.protocol.Look(data)
 	o.complete = o.complete || seen.Ends
 	switch {
@@ -95,6 +100,19 @@ func (o *observer) take(line []byte) {
 	case seen.Reports:
 		o.decode(data)
 	}
+}
+
+// maxKeepAlive bounds events that only keep the connection open.
+const maxKeepAlive = 100
+
+func keepsAlive(data []byte) bool {
+	var event struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(data, &event) != nil {
+		return len(data) == 0
+	}
+	return slices.Contains([]string{"ping", "keepalive", "heartbeat"}, event.Type)
 }
 
 // count counts a piece of a reply, in case the reply is cut off.
