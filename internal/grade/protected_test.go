@@ -6,7 +6,8 @@ import (
 	"github.com/fit-eval/fit/internal/grade"
 )
 
-// Work that rewrites a protected test while the test runs it does not pass, however it goes about it.
+// Work that rewrites a protected test while the test runs it does not pass, however it goes about
+// it.
 func TestProtectedFilesStayAsTheyWereWhileACommandVerifies(t *testing.T) {
 	all := newBench(t, files{
 		"workdir/add.sh": "echo 1\n", "solution/add.sh": "echo 5\n",
@@ -15,6 +16,12 @@ func TestProtectedFilesStayAsTheyWereWhileACommandVerifies(t *testing.T) {
 		"task.yaml":                   "protected: [test/**]\n",
 		"hooks/invariants.sh":         "#!/bin/sh\necho '{\"test\":\"there\",\"pass\":true}' >&3\n",
 	})
+	verify := []grade.Command{{
+		Name:   "verify",
+		Argv:   []string{"sh", "test/add/check.sh"},
+		Parser: "exit",
+		Gate:   true,
+	}}
 	const easy = "echo true >test/add/compare.sh\n"
 	for name, work := range map[string]string{
 		"writes to it":          "echo true >test/add/compare.sh 2>/dev/null; echo 1\n",
@@ -26,11 +33,11 @@ func TestProtectedFilesStayAsTheyWereWhileACommandVerifies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := all.another(t).agent(files{"add.sh": work})
-			b.config.Verify = []grade.Command{{Name: "verify", Argv: []string{"sh", "test/add/check.sh"}, Parser: "exit", Gate: true}}
+			b.config.Verify = verify
 			b.want(grade.VerdictFail, "")
 		})
 	}
 	b := all.another(t).agent(files{"add.sh": "echo x >made; echo $(($1 + $2))\n"})
-	b.config.Verify = []grade.Command{{Name: "verify", Argv: []string{"sh", "test/add/check.sh"}, Parser: "exit", Gate: true}}
+	b.config.Verify = verify
 	b.want(grade.VerdictPass, "")
 }
