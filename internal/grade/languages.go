@@ -33,7 +33,7 @@ func languageOf(suite *task.Suite) language {
 			try:      (*suiteRun).tryGo,
 			restore:  goFiles(suite),
 			compiled: true,
-			reach:    "it can reach their memory by package unsafe or /proc/self/mem",
+			reach:    "it can reach their memory by package unsafe",
 		}
 	case task.LanguageNode:
 		return language{

@@ -195,6 +195,16 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 	if result, err = grade.Run(ctx, config); err != nil {
 		return result, false, err
 	}
+	if flaky == nil {
+		exposed, err := grade.Exposed(ctx, config)
+		if err != nil {
+			return result, false, err
+		}
+		for _, file := range exposed {
+			l.warnf("a program that is started with fit-untrusted can read %s on this machine, which gives no "+
+				"privileges in a user namespace: see docs/security.md", file)
+		}
+	}
 	if flaky != nil && l.opts.repeat.Value > 1 && t.Verifier == nil {
 		*flaky, err = grade.Repeat(ctx, config, l.opts.repeat.Value)
 	}
