@@ -86,6 +86,22 @@ func besideBench(t *testing.T, does string) *bench {
 	return b
 }
 
+// A service can be a tool server: of an agent in the container, and of the one that is part of fit.
+func TestAServiceIsAToolServer(t *testing.T) {
+	b := besideBench(t, "true")
+	b.url = scriptedtest.ServeAll(t, map[string]string{
+		"": `{"turns":[{"calls":[{"mcp":"answers/ask","input":{}}]},{"calls":[{"bash":"echo ${last_result} > answer.txt"}]},` +
+			`{"text":"Done."}]}`,
+	}, scripted.Options{})
+	args := append(b.arguments("--runs", "1", "--attempts", "1", "--task", "tools"), b.arm("builtin")...)
+	for arm, r := range b.run(append(args, b.arm("claude-code")...)) {
+		if r.Verdict != ledger.Pass {
+			t.Errorf("%s: %s %s: %s", arm, r.Verdict, r.ErrorClass, r.ErrorMessage)
+		}
+	}
+	noneLeft(t)
+}
+
 // Agents in the container reach the services and their model, with and without a way out.
 func TestAgentsInTheContainerReachServicesAndTheirModel(t *testing.T) {
 	b := besideBench(t, "exec 3<>/dev/tcp/answers/8000; cat <&3 > answer.txt")
