@@ -290,26 +290,20 @@ func lastWorkdir(dockerfile string) string {
 	return path.Clean(all[len(all)-1][1])
 }
 
-var (
-	canaryHTML = lazyregexp.New(`(?s)^\s*<!--(.*?)-->\s*`)
-	canaryHash = lazyregexp.New(`^\s*#([^\n]*)\n`)
-)
+// canaryLine is a comment that marks an instruction for those who collect training data.
+var canaryLine = lazyregexp.New(`(?i)^(?:<!--.*canary.*-->|#.*canary.*)$`)
 
-// withoutCanary drops the comments at the beginning of an instruction that mark it for those who
-// collect training data.
+// withoutCanary drops the lines at the beginning of an instruction that are such comments, and the
+// empty lines after them.
 func withoutCanary(text string) string {
-	for {
-		dropped := false
-		for _, comment := range []*lazyregexp.Regexp{canaryHTML, canaryHash} {
-			if match := comment.FindStringSubmatch(text); match != nil &&
-				strings.Contains(strings.ToLower(match[1]), "canary") {
-				text, dropped = text[len(match[0]):], true
-			}
-		}
-		if !dropped {
-			return text
-		}
+	lines := strings.Split(text, "\n")
+	for len(lines) > 0 && canaryLine.MatchString(strings.TrimSpace(lines[0])) {
+		lines = lines[1:]
 	}
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+	}
+	return strings.Join(lines, "\n")
 }
 
 // harborDigests identifies the task: what the agent sees, and what decides about it.

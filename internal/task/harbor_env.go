@@ -9,7 +9,7 @@ import (
 	"github.com/fit-eval/fit/internal/lazyregexp"
 )
 
-var harborVariable = lazyregexp.New(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-(.*))?\}$`)
+var harborVariable = lazyregexp.New(`^\$\{([^}:]+)(:-(.*))?\}$`)
 
 // harborValue fills in a value that is a template as a whole: ${NAME} or ${NAME:-default}.
 func harborValue(value string, environ map[string]string) (string, error) {

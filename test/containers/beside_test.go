@@ -90,8 +90,8 @@ func besideBench(t *testing.T, does string) *bench {
 func TestAServiceIsAToolServer(t *testing.T) {
 	b := besideBench(t, "true")
 	b.url = scriptedtest.ServeAll(t, map[string]string{
-		"": `{"turns":[{"calls":[{"mcp":"answers/ask","input":{}}]},{"calls":[{"bash":"echo ${last_result} > answer.txt"}]},` +
-			`{"text":"Done."}]}`,
+		"": `{"turns":[{"calls":[{"mcp":"answers/ask","input":{}}]},` +
+			`{"calls":[{"bash":"echo ${last_result} > answer.txt"}]},{"text":"Done."}]}`,
 	}, scripted.Options{})
 	args := append(b.arguments("--runs", "1", "--attempts", "1", "--task", "tools"), b.arm("builtin")...)
 	for arm, r := range b.run(append(args, b.arm("claude-code")...)) {
