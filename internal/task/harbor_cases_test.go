@@ -69,7 +69,7 @@ func TestHarborsOwnAnswers(t *testing.T) {
 		if agent == 0 {
 			agent = 24 * time.Hour // it has no limit
 		}
-		if limits.CPUs != c.CPUs || int(limits.MemoryMB) != c.Memory || int(limits.DiskMB) != c.Storage ||
+		if limits.CPUs != c.CPUs || limits.MemoryMB != c.Memory || limits.DiskMB != c.Storage ||
 			got.Settings.Timeouts.Agent != agent ||
 			got.Verifier.Timeout != time.Duration(c.Verifier*float64(time.Second)) ||
 			(got.Settings.AgentNetwork.Kind == "host") != (c.Network == "public") {

@@ -578,8 +578,10 @@ func TestAnArmThatIsAddedLaterIsNoControl(t *testing.T) {
 	c, run := tiny(t, 12)
 	url := run[slices.Index(run, "--model-url")+1]
 	good := c.model(`{"turns":[{"calls":[{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`)
-	before := []string{"run", "--family", "family", "--output", "out", "--runs", "1", "--arm",
-		"a=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + strings.Split(url, "/c/")[0] + "/c/bad"}
+	before := []string{
+		"run", "--family", "family", "--output", "out", "--runs", "1", "--arm",
+		"a=agent:builtin,model:claude-sonnet-4-5,modelUrl:" + strings.Split(url, "/c/")[0] + "/c/bad",
+	}
 	c.want(0, before...)
 	c.want(0, with(before, "--arm", "b=agent:builtin,model:claude-sonnet-4-5,modelUrl:"+good)...)
 	c.want(0, "compare", "out:a", "out:b")
