@@ -71,6 +71,44 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 	}
 }
 
+// TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain: a check that failed because something killed
+// the program, and not because of what it did, fails nobody; one that fails each time fails the
+// agent.
+func TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		killed  string
+		verdict string
+		why     string
+		runs    string
+	}{
+		"once":       {"[ $n = 1 ]", grade.VerdictError, "was ended from outside, and it is flaky", "2\n"},
+		"each time":  {"true", grade.VerdictFail, "", "2\n"},
+		"not at all": {"false", grade.VerdictPass, "", "1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, file := counting(t)
+			script := count + `got=$(fit-untrusted sh -c 'sleep 0.5; echo 42' & p=$!
+` + test.killed + ` && { sleep 0.1; kill -9 $p; }
+wait $p)
+[ "$got" = 42 ] && pass=true || pass=false
+echo "{\"test\":\"a\",\"pass\":$pass}" >&3
+`
+			hookBench(t, script, unisolated).agent(nil).want(test.verdict, test.why)
+			if runs, err := os.ReadFile(file); err != nil || string(runs) != test.runs {
+				t.Errorf("the hook ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// TestAMachineThatCannotStartAProgramUnderTestFailsNobody: a hook sees only that the program printed
+// nothing, which looks like wrong work.
+func TestAMachineThatCannotStartAProgramUnderTestFailsNobody(t *testing.T) {
+	script := "#!/bin/bash\ngot=$(ulimit -n 5; fit-untrusted echo 42); [ \"$got\" = 42 ] && pass=true || pass=false\n" +
+		"echo \"{\\\"test\\\":\\\"a\\\",\\\"pass\\\":$pass}\" >&3\n"
+	hookBench(t, script, unisolated).agent(nil).want(grade.VerdictError, "could not start a program under fit-untrusted")
+}
+
 // dyingTest is a task whose hidden test may die before it has said anything.
 func dyingTest(t *testing.T, dies string) (content files, file string) {
 	count, file := counting(t)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // hookStderr bounds what of the hook's standard error is in the record; artefacts have more.
@@ -31,6 +32,8 @@ type graded struct {
 	// died is set for a hook that was killed by a signal or failed with a status, which may be
 	// chance or the agent's fault.
 	died bool
+	// cutOff is set if a program under fit-untrusted did not end by itself.
+	cutOff bool
 	// commands are the results of the commands to verify.
 	commands []CommandResult
 }
@@ -51,8 +54,49 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	}
 	if broken := found.failureReason(); broken != "" {
 		found.health, err = g.blameHook(ctx, found, broken)
+	} else if found.cutOff && len(found.failing()) > 0 {
+		found.health, err = g.confirm(ctx, found)
 	}
 	return found, err
+}
+
+// confirm runs a hook again whose check failed after a program under fit-untrusted was ended from
+// outside: by the hook, which is the same each time, or by an accident.
+func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
+	again, err := g.unrecorded().runHook(ctx)
+	if err != nil || again.failureReason() == "" && slices.Equal(again.failing(), found.failing()) {
+		return found.health, err
+	}
+	return worksOnRetry("a program under " + untrusted.Name + " was ended from outside"), nil
+}
+
+// failing names the checks that failed.
+func (found graded) failing() []string {
+	var names []string
+	for _, row := range found.rows {
+		if row.Role != Diagnostic && !row.Pass {
+			names = append(names, row.Name)
+		}
+	}
+	return names
+}
+
+// accidents takes what fit-untrusted told about its programs out of what a hook reported.
+func accidents(data []byte) (rows []byte, cutOff, failed bool) {
+	running := 0
+	for line := range bytes.Lines(data) {
+		switch string(bytes.TrimSpace(line)) {
+		case untrusted.Began:
+			running++
+		case untrusted.Ended:
+			running--
+		case untrusted.Failed:
+			failed = true
+		default:
+			rows = append(rows, line...)
+		}
+	}
+	return rows, running > 0, failed
 }
 
 // failureReason returns why a hook did not do its work; empty means that it did.
@@ -143,7 +187,7 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		return graded{}, fmt.Errorf("channel for rows: %w", err)
 	}
 	env := gitEnvironment()
-	env["RESULTS_FD"] = "3"
+	env[untrusted.Channel] = "3"
 	done, err := g.run(ctx, program{
 		argv:  argv,
 		dir:   copied.Dir,
@@ -154,17 +198,23 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 		readable: visible(shell),
 		timeout:  g.Task.Settings.Timeouts.Invariants,
 	})
-	data, overflow := channel.close()
+	told, overflow := channel.close()
 	if err != nil {
 		return graded{}, err
 	}
+	data, cutOff, failed := accidents(told)
 	found := graded{
-		rows: parseRows(g.redactRows(data)), exitCode: done.status(),
+		cutOff: cutOff,
+		rows:   parseRows(g.redactRows(data)), exitCode: done.status(),
 		stderr: done.stderr.last(hookStderr),
 	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
 	found.health.broken = hookAbortReason(done, overflow || len(found.rows) >= maxRows)
 	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
+	if failed && found.health.broken == "" {
+		found.health.broken = "the machine could not start a program under " + untrusted.Name
+		found.died = true
+	}
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())
 	g.keep("invariants.rows.ndjson", data)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,12 @@ import (
 // and the number of the signal that ended it.
 const Name = "fit-untrusted"
 
+// The names under which our binary becomes the program, or process 1 around it; they appear in ps.
+const (
+	InitName    = "fit-untrusted-init"    // in namespaces that keep the program in
+	RefusedName = "fit-untrusted-refused" // where reach must be refused
+)
+
 // Root is where our sandbox has what programs under Name see.
 const Root = "/.fit-untrusted"
 
@@ -44,6 +51,7 @@ const passed = "PATH,HOME,USER,LOGNAME,SHELL,LANG,LC_ALL,TMPDIR,TZ,TERM,CI,NO_CO
 // The statuses with which shells report that a program could not be run.
 const (
 	statusUsage         = 2
+	statusExhausted     = 125 // the machine has run out of what a process needs
 	StatusNotExecutable = 126
 	StatusNotFound      = 127
 )
@@ -68,6 +76,7 @@ func Run() int {
 	}
 	proc.CloseAllOnExec()
 	defer restoreStreams(streamFlags())
+	tell(Began)
 	cmd, err := start(program, args)
 	if err != nil {
 		return failure(args[0], err)
@@ -77,7 +86,35 @@ func Run() int {
 	if !ok {
 		return cmd.ProcessState.ExitCode()
 	}
+	switch {
+	case status.ExitStatus() == statusExhausted:
+		tell(Failed)
+	case !status.Signaled() || cmd.Args[0] != InitName: // whoever kills that is outside
+		tell(Ended)
+	}
 	return shellStatus(status)
+}
+
+// Channel is the variable with the number of the descriptor to which a hook reports. Programs do
+// not have it; what becomes of them is told there, because a hook only sees that they printed
+// nothing.
+const Channel = "RESULTS_FD"
+
+// What is told about a program.
+const (
+	Began  = `{"fit-untrusted":"began"}`
+	Ended  = `{"fit-untrusted":"ended"}`
+	Failed = `{"fit-untrusted":"failed"}` // the machine could not start it
+)
+
+// tell writes a line to the socket of a hook, if there is one.
+func tell(line string) {
+	fd, err := strconv.Atoi(os.Getenv(Channel))
+	var stat unix.Stat_t
+	if err != nil || fd < 3 || unix.Fstat(fd, &stat) != nil || stat.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return
+	}
+	_, _ = unix.Write(fd, []byte(line+"\n")) // somebody has closed it
 }
 
 // shellStatus returns how shells report the end of a process.
@@ -125,6 +162,12 @@ func command(program string, args []string, attributes *syscall.SysProcAttr) *ex
 
 func failure(program string, err error) int {
 	fmt.Fprintf(os.Stderr, "%s: %s: %v\n", Name, program, err)
+	for _, scarce := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.ENOSPC} {
+		if errors.Is(err, scarce) {
+			tell(Failed)
+			return statusExhausted
+		}
+	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return StatusNotFound
 	}

@@ -16,12 +16,6 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 )
 
-// The names under which our binary becomes the program, or process 1 around it; they appear in ps.
-const (
-	InitName    = "fit-untrusted-init"    // in namespaces that keep the program in
-	RefusedName = "fit-untrusted-refused" // where reach must be refused
-)
-
 // start starts the program in the best way that the kernel allows. In a new PID namespace
 // it can name only its own processes, and they end with it. A user namespace protects the processes
 // that it may still see in /proc. Root without privileges, as in our sandbox, may not map its own
