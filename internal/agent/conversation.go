@@ -169,7 +169,7 @@ func (c *Conversation) RunOnce(ctx context.Context, cmd Command) (Result, error)
 		return Result{}, proc.err
 	}
 	c.countPlain(reason)
-	if c.cfg.Closing != nil && reason == reasonExit && proc.endedByItself() {
+	if c.cfg.Closing != nil && reason == reasonExit && proc.endedByItself() && !proc.wasKilled() {
 		c.event(c.cfg.Closing(proc.spawned.ExitCode, c.lastStderr))
 	}
 	return c.result(ctx, proc, before, reason), nil

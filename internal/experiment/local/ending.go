@@ -202,7 +202,7 @@ var missingData = []missing{
 	},
 	{
 		name:       "the agent was killed at work",
-		when:       func(f *facts) bool { return errors.Is(f.err, agent.ErrKilled) && f.turns > 0 },
+		when:       func(f *facts) bool { return errors.Is(f.err, agent.ErrKilled) && (f.turns > 0 || f.forgeable) },
 		class:      ledger.ErrorAgentKilled,
 		why:        func(f *facts) error { return f.err },
 		unverified: true, // its own commands can do that

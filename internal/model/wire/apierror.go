@@ -104,7 +104,7 @@ var serviceTypes = []string{
 }
 
 // requestTypes are the types, or codes if there is no type, of errors that are about the request.
-// Services have many others for what is not.
+// Services have many others for what is not, but a request may still bring one about.
 var requestTypes = []string{
 	"", "invalid_request_error", "invalid_request", "request_too_large", "INVALID_ARGUMENT", "OUT_OF_RANGE",
 	"BadRequestError", "BadRequest", "bad_request", "bad_request_error", "validation_error", "ValidationException",
@@ -128,10 +128,9 @@ func (e *APIError) Fault(status int) Fault {
 	case status >= http.StatusInternalServerError, e.Foreign, slices.Contains(serviceStatuses, status),
 		slices.Contains(serviceTypes, e.Type), slices.Contains(serviceTypes, e.Code):
 		return FaultService
-	case accountWords.MatchString(e.Message), e.NoModel(status):
+	case accountWords.MatchString(e.Message), e.NoModel(status),
+		status != http.StatusRequestEntityTooLarge && !slices.Contains(requestTypes, cmp.Or(e.Type, e.Code)):
 		return FaultAccount
-	case !slices.Contains(requestTypes, cmp.Or(e.Type, e.Code)):
-		return FaultService
 	}
 	return FaultRequest
 }

@@ -231,7 +231,7 @@ export interface Decision {
   nUnpaired: number;
   mde: number;
   sentence: string;
-  nonInferior?: { margin: number; limit: number | null; shown: boolean };
+  nonInferior?: { margin: number; limit: number | null; shown: boolean; against?: string[] };
   unsure?: string;
   obstacles?: string[];
   warnings?: string[];
