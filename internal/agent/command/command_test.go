@@ -161,6 +161,8 @@ func TestTheExitCodeSaysHowItWent(t *testing.T) {
 		},
 		`exit 75`:             {session.OutcomeProvider, "exit code 75", 0},
 		`kill -SEGV $$`:       {session.OutcomeNoResult, "ended by SIGSEGV", 0},
+		`echo x; kill -9 $$`:  {session.OutcomeNoResult, agent.ErrKilled.Error(), 1},
+		`echo x; exit 137`:    {session.OutcomeNoResult, agent.ErrKilled.Error(), 1}, // as a shell in between says it
 		`echo fine`:           {session.OutcomeSuccess, "", 1},
 		`exec 1>&-; true`:     {session.OutcomeError, "printed nothing", 0},
 		`printf ' \n\n\t \n'`: {session.OutcomeError, "printed nothing", 0},

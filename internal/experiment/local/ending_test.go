@@ -111,6 +111,12 @@ func TestHowAnAttemptEnds(t *testing.T) {
 			func(f *facts) { f.reason, f.err, f.turns = session.OutcomeNoResult, agent.ErrKilled, 0 },
 			"the model completed no turn",
 		},
+		"an agent that shows no turns, and was killed": {
+			func(f *facts) {
+				f.reason, f.err, f.turns, f.forgeable = session.OutcomeNoResult, agent.ErrKilled, 0, true
+			},
+			"the agent was killed at work",
+		},
 		"a service that does not answer, on purpose": {
 			func(f *facts) { f.reason, f.unanswered, f.faults = session.OutcomeTimeout, time.Minute, true }, "",
 		},
