@@ -71,9 +71,9 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 	}
 }
 
-// TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain: a check that failed because something killed
-// the program, and not because of what it did, fails nobody; one that fails each time fails the
-// agent.
+// TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain: a check that failed because something
+// killed the program, and not because of what it did, fails nobody; one that fails each time fails
+// the agent.
 func TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		killed  string
@@ -101,8 +101,8 @@ echo "{\"test\":\"a\",\"pass\":$pass}" >&3
 	}
 }
 
-// TestAMachineThatCannotStartAProgramUnderTestFailsNobody: a hook sees only that the program printed
-// nothing, which looks like wrong work.
+// TestAMachineThatCannotStartAProgramUnderTestFailsNobody: a hook sees only that the program
+// printed nothing, which looks like wrong work.
 func TestAMachineThatCannotStartAProgramUnderTestFailsNobody(t *testing.T) {
 	script := "#!/bin/bash\ngot=$(ulimit -n 5; fit-untrusted echo 42); [ \"$got\" = 42 ] && pass=true || pass=false\n" +
 		"echo \"{\\\"test\\\":\\\"a\\\",\\\"pass\\\":$pass}\" >&3\n"

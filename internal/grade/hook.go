@@ -204,9 +204,10 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	data, cutOff, failed := accidents(told)
 	found := graded{
-		cutOff: cutOff,
-		rows:   parseRows(g.redactRows(data)), exitCode: done.status(),
-		stderr: done.stderr.last(hookStderr),
+		cutOff:   cutOff,
+		rows:     parseRows(g.redactRows(data)),
+		exitCode: done.status(),
+		stderr:   done.stderr.last(hookStderr),
 	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
 	found.health.broken = hookAbortReason(done, overflow || len(found.rows) >= maxRows)
