@@ -3,6 +3,7 @@ package versus
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/evidence"
@@ -128,13 +129,34 @@ func (a *arm) addUp(s *AgentSummary) {
 		}
 	}
 	s.Coverage = ofSome(coverages, stats.Mean)
-	s.Blended, s.BlendedBounds = report.MeanOverRuns(a.Outcomes(func(i int) report.Observation {
-		if !a.runs[i].scored() {
-			return report.Observation{}
-		}
-		return report.Observation{Value: *a.runs[i].Blended, Known: true}
-	}))
+	s.Blended, s.BlendedBounds = a.blended()
 	s.Efficiency = a.efficiency()
+}
+
+// blended returns the mean score, and what it would be for all that runs without an outcome and
+// dimensions that the panel left undecided could have been.
+func (a *arm) blended() (mean *float64, bounds *report.Bounds) {
+	over := func(score func(*Cell) *float64) (*float64, *report.Bounds) {
+		return report.MeanOverRuns(a.Outcomes(func(i int) report.Observation {
+			value := score(a.runs[i].Cell)
+			if value == nil || a.runs[i].Status == evidence.StatusEnvError {
+				return report.Observation{}
+			}
+			return report.Observation{Value: *value, Known: true}
+		}))
+	}
+	mean, bounds = over(func(c *Cell) *float64 { return c.Blended })
+	if !slices.ContainsFunc(a.runs, func(r run) bool { return r.undecided }) {
+		return mean, bounds
+	}
+	worst, low := over(func(c *Cell) *float64 { return c.least })
+	best, high := over(func(c *Cell) *float64 { return c.most })
+	bounds = &report.Bounds{Worst: *worst, Best: *best}
+	if low != nil {
+		bounds.Worst, bounds.Best = low.Worst, high.Best
+	}
+	bounds.Lo, bounds.Hi = bounds.Worst, bounds.Best
+	return mean, bounds
 }
 
 // scored reports whether the cell has a score. A disqualified one has 0; missing data have none.

@@ -321,6 +321,12 @@ func TestNoClaimRestsOnWhereThePanelAbstains(t *testing.T) {
 	m.calibrated(errs(evidence.Completeness))
 	built := m.report(t)
 	d := built.Pairs[0].Dimensions[0]
+	for _, agent := range built.PerAgent {
+		if bounds := agent.BlendedBounds; (bounds != nil) != (agent.Arm == "a") ||
+			bounds != nil && !(bounds.Worst < *agent.Blended && *agent.Blended <= bounds.Best) {
+			t.Errorf("%s has a blended score of %v, bounds %+v", agent.Arm, *agent.Blended, bounds)
+		}
+	}
 	if d.Claim == claimA || d.Claim == claimB || d.Undecided != 30 {
 		t.Errorf("claim %s with %+v and %d undecided runs", d.Claim, d.Corrected, d.Undecided)
 	}

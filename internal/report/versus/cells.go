@@ -3,6 +3,7 @@ package versus
 import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
+	"maps"
 )
 
 // cells lists every attempt that counts with evidence and verdicts.
@@ -61,8 +62,17 @@ func (b *builder) cell(i int) Cell {
 	}
 	verify := run.Session.Verify
 	cell.unverified = verify != nil && !verify.Passed
-	blended := b.source.options.Weights.Blend(heuristic, cell.Judged, cell.unverified, run.Disqualified())
+	weights := b.source.options.Weights
+	blended := weights.Blend(heuristic, cell.Judged, cell.unverified, run.Disqualified())
 	cell.PerDimension, cell.Blended, cell.Coverage = blended.PerDimension, blended.Overall, blended.Coverage
+	least, most := maps.Clone(cell.Judged), maps.Clone(cell.Judged)
+	for j := range cell.Verdicts {
+		if verdict := &cell.Verdicts[j]; verdict.Result == nil {
+			least[verdict.Dimension], most[verdict.Dimension], cell.undecided = 0, 1, true
+		}
+	}
+	cell.least = weights.Blend(heuristic, least, cell.unverified, run.Disqualified()).Overall
+	cell.most = weights.Blend(heuristic, most, cell.unverified, run.Disqualified()).Overall
 	return cell
 }
 

@@ -143,7 +143,7 @@ func blendedText(a *AgentSummary) string {
 	}
 	text := fmt.Sprintf("%.3f", *a.Blended)
 	if bounds := a.BlendedBounds; bounds != nil {
-		text += fmt.Sprintf(" (%.3f to %.3f with the missing or retried runs)", bounds.Worst, bounds.Best)
+		text += fmt.Sprintf(" (%.3f to %.3f with what is not certain)", bounds.Worst, bounds.Best)
 	}
 	if a.Coverage != nil && *a.Coverage < 1-1e-9 {
 		text += fmt.Sprintf(" (coverage %.2f)", *a.Coverage)

@@ -108,6 +108,10 @@ type Cell struct {
 	Problem string `json:"problem,omitempty"`
 
 	unverified bool // the check of the task failed
+	// undecided says that the panel left a dimension open; least and most are the blended scores
+	// that the cell could have.
+	undecided   bool
+	least, most *float64
 }
 
 // Diff is the size of a change.
