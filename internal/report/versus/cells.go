@@ -1,9 +1,10 @@
 package versus
 
 import (
+	"maps"
+
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
-	"maps"
 )
 
 // cells lists every attempt that counts with evidence and verdicts.
