@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/fit-eval/fit/internal/containertest"
 	"github.com/fit-eval/fit/internal/model/scripted"
@@ -32,17 +31,13 @@ func besideSet(t *testing.T) string {
 // noneLeft waits until no container of the test's images is there.
 func noneLeft(t *testing.T) {
 	t.Helper()
-	left := "?"
-	for deadline := time.Now().Add(30 * time.Second); left != "" && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-		var err error
-		if left, err = containertest.Left(); err != nil {
+	(&bench{t: t}).await("a machine without containers of the test", func() bool {
+		left, err := containertest.Left()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if left != "" {
-		t.Errorf("left: %s", left)
-	}
+		return left == ""
+	})
 }
 
 // The services of a task run beside its agent and its verifier, who reach them by name, and see no
