@@ -14,76 +14,66 @@ import (
 	"github.com/fit-eval/fit/internal/agent/catalog"
 )
 
-// TestTheGuideFromAnEmptyDirectoryToTheAnswer runs the page as it stands, in one shell: every line
-// of a block of text must be in what all of its commands printed.
-func TestTheGuideFromAnEmptyDirectoryToTheAnswer(t *testing.T) {
+// TestGuidesRunAsPrinted follows every guide as its reader would: all boxes marked sh, in order, in
+// one shell in an empty directory. Each line of a box marked text must be in what the box before it
+// printed.
+func TestGuidesRunAsPrinted(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/did-it-help.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var commands, shown strings.Builder
-	for _, block := range pageBlock.FindAllStringSubmatch(string(page), -1) {
-		switch block[2] {
-		case "sh":
-			commands.WriteString(block[4])
-		case "text":
-			for line := range strings.SplitSeq(strings.TrimSpace(block[4]), "\n") {
-				fmt.Fprintf(&shown, "stdout '%s'\n", strings.ReplaceAll(regexp.QuoteMeta(line), "'", "''"))
+	for _, name := range []string{
+		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "gateway", "head-to-head", "prices", "tasks",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page, err := os.ReadFile(filepath.Join("..", "..", "docs", name+".md"))
+			if err != nil {
+				t.Fatal(err)
 			}
-		default:
-			t.Errorf("the page hides something from its reader: %s", block[0])
+			followGuide(t, string(page))
+		})
+	}
+}
+
+var pageBlock = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// endOfBox ends what a box printed.
+const endOfBox = "--- end of a box ---"
+
+func followGuide(t *testing.T, page string) {
+	t.Helper()
+	var commands strings.Builder
+	shown := map[int][]string{} // by the number of the box before
+	boxes := 0
+	for _, block := range pageBlock.FindAllStringSubmatch(page, -1) {
+		switch language, body := block[1], block[2]; language {
+		case "sh":
+			boxes++
+			fmt.Fprintf(&commands, "%secho '%s'\n", body, endOfBox)
+		case "text":
+			shown[boxes-1] = append(shown[boxes-1], strings.Split(strings.TrimSpace(body), "\n")...)
+		case "console": // it takes what a test has not got; the command and its flags must exist
+			for line := range strings.Lines(body) {
+				if strings.HasPrefix(line, "fit") {
+					fmt.Fprintf(&commands, "%s --help > /dev/null\n", strings.TrimSpace(line))
+				}
+			}
 		}
 	}
-	if shown.Len() == 0 {
+	if len(shown) == 0 {
 		t.Error("the page shows no answer")
 	}
-	runScript(t, "exec sh -eu page.sh\n"+shown.String()+"-- page.sh --\n"+commands.String())
-}
-
-// TestCommandsOfTheCollaborationGuide runs the page as it stands: blocks with a file name become
-// files, blocks of sh are run in order, and every line of a block of text must be in what the block
-// before it printed. Comments "run:" are what the test needs beside the page: a model and a bridge.
-func TestCommandsOfTheCollaborationGuide(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/agent-collaboration.md")
-	if err != nil {
-		t.Fatal(err)
+	params := scripts()
+	params.Cmds["printed"] = func(ts *testscript.TestScript, _ bool, _ []string) {
+		printed := strings.Split(ts.ReadFile("stdout"), endOfBox)
+		for box, lines := range shown {
+			for _, line := range lines {
+				if !strings.Contains(printed[box], line) {
+					ts.Fatalf("box %d does not print %q, but\n%s", box+1, line, printed[box])
+				}
+			}
+		}
 	}
-	script, commands := scriptOf(string(page))
-	if commands < 8 {
-		t.Fatalf("the page has only %d blocks of commands", commands)
-	}
-	runScript(t, script)
-}
-
-// TestCommandsOfThePricesPage gives the page the model that it talks to.
-func TestCommandsOfThePricesPage(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/prices.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, commands := scriptOf(string(page))
-	if commands != 1 {
-		t.Fatalf("the page has %d blocks of commands", commands)
-	}
-	runScript(t, "model hello.json\nenv FIT_MODEL_URL=$MODEL_URL\n"+script+
-		"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
-}
-
-// TestCommandsOfTheGatewayGuide gives the page the model that it talks to.
-func TestCommandsOfTheGatewayGuide(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/gateway.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, commands := scriptOf(string(page))
-	if commands != 3 {
-		t.Fatalf("the page has %d blocks of commands", commands)
-	}
-	runScript(t, script+"-- hello.json --\n{\"turns\":[{\"text\":\"Hello.\"}]}\n")
+	runScript(t, params, "cd empty\nexec sh -eu ../page.sh\nprinted\n-- empty/.keep --\n-- page.sh --\nrm .keep\nexec 2>&1\n"+
+		commands.String())
 }
 
 // placesTable is the table of the agents guide that says what agents read of a project.
@@ -139,88 +129,12 @@ func TestTheAgentsGuideSaysWhatAgentsRead(t *testing.T) {
 	}
 }
 
-func runScript(t *testing.T, script string) {
+func runScript(t *testing.T, params testscript.Params, script string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.txtar")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	params := scripts()
 	params.Dir, params.Files = "", []string{file}
 	testscript.Run(t, params)
-}
-
-var pageBlock = regexp.MustCompile("(?ms)^<!-- run: (.*?) -->$|^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
-
-// scriptOf makes a test script of a page.
-func scriptOf(page string) (script string, commands int) {
-	var steps, files strings.Builder
-	for _, block := range pageBlock.FindAllStringSubmatch(page, -1) {
-		run, language, name, body := block[1], block[2], block[3], block[4]
-		switch {
-		case run != "":
-			fmt.Fprintln(&steps, run)
-		case name != "":
-			fmt.Fprintf(&files, "-- %s --\n%s", name, body)
-		case language == "sh":
-			commands++
-			fmt.Fprintf(&files, "-- block%d.sh --\n%s", commands, body)
-			fmt.Fprintf(&steps, "exec sh -eu block%d.sh\n", commands)
-		case language == "console": // it takes what a test has not got; the command and its flags must exist
-			for i, line := range strings.Split(strings.TrimSpace(body), "\n") {
-				if strings.HasPrefix(line, "fit") {
-					name := fmt.Sprintf("shown%d-%d.sh", files.Len(), i)
-					fmt.Fprintf(&files, "-- %s --\n%s --help\n", name, strings.TrimSuffix(line, " &"))
-					fmt.Fprintf(&steps, "exec sh -eu %s\n", name)
-				}
-			}
-		case language == "text":
-			for line := range strings.SplitSeq(strings.TrimSpace(body), "\n") {
-				fmt.Fprintf(&steps, "stdout '%s'\n", strings.ReplaceAll(regexp.QuoteMeta(line), "'", "''"))
-			}
-		}
-	}
-	return steps.String() + files.String(), commands
-}
-
-// TestCommandsOfTheHeadToHeadGuide runs the page as it stands.
-func TestCommandsOfTheHeadToHeadGuide(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/head-to-head.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, commands := scriptOf(string(page))
-	if commands < 3 {
-		t.Fatalf("the page has only %d blocks of commands", commands)
-	}
-	runScript(t, script)
-}
-
-// TestCommandsOfTheAgentsGuide runs the page as it stands.
-func TestCommandsOfTheAgentsGuide(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/agents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, commands := scriptOf(string(page))
-	if commands < 4 {
-		t.Fatalf("the page has only %d blocks of commands", commands)
-	}
-	runScript(t, script)
-}
-
-// TestCommandsOfTheTasksGuide runs the page as it stands.
-func TestCommandsOfTheTasksGuide(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/tasks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, commands := scriptOf(string(page))
-	if commands != 11 {
-		t.Fatalf("the page has %d blocks of commands", commands)
-	}
-	runScript(t, script)
 }

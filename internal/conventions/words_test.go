@@ -74,3 +74,21 @@ func TestPlainEnglish(t *testing.T) {
 		}
 	})
 }
+
+// TestGuidesHideNothing refuses set-up that a test would see and a reader would not: a guide works
+// with what it prints.
+func TestGuidesHideNothing(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(content, []byte("<!-- run:")) {
+			t.Errorf("%s has a comment that only a test reads", page)
+		}
+	}
+}

@@ -1,74 +1,16 @@
 package benchmarkcli
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
 )
-
-var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
-
-// The page about evaluations is true: its commands are run, one after the other, in an empty
-// directory.
-func TestThePageAboutEvaluations(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/agent-evaluations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCommand(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write(map[string]string{
-		"bin/fit-benchmark": fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\"\n", childVariable, self),
-		"bin/fit":           fmt.Sprintf("#!/bin/sh\n%s=fit exec %s \"$@\"\n", childVariable, self),
-		"work/.keep":        "",
-	})
-	script := "set -eu\n"
-	for _, block := range shellBlock.FindAllStringSubmatch(string(page), -1) {
-		script += block[1]
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
-	shell := exec.CommandContext(ctx, "sh", "-c", script)
-	// A shell that is killed does not end the model that it has started, which then holds the
-	// output open.
-	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
-	shell.Dir = filepath.Join(c.dir, "work")
-	shell.Env = []string{
-		"PATH=" + filepath.Join(c.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir,
-		"GORACE=atexit_sleep_ms=0",
-	}
-	output, err := shell.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	c.contains(
-		string(output),
-		"12 tasks × 2 arms × 2 runs",
-		"Improved: pass rate of after",
-		"0 to do",
-		"48 runs graded again, 0 differ",
-		"all tasks",
-		"files match the record",
-		"sequential analysis",
-		"4 metrics.ndjson",
-	)
-}
 
 // The workflow that is shown is valid, and its commands have flags that exist.
 func TestTheWorkflow(t *testing.T) {

@@ -15,12 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/cli/modelcli"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -31,10 +28,6 @@ const childVariable = "FIT_TEST_BE_BENCHMARK"
 func beBenchmark() {
 	con := console.System("test")
 	root := New(con, agent.NewRegistry(builtin.New()))
-	if os.Getenv(childVariable) == "fit" {
-		root = &cobra.Command{Use: "fit"}
-		root.AddCommand(modelcli.New(con))
-	}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
