@@ -20,7 +20,8 @@ import (
 func TestGuidesRunAsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "gateway", "head-to-head", "prices", "tasks",
+		"agent-collaboration", "agent-evaluations", "agents", "did-it-help",
+		"gateway", "head-to-head", "prices", "tasks",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -103,6 +103,10 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	}
 	misspelt := refuseHelpOnNothing(root)
 	given := args[1:]
+	if isCompletion(given) { // cobra knows the request at the top of the tree only
+		completeValues(root, con, registry)
+		prefix, given = append([]string{given[0]}, prefix...), given[1:]
+	}
 	if name == "subq" && len(given) > 0 && given[0] == "eval" {
 		given = append([]string{"versus"}, given[1:]...)
 	}
@@ -186,12 +190,12 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
 	root.AddCommand(commands(con, registry)...)
-	root.AddCommand(newVersion(con))
+	root.AddCommand(newVersion(con), newCompletion(con))
 	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
 		command.Version = con.Version
 		command.SetVersionTemplate(root.VersionTemplate())
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	makeMistakesUsageErrors(root)
 	console.AcceptOlderNames(root)

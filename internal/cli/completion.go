@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fit-eval/fit/internal/agent"
+	"github.com/fit-eval/fit/internal/cli/console"
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// newCompletion is "fit completion SHELL". Unlike cobra's own, its scripts serve every name of the
+// binary.
+func newCompletion(con *console.Console) *cobra.Command {
+	shells := map[string]func(root *cobra.Command, w io.Writer) error{
+		"bash": func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"fish": func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"zsh":  func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) },
+	}
+	return &cobra.Command{
+		Use:   "completion bash|fish|zsh",
+		Short: "Print the completion script of a shell, for all names of this program",
+		Long: `Print a script that lets a shell complete commands, flags and their values: agents, formats, the tasks of a
+family, and the arms and runs of a run directory. It serves fit, fit-harness, fit-trace, fit-benchmark and the others.`,
+		Example: `  fit completion bash > ~/.local/share/bash-completion/completions/fit
+  fit completion zsh > "${fpath[1]}/_fit"
+  fit completion fish > ~/.config/fish/completions/fit.fish`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "fish", "zsh"},
+		RunE: func(command *cobra.Command, args []string) error {
+			var script bytes.Buffer
+			if err := shells[args[0]](command.Root(), &script); err != nil {
+				return fmt.Errorf("write the completion script: %w", err)
+			}
+			_, err := io.WriteString(con.Stdout, forAllNames(args[0], script.String()))
+			return err
+		},
+	}
+}
+
+// forAllNames repeats the lines by which a script ties its functions to the name fit, for the other
+// names of the binary. The functions ask the program that was typed.
+func forAllNames(shell, script string) string {
+	names := sortedNames()
+	if shell == "zsh" {
+		all := "fit " + strings.Join(names, " ")
+		return strings.Replace(script, "#compdef fit\ncompdef _fit fit\n", "#compdef "+all+"\ncompdef _fit "+all+"\n", 1)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		out.WriteString(line)
+		switch {
+		case shell == "bash" && strings.HasSuffix(line, " __start_fit fit\n"):
+			for _, name := range names {
+				out.WriteString(strings.TrimSuffix(line, "fit\n") + name + "\n")
+			}
+		case shell == "fish" && strings.HasPrefix(line, "complete ") && strings.Contains(line, "-c fit "):
+			for _, name := range names {
+				out.WriteString(strings.Replace(line, "-c fit ", "-c "+name+" ", 1))
+			}
+		}
+	}
+	return out.String()
+}
+
+func sortedNames() []string {
+	var names []string
+	for name := range programNames {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// isCompletion reports whether a shell asks what could come next.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// completeValues teaches every command of a tree the values of its flags and arguments. It is done
+// only when a shell asks.
+func completeValues(command *cobra.Command, con *console.Console, registry *agent.Registry) {
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if _, known := command.GetFlagCompletionFunc(flag.Name); known {
+			return
+		}
+		kind, _ := pflag.UnquoteUsage(flag)
+		var values cobra.CompletionFunc
+		switch {
+		case strings.Contains(kind, "|"):
+			values = cobra.FixedCompletions(strings.Split(kind, "|"), cobra.ShellCompDirectiveNoFileComp)
+		case kind == "agent":
+			values = cobra.FixedCompletions(registry.IDs(), cobra.ShellCompDirectiveNoFileComp)
+		case flag.Name == "task" && command.Flags().Lookup("family") != nil:
+			values = tasksOfFamily(con)
+		default:
+			return
+		}
+		_ = command.RegisterFlagCompletionFunc(flag.Name, values) // it fails for flags that do not exist
+	})
+	_, takes, _ := strings.Cut(command.Use, " ")
+	switch {
+	case command.ValidArgsFunction != nil || len(command.ValidArgs) > 0:
+	case strings.HasPrefix(takes, "DIR TASK/ARM/RUN"):
+		command.ValidArgsFunction = cellsOfDirectory(con)
+	case strings.HasPrefix(takes, "A [B]"):
+		command.ValidArgsFunction = armsOfDirectory(con)
+	}
+	for _, child := range command.Commands() {
+		completeValues(child, con, registry)
+	}
+}
+
+func tasksOfFamily(con *console.Console) cobra.CompletionFunc {
+	return func(command *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		origin := command.Flag("family").Value.String()
+		if origin == "" || strings.Contains(origin, "://") { // a key press fetches nothing
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		family, err := task.Load(command.Context(), con.Path(origin), task.Options{})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for i := range family.Tasks {
+			names = append(names, family.Tasks[i].ID)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// cellsOfDirectory completes the second argument, a run of the directory that is the first.
+func cellsOfDirectory(con *console.Console) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) != 1 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		plan, err := experiment.ReadPlan(con.Path(args[0]))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var cells []string
+		for _, task := range plan.Tasks {
+			for _, arm := range plan.Arms {
+				for run := range plan.Runs {
+					cells = append(cells, fmt.Sprintf("%s/%s/%d", task.ID, arm.Name, run))
+				}
+			}
+		}
+		return cells, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// armsOfDirectory completes DIR: with the arms of the directory, and files before the colon.
+func armsOfDirectory(con *console.Console) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		dir, _, asked := strings.Cut(typed, ":")
+		if !asked {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		plan, err := experiment.ReadPlan(con.Path(filepath.Clean(dir)))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var arms []string
+		for _, arm := range plan.Arms {
+			arms = append(arms, dir+":"+arm.Name)
+		}
+		return arms, cobra.ShellCompDirectiveNoFileComp
+	}
+}
