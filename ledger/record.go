@@ -97,26 +97,38 @@ type Record struct {
 	ArmHash        string          `json:"armHash"`
 	Attempt        int             `json:"attempt"`
 	Seed           uint64          `json:"seed"`
-	ErrorClass     string          `json:"errorClass,omitempty"`
-	ErrorMessage   string          `json:"errorMessage,omitempty"`
-	ErrorCause     string          `json:"errorCause,omitempty"` // for programs, where it is known
+	// Alias is the name of the cell in everything that its agent, its hooks and its judge can see:
+	// paths, addresses and prompts tell neither the arm nor the task.
+	Alias        string `json:"alias,omitempty"`
+	ErrorClass   string `json:"errorClass,omitempty"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
+	ErrorCause   string `json:"errorCause,omitempty"` // for programs, where it is known
 	// BudgetOf says whose budget was used up, where the class is budget: BudgetArm or
 	// BudgetExperiment.
 	BudgetOf string `json:"budgetOf,omitempty"`
 	// the attempts at this cell so far that ended in an error which the agent may have brought
 	// about: an error of the model's service that only its own process reported, after it could run
 	// commands, or a grader that broke with its work one time and not the next
-	Unverified   int              `json:"unverifiedErrors,omitempty"`
-	Final        bool             `json:"final"` // no further attempt at this cell will follow
-	StartMs      int64            `json:"startMs"`
-	EndMs        int64            `json:"endMs"`
-	PhaseMs      map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
-	Tokens       *UsageJSON       `json:"tokens,omitempty"`
-	CostSource   string           `json:"costSource,omitempty"`
-	Agent        string           `json:"agent"`
-	AgentVersion string           `json:"agentVersion,omitempty"`
-	AgentBinary  string           `json:"agentBinary,omitempty"` // empty: the agent is part of fit
-	AgentSHA256  string           `json:"agentSha256,omitempty"` // of the program
+	Unverified int              `json:"unverifiedErrors,omitempty"`
+	Final      bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs    int64            `json:"startMs"`
+	EndMs      int64            `json:"endMs"`
+	PhaseMs    map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	// HeldMs is how long the agent waited for calls that the gateway held back, because of a rate
+	// limit or of the calls of other cells. It does not count against the agent's time.
+	HeldMs int64 `json:"heldMs,omitempty"`
+	// Concurrency is how many attempts ran on the machine at most while this one did, itself
+	// included; 0 in records of versions that did not count.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Pressure is the share of the agent's time, from 0 to 1, in which some program of the machine
+	// waited for cpu, memory or io. It is empty where the kernel does not tell.
+	Pressure     map[string]float64 `json:"pressure,omitempty"`
+	Tokens       *UsageJSON         `json:"tokens,omitempty"`
+	CostSource   string             `json:"costSource,omitempty"`
+	Agent        string             `json:"agent"`
+	AgentVersion string             `json:"agentVersion,omitempty"`
+	AgentBinary  string             `json:"agentBinary,omitempty"` // empty: the agent is part of fit
+	AgentSHA256  string             `json:"agentSha256,omitempty"` // of the program
 	// AgentScripts are the digests of the scripts that the agent's entry in agents.yaml names, by
 	// path.
 	AgentScripts map[string]string `json:"agentScripts,omitempty"`

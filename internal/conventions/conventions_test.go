@@ -54,7 +54,7 @@ var layers = map[string][]string{
 	"experiment/control": {},
 	"experiment/local": {
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
-		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment",
+		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment", "judge",
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},

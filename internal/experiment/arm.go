@@ -179,10 +179,10 @@ func treeDigest(dir, without string) (string, error) {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// ModelURL fills the placeholders of a model URL with the cell, so that a scripted model can draw
-// for each cell by itself.
+// ModelURL fills the placeholders of a model URL with the cell's alias and seed, so that a scripted
+// model can draw for each cell by itself.
 func (c Cell) ModelURL(url string) string {
-	return strings.NewReplacer("{cell}", c.Name(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(url)
+	return strings.NewReplacer("{cell}", c.Alias(), "{seed}", strconv.FormatUint(c.Seed, 10)).Replace(url)
 }
 
 // ForVote returns the cell as model URLs name it for a vote of the judge: a scripted judge draws
@@ -195,7 +195,13 @@ func (c Cell) ForVote(number int) Cell {
 	return c
 }
 
-// Name names the cell in URLs and file names.
+// Alias names the cell wherever its agent, its hooks or its judge could read the name: it tells
+// neither the task nor the arm, and is as long for every cell. Records have it beside both.
+func (c Cell) Alias() string {
+	return fmt.Sprintf("%016x", draw(c.Seed, "alias", c.TaskID, c.Arm, c.RunIndex))
+}
+
+// Name names the cell for people, in messages and records.
 func (c Cell) Name() string {
 	return fmt.Sprintf("%s.%s.%d", fileName(c.TaskID), fileName(c.Arm), c.RunIndex)
 }

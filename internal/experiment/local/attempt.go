@@ -106,6 +106,7 @@ func (e *Executor) blank(cell experiment.Cell, number int) ledger.Record {
 	arm := e.arms[cell.Arm]
 	r := ledger.Record{
 		RunDir:       cell.RunDir(number),
+		Alias:        cell.Alias(),
 		PhaseMs:      map[string]int64{},
 		Tools:        e.prepared.Tools,
 		Host:         e.prepared.Plan.Host,
@@ -207,7 +208,7 @@ func (a *attempt) setUp(ctx context.Context) bool {
 	if !a.taskUnchanged(ctx) || !a.bringsUnchanged(ctx) {
 		return false
 	}
-	name := fmt.Sprintf("%s.%d", a.cell.Name(), a.number)
+	name := fmt.Sprintf("%s.%d", a.cell.Alias(), a.number)
 	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, name, ""))
 	if err != nil {
 		return a.fail(ctx, ledger.ErrorSetup, err)

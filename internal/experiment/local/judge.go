@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/harness/mcpserve"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/workspace"
@@ -168,12 +169,16 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 	defer func() { _ = scratch.RemoveAll(room) }()
 	view, home, profiles := filepath.Join(room, "room", "work"), filepath.Join(room, "home"), filepath.Join(room,
 		"profiles")
+	blind := a.blind()
 	for _, dir := range []string{filepath.Dir(view), home, profiles} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return harness.Result{}, err
 		}
 	}
 	if _, err := a.space.Copy(ctx, workspace.CopyConfig{Dest: view}); err != nil {
+		return harness.Result{}, err
+	}
+	if err := a.writeSteps(blind, filepath.Join(filepath.Dir(view), judgeSteps)); err != nil {
 		return harness.Result{}, err
 	}
 	profile := ""
@@ -206,6 +211,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		profile:  profile,
 		vote:     number,
 		calls:    record,
+		blind:    blind,
 	}, options)
 	a.addOriginal(record)
 	return result, errors.Join(err, writer.Close(), record.Close())
@@ -217,6 +223,7 @@ type judgeRoom struct {
 	view, home, profiles, profile string
 	vote                          int
 	calls                         *gateway.Record
+	blind                         *judge.Blind
 }
 
 var judgeProfileName = "judge"
@@ -227,7 +234,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	options.ProfilesDir, options.HomeDir = room.profiles, room.home
 	options.Limits = harness.Limits{Timeout: cmp.Or(a.task.Settings.Timeouts.Judge, judgeTimeout)}
 	options.Base = a.judgePlace(settings, room)
-	judge, err := harness.NewJudge(harness.JudgeConfig{
+	session, err := harness.NewJudge(harness.JudgeConfig{
 		JudgeCwd:     room.view,
 		JudgeProfile: room.profile,
 		Judge: harness.AgentConfig{
@@ -244,11 +251,11 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	if err != nil {
 		return harness.Result{}, err
 	}
-	prompt, err := a.judgePrompt(room.view)
+	prompt, err := a.judgePrompt(room)
 	if err != nil {
 		return harness.Result{}, err
 	}
-	return judge.Run(ctx, prompt)
+	return session.Run(ctx, prompt)
 }
 
 // judgePlace returns the place of the judge: it reads the work and its own room, and writes only to
@@ -256,7 +263,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) agent.Config {
 	installation, known := a.machine.lookUp(settings.Agent)
 	network := a.judgeNetwork()
-	readable := append([]string{filepath.Dir(room.view), filepath.Join(a.dir, agentTrace)}, installation.ReadPaths...)
+	readable := append([]string{filepath.Dir(room.view)}, installation.ReadPaths...)
 	cfg := agent.Config{
 		Environ:  a.machine.Host.Environ,
 		CacheDir: a.machine.Host.CacheDir,

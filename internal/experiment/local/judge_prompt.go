@@ -3,19 +3,44 @@ package local
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/ledger"
 )
 
 var placeholder = lazyregexp.New(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 
+// judgeSteps is the file in the judge's room that has what the agent did.
+const judgeSteps = "trace.ndjson"
+
+// blind hides from a judge which of the arms did the work: their agents, models and vendors.
+func (a *attempt) blind() *judge.Blind {
+	names := []string{a.space.Dir, a.record.Model.Agent}
+	for i := range a.prepared.Arms {
+		arm := &a.prepared.Arms[i]
+		names = append(names, arm.Agent, arm.Model, arm.Lead, arm.LeadModel)
+	}
+	return judge.NewBlind(names)
+}
+
+// writeSteps writes for a judge what the agent did, in the same words for all agents.
+func (a *attempt) writeSteps(blind *judge.Blind, path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(blind.Steps(file, filepath.Join(a.dir, agentTrace), a.machine.Registry.Dialects()), file.Close())
+}
+
 // judgePrompt fills the template.
-func (a *attempt) judgePrompt(view string) (string, error) {
+func (a *attempt) judgePrompt(room judgeRoom) (string, error) {
 	rows := []json.RawMessage{}
 	if a.record.Invariants != nil {
 		rows = append(rows, a.record.Invariants.Details...)
@@ -37,9 +62,14 @@ func (a *attempt) judgePrompt(view string) (string, error) {
 		}
 	}
 	return fillTemplate(a.task.JudgeTemplate, map[string]string{
-		"GRADE_RESULT": string(graded), "AGENT_TRACE_PATH": filepath.Join(a.dir, agentTrace),
-		"AGENT_INSTRUCTIONS": a.task.Prompt, "AGENT_ANSWER": a.record.Submission, "AGENT_PROFILE": profile,
-		"SKILL_SET_HASH": a.record.SkillSetHash, "TASK_ID": a.task.ID, "TASK_DIR": view,
+		"GRADE_RESULT":       room.blind.Text(string(graded)),
+		"AGENT_TRACE_PATH":   filepath.Join(filepath.Dir(room.view), judgeSteps),
+		"AGENT_INSTRUCTIONS": a.task.Prompt,
+		"AGENT_ANSWER":       room.blind.Text(a.record.Submission),
+		"AGENT_PROFILE":      room.blind.Text(profile),
+		"SKILL_SET_HASH":     a.record.SkillSetHash,
+		"TASK_ID":            a.cell.Alias(),
+		"TASK_DIR":           room.view,
 	}, rand.Text()), nil
 }
 

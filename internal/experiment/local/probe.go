@@ -106,7 +106,7 @@ func (e *Executor) inEveryArm(ctx context.Context, do func(*attempt) error) erro
 }
 
 func (a *attempt) inWorkspace(ctx context.Context, do func(*attempt) error) error {
-	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, a.cell.Name(), ""))
+	space, err := workspace.Prepare(ctx, a.workspaceConfig(a.arm, a.task, a.cell.Alias(), ""))
 	if err != nil {
 		return err
 	}

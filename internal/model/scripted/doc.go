@@ -84,7 +84,7 @@
 // # Addresses
 //
 // Several scripts are served at once: /s/NAME/v1/… is answered by the script called NAME, /v1/… by
-// the one called "". A cell of an experiment adds its key and seed, /s/NAME/c/KEY/seed/N/v1/…, from
-// which "choices" are drawn: another seed, another run; the same seed, the same run. Path makes
-// such addresses.
+// the one called "". A cell of an experiment adds its key and seed, /s/NAME/c/KEY/seed/N/v1/…, and
+// "choices" are drawn from the seed: another seed, another run; the same seed, the same run. The
+// key takes its place where there is none. Path makes such addresses.
 package scripted

@@ -165,7 +165,11 @@ func (sc *Scenario) resolve(index int, c conversation, visits map[int]int, at ce
 		}
 		switch {
 		case len(turn.Choices) > 0:
-			turn = draw(turn.Choices, fmt.Sprintf("%q %q %q %q %d %d %d", at.script, at.key, at.seed, sc.Name, index,
+			key := at.key
+			if at.seed != "" { // another name of a cell is not another chance
+				key = ""
+			}
+			turn = draw(turn.Choices, fmt.Sprintf("%q %q %q %q %d %d %d", at.script, key, at.seed, sc.Name, index,
 				visits[index], jump))
 		case turn.Goto != "":
 			index = sc.labels[turn.Goto]

@@ -55,7 +55,8 @@ type Turn struct {
 	// Cases are tried in order; the first that holds replaces the turn. Where none does, the turn's
 	// own fields count.
 	Cases []Case `json:"cases,omitempty"`
-	// Choices replace the turn with one of them, drawn by weight from the cell's seed and key.
+	// Choices replace the turn with one of them, drawn by weight from the cell's seed, or from its
+	// key where there is no seed.
 	Choices []Choice `json:"choices,omitempty"`
 }
 
