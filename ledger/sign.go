@@ -125,13 +125,16 @@ type Signer struct {
 	// key knows that something was put back, removed or replaced.
 	Note  string
 	Doubt bool
+	// Signed of all Records have a valid signature, by the key By.
+	Records, Signed int
+	By              string
 }
 
 // SignerOf looks at the signature of a ledger that was read from a path, and at what the user's key
 // remembers about it. The key is nil where the user has none, and so has signed nothing.
 func SignerOf(key *SigningKey, path string, c *Contents) Signer {
 	found := signerOf(key, path, c)
-	if !found.Own && key != nil && key.recall(c.first) != "" {
+	if !found.Own && key != nil && key.recall(c.first) != "" || found.Signed != 0 && found.Signed < found.Records {
 		// A run in progress may have added records since, also after the note was read.
 		if again, err := ReadFile(path); err == nil {
 			return signerOf(key, path, again)
@@ -141,6 +144,15 @@ func SignerOf(key *SigningKey, path string, c *Contents) Signer {
 }
 
 func signerOf(key *SigningKey, path string, c *Contents) Signer {
+	found := judgedSigner(key, path, c)
+	found.Records = c.records
+	if n := c.noted; n != nil && c.headAtNote == n.Head && n.signed() {
+		found.Signed, found.By = c.recordsNoted, n.Key
+	}
+	return found
+}
+
+func judgedSigner(key *SigningKey, path string, c *Contents) Signer {
 	switch {
 	case c.Head == "": // nothing was recorded yet
 		return Signer{Own: true}

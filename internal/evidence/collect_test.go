@@ -416,17 +416,13 @@ func TestAnArtefactIsWhatTheRecordSays(t *testing.T) {
 			for name, content := range contents {
 				write(name, content)
 			}
-			made, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
-			if err != nil {
+			if _, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record); err != nil {
 				t.Fatal(err)
 			}
-			if damage.record != vouching {
-				return
-			}
 			harm()
-			again, err := d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
-			if diff := cmp.Diff(made, again); err != nil || diff != "" {
-				t.Errorf("from the cache: %v (-made +read):\n%s", err, diff)
+			_, err = d.Run(t.Context(), evidence.Task{ID: "fix"}, damage.record)
+			if err == nil || !strings.Contains(err.Error(), damage.file) {
+				t.Errorf("with a cache: error %v", err)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -149,6 +150,33 @@ func (d *Directory) Examine(ctx context.Context, tasks []Task, records []ledger.
 	return examined, group.Wait()
 }
 
+// Verify compares the traces and diffs of attempts with what was recorded of them, and tells of
+// each attempt in which one is missing or was changed. A ledger that lies alone, without any files,
+// is left alone.
+func (d *Directory) Verify(ctx context.Context, records []ledger.Record, tell func(*ledger.Record, string)) error {
+	there := map[string]bool{}
+	for i := range records {
+		record := &records[i]
+		top, _, _ := strings.Cut(record.RunDir, "/")
+		if _, known := there[top]; !known {
+			_, err := os.Stat(filepath.Join(d.Root, top))
+			there[top] = err == nil
+		}
+		for _, name := range []string{record.AgentTracePath, record.DiffPath} {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if vouched(record, name) == "" || !there[top] {
+				continue
+			}
+			if _, err := d.digest(record, name); err != nil {
+				tell(record, fmt.Sprintf("evidence about %s: %v", cellName(record), err))
+			}
+		}
+	}
+	return nil
+}
+
 // Open counts the critical flags for which an attempt is disqualified.
 func (e *Examined) Open() int {
 	open := 0
@@ -174,20 +202,16 @@ func (c cancellable) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// key returns the digest of everything that the evidence is made from. Files that the sealed record
-// vouches for are not read here: the files are compared with it when the evidence is made from
-// them.
+// key returns the digest of everything that the evidence is made from. The files are read for it,
+// although the sealed record vouches for them: a cache must not hide that one was changed since.
 func (d *Directory) key(task *Task, record *ledger.Record, reviews Reviews) (string, error) {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	inputs := []any{rules, Version, record.Hash, record.Key(), task}
 	for _, name := range []string{record.AgentTracePath, record.DiffPath} {
-		sum := vouched(record, name)
-		if sum == "" {
-			var err error
-			if sum, err = d.digest(record, name); err != nil {
-				return "", err
-			}
+		sum, err := d.digest(record, name)
+		if err != nil {
+			return "", err
 		}
 		inputs = append(inputs, name, sum)
 	}

@@ -128,6 +128,7 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	if d.journal, err = openJournal(filepath.Join(d.Path, AttemptsFile), d.started); err != nil {
 		return err
 	}
+	d.journal.noSync = cfg.NoSync
 	cfg.Experiment = d.Plan.ID
 	if d.ledger, err = ledger.Open(filepath.Join(d.Path, LedgerFile), cfg, d.recorded); err != nil {
 		return err
@@ -135,6 +136,10 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	if cfg.Key != nil && !d.ledger.Signs() {
 		d.Notes = append(d.Notes, "the results are not signed: your key has not signed the existing records, or "+
 			"has signed more than there are")
+	}
+	if d.ledger.Signs() && d.Plan.SignedBy == "" {
+		d.Plan.SignedBy = cfg.Key.ID()
+		return writePlan(d.Path, d.Plan, d.redactor)
 	}
 	return nil
 }

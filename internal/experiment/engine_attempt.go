@@ -78,6 +78,9 @@ func (e *engine) attempt(ctx context.Context, record *ledger.Record, cell Cell, 
 // depends on them becomes an error. Nothing else of the record is lost, and a faulty executor does
 // not stop the experiment.
 func (e *engine) append(record *ledger.Record, failures int) error {
+	if err := e.dir.journal.sync(); err != nil {
+		return err
+	}
 	err := e.dir.ledger.Append(record)
 	if !errors.Is(err, ledger.ErrInvalid) {
 		return err

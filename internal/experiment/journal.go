@@ -36,8 +36,11 @@ type Probe struct {
 
 // journal notes attempts before they begin. It is written without waiting for the disk: a killed
 // process loses nothing of it, and after a power cut an attempt that is missing here is simply
-// repeated.
-type journal struct{ file *os.File }
+// repeated. Only a record waits for it, because a record without a start is no evidence.
+type journal struct {
+	file   *os.File
+	noSync bool
+}
 
 // openJournal reads what earlier processes began. A line that was being written when its process
 // died was not acted upon yet; it is terminated and left alone.
@@ -137,6 +140,14 @@ func (j *journal) start(s start) error {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
+}
+
+// sync waits until what was started is on disk.
+func (j *journal) sync() error {
+	if j.noSync {
+		return nil
+	}
+	return j.file.Sync()
 }
 
 func (j *journal) close() error { return j.file.Close() }

@@ -46,6 +46,8 @@ type Plan struct {
 	// TasksDigest is the digest of tasks.json, from which judges learn what the tasks are. It is
 	// empty where the directory has no such file.
 	TasksDigest string `json:"tasksDigest,omitempty"`
+	// SignedBy is the key that signs the results, so that a copy without its signature is noticed.
+	SignedBy string `json:"signedBy,omitempty"`
 	// Grown are the enlargements of the experiment after it had begun.
 	Grown []Growth `json:"grown,omitempty"`
 }
@@ -170,7 +172,7 @@ func (p *Plan) checkNames() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
-	same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = nil, "", 0, ""
+	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
 	same.Tasks = slices.Clone(p.Tasks)
 	for i := range same.Tasks {
 		same.Tasks[i].AgentTimeoutMs = 0
@@ -249,7 +251,7 @@ func (p *Plan) revision() string {
 func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	grown := *wanted
 	grown.ID, grown.CreatedMs, grown.Family.Revision = p.ID, p.CreatedMs, p.Family.Revision
-	grown.TasksDigest = p.TasksDigest
+	grown.TasksDigest, grown.SignedBy = p.TasksDigest, p.SignedBy
 	growth := Growth{
 		AtMs:    atMs,
 		Records: records,

@@ -80,7 +80,12 @@ type Comparison struct {
 	JudgeB *JudgeReport `json:"judgeB,omitempty"`
 	// Machines says whether both arms ran on similar machines; nil if there was only one.
 	Machines *Machines `json:"machines,omitempty"`
-	Warnings []string  `json:"warnings,omitempty"`
+	// SignedA and SignedB say what is signed of the ledgers.
+	SignedA  *Signing `json:"signedA,omitempty"`
+	SignedB  *Signing `json:"signedB,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+
+	first []string // what is said right below the sentence
 }
 
 // Facts are what is known about two arms, B against A, beside the decision about them.
@@ -135,6 +140,9 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		LimitsA: a.Limits,
 		LimitsB: b.Limits,
 		Differs: differing(a, b),
+		SignedA: a.Signed,
+		SignedB: b.Signed,
+		first:   firstLines(a, b),
 	}
 	pair, err := NewPair(a, b, cfg)
 	if err != nil {

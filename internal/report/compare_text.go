@@ -12,7 +12,11 @@ import (
 
 // Text writes the comparison for a terminal: the sentence first.
 func (c *Comparison) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n\n", c.Decision.Sentence)
+	fmt.Fprintln(w, c.Decision.Sentence)
+	for _, line := range c.first {
+		fmt.Fprintln(w, display.Line(line))
+	}
+	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", display.Line(c.A.Arm), display.Line(c.B.Arm))
 	for _, t := range c.Tasks {
@@ -51,6 +55,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %s against %s\n", cell(c.B.Arm), cell(c.A.Arm))
 	m.line("**%s**\n", cell(c.Decision.Sentence))
+	m.paragraphs(c.first)
 	m.header("taskId", cell(c.A.Arm), cell(c.B.Arm), "difference", "p (Holm)")
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))

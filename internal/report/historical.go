@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"time"
+
+	"github.com/fit-eval/fit/ledger"
 )
 
 // sideBySide is the share of an arm's runs that must have run within the time of the other's.
@@ -39,7 +41,7 @@ func (g *Group) span() span {
 		if r.StartMs == 0 {
 			continue
 		}
-		from, to := time.UnixMilli(r.StartMs).UTC(), time.UnixMilli(max(r.StartMs, r.EndMs)).UTC()
+		from, to := time.UnixMilli(r.StartMs).UTC(), endOf(r)
 		if s.from.IsZero() || from.Before(s.from) {
 			s.from = from
 		}
@@ -49,6 +51,9 @@ func (g *Group) span() span {
 	}
 	return s
 }
+
+// endOf returns when a run ended: after it began, however short it was.
+func endOf(r *ledger.Record) time.Time { return time.UnixMilli(max(r.StartMs+1, r.EndMs)).UTC() }
 
 // contains counts the runs of an arm whose times are known, and those of them that ran, at least in
 // part, within the span.
@@ -62,7 +67,7 @@ func (s span) contains(g *Group) (within, runs int) {
 			continue
 		}
 		runs++
-		if time.UnixMilli(r.StartMs).Before(s.to) && !time.UnixMilli(max(r.StartMs, r.EndMs)).Before(s.from) {
+		if time.UnixMilli(r.StartMs).Before(s.to) && !endOf(r).Before(s.from) {
 			within++
 		}
 	}

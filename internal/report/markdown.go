@@ -49,6 +49,13 @@ func (m *markdown) header(cells ...string) {
 	m.line("|%s", strings.Repeat(" --- |", len(cells)))
 }
 
+// paragraphs writes lines as paragraphs of their own.
+func (m *markdown) paragraphs(lines []string) {
+	for _, line := range lines {
+		m.line("%s\n", cell(line))
+	}
+}
+
 // facts writes the lines under a table.
 func (m *markdown) facts(facts []string) {
 	m.line("")
@@ -85,6 +92,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 	if g.Scope != "" {
 		m.line("%s\n", cell(g.Scope))
 	}
+	m.paragraphs(firstLines(g))
 	t := &g.Totals
 	sign := icon(t.TasksPassing == t.Tasks && t.Tasks > 0)
 	m.line("%s **%d/%d tasks passing** | %d runs%s%s\n", sign, t.TasksPassing, t.Tasks, t.Runs, missingText(t),

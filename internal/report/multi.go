@@ -27,6 +27,8 @@ type MultiComparison struct {
 	// need all pairs.
 	Sets     [][]string `json:"sets,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
+
+	first []string // what is said right below the headline
 }
 
 // RankedArm is one arm of the comparison.
@@ -68,7 +70,7 @@ type ArmPair struct {
 // first. The chance of any false claim among the comparisons stays below alpha.
 func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
 	cfg = cfg.withDefaults()
-	f := &MultiComparison{Version: Version, Measure: cfg.Measure}
+	f := &MultiComparison{Version: Version, Measure: cfg.Measure, first: firstLines(groups...)}
 	for _, g := range groups {
 		f.Arms = append(f.Arms, RankedArm{
 			Name:       g.Name,
@@ -257,8 +259,8 @@ func (f *MultiComparison) headline() string {
 
 // Text writes the family for a terminal.
 func (f *MultiComparison) Text(w io.Writer) error {
-	if head := f.headline(); head != "" {
-		fmt.Fprintf(w, "%s\n\n", display.Line(head))
+	if head := joined("\n", append([]string{display.Line(f.headline())}, f.first...)...); head != "" {
+		fmt.Fprintf(w, "%s\n\n", head)
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, strings.Join(rankedHead, "\t"))
@@ -284,6 +286,7 @@ func (f *MultiComparison) Markdown(w io.Writer) error {
 	if head := f.headline(); head != "" {
 		m.line("**%s**\n", cell(head))
 	}
+	m.paragraphs(f.first)
 	m.header(rankedHead...)
 	for i := range f.Arms {
 		m.row(append([]string{cell(f.Arms[i].Name)}, f.Arms[i].cells()...)...)

@@ -26,6 +26,8 @@ type Input struct {
 	// examined. Unexamined says why nobody could look; nothing is claimed then.
 	Findings   map[Attempt]Finding
 	Unexamined string
+	// Signed says what of the records is signed; nil where nobody looked.
+	Signed *Signing
 	// Skipped counts lines of the ledger that failed verification and were skipped.
 	Skipped int
 	// K are the k of pass@k; empty is 1, 3 and 5.
@@ -80,9 +82,11 @@ type Group struct {
 	Name       string     `json:"name"`
 	Provenance Provenance `json:"provenance"`
 	// Scope says which tasks the results hold for, if not for all of a family.
-	Scope  string `json:"scope,omitempty"`
-	Tasks  []Task `json:"tasks"`
-	Totals Totals `json:"totals"`
+	Scope string `json:"scope,omitempty"`
+	// Signed says what is signed of the ledgers that the group is from.
+	Signed *Signing `json:"signed,omitempty"`
+	Tasks  []Task   `json:"tasks"`
+	Totals Totals   `json:"totals"`
 	// PassRate is the mean over tasks of their pass rates; nil without any verdict.
 	PassRate *stats.Interval `json:"passRate,omitempty"`
 	// Bounds are what the pass rate would be if every run whose outcome is not certain had failed
@@ -260,6 +264,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		records:   counting,
 		redraws:   redrawsOf(records),
 		unplanned: in.Unplanned,
+		Signed:    in.Signed,
 	}
 	g.examine(in)
 	if in.Planned != nil {

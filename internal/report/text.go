@@ -65,6 +65,9 @@ func (g *Group) headText(w io.Writer) {
 	if g.Scope != "" {
 		fmt.Fprintf(w, "\n%s", display.Line(g.Scope))
 	}
+	for _, line := range firstLines(g) {
+		fmt.Fprintf(w, "\n%s", display.Line(line))
+	}
 	fmt.Fprintf(w, "\n%d of %d runs passed", t.Passed, t.Runs)
 	if t.Missing > 0 {
 		fmt.Fprintf(w, ", %d of %d missing", t.Missing, t.Planned)

@@ -50,6 +50,7 @@ const (
 	reasonReplayed      = "replayed"
 	reasonUnplanned     = "unplanned"
 	reasonHistorical    = "historical"
+	reasonUnsigned      = "unsigned"
 	reasonTooFewTasks   = "too_few_tasks"
 	reasonExclusionGap  = "exclusion_gap"
 	reasonFlags         = "open_flags"
@@ -78,6 +79,7 @@ var reasons = []struct {
 	{key: reasonReplayed, wayOut: "run them without --replay", find: replayed},
 	{key: reasonUnplanned, wayOut: "report each experiment with its own plan.json", find: unplanned},
 	{key: reasonHistorical, allow: reasonHistorical, find: historical},
+	{key: reasonUnsigned, allow: reasonUnsigned, find: unsigned},
 	{key: reasonTooFewTasks, wayOut: "add tasks", find: tooFewTasks},
 	{key: reasonExclusionGap, wayOut: "run the same tasks on both; --retry-errors repeats runs", find: exclusionGap},
 	{key: reasonFlags, wayOut: "fit versus audit shows them, and clears what is not cheating", find: openFlags},

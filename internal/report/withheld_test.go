@@ -219,6 +219,9 @@ func withholding(t *testing.T) map[string]bool {
 	}{
 		{"", "", func(*Input) {}},
 		{reasonUnplanned, "there is no plan", func(in *Input) { in.Unplanned = "there is no plan" }},
+		{reasonUnsigned, "2 of 3 records are signed now", func(in *Input) {
+			in.Signed = &Signing{Records: 3, Signed: 2, Gone: "2 of 3 records are signed now"}
+		}},
 		{reasonTooFewTasks, "only 9 of at least 10 tasks", func(in *Input) {
 			in.Records = slices.DeleteFunc(in.Records, func(r ledger.Record) bool { return r.TaskID > "t08" })
 		}},

@@ -303,17 +303,17 @@ func (s *Server) experiment(r *http.Request, at location) (any, error) {
 	for _, p := range snap.found.Problems {
 		answer.Problems = append(answer.Problems, p.Problem)
 	}
-	answer.Notes = s.signers(snap)
+	answer.Notes = snap.notes()
 	answer.Live = s.status(r.Context(), at)
 	return answer, nil
 }
 
-// signers lists the results that are not signed by the user, as the commands do.
-func (s *Server) signers(snap *snapshot) []string {
+// notes lists the results that are not signed by the user, as the commands do.
+func (s *snapshot) notes() []string {
 	notes := []string{}
-	for _, read := range snap.found.Ledgers {
-		if found := ledger.SignerOf(s.cfg.Key, read.Path, read.Contents); found.Note != "" {
-			notes = append(notes, shown(snap.at, found.Note))
+	for _, found := range s.signers {
+		if found.Note != "" {
+			notes = append(notes, shown(s.at, found.Note))
 		}
 	}
 	return notes

@@ -24,7 +24,9 @@ type snapshot struct {
 	stamp string
 	allow []string // the reasons to withhold claims that the user accepts
 	found *results.Results
-	plan  *experiment.Plan // nil where there is none that can be read
+	// signers say who signed the ledgers.
+	signers []ledger.Signer
+	plan    *experiment.Plan // nil where there is none that can be read
 	// report has the single runs; comparison and family are its answer.
 	report     *report.Report
 	comparison *report.Comparison
@@ -82,7 +84,7 @@ func (server *Server) load(at location) *snapshot {
 	for _, r := range s.found.Records {
 		s.attempts[r.Cell()] = append(s.attempts[r.Cell()], r)
 	}
-	s.found.Allow = allow
+	s.found.Allow, s.signers = allow, s.found.Signers(server.cfg.Key)
 	auditor := results.Auditor{Dialects: server.cfg.Dialects, Prices: server.cfg.Prices}
 	if len(s.found.Records) > 0 || s.found.NothingPlanned() {
 		if s.report, err = s.found.Build(server.ctx, auditor, shownK, true); err != nil {

@@ -119,7 +119,7 @@ brings, an arm was given what only another brings, or runs were answered from th
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
-	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical)
+	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 	flags.BoolVar(&opts.damaged, "damaged", false, "compare the valid lines of ledgers that fail verification")
 	return command
 }

@@ -30,12 +30,7 @@ func checkSigner(con *console.Console, read results.Ledger, trusted string) erro
 // noteSigners says which ledgers are not signed by the user. What the user's key knows to be wrong
 // is a warning of the report as well.
 func noteSigners(con *console.Console, found *results.Results) {
-	key := experimentcli.OwnKey(con)
-	for _, read := range found.Ledgers {
-		one := ledger.SignerOf(key, read.Path, read.Contents)
-		experimentcli.NoteSigner(con, one)
-		if one.Doubt {
-			found.Doubts = append(found.Doubts, one.Note)
-		}
+	for _, signer := range found.Signers(experimentcli.OwnKey(con)) {
+		experimentcli.NoteSigner(con, signer)
 	}
 }

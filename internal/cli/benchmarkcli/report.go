@@ -81,7 +81,7 @@ task and over tasks, with confidence intervals.`,
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
-	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical)
+	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	flags.BoolVar(&opts.damaged, "damaged", false, "report the valid lines of a ledger that fails verification")

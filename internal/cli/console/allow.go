@@ -13,17 +13,18 @@ const (
 	AllowSame       = "same"       // arms that do not differ: a comparison of an agent with itself
 	AllowDrift      = "drift"      // models or programs that changed during the experiment
 	AllowHistorical = "historical" // arms that did not run side by side
+	AllowUnsigned   = "unsigned"   // results whose signature is gone
 )
 
 // exceptions are all of them, in the order in which they are shown.
-var exceptions = []string{AllowSame, AllowDrift, AllowHistorical, "unsigned"}
+var exceptions = []string{AllowSame, AllowDrift, AllowHistorical, AllowUnsigned}
 
-// allowMeans says what the exceptions mean that have an effect. The others are accepted, so that a
-// command line can be shared with versions in which they have one.
+// allowMeans says what the exceptions mean.
 var allowMeans = map[string]string{
 	AllowSame:       "arms that do not differ (A/A)",
 	AllowDrift:      "a model or a program that changed during the experiment",
 	AllowHistorical: "arms that did not run side by side",
+	AllowUnsigned:   "results whose signature is gone",
 }
 
 // Allow is the flag --allow: the set of exceptions that a person makes to what fit refuses or

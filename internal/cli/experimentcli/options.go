@@ -75,7 +75,8 @@ func (o *RunOptions) Register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.noProbe, "no-probe", false, "do not check that every arm's model replies before the first cell")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "dry run: check everything that is free, start every arm once against "+
 		"a scripted model, show the plan, and stop")
-	o.Proof.Register(flags, console.AllowSame, console.AllowDrift, console.AllowHistorical)
+	o.Proof.Register(flags, console.AllowSame, console.AllowDrift, console.AllowHistorical,
+		console.AllowUnsigned)
 	o.budget.register(flags)
 }
 

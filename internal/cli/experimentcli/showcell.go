@@ -29,7 +29,7 @@ func OpenSource(ctx context.Context, con *console.Console, registry *agent.Regis
 	if info, err := os.Stat(con.Path(dir)); err != nil || !info.IsDir() {
 		return nil, console.Usagef("%s is not a run directory", dir)
 	}
-	options.Dialects, options.Prices = registry.Dialects(), con.Prices()
+	options.Dialects, options.Prices, options.Key = registry.Dialects(), con.Prices(), OwnKey(con)
 	source, err := versus.Open(ctx, con.Path(dir), options)
 	if errors.As(err, new(*versus.NotRunDirectory)) {
 		return nil, console.Exit(console.ExitUsage, err)
@@ -83,7 +83,7 @@ func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registr
 	if err != nil {
 		return err
 	}
-	NoteSigner(con, source.Signer(OwnKey(con)))
+	NoteSigner(con, source.Signer())
 	built, err := source.Report()
 	if err != nil {
 		return Unusable(err)

@@ -30,7 +30,7 @@ func (d *reader) open(ctx context.Context, dir string, options versus.Options) (
 			d.noted = map[string]bool{}
 		}
 		d.noted[dir] = true
-		experimentcli.NoteSigner(d.con, source.Signer(experimentcli.OwnKey(d.con)))
+		experimentcli.NoteSigner(d.con, source.Signer())
 	}
 	return source, err
 }
@@ -64,7 +64,7 @@ func (o *reportOptions) register(flags *pflag.FlagSet, formats ...string) {
 	o.format.Register(flags, "output format", formats...)
 	o.format.RegisterRobot(flags)
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level")
-	o.proof.Register(flags, console.AllowDrift, console.AllowHistorical)
+	o.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 }
 
 // forVersus checks the flags.

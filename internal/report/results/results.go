@@ -40,6 +40,8 @@ type Results struct {
 	Labels *judge.Labels // those of the family, if it has any
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
+
+	signing *report.Signing
 }
 
 // Ledger is one that was read.
@@ -47,6 +49,7 @@ type Ledger struct {
 	Path     string
 	Contents *ledger.Contents
 	tasks    string // the digest of the tasks beside it; empty: nobody recorded it
+	signedBy string // the key that signed it when it ran, as the plan says; empty: none did
 }
 
 // Problem is something that is wrong with a ledger.
@@ -133,6 +136,9 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 	if err != nil {
 		return nil, err
 	}
+	if all.signing == nil {
+		all.Signers(nil)
+	}
 	built, err := report.Build(report.Input{
 		Records:    all.Records,
 		Planned:    all.Planned,
@@ -145,6 +151,7 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 		Labels:     all.Labels,
 		Probes:     &all.Probes,
 		Allow:      all.Allow,
+		Signed:     all.signing,
 	})
 	if err != nil {
 		return nil, err
@@ -153,6 +160,46 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.Doubts...)
 	}
 	return built, nil
+}
+
+// Signers looks at the signatures of the ledgers. The key is the user's; nil where there is none.
+func (all *Results) Signers(key *ledger.SigningKey) []ledger.Signer {
+	signers := make([]ledger.Signer, len(all.Ledgers))
+	all.signing, all.Doubts = &report.Signing{}, nil
+	for i := range all.Ledgers {
+		read := &all.Ledgers[i]
+		signers[i] = ledger.SignerOf(key, read.Path, read.Contents)
+		if signers[i].Doubt {
+			all.Doubts = append(all.Doubts, signers[i].Note)
+		}
+		CountSigned(all.signing, signers[i], read.signedBy, read.Path)
+	}
+	return signers
+}
+
+// CountSigned adds the records of a ledger. Where its plan names the key that signed it when it
+// ran, and the signature is not there for all records, it is gone.
+func CountSigned(s *report.Signing, found ledger.Signer, planned, path string) {
+	s.Records += found.Records
+	s.Signed += found.Signed
+	by := "key " + found.By[:min(8, len(found.By))]
+	if found.Own {
+		by = "your key"
+	}
+	if found.Signed > 0 && !slices.Contains(s.By, by) {
+		s.By = append(s.By, by)
+	}
+	switch {
+	case s.Gone != "" || found.Records == 0:
+	case found.Doubt:
+		s.Gone = found.Note
+	case planned != "" && found.By != planned:
+		s.Gone = fmt.Sprintf("%s was signed when it ran, and 0 of %s are signed now by its key", path,
+			report.Count(found.Records, "record"))
+	case planned != "" && found.Signed < found.Records:
+		s.Gone = fmt.Sprintf("%s was signed when it ran, and %d of %s are signed now", path, found.Signed,
+			report.Count(found.Records, "record"))
+	}
 }
 
 // Claimable reports whether the results in a run directory, as they are, claim that its two arms
@@ -220,8 +267,7 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 	all.Ledgers = append(all.Ledgers, Ledger{Path: path, Contents: contents})
 	if err := contents.Damage(path); err != nil {
 		if !damagedToo {
-			return nil, fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines "+
-				"that are left", err)
+			return nil, refused(err)
 		}
 		for _, problem := range contents.Problems {
 			all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
@@ -237,12 +283,30 @@ func (all *Results) load(dir string, damagedToo bool) ([]ledger.Record, error) {
 				contents.Records[i].Experiment, plan.ID)
 		}
 	}
+	problems, err := Strays(dir, plan, contents.Records)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(problems) > 0 && !damagedToo:
+		return nil, refused(&ledger.Damage{Path: path, Problems: problems})
+	}
+	for _, problem := range problems {
+		all.Problems = append(all.Problems, Problem{Path: path, Problem: problem})
+	}
+	contents.Records = without(contents.Records, problems)
 	all.Plans = append(all.Plans, plan)
-	all.Ledgers[len(all.Ledgers)-1].tasks = plan.TasksDigest
+	last := &all.Ledgers[len(all.Ledgers)-1]
+	last.tasks, last.signedBy = plan.TasksDigest, plan.SignedBy
 	if all.Planned == nil { // shards have the same arms
 		all.Planned = planned
 	}
 	return contents.Records, nil
+}
+
+// refused says how to see the rest of a ledger that is damaged.
+func refused(damage error) error {
+	return fmt.Errorf("%w\naltered lines are ignored; fit-benchmark report --damaged shows the lines that are left",
+		damage)
 }
 
 // Planned reads the plan of a run directory and what should be there: the whole experiment,

@@ -63,6 +63,7 @@ func (b *builder) build() (*EvalReport, error) {
 		Pairs:         []Pair{},
 		Calibration:   []judge.Calibration{},
 		Warnings:      []string{},
+		Signed:        &s.signed,
 	}
 	b.head()
 	b.panel()
@@ -180,6 +181,7 @@ func (b *builder) group() error {
 		Unplanned: unplanned,
 		K:         b.ks(),
 		Allow:     b.source.options.Allow,
+		Signed:    &b.source.signed,
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,8 @@ type Comparison struct {
 	PerAgent      []AgentSummary `json:"perAgent"`
 	Pairs         []Pair         `json:"pairs"`
 	Warnings      []string       `json:"warnings"`
+
+	signed []string // what is signed of each side
 }
 
 // Compare compares the first side with each of the others, task by task. Sides with several arms
@@ -75,6 +77,9 @@ func Compare(sides []Side) (*Comparison, error) {
 		PerAgent:      merged.report.PerAgent,
 		Pairs:         merged.report.Pairs,
 		Warnings:      orEmpty(merged.report.Warnings),
+	}
+	for i := range sides {
+		c.signed = append(c.signed, sides[i].Name+": "+sides[i].Source.signed.Text())
 	}
 	if len(experiments) > 1 {
 		c.Warnings = append(c.Warnings, "the sides are different experiments: they did not run side by side, so "+

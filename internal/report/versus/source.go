@@ -34,6 +34,8 @@ type Options struct {
 	Cell *ledger.Cell
 	// Allow are the reasons to withhold claims that the user accepts, such as "drift".
 	Allow []string
+	// Key is the user's, or nil: it knows what it has signed.
+	Key *ledger.SigningKey
 }
 
 // Source is a run directory that has been read.
@@ -42,7 +44,8 @@ type Source struct {
 	options  Options
 	plan     *experiment.Plan // nil: the ledger stands alone
 	planned  *report.Planned  // nil without a plan
-	whole    *ledger.Contents // of the ledger
+	signer   ledger.Signer
+	signed   report.Signing
 	contents *ledger.Contents // the records that the report is about
 	cells    []attempt        // that count, sorted by task, run and arm
 	tasks    map[string]evidence.Task
@@ -79,7 +82,6 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	s := &Source{
 		dir:      dir,
 		options:  options,
-		whole:    contents,
 		contents: contents,
 	}
 	if options.Cell != nil {
@@ -93,10 +95,19 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	if s.plan, s.planned, err = results.Planned(dir); err != nil {
 		return nil, err
 	}
-	digest := ""
+	digest, signedBy := "", ""
 	if s.plan != nil {
-		digest = s.plan.TasksDigest
+		problems, err := results.Strays(dir, s.plan, contents.Records)
+		if err == nil && len(problems) > 0 {
+			err = &ledger.Damage{Path: path, Problems: problems}
+		}
+		if err != nil {
+			return nil, err
+		}
+		digest, signedBy = s.plan.TasksDigest, s.plan.SignedBy
 	}
+	s.signer = ledger.SignerOf(options.Key, path, contents)
+	results.CountSigned(&s.signed, s.signer, signedBy, path)
 	tasks, err := evidence.ReadTasks(dir, digest)
 	if err != nil {
 		return nil, err
@@ -108,11 +119,8 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 	return s, s.collect(ctx, tasks)
 }
 
-// Signer looks at the signature of the results. It is not part of the report, which is the same for
-// everybody.
-func (s *Source) Signer(key *ledger.SigningKey) ledger.Signer {
-	return ledger.SignerOf(key, filepath.Join(s.dir, experiment.LedgerFile), s.whole)
-}
+// Signer says who signed the results.
+func (s *Source) Signer() ledger.Signer { return s.signer }
 
 // NoSuchCell is the error of a directory that lacks the cell which was asked for.
 type NoSuchCell struct{ There []ledger.Cell }

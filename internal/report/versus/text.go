@@ -53,16 +53,18 @@ type section struct {
 // sections returns the parts in the order in which people read them: how well each arm did, what
 // may be claimed, why runs failed, when milestones were reached, and the cost.
 func (r *EvalReport) sections() []section {
-	return append(commonSections(r.Statement, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
+	first := []string{r.Statement, r.Signed.Text()}
+	return append(commonSections(first, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
 		section{title: "Notes", lines: r.Warnings})
 }
 
 func (c *Comparison) sections() []section {
-	return append(commonSections(c.Statement, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings})
+	first := append([]string{c.Statement}, c.signed...)
+	return append(commonSections(first, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings})
 }
 
-func commonSections(statement string, agents []AgentSummary, pairs []Pair) []section {
-	sections := []section{{lines: []string{statement}}, agentSection(agents)}
+func commonSections(first []string, agents []AgentSummary, pairs []Pair) []section {
+	sections := []section{{lines: first}, agentSection(agents)}
 	sections = append(sections, pairSections(pairs)...)
 	return append(sections, treatmentSection(agents, pairs), errorSection(agents), milestoneSection(pairs),
 		promptSection(pairs))

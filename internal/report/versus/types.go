@@ -28,12 +28,14 @@ type EvalReport struct {
 	Network string `json:"network,omitempty"`
 	Tool    Tool   `json:"tool"`
 	// Statement says in one sentence what the report claims.
-	Statement string         `json:"statement"`
-	Agents    []Agent        `json:"agents"`
-	Tasks     []Task         `json:"tasks"`
-	Cells     []Cell         `json:"cells"`
-	PerAgent  []AgentSummary `json:"perAgent"`
-	Pairs     []Pair         `json:"pairs"`
+	Statement string `json:"statement"`
+	// Signed says what is signed of the results.
+	Signed   *report.Signing `json:"signed,omitempty"`
+	Agents   []Agent         `json:"agents"`
+	Tasks    []Task          `json:"tasks"`
+	Cells    []Cell          `json:"cells"`
+	PerAgent []AgentSummary  `json:"perAgent"`
+	Pairs    []Pair          `json:"pairs"`
 	// Calibration is what people's labels say about the panel's errors, by dimension.
 	Calibration []judge.Calibration `json:"calibration"`
 	Panel       Panel               `json:"panel"`

@@ -131,6 +131,7 @@ func (d Directory) Write(dir string) error {
 // brokenOff is the attempt before one that counts: the provider failed after the agent had begun.
 func brokenOff(r ledger.Record) ledger.Record {
 	r.Verdict, r.ErrorClass, r.Outcome, r.Final = ledger.Error, ledger.ErrorProvider, "provider", false
+	r.RunDir = path.Join(path.Dir(r.RunDir), "broken-off")
 	r.AgentTracePath, r.DiffPath, r.Artifacts, r.Grade, r.Verify = "", "", nil, nil, nil
 	return r
 }

@@ -209,6 +209,8 @@ export interface Comparison {
   judgeA?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   judgeB?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
+  signedA?: { records: number; signed: number; by?: string[]; gone?: string };
+  signedB?: { records: number; signed: number; by?: string[]; gone?: string };
   warnings?: string[];
 }
 
@@ -281,6 +283,7 @@ export interface EvalReport {
   network?: string;
   tool: { version: string; commit: string };
   statement: string;
+  signed?: { records: number; signed: number; by?: string[]; gone?: string };
   agents: { id: string; arm: string; binary: string; sha256: string; version: string; argv: string[] | null; model: string; authMode: string }[] | null;
   tasks: { id: string; sha: string; promptSha256: string; cluster: string; split: string }[] | null;
   cells: VersusCell[] | null;
@@ -414,6 +417,7 @@ export interface Group {
   name: string;
   provenance: Provenance;
   scope?: string;
+  signed?: { records: number; signed: number; by?: string[]; gone?: string };
   tasks: ReportTask[];
   totals: Totals;
   passRate?: Interval;

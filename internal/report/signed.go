@@ -1,0 +1,57 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Signing says in numbers for which records a signature proves who made them.
+type Signing struct {
+	Records int `json:"records"`
+	Signed  int `json:"signed"`
+	// By names the keys, the user's own as "your key".
+	By []string `json:"by,omitempty"`
+	// Gone says that a signature is missing which was there; claims are withheld then.
+	Gone string `json:"gone,omitempty"`
+}
+
+// Text says what is signed; empty where nobody looked.
+func (s *Signing) Text() string {
+	if s == nil {
+		return ""
+	}
+	by := ""
+	if len(s.By) > 0 {
+		by = " by " + strings.Join(s.By, " and ")
+	}
+	return fmt.Sprintf("signed%s: %d of %s", by, s.Signed, Count(s.Records, "record"))
+}
+
+// unsigned says that a signature is gone.
+func unsigned(basis *Basis) []string {
+	return basis.each(func(g *Group) string {
+		if g.Signed == nil {
+			return ""
+		}
+		return g.Signed.Gone
+	})
+}
+
+// firstLines are what readers see right below the answer about groups: what is signed, once where
+// they have one ledger.
+func firstLines(groups ...*Group) []string {
+	var lines []string
+	for i, g := range groups {
+		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Signed == g.Signed })
+		if text := g.Signed.Text(); text != "" && before == i {
+			lines = append(lines, text)
+		}
+	}
+	if len(groups) > 1 && len(lines) == len(groups) {
+		for i, g := range groups {
+			lines[i] = g.Name + ": " + lines[i]
+		}
+	}
+	return lines
+}
