@@ -20,7 +20,7 @@ export CGO_ENABLED := 0
 TEST            := $(GO) test -vet=off -ldflags=-s -p $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 RACE_TEST       := CGO_ENABLED=1 $(TEST) -race
 
-.PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures
+.PHONY: build demo test check lint vet unit race fuzz bench soak vuln setup clean deps web pictures man release
 
 # A program that the linker has just written starts an eighth slower than a copy of it, which users install. The copy is replaced only by
 # another program, so that results of tests that run it stay valid.
@@ -130,8 +130,16 @@ bench-view:
 pictures:
 	FIT_VIEW_PICTURES=1 $(GO) test ./test/view -run '^TestPictures$$' -count=1
 
+# A manual page of each command.
+man: build
+	bin/fit man share/man/man1
+
+# Everything that a version is published as: archives, deb, rpm, Homebrew formula, bills of materials, checksums. The commit must have the tag.
+release:
+	cd scripts/release && $(GO) run . -version "$(VERSION)" -output "$(CURDIR)/dist" $(if $(TARGETS),-targets $(TARGETS))
+
 clean:
-	rm -rf bin
+	rm -rf bin dist share
 
 # Benchmarks that gate on a ratio measured within one run; the figures are kept in docs/performance.md.
 .PHONY: bench-start bench-redact bench-spawn bench-stats bench-trace bench-run bench-session bench-evidence bench-benchmark bench-bus bench-versus bench-judge bench-workspace bench-gateway bench-dataset bench-container bench-acp bench-treatment

@@ -52,7 +52,8 @@ func forAllNames(shell, script string) string {
 	names := sortedNames()
 	if shell == "zsh" {
 		all := "fit " + strings.Join(names, " ")
-		return strings.Replace(script, "#compdef fit\ncompdef _fit fit\n", "#compdef "+all+"\ncompdef _fit "+all+"\n", 1)
+		script = strings.Replace(script, "#compdef fit\n", "#compdef "+all+"\n", 1)
+		return strings.Replace(script, "compdef _fit fit\n", "compdef _fit "+all+"\n", 1)
 	}
 	var out strings.Builder
 	for line := range strings.Lines(script) {

@@ -190,7 +190,7 @@ New here? "fit demo" shows the whole path in seconds, offline; "fit doctor" show
 	}
 	root.SetVersionTemplate("fit {{.Version}}\n")
 	root.AddCommand(commands(con, registry)...)
-	root.AddCommand(newVersion(con), newCompletion(con))
+	root.AddCommand(newVersion(con), newCompletion(con), newMan(con), newInstallNames(con))
 	for _, command := range root.Commands() { // each is also a program of its own, and programs know their version
 		command.Version = con.Version
 		command.SetVersionTemplate(root.VersionTemplate())
