@@ -65,10 +65,7 @@ func (r *release) pack(tree, name string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	compressed, err := gzip.NewWriterLevel(file, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	compressed := gzip.NewWriter(file)
 	archive := tar.NewWriter(compressed)
 	walk := func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
