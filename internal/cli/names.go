@@ -17,7 +17,7 @@ import (
 func newInstallNames(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "install-names [DIR]",
-		Short: "Link fit-harness, fit-benchmark and the other names to this program",
+		Short: "Create links named fit-harness, fit-benchmark and so on to this program",
 		Long: `Link fit-harness, fit-eval, fit-trace, fit-benchmark, fit-selfedit and subq to this program, in the directory
 where it is or in DIR. Links of an earlier call are replaced; other files with these names are left alone, and named.`,
 		Example: "  fit install-names\n  fit install-names ~/bin",

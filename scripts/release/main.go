@@ -1,6 +1,6 @@
-// Command release builds everything that a version of fit is published as, from the commit that has
-// its tag: archives, packages, a Homebrew formula, bills of materials and checksums. The same commit
-// gives the same bytes, on any machine.
+// Command release builds everything that a version of fit is published as, from the commit that
+// has its tag: archives, packages, a Homebrew formula, bills of materials and checksums. The same
+// commit gives the same bytes, on any machine.
 package main
 
 import (
@@ -119,7 +119,7 @@ func (r *release) build(system, processor, program string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", program, "./cmd/fit")
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", program, "./cmd/fit")
 	command.Dir, command.Stderr = r.root, os.Stderr
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor, "GOFLAGS=", "GOWORK=off")
 	if err := command.Run(); err != nil {

@@ -66,7 +66,9 @@ func TestAReleaseIsTheSameEverywhereAndInstalls(t *testing.T) {
 		}
 	}
 	name := "fit_0.9.1_linux_" + runtime.GOARCH
-	for _, want := range []string{name + ".tar.gz", name + ".deb", name + ".rpm", name + ".cdx.json", "fit.rb", "SHA256SUMS"} {
+	for _, want := range []string{
+		name + ".tar.gz", name + ".deb", name + ".rpm", name + ".cdx.json", "fit.rb", "SHA256SUMS",
+	} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is missing in %q", want, names)
 		}
