@@ -256,8 +256,11 @@ func (d *datasetLoader) compileSchema(c *checkTemplate, f checkFile) error {
 		return nil
 	}
 	if name, isFile := f.Schema.(string); isFile {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return d.where.wrong("family.yaml", c.at, "%s is not a file of this directory", name)
+		}
 		content, ok := d.text(name)
-		if !ok || !filepath.IsLocal(filepath.FromSlash(name)) {
+		if !ok {
 			return d.where.wrong("family.yaml", c.at, "%s is not a file of this directory", name)
 		}
 		c.Schema = json.RawMessage(content)

@@ -98,8 +98,8 @@ func (l *loader) dataset() {
 	}
 	if name := filepath.FromSlash(l.file.Data.Dataset); !filepath.IsLocal(name) {
 		l.add(l.where.wrong("family.yaml", []string{"dataset"}, "%s is not a file of this directory", name))
-	} else if err := reader.read(filepath.Join(l.real, name)); err != nil {
-		l.add(err)
+	} else {
+		l.readRows(reader)
 	}
 	if len(l.family.Tasks) == 0 && len(l.problems) == before {
 		l.wrong(l.file.Data.Dataset, "it has no samples")
@@ -152,7 +152,7 @@ func (d *datasetLoader) parse() {
 // sharedDirectory loads the directory that all samples share.
 func (d *datasetLoader) sharedDirectory() {
 	dir := path.Clean(filepath.ToSlash(d.file.Data.Task))
-	if !filepath.IsLocal(filepath.FromSlash(dir)) || !isDir(filepath.Join(d.real, filepath.FromSlash(dir))) {
+	if !filepath.IsLocal(filepath.FromSlash(dir)) || d.dir(dir) == "" {
 		d.add(d.where.wrong("family.yaml", []string{"task"}, "%s is not a directory below this one", d.file.Data.Task))
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // datasetBounds keep a file of samples from filling the memory.
@@ -49,6 +50,19 @@ type datasetReader struct {
 
 func (r *datasetReader) wrong(line int, format string, args ...any) error {
 	return &document.Error{File: r.name, Line: line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// readRows reads the file of the family that a reader is about.
+func (l *loader) readRows(reader *datasetReader) {
+	file, err := l.beneath(reader.name)
+	if _, out := errors.AsType[*tree.LinkError](err); out {
+		l.refused(reader.name, err)
+		return
+	}
+	if err != nil { // reading says it in its own words
+		file = filepath.Join(l.real, filepath.FromSlash(reader.name))
+	}
+	l.add(reader.read(file))
 }
 
 // read reads a file by the ending of its name.

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
@@ -58,17 +57,19 @@ func RenderEnv(variables []Variable, file string) string {
 	return out.String()
 }
 
-// loadEnv reads the environment files of a family and a task. Values of the given environment win
+// loadEnv reads the environment files of directories: those of a family and a task. Values of the given environment win
 // over the files, and what was defined first over what comes later. Nothing is put into the
 // environment of this process: the next task must not see it.
-func loadEnv(familyDir, taskDir string, environ []string, secrets secretNames) ([]Variable, []string, error) {
+func loadEnv(read func(name string) ([]byte, error), dirs, environ []string, secrets secretNames) (
+	[]Variable, []string, error,
+) {
 	given := valuesOf(environ)
 	values := map[string]string{}
 	var variables []Variable
 	seen := map[Variable]bool{}
-	for _, dir := range []string{familyDir, taskDir} {
+	for _, dir := range dirs {
 		for _, file := range envFiles {
-			text, err := os.ReadFile(filepath.Join(dir, file))
+			text, err := read(path.Join(dir, file))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

@@ -53,7 +53,7 @@ func envOf(t *testing.T, environ []string, files map[string]string) ([]Variable,
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, files)
-	variables, warnings, err := loadEnv(dir, filepath.Join(dir, "task"), environ,
+	variables, warnings, err := loadEnv(os.ReadFile, []string{dir, filepath.Join(dir, "task")}, environ,
 		secretNames{secret: []string{"MARKED"}, public: []string{"PUBLIC_TOKEN"}})
 	if err != nil {
 		t.Fatal(err)

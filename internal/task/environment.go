@@ -130,8 +130,8 @@ func (l *loader) environment(t *Task, own TaskFile, where settingsFile) *Environ
 	case dockerfile == "":
 		return nil
 	}
-	path := filepath.Join(base, filepath.FromSlash(dockerfile))
-	if !filepath.IsLocal(filepath.FromSlash(dockerfile)) || !isFile(path) {
+	path, found := l.ownFile(l.rel(filepath.Join(base, filepath.FromSlash(dockerfile))))
+	if !filepath.IsLocal(filepath.FromSlash(dockerfile)) || !found {
 		l.add(where.wrong(l.rel(t.Dir), []string{"dockerfile"}, "%s is not a file of this directory", dockerfile))
 		return nil
 	}

@@ -73,8 +73,9 @@ type harborLoader struct {
 	env  map[string]string // of this machine, for templates
 }
 
+// path returns the path of a file or directory of the task as at does.
 func (h *harborLoader) path(name string) string {
-	return filepath.Join(h.real, filepath.FromSlash(h.rel), filepath.FromSlash(name))
+	return h.at(path.Join(h.rel, name))
 }
 
 func (h *harborLoader) load() (Task, error) {
@@ -83,7 +84,7 @@ func (h *harborLoader) load() (Task, error) {
 		t.ID = filepath.Base(h.real)
 	}
 	name := path.Join(h.rel, harborName)
-	source, err := os.ReadFile(h.path(harborName))
+	source, err := h.read(name)
 	if err != nil {
 		return t, mistake(name, "%v", err)
 	}

@@ -47,7 +47,7 @@ var composeIgnored = []string{
 
 func (h *harborLoader) compose(t *Task, e *Environment) error {
 	name := path.Join(h.rel, harborDir, composeName)
-	source, err := os.ReadFile(h.path(path.Join(harborDir, composeName)))
+	source, err := h.read(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (h *harborLoader) composeKey(t *Task, e *Environment, c *composeFile, key s
 	case "command":
 		problem = c.command(raw)
 	case "volumes":
-		e.Mounts, problem = c.mounts(raw, h.path(harborDir))
+		e.Mounts, problem = c.mounts(raw, h)
 	case "network_mode":
 		problem = h.composeNetwork(t, c.text(raw))
 	case "deploy":

@@ -147,7 +147,7 @@ func (h *harborLoader) serviceKey(s *Service, c *composeFile, key string) (err e
 	case "entrypoint":
 		s.Entrypoint, err = c.words(raw)
 	case "volumes":
-		e.Mounts, err = c.mounts(raw, h.path(harborDir))
+		e.Mounts, err = c.mounts(raw, h)
 	case "healthcheck":
 		e.Healthcheck, err = c.healthcheck(raw)
 	case "depends_on":
@@ -259,7 +259,7 @@ var ownMount = lazyregexp.New(`^\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PA
 
 // mounts reads volumes of the task, and files beside the compose file. A path alone is a directory
 // of the container.
-func (c *composeFile) mounts(raw json.RawMessage, dir string) ([]Mount, error) {
+func (c *composeFile) mounts(raw json.RawMessage, h *harborLoader) ([]Mount, error) {
 	var volumes []any
 	if err := json.Unmarshal(raw, &volumes); err != nil {
 		return nil, err
@@ -281,10 +281,12 @@ func (c *composeFile) mounts(raw json.RawMessage, dir string) ([]Mount, error) {
 		m := Mount{Target: path.Clean(match[2]), ReadOnly: match[3] == "ro"}
 		switch {
 		case strings.HasPrefix(match[1], "."):
-			if !filepath.IsLocal(match[1]) || !exists(filepath.Join(dir, match[1])) {
+			if filepath.IsLocal(match[1]) {
+				m.Source = h.path(path.Join(harborDir, match[1]))
+			}
+			if m.Source == "" {
 				return nil, fmt.Errorf("%s is not a file beside the compose file", match[1])
 			}
-			m.Source = filepath.Join(dir, match[1])
 		case !serviceName.MatchString(match[1]):
 			return nil, fmt.Errorf("a mount of the host (%v)", volume)
 		default:

@@ -3,6 +3,7 @@ package task
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -61,9 +62,7 @@ func (h *harborLoader) step(file *harborStep, shared *Verifier) (step Step, err 
 		Timeout:     harborSeconds(file.Agent.TimeoutSec, harborSeconds(h.file.Agent.TimeoutSec, harborUnlimited)),
 		Healthcheck: file.Healthcheck.settings(),
 	}
-	if isDir(h.path(dir + "/workdir")) {
-		step.Workdir = h.path(dir + "/workdir")
-	}
+	step.Workdir = h.dir(path.Join(h.rel, dir, "workdir"))
 	if step.Prompt, err = h.instruction(dir); err != nil {
 		return step, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // Options say how a family is loaded.
@@ -42,19 +42,26 @@ func Load(ctx context.Context, origin string, opts Options) (*Family, error) {
 		return nil, fmt.Errorf("family %s: %w", origin, err)
 	}
 	l := &loader{
-		ctx:    ctx,
-		opts:   opts,
-		real:   real,
-		family: &Family{Origin: origin, Dir: real, Revision: revision},
+		ctx:     ctx,
+		opts:    opts,
+		real:    real,
+		fetched: revision != "",
+		family:  &Family{Origin: origin, Dir: real, Revision: revision},
 	}
+	load := l.load
 	switch {
 	case isDir(real):
-		l.load()
 	case isRowsName(real) && isFile(real):
-		l.loadRows()
+		l.real, l.family.Dir = filepath.Dir(real), filepath.Dir(real)
+		load = func() { l.loadRows(real) }
 	default:
 		return nil, fmt.Errorf("family %s: neither a directory nor a .jsonl or .json file of SWE-bench rows", origin)
 	}
+	if l.root, err = os.OpenRoot(l.real); err != nil {
+		return nil, fmt.Errorf("family %s: %w", origin, err)
+	}
+	defer l.root.Close()
+	load()
 	if err := errors.Join(l.problems...); err != nil {
 		return nil, err
 	}
@@ -79,8 +86,16 @@ func locate(ctx context.Context, origin string, opts Options) (dir, revision str
 	if err != nil {
 		return "", "", err
 	}
-	dir = filepath.Join(root, filepath.FromSlash(parsed.Subdir))
-	if !isDir(dir) {
+	checkout, err := os.OpenRoot(root)
+	if err != nil {
+		return "", "", err
+	}
+	defer checkout.Close()
+	subdir, err := tree.Beneath(checkout, cmp.Or(parsed.Subdir, "."))
+	if _, out := errors.AsType[*tree.LinkError](err); out {
+		return "", "", fmt.Errorf("family %s: %w", origin, err)
+	}
+	if dir = filepath.Join(root, filepath.FromSlash(subdir)); err != nil || !isDir(dir) {
 		return "", "", fmt.Errorf("family %s: commit %s has no directory %s", origin, sha, parsed.Subdir)
 	}
 	return dir, "git:" + sha, nil
@@ -102,6 +117,9 @@ type loader struct {
 	ctx      context.Context
 	opts     Options
 	real     string // the family's directory, without links
+	root     *os.Root
+	fetched  bool            // from a git repository
+	links    map[string]bool // those that were refused
 	family   *Family
 	file     familyFile
 	where    settingsFile // of family.yaml
@@ -136,9 +154,12 @@ func (l *loader) fail(err error) {
 // ownFile returns the path of a file of the family. It reports false for a name that leads out of
 // the family or is not that of a regular file.
 func (l *loader) ownFile(name string) (string, bool) {
-	file := filepath.Join(l.real, filepath.FromSlash(name))
-	info, err := os.Stat(file)
-	return file, filepath.IsLocal(filepath.FromSlash(name)) && err == nil && info.Mode().IsRegular()
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "", false
+	}
+	file := l.at(name)
+	info, err := os.Lstat(file)
+	return file, err == nil && info.Mode().IsRegular()
 }
 
 // keepRow adds the task that was made from a row of a file, or the row's error. It returns
@@ -180,8 +201,9 @@ func (l *loader) rel(name string) string {
 
 func (l *loader) load() {
 	var err error
-	l.where, err = readSettings("family.yaml", filepath.Join(l.real, "family.yaml"), &l.file)
+	l.where, err = l.readSettings("family.yaml", &l.file)
 	l.add(err)
+	l.besides()
 	l.family.Name = cmp.Or(l.file.Name, filepath.Base(l.real))
 	if profile, ok := l.text("judge.md"); ok {
 		_, body, err := document.FrontMatter("judge.md", []byte(profile))
@@ -189,7 +211,7 @@ func (l *loader) load() {
 		l.family.JudgeProfile = strings.TrimLeft(string(body), "\n")
 	}
 	l.calibration()
-	if isDir(filepath.Join(l.real, ".claude")) {
+	if l.dir(".claude") != "" {
 		l.family.Skills = l.real
 	}
 	l.tasks()
@@ -200,9 +222,7 @@ func (l *loader) load() {
 }
 
 // loadRows loads a family that is one file of SWE-bench rows. Files beside it are not part of it.
-func (l *loader) loadRows() {
-	file := l.real
-	l.real, l.family.Dir = filepath.Dir(file), filepath.Dir(file)
+func (l *loader) loadRows(file string) {
 	l.family.Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	l.rows(filepath.Base(file))
 	d := newDigester()
@@ -257,10 +277,12 @@ func (l *loader) calibration() {
 
 // taskIDs lists the directories below tasks.
 func (l *loader) taskIDs() []string {
-	entries, err := os.ReadDir(filepath.Join(l.real, "tasks"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		l.fail(err)
+	dir := l.dir("tasks")
+	if dir == "" {
+		return nil
 	}
+	entries, err := os.ReadDir(dir)
+	l.fail(err)
 	var ids []string
 	for _, e := range entries {
 		if !e.IsDir() {
@@ -291,14 +313,14 @@ func revisionOf(dir string) (string, error) {
 
 // text reads a text file of the family; it reports false if there is none.
 func (l *loader) text(rel string) (string, bool) {
-	name := filepath.Join(l.real, filepath.FromSlash(rel))
-	info, err := os.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		if exists(name) {
-			l.wrong(rel, "the link %v", errDangling)
+	name := l.at(rel)
+	if name == "" {
+		if err := l.linkError(rel); errors.Is(err, errDangling) {
+			l.wrong(rel, "the link %v", err)
 		}
 		return "", false
 	}
+	info, err := os.Lstat(name)
 	if err != nil {
 		l.fail(err)
 		return "", false
@@ -307,7 +329,7 @@ func (l *loader) text(rel string) (string, bool) {
 		l.wrong(rel, "not a text file of at most %d bytes", textLimit)
 		return "", false
 	}
-	content, err := os.ReadFile(name)
+	content, err := l.read(rel)
 	if err != nil {
 		l.fail(err)
 		return "", false

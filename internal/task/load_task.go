@@ -16,6 +16,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // task loads one task.
@@ -38,7 +39,7 @@ func (l *loader) task(id string) Task {
 // ownSettings reads the task.yaml of a directory.
 func (l *loader) ownSettings(rel string) (own TaskFile, where settingsFile) {
 	name := path.Join(rel, "task.yaml")
-	where, err := readSettings(name, filepath.Join(l.real, filepath.FromSlash(name)), &own)
+	where, err := l.readSettings(name, &own)
 	l.add(err)
 	return own, where
 }
@@ -51,7 +52,7 @@ func (l *loader) taskIn(id, rel string, own TaskFile, where settingsFile) Task {
 		t.JudgeTemplate = template
 		l.checkPlaceholders(path.Join(rel, "judge.task.md"), template)
 	}
-	t.Hooks = l.hooks(t.Dir)
+	t.Hooks = l.hooks(rel)
 	t.Settings = settings(own, l.file.TaskFile, t.Hooks.Preflight != "")
 	t.Settings.Environment = l.environment(&t, own, where)
 	l.checkSettings(&t, own, where)
@@ -59,21 +60,23 @@ func (l *loader) taskIn(id, rel string, own TaskFile, where settingsFile) Task {
 	secrets := secretNames{secret: l.file.Secrets, public: l.file.Public}
 	var warnings []string
 	var err error
-	t.Env, warnings, err = loadEnv(l.real, t.Dir, l.opts.Environ, secrets)
-	l.fail(err)
+	t.Env, warnings, err = loadEnv(l.read, []string{"", rel}, l.opts.Environ, secrets)
+	if _, out := errors.AsType[*tree.LinkError](err); out {
+		l.refused(path.Join(rel, ".env"), err)
+	} else {
+		l.fail(err)
+	}
 	for _, warning := range warnings {
 		l.family.Warnings = append(l.family.Warnings, rel+": "+warning)
 	}
-	if solution := filepath.Join(t.Dir, "solution"); isDir(solution) {
-		t.Solution = solution
-	}
+	t.Solution = l.dir(path.Join(rel, "solution"))
 	return t
 }
 
 // hooks finds the hooks of a task. One that exists must be able to run.
-func (l *loader) hooks(dir string) Hooks {
+func (l *loader) hooks(rel string) Hooks {
 	h := Hooks{}
-	if hooks := filepath.Join(dir, "hooks"); isDir(hooks) {
+	if hooks := l.dir(path.Join(rel, "hooks")); hooks != "" {
 		h.Dir = hooks
 		h.Preflight = l.hook(filepath.Join(hooks, "preflight.sh"))
 		h.Invariants = l.hook(filepath.Join(hooks, "invariants.sh"))
@@ -87,7 +90,7 @@ func (l *loader) hook(name string) string {
 	}
 	rel := l.rel(name)
 	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		if err := l.checkHiddenLink(name); err != nil {
+		if err := l.linkError(rel); err != nil {
 			l.wrong(rel, "the link %v", err)
 			return name
 		}
@@ -219,7 +222,9 @@ func (l *loader) resolveRepo(t *Task, own TaskFile, where settingsFile) {
 	if !filepath.IsAbs(s.Repo) {
 		s.Repo = filepath.Join(base, filepath.FromSlash(s.Repo))
 	}
-	if !isDir(s.Repo) {
+	if err := l.ownRepository(s.Repo); err != nil {
+		l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "%v", err))
+	} else if !isDir(s.Repo) {
 		l.add(where.wrong(l.rel(t.Dir), []string{"repo"}, "there is no directory %s", s.Repo))
 	}
 }
@@ -245,13 +250,14 @@ func (l *loader) fetchRepo(s *Settings, origin Origin, where settingsFile, other
 func (l *loader) overlays(t *Task) {
 	visible, all := newDigester(), merged{}
 	visible.add("agent.task.md", "prompt", []byte(t.Prompt))
+	rel := l.rel(t.Dir)
 	for _, overlay := range []Overlay{
-		{filepath.Join(l.real, "workdir"), ""},
-		{filepath.Join(l.real, "specs"), "specs"},
-		{filepath.Join(t.Dir, "workdir"), ""},
-		{filepath.Join(t.Dir, "specs"), "specs"},
+		{l.dir("workdir"), ""},
+		{l.dir("specs"), "specs"},
+		{l.dir(path.Join(rel, "workdir")), ""},
+		{l.dir(path.Join(rel, "specs")), "specs"},
 	} {
-		if !isDir(overlay.From) || slices.Contains(t.Overlays, overlay) {
+		if overlay.From == "" || slices.Contains(t.Overlays, overlay) {
 			continue
 		}
 		t.Overlays = append(t.Overlays, overlay)

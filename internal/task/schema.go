@@ -3,9 +3,9 @@ package task
 import (
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // settingsFile is a YAML file of settings, kept to say where in it something is wrong.
@@ -14,12 +14,15 @@ type settingsFile struct {
 }
 
 // readSettings reads and checks a file of settings. A missing file is an empty one.
-func readSettings(name, path string, into any) (settingsFile, error) {
-	source, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+func (l *loader) readSettings(name string, into any) (settingsFile, error) {
+	source, err := l.read(name)
+	switch link, out := errors.AsType[*tree.LinkError](err); {
+	case out:
+		l.refused(name, link)
 		return settingsFile{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		return settingsFile{}, nil
+	case err != nil:
 		return settingsFile{}, err
 	}
 	doc, err := document.Parse(name, source)

@@ -2,17 +2,23 @@ package task
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/fit-eval/fit/internal/git"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // repository finds the commit that agents start from.
 func (l *specLoader) repository(t *Task) {
 	if l.file.Repo.Path == "" {
 		return // the schema has said so
+	}
+	if err := linkOutOf(t.Dir, l.file.Repo.Path); err != nil {
+		l.wrong([]string{"repo", "path"}, "%v", err)
+		return
 	}
 	real, err := filepath.EvalSymlinks(resolvePath(t, l.file.Repo.Path))
 	if err != nil || !isDir(real) {
@@ -62,6 +68,23 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
+// linkOutOf refuses a path in the directory of a task file from which a link leads out of it. A path
+// that says itself that it is elsewhere is what its author wrote for all to see.
+func linkOutOf(dir, name string) error {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if _, err = tree.Beneath(root, name); errors.As(err, new(*tree.LinkError)) {
+		return err
+	}
+	return nil
+}
+
 // resolvePath resolves a path that a task file names, relative to its directory.
 func resolvePath(t *Task, path string) string {
 	if filepath.IsAbs(path) {
@@ -78,6 +101,10 @@ func (l *specLoader) reference(t *Task) {
 	}
 	t.Spec.Reference = &Reference{MaxLines: r.MaxLines, MaxFiles: r.MaxFiles}
 	if r.Patch == "" {
+		return
+	}
+	if err := linkOutOf(t.Dir, r.Patch); err != nil {
+		l.wrong([]string{"reference", "patch"}, "%v", err)
 		return
 	}
 	path := resolvePath(t, r.Patch)

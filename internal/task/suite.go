@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // loadSuite finds the hidden suite of a task. If the path is missing or not a directory, there is
 // no suite.
 func (l *loader) loadSuite(t *Task, tests testsFile, where settingsFile) *Suite {
 	dir := filepath.Join(t.Dir, "tests")
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+	if info, err := os.Lstat(dir); l.dir(l.rel(dir)) == "" || err != nil || !info.IsDir() {
 		return nil
 	}
 	files := l.suiteFiles(dir)
@@ -70,7 +71,7 @@ func (l *loader) suiteFiles(dir string) []string {
 		case e.IsRegular():
 			files = append(files, e.Path)
 		case e.IsLink():
-			if err := l.checkHiddenLink(e.source); err != nil {
+			if err := l.linkError(l.rel(e.source)); err != nil {
 				l.wrong(where, "not a regular file: the link %v", err)
 				continue
 			}
@@ -82,17 +83,20 @@ func (l *loader) suiteFiles(dir string) []string {
 	return files
 }
 
-// checkHiddenLink allows links of hidden material to lead to regular files of the family.
-func (l *loader) checkHiddenLink(name string) error {
-	target, err := filepath.EvalSymlinks(name)
-	if err != nil {
+// linkError returns what is wrong with a link of the family that should lead to a regular file of
+// it; nil for a path where nothing is.
+func (l *loader) linkError(rel string) error {
+	name, err := l.beneath(rel)
+	link, out := errors.AsType[*tree.LinkError](err)
+	switch {
+	case out:
+		return fmt.Errorf("leads out of the family, to %s", link.Target)
+	case err != nil && exists(filepath.Join(l.real, filepath.FromSlash(rel))):
 		return errDangling
+	case err != nil:
+		return nil
 	}
-	rel, err := filepath.Rel(l.real, target)
-	if err != nil || !filepath.IsLocal(rel) {
-		return errors.New("leads out of the family")
-	}
-	if info, err := os.Stat(target); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return errors.New("leads to something else")
 	}
 	return nil

@@ -103,7 +103,7 @@ func (l *loader) rows(name string) {
 		},
 	}
 	if isRowsName(name) {
-		l.add(reader.read(filepath.Join(l.real, filepath.FromSlash(name))))
+		l.readRows(reader)
 	} else {
 		l.wrong(name, "rows of SWE-bench are a .jsonl or .json file; convert other formats first")
 	}
@@ -280,6 +280,9 @@ func (i *instancesLoader) localRepository(n *Instance) (string, error) {
 	if !isDir(found) {
 		return "", nil // its image has it
 	}
+	if err := i.ownRepository(found); err != nil {
+		return "", err
+	}
 	if _, err := git.Resolve(i.ctx, found, n.BaseCommit); err != nil {
 		return "", fmt.Errorf("base_commit: the repository %s has no commit %s", found, n.BaseCommit)
 	}
@@ -296,7 +299,7 @@ func (i *instancesLoader) instanceEnvironment(t *Task, image, dir string) (*Envi
 		Workdir: cmp.Or(i.file.Workdir, Testbed),
 		User:    i.file.User,
 	}
-	dockerfile := filepath.Join(t.Dir, "Dockerfile")
+	dockerfile := i.at(path.Join(dir, "Dockerfile"))
 	switch {
 	case e.Image != "":
 	case dir != "" && isFile(dockerfile):

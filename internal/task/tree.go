@@ -27,10 +27,10 @@ type entry struct {
 // generated are names of files and directories that tools make; they belong to no revision.
 var generated = []string{".git", "node_modules", "apm_modules", "__pycache__", ".DS_Store"}
 
-// walkTree lists a tree in a fixed order, without following symlinks. A tree that does not exist,
-// or that is a symlink itself, is empty.
+// walkTree lists a tree in a fixed order, without following symlinks in it. A tree that does not
+// exist is empty.
 func walkTree(dir string, skip func(rel string) bool) ([]entry, error) {
-	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil, nil
 	}
 	found, err := tree.Walk{Skip: skip}.List(dir)

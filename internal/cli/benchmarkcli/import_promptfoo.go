@@ -95,6 +95,17 @@ var nunjucks = lazyregexp.New(`\{%|\{#|\{\{[^}]*[|(][^}]*\}\}`)
 // promptSeparator stands between the prompts of a text file.
 var promptSeparator = lazyregexp.New(`(?m)\s*^[ \t]*---[ \t]*$\s*`)
 
+// readBeside reads a file of the configuration's directory. A name or link that leads out of it is
+// an error: the text goes to models.
+func readBeside(dir, name string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(filepath.FromSlash(name))
+}
+
 func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	var prompts []any
 	if json.Unmarshal(raw, &prompts) != nil {
@@ -116,7 +127,7 @@ func (m *imported) promptfooPrompt(raw json.RawMessage, dir string) error {
 	}
 	text, _ := prompts[0].(string)
 	if name, isFile := strings.CutPrefix(text, "file://"); isFile {
-		content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		content, err := readBeside(dir, name)
 		if err != nil {
 			return fmt.Errorf("prompts: %w", err)
 		}
