@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/model/wire"
 )
@@ -90,6 +91,9 @@ func wireOf(protocol string) wire.Protocol {
 	return wire.Chat
 }
 
+// modelPath matches the list of models, and one of them, whose name may have the vendor's before it.
+var modelPath = lazyregexp.New(`^models(/[^/]+){0,2}$`)
+
 // routeOf finds out what a request asks for, or why it is refused.
 func routeOf(r *http.Request) (route, *refusal) {
 	if r.Method == http.MethodConnect {
@@ -104,7 +108,7 @@ func routeOf(r *http.Request) (route, *refusal) {
 			break
 		}
 	}
-	if !known && version == "v1" && (rest == "models" || strings.HasPrefix(rest, "models/")) {
+	if !known && version == "v1" && modelPath.MatchString(rest) {
 		to.Method, known = http.MethodGet, true
 		if r.Header.Get("Anthropic-Version") != "" {
 			to.protocol = Anthropic

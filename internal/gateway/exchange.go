@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/gateway/calls"
@@ -131,7 +132,8 @@ func (x *exchange) decode() *refusal {
 	}
 	err := json.Unmarshal(x.body, &x.asked)
 	var syntax *json.SyntaxError
-	if begin := bytes.TrimLeft(x.body, " \t\r\n"); errors.As(err, &syntax) || !bytes.HasPrefix(begin, []byte("{")) {
+	if begin := bytes.TrimLeft(x.body, " \t\r\n"); errors.As(err, &syntax) || !bytes.HasPrefix(begin, []byte("{")) ||
+		!utf8.Valid(x.body) {
 		return &refusal{http.StatusBadRequest, "fit's gateway: the request is not a JSON object in UTF-8"}
 	}
 	return nil

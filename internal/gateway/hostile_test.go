@@ -519,6 +519,41 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 			"[web_search mcp]",
 			`{"model":"m","input":[{"type":"additional_tools","tools":[{"type":"custom","name":"exec"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]},{"role":"user","content":"x"}]}`,
 		},
+		"hosted shells": {
+			"/v1/responses",
+			`{"model":"m","tools":[{"type":"shell","environment":{"type":"container_auto"}},{"type":"shell"},{"type":"shell","environment":{"type":"local"}},{"type":"local_shell"},{"type":"apply_patch"},{"type":"computer_use_preview"}]}`,
+			"[shell in container_auto shell]",
+			`{"model":"m","tools":[{"type":"shell","environment":{"type":"local"}},{"type":"local_shell"},{"type":"apply_patch"},{"type":"computer_use_preview"}]}`,
+		},
+		"a search of tools": {
+			"/v1/responses",
+			`{"model":"m","tools":[{"type":"tool_search"},{"type":"tool_search","execution":"client"},{"type":"tool_search","execution":"server"}]}`,
+			"[tool_search]", `{"model":"m","tools":[{"type":"tool_search","execution":"client"}]}`,
+		},
+		"tools that nobody knows yet": {
+			"/v1/messages",
+			`{"model":"m","tools":[{"type":"web_browser_20290101","name":"b"},{"type":"bash_20290101","name":"bash"},{"type":"text_editor_20290101","name":"e"},{"type":"computer_20290101","name":"c"},{"type":"memory_20290101","name":"m"},{"type":"bash_hosted_20290101","name":"h"},{"type":["web_search"]},{"type":"Web_Search"},{"type":null,"name":"n"},{"type":"custom","name":"own"},7]}`,
+			"[web_browser_20290101 bash_hosted_20290101 a tool of no known type Web_Search]",
+			`{"model":"m","tools":[{"type":"bash_20290101","name":"bash"},{"type":"text_editor_20290101","name":"e"},{"type":"computer_20290101","name":"c"},{"type":"memory_20290101","name":"m"},{"type":null,"name":"n"},{"type":"custom","name":"own"}]}`,
+		},
+		"built-in functions": {
+			"/v1/chat/completions",
+			`{"model":"m","tools":[{"type":"builtin_function","function":{"name":"$web_search"}},{"function":{"name":"f"}},{"name":"web_search"}]}`,
+			"[builtin_function a tool of no known type]", `{"model":"m","tools":[{"function":{"name":"f"}}]}`,
+		},
+		"tools in a conversation of any kind": {
+			"/v1/responses",
+			`{"model":"m","input":[{"type":"tool_search_output","tools":[{"type":"shell","environment":{"type":"container_reference"}},{"type":"function","name":"f"}]}]}`,
+			"[shell in container_reference]",
+			`{"model":"m","input":[{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}]}`,
+		},
+		"a stored prompt": {
+			"/v1/responses", `{"model":"m","prompt":{"id":"pmpt_1"},"input":"x"}`, "[stored prompt]", `{"model":"m","input":"x"}`,
+		},
+		"other switches": {
+			"/v1/chat/completions", `{"model":"m","enable_search":true,"search_options":{"x":1},"messages":[]}`,
+			"[enable_search search_options]", `{"model":"m","messages":[]}`,
+		},
 		"images by address": {
 			"/v1/messages",
 			`{"model":"m","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/?leak"}},{"type":"image","source":{"type":"base64","data":"aGk="}},{"type":"tool_result","content":[{"type":"document","source":{"type":"url","url":"https://x"}}]},{"type":"tool_use","input":{"url":"https://x","type":"image"}}]}]}`,
@@ -585,6 +620,12 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 		`{"model":"m","Tools":[{"type":"web_search"}]}`:                 `has "Tools" in place of "tools"`,
 		`{"model":"m","max_tokens":1,"MAX_TOKENS":9}`:                   `has "max_tokens" twice`,
 		`{"model":"m","tools":[{"type":"custom","type":"web_search"}]}`: `has "type" twice`,
+		"{\"model\":\"m\",\"tool\u017f\":[{\"type\":\"web_search\"}]}":  `in place of "tools"`,
+		`{"model":"m","too\uff4cs":[{"type":"web_search"}]}`:            `in place of "tools"`,
+		`{"model":"m","input":[{"tools":[],"toolſ":[{"type":"mcp"}]}]}`: `has "toolſ" twice`,
+		`{"model":"m","input":[{"tools":[],"tools":[{"type":"mcp"}]}]}`: `has "tools" twice`,
+		"{\"model\":\"m\",\"tools\xff\":[{\"type\":\"web_search\"}]}":   `not a JSON object in UTF-8`,
+		`{"model":"m","tools\udc00":[{"type":"web_search"}]}`:           `a name that is not text`,
 	} {
 		resp, text := h.ask("/v1/responses", request)
 		var said struct{ Error struct{ Message string } }
@@ -592,6 +633,68 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 		if c := h.last(); resp.StatusCode != http.StatusBadRequest || !strings.Contains(said.Error.Message, want) ||
 			!strings.Contains(c.Error, want) {
 			t.Errorf("%s: got %d %s; recorded %q", request, resp.StatusCode, text, c.Error)
+		}
+	}
+}
+
+// TestOnlyKnownPathsAndHeadersPass: what the gateway does not know the vendor may take for something
+// else.
+func TestOnlyKnownPathsAndHeadersPass(t *testing.T) {
+	got := make(chan *http.Request, 100)
+	h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	})
+	for path, known := range map[string]bool{
+		"/v1/responses":                    true,
+		"/v1/responses/compact":            true,
+		"/v1/responses/input_tokens":       true,
+		"/v1/responses/resp_1/cancel":      true,
+		"/v1/responses/x/y/z":              false,
+		"/v1/responses/x/y/cancel":         false,
+		"/v1/responses/x":                  false,
+		"/v1/responses/":                   false,
+		"/v1/responses/%2e%2e/files":       false,
+		"/v1/responses/x%2Fy/cancel":       false,
+		"/v1/messages/batches":             false,
+		"/v1/files":                        false,
+		"/v1/models/a/b/c/d":               false,
+		"/v1/chat/completions/x/messages":  false,
+		"/v1/containers":                   false,
+		"/v1beta/models/gemini-3:generate": false,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+path, strings.NewReader(`{"model":"m"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+h.seat.Token)
+		r.Header.Set("Anthropic-Beta", "kept")
+		for _, name := range []string{
+			"Cookie", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL",
+			"X-Forwarded-Host", "X-Forwarded-Proto",
+		} {
+			r.Header.Set(name, "DELETE=/v1/files")
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if !known {
+			if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+				t.Errorf("%s gives %d", path, resp.StatusCode)
+			}
+			continue
+		}
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s gives %d", path, resp.StatusCode)
+			continue
+		}
+		for name, values := range (<-got).Header {
+			if strings.Contains(values[0], "DELETE") {
+				t.Errorf("%s: the upstream gets %s", path, name)
+			}
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 	target.RawQuery = query.Encode()
 	out.URL, out.Host, out.RequestURI, out.Close = &target, target.Host, "", false
 	removeHopHeaders(out.Header)
-	for _, name := range []string{TokenHeader, "Accept-Encoding", "Expect", "X-Forwarded-For", "Forwarded"} {
+	for _, name := range ownHeaders {
 		out.Header.Del(name)
 	}
 	if !u.Login {
@@ -183,6 +183,14 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 	}
 	setBody(out, body)
 	return out
+}
+
+// ownHeaders are headers of a request that are not passed on: some concern us, and with the others a
+// server would take the request for one with another method, address or user.
+var ownHeaders = []string{
+	TokenHeader, "Accept-Encoding", "Expect", "Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
+	"X-Forwarded-Proto", "X-Forwarded-Prefix", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+	"X-Original-Url", "X-Rewrite-Url",
 }
 
 // hopHeaders concern one connection only.

@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/fit-eval/fit/internal/jsontape"
+	"github.com/fit-eval/fit/internal/lazyregexp"
 	"github.com/fit-eval/fit/internal/model/wire"
 )
 
@@ -38,10 +42,10 @@ type finder struct {
 // read lists the members of requests that the gateway reads. A server that ignores their case, or
 // takes the other one of two, would see another request than we do.
 var read = []string{
-	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options",
+	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options", "execution",
 	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
 	"generationConfig", "generation_config", "n", "service_tier", "speed", "previous_response_id", "conversation",
-	"prompt",
+	"prompt", "type", "content", "output", "parts",
 }
 
 // ambiguous reports what two servers can read differently in an object of a request; empty if
@@ -50,6 +54,9 @@ func (f *finder) ambiguous(object jsontape.Value) string {
 	seen := map[string]bool{}
 	for name := range object.Members() {
 		folded := f.fold(name)
+		if strings.ContainsAny(name, "\\\uFFFD") { // half of a character stays as it was written
+			return "the request has a name that is not text"
+		}
 		if seen[folded] {
 			return fmt.Sprintf("the request has %q twice", strings.ToLower(name))
 		}
@@ -62,10 +69,14 @@ func (f *finder) ambiguous(object jsontape.Value) string {
 	return ""
 }
 
-// fold returns the common form of the names of a member.
+// fold returns the common form of the names of a member: without case, and with the plain letters
+// that Unicode has in place of others, as decoders compare names.
 func (f *finder) fold(name string) string {
 	if f.protocol.SnakeCase {
 		name = strings.ReplaceAll(name, "_", "")
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		name = strings.ToUpper(norm.NFKC.String(name)) // which the long s has in common with the other
 	}
 	return strings.ToLower(name)
 }
@@ -96,8 +107,9 @@ func findVendorWork(protocol string, body []byte) (vendorWork, error) {
 			if fewer {
 				continue
 			}
-		case "web_search_options", "search_parameters", "mcp_servers", "plugins":
-			if f.service(name, value) {
+		case "prompt":
+			if value.Kind() == jsontape.Object { // it is kept at the vendor, with tools of its own
+				f.found("stored prompt")
 				continue
 			}
 		case "model":
@@ -113,6 +125,10 @@ func findVendorWork(protocol string, body []byte) (vendorWork, error) {
 			}
 			members = appendMember(members, name, f.edited(value, f.edits[start:]))
 			continue
+		default:
+			if f.service(name, value) {
+				continue
+			}
 		}
 		members = appendMember(members, name, value.Raw())
 	}
@@ -138,8 +154,10 @@ func array(elements [][]byte) []byte {
 
 // service notes a member that asks the vendor for something other than a tool.
 func (f *finder) service(name string, value jsontape.Value) bool {
+	asks := func(word string) bool { return strings.Contains(name, word) }
 	switch {
-	case value.Kind() == jsontape.Null, value.Kind() == jsontape.Array && value.Empty():
+	case !slices.ContainsFunc([]string{"search", "mcp", "plugin"}, asks),
+		value.Kind() == jsontape.Null, value.Kind() == jsontape.Array && value.Empty():
 		return false
 	case name == "mcp_servers":
 		f.found("mcp")
@@ -147,8 +165,10 @@ func (f *finder) service(name string, value jsontape.Value) bool {
 		for plugin := range value.Elements() {
 			f.found("plugin " + plugin.TextOf("id"))
 		}
-	default:
+	case name == "web_search_options" || name == "search_parameters":
 		f.found("web_search")
+	default:
+		f.found(name)
 	}
 	return true
 }
@@ -166,10 +186,10 @@ func (f *finder) tools(list jsontape.Value) (left [][]byte, err error) {
 		if wrong := f.ambiguous(tool); wrong != "" {
 			return nil, fmt.Errorf("a tool of %s; servers interpret that differently", wrong)
 		}
-		switch kind := tool.TextOf("type"); {
+		switch kind, own := f.runsAtAgent(tool); {
 		case f.protocol.OwnTools != "":
 			left = append(left, f.declared(tool)...)
-		case runsAtVendor(kind):
+		case !own:
 			f.gone++
 			f.found(kind)
 		case tool.Get("tools").Exists(): // a set of tools
@@ -200,26 +220,47 @@ func (f *finder) declared(tool jsontape.Value) (own [][]byte) {
 	return own
 }
 
-// vendorTools are the types of tools that run at the vendor; some versions of them have a suffix.
-// Tools that the agent runs itself have no type, or one such as function or custom.
-var vendorTools = []string{
-	"web_search", "web_fetch", "x_search", "collections_search", "code_execution", "code_interpreter", "file_search",
-	"image_generation", "mcp",
+// clientTools are the types of tools that the agent runs itself. Every other type is one that the
+// vendor runs, or may come to run.
+var clientTools = []string{
+	"function", "custom", "namespace", "local_shell", "apply_patch", "computer", "computer_use_preview",
 }
 
-func runsAtVendor(kind string) bool {
-	return strings.HasPrefix(kind, "openrouter:") || slices.ContainsFunc(vendorTools, func(known string) bool {
-		rest, found := strings.CutPrefix(kind, known)
-		return found && (rest == "" || rest[0] == '_')
-	})
+// datedTools are types of tools that the agent runs itself, before the date of their version.
+var datedTools = lazyregexp.New(`^(bash|text_editor|computer|memory)_\d{8}$`)
+
+// runsAtAgent reports whether the agent runs a tool itself, and what the tool is called if not. A
+// tool without a type is one of the agent's where it has the form of one.
+func (f *finder) runsAtAgent(tool jsontape.Value) (kind string, own bool) {
+	typed := tool.Get("type")
+	switch kind = typed.Text(); {
+	case slices.Contains(clientTools, kind) || datedTools.MatchString(kind):
+		return kind, true
+	case kind == "shell":
+		place := tool.Get("environment").TextOf("type")
+		if place != "" && place != "local" {
+			kind += " in " + place
+		}
+		return kind, place == "local"
+	case kind == "tool_search":
+		return kind, tool.TextOf("execution") == "client"
+	case kind != "":
+		return kind, false
+	}
+	untyped := !typed.Exists() || typed.Kind() == jsontape.Null
+	own = untyped && tool.Kind() == jsontape.Object &&
+		(f.protocol.Name == Anthropic && tool.TextOf("name") != "" || tool.Get("function").Exists())
+	return "a tool of no known type", own
 }
 
 // conversation looks for tools that come in the middle of a conversation, and for content that the
 // vendor would fetch.
 func (f *finder) conversation(list jsontape.Value) error {
 	for item := range list.Elements() {
-		if item.TextOf("type") == "additional_tools" {
-			tools := item.Get("tools")
+		if wrong := f.ambiguous(item); wrong != "" {
+			return fmt.Errorf("a part of %s; servers interpret that differently", wrong)
+		}
+		if tools := item.Get("tools"); tools.Exists() { // Codex adds tools in the middle
 			before := f.gone
 			left, err := f.tools(tools)
 			if err != nil {

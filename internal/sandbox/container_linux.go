@@ -40,6 +40,7 @@ type room struct {
 	own    map[string]bind // mounts that no other container has
 	above  bool            // it is over another
 	keeps  bool            // processes that programs leave running stay
+	filter string          // the file of its seccomp profile
 	// network is the connection to the first process inside, which starts supervisors and opens
 	// sockets.
 	network *PrivateNetwork

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/scratch"
 )
@@ -57,6 +58,10 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 	listener, err := r.listen()
 	if err == nil {
 		r.own, err = c.makePrivate(dir.Path)
+	}
+	if profile := seccomp.Profile(); err == nil && profile != nil {
+		r.filter = filepath.Join(dir.Path, "seccomp.json")
+		err = os.WriteFile(r.filter, profile, 0o600)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Remove())
@@ -187,6 +192,9 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 	args := []string{
 		"run", "--detach", "--rm", "--pull", "never", "--name", r.name, "--user", "0:0", "--workdir", "/",
 		"--log-driver", "none", "--security-opt", "label=disable", "--entrypoint", helperInside,
+	}
+	if r.filter != "" {
+		args = append(args, "--security-opt", "seccomp="+r.filter)
 	}
 	if below == nil {
 		args = append(args, c.network()...)

@@ -348,17 +348,59 @@ func TestWhatIsMountedTwiceIsHiddenInBothPlaces(t *testing.T) {
 
 func TestSystemCallsThatReachOutOfTheSandboxAreRefused(t *testing.T) {
 	eachUser(t, func(t *testing.T, a attacker) {
-		out := a.attack(t, "calls")
-		for _, name := range []string{
-			"keyctl", "ptrace", "process_vm_readv", "bpf", "perf_event_open", "userfaultfd",
-			"mount", "fsopen", "open_tree", "kexec_load", "io_uring_setup", "add_key",
-			"request_key", "vsock", "vsock pair",
-		} {
-			if !strings.Contains(out, name+" refused\n") {
-				t.Errorf("%s: %s", name, out)
-			}
-		}
+		wantRefused(t, a.attack(t, "calls"), append(slices.Clone(outOfEverySandbox), "ptrace", "process_vm_readv")...)
 	})
+}
+
+// outOfEverySandbox are calls that reach out of a sandbox, whether bubblewrap or a container engine
+// made it.
+var outOfEverySandbox = []string{
+	"keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd", "mount", "fsopen", "open_tree",
+	"setns", "kexec_load", "syslog", "open_by_handle_at", "io_uring_setup", "vsock", "vsock pair", "alg",
+}
+
+// wantRefused checks what the attack "calls" printed.
+func wantRefused(t *testing.T, out string, calls ...string) {
+	t.Helper()
+	for _, name := range calls {
+		if !strings.Contains(out, name+" refused\n") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// The same calls are refused in a container, to its root and to its users, with and without the
+// machine's network. Keys are the machine's: a container would read them, and leave messages there.
+func TestSystemCallsThatReachOutOfAContainerAreRefused(t *testing.T) {
+	for name, hostNetwork := range map[string]bool{"with its own network": false, "with the machine's network": true} {
+		t.Run(name, func(t *testing.T) {
+			_, isolation := newContainer(t, func(cfg *sandbox.ContainerConfig) {
+				cfg.HostNetwork = hostNetwork
+				cfg.Mounts = []sandbox.ContainerMount{{Source: os.Args[0], Target: "/attack", ReadOnly: true}}
+			})
+			for _, user := range []string{"root", "agent"} {
+				isolation.User = user
+				_, out := inside(t, isolation, roleVariable+"=attack /attack calls")
+				wantRefused(t, out, outOfEverySandbox...)
+			}
+		})
+	}
+}
+
+func TestTwoContainersShareNoKeys(t *testing.T) {
+	secret := fmt.Sprintf("fit-test-key-%d", os.Getpid())
+	id, err := unix.AddKey("user", secret, []byte("of the machine"), unix.KEY_SPEC_USER_KEYRING)
+	if err != nil {
+		t.Skip("no keys on this machine:", err)
+	}
+	defer func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0) }()
+	_, isolation := newContainer(t, func(cfg *sandbox.ContainerConfig) {
+		cfg.Mounts = []sandbox.ContainerMount{{Source: os.Args[0], Target: "/attack", ReadOnly: true}}
+	})
+	_, out := inside(t, isolation, roleVariable+"=attack /attack find "+secret)
+	if out != "" {
+		t.Errorf("a key of the machine is found: %s", out)
+	}
 }
 
 // Two runs that nothing connects: what the first leaves must not reach the second, while it runs or
@@ -490,21 +532,25 @@ func playAttack(args []string) int {
 
 func attackCalls() {
 	for name, call := range map[string]func() unix.Errno{
-		"keyctl":           raw(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, keyring(unix.KEY_SPEC_USER_KEYRING), 1),
-		"add_key":          raw(unix.SYS_ADD_KEY, 0, 0, 0),
-		"request_key":      raw(unix.SYS_REQUEST_KEY, 0, 0, 0),
-		"ptrace":           raw(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
-		"process_vm_readv": raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0),
-		"bpf":              raw(unix.SYS_BPF, 0, 0, 0),
-		"perf_event_open":  raw(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0),
-		"userfaultfd":      raw(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0),
-		"mount":            raw(unix.SYS_MOUNT, 0, 0, 0),
-		"fsopen":           raw(unix.SYS_FSOPEN, 0, 0, 0),
-		"open_tree":        raw(unix.SYS_OPEN_TREE, 0, 0, 0),
-		"kexec_load":       raw(unix.SYS_KEXEC_LOAD, 0, 0, 0),
-		"io_uring_setup":   raw(unix.SYS_IO_URING_SETUP, 0, 0, 0),
-		"vsock":            raw(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
-		"vsock pair":       raw(unix.SYS_SOCKETPAIR, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
+		"keyctl":            raw(unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, keyring(unix.KEY_SPEC_USER_KEYRING), 1),
+		"add_key":           raw(unix.SYS_ADD_KEY, 0, 0, 0),
+		"request_key":       raw(unix.SYS_REQUEST_KEY, 0, 0, 0),
+		"ptrace":            raw(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0),
+		"process_vm_readv":  raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid()), 0, 0),
+		"bpf":               raw(unix.SYS_BPF, 0, 0, 0),
+		"perf_event_open":   raw(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0),
+		"userfaultfd":       raw(unix.SYS_USERFAULTFD, unix.O_CLOEXEC, 0, 0),
+		"mount":             raw(unix.SYS_MOUNT, 0, 0, 0),
+		"fsopen":            raw(unix.SYS_FSOPEN, 0, 0, 0),
+		"open_tree":         raw(unix.SYS_OPEN_TREE, 0, 0, 0),
+		"kexec_load":        raw(unix.SYS_KEXEC_LOAD, 0, 0, 0),
+		"io_uring_setup":    raw(unix.SYS_IO_URING_SETUP, 0, 0, 0),
+		"setns":             raw(unix.SYS_SETNS, 0, 0, 0),
+		"syslog":            raw(unix.SYS_SYSLOG, 10, 0, 0),
+		"open_by_handle_at": raw(unix.SYS_OPEN_BY_HANDLE_AT, 0, 0, 0),
+		"alg":               raw(unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0),
+		"vsock":             raw(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
+		"vsock pair":        raw(unix.SYS_SOCKETPAIR, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
 	} {
 		if errno := call(); errno == unix.EPERM || errno == unix.ENOSYS || errno == unix.EAFNOSUPPORT {
 			fmt.Println(name, "refused")
@@ -571,7 +617,9 @@ func find(channel, name string) string {
 	var err error
 	switch channel {
 	case "user key", "session key":
-		_, err = unix.RequestKey("user", name, "", 0)
+		if _, err = unix.RequestKey("user", name, "", 0); err != nil {
+			_, err = unix.KeyctlSearch(unix.KEY_SPEC_USER_KEYRING, "user", name, 0)
+		}
 	case "shared memory":
 		_, err = unix.SysvShmGet(sysvKey(name), 4096, 0o666)
 	case "message queue":

@@ -97,6 +97,7 @@ type rig struct {
 	calls  atomic.Int64    // that went through the gateway
 	kept   *gateway.Record // of those calls; nil: nobody keeps them
 	faults *gateway.Faults // that those calls meet
+	deny   bool            // no tools of the vendor
 	mu     sync.Mutex
 	met    map[string]int // how often each fault was met
 	ended  []modelcalls.Call
@@ -147,7 +148,7 @@ func newRig(t *testing.T, a agent.Agent, script string) *rig {
 				Upstreams: upstreams,
 				OnCall:    r.called,
 			}
-			proxy.Config.Faults = r.faults
+			proxy.Config.Faults, proxy.Config.DenyServerTools = r.faults, r.deny
 			if r.kept != nil {
 				if err := r.kept.Enter(&member, cfg.OwnDirs()); err != nil {
 					return nil, err

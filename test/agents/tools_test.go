@@ -3,10 +3,30 @@ package agents
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/experiment"
 )
+
+// TestAgentsWorkWithoutToolsOfTheVendor: what --deny-server-tools leaves is what agents work with,
+// and nothing of theirs is taken for a tool of the vendor.
+func TestAgentsWorkWithoutToolsOfTheVendor(t *testing.T) {
+	eachAgentThat(t, hasProcess, func(t *testing.T, a agent.Agent) {
+		r := newRig(t, a, scriptOf(t, fixAdd...))
+		r.deny = true
+		result, s := r.run(fixIt)
+		checkFixed(t, r, result, s)
+		for _, call := range r.ended {
+			for _, kind := range call.ServerTools {
+				if !strings.HasPrefix(kind, "web_search") && !strings.HasPrefix(kind, "image_generation") {
+					t.Errorf("%s was taken out", kind)
+				}
+			}
+		}
+	})
+}
 
 // TestAListOfToolsIsAllThatIsOffered: agents offer other tools to some models, and an arm with a
 // list of tools has none of them.

@@ -39,8 +39,15 @@ func (responses) Route(path string) (Route, bool) {
 	if path == "/v1/responses" {
 		return Route{Turn: true, Paid: true}, true
 	}
-	rest, ok := strings.CutPrefix(path, "/v1/responses/")
-	return Route{Paid: rest != "input_tokens" && !strings.HasSuffix(rest, "/cancel")}, ok
+	switch rest, _ := strings.CutPrefix(path, "/v1/responses/"); {
+	case rest == "compact":
+		return Route{Paid: true}, true
+	case rest == "input_tokens":
+		return Route{}, true
+	default:
+		id, cancels := strings.CutSuffix(rest, "/cancel")
+		return Route{}, cancels && id != "" && rest != path && !strings.Contains(id, "/")
+	}
 }
 
 func (responses) ErrorBody(status int, e APIError) []byte { return openAIErrorBody(status, e) }

@@ -8,53 +8,71 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are the system calls that no isolated program may make, with the error that each
-// returns. They reach into other processes, into the kernel, or into what sandboxes share: keys are
-// kept per user and outlive a run. If programs try a call and can do without it, the error says
-// that it does not exist.
-var refusedCalls = map[uint32]unix.Errno{
-	unix.SYS_ADD_KEY:     unix.EPERM,
-	unix.SYS_REQUEST_KEY: unix.EPERM,
-	unix.SYS_KEYCTL:      unix.EPERM,
+// call is a system call that no isolated program may make, and the error that it returns.
+type call struct {
+	name   string
+	number uint32
+	err    unix.Errno
+	// own says that it reaches processes of the same sandbox only. Images bring debuggers, which
+	// need it; in bubblewrap, where programs of the harness are in reach too, it is refused.
+	own bool
+}
 
-	unix.SYS_PTRACE:            unix.EPERM,
-	unix.SYS_PROCESS_VM_READV:  unix.EPERM,
-	unix.SYS_PROCESS_VM_WRITEV: unix.EPERM,
-	unix.SYS_PIDFD_GETFD:       unix.EPERM,
+// refusedCalls are the system calls that reach into other processes, into the kernel, or into what
+// sandboxes share: keys are kept per user and outlive a run. If programs try a call and can do
+// without it, the error says that it does not exist. Bubblewrap and container engines get the same
+// list.
+var refusedCalls = []call{
+	{name: "add_key", number: unix.SYS_ADD_KEY, err: unix.EPERM},
+	{name: "request_key", number: unix.SYS_REQUEST_KEY, err: unix.EPERM},
+	{name: "keyctl", number: unix.SYS_KEYCTL, err: unix.EPERM},
 
-	unix.SYS_BPF:             unix.EPERM,
-	unix.SYS_PERF_EVENT_OPEN: unix.EPERM,
-	unix.SYS_USERFAULTFD:     unix.EPERM,
+	{name: "ptrace", number: unix.SYS_PTRACE, err: unix.EPERM, own: true},
+	{name: "process_vm_readv", number: unix.SYS_PROCESS_VM_READV, err: unix.EPERM, own: true},
+	{name: "process_vm_writev", number: unix.SYS_PROCESS_VM_WRITEV, err: unix.EPERM, own: true},
+	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, err: unix.EPERM, own: true},
 
-	unix.SYS_MOUNT:          unix.EPERM,
-	unix.SYS_UMOUNT2:        unix.EPERM,
-	unix.SYS_PIVOT_ROOT:     unix.EPERM,
-	unix.SYS_OPEN_TREE:      unix.ENOSYS,
-	unix.SYS_MOVE_MOUNT:     unix.ENOSYS,
-	unix.SYS_FSOPEN:         unix.ENOSYS,
-	unix.SYS_FSCONFIG:       unix.ENOSYS,
-	unix.SYS_FSMOUNT:        unix.ENOSYS,
-	unix.SYS_FSPICK:         unix.ENOSYS,
-	unix.SYS_MOUNT_SETATTR:  unix.ENOSYS,
-	unix.SYS_OPEN_TREE_ATTR: unix.ENOSYS,
-	unix.SYS_SETNS:          unix.EPERM,
+	{name: "bpf", number: unix.SYS_BPF, err: unix.EPERM},
+	{name: "perf_event_open", number: unix.SYS_PERF_EVENT_OPEN, err: unix.EPERM},
+	{name: "userfaultfd", number: unix.SYS_USERFAULTFD, err: unix.EPERM},
 
-	unix.SYS_KEXEC_LOAD:      unix.EPERM,
-	unix.SYS_KEXEC_FILE_LOAD: unix.EPERM,
-	unix.SYS_INIT_MODULE:     unix.EPERM,
-	unix.SYS_FINIT_MODULE:    unix.EPERM,
-	unix.SYS_DELETE_MODULE:   unix.EPERM,
-	unix.SYS_REBOOT:          unix.EPERM,
-	unix.SYS_SWAPON:          unix.EPERM,
-	unix.SYS_SWAPOFF:         unix.EPERM,
-	unix.SYS_ACCT:            unix.EPERM,
-	unix.SYS_SYSLOG:          unix.EPERM,
+	{name: "mount", number: unix.SYS_MOUNT, err: unix.EPERM},
+	{name: "umount2", number: unix.SYS_UMOUNT2, err: unix.EPERM},
+	{name: "pivot_root", number: unix.SYS_PIVOT_ROOT, err: unix.EPERM},
+	{name: "open_tree", number: unix.SYS_OPEN_TREE, err: unix.ENOSYS},
+	{name: "move_mount", number: unix.SYS_MOVE_MOUNT, err: unix.ENOSYS},
+	{name: "fsopen", number: unix.SYS_FSOPEN, err: unix.ENOSYS},
+	{name: "fsconfig", number: unix.SYS_FSCONFIG, err: unix.ENOSYS},
+	{name: "fsmount", number: unix.SYS_FSMOUNT, err: unix.ENOSYS},
+	{name: "fspick", number: unix.SYS_FSPICK, err: unix.ENOSYS},
+	{name: "mount_setattr", number: unix.SYS_MOUNT_SETATTR, err: unix.ENOSYS},
+	{name: "open_tree_attr", number: unix.SYS_OPEN_TREE_ATTR, err: unix.ENOSYS},
+	{name: "setns", number: unix.SYS_SETNS, err: unix.EPERM},
 
-	unix.SYS_OPEN_BY_HANDLE_AT: unix.EPERM,
+	{name: "kexec_load", number: unix.SYS_KEXEC_LOAD, err: unix.EPERM},
+	{name: "kexec_file_load", number: unix.SYS_KEXEC_FILE_LOAD, err: unix.EPERM},
+	{name: "init_module", number: unix.SYS_INIT_MODULE, err: unix.EPERM},
+	{name: "finit_module", number: unix.SYS_FINIT_MODULE, err: unix.EPERM},
+	{name: "delete_module", number: unix.SYS_DELETE_MODULE, err: unix.EPERM},
+	{name: "reboot", number: unix.SYS_REBOOT, err: unix.EPERM},
+	{name: "swapon", number: unix.SYS_SWAPON, err: unix.EPERM},
+	{name: "swapoff", number: unix.SYS_SWAPOFF, err: unix.EPERM},
+	{name: "acct", number: unix.SYS_ACCT, err: unix.EPERM},
+	{name: "syslog", number: unix.SYS_SYSLOG, err: unix.EPERM},
 
-	unix.SYS_IO_URING_SETUP:    unix.ENOSYS,
-	unix.SYS_IO_URING_ENTER:    unix.ENOSYS,
-	unix.SYS_IO_URING_REGISTER: unix.ENOSYS,
+	{name: "open_by_handle_at", number: unix.SYS_OPEN_BY_HANDLE_AT, err: unix.EPERM},
+
+	{name: "io_uring_setup", number: unix.SYS_IO_URING_SETUP, err: unix.ENOSYS},
+	{name: "io_uring_enter", number: unix.SYS_IO_URING_ENTER, err: unix.ENOSYS},
+	{name: "io_uring_register", number: unix.SYS_IO_URING_REGISTER, err: unix.ENOSYS},
+
+	{name: "kcmp", number: unix.SYS_KCMP, err: unix.EPERM},
+	{name: "quotactl", number: unix.SYS_QUOTACTL, err: unix.EPERM},
+	{name: "quotactl_fd", number: unix.SYS_QUOTACTL_FD, err: unix.EPERM},
+	{name: "fanotify_init", number: unix.SYS_FANOTIFY_INIT, err: unix.EPERM},
+	{name: "move_pages", number: unix.SYS_MOVE_PAGES, err: unix.EPERM},
+	{name: "migrate_pages", number: unix.SYS_MIGRATE_PAGES, err: unix.EPERM},
+	{name: "lookup_dcookie", number: unix.SYS_LOOKUP_DCOOKIE, err: unix.EPERM},
 }
 
 // sharedSockets are the families of sockets that no network namespace divides, so that two
@@ -103,8 +121,8 @@ func Filter() []byte {
 		load(arch), jump(unix.BPF_JEQ, own, 1, 0), refuse(unix.ENOSYS),
 		load(Number), jump(unix.BPF_JGE, x32Calls, 0, 1), refuse(unix.ENOSYS),
 	}
-	for call, err := range refusedCalls {
-		program = append(program, jump(unix.BPF_JEQ, call, 0, 1), refuse(err))
+	for _, call := range refusedCalls {
+		program = append(program, jump(unix.BPF_JEQ, call.number, 0, 1), refuse(call.err))
 	}
 	for _, call := range []uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
 		families := uint8(2 * len(sharedSockets)) //nolint:gosec // they are few
