@@ -41,6 +41,8 @@ type room struct {
 	above  bool            // it is over another
 	keeps  bool            // processes that programs leave running stay
 	filter string          // the file of its seccomp profile
+	// unfiltered says that the engine filters no system calls, so that programs do.
+	unfiltered bool
 	// network is the connection to the first process inside, which starts supervisors and opens
 	// sockets.
 	network *PrivateNetwork
@@ -205,7 +207,7 @@ func (c *Container) start(ctx context.Context, binds map[string]bind, below []st
 	}
 	for {
 		r, err := c.tryStart(ctx, helper, binds, below)
-		if err == nil || !c.cfg.Engine.otherRuntime(err) {
+		if err == nil || !c.cfg.Engine.otherWay(err) {
 			return r, err
 		}
 	}

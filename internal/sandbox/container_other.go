@@ -13,7 +13,10 @@ var errContainersNeedLinux = errors.New("containers need Linux")
 
 const treeContainment = ProcessGroup
 
-type room struct{ nice int }
+type room struct {
+	nice       int
+	unfiltered bool
+}
 
 func (*room) written() []string { return nil }
 

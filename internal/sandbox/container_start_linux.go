@@ -24,12 +24,20 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 )
 
-// otherRuntime reports whether a start that failed is worth another try with runc: podman's default
-// fails with some kernels and limits.
-func (e *Engine) otherRuntime(err error) bool {
+// statusRefused is the exit status of an engine that does not start a container at all.
+const statusRefused = 125
+
+// otherWay reports whether a start that failed is worth another try: with runc, as podman's default
+// fails with some kernels and limits, or with a filter that programs get from us, as podman's
+// imitation of docker takes none.
+func (e *Engine) otherWay(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.Kind == IsolationDocker && !e.ownFilter && ok && exit.ExitCode() == statusRefused {
+		e.ownFilter = true
+		return true
+	}
 	if e.Kind != IsolationPodman || e.runtime != "" || !ok || exit.ExitCode() != untrusted.StatusNotExecutable {
 		return false
 	}
@@ -54,12 +62,14 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 		doors:  map[int]net.Listener{},
 		above:  below != nil,
 		keeps:  c.cfg.KeepRunning,
+
+		unfiltered: c.cfg.Engine.filters(),
 	}
 	listener, err := r.listen()
 	if err == nil {
 		r.own, err = c.makePrivate(dir.Path)
 	}
-	if profile := seccomp.Profile(); err == nil && profile != nil {
+	if profile := seccomp.Profile(); err == nil && profile != nil && !r.unfiltered {
 		r.filter = filepath.Join(dir.Path, "seccomp.json")
 		err = os.WriteFile(r.filter, profile, 0o600)
 	}
@@ -84,6 +94,13 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
 	}
 	return r, nil
+}
+
+// filters reports whether programs get their filter from us, because the engine takes none.
+func (e *Engine) filters() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ownFilter
 }
 
 // listen opens the socket that the container's first process connects to.

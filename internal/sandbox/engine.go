@@ -35,6 +35,8 @@ type Engine struct {
 	mu      sync.Mutex
 	runtime string            // in place of podman's default, which does not start containers everywhere
 	builds  memo.Table[Image] // by content
+	// ownFilter says that the engine takes no filter of system calls.
+	ownFilter bool
 }
 
 // Image describes an image of an engine.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/sandbox/internal/first"
+	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 )
 
 // insideName is the name under which our binary becomes a program in a container; it appears in ps.
@@ -21,6 +22,9 @@ type inside struct {
 	User string
 	Home string // in place of that of the environment
 	Nice int    // its niceness, see room.prefer
+	// Filter loads our filter of system calls, where the engine has not. Programs then gain no
+	// privileges, not even those of sudo.
+	Filter bool
 }
 
 // argv returns the command line of our binary that does it and becomes the program.
@@ -55,6 +59,11 @@ func (i inside) become(argv []string) error {
 	program, err := lookProgram(argv[0], os.Environ())
 	if err != nil {
 		return err
+	}
+	if i.Filter {
+		if err := seccomp.Load(); err != nil {
+			return fmt.Errorf("filter system calls: %w", err)
+		}
 	}
 	return i.Start(program, argv)
 }

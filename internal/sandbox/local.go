@@ -71,6 +71,8 @@ type insideOrder struct {
 	Keep bool   `json:"keep,omitempty"` // what it leaves running lives on
 	Home string `json:"home,omitempty"` // of the image; see Container.homes
 	Nice int    `json:"nice,omitempty"`
+	// Filter is said of a container whose engine filters no system calls.
+	Filter bool `json:"filter,omitempty"`
 }
 
 // processTree is a started program with everything it starts.
@@ -196,11 +198,12 @@ func prepareInside(ctx context.Context, spec SpawnSpec) (launch, error) {
 		Env:    c.environment(spec.Env),
 		Limits: spec.Limits,
 		Inside: &insideOrder{
-			User: cmp.Or(spec.Isolation.User, c.cfg.User),
-			Dir:  c.inside(spec.Dir),
-			Keep: c.cfg.KeepRunning,
-			Home: c.homes(spec.Isolation),
-			Nice: r.nice,
+			User:   cmp.Or(spec.Isolation.User, c.cfg.User),
+			Dir:    c.inside(spec.Dir),
+			Keep:   c.cfg.KeepRunning,
+			Home:   c.homes(spec.Isolation),
+			Nice:   r.nice,
+			Filter: r.unfiltered,
 		},
 	}}, nil
 }

@@ -223,9 +223,10 @@ func (r *reaper) start() error {
 				StartFD: len(files) - 1,
 				Limits:  r.order.Limits.rlimits(),
 			},
-			User: r.order.Inside.User,
-			Home: r.order.Inside.Home,
-			Nice: r.order.Inside.Nice,
+			User:   r.order.Inside.User,
+			Home:   r.order.Inside.Home,
+			Nice:   r.order.Inside.Nice,
+			Filter: r.order.Inside.Filter,
 		}
 		if argv, err = last.argv(r.order.Argv); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"runtime"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,6 +96,25 @@ const x32Calls = 0x4000_0000
 // another instruction set, whose calls have other numbers, finds no call at all. Where we do not
 // know our own instruction set there is no filter.
 func Filter() []byte {
+	var encoded bytes.Buffer
+	_ = binary.Write(&encoded, binary.NativeEndian, filter()) // a buffer takes everything
+	return encoded.Bytes()
+}
+
+// Load loads the filter into this thread, for the program that it becomes.
+func Load() error {
+	instructions := filter()
+	if instructions == nil {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]} //nolint:gosec // they are few
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+}
+
+func filter() []unix.SockFilter {
 	own, known := map[string]uint32{
 		"amd64": unix.AUDIT_ARCH_X86_64,
 		"arm64": unix.AUDIT_ARCH_AARCH64,
@@ -132,8 +152,5 @@ func Filter() []byte {
 		}
 		program = append(program, answer(unix.SECCOMP_RET_ALLOW))
 	}
-	program = append(program, answer(unix.SECCOMP_RET_ALLOW))
-	var encoded bytes.Buffer
-	_ = binary.Write(&encoded, binary.NativeEndian, program) // a buffer takes everything
-	return encoded.Bytes()
+	return append(program, answer(unix.SECCOMP_RET_ALLOW))
 }
