@@ -6,6 +6,8 @@ GOLANGCI        := .tools/bin/golangci-lint
 GOLANGCI_MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 DEADCODE        := .tools/bin/deadcode
 DEADCODE_MODULE := golang.org/x/tools/cmd/deadcode@v0.52.0
+ACTIONLINT      := .tools/bin/actionlint
+ACTIONLINT_MODULE := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULN_MODULE   := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 # Names under which the binary is known; each is linked once its command exists.
 NAMES           := fit-harness:harness fit-eval:harness fit-trace:trace fit-benchmark:benchmark fit-selfedit:selfedit subq:versus
@@ -79,7 +81,7 @@ unit-plain:
 race: build
 	$(RACE_TEST) -timeout 60m $(TESTFLAGS) ./...
 
-setup: $(GOLANGCI) $(DEADCODE)
+setup: $(GOLANGCI) $(DEADCODE) $(ACTIONLINT)
 	scripts/setup
 
 $(GOLANGCI): Makefile
@@ -88,6 +90,10 @@ $(GOLANGCI): Makefile
 
 $(DEADCODE): Makefile
 	GOBIN=$(CURDIR)/.tools/bin $(GO) install $(DEADCODE_MODULE)
+	@touch $@
+
+$(ACTIONLINT): Makefile
+	GOBIN=$(CURDIR)/.tools/bin $(GO) install $(ACTIONLINT_MODULE)
 	@touch $@
 
 vuln:
