@@ -84,6 +84,9 @@ type DecideConfig struct {
 	// Withheld are reasons why nothing is claimed, whatever the numbers say: not even equivalence
 	// or non-inferiority. The sentence begins with them.
 	Withheld []string
+	// Observed says what the numbers are, if not an experiment, e.g. "not one experiment": the
+	// sentence begins with it.
+	Observed string
 	// Remark is what readers must know in the same breath as the claim; empty is nothing.
 	Remark string
 	// Margin is the largest difference that does not matter; 0 makes no equivalence claim. For

@@ -24,8 +24,9 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 		return fmt.Sprintf("Equivalent: the difference in %s between %s and %s is less than %s%s (%s).",
 			words.name, words.candidate, words.baseline, words.size(config.Margin), remark, evidence)
 	case Insufficient:
+		head := cmp.Or(observed(config.Observed), "Insufficient data, no statistical claim")
 		reasons := append(slices.Clone(config.Withheld), strings.Join(insufficiency(comparison, words), " and "))
-		return fmt.Sprintf("Insufficient data, no statistical claim: %s; the observed difference in %s is %s%s (%s).",
+		return fmt.Sprintf("%s: %s; the observed difference in %s is %s%s (%s).", head,
 			strings.Join(reasons, "; "), words.name, words.signed(comparison.Est), remark, evidence)
 	}
 	parts := append(slices.Clone(config.Withheld), fmt.Sprintf("the observed difference in %s is %s%s (%s)",
@@ -33,8 +34,16 @@ func sentence(decision Decision, comparison Comparison, config DecideConfig) str
 	if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
 		parts = append(parts, strings.Join(obstacles, ", "))
 	}
-	return fmt.Sprintf("Not proven: %s; the minimum detectable difference is %s.", strings.Join(parts, "; "),
-		words.size(comparison.MDE))
+	return fmt.Sprintf("%s: %s; the minimum detectable difference is %s.",
+		cmp.Or(observed(config.Observed), "Not proven"), strings.Join(parts, "; "), words.size(comparison.MDE))
+}
+
+// observed heads the sentence about numbers that are no experiment; empty where they are one.
+func observed(what string) string {
+	if what == "" {
+		return ""
+	}
+	return "Observed (" + what + ")"
 }
 
 func insufficiency(comparison Comparison, words wording) []string {

@@ -242,6 +242,11 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Withheld:    Sentences(p.Withheld),
 		Remark:      joined("; ", scopeOf(a, b), p.Treatment.Remark()),
 	}
+	if !oneExperiment(a, b) && slices.ContainsFunc(p.Withheld, func(r Reason) bool {
+		return r.Key == reasonHistorical
+	}) {
+		p.Config.Observed = notOne
+	}
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score
 	}
@@ -402,11 +407,6 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
 				"the same")
 	}
-	if a.Provenance.Experiment != b.Provenance.Experiment {
-		c.Warnings = append(c.Warnings,
-			"the two are different experiments: they did not run side by side, so anything that changed "+
-				"between them confounds the comparison")
-	}
 	for _, reason := range pair.Allowed {
 		c.Warnings = append(c.Warnings, reason.allowedText())
 	}
@@ -448,7 +448,7 @@ func sameArm(a, b *Group) bool {
 // side, with nothing that changed, differ by chance alone.
 func sameText(a, b *Group, steady bool) string {
 	switch {
-	case a.Provenance.Experiment != b.Provenance.Experiment:
+	case !oneExperiment(a, b):
 		return "both arms are the same configuration, measured in two experiments"
 	case !steady:
 		return "both arms are the same: an A/A experiment"

@@ -16,6 +16,10 @@ func historical(basis *Basis) []string {
 	if len(basis.Groups) != 2 {
 		return nil
 	}
+	if a, b := basis.Groups[0], basis.Groups[1]; !oneExperiment(a, b) {
+		return []string{fmt.Sprintf("%s and %s are not from one plan: they did not run side by side, so anything "+
+			"that changed between them confounds the comparison", a.Name, b.Name)}
+	}
 	for i, g := range basis.Groups {
 		other := basis.Groups[1-i]
 		ran := other.span()
@@ -25,6 +29,14 @@ func historical(basis *Basis) []string {
 		}
 	}
 	return nil
+}
+
+// notOne is what heads a comparison of results that are not from one plan.
+const notOne = "not one experiment"
+
+// oneExperiment reports whether two groups are from one run directory and one plan.
+func oneExperiment(a, b *Group) bool {
+	return a.Provenance.Experiment == b.Provenance.Experiment && a.Directory == b.Directory
 }
 
 // span is the time in which the runs of an arm ran.

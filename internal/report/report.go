@@ -79,7 +79,9 @@ type Provenance struct {
 
 // Group is everything measured under the same conditions: one arm of one experiment.
 type Group struct {
-	Name       string     `json:"name"`
+	Name string `json:"name"`
+	// Directory is the run directory that the group was read from, where several are compared.
+	Directory  string     `json:"-"`
 	Provenance Provenance `json:"provenance"`
 	// Scope says which tasks the results hold for, if not for all of a family.
 	Scope string `json:"scope,omitempty"`

@@ -424,3 +424,36 @@ func TestEqualArmsAreAnAAExperiment(t *testing.T) {
 		}
 	}
 }
+
+// Results that are not from one plan are shown with their numbers and claim nothing, unless the
+// user says that he compares with the past.
+func TestResultsThatAreNotFromOnePlanAreObserved(t *testing.T) {
+	make := func(change func(a, b *Group), allow ...string) *Comparison {
+		a := build(t, Input{Records: armRuns("a", repeat("FFF", 12)...), K: []int{1}}).Groups[0]
+		b := build(t, Input{Records: armRuns("b", repeat("PPP", 12)...), K: []int{1}}).Groups[0]
+		change(&a, &b)
+		c, err := Compare(&a, &b, CompareConfig{Allow: allow, NonInferior: .05})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, change := range map[string]func(a, b *Group){
+		"two experiments": func(_, b *Group) { b.Provenance.Experiment = "another" },
+		"two directories": func(a, b *Group) { a.Directory, b.Directory = "main", "change" },
+	} {
+		c := make(change)
+		if c.Differ() || c.Decision.NonInferior.Shown || len(c.Withheld) != 1 || c.Withheld[0].Key != reasonHistorical {
+			t.Errorf("%s: %+v %s", name, c.Withheld, c.Decision.Sentence)
+		}
+		wantIn(t, textOf(t, c), "Observed (not one experiment): a and b are not from one plan: ")
+		wantIn(t, textOf(t, c), "the observed difference in pass rate is +100.0 percentage points")
+		if c = make(change, reasonHistorical); c.Decision.Claim != stats.Improved {
+			t.Errorf("%s, allowed: %s", name, c.Decision.Sentence)
+		}
+		wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow historical: a and b are not from one plan")
+	}
+	if c := make(func(*Group, *Group) {}); c.Decision.Claim != stats.Improved {
+		t.Errorf("one experiment: %s", c.Decision.Sentence)
+	}
+}

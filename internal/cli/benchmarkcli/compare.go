@@ -89,9 +89,11 @@ Arms are compared task by task. The answer is one of improved, regressed, equiva
 insufficient, with an interval, what the difference costs, and the smallest difference that an experiment of this size
 would have found. It says in how many runs the models were given what was changed, and whether they opened it. A claim
 is withheld, with the reason, where something else changed during the experiment (drift), no run was given what its arm
-brings, an arm was given what only another brings, or runs were answered from the records of another experiment.`,
+brings, an arm was given what only another brings, or runs were answered from the records of another experiment. Two
+directories are not one experiment: their numbers are shown, and nothing is claimed without --allow historical.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
-  fit-benchmark compare runs/main runs/pull-request --fail-on regressed --non-inferior 0.05`,
+  fit-benchmark compare benchmark-runs --fail-on regressed --non-inferior 0.05
+  fit-benchmark compare runs/last-month runs/today --allow historical`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			opts.page = func(groups []*report.Group) error {

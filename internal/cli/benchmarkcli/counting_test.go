@@ -128,7 +128,7 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 	c.want(0, "compare", "all", "again")
 	c.contains(c.stdout, "no claim because: exclusion rates differ by 52.5 points",
 		"worst/best case over 21 uncertain runs: difference -27.5 to +25.0 points")
-	c.want(1, "compare", "all", "again", "--fail-on", "regressed")
+	c.want(1, "compare", "all", "again", "--fail-on", "regressed", "--allow", "historical")
 	c.contains(c.stderr, "withheld because exclusion rates differ by 52.5 points; run the same tasks on both")
 }
 

@@ -86,7 +86,12 @@ func TestCompareAcrossRevisionsMustBeAskedFor(t *testing.T) {
 	c.want(2, "compare", "old", "new")
 	c.contains(c.stderr, "--across-revisions", "old was measured on revision r1", "new on r2")
 	c.want(0, "compare", "old", "new", "--across-revisions")
-	c.contains(c.stdout, "Improved", "different revisions of the family")
+	c.contains(c.stdout, "Observed (not one experiment): old and new are not from one plan",
+		"different revisions of the family", "--allow historical accepts it")
+	c.want(1, "compare", "old", "new", "--across-revisions", "--fail-on", "regressed")
+	c.contains(c.stderr, "withheld because old and new are not from one plan")
+	c.want(0, "compare", "old", "new", "--across-revisions", "--allow", "historical", "--fail-on", "regressed")
+	c.contains(c.stdout, "Improved", "different revisions of the family", "allowed by --allow historical")
 }
 
 func TestNothingIsNoGoodAnswer(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ func Sides(sides []string, resolve func(string) string, read func(dir string) (*
 			return nil, err
 		}
 		own := *g // the same arm may be on both sides, under two names
+		own.Directory = filepath.Clean(dir)
 		groups = append(groups, &own)
 	}
 	if groups[0].Name == groups[1].Name {

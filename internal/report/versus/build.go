@@ -275,6 +275,8 @@ func (b *builder) state() {
 			stats.MinClaimTasks)
 	case len(r.Pairs) == 0:
 		r.Statement = "no comparison: there is one arm"
+	case len(claims) == 0 && slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.Observed != "" }):
+		r.Statement = "observed (not one experiment): nothing is claimed"
 	case len(claims) == 0:
 		r.Statement = "no claim: no difference between the agents is proven"
 	default:

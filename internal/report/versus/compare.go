@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,14 +35,12 @@ type Comparison struct {
 func Compare(sides []Side) (*Comparison, error) {
 	merged := &builder{source: &Source{}, report: &EvalReport{}}
 	owners := make([][]*arm, len(sides))
-	experiments := map[string]bool{}
 	for i := range sides {
 		one, err := merged.take(&sides[i])
 		if err != nil {
 			return nil, err
 		}
 		owners[i] = one
-		experiments[sides[i].Source.runID()] = true
 	}
 	var pairs [][2]*arm
 	itself := false
@@ -81,10 +80,6 @@ func Compare(sides []Side) (*Comparison, error) {
 	for i := range sides {
 		c.signed = append(c.signed, sides[i].Name+": "+sides[i].Source.signed.Text())
 	}
-	if len(experiments) > 1 {
-		c.Warnings = append(c.Warnings, "the sides are different experiments: they did not run side by side, so "+
-			"anything that changed between them confounds the comparison")
-	}
 	return c, nil
 }
 
@@ -93,16 +88,6 @@ func (s *Source) sameDir(other *Source) bool {
 	one, err := os.Stat(s.dir)
 	two, otherErr := os.Stat(other.dir)
 	return err == nil && otherErr == nil && os.SameFile(one, two)
-}
-
-func (s *Source) runID() string {
-	if s.plan != nil {
-		return s.plan.ID
-	}
-	if len(s.contents.Records) > 0 {
-		return s.contents.Records[0].Experiment
-	}
-	return ""
 }
 
 // take adds the arms of a side and returns them.
@@ -138,7 +123,7 @@ func (b *builder) take(side *Side) ([]*arm, error) {
 		if side.Arm != "" && one.Provenance.Arm != side.Arm {
 			continue
 		}
-		one.Name = side.Name
+		one.Name, one.Directory = side.Name, filepath.Clean(side.Source.dir)
 		if side.Arm == "" {
 			one.Name = side.Name + ":" + built.PerAgent[i].Arm
 		}

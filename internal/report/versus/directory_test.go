@@ -394,19 +394,30 @@ func TestACompareAcrossDirectoriesPairsTasks(t *testing.T) {
 	d.Arms = []versustest.Arm{{Name: "agent", Agent: "claude-code", Model: "m", Does: versustest.Solves}}
 	after := written(t, d)
 	var sides []versus.Side
-	for _, dir := range []string{after, before} {
-		source, err := versus.Open(t.Context(), dir, options())
+	compare := func(allow ...string) *versus.Comparison {
+		sides = nil
+		for _, dir := range []string{after, before} {
+			opened := options()
+			opened.Allow = allow
+			source, err := versus.Open(t.Context(), dir, opened)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sides = append(sides, versus.Side{Name: filepath.Base(filepath.Dir(dir)), Source: source})
+		}
+		compared, err := versus.Compare(sides)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sides = append(sides, versus.Side{Name: filepath.Base(filepath.Dir(dir)), Source: source})
+		return compared
 	}
-	compared, err := versus.Compare(sides)
-	if err != nil {
-		t.Fatal(err)
+	compared := compare()
+	if len(compared.Pairs) != 1 || compared.Pairs[0].Claim != "inconclusive" || compared.Pairs[0].Diff.NTasks != 14 ||
+		!strings.HasPrefix(compared.Statement, "observed (not one experiment): nothing is claimed") {
+		t.Errorf("compared: %s %+v", compared.Statement, compared.Pairs)
 	}
-	if len(compared.Pairs) != 1 || compared.Pairs[0].Claim != "A>B" || compared.Pairs[0].Diff.NTasks != 14 {
-		t.Errorf("compared: %+v", compared.Pairs)
+	if compared = compare("historical"); compared.Pairs[0].Claim != "A>B" {
+		t.Errorf("allowed: %+v", compared.Pairs)
 	}
 	sides[1].Arm = "nobody"
 	if _, err := versus.Compare(sides); err == nil || !strings.Contains(err.Error(), "it has agent") {

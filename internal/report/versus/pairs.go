@@ -28,6 +28,7 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 		Machines:  compared.Machines,
 		Withheld:  compared.Withheld,
 		Same:      compared.Same,
+		Observed:  compared.Config.Observed,
 		Requests:  compared.Requests,
 		Treatment: compared.Treatment,
 		Retries:   report.CompareRetries(first.Group, second.Group),

@@ -220,6 +220,8 @@ type Pair struct {
 	Obstacles []string `json:"obstacles"`
 	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
 	Withheld []report.Reason `json:"withheld,omitempty"`
+	// Observed says what the numbers are, if not an experiment: "not one experiment".
+	Observed string `json:"observed,omitempty"`
 	// Same is true where both arms are the same configuration: an A/A experiment.
 	Same bool `json:"same,omitempty"`
 	// Requests says in what the first requests of the two differ, as a rehearsal showed: Before is

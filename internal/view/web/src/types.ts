@@ -503,6 +503,7 @@ export interface Pair {
   sentence: string;
   obstacles: string[] | null;
   withheld?: Reason[];
+  observed?: string;
   same?: boolean;
   requestDifferences?: { what: string; before?: string; after?: string; cause?: string; undeclared?: boolean }[];
   treatment?: Treatment;
