@@ -32,6 +32,7 @@ type exchange struct {
 
 	reservation *Reservation
 	observer    *observer
+	heldBack    bool           // it never left the gateway
 	heardMs     int64          // when the upstream last said something
 	failure     *wire.APIError // the service's error reply; nil: it gave none
 	kept        spool          // the reply, where it is recorded
@@ -274,6 +275,7 @@ func (x *exchange) finish() {
 	call.EndMs = x.elapsed()
 	if x.route.Turn {
 		x.seat.ended(x.body, call, x.failure, x.heardMs)
+		x.seat.gaveUp(x.heldBack)
 	}
 	var used *session.TokenUsage
 	if x.observer != nil {

@@ -44,6 +44,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		})
 		return
 	}
+	released := x.seat.hold()
 	reservation, err := x.seat.member.Account.Reserve(x.r.Context(), Estimate{
 		Model:    x.asked.pricedAs(x.asked.Model),
 		Protocol: x.route.protocol,
@@ -53,15 +54,20 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 	var refused *BudgetError
 	switch {
 	case errors.As(err, &refused):
+		released()
 		x.stop(w, err)
 		return
 	case err != nil:
+		released()
+		x.heldBack = true
 		x.ended(w, to, err)
 		return
 	}
 	x.reservation = reservation
-	release, err := x.config().Rate.Acquire(x.r.Context(), to.provider(), to.key())
+	release, err := x.config().Rate.Acquire(x.r.Context(), to.provider(), to.key(), x.asked.Model)
+	released()
 	if err != nil {
+		x.heldBack = true
 		x.ended(w, to, err)
 		return
 	}

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// RateControl bounds the calls that run at the same time, for each provider and key. A provider has
-// no limit until it first says that it is busy: then half of the calls in flight are allowed, and
-// half again each time it says so later, but never fewer than one. As many successful calls as the
-// limit raise it by one. While a provider asks to wait, no call starts. All cells of a process
+// RateControl bounds the calls that run at the same time, for each provider, key and model: the
+// limits of one arm's model do not hold back another's. A model has no limit until its provider
+// first says that it is busy: then half of the calls in flight are allowed, and half again each
+// time it says so later, but never fewer than one. As many successful calls as the limit raise it
+// by one. While the provider asks to wait, no call to the model starts. All cells of a process
 // share one RateControl. A nil RateControl bounds nothing.
 type RateControl struct {
 	mu    sync.Mutex
 	lanes map[laneKey]*rateLane
 }
 
-type laneKey struct{ provider, key string }
+type laneKey struct{ provider, key, model string }
 
-// rateLane is the state of one provider and key.
+// rateLane is the state of one model of a provider and key.
 type rateLane struct {
 	limit    int // calls at a time; 0 is no bound yet
 	running  int
@@ -47,7 +48,7 @@ func NewRateControl() *RateControl { return &RateControl{lanes: map[laneKey]*rat
 // Acquire waits until a call may start. The caller must call release once when the call is over,
 // with the status that the provider answered (statusOverloaded also where it says so in the middle
 // of a stream; 0 where it did not answer) and with the time that it asked to wait.
-func (c *RateControl) Acquire(ctx context.Context, provider, key string) (
+func (c *RateControl) Acquire(ctx context.Context, provider, key, model string) (
 	release func(status int, retryAfter time.Duration), err error,
 ) {
 	if c == nil {
@@ -55,7 +56,7 @@ func (c *RateControl) Acquire(ctx context.Context, provider, key string) (
 	}
 	me := new(rateWaiter)
 	c.mu.Lock()
-	lane := c.lane(provider, key)
+	lane := c.lane(laneKey{provider, key, model})
 	lane.queue = append(lane.queue, me)
 	for lane.queue[0] != me || !lane.free() {
 		changed, pause := lane.changed, time.Until(lane.until)
@@ -99,8 +100,7 @@ func wait(ctx context.Context, changed <-chan struct{}, pause time.Duration) err
 	return nil
 }
 
-func (c *RateControl) lane(provider, key string) *rateLane {
-	at := laneKey{provider, key}
+func (c *RateControl) lane(at laneKey) *rateLane {
 	lane := c.lanes[at]
 	if lane == nil {
 		lane = &rateLane{changed: make(chan struct{})}
@@ -144,16 +144,17 @@ func (l *rateLane) ended(era, status int, retryAfter time.Duration) {
 	l.wake()
 }
 
-// RateStatus is the current use of one provider.
+// RateStatus is the current use of one model.
 type RateStatus struct {
 	Provider string
+	Model    string
 	Running  int
 	Waiting  int
 	Limit    int           // calls at a time; 0 is no bound
 	Pause    time.Duration // that the provider has asked for and that is left
 }
 
-// Status returns how the providers are used, by name.
+// Status returns how the models are used, by provider and name.
 func (c *RateControl) Status() []RateStatus {
 	if c == nil {
 		return nil
@@ -164,12 +165,15 @@ func (c *RateControl) Status() []RateStatus {
 	for at, lane := range c.lanes {
 		all = append(all, RateStatus{
 			Provider: at.provider,
+			Model:    at.model,
 			Running:  lane.running,
 			Waiting:  len(lane.queue),
 			Limit:    lane.limit,
 			Pause:    max(0, time.Until(lane.until)),
 		})
 	}
-	slices.SortFunc(all, func(a, b RateStatus) int { return cmp.Compare(a.Provider, b.Provider) })
+	slices.SortFunc(all, func(a, b RateStatus) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
+	})
 	return all
 }

@@ -15,7 +15,7 @@ func take(t *testing.T, c *RateControl, count int) []func(int, time.Duration) {
 	t.Helper()
 	var releases []func(int, time.Duration)
 	for range count {
-		release, err := c.Acquire(t.Context(), "anthropic", "key")
+		release, err := c.Acquire(t.Context(), "anthropic", "key", "opus")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestCallsBeyondTheBoundWaitInOrder(t *testing.T) {
 		running, most := 0, 0
 		for i := range 10 {
 			all.Go(func() {
-				release, err := c.Acquire(t.Context(), "anthropic", "key")
+				release, err := c.Acquire(t.Context(), "anthropic", "key", "opus")
 				if err != nil {
 					t.Error(err)
 					return
@@ -94,8 +94,12 @@ func TestCallsBeyondTheBoundWaitInOrder(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		other, err := c.Acquire(t.Context(), "anthropic", "another key")
+		other, err := c.Acquire(t.Context(), "anthropic", "another key", "opus")
 		if err != nil {
+			t.Fatal(err)
+		}
+		other(http.StatusOK, 0)
+		if other, err = c.Acquire(t.Context(), "anthropic", "key", "haiku"); err != nil { // a lane of its own
 			t.Fatal(err)
 		}
 		other(http.StatusOK, 0)
@@ -121,7 +125,7 @@ func TestNoCallStartsWhileTheProviderAsksToWait(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := c.Acquire(ctx, "anthropic", "key"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Acquire(ctx, "anthropic", "key", "opus"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait does not end with its context: %v", err)
 		}
 		take(t, c, 1)[0](http.StatusOK, 0)

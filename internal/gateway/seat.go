@@ -66,6 +66,12 @@ type Seat struct {
 	troubled bool              // the service did not answer the last call that carries a turn
 	// unanswered is how long calls that carry a turn have waited for nothing since the last answer.
 	unanswered time.Duration
+	// held is how long calls have been held back, holding how many are now, and holdsSince since
+	// when one is. heldBack says that the last call that carries a turn never left the gateway.
+	held       time.Duration
+	holding    int
+	holdsSince time.Time
+	heldBack   bool
 	answered   map[string]bool // the models that completed a turn
 	lost       bool            // the account or the model that the last call that carries a turn needs is gone
 	record     sync.Mutex      // one call at a time is recorded
@@ -242,6 +248,48 @@ func (s *Seat) Troubled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.troubled
+}
+
+// hold begins the time in which a call is held back, by a rate limit or by a budget that others
+// use. The function it returns ends it.
+func (s *Seat) hold() (released func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holding++; s.holding == 1 {
+		s.holdsSince = time.Now()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.holding--; s.holding == 0 {
+			s.held += time.Since(s.holdsSince)
+		}
+	}
+}
+
+// Held returns how long calls of the member were held back by the gateway, those that still are
+// included. It is fit's own pause, and neither the agent's time nor the service's.
+func (s *Seat) Held() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holding > 0 {
+		return s.held + time.Since(s.holdsSince)
+	}
+	return s.held
+}
+
+// gaveUp notes whether the member gave up on its last call while it was held back.
+func (s *Seat) gaveUp(heldBack bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heldBack = heldBack
+}
+
+// HeldBack reports whether the last call of the member that carries a turn never left the gateway.
+func (s *Seat) HeldBack() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heldBack
 }
 
 // Unanswered returns how long calls of the member that carry a turn have waited for the model's

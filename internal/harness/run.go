@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
@@ -32,8 +33,10 @@ type RunConfig struct {
 	// Injections are the texts added to the agent's system prompt, for the trace;
 	// Session.SystemPrompt holds their text.
 	Injections []session.SystemPromptInjection
-	// Timeout ends the run; 0 means never.
+	// Timeout ends the run; 0 means never. Held, if set, returns how long the agent's calls were
+	// held back so far, which does not count.
 	Timeout time.Duration
+	Held    func() time.Duration
 	Trace   *trace.Writer
 	// Advisor gives the agent a stronger model to ask; it needs NewAgent, to make the advisor's
 	// agent, and Connect. Redactor is for what the advisor sees.
@@ -98,9 +101,9 @@ type runRecorder struct {
 
 func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 	if r.cfg.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.cfg.Timeout, errRunTimeout)
-		defer cancel()
+		var stop func()
+		ctx, stop = withWorkingTime(ctx, r.cfg.Timeout, r.cfg.Held)
+		defer stop()
 	}
 	settings := r.cfg.Session
 	settings.Name, settings.OneShot = runLane, true
@@ -131,6 +134,39 @@ func (r *runRecorder) drive(ctx context.Context) (RunResult, error) {
 		return RunResult{Reason: session.OutcomeError}, fmt.Errorf("agent %s: %w", r.cfg.Agent.Info().ID, broken)
 	}
 	return result, err
+}
+
+// longestHeld bounds how much longer a run takes because its calls were held back.
+const longestHeld = time.Hour
+
+// withWorkingTime returns a context that ends with errRunTimeout after a time, not counting the
+// time in which calls were held back.
+func withWorkingTime(ctx context.Context, limit time.Duration, held func() time.Duration) (context.Context, func()) {
+	if held == nil {
+		held = func() time.Duration { return 0 }
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	granted := held() // before this run
+	most := granted + longestHeld
+	var over sync.WaitGroup
+	over.Go(func() {
+		for left := limit; left > 0; {
+			timer := time.NewTimer(left)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			now := min(held(), most)
+			left, granted = now-granted, now
+		}
+		cancel(errRunTimeout)
+	})
+	return ctx, func() {
+		cancel(nil)
+		over.Wait()
+	}
 }
 
 // converse starts the agent and gives it the task.

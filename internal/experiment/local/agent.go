@@ -64,6 +64,7 @@ func (a *attempt) runAgent(ctx context.Context) bool {
 		Task:       a.task.Prompt,
 		Injections: injections,
 		Timeout:    a.agentTimeout(a.task.Settings.Timeouts.Agent),
+		Held:       a.held,
 		Trace:      writer,
 		Started:    a.started,
 	}

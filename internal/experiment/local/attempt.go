@@ -178,7 +178,7 @@ func (a *attempt) phases(ctx context.Context) {
 		took := time.Since(began)
 		switch phase.name { // the verifiers of steps run between them
 		case "agent":
-			took -= a.verifying
+			took -= a.verifying + time.Duration(a.record.HeldMs)*time.Millisecond
 		case "grade":
 			took += a.verifying
 		}

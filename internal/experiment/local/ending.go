@@ -55,6 +55,11 @@ type facts struct {
 	// the model, a reply was spoiled, or it did not answer for too long at the end.
 	seen, troubled, lost, spoiled bool
 	unanswered                    time.Duration
+
+	// held is how long the gateway held back calls, if that was long enough to matter, and heldBack
+	// says that the last call never left it: both are fit's own doing.
+	held     time.Duration
+	heldBack bool
 }
 
 // blamesService reports whether the agent says that the model's service failed.
@@ -82,12 +87,16 @@ func (f *facts) starvation() error {
 	return fmt.Errorf("the model's service did not answer for %s: %w", f.unanswered.Round(time.Millisecond), f.cause())
 }
 
+func (f *facts) holding() error {
+	return fmt.Errorf("rate limits of the model held back calls for %s: %w", f.held.Round(time.Millisecond), f.cause())
+}
+
 // weigh replaces the agent's own reason where others know better.
 func (f *facts) weigh() {
 	if f.faults && f.reason == session.OutcomeProvider {
 		f.reason = session.OutcomeError
 	}
-	if f.blamesService() && f.forgeable && f.seen && !f.troubled && !f.lost {
+	if f.blamesService() && f.forgeable && f.seen && !f.troubled && !f.lost && !f.heldBack {
 		f.err = fmt.Errorf("the agent reported a provider error that the gateway cannot confirm: %w",
 			f.cause())
 		f.reason = session.OutcomeError
@@ -150,6 +159,20 @@ var missingData = []missing{
 		when:  func(f *facts) bool { return f.start != nil },
 		class: ledger.ErrorAgentStart,
 		why:   func(f *facts) error { return f.start },
+	},
+	{
+		name: "the agent gave up on a call that the gateway held back",
+		when: func(f *facts) bool {
+			return f.heldBack && f.reason != session.OutcomeSuccess && f.reason != session.OutcomeTimeout
+		},
+		class: ledger.ErrorProvider,
+		why:   (*facts).holding,
+	},
+	{
+		name:  "the time ran out in a run whose calls were held back",
+		when:  func(f *facts) bool { return f.held > 0 && f.reason == session.OutcomeTimeout },
+		class: ledger.ErrorProvider,
+		why:   (*facts).holding,
 	},
 	{
 		name:       "the agent says that the service failed, and only the agent",
@@ -241,6 +264,7 @@ func (f *facts) decide() *missing {
 // agentEnded records how the agents of the attempt ended, and reports whether it is graded.
 func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool {
 	f := a.facts(ctx, end, start)
+	a.record.HeldMs = f.held.Milliseconds()
 	if m := f.decide(); m != nil {
 		if m.class == ledger.ErrorBudget {
 			a.record.BudgetOf = f.budgetOf
@@ -271,6 +295,10 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		unanswered: a.unanswered(),
 		unstarted:  a.watched.failure(),
 		contained:  a.space.Agent().Isolation.Container != nil,
+		heldBack:   a.anySeat((*gateway.Seat).HeldBack),
+	}
+	if held := a.held(); held >= min(shortHold, a.agentTimeout(a.task.Settings.Timeouts.Agent)/10) {
+		f.held = held
 	}
 	f.seen, f.troubled = a.seenByGateway()
 	if empty := a.budgetError(); empty != nil {
@@ -327,6 +355,20 @@ func (a *attempt) unanswered() time.Duration {
 	}
 	if longest <= min(longSilence, a.agentTimeout(a.task.Settings.Timeouts.Agent)/2) {
 		return 0
+	}
+	return longest
+}
+
+// shortHold is less than what makes a run end in another way.
+const shortHold = time.Second
+
+// held returns how long calls of the attempt's agents were held back by the gateway.
+func (a *attempt) held() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var longest time.Duration
+	for _, seat := range a.seats {
+		longest = max(longest, seat.Held())
 	}
 	return longest
 }

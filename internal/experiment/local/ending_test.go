@@ -66,6 +66,18 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"an error of the service from an agent that runs no programs": {
 			func(f *facts) { f.reason = session.OutcomeProvider }, "the service failed",
 		},
+		"a call that fit held back until the agent gave up": {
+			func(f *facts) {
+				f.reason, f.forgeable, f.seen, f.heldBack = session.OutcomeProvider, true, true, true
+			},
+			"the agent gave up on a call that the gateway held back",
+		},
+		"a time limit after calls were held back": {
+			func(f *facts) {
+				f.reason, f.forgeable, f.held, f.unanswered = session.OutcomeTimeout, true, time.Second, time.Hour
+			},
+			"the time ran out in a run whose calls were held back",
+		},
 		"refused credentials":   {func(f *facts) { f.reason = session.OutcomeAuth }, "the credentials were refused"},
 		"a fault on purpose":    {func(f *facts) { f.reason, f.faults = session.OutcomeProvider, true }, ""},
 		"a failure after fault": {func(f *facts) { f.troubled, f.faults = true, true }, ""},

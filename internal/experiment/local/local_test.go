@@ -18,6 +18,7 @@ import (
 	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/containertest"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
@@ -104,6 +105,7 @@ type trial struct {
 	*experiment.Prepared
 	machine *Machine
 	budgets experiment.Budgets
+	rate    *gateway.RateControl
 }
 
 // prepared is an experiment with the built-in agent on a scripted model.
@@ -143,6 +145,7 @@ func (tr trial) open(t testing.TB, path string) (*experiment.Directory, *Executo
 		Artefacts: dir,
 		Work:      work,
 		Accounts:  dir.Accounts(),
+		Rate:      tr.rate,
 	})
 	if err != nil {
 		t.Fatal(err)
