@@ -19,7 +19,7 @@ func TestTheProgressShowsWhatProvidersAllow(t *testing.T) {
 		var shown bytes.Buffer
 		s := newShow(&console.Console{Stderr: &shown}, nil, rate)
 		acquire := func() func(int, time.Duration) {
-			release, err := rate.Acquire(t.Context(), "api.example.com", "key")
+			release, err := rate.Acquire(t.Context(), "api.example.com", "key", "gpt-5")
 			if err != nil {
 				t.Error(err)
 			}
@@ -36,13 +36,13 @@ func TestTheProgressShowsWhatProvidersAllow(t *testing.T) {
 			t.Errorf("before any complaint: %q", got)
 		}
 		first(429, 7*time.Second)
-		if got, want := line(), " · $0.00 · api.example.com: 1 of 1 call, paused for 7s"; got != want {
+		if got, want := line(), " · $0.00 · api.example.com gpt-5: 1 of 1 call, paused for 7s"; got != want {
 			t.Errorf("after a complaint: %q, want %q", got, want)
 		}
 		third := make(chan struct{})
 		go func() { acquire()(200, 0); close(third) }()
 		synctest.Wait()
-		if got, want := line(), " · $0.00 · api.example.com: 1 of 1 call, 1 waiting, paused for 7s"; got != want {
+		if got, want := line(), " · $0.00 · api.example.com gpt-5: 1 of 1 call, 1 waiting, paused for 7s"; got != want {
 			t.Errorf("while a call waits: %q, want %q", got, want)
 		}
 		second(200, 0)
