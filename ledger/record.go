@@ -109,11 +109,13 @@ type Record struct {
 	// the attempts at this cell so far that ended in an error which the agent may have brought
 	// about: an error of the model's service that only its own process reported, after it could run
 	// commands, or a grader that broke with its work one time and not the next
-	Unverified int              `json:"unverifiedErrors,omitempty"`
-	Final      bool             `json:"final"` // no further attempt at this cell will follow
-	StartMs    int64            `json:"startMs"`
-	EndMs      int64            `json:"endMs"`
-	PhaseMs    map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
+	Unverified int `json:"unverifiedErrors,omitempty"`
+	// the agent was started, and only it knows how far its model has come
+	Begun   bool             `json:"begun,omitempty"`
+	Final   bool             `json:"final"` // no further attempt at this cell will follow
+	StartMs int64            `json:"startMs"`
+	EndMs   int64            `json:"endMs"`
+	PhaseMs map[string]int64 `json:"phaseMs,omitempty"` // setup, preflight, agent, grade, judge, teardown
 	// HeldMs is how long the agent waited for calls that the gateway held back, because of a rate
 	// limit or of the calls of other cells. It does not count against the agent's time.
 	HeldMs int64 `json:"heldMs,omitempty"`

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/internal/workspace"
 )
@@ -56,13 +58,15 @@ func TestAHookIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		dies string
 		runs string
 	}{
-		"an abort is confirmed": {"[ -e bomb ] && exit 7", "10\n"},
-		"silence is, once":      {"[ -e bomb ] && exit 0", "3\n"},
+		"an abort is confirmed":        {"[ -e bomb ] && exit 7", "10\n"},
+		"silence is":                   {"[ -e bomb ] && exit 0", "10\n"},
+		"running out of time is, once": {"[ -e bomb ] && sleep 100", "3\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, file := counting(t)
 			script := count + test.dies + "\necho '{\"test\":\"a\",\"pass\":true}' >&3\n"
-			hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(grade.VerdictFail, "the invariants hook")
+			short := files{"task.yaml": unisolated["task.yaml"] + "timeouts: {invariants: 2s}\n"}
+			hookBench(t, script, short).agent(files{"bomb": ""}).want(grade.VerdictFail, "the invariants hook")
 			runs, err := os.ReadFile(file)
 			if err != nil || string(runs) != test.runs {
 				t.Errorf("the hook ran %q times (%v), want %q", runs, err, test.runs)
@@ -82,7 +86,8 @@ func TestAProgramUnderTestThatIsEndedFromOutsideIsRunAgain(t *testing.T) {
 		runs    string
 	}{
 		"once":       {"[ $n = 1 ]", grade.VerdictError, "was ended from outside, and it is flaky", "2\n"},
-		"each time":  {"true", grade.VerdictFail, "", "2\n"},
+		"twice":      {"[ $n -lt 3 ]", grade.VerdictError, "was ended from outside, and it is flaky", "3\n"},
+		"each time":  {"true", grade.VerdictFail, "", "5\n"},
 		"not at all": {"false", grade.VerdictPass, "", "1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +101,57 @@ echo "{\"test\":\"a\",\"pass\":$pass}" >&3
 			hookBench(t, script, unisolated).agent(nil).want(test.verdict, test.why)
 			if runs, err := os.ReadFile(file); err != nil || string(runs) != test.runs {
 				t.Errorf("the hook ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// TestAProgramUnderTestThatIsKilledIsRunAgain: what kills a program and not the one around it looks
+// to a hook like a program that printed nothing.
+func TestAProgramUnderTestThatIsKilledIsRunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		killed  string
+		verdict string
+	}{
+		"twice":     {"[ $n -lt 3 ]", grade.VerdictError},
+		"each time": {"true", grade.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, _ := counting(t)
+			script := count + "kill=:; " + test.killed + ` && kill='kill -9 $$'
+got=$(fit-untrusted sh -c "$kill; echo 42")
+[ "$got" = 42 ] && pass=true || pass=false
+echo "{\"test\":\"a\",\"pass\":$pass}" >&3
+`
+			hookBench(t, script, unisolated).agent(nil).want(test.verdict, "")
+		})
+	}
+}
+
+// TestAHookWhoseShellCannotForkFailsNobody: its machine has no more processes or memory.
+func TestAHookWhoseShellCannotForkFailsNobody(t *testing.T) {
+	for name, test := range map[string]struct {
+		says    string
+		verdict string
+		cause   string
+	}{
+		"bash, with no row":      {"echo 'hook: fork: Resource temporarily unavailable' >&2; exit 254", "error", "no_process"},
+		"bash, with a false row": {"echo 'hook: fork: retry: Cannot allocate memory' >&2; got=''", "error", "no_process"},
+		"dash":                   {"echo 'hook: 3: Cannot fork' >&2; exit 2", "error", "no_process"},
+		"the work, each time":    {"echo 'hook: 3: Cannot fork' >&2; exit 2", "fail", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, _ := counting(t)
+			when := "[ $n -lt 3 ]"
+			if test.verdict == "fail" {
+				when = "[ -e bomb ]"
+			}
+			script := count + "got=42\n" + when + " && { " + test.says + "; }\n" +
+				"[ \"$got\" = 42 ] && pass=true || pass=false\n" +
+				"echo \"{\\\"test\\\":\\\"a\\\",\\\"pass\\\":$pass}\" >&3\n"
+			result := hookBench(t, script, unisolated).agent(files{"bomb": ""}).want(test.verdict, "")
+			if result.Cause != test.cause {
+				t.Errorf("the cause is %q, want %q: %s", result.Cause, test.cause, describe(result))
 			}
 		})
 	}
@@ -149,6 +205,128 @@ func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestACheckThatEndsInAnotherWayBlamesNobody: two accidents in a row are not alike, and what is not
+// alike was not done by the work.
+func TestACheckThatEndsInAnotherWayBlamesNobody(t *testing.T) {
+	for name, dies := range map[string]string{
+		"a status and then a kill": "[ $n = 2 ] && exit 1; [ $n = 3 ] && kill -9 $$",
+		"a kill and then a status": "[ $n = 2 ] && kill -9 $$; [ $n -gt 3 ] && exit 1",
+		"time and then a kill":     "[ $n = 2 ] && sleep 100; [ $n -gt 3 ] && kill -9 $$",
+		"silence, twice":           "[ $n = 2 ] || [ $n = 3 ] && exit 1",
+	} {
+		for _, solved := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, solved %t", name, solved), func(t *testing.T) {
+				content, _ := dyingTest(t, dies)
+				content["task.yaml"] += "timeouts: {test: 2s}\n"
+				if !solved {
+					delete(content, "solution/answer")
+				}
+				result := newBench(t, content).agent(files{"answer": "42"}).want(grade.VerdictError, "")
+				if solved && strings.HasPrefix(name, "time") && !result.Unverified {
+					t.Error("the agent could have arranged it, and nobody says so")
+				}
+			})
+		}
+	}
+}
+
+// TestACommandWhoseProgramWasKilledIsConfirmed: the status of a command does not say that a program
+// which it started was killed; what it prints may.
+func TestACommandWhoseProgramWasKilledIsConfirmed(t *testing.T) {
+	for name, test := range map[string]struct {
+		dies    string
+		verdict string
+		runs    string
+	}{
+		"twice":           {"[ $n -lt 3 ] && { echo 'signal: killed'; exit 1; }", grade.VerdictError, "3\n"},
+		"each time":       {"echo 'signal: killed'; exit 1", grade.VerdictFail, "5\n"},
+		"an honest fault": {"echo 'want 42, got 41'; exit 1", grade.VerdictFail, "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count, file := counting(t)
+			b := hookBench(t, "#!/bin/bash\necho '{\"test\":\"a\",\"pass\":true}' >&3\n", unisolated).agent(nil)
+			b.config.Verify = []grade.Command{{
+				Name:   "verify",
+				Argv:   []string{"bash", "-c", strings.TrimPrefix(count, "#!/bin/bash\n") + test.dies + "\nexit 0"},
+				Parser: "exit",
+				Gate:   true,
+			}}
+			b.want(test.verdict, "")
+			if runs, err := os.ReadFile(file); err != nil || string(runs) != test.runs {
+				t.Errorf("the command ran %q times (%v), want %q", runs, err, test.runs)
+			}
+		})
+	}
+}
+
+// TestASandboxThatFailsToStartOnceIsTriedAgain: the work is graded as if nothing had been; if it
+// never starts, that is the machine's error and not the grader's.
+func TestASandboxThatFailsToStartOnceIsTriedAgain(t *testing.T) {
+	for kind, b := range map[string]*bench{
+		"hook":  hookBench(t, answerHook).agent(files{"answer": "42"}),
+		"tests": nodeBench(t, nodeCheck()).agent(files{"src/add.js": addSource}),
+	} {
+		spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
+		b.config.Spawner = spawner
+		failures := 1
+		broken := func(sandbox.SpawnSpec) (sandbox.SpawnResult, error) {
+			if failures--; failures == 0 {
+				spawner.broken = nil
+			}
+			return sandbox.SpawnResult{}, fmt.Errorf("%w: bwrap: no room", sandbox.ErrBroken)
+		}
+		spawner.broken = broken
+		b.want(grade.VerdictPass, "")
+		spawner.broken, failures = broken, -1
+		if result, err := grade.Run(t.Context(), b.config); !errors.Is(err, sandbox.ErrBroken) {
+			t.Errorf("%s: a sandbox that never starts gives %q, %v", kind, result.Grade.Verdict, err)
+		}
+	}
+}
+
+// TestAVerifierWhoseTestsWereKilledIsRunAgain: it writes the same reward as for wrong work.
+func TestAVerifierWhoseTestsWereKilledIsRunAgain(t *testing.T) {
+	testenv.NeedTool(t, "bwrap")
+	for name, test := range map[string]struct {
+		kills   int
+		verdict string
+	}{
+		"not at all": {0, grade.VerdictPass},
+		"twice":      {2, grade.VerdictError},
+		"each time":  {100, grade.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := hookBench(t, answerHook).agent(files{"answer": "42"})
+			b.task.Hooks.Invariants = ""
+			tests := t.TempDir()
+			script := "#!/bin/bash\n[ \"$(cat answer)\" = 42 ] && echo 1 >/logs/verifier/reward.txt\n"
+			if err := os.WriteFile(filepath.Join(tests, "test.sh"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			b.task.Settings.Environment = &task.Environment{}
+			b.task.Verifier = &task.Verifier{Tests: []string{tests}, Timeout: 5 * time.Minute}
+			b.config.Spawner = &killing{ProcessSpawner: sandbox.NewSpawner(), kills: test.kills}
+			b.want(test.verdict, "")
+		})
+	}
+}
+
+// killing runs verifiers whose tests are killed so many times.
+type killing struct {
+	sandbox.ProcessSpawner
+	kills int
+}
+
+// Spawn implements sandbox.ProcessSpawner.
+func (k *killing) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, stderr io.Writer) (sandbox.SpawnResult,
+	error,
+) {
+	if k.kills--; k.kills >= 0 {
+		spec.Argv = []string{"bash", "-c", "echo 0 >/logs/verifier/reward.txt; echo 'test.sh: line 3: 7 Killed' >&2"}
+	}
+	return k.ProcessSpawner.Spawn(ctx, spec, stdout, stderr)
 }
 
 // breakable starts programs until the sandbox breaks.

@@ -29,19 +29,17 @@ type graded struct {
 	missing  []string // declared checks that no row is about
 	exitCode int
 	stderr   string
-	// died is set for a hook that was killed by a signal or failed with a status, which may be
-	// chance or the agent's fault.
+	// way is how a hook was stopped; empty if it ended by itself.
+	way string
+	// died is set for a hook that may have met an accident: it was killed, or ended without saying
+	// all that it has to say.
 	died bool
-	// cutOff is set if a program under fit-untrusted did not end by itself.
-	cutOff bool
+	// cutOff is set if a program under fit-untrusted did not end by itself, and noProcess if the
+	// hook's shell says that it could not start one.
+	cutOff, noProcess bool
 	// commands are the results of the commands to verify.
 	commands []CommandResult
 }
-
-// confirmations is how often a grader that died is run again, with the agent's work and without it,
-// before the agent is blamed. A grader that dies at random blames the agent only if it dies every
-// time with its work and never without it: with four runs, in at most one of a thousand attempts.
-const confirmations = 4
 
 // judgeHook runs the invariants hook and, if it did not do its work, finds out whose fault that is.
 func (g *grading) judgeHook(ctx context.Context) (graded, error) {
@@ -54,20 +52,10 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	}
 	if broken := found.failureReason(); broken != "" {
 		found.health, err = g.blameHook(ctx, found, broken)
-	} else if found.cutOff && len(found.failing()) > 0 {
+	} else if (found.cutOff || found.noProcess) && len(found.failing()) > 0 {
 		found.health, err = g.confirm(ctx, found)
 	}
 	return found, err
-}
-
-// confirm runs a hook again whose check failed after a program under fit-untrusted was ended from
-// outside: by the hook, which is the same each time, or by an accident.
-func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
-	again, err := g.unrecorded().runHook(ctx)
-	if err != nil || again.failureReason() == "" && slices.Equal(again.failing(), found.failing()) {
-		return found.health, err
-	}
-	return worksOnRetry("a program under " + untrusted.Name + " was ended from outside"), nil
 }
 
 // failing names the checks that failed.
@@ -110,54 +98,6 @@ func (found graded) failureReason() string {
 		return "the invariants hook did not report " + display.CutBytes(strings.Join(found.missing, ", "), 300)
 	}
 	return ""
-}
-
-// blameHook decides whether a hook that did not do its work is broken or was broken by the agent.
-// It runs the hook on the base now, whatever the base did before. A hook that died or gave up runs
-// again on both, any other once on the agent's work: the agent is to blame only if the hook is
-// broken every time with its work and never without it.
-func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
-	if g.fromBase {
-		return health{broken: broken, graderFault: true}, nil // there is nothing to compare with
-	}
-	for round := 0; ; round++ {
-		base, err := g.without(false).runHook(ctx)
-		if err != nil {
-			return health{}, err
-		}
-		problem := base.failureReason()
-		silent := len(base.rows) == 0 && base.health.ok()
-		switch {
-		case silent && len(found.rows) == 0 && found.health.ok():
-			// It only checks that it runs; the number of all checks decides whether that is enough.
-			return health{}, nil
-		case problem != "" && !silent && round > 0:
-			return flaky(broken, "on the base it sometimes works and sometimes does not: "+problem), nil
-		case problem != "" && !silent:
-			return health{broken: broken + "; on the base: " + problem, graderFault: true}, nil
-		case round == confirmations:
-			return health{broken: broken}, nil
-		}
-		again, err := g.unrecorded().runHook(ctx)
-		switch {
-		case err != nil:
-			return health{}, err
-		case again.failureReason() == "":
-			return worksOnRetry(broken), nil
-		case !found.died:
-			return health{broken: broken}, nil
-		}
-	}
-}
-
-func flaky(broken, why string) health {
-	return health{broken: broken + ", and it is flaky: " + why, graderFault: true}
-}
-
-func worksOnRetry(broken string) health {
-	h := flaky(broken, "run again on the same files it works")
-	h.works = true
-	return h
 }
 
 // unrecorded returns the same grading without a place for artefacts.
@@ -211,10 +151,12 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	found.reasons, found.missing = compareRows(found.rows, g.Task.Settings.Checks)
 	found.health.broken = hookAbortReason(done, overflow || len(found.rows) >= maxRows)
-	found.died = done.failure == nil && !done.TimedOut && !done.OutputLimit && done.status() != 0
+	found.way = done.abortReason()
+	found.died = found.way == "" || done.killed()
+	found.noProcess = cannotFork.MatchString(string(done.stderr.Bytes()))
 	if failed && found.health.broken == "" {
 		found.health.broken = "the machine could not start a program under " + untrusted.Name
-		found.died = true
+		found.noProcess, found.died = true, true
 	}
 	g.keep("invariants.stderr.log", done.stderr.Bytes())
 	g.keep("invariants.stdout.log", done.stdout.Bytes())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -86,6 +87,37 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 		Isolation:     isolation,
 		Limits:        p.place.Limits,
 	}
+	for tries := 1; ; tries++ {
+		done, err := g.spawn(ctx, p, spec)
+		if tries == startTries || !notStarted(p, done.failure) || !pause(ctx, startPause) {
+			return done, err
+		}
+	}
+}
+
+// A grader that this machine could not start is started again, after a moment.
+const (
+	startTries = 3
+	startPause = 200 * time.Millisecond
+)
+
+// notStarted reports whether a program was not started because of this machine. A container is also
+// the agent's, whose programs can break it.
+func notStarted(p program, err error) bool {
+	return MachineFailed(err) || errors.Is(err, sandbox.ErrBroken) && p.place.Isolation.Container == nil
+}
+
+// pause waits; it returns false if the context ended.
+func pause(ctx context.Context, long time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(long):
+		return true
+	}
+}
+
+func (g *grading) spawn(ctx context.Context, p program, spec sandbox.SpawnSpec) (ended, error) {
 	if p.stdin != nil {
 		spec.Stdin = bytes.NewReader(p.stdin)
 	}
@@ -101,7 +133,7 @@ func (g *grading) run(ctx context.Context, p program) (ended, error) {
 	if ctx.Err() != nil {
 		return done, ctx.Err()
 	}
-	if MachineFailed(done.failure) {
+	if notStarted(p, done.failure) {
 		return done, fmt.Errorf("start a grader: %w", done.failure)
 	}
 	return done, nil
@@ -123,7 +155,7 @@ func (e ended) abortReason() string {
 	case e.Signal != "":
 		return "was killed by " + e.Signal
 	case e.killed():
-		return fmt.Sprintf("was killed by signal %d", e.ExitCode-128)
+		return "was killed by " + cmp.Or(unix.SignalName(unix.Signal(e.ExitCode-128)), "a signal")
 	}
 	return ""
 }

@@ -119,6 +119,8 @@ type evidence struct {
 	// died is set for a run that was killed by a signal or failed without a report, which may be
 	// chance or the agent's fault.
 	died bool
+	// accident is set for a run that printed the last words of a program that was killed.
+	accident bool
 	// timedOut, startMs and endMs are those of the process.
 	timedOut       bool
 	startMs, endMs int64

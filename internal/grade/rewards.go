@@ -32,6 +32,8 @@ const (
 	causeNoReward    = "no_reward"    // the verifier wrote none
 	causeEmptyReward = "empty_reward" // the verifier's file has nothing in it
 	causeBadReward   = "bad_reward"   // the verifier's file cannot be read
+	// CauseNoProcess is set if the machine could not start a process of a grader.
+	CauseNoProcess = "no_process"
 )
 
 var (

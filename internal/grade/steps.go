@@ -44,6 +44,9 @@ func RunSteps(ctx context.Context, cfg Config, space Stepper, work func(context.
 			return results, err
 		}
 		found, err := g.verify(ctx, step.Verifier, path.Join("steps", step.Name))
+		if err == nil {
+			err = g.confirmVerifier(ctx, step.Verifier, &found)
+		}
 		if err != nil {
 			return results, fmt.Errorf("step %s: %w", step.Name, err)
 		}

@@ -214,66 +214,6 @@ func (s *suiteRun) judge(ctx context.Context, check task.Check, found *graded) e
 	return nil
 }
 
-// blame decides whose fault it is that a check failed without a complete report. If it works when
-// it runs again on the same files, nothing was measured. If it gives no report without the agent's
-// work either, right now, nothing was measured. Otherwise the agent is to blame, and the failed row
-// says so; a check that died runs again with and without the work first. Without a reference
-// solution a check may well be silent on the base, so then the question is only whether the sandbox
-// still works.
-func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want expectation, try attempt,
-	found *graded,
-) error {
-	reason := shown.failure(want)
-	if reason == "" || !found.health.ok() || !shown.incomplete() && !shown.silent() {
-		return nil
-	}
-	broken, solved := what+" "+reason, s.Task.HasSolution()
-	if !shown.broke() && (!solved || !shown.silent()) {
-		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
-		if err != nil {
-			return err
-		}
-		if done.status() != 0 {
-			found.health = health{broken: broken + ", and no other program runs in the sandbox", graderFault: true}
-			return nil
-		}
-		if shown.told {
-			return nil
-		}
-		again, err := s.unrecorded().tryAlone(ctx, try)
-		if err == nil && again.failure(want) == "" {
-			found.health = worksOnRetry(broken)
-		}
-		return err
-	}
-	for round := 0; ; round++ {
-		base, err := s.withoutAgent(ctx, try)
-		if err != nil {
-			return err
-		}
-		switch silenced := base.broke() || solved && base.silent(); {
-		case silenced && round > 0:
-			found.health = flaky(broken, "without the agent's work it sometimes works and sometimes does not")
-			return nil
-		case silenced:
-			found.health = health{broken: broken + ", and without the agent's work too", graderFault: true}
-			return nil
-		case round == confirmations || shown.told:
-			return nil
-		}
-		again, err := s.unrecorded().tryAlone(ctx, try)
-		switch {
-		case err != nil:
-			return err
-		case !again.broke() && !again.silent():
-			found.health = worksOnRetry(broken)
-			return nil
-		case !shown.died:
-			return nil
-		}
-	}
-}
-
 // try runs one check, with the runner of its language unless the family has its own command.
 func (s *suiteRun) try(ctx context.Context, check task.Check, want expectation) (evidence, error) {
 	if s.suite.Runner.Own && s.language.try != nil {
@@ -294,6 +234,7 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 		startMs:     done.StartMs,
 		endMs:       done.EndMs,
 		died:        done.killed(),
+		accident:    lastWords.MatchString(string(done.stdout.Bytes()) + string(done.stderr.Bytes())),
 	}
 	if done.failure != nil {
 		shown.cannotRun, shown.abortReason = shown.abortReason, ""

@@ -42,6 +42,8 @@ type verified struct {
 	rewards map[string]float64
 	health  health // why there are none
 	said    string // the end of what it printed on stderr
+	// accident is set if it printed the last words of a program that was killed.
+	accident bool
 }
 
 // judgeVerifier runs the verifier of a Harbor task and makes rows of its rewards, or of those that
@@ -54,6 +56,9 @@ func (g *grading) judgeVerifier(ctx context.Context) (graded, error) {
 		return g.judgeSteps(), nil
 	}
 	found, err := g.verify(ctx, g.Task.Verifier, "")
+	if err == nil {
+		err = g.confirmVerifier(ctx, g.Task.Verifier, &found)
+	}
 	if err != nil {
 		return graded{}, err
 	}
@@ -100,7 +105,10 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	g.keep(path.Join(dir, "verifier.stdout.log"), done.stdout.Bytes())
 	g.keep(path.Join(dir, "verifier.stderr.log"), done.stderr.Bytes())
 	g.keepTree(path.Join(dir, "verifier"), run.rewards)
-	found := verified{said: lastLine(done.stderr.Bytes())}
+	found := verified{
+		said:     lastLine(done.stderr.Bytes()),
+		accident: lastWords.MatchString(string(done.stdout.Bytes()) + string(done.stderr.Bytes())),
+	}
 	if aborted := done.abortReason(); aborted != "" {
 		found.health = health{broken: "the verifier " + aborted, graderFault: true}
 		if done.failure == nil && done.TimedOut {

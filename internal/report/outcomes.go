@@ -66,9 +66,9 @@ func redrawsOf(attempts []ledger.Record) map[ledger.Cell]int {
 	return found
 }
 
-// begun reports whether the agent's model had answered: an outcome was on its way.
+// begun reports whether the agent's model had answered, or may have: an outcome was on its way.
 func begun(r *ledger.Record) bool {
-	return r.Turns > 0 || r.Tokens != nil && r.Tokens.OutputTokens > 0
+	return r.Begun || r.Turns > 0 || r.Tokens != nil && r.Tokens.OutputTokens > 0
 }
 
 // alongside adds to the outcomes of two arms the tasks that only the other has: nobody knows what

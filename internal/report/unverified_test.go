@@ -83,3 +83,19 @@ func TestAClaimDoesNotRestOnRetriesThatAnAgentMayHaveForced(t *testing.T) {
 		t.Errorf("%s: %s", built.Groups[1].Name, c.Decision.Sentence)
 	}
 }
+
+// An agent that nobody can see into has begun to work when it is started: a retry bounds its run,
+// although nobody saw a turn of its model.
+func TestARetryOfAnAgentThatNobodySeesIntoBoundsItsRun(t *testing.T) {
+	for _, begun := range []bool{true, false} {
+		failed := failedRun("t", 0, ledger.ErrorAgentStart)
+		failed.Begun, failed.Final, failed.Turns, failed.Tokens = begun, false, 0, nil
+		again := run("t", 0, ledger.Pass)
+		again.Attempt = failed.Attempt + 1
+		built := build(t, Input{Records: []ledger.Record{failed, again}, K: []int{1}})
+		g := &built.Groups[0]
+		if (g.Totals.Retried == 1) != begun || (g.Bounds != nil) != begun {
+			t.Errorf("begun %t: %d retried, bounds %+v", begun, g.Totals.Retried, g.Bounds)
+		}
+	}
+}

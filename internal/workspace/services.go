@@ -26,8 +26,10 @@ type services struct {
 	keep   *os.File      // while it is open, the tree lives
 	done   chan struct{} // closed when the tree is gone
 	pid    int           // of the tree's first process, as we see it
-	result sandbox.SpawnResult
-	err    error
+	// listened says that something listened on the port when the hook had ended.
+	listened bool
+	result   sandbox.SpawnResult
+	err      error
 }
 
 // preflightScript runs the hook and reports its exit status on descriptor 3 as soon as it has
@@ -79,6 +81,7 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 		result.Message = preflightMessage(logs[1], result)
 		return result, nil
 	}
+	w.services.listened = w.Port != 0 && listens(w.services.pid, w.Port)
 	if forAgent {
 		if err := w.openOutward(ctx); err != nil {
 			w.StopServices(context.WithoutCancel(ctx))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -434,6 +435,37 @@ func TestPreflightServicesLiveUntilTheyAreStopped(t *testing.T) {
 				t.Errorf("left running: %v", left)
 			}
 		})
+	}
+}
+
+// TestAServiceThatDiesIsMissed: fit started it, so its end is no failure of the agent.
+func TestAServiceThatDiesIsMissed(t *testing.T) {
+	testenv.NeedTool(t, "python3")
+	fam, one := family(t, map[string]string{
+		"tasks/one/hooks/preflight.sh": "#!/bin/sh\n/usr/bin/python3 -m http.server --bind 127.0.0.1 $PORT 2>log &\n" +
+			"for i in $(seq 1000); do /usr/bin/python3 -c \"import urllib.request;" +
+			"urllib.request.urlopen('http://127.0.0.1:$PORT')\" && exit 0; sleep 0.05; done 2>/dev/null\nexit 1\n",
+	})
+	w := prepare(t, Config{Family: fam, Task: one, Ports: &Ports{}, Isolation: sandbox.IsolationNone})
+	if result, err := w.Preflight(t.Context(), ""); err != nil || !result.OK() {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	defer w.StopServices(t.Context())
+	if err := w.CheckServices(); err != nil {
+		t.Fatalf("a service that lives: %v", err)
+	}
+	for _, name := range processes(t, "--bind\x00127.0.0.1\x00"+strconv.Itoa(w.Port)) {
+		pid, err := strconv.Atoi(strings.Split(name, "/")[2])
+		if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+			t.Fatalf("%s: cannot be killed", name)
+		}
+	}
+	deadline := time.Now().Add(5 * time.Minute)
+	for listens(w.services.pid, w.Port) && time.Now().Before(deadline) {
+		runtime.Gosched()
+	}
+	if err := w.CheckServices(); !errors.Is(err, ErrServiceGone) {
+		t.Errorf("a service that was killed: %v", err)
 	}
 }
 

@@ -71,6 +71,7 @@ func (a *Agent) Info() agent.Info {
 	info := agent.Info{
 		ID:          session.AgentID(e.ID),
 		Title:       e.title(),
+		Opaque:      true,
 		InstallHint: e.installHint(),
 		LoginHint:   e.Login,
 		Protocols:   slices.Clone(e.Protocols),

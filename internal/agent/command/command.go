@@ -70,6 +70,7 @@ func (a *Agent) Info() agent.Info {
 	return agent.Info{
 		ID:          a.id(),
 		Title:       cmp.Or(e.Title, "program "+e.program()),
+		Opaque:      true,
 		Protocols:   e.Protocols,
 		InstallHint: cmp.Or(e.Install, "nothing: it is your own program"),
 		LoginHint:   cmp.Or(e.Login, "set "+strings.Join(e.keys(), " or ")),

@@ -58,6 +58,7 @@ func (a *Agent) Info() agent.Info {
 	info := agent.Info{
 		ID:          a.id(),
 		Title:       cmp.Or(e.Title, "agent at "+e.URL),
+		Opaque:      true,
 		InstallHint: cmp.Or(e.Install, "nothing: it is deployed"),
 		LoginHint:   cmp.Or(e.Login, login),
 		Credentials: e.variables(),

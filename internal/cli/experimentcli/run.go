@@ -308,10 +308,11 @@ var remedies = map[string]string{
 	ledger.ErrorAgentStart:  "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
 		"at a time, then --retry-errors",
-	ledger.ErrorAuth:    "check the credentials with fit doctor",
-	ledger.ErrorGrader:  "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
-	ledger.ErrorJudge:   "the judge did not conclude: see its trace, or choose another --judge-model",
-	ledger.ErrorSandbox: "a sandbox could not be started on this machine: see fit doctor, then --retry-errors",
+	ledger.ErrorAuth:   "check the credentials with fit doctor",
+	ledger.ErrorGrader: "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
+	ledger.ErrorJudge:  "the judge did not conclude: see its trace, or choose another --judge-model",
+	ledger.ErrorSandbox: "a sandbox could not be started on this machine, or something ended a process in it: see fit " +
+		"doctor, then --retry-errors",
 	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
 		"checks it without a model",
 	ledger.ErrorInternal: "fit itself failed: see fit doctor, then --retry-errors",

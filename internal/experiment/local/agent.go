@@ -34,6 +34,8 @@ const submissionLimit = 16 << 10
 // agent that failed, ran out of turns or crashed is graded like any other; a failure of the model's
 // service is missing data.
 func (a *attempt) runAgent(ctx context.Context) bool {
+	a.pauses = watchPauses(time.Second)
+	defer a.pauses.close()
 	if a.arm.Lead != "" {
 		return a.supervise(ctx)
 	}

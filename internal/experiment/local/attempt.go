@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/internal/workspace"
@@ -59,6 +60,7 @@ type attempt struct {
 	// verifying is the time that the agent phase spent on the verifiers of steps.
 	verifying  time.Duration
 	watched    *watchedSpawner  // that its agent starts processes with; nil before it starts
+	pauses     *pauses          // of this process while its agent works; nil before it starts
 	calls      *gateway.Record  // of the agent; nil before it starts
 	pays       *gateway.Account // that everything in it is paid from
 	account    *gateway.Account // that its agents pay their calls from
@@ -141,6 +143,8 @@ func (a *attempt) fail(ctx context.Context, class string, err error) bool {
 		class = ledger.ErrorInterrupted
 	case grade.MachineFailed(err):
 		class = ledger.ErrorResources
+	case class == ledger.ErrorGrader && errors.Is(err, sandbox.ErrBroken):
+		class = ledger.ErrorSandbox
 	}
 	a.record.Verdict, a.record.ErrorClass, a.record.ErrorMessage = ledger.Error, class, err.Error()
 	switch {
@@ -229,7 +233,11 @@ func (a *attempt) preflight(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	if !result.OK() {
-		a.fail(ctx, ledger.ErrorPreflight, fmt.Errorf("preflight: %s", result.Message))
+		class := ledger.ErrorPreflight
+		if result.Signal != "" { // something killed it
+			class = ledger.ErrorSandbox
+		}
+		a.fail(ctx, class, fmt.Errorf("preflight: %s", result.Message))
 		a.record.PreflightError = &ledger.PreflightError{
 			Phase: "preflight", Message: result.Message,
 			ExitCode: result.ExitCode,
@@ -239,8 +247,22 @@ func (a *attempt) preflight(ctx context.Context) bool {
 	return a.ready(ctx)
 }
 
+// servicesLive makes sure that the services of the task have not ended. A request of the agent can
+// bring that about.
+func (a *attempt) servicesLive(ctx context.Context) bool {
+	err := a.space.CheckServices()
+	if err == nil {
+		return true
+	}
+	a.record.Unverified = 1
+	return a.fail(ctx, ledger.ErrorSandbox, err)
+}
+
 // seal makes sure that nothing writes any more, and stores the result.
 func (a *attempt) seal(ctx context.Context) bool {
+	if !a.servicesLive(ctx) {
+		return false
+	}
 	if !a.startedNoProcess() {
 		sealed, err := a.space.Seal(ctx)
 		a.record.Survivors = sealed.Killed

@@ -34,7 +34,9 @@ func (e ending) cause() error {
 type facts struct {
 	ending
 	stopped error // why the harness was stopped
-	start   error // why the agent could not be run
+	// paused is how long this process did not run while the agent worked.
+	paused time.Duration
+	start  error // why the agent could not be run
 	// unstarted is why this machine did not start a process for one of the agents; contained says
 	// that they work in a container.
 	unstarted error
@@ -103,6 +105,12 @@ func (f *facts) weigh() {
 	}
 }
 
+// refused reports whether a model may have been asked, and its service did not fail: what it refuses
+// may depend on what the model would have answered.
+func (f *facts) refused(watched bool) bool {
+	return f.start == nil && (f.seen || !watched) && !f.troubled && !f.lost
+}
+
 // missing is a way to end that leaves no data.
 type missing struct {
 	name  string
@@ -122,6 +130,15 @@ var missingData = []missing{
 		when:  func(f *facts) bool { return f.stopped != nil },
 		class: ledger.ErrorInterrupted,
 		why:   func(f *facts) error { return f.stopped },
+	},
+	{
+		name:  "the time ran out while this process was stopped",
+		when:  func(f *facts) bool { return f.paused > 0 && f.reason == session.OutcomeTimeout },
+		class: ledger.ErrorInterrupted,
+		why: func(f *facts) error {
+			return fmt.Errorf("the agent's time ran out while fit itself was stopped for %s",
+				f.paused.Round(time.Second))
+		},
 	},
 	{
 		name:  "a budget above the attempt was used up",
@@ -266,6 +283,8 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool 
 	f := a.facts(ctx, end, start)
 	a.record.HeldMs = f.held.Milliseconds()
 	if m := f.decide(); m != nil {
+		a.record.Begun = a.opaque() && !errors.Is(start, sandbox.ErrBroken) ||
+			m.class == ledger.ErrorAgentStart && f.refused(a.record.Gateway == "on")
 		if m.class == ledger.ErrorBudget {
 			a.record.BudgetOf = f.budgetOf
 		}
@@ -283,6 +302,16 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool 
 	return true
 }
 
+// opaque reports whether only the agents of the attempt know how far their models have come.
+func (a *attempt) opaque() bool {
+	for _, id := range []string{a.arm.Agent, a.arm.Lead} {
+		if chosen, err := a.machine.Registry.Get(id); id != "" && err == nil && chosen.Info().Opaque {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 	f := &facts{
 		ending:     end,
@@ -293,6 +322,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		lost:       a.anySeat((*gateway.Seat).Lost),
 		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
 		unanswered: a.unanswered(),
+		paused:     a.pauses.look(time.Now()),
 		unstarted:  a.watched.failure(),
 		contained:  a.space.Agent().Isolation.Container != nil,
 		heldBack:   a.anySeat((*gateway.Seat).HeldBack),

@@ -32,6 +32,13 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		"a stop, whatever else happened": {
 			func(f *facts) { f.stopped, f.start, f.budget = refused, refused, refused }, "the harness was stopped",
 		},
+		"a process that was stopped under the agent": {
+			func(f *facts) { f.paused, f.reason = time.Minute, session.OutcomeTimeout },
+			"the time ran out while this process was stopped",
+		},
+		"a process that was stopped, and the agent did not mind": {
+			func(f *facts) { f.paused = time.Minute }, "",
+		},
 		"a budget that stopped the agent": {
 			func(f *facts) { f.budget = refused }, "a budget above the attempt was used up",
 		},

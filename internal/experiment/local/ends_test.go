@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,6 +64,34 @@ func TestAPreflightThatFailsIsMissingData(t *testing.T) {
 		r.PreflightError.ExitCode != 7 ||
 		!strings.Contains(r.PreflightError.Message, "no database") || r.Grade != nil || r.Turns != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestAPreflightThatIsKilledIsTheMachines(t *testing.T) {
+	family := oneTask(t, map[string]string{"tasks/answer/hooks/preflight.sh": "#!/bin/sh\nkill -9 $$\n"})
+	if r, _ := attemptOf(t, family, solves, experiment.Setup{}); r.ErrorClass != ledger.ErrorSandbox {
+		t.Errorf("class %s: %s", r.ErrorClass, r.ErrorMessage)
+	}
+}
+
+// TestAServiceThatDiesUnderTheAgentIsNotItsFailure: the task's service is killed while the agent
+// works, whose work is right.
+func TestAServiceThatDiesUnderTheAgentIsNotItsFailure(t *testing.T) {
+	testenv.NeedTool(t, "python3")
+	const ask = "python3 -c 'import os,urllib.request as u; u.urlopen(\"http://127.0.0.1:\" + os.environ[\"PORT\"])'"
+	family := oneTask(t, map[string]string{
+		// it serves two requests: the hook's, and the agent's
+		"tasks/answer/hooks/preflight.sh": "#!/bin/sh\npython3 \"$(dirname \"$0\")/service.py\" $PORT &\n" +
+			"for i in $(seq 1000); do " + ask + " && exit 0; sleep 0.05; done 2>/dev/null\nexit 1\n",
+		"tasks/answer/hooks/service.py": "import http.server, sys\n" +
+			"server = http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.SimpleHTTPRequestHandler)\n" +
+			"server.handle_request()\nserver.handle_request()\n",
+	})
+	script := `{"turns":[{"calls":[{"bash":` + strconv.Quote(ask) + `},` +
+		`{"write":"answer.txt","content":"42\n"}]},{"text":"done"}]}`
+	r, _ := attemptOf(t, family, script, experiment.Setup{})
+	if r.Verdict != ledger.Error || r.ErrorClass != ledger.ErrorSandbox || r.Unverified != 1 {
+		t.Errorf("verdict %s, class %s (%s), unverified %d", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Unverified)
 	}
 }
 
@@ -525,6 +554,9 @@ func TestWhatNobodyCountsIsUnknown(t *testing.T) {
 			for _, r := range records {
 				if r.Verdict != test.verdict || r.Tokens != nil || r.CostUSD != nil {
 					t.Errorf("%s %s, tokens %+v, cost %v", r.Verdict, r.ErrorMessage, r.Tokens, r.CostUSD)
+				}
+				if r.Begun != (test.verdict == ledger.Error) {
+					t.Errorf("%s: only the program knows whether it has worked, and begun is %t", r.Verdict, r.Begun)
 				}
 			}
 			if test.verdict == ledger.Pass && (outcome.Status != experiment.OverBudget || len(records) != 1) {

@@ -32,6 +32,9 @@ func (a *attempt) grade(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return a.fail(ctx, ledger.ErrorInterrupted, ctx.Err())
 	}
+	if !a.servicesLive(ctx) {
+		return false
+	}
 	a.adopt(result)
 	a.record.Notes = append(a.record.Notes, result.Notes...)
 	a.verified(result)
@@ -74,6 +77,9 @@ func applyGrade(r *ledger.Record, result grade.Result) {
 		r.Verdict, r.ErrorClass, r.ErrorMessage, r.ErrorCause = g.Verdict, "", "", ""
 	default:
 		r.Verdict, r.ErrorClass, r.ErrorCause = ledger.Error, ledger.ErrorGrader, result.Cause
+		if result.Cause == grade.CauseNoProcess {
+			r.ErrorClass, r.ErrorCause = ledger.ErrorSandbox, ""
+		}
 		r.ErrorMessage = cmp.Or(g.Reason, "the grader reached no verdict")
 		if result.Unverified {
 			r.Unverified = 1

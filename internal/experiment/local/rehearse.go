@@ -24,6 +24,7 @@ import (
 	"github.com/fit-eval/fit/internal/gateway/calls"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/model/scripted"
+	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/treatment"
@@ -37,6 +38,8 @@ const (
 	// afterFirstReply is how long an agent may go on after the reply to its first request, which
 	// holds all that is looked for.
 	afterFirstReply = 10 * time.Second
+	// secondTries is added to the numbers of starts that are tried again.
+	secondTries = 10_000
 )
 
 // Rehearsed is what a rehearsal found.
@@ -232,6 +235,9 @@ func (s *stage) startAll(ctx context.Context, parallel int) ([]*start, error) {
 	for number, arm := range order {
 		group.Go(func() error {
 			found, err := s.start(ctx, arm, number)
+			if errors.Is(err, agent.ErrKilled) || errors.Is(err, sandbox.ErrBroken) {
+				found, err = s.start(ctx, arm, secondTries+number)
+			}
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -349,6 +355,9 @@ func (s *start) perform(ctx context.Context) (unknown string, refused error) {
 	}
 	if !s.asked(true) {
 		end := ending{reason: result.Reason, err: cmp.Or(context.Cause(ctx), err, result.Err)}
+		if errors.Is(end.err, agent.ErrKilled) { // not by what the arm says
+			return "", end.err
+		}
 		return s.silent(a.arm.Agent, chosen, end.cause())
 	}
 	return "", nil

@@ -89,7 +89,7 @@ func Run() int {
 	switch {
 	case status.ExitStatus() == statusExhausted:
 		tell(Failed)
-	case !status.Signaled() || cmd.Args[0] != InitName: // whoever kills that is outside
+	case !killed(status, cmd.Args[0] == InitName):
 		tell(Ended)
 	}
 	return shellStatus(status)
@@ -115,6 +115,12 @@ func tell(line string) {
 		return
 	}
 	_, _ = unix.Write(fd, []byte(line+"\n")) // somebody has closed it
+}
+
+// killed reports whether something ended process 1 around a program, or killed the program. Nobody
+// knows who did that.
+func killed(status syscall.WaitStatus, around bool) bool {
+	return status.Signaled() && around || shellStatus(status) == 128+int(unix.SIGKILL)
 }
 
 // shellStatus returns how shells report the end of a process.

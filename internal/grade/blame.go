@@ -1,0 +1,225 @@
+package grade
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
+	"github.com/fit-eval/fit/internal/task"
+)
+
+// Whose fault it is that a grader did not do its work. The rule is the same for hooks, hidden tests
+// and commands to verify:
+//
+//  1. A grader that this machine cannot start is started again; if that does not help, the error is
+//     the machine's.
+//  2. It runs again on the same files. If it then does its work, or ends in another way, nothing was
+//     measured. A program of the agent can arrange that, so the error is unverified: what may be
+//     claimed holds for the best and the worst outcome of the run.
+//  3. It runs without the agent's work. If it does not do its work there either, it is broken.
+//  4. What may be an accident (it was killed, it ended without a report, its last words are those
+//     of a killed program) has to happen again as often as confirmations says, in the same way, and
+//     never without the work. Anything else, such as running out of time, has to happen twice.
+//
+// Only then the work has done it, and fails: a program that kills its grader each time gains
+// nothing.
+
+// confirmations is how often a grader that may have met an accident is run again, with the agent's
+// work and without it, before the agent is blamed: accidents that meet every fifth run blame it in
+// one of three thousand cases.
+const confirmations = 4
+
+// lastWords are what shells and test runners print about a process that was killed or could not be
+// made. The agent's programs can print them too: then the check only runs more often.
+var lastWords = lazyregexp.New(`(?i)\bkilled\b|\bSIG(KILL|TERM)\b|\bsignal[:= ]*(9|15)\b|exit (status|code):? -?(9|137)\b|` +
+	`resource temporarily unavailable|cannot allocate memory|no space left on device|too many open files|` +
+	`\bcannot fork\b|out of memory`)
+
+// cannotFork is what shells say if they cannot start a process.
+var cannotFork = lazyregexp.New(`(?im)\bfork: (retry: )?(resource temporarily unavailable|cannot allocate memory)|` +
+	`\bcannot fork\b`)
+
+// way returns how a run ended that gave no complete report; repetitions are compared by it.
+func (e evidence) way() string {
+	switch {
+	case e.cannotRun != "":
+		return "could not run"
+	case e.abortReason != "":
+		return e.abortReason
+	case e.silent():
+		return "reported nothing"
+	}
+	return ""
+}
+
+// blame decides by the rule above whose fault it is that a check failed without a complete report;
+// if it is the agent's, the failed row says so. Without a reference solution a check may well be
+// silent on the base, so then the question is only whether the sandbox still works.
+func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want expectation, try attempt,
+	found *graded,
+) error {
+	reason := shown.failure(want)
+	if reason == "" || !found.health.ok() || !shown.incomplete() && !shown.silent() {
+		return nil
+	}
+	broken, solved := what+" "+reason, s.Task.HasSolution()
+	comparable := shown.broke() || solved && shown.silent()
+	if !comparable {
+		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
+		if err != nil {
+			return err
+		}
+		if done.status() != 0 {
+			found.health = health{broken: broken + ", and no other program runs in the sandbox", graderFault: true}
+			return nil
+		}
+	}
+	for round := 0; ; round++ {
+		if comparable {
+			base, err := s.withoutAgent(ctx, try)
+			if err != nil {
+				return err
+			}
+			switch silenced := base.broke() || solved && base.silent(); {
+			case silenced && round > 0:
+				found.health = flaky(broken, "without the agent's work it sometimes works and sometimes does not")
+				return nil
+			case silenced:
+				found.health = health{broken: broken + ", and without the agent's work too", graderFault: true}
+				return nil
+			}
+		}
+		if shown.told || round == confirmations {
+			return nil
+		}
+		again, err := s.unrecorded().tryAlone(ctx, try)
+		switch {
+		case err != nil:
+			return err
+		case again.failure(want) == "":
+			found.health = worksOnRetry(broken)
+			return nil
+		case again.way() != shown.way():
+			found.health = endsOtherwise(broken, again.failure(want))
+			return nil
+		case !shown.died && !shown.accident:
+			return nil
+		}
+	}
+}
+
+// blameHook decides by the rule above whose fault it is that a hook did not do its work.
+func (g *grading) blameHook(ctx context.Context, found graded, broken string) (health, error) {
+	if g.fromBase { // there is nothing to compare with
+		return health{broken: broken, graderFault: true, cause: found.cause()}, nil
+	}
+	for round := 0; ; round++ {
+		base, err := g.without(false).runHook(ctx)
+		if err != nil {
+			return health{}, err
+		}
+		problem := base.failureReason()
+		silent := len(base.rows) == 0 && base.health.ok()
+		switch {
+		case silent && len(found.rows) == 0 && found.health.ok():
+			// It only checks that it runs; the number of all checks decides whether that is enough.
+			return health{}, nil
+		case problem != "" && !silent && round > 0:
+			return flaky(broken, "on the base it sometimes works and sometimes does not: "+problem).of(base), nil
+		case problem != "" && !silent:
+			h := health{broken: broken + "; on the base: " + problem, graderFault: true}
+			return h.of(base), nil
+		case round == confirmations:
+			return health{broken: broken}, nil
+		}
+		again, err := g.unrecorded().runHook(ctx)
+		switch {
+		case err != nil:
+			return health{}, err
+		case again.failureReason() == "":
+			return worksOnRetry(broken).of(found), nil
+		case again.way != found.way:
+			return endsOtherwise(broken, again.failureReason()).of(found), nil
+		case !found.died:
+			return health{broken: broken}, nil
+		}
+	}
+}
+
+// confirm runs a hook again whose check failed beside a possible accident: a program under
+// fit-untrusted was ended from outside, by the hook, by itself or by chance, or the hook's shell
+// could not start one.
+func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
+	what := "a program under " + untrusted.Name + " was ended from outside"
+	if found.noProcess {
+		what = "the hook's shell could not start a process"
+	}
+	for range confirmations {
+		again, err := g.unrecorded().runHook(ctx)
+		switch {
+		case err != nil:
+			return found.health, err
+		case again.failureReason() != "" || !slices.Equal(again.failing(), found.failing()):
+			return worksOnRetry(what).of(found), nil
+		case !again.cutOff && !again.noProcess: // it fails without an accident
+			return found.health, nil
+		}
+	}
+	return found.health, nil
+}
+
+// confirmVerifier runs a verifier again that did not give its full reward and printed the last words
+// of a program that was killed: what it writes then looks like wrong work.
+func (g *grading) confirmVerifier(ctx context.Context, v *task.Verifier, found *verified) error {
+	if !found.health.ok() || !found.accident || tallyOf(rewardRows(found.rewards, "")).FullMarks {
+		return nil
+	}
+	for range confirmations {
+		again, err := g.unrecorded().verify(ctx, v, "")
+		switch {
+		case err != nil:
+			return err
+		case !again.health.ok():
+			found.health = endsOtherwise("the verifier's reward came with a killed program", again.health.broken)
+			return nil
+		case !maps.Equal(again.rewards, found.rewards):
+			found.health = endsOtherwise("the verifier's reward came with a killed program", "with another reward")
+			return nil
+		case !again.accident:
+			return nil
+		}
+	}
+	return nil
+}
+
+// of adds what a run of a hook knows about the cause.
+func (h health) of(run graded) health {
+	h.cause = run.cause()
+	return h
+}
+
+// cause is CauseNoProcess for a hook that could not start processes.
+func (found graded) cause() string {
+	if found.noProcess {
+		return CauseNoProcess
+	}
+	return ""
+}
+
+func flaky(broken, why string) health {
+	return health{broken: broken + ", and it is flaky: " + why, graderFault: true}
+}
+
+func worksOnRetry(broken string) health {
+	h := flaky(broken, "run again on the same files it works")
+	h.works = true
+	return h
+}
+
+func endsOtherwise(broken, how string) health {
+	h := flaky(broken, "run again on the same files it ends otherwise: "+how)
+	h.works = true
+	return h
+}
