@@ -64,8 +64,8 @@ type Info struct {
 	// CallIDKey is the key in the _meta of an MCP tool call under which the agent sends the id that
 	// the model gave the call; empty: it sends none.
 	CallIDKey string
-	// Opaque says that nobody but the agent knows whether a model has worked in it: from its start on
-	// an outcome is on its way.
+	// Opaque says that nobody but the agent knows whether a model has worked in it: from its start
+	// on an outcome is on its way.
 	Opaque bool
 }
 

@@ -43,7 +43,7 @@ func (b *breaker) record(r *ledger.Record) {
 	switch {
 	case b.open != "":
 	case r.ErrorClass == ledger.ErrorAuth:
-		b.open = fmt.Sprintf("the credentials do not work: %s", r.ErrorMessage)
+		b.open = fmt.Sprintf("the account or its credentials do not work: %s", r.ErrorMessage)
 	case r.ErrorClass == ledger.ErrorResources:
 		b.open = r.ErrorMessage
 	case b.after > 0 && b.count >= b.after:

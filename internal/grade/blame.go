@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -15,9 +16,9 @@ import (
 //
 //  1. A grader that this machine cannot start is started again; if that does not help, the error is
 //     the machine's.
-//  2. It runs again on the same files. If it then does its work, or ends in another way, nothing was
-//     measured. A program of the agent can arrange that, so the error is unverified: what may be
-//     claimed holds for the best and the worst outcome of the run.
+//  2. It runs again on the same files. If it then does its work, or ends in another way, nothing
+//     was measured. A program of the agent can arrange that, so the error is unverified: what may
+//     be claimed holds for the best and the worst outcome of the run.
 //  3. It runs without the agent's work. If it does not do its work there either, it is broken.
 //  4. What may be an accident (it was killed, it ended without a report, its last words are those
 //     of a killed program) has to happen again as often as confirmations says, in the same way, and
@@ -170,8 +171,8 @@ func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
 	return found.health, nil
 }
 
-// confirmVerifier runs a verifier again that did not give its full reward and printed the last words
-// of a program that was killed: what it writes then looks like wrong work.
+// confirmVerifier runs a verifier again that did not give its full reward and printed the last
+// words of a program that was killed: what it writes then looks like wrong work.
 func (g *grading) confirmVerifier(ctx context.Context, v *task.Verifier, found *verified) error {
 	if !found.health.ok() || !found.accident || tallyOf(rewardRows(found.rewards, "")).FullMarks {
 		return nil
@@ -192,6 +193,37 @@ func (g *grading) confirmVerifier(ctx context.Context, v *task.Verifier, found *
 		}
 	}
 	return nil
+}
+
+// confirmInstance runs the tests of a SWE-bench task again that failed without a result for any
+// test, or with the last words of a program that was killed.
+func (g *grading) confirmInstance(ctx context.Context, shown instanceRun, failing []string) (health, error) {
+	what := "the tests failed beside a killed program, or without a result"
+	for range confirmations {
+		if len(failing) == 0 || !g.accidental(shown) {
+			break
+		}
+		again, err := g.unrecorded().tryInstance(ctx)
+		switch {
+		case err != nil:
+			return health{}, err
+		case again.broken != shown.broken:
+			return endsOtherwise(what, cmp.Or(again.broken, "it ends by itself")), nil
+		}
+		other := g.unrecorded()
+		other.instance = &InstanceReport{}
+		if again.broken == "" && !slices.Equal(other.resolve(again).failing(), failing) {
+			return worksOnRetry(what), nil
+		}
+		shown = again
+	}
+	return health{}, nil
+}
+
+// accidental reports whether a run of tests may have met an accident.
+func (g *grading) accidental(run instanceRun) bool {
+	results, _ := run.results(g.Task.Instance.LogParser)
+	return run.broken != "" || len(results.tests) == 0 || lastWords.MatchString(string(run.log))
 }
 
 // of adds what a run of a hook knows about the cause.

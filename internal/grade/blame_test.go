@@ -307,16 +307,56 @@ func TestAVerifierWhoseTestsWereKilledIsRunAgain(t *testing.T) {
 			}
 			b.task.Settings.Environment = &task.Environment{}
 			b.task.Verifier = &task.Verifier{Tests: []string{tests}, Timeout: 5 * time.Minute}
-			b.config.Spawner = &killing{ProcessSpawner: sandbox.NewSpawner(), kills: test.kills}
+			b.config.Spawner = &killing{
+				ProcessSpawner: sandbox.NewSpawner(),
+				kills:          test.kills,
+				instead:        "echo 0 >/logs/verifier/reward.txt; echo 'test.sh: line 3: 7 Killed' >&2",
+			}
 			b.want(test.verdict, "")
 		})
 	}
 }
 
-// killing runs verifiers whose tests are killed so many times.
+// TestTestsOfSWEBenchThatWereKilledAreRunAgain: their log lacks results, as after wrong work.
+func TestTestsOfSWEBenchThatWereKilledAreRunAgain(t *testing.T) {
+	testenv.NeedTool(t, "bwrap")
+	for name, test := range map[string]struct {
+		kills   int
+		verdict string
+	}{
+		"not at all": {0, grade.VerdictPass},
+		"twice":      {2, grade.VerdictError},
+		"each time":  {100, grade.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := hookBench(t, answerHook).agent(files{"answer": "42"})
+			b.task.Hooks.Invariants = ""
+			const begin, end = "echo '>>>>> Start Test Output'\n", "\necho '>>>>> End Test Output'\n"
+			b.task.Instance = &task.Instance{
+				EvalScript: begin + "[ \"$(cat answer)\" = 42 ] && echo 'PASSED t.py::a'" + end,
+				LogParser:  "pytest",
+				FailToPass: []string{"t.py::a"},
+				Timeout:    5 * time.Minute,
+			}
+			b.config.Spawner = &killing{
+				ProcessSpawner: sandbox.NewSpawner(),
+				kills:          test.kills,
+				instead:        begin + "echo 'x.sh: line 3: 7 Killed'" + end,
+			}
+			result := b.want(test.verdict, "")
+			if failed := test.verdict == grade.VerdictError; result.Instance.InfraFailure != failed ||
+				(result.Instance.Error != "") != failed {
+				t.Errorf("the report is %+v", result.Instance)
+			}
+		})
+	}
+}
+
+// killing runs tests that are killed so many times: instead is what happens then.
 type killing struct {
 	sandbox.ProcessSpawner
-	kills int
+	kills   int
+	instead string
 }
 
 // Spawn implements sandbox.ProcessSpawner.
@@ -324,7 +364,7 @@ func (k *killing) Spawn(ctx context.Context, spec sandbox.SpawnSpec, stdout, std
 	error,
 ) {
 	if k.kills--; k.kills >= 0 {
-		spec.Argv = []string{"bash", "-c", "echo 0 >/logs/verifier/reward.txt; echo 'test.sh: line 3: 7 Killed' >&2"}
+		spec.Argv = []string{"bash", "-c", k.instead}
 	}
 	return k.ProcessSpawner.Spawn(ctx, spec, stdout, stderr)
 }

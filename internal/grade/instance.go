@@ -81,6 +81,12 @@ func (g *grading) judgeInstance(ctx context.Context) (graded, error) {
 		return g.brokenInstance(ctx, shown)
 	}
 	found := g.resolve(shown)
+	if found.health, err = g.confirmInstance(ctx, shown, found.failing()); err != nil {
+		return graded{}, err
+	}
+	if !found.health.ok() {
+		g.instance.InfraFailure, g.instance.Error = true, found.health.broken
+	}
 	if content, err := json.MarshalIndent(map[string]any{g.Task.ID: g.instance}, "", "  "); err == nil {
 		g.keep("report.json", content)
 	}
@@ -114,15 +120,20 @@ func (g *grading) brokenInstance(ctx context.Context, shown instanceRun) (graded
 	if err != nil {
 		return found, err
 	}
-	found.health = health{broken: reason}
 	if without.broken != "" {
 		found.health = health{
 			broken:      reason + ", and without the agent's work too: " + without.broken,
 			graderFault: true,
 		}
 		g.instance.InfraFailure = true
+		return found, nil
 	}
-	return found, nil
+	found.health = health{broken: reason}
+	confirmed, err := g.confirmInstance(ctx, shown, found.failing())
+	if !confirmed.ok() {
+		found.health, g.instance.InfraFailure = confirmed, true
+	}
+	return found, err
 }
 
 // instanceRun is how one run of the tests went.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ErrServiceGone is wrapped by errors about a service of the task that ended during an attempt.
-var ErrServiceGone = errors.New("a service of the task is gone")
+// errServiceGone is wrapped by errors about a service of the task that ended during an attempt.
+var errServiceGone = errors.New("a service of the task is gone")
 
 // listens reports whether somebody listens on a port, in the network of a process. The kernel is
 // asked and not the service, which may serve one connection only. False where nobody can tell.
@@ -37,11 +37,11 @@ func (w *Workspace) CheckServices() error {
 	}
 	select {
 	case <-s.done:
-		return fmt.Errorf("%w: something ended all that its preflight hook started", ErrServiceGone)
+		return fmt.Errorf("%w: something ended all that its preflight hook started", errServiceGone)
 	default:
 	}
 	if s.listened && !listens(s.pid, w.Port) {
-		return fmt.Errorf("%w: nothing listens on port %d any more", ErrServiceGone, w.Port)
+		return fmt.Errorf("%w: nothing listens on port %d any more", errServiceGone, w.Port)
 	}
 	return nil
 }

@@ -464,7 +464,7 @@ func TestAServiceThatDiesIsMissed(t *testing.T) {
 	for listens(w.services.pid, w.Port) && time.Now().Before(deadline) {
 		runtime.Gosched()
 	}
-	if err := w.CheckServices(); !errors.Is(err, ErrServiceGone) {
+	if err := w.CheckServices(); !errors.Is(err, errServiceGone) {
 		t.Errorf("a service that was killed: %v", err)
 	}
 }

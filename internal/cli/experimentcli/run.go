@@ -304,15 +304,16 @@ var remedies = map[string]string{
 	ledger.CauseNoPrice:     "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
 	ledger.ErrorSetup:       "the workspace could not be created: fix the family, or run fit doctor",
 	ledger.ErrorPreflight:   "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider:    "the model provider failed: wait, lower the concurrency, then --retry-errors",
-	ledger.ErrorAgentStart:  "the agent did not start or got no reply: check the model, --model-url and fit doctor",
+	ledger.ErrorProvider: "the model provider failed: wait or lower the concurrency; a model that is not found (404) " +
+		"needs its name checked, a page of HTML the proxy before the endpoint; then --retry-errors",
+	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
 	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
 		"at a time, then --retry-errors",
-	ledger.ErrorAuth:   "check the credentials with fit doctor",
+	ledger.ErrorAuth:   "check the credentials with fit doctor, and the limits and the balance of the account",
 	ledger.ErrorGrader: "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
 	ledger.ErrorJudge:  "the judge did not conclude: see its trace, or choose another --judge-model",
-	ledger.ErrorSandbox: "a sandbox could not be started on this machine, or something ended a process in it: see fit " +
-		"doctor, then --retry-errors",
+	ledger.ErrorSandbox: "a sandbox could not be started on this machine, or something ended a process in it: see " +
+		"fit doctor, then --retry-errors",
 	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
 		"checks it without a model",
 	ledger.ErrorInternal: "fit itself failed: see fit doctor, then --retry-errors",

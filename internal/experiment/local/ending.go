@@ -105,8 +105,8 @@ func (f *facts) weigh() {
 	}
 }
 
-// refused reports whether a model may have been asked, and its service did not fail: what it refuses
-// may depend on what the model would have answered.
+// refused reports whether a model may have been asked, and its service did not fail: what it
+// refuses may depend on what the model would have answered.
 func (f *facts) refused(watched bool) bool {
 	return f.start == nil && (f.seen || !watched) && !f.troubled && !f.lost
 }

@@ -293,6 +293,33 @@ func TestALeadIsOptIn(t *testing.T) {
 	}
 }
 
+// TestAServiceThatFailsTheLeadIsMissingData: the agent has worked by then, so that another attempt
+// draws again.
+func TestAServiceThatFailsTheLeadIsMissingData(t *testing.T) {
+	for class, fault := range map[string]string{
+		ledger.ErrorAuth:     `{"status":400,"type":"invalid_request_error","message":"You have reached your specified API usage limits."}`,
+		ledger.ErrorProvider: `{"status":404,"type":"not_found_error","message":"model: gone"}`,
+	} {
+		t.Run(class, func(t *testing.T) {
+			url := serveScript(t, `{"scenarios":[
+		{"name":"lead","when":{"tool":"orchestration/Conclude"},"turns":[
+			{"calls":[{"mcp":"orchestration/Ask","input":{"question":"Write 42 into answer.txt."}}]},{"text":"Waiting."},
+			{"fault":`+fault+`,"text":"x"},{"fault":`+fault+`,"text":"x"},{"fault":`+fault+`,"text":"x"}]},
+		{"name":"agent","when":{"tool":"orchestration/Answer"},"turns":[
+			{"calls":[{"write":"answer.txt","content":"42\n"}]},{"calls":[{"mcp":"orchestration/Answer","input":{"message":"Written."}}]},{"text":"Done."}]}],
+		"turns":[{"text":"nobody"}]}`)
+			arms := []experiment.Arm{{
+				Name: "default", Agent: "builtin", Model: "claude-sonnet-4-5", ModelURL: url, Lead: "builtin",
+				LeadModel: "claude-sonnet-4-5",
+			}}
+			r, _ := attemptOf(t, oneTask(t, nil), "", experiment.Setup{Arms: arms})
+			if r.ErrorClass != class || r.Turns == 0 || !strings.Contains(r.ErrorMessage, "HTTP 40") {
+				t.Errorf("%s %s: %s, %d turns", r.Verdict, r.ErrorClass, r.ErrorMessage, r.Turns)
+			}
+		})
+	}
+}
+
 func TestSecretsOfTasksAndArmsAreRedacted(t *testing.T) {
 	family := oneTask(t, map[string]string{"tasks/answer/.env": "SERVICE_TOKEN=token-of-the-task-123\n"})
 	script := `{"turns":[{"calls":[{"bash":"echo $SERVICE_TOKEN $ARM_SECRET > answer.txt; cat answer.txt"}]},{"text":"It is ${last_result}"}]}`

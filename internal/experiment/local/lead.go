@@ -43,11 +43,11 @@ func (a *attempt) supervise(ctx context.Context) bool {
 	if closeErr := writer.Close(); err == nil {
 		err = closeErr
 	}
-	if err != nil {
+	if _, worked := outcomes[result.Reason]; err != nil && !worked {
 		return a.fail(ctx, ledger.ErrorSetup, err)
 	}
 	a.settleSession(result)
-	end := ending{reason: outcomeOf(result), err: sessionError(result)}
+	end := ending{reason: outcomeOf(result), err: cmp.Or(err, sessionError(result))}
 	for _, member := range result.Participants {
 		end.turns += member.Turns
 	}
@@ -156,6 +156,8 @@ func (a *attempt) settleSession(result harness.Result) {
 var outcomes = map[string]session.Outcome{
 	harness.ReasonConcluded:   session.OutcomeSuccess, // the lead's opinion is not the grade
 	harness.ReasonAuth:        session.OutcomeAuth,
+	harness.ReasonProvider:    session.OutcomeProvider,
+	harness.ReasonError:       session.OutcomeError,
 	harness.ReasonTimeout:     session.OutcomeTimeout,
 	harness.ReasonBudget:      session.OutcomeBudget,
 	harness.ReasonMaxTurns:    session.OutcomeMaxTurns,
