@@ -169,10 +169,14 @@ type Record struct {
 	Tools          map[string]string `json:"tools,omitempty"` // versions: fit, git, …
 	Host           string            `json:"host,omitempty"`
 	Worker         string            `json:"worker,omitempty"` // of a fleet
-	Shard          string            `json:"shard,omitempty"`
-	Cluster        string            `json:"cluster,omitempty"`
-	Tags           []string          `json:"tags,omitempty"`
-	Sequential     *Sequential       `json:"sequential,omitempty"` // set for a sequential analysis
+	// SignedBy is the key of a fleet that signed the result, and Regraded the verdict that the
+	// coordinator came to where it graded a pass again.
+	SignedBy   string      `json:"signedBy,omitempty"`
+	Regraded   string      `json:"regraded,omitempty"`
+	Shard      string      `json:"shard,omitempty"`
+	Cluster    string      `json:"cluster,omitempty"`
+	Tags       []string    `json:"tags,omitempty"`
+	Sequential *Sequential `json:"sequential,omitempty"` // set for a sequential analysis
 	// processes that had to be killed before grading
 	Survivors int    `json:"survivors"`
 	DiffPath  string `json:"diffPath,omitempty"`

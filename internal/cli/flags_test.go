@@ -53,6 +53,7 @@ var ownDefaults = map[string]string{
 	"output benchmark run":         "a directory that is resumed; elsewhere one more file is wanted",
 	"output fleet run":             "that of benchmark run",
 	"runs demo":                    "a demonstration is short",
+	"regrade-sample fleet run":     "its workers are the coordinator's own process",
 	"runs fleet simulate":          "those of the plan",
 	"slots fleet run":              "workers that share one machine",
 	"timeout agents try":           "a try is short",

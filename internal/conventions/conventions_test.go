@@ -56,7 +56,7 @@ var layers = map[string][]string{
 		"experiment", "task", "workspace", "grade", "harness", "agent", "gateway", "gateway/calls", "session",
 		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment", "judge",
 	},
-	"experiment/fleet": {"experiment", "experiment/local", "task", "ledger", "redact"},
+	"experiment/fleet": {"experiment", "experiment/local", "sandbox", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
 	"report/results":   {"experiment", "evidence", "judge", "ledger", "report", "session"},
 	"judge":            {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},

@@ -113,6 +113,8 @@ type Unpack struct {
 	MaxBytes int64
 	// NoLinks leaves out symlinks.
 	NoLinks bool
+	// NoTopLinks refuses symlinks at the top of the archive.
+	NoTopLinks bool
 	// Top gives the directory the permissions of the one that was packed.
 	Top bool
 	// Over unpacks over what is there: directories are merged, and keep their permissions, and
@@ -178,6 +180,9 @@ func (u *unpacking) entry(header *tar.Header) error {
 	}
 	if header.Typeflag == tar.TypeSymlink && u.NoLinks {
 		return nil
+	}
+	if header.Typeflag == tar.TypeSymlink && u.NoTopLinks && path.Dir(name) == "." {
+		return errors.New("a symlink at the top of the archive")
 	}
 	if header.Typeflag == tar.TypeDir {
 		return u.directory(name, perm)

@@ -69,7 +69,7 @@ func TestComposeRuns(t *testing.T) {
 	up("hub")
 	var url string
 	eventually(t, "the hub has written its join URL", func() bool {
-		out, err := do(podman, "exec", hub, "head", "-n1", "/data/hub.url")
+		out, err := do(podman, "exec", hub, "cat", "/data/hub/worker.url")
 		url = strings.TrimSpace(out)
 		return err == nil && strings.HasPrefix(url, "fit://")
 	})
@@ -79,7 +79,7 @@ func TestComposeRuns(t *testing.T) {
 	environ = append(environ, "FIT_FLEET="+url)
 	up("worker")
 	eventually(t, "the worker has joined", func() bool {
-		out, err := do(podman, "exec", hub, "fit", "fleet", "status", "--fleet", url)
+		out, err := do(podman, "exec", hub, "fit", "fleet", "status", "/data/hub/observer.url")
 		return err == nil && strings.Contains(out, "ready")
 	})
 	must(podman, "exec", hub, "fit", "benchmark", "init", "--dataset", "/data/questions")
@@ -87,7 +87,8 @@ func TestComposeRuns(t *testing.T) {
 	must(podman, "cp", filepath.Join(dir, "model.json"), worker+":/tmp/model.json")
 	must(podman, "exec", "-d", worker, "fit", "model", "serve", "--script", "/tmp/model.json", "--addr",
 		"127.0.0.1:8099")
-	out := must(podman, "exec", hub, "fit", "benchmark", "run", "--fleet", url, "--family", "/data/questions",
+	out := must(podman, "exec", hub, "fit", "benchmark", "run", "--fleet", "/data/hub/coordinator.url",
+		"--family", "/data/questions",
 		"--agent", "model", "--runs", "2", "--model-url", "http://127.0.0.1:8099", "--no-probe",
 		"--output", "/data/answers", "--format", "text")
 	if !strings.Contains(out, "4 of 6 runs passed") {

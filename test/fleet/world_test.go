@@ -57,7 +57,8 @@ type world struct {
 	binary  string
 	private bool // every machine has a network of its own
 	address string
-	url     string
+	url     string // the file with the URL of coordinators
+	worker  string // that of workers
 	model   string // port of the models
 }
 
@@ -305,7 +306,7 @@ func (w *world) serveHub(port string, lease time.Duration) *process {
 	hub := w.start(nil, nil, "fleet", "serve", "--listen", net.JoinHostPort(w.address, port), "--dir", "hub",
 		"--lease", lease.String())
 	hub.says("workers join with")
-	w.url, _, _ = strings.Cut(hub.out.String(), "\n")
+	w.url, w.worker = filepath.Join(w.dir, "hub", "coordinator.url"), filepath.Join(w.dir, "hub", "worker.url")
 	return hub
 }
 
@@ -319,7 +320,7 @@ func (w *world) serveModel(m *machine) {
 // work starts the worker of a machine.
 func (w *world) work(m *machine, environ ...string) *process {
 	w.t.Helper()
-	p := w.start(m, environ, "fleet", "work", w.url, "--slots", "2", "--name", m.name, "--dir",
+	p := w.start(m, environ, "fleet", "work", "--fleet", w.worker, "--slots", "2", "--name", m.name, "--dir",
 		filepath.Join(m.tmp, "fleet"))
 	p.says("at a time")
 	return p

@@ -3,7 +3,6 @@ package benchmarkcli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
-	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
 )
@@ -283,28 +281,12 @@ func (g *grader) grade(ctx context.Context, t *task.Task, final string, answer *
 	if err := g.warm(ctx, cfg); err != nil {
 		return gradeRecord{}, err
 	}
-	space, err := workspace.Adopt(ctx, cfg, final)
-	if err != nil {
-		return gradeRecord{}, err
-	}
-	defer func() { _ = space.Remove(context.WithoutCancel(ctx)) }()
-	if t.Hooks.Preflight != "" {
-		services, err := space.Copy(ctx, workspace.CopyConfig{})
-		if err != nil {
-			return gradeRecord{}, err
-		}
-		if result, err := space.Preflight(ctx, services.Dir); err != nil || !result.OK() {
-			return gradeRecord{}, errors.Join(err,
-				console.Exitf(console.ExitIncomplete, "task %s: preflight: %s", t.ID, result.Message))
-		}
-	}
-	result, err := grade.Run(ctx, grade.Config{
+	result, err := local.GradeStored(ctx, cfg, grade.Config{
 		Task:     t,
-		Source:   space,
 		Baseline: g.baseline,
 		Redactor: g.redactor,
 		Answer:   answer,
-	})
+	}, final)
 	if err != nil {
 		return gradeRecord{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/internal/agent"
@@ -19,36 +20,38 @@ import (
 	"github.com/fit-eval/fit/internal/model"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/workspace"
+	"github.com/fit-eval/fit/ledger"
 )
-
-// FleetVariable names the environment variable that holds the URL of a fleet.
-const FleetVariable = "FIT_FLEET"
 
 // Fleet is a fleet that cells run on.
 type Fleet struct {
 	hub       *fleet.Hub
 	isolation string
 	engine    string
+	sample    float64 // of the passes, that are graded again here
 }
 
-// openFleet connects to the fleet at a URL. The agents of its workers count as those of the
-// machine. It returns nil if url is empty.
-func openFleet(ctx context.Context, con *console.Console, url string, machine *local.Machine,
-) (*Fleet, error) {
-	if url == "" {
+// openFleet connects to the fleet that the flags name. The agents of its workers count as those of
+// the machine. It returns nil if they name none.
+func (o *RunOptions) openFleet(ctx context.Context, con *console.Console, machine *local.Machine) (*Fleet, error) {
+	if o.Fleet == "" {
 		return nil, nil
 	}
-	hub, err := Dial(ctx, con, url, "coordinator")
+	if !(o.regrade >= 0 && o.regrade <= 1) {
+		return nil, console.Usagef("--regrade-sample %v: must be from 0 to 1", o.regrade)
+	}
+	hub, err := Fleets{URL: o.Fleet, Insecure: o.insecure}.Dial(ctx, con, fleet.RoleCoordinator)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{hub: hub}
+	f := &Fleet{hub: hub, sample: o.regrade}
 	workers, err := hub.Workers(ctx)
 	if err != nil {
 		f.Close()
 		return nil, console.Exit(console.ExitIncomplete, err)
 	}
-	if machine.Versions, f.isolation = fleet.Common(workers, con.Version); f.isolation == "" {
+	machine.Versions, f.isolation = fleet.Common(workers, con.Version, machine.Installed(ctx))
+	if f.isolation == "" {
 		// nobody is there yet: whoever comes must isolate as this machine does, so that all are
 		// alike
 		modes := isolations(ctx)
@@ -56,15 +59,6 @@ func openFleet(ctx context.Context, con *console.Console, url string, machine *l
 	}
 	f.engine = cmp.Or(fleet.CommonEngine(workers, con.Version), sandbox.IsolationPodman)
 	return f, nil
-}
-
-// Dial connects to a hub.
-func Dial(ctx context.Context, con *console.Console, url, name string) (*fleet.Hub, error) {
-	hub, err := fleet.Dial(ctx, url, "fit "+name+" "+con.Version)
-	if err != nil {
-		return nil, console.Exit(console.ExitIncomplete, err)
-	}
-	return hub, nil
 }
 
 // Close ends the connection.
@@ -99,9 +93,14 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Isolation: f.isolation,
 		Engine:    f.engine,
 		Pull:      r.Machine.Engines != nil && r.Machine.Engines.Pull,
+		Cost:      r.Machine.CostOf,
 		Secrets:   r.Machine.Registry.Secrets(r.Console.Environ),
-		Redactor:  r.Machine.Redactor,
-		Note:      func(text string) { fmt.Fprintf(r.Console.Stderr, "note: %s\n", text) },
+
+		Regrade:       f.regrader(ctx, r),
+		RegradeSample: f.sample,
+
+		Redactor: r.Machine.Redactor,
+		Note:     func(text string) { fmt.Fprintf(r.Console.Stderr, "note: %s\n", text) },
 	})
 	if err != nil {
 		return experiment.Outcome{}, startError(ctx, err)
@@ -123,6 +122,22 @@ func (f *Fleet) do(ctx context.Context, r *Run, cells int) (experiment.Outcome, 
 		Changed:  executor.Changed(),
 	}, executor.Sealed)
 	return outcome, errors.Join(err, executor.Close())
+}
+
+// regrader returns what grades passes again on this machine: only in isolation, because what agents
+// left is run.
+func (f *Fleet) regrader(ctx context.Context, r *Run) func(context.Context, *ledger.Record) (string, error) {
+	if f.sample == 0 {
+		return nil
+	}
+	if modes := isolations(ctx); modes[len(modes)-1] == sandbox.IsolationNone {
+		fmt.Fprintln(r.Console.Stderr, "note: passes are not graded again here, because this machine has no isolation")
+		return nil
+	}
+	machine := r.thisMachine()
+	return func(ctx context.Context, record *ledger.Record) (string, error) {
+		return machine.Regrade(ctx, r.Prepared, r.Output, record)
+	}
 }
 
 // ProviderOf names the service that an arm's model is asked of: the host of its URL, or who made
@@ -152,6 +167,7 @@ type WorkerOptions struct {
 	Slots  int
 	Labels []string
 	Dir    string // empty: in the user's cache
+	Policy fleet.Policy
 	Note   func(string)
 	// Watched makes another process end this one when it stands still for longer than a lease.
 	Watched bool
@@ -182,8 +198,9 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 		Slots:     opts.Slots,
 		Labels:    opts.Labels,
 		Agents:    machine.Installed(ctx),
-		Isolation: isolations(ctx),
+		Isolation: allowed(isolations(ctx), opts.Policy),
 		Engines:   engines(ctx),
+		Policy:    opts.Policy,
 		Environ:   con.Environ,
 		Version:   con.Version,
 		Dir:       dir,
@@ -200,6 +217,14 @@ func Work(ctx context.Context, con *console.Console, registry *agent.Registry, h
 			return localAttempts(ctx, pulling, job)
 		},
 	})
+}
+
+// allowed are the ways of isolation that a policy allows.
+func allowed(modes []string, policy fleet.Policy) []string {
+	if policy.Unisolated {
+		return modes
+	}
+	return slices.DeleteFunc(modes, func(mode string) bool { return mode == sandbox.IsolationNone })
 }
 
 // isolations are the ways in which this machine can isolate attempts, the best one last.

@@ -32,7 +32,8 @@ type RunOptions struct {
 	timeout, drain                    console.Span
 	budget                            budgetOptions
 	retryErrors, noProbe, keepRaw     bool
-	pull                              bool
+	pull, insecure                    bool
+	regrade                           float64
 }
 
 // Register adds the flags.
@@ -63,8 +64,11 @@ func (o *RunOptions) Register(flags *pflag.FlagSet) {
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the order of arms and of scripted models")
 	flags.Var(&o.concurrency, "concurrency",
 		"attempts to run concurrently (also LIBHARNESS_BENCHMARK_CONCURRENCY; default: half the cores, from 2 to 4)")
-	flags.StringVar(&o.Fleet, "fleet", "", "run the cells on the workers of a fleet: the `URL` that fit fleet serve "+
-		"prints, or nats://… of an existing cluster")
+	flags.StringVar(&o.Fleet, "fleet", "", "run the cells on the workers of a fleet: the `FILE` that fit fleet serve "+
+		"writes for coordinators, - for standard input, or nats://… of an existing cluster")
+	flags.BoolVar(&o.insecure, "insecure", false, "with --fleet: "+InsecureUsage)
+	flags.Float64Var(&o.regrade, "regrade-sample", 0.05,
+		"with --fleet: fraction of the passes to grade again on this machine")
 	flags.Var(&o.timeout, "timeout", "stop an agent after this time, even if the task allows more")
 	flags.Var(&o.drain, "drain", "grace period for running attempts after a signal")
 	flags.Var(&o.attempts, "attempts", "attempts at a cell that keeps failing with infrastructure errors")
@@ -133,7 +137,7 @@ func (o *RunOptions) Begin(ctx context.Context, con *console.Console, machine *l
 		return policy, nil, err
 	}
 	machine.Engines = imageEngines(o.pull, con.Stderr)
-	fleet, err = openFleet(ctx, con, o.Fleet, machine)
+	fleet, err = o.openFleet(ctx, con, machine)
 	return policy, fleet, err
 }
 

@@ -22,12 +22,10 @@ import (
 )
 
 // onHub does something with the hub that a flag or the environment names.
-func onHub(ctx context.Context, con *console.Console, url string, do func(context.Context, *fleet.Hub) error) error {
-	url, err := hubURL(con, url)
-	if err != nil {
-		return err
-	}
-	hub, err := experimentcli.Dial(ctx, con, url, "operator")
+func onHub(ctx context.Context, con *console.Console, at experimentcli.Fleets, role string,
+	do func(context.Context, *fleet.Hub) error,
+) error {
+	hub, err := at.Dial(ctx, con, role)
 	if err != nil {
 		return err
 	}
@@ -37,18 +35,29 @@ func onHub(ctx context.Context, con *console.Console, url string, do func(contex
 	return do(ctx, hub)
 }
 
-const urlUsage = "`URL` of the fleet (also FIT_FLEET)"
+func asCoordinator(ctx context.Context, con *console.Console, at experimentcli.Fleets,
+	do func(context.Context, *fleet.Hub) error,
+) error {
+	return onHub(ctx, con, at, fleet.RoleCoordinator, do)
+}
+
+// hubFlags adds the flags that name a hub.
+func hubFlags(cmd *cobra.Command, at *experimentcli.Fleets) {
+	cmd.Flags().StringVar(&at.URL, "fleet", "", experimentcli.HubUsage)
+	cmd.Flags().BoolVar(&at.Insecure, "insecure", false, experimentcli.InsecureUsage)
+}
 
 func newStatus(con *console.Console) *cobra.Command {
 	var format console.Format
-	var url string
+	var at experimentcli.Fleets
 	cmd := &cobra.Command{
-		Use:     "status",
+		Use:     "status [FILE]",
 		Short:   "Show workers, experiments and caps of a fleet",
-		Example: "  fit fleet status --fleet fit://TOKEN@127.0.0.1:4222",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+		Example: "  fit fleet status hub/observer.url",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at.URL = cmp.Or(append(args, at.URL)...)
+			return onHub(cmd.Context(), con, at, fleet.RoleObserver, func(ctx context.Context, hub *fleet.Hub) error {
 				status, err := hub.Status(ctx)
 				if err != nil {
 					return err
@@ -60,7 +69,7 @@ func newStatus(con *console.Console) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	hubFlags(cmd, &at)
 	format.Register(cmd.Flags(), "output format")
 	return cmd
 }
@@ -68,7 +77,7 @@ func newStatus(con *console.Console) *cobra.Command {
 // showStatus prints the status for people. Names come from other machines.
 func showStatus(con *console.Console, status *fleet.Status) error {
 	out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "WORKER\tBUSY\tFIT\tISOLATION\tLABELS\tAGENTS\tSTATE")
+	fmt.Fprintln(out, "WORKER\tBUSY\tFIT\tISOLATION\tLABELS\tAGENTS\tKEY\tSTATE")
 	for _, w := range status.Workers {
 		var agents []string
 		for _, id := range slices.Sorted(maps.Keys(w.Agents)) {
@@ -85,7 +94,7 @@ func showStatus(con *console.Console, status *fleet.Status) error {
 		}
 		writeRow(out, w.Name, fmt.Sprintf("%d/%d", w.Busy, w.Slots), w.Fit,
 			strings.Join(slices.Concat(w.Isolation, w.Engines), ","), cmp.Or(strings.Join(w.Labels, ","), "-"),
-			cmp.Or(strings.Join(agents, ", "), "-"), state)
+			cmp.Or(strings.Join(agents, ", "), "-"), w.Key, state)
 	}
 	fmt.Fprintln(out, "\nEXPERIMENT\tARMS\tPROVIDER\tCAP\tRUNNING\tWAITING\tDIRECTORY\tSTATE")
 	for _, p := range status.Pools {
@@ -111,14 +120,14 @@ func writeRow(out io.Writer, fields ...string) {
 }
 
 func newDrain(con *console.Console) *cobra.Command {
-	var url string
+	var at experimentcli.Fleets
 	cmd := &cobra.Command{
 		Use:     "drain WORKER",
 		Short:   "Drain a worker: let it finish its cells and leave",
 		Example: "  fit fleet drain build-7",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+			return asCoordinator(cmd.Context(), con, at, func(ctx context.Context, hub *fleet.Hub) error {
 				if err := hub.Drain(ctx, args[0]); err != nil {
 					return console.Exit(console.ExitUsage, err)
 				}
@@ -127,12 +136,12 @@ func newDrain(con *console.Console) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	hubFlags(cmd, &at)
 	return cmd
 }
 
 func newCap(con *console.Console) *cobra.Command {
-	var url string
+	var at experimentcli.Fleets
 	cmd := &cobra.Command{
 		Use:   "cap PROVIDER N",
 		Short: "Limit the cells of a provider that run concurrently, over the whole fleet",
@@ -151,11 +160,11 @@ providers.`,
 			case err != nil || n < 1:
 				return console.Usagef("cap %q: must be a whole number of at least 1, or off", args[1])
 			}
-			return onHub(cmd.Context(), con, url, func(ctx context.Context, hub *fleet.Hub) error {
+			return asCoordinator(cmd.Context(), con, at, func(ctx context.Context, hub *fleet.Hub) error {
 				return hub.SetCap(ctx, args[0], n)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&url, "fleet", "", urlUsage)
+	hubFlags(cmd, &at)
 	return cmd
 }

@@ -35,16 +35,20 @@ type workPool struct {
 	ctx      context.Context // ends when the pool is retired and idle, or the worker ends
 	cancels  *nats.Subscription
 	ready    sync.Mutex
-	loaded   *loaded
+	loaded   map[string]*loaded // by the hash of the experiment, which may grow
 	users    sync.WaitGroup
 	consumer jetstream.Consumer
-	results  jetstream.Stream // looked up with the first attempt
 	// notBefore is when attempts are pulled again.
 	notBefore time.Time
 }
 
 func newWorkPool(ctx context.Context, w *worker, info poolInfo) *workPool {
-	p := &workPool{worker: w, info: info, ctx: ctx}
+	p := &workPool{
+		worker: w,
+		info:   info,
+		ctx:    ctx,
+		loaded: map[string]*loaded{},
+	}
 	// without it an attempt is not cancelled and runs to its end
 	p.cancels, _ = w.cfg.Hub.nc.Subscribe(cancelSubject(info.Run), func(message *nats.Msg) {
 		var asked cancellation
@@ -53,7 +57,8 @@ func newWorkPool(ctx context.Context, w *worker, info poolInfo) *workPool {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if l := w.running[info.Run+"/"+asked.Name]; l != nil {
+		// only its own coordinator knows the ticket of an attempt
+		if l := w.running[info.Run+"/"+asked.Name]; l != nil && asked.Proof == cancelProof(l.work.Ticket) {
 			l.cancel(errCancelled)
 		}
 	})
@@ -80,11 +85,11 @@ func (p *workPool) close() {
 	if p.cancels != nil {
 		_ = p.cancels.Unsubscribe() // the connection may be closed
 	}
-	if p.loaded != nil && p.loaded.attempts != nil {
-		if err := p.loaded.attempts.Close(); err != nil {
+	for spec, one := range p.loaded {
+		if err := one.attempts.Close(); err != nil {
 			p.cfg.Note(fmt.Sprintf("remove the workspaces of %s: %v", p.info.Title, err))
 		}
-		p.loaded = nil
+		delete(p.loaded, spec)
 	}
 }
 
@@ -97,13 +102,19 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 	if err == nil {
 		err = json.Unmarshal(message.Data(), &w)
 	}
-	if err != nil || w.Protocol != Protocol || w.Run != p.info.Run {
+	if err == nil {
+		err = checkSigned(p.info.By, message.Subject(), message.Headers(), message.Data())
+	}
+	if err != nil || w.Protocol != Protocol || w.Run != p.info.Run || w.subject() != message.Subject() {
 		p.cfg.Note("a message that is not valid was dropped")
 		_ = message.Term() // nobody could read it
 		return
 	}
-	if p.hasResult(ctx, &w) {
-		_ = message.Ack() // its worker could not
+	if slices.Contains(w.Refused, p.cfg.Hub.public) {
+		p.mu.Lock()
+		p.notBefore = time.Now().Add(2 * avoidDelay)
+		p.mu.Unlock()
+		_ = message.NakWithDelay(problemDelay)
 		return
 	}
 	if p.onHold(ctx) {
@@ -133,22 +144,6 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 	p.make(l)
 }
 
-// hasResult reports whether an attempt has a result: its worker could not remove it from the queue.
-func (p *workPool) hasResult(ctx context.Context, w *work) bool {
-	p.ready.Lock()
-	if p.results == nil {
-		p.results, _ = p.cfg.Hub.js.Stream(ctx, doneStream(w.Run)) // tried again
-	}
-	stream := p.results
-	p.ready.Unlock()
-	if stream == nil {
-		return false
-	}
-	message, err := stream.GetLastMsgForSubject(ctx, doneSubject(w.Run, w.token()))
-	var result done
-	return err == nil && json.Unmarshal(message.Data, &result) == nil && result.valid(w.token())
-}
-
 // onHold reports whether no attempt of the pool may begin. The list of pools may be older.
 func (p *workPool) onHold(ctx context.Context) bool {
 	entry, err := p.cfg.Hub.get(ctx, fleetBucket, p.info.key())
@@ -169,14 +164,25 @@ func (p *workPool) othersCanRun(ctx context.Context) bool {
 		return false
 	}
 	return slices.ContainsFunc(workers, func(w Worker) bool {
-		return w.Name != p.about.Name && !w.Draining && w.Trouble == "" && w.Lacks(p.info.Needs) == ""
+		return w.Name != p.about.Name && !w.Draining && w.Trouble == "" && w.Lacks(p.info.Needs) == "" &&
+			w.Refuses[p.info.key()] == ""
 	})
 }
 
 // make makes an attempt on this machine.
 func (p *workPool) make(l *leased) {
 	here, err := p.load(l.ctx, l)
-	if err == nil && l.work.Probe {
+	switch {
+	case errors.Is(err, errPolicy): // another worker may allow it
+		p.refuse(err)
+		_ = l.current().NakWithDelay(problemDelay)
+		return
+	case errors.Is(err, errContent), errors.Is(err, jetstream.ErrObjectNotFound): // its owner replaces it
+		p.cfg.Note(fmt.Sprintf("%s: given back: %v", l.work.name(), err))
+		p.complain(l, err)
+		_ = l.current().NakWithDelay(problemDelay)
+		return
+	case err == nil && l.work.Probe:
 		p.probe(l, here)
 		return
 	}
@@ -207,6 +213,17 @@ func (p *workPool) make(l *leased) {
 		return
 	}
 	p.report(l, record, sink)
+}
+
+// complain tells the coordinator that an object on the hub is not what its name says.
+func (p *workPool) complain(l *leased, err error) {
+	broken, is := errors.AsType[*objectError](err)
+	if !is {
+		return
+	}
+	if content, err := json.Marshal(event{Worker: p.about.Name, Broken: objectName(broken.hash)}); err == nil {
+		_ = p.cfg.Hub.nc.Publish(eventSubject(l.work.Run, p.cfg.Hub.public), content) // it is said again
+	}
 }
 
 // probe asks every arm's model for one reply.

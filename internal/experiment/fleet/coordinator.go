@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/redact"
@@ -46,6 +49,13 @@ type Config struct {
 	Engine string
 	Pull   bool          // workers pull missing images
 	Lease  time.Duration // 0: the fleet's
+	// Cost returns what the tokens of a record cost, by the prices of this machine; nil: unknown.
+	Cost func(r *ledger.Record) *float64
+	// Regrade grades what a passing attempt left again, on this machine, for a part of them; nil:
+	// none.
+	Regrade func(ctx context.Context, r *ledger.Record) (verdict string, err error)
+	// RegradeSample is that part.
+	RegradeSample float64
 	// Secrets are values that must not be sent, by name.
 	Secrets  map[string]string
 	Redactor *redact.Redactor // nil: none
@@ -60,8 +70,12 @@ type Executor struct {
 	pools []*pool
 	byArm map[string]map[string]*pool // by arm and task
 	done  jetstream.Stream
-	files jetstream.ObjectStore
-	trees []string // the hashes of those that the experiment needs
+	files jetstream.Stream
+	trees []string // the objects that the experiment needs
+	spec  string   // the hash of its description
+	// secret makes the tickets of attempts.
+	secret string
+	began  time.Time // when the run directory became one of this fleet
 
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // goroutines
@@ -75,6 +89,11 @@ type Executor struct {
 	maxHeld     int
 	sealed      map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	refused     map[string][]string      // the keys whose results of an attempt were refused, by token
+	duplicates  map[string]int           // the results of attempts that were kept beside the first, by token
+	stopped     map[ledger.Cell]int      // attempts at a cell that ended as interrupted and that nobody stopped
+	broken      string                   // an object on the hub that is not what its name says
+	repaired    time.Time                // when such an object was last looked at
 	read        uint64                   // the last message of the stream of results that was read
 	reread      context.CancelFunc       // restarts the reader at read
 	resultsLost bool                     // the stream of results is not the one that was read
@@ -93,6 +112,8 @@ type pool struct {
 	poolInfo
 	stream jetstream.Stream
 	limit  int // of its consumer, or unbounded; 0: on hold
+	// stuckSince is when attempts were first held that no worker says it is making.
+	stuckSince time.Time
 }
 
 // waiting is an attempt whose result is awaited.
@@ -109,7 +130,8 @@ type waiting struct {
 type arrival struct {
 	done
 	sequence  uint64 // of its message
-	onHubOnly bool   // record and files are on the hub only
+	stored    time.Time
+	onHubOnly bool // record and files are on the hub only
 }
 
 // New publishes an experiment and begins to read the results of its attempts.
@@ -120,22 +142,32 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 			return nil, err
 		}
 	}
-	if cfg.Note == nil {
-		cfg.Note = func(string) {}
+	note := cfg.Note
+	cfg.Note = func(text string) { // what others say may be in it
+		if note != nil {
+			note(display.CutRunes(display.Line(text), maxText))
+		}
 	}
-	run, err := runID(cfg.Dir)
+	own, err := runID(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	e := &Executor{
-		cfg:       cfg,
-		run:       run,
-		changed:   make(chan struct{}, 1),
-		steered:   make(chan struct{}, 1),
-		waiting:   map[string]*waiting{},
-		arrived:   map[string]arrival{},
-		sealed:    map[string]ledger.Record{},
-		failedOn:  map[ledger.Cell][]string{},
+		cfg:      cfg,
+		run:      own.Run,
+		secret:   own.Secret,
+		began:    own.made,
+		changed:  make(chan struct{}, 1),
+		steered:  make(chan struct{}, 1),
+		waiting:  map[string]*waiting{},
+		arrived:  map[string]arrival{},
+		sealed:   map[string]ledger.Record{},
+		failedOn: map[ledger.Cell][]string{},
+		refused:  map[string][]string{},
+
+		duplicates: map[string]int{},
+		stopped:    map[ledger.Cell]int{},
+
 		noted:     map[string]bool{},
 		toPublish: make(chan publication),
 		unpackAt:  make(chan struct{}, 4),
@@ -145,11 +177,11 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := e.readLedger(); err != nil {
 		return nil, err
 	}
-	spec, withheld, err := e.publishExperiment(ctx)
+	withheld, err := e.publishExperiment(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("publish the experiment: %w", err)
 	}
-	e.makePools(spec, withheld)
+	e.makePools(withheld)
 	if err := e.openStreams(ctx); err != nil {
 		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
 	}
@@ -168,28 +200,39 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 	return e, nil
 }
 
+// runNames is what a run directory keeps about its place on the hub: the name of its streams, and
+// what makes the tickets of its attempts.
+type runNames struct {
+	Run    string `json:"run"`
+	Secret string `json:"secret"`
+
+	made time.Time
+}
+
 // runID names the streams of a run directory. Two run directories may have the same plan.
-func runID(dir string) (string, error) {
+func runID(dir string) (runNames, error) {
 	name := filepath.Join(dir, runFile)
 	content, err := os.ReadFile(name)
-	var file struct {
-		Run string `json:"run"`
-	}
+	file := runNames{made: time.Now()}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		file.Run = newNonce()
-		if content, err = json.Marshal(file); err == nil {
-			err = os.WriteFile(name, append(content, '\n'), 0o600)
-		}
+		file.Run, err = newNonce(), nil
 	case err == nil:
+		file.made = modified(name)
 		if err = json.Unmarshal(content, &file); err == nil && !isNonce(file.Run) {
 			err = errors.New("it names no run")
 		}
 	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+	if err == nil && file.Secret == "" { // as in those of earlier versions
+		file.Secret = rand.Text()
+		if content, err = json.Marshal(file); err == nil {
+			err = atomicfile.WriteSynced(name, 0o600, append(content, '\n'))
+		}
 	}
-	return file.Run, nil
+	if err != nil {
+		return runNames{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return file, nil
 }
 
 func newNonce() string {
@@ -222,38 +265,28 @@ func (e *Executor) readLedger() error {
 }
 
 // publishExperiment puts the experiment and its files where workers find them.
-func (e *Executor) publishExperiment(ctx context.Context) (spec string, withheld map[string][]string, err error) {
+func (e *Executor) publishExperiment(ctx context.Context) (withheld map[string][]string, err error) {
 	packed, roots, withheld, err := pack(e.cfg.Prepared, e.cfg.Dir)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	packed.Pull = e.cfg.Pull
 	content, err := json.Marshal(packed)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	search := &secretSearch{values: e.cfg.Secrets}
-	_, _ = search.Write(content) // it never fails
-	if search.found != "" {
-		return "", nil, fmt.Errorf("the value of %s is part of the tasks or arms and would be sent to the workers; "+
-			"set it in the "+
-			"environment of the workers", search.found)
+	if err := e.searched(func(w io.Writer) error { _, err := w.Write(content); return err }); err != nil {
+		return nil, fmt.Errorf("the tasks or arms: %w", err)
 	}
 	if err := e.publishTrees(ctx, roots); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	e.files, err = e.cfg.Hub.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: filesBucket(e.run)})
-	if err != nil {
-		return "", nil, err
-	}
-	sum := sha256.Sum256(content)
-	spec = "spec-" + hex.EncodeToString(sum[:8])
-	_, err = e.files.PutBytes(ctx, spec, content)
-	return spec, withheld, err
+	e.spec, err = e.putSpec(ctx, content)
+	return withheld, err
 }
 
 // makePools groups arms and tasks by what they need from a worker.
-func (e *Executor) makePools(spec string, withheld map[string][]string) {
+func (e *Executor) makePools(withheld map[string][]string) {
 	e.byArm = map[string]map[string]*pool{}
 	known := map[string]*pool{}
 	prepared := e.cfg.Prepared
@@ -267,7 +300,7 @@ func (e *Executor) makePools(spec string, withheld map[string][]string) {
 				Run:      e.run,
 				Provider: e.cfg.Provider(arm),
 				Needs:    e.needs(i, j, withheld[arm.Name]),
-				Spec:     spec,
+				By:       e.cfg.Hub.public,
 				LeaseMs:  e.cfg.Lease.Milliseconds(),
 				Trees:    e.trees,
 				Title:    prepared.Family.Name,
@@ -320,14 +353,22 @@ func (e *Executor) openStreams(ctx context.Context) error {
 	js := e.cfg.Hub.js
 	results, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name:        doneStream(e.run),
-		Subjects:    []string{doneSubject(e.run, "*")},
-		AllowDirect: true, // every attempt looks whether it has a result
+		Subjects:    []string{doneSubject(e.run, "*", "*")},
+		AllowDirect: true,
+	})
+	if err != nil {
+		return err
+	}
+	files, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name:        filesStream(e.run),
+		Subjects:    []string{fileSubject(e.run, "*", "*")},
+		AllowDirect: true,
 	})
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
-	e.done = results
+	e.done, e.files = results, files
 	e.mu.Unlock()
 	for _, p := range e.pools {
 		stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
@@ -374,7 +415,7 @@ func (e *Executor) Close() error {
 
 // removeRun removes what a hub has of an experiment.
 func (h *Hub) removeRun(ctx context.Context, run string, pools []poolInfo) error {
-	problems := []error{h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteObjectStore(ctx, filesBucket(run))}
+	problems := []error{h.js.DeleteStream(ctx, doneStream(run)), h.js.DeleteStream(ctx, filesStream(run))}
 	for i := range pools {
 		problems = append(problems, h.remove(ctx, fleetBucket, pools[i].key()),
 			h.js.DeleteStream(ctx, pools[i].stream()))

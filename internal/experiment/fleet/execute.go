@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/experiment"
@@ -34,22 +32,29 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	if p == nil {
 		return ledger.Record{}, fmt.Errorf("cell %s: no such arm or task", cell.Name())
 	}
-	w := e.workOf(p, cell, attempt)
-	result, err := e.await(ctx, w, p)
-	if err != nil {
-		return ledger.Record{
-			Verdict:      ledger.Error,
-			ErrorClass:   ledger.ErrorInterrupted,
-			ErrorMessage: err.Error(),
-		}, nil
+	for {
+		w := e.workOf(p, cell, attempt)
+		result, err := e.await(ctx, w, p)
+		if err != nil {
+			return ledger.Record{
+				Verdict:      ledger.Error,
+				ErrorClass:   ledger.ErrorInterrupted,
+				ErrorMessage: err.Error(),
+			}, nil
+		}
+		whole := context.WithoutCancel(ctx)
+		record, err := e.complete(whole, w, p, result)
+		if err == nil {
+			return record, nil
+		}
+		e.refuse(whole, w, p, result, err)
 	}
-	return e.complete(context.WithoutCancel(ctx), w, result), nil
 }
 
 func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return work{
+	w := work{
 		Protocol: Protocol,
 		Run:      e.run,
 		Pool:     p.Name,
@@ -57,22 +62,36 @@ func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
 		Attempt:  attempt,
 		Avoid:    e.failedOn[cell.Key()],
 	}
+	return e.ticketed(w)
 }
 
-// complete makes the record of an attempt from its result.
-func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.Record {
-	record, err := e.acceptResult(ctx, w, result)
+// ticketed adds what only the worker may know that takes the attempt.
+func (e *Executor) ticketed(w work) work {
+	w.Spec, w.Ticket, w.Refused = e.spec, ticketOf(e.secret, w.name()), e.refused[w.token()]
+	return w
+}
+
+// complete makes the record of an attempt from its result. An error says that the result is none:
+// the attempt is repeated.
+func (e *Executor) complete(ctx context.Context, w work, p *pool, result arrival) (ledger.Record, error) {
+	record, err := e.acceptResult(ctx, w, p, result)
 	for try := 1; try < acceptTries && err != nil && mayPass(err); try++ { // it is paid for
 		pause(ctx)
-		record, err = e.acceptResult(ctx, w, result)
+		record, err = e.acceptResult(ctx, w, p, result)
 	}
-	if err != nil {
+	switch {
+	case notAResult(err):
+		return ledger.Record{}, err
+	case err != nil:
 		record = ledger.Record{
 			Verdict:      ledger.Error,
 			ErrorClass:   ledger.ErrorInternal,
 			ErrorMessage: fmt.Sprintf("the result of worker %s: %v", result.Worker, err),
 			Worker:       result.Worker,
+			SignedBy:     result.key,
 		}
+	case record.ErrorClass == ledger.ErrorInterrupted:
+		e.countInterrupted(w, &record)
 	}
 	if record.Verdict == ledger.Error {
 		e.mu.Lock()
@@ -82,7 +101,43 @@ func (e *Executor) complete(ctx context.Context, w work, result arrival) ledger.
 		}
 		e.mu.Unlock()
 	}
-	return record
+	return record, nil
+}
+
+// refuse reports a result that is none and gives the attempt to a worker with another key.
+func (e *Executor) refuse(ctx context.Context, w work, p *pool, result arrival, why error) {
+	e.cfg.Note(fmt.Sprintf("a result of %s was refused: %v; it came from worker %s with key %s", w.name(), why,
+		result.Worker, result.key))
+	e.mu.Lock()
+	tok := w.token()
+	e.refused[tok] = append(e.refused[tok], result.key)
+	e.held -= result.size()
+	delete(e.arrived, tok)
+	stream, results := p.stream, e.done
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_ = results.DeleteMsg(ctx, result.sequence) // else the next process refuses it again
+	_ = stream.Purge(ctx, jetstream.WithPurgeSubject(w.subject()))
+}
+
+// maxInterrupted is how often an attempt at a cell may end as interrupted although nobody stopped
+// it, as when a worker is ended: each costs money.
+const maxInterrupted = 5
+
+// countInterrupted counts attempts that a worker says were interrupted. Too many are an error like
+// any other, whose number is bounded.
+func (e *Executor) countInterrupted(w work, record *ledger.Record) {
+	e.mu.Lock()
+	e.stopped[w.Cell.Key()]++
+	times := e.stopped[w.Cell.Key()]
+	e.mu.Unlock()
+	if times > maxInterrupted {
+		record.ErrorClass = ledger.ErrorInternal
+		record.ErrorMessage = fmt.Sprintf("%d attempts at this cell were interrupted, the last one by worker %s with "+
+			"key %s", times, record.Worker, record.SignedBy)
+		e.cfg.Note(w.name() + ": " + record.ErrorMessage)
+	}
 }
 
 // acceptTries is how often a result is fetched: the hub may be away for a while.
@@ -90,17 +145,16 @@ const acceptTries = 20
 
 // mayPass reports whether an error that kept a result from being fetched may be transient.
 func mayPass(err error) bool {
-	return !isAny(err, errContent, errRecord, jetstream.ErrObjectNotFound, jetstream.ErrBucketNotFound,
-		jetstream.ErrMsgNotFound) && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
+	return !notAResult(err) && !errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*os.LinkError))
 }
+
+// notAResult reports whether an error says that what a worker sent is no result.
+func notAResult(err error) bool { return isAny(err, errContent, errRecord, jetstream.ErrMsgNotFound) }
 
 // isAny reports whether an error is one of several.
 func isAny(err error, known ...error) bool {
 	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 }
-
-// errRecord is returned for a record that does not belong to the attempt.
-var errRecord = errors.New("its record is not valid")
 
 // Adopt reports that an attempt that an earlier process published continues: its worker may be
 // running it, or its result may be there.
@@ -208,9 +262,12 @@ func (e *Executor) publish(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	message := nats.NewMsg(w.subject())
-	message.Data = content
-	_, err = e.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(e.run+"/"+w.name()))
+	message, err := e.cfg.Hub.signed(w.subject(), content)
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("%s/%s/%d", e.run, w.name(), len(w.Refused))
+	_, err = e.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(id))
 	if refused, ok := errors.AsType[*jetstream.APIError](err); ok &&
 		strings.Contains(refused.Description, "maximum messages per subject") {
 		return nil
@@ -234,7 +291,10 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Lease)
 	defer cancel()
 	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // the rest is stopped below
-	content, err := json.Marshal(cancellation{Name: own.work.name()})
+	content, err := json.Marshal(cancellation{
+		Name:  own.work.name(),
+		Proof: cancelProof(own.work.Ticket),
+	})
 	if err != nil {
 		return arrival{}, err
 	}
@@ -260,62 +320,4 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 			return arrival{}, fmt.Errorf("%w; its worker %s did not report", cause, worker)
 		}
 	}
-}
-
-// acceptResult puts the files of an attempt into the run directory and returns its record as this
-// machine would have made it.
-func (e *Executor) acceptResult(ctx context.Context, w work, came arrival) (ledger.Record, error) {
-	result, err := e.fetchWhole(ctx, came)
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	record, err := e.recordOf(ctx, result)
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	if err := e.unpackResult(ctx, result, w.name()); err != nil {
-		return ledger.Record{}, err
-	}
-	record.RunDir, record.Worker, record.Host = w.name(), result.Worker, result.Host
-	if err := insideRunDir(&record); err != nil {
-		return ledger.Record{}, err
-	}
-	return record, nil
-}
-
-// recordOf reads the record of a result, without the secrets that this machine knows of.
-func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, error) {
-	content := []byte(result.Record)
-	if result.RecordObject != "" {
-		var err error
-		if content, err = e.files.GetBytes(ctx, result.RecordObject); err != nil {
-			return ledger.Record{}, fmt.Errorf("its record: %w", err)
-		}
-	}
-	var record ledger.Record
-	if err := json.Unmarshal(e.cfg.Redactor.JSON(content), &record); err != nil {
-		return ledger.Record{}, fmt.Errorf("%w: %w", errRecord, err)
-	}
-	result.correct(&record)
-	return record, nil
-}
-
-// insideRunDir makes sure that a record names only files of its own attempt.
-func insideRunDir(r *ledger.Record) error {
-	paths := []string{r.AgentTracePath, r.SupervisorTracePath, r.JudgeTracePath, r.DiffPath, r.CallsPath}
-	for _, artefact := range r.Artifacts {
-		paths = append(paths, artefact.Path)
-	}
-	for _, vote := range r.JudgeVotes {
-		paths = append(paths, vote.TracePath)
-	}
-	if r.Verify != nil {
-		paths = append(paths, r.Verify.OutputPath)
-	}
-	for _, name := range paths {
-		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
-			return fmt.Errorf("%w: it names %q, which is not a file of the attempt", errRecord, name)
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,8 @@ const testVersion = "test"
 type world struct {
 	t      *testing.T
 	server *Server
-	url    string
+	url    string // of a coordinator
+	worker string // of a worker
 	dir    string
 }
 
@@ -55,14 +57,15 @@ func (w *world) serve(listen string) {
 	if w.server, err = StartServer(ServerConfig{Listen: listen, Dir: filepath.Join(w.dir, "hub")}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.url = w.server.URL()
+	w.url, w.worker = w.server.URL(RoleCoordinator), w.server.URL(RoleWorker)
+	w.dial() // which makes the stores, as fit fleet serve does
 }
 
-func (w *world) dial() *Hub { return w.dialAt(w.url) }
+func (w *world) dial() *Hub { return w.dialAt(w.url, RoleCoordinator) }
 
-func (w *world) dialAt(url string) *Hub {
+func (w *world) dialAt(url, role string) *Hub {
 	w.t.Helper()
-	hub, err := Dial(w.t.Context(), url, "test")
+	hub, err := Dial(w.t.Context(), Dialing{URL: url, Name: "test", Role: role})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -82,6 +85,9 @@ func (f *fake) Probe(context.Context, func(experiment.Probe) error) error { retu
 func (f *fake) Close() error                                              { return nil }
 func (f *fake) Execute(ctx context.Context, cell experiment.Cell, attempt int) (ledger.Record, error) {
 	r := f.do(ctx, cell, attempt)
+	if r.Verdict != ledger.Error {
+		r.AgentTracePath = cell.RunDir(attempt) + "/agent.ndjson"
+	}
 	if ctx.Err() != nil {
 		return ledger.Record{
 			Verdict: ledger.Error, ErrorClass: ledger.ErrorInterrupted, ErrorMessage: context.Cause(ctx).Error(),
@@ -109,7 +115,7 @@ type doing = func(ctx context.Context, cell experiment.Cell, attempt int) ledger
 // work starts a worker and returns a function that ends it.
 func (w *world) work(name string, slots int, do doing, change func(*WorkerConfig)) context.CancelFunc {
 	w.t.Helper()
-	hub := w.dial()
+	hub := w.dialAt(cmp.Or(w.worker, w.url), RoleWorker)
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := WorkerConfig{
 		Hub:       hub,
@@ -117,6 +123,7 @@ func (w *world) work(name string, slots int, do doing, change func(*WorkerConfig
 		Slots:     slots,
 		Agents:    map[string]string{"builtin": "1"},
 		Isolation: []string{"none"},
+		Policy:    Policy{Unisolated: true},
 		Version:   testVersion,
 		Dir:       filepath.Join(w.dir, "work"),
 		Note:      func(text string) { w.t.Log(name, text) },

@@ -51,9 +51,9 @@ func (w *worker) followPools(ctx context.Context) {
 		}
 		select {
 		case message := <-changes:
-			known.change(w.about.Name, message)
+			known.change(&w.about, message)
 			for more := len(changes); more > 0; more-- {
-				known.change(w.about.Name, <-changes)
+				known.change(&w.about, <-changes)
 			}
 		case <-tick.C:
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (w *worker) followPools(ctx context.Context) {
 // list reads the whole bucket.
 func (w *worker) list(ctx context.Context, known *followed) error {
 	now := followed{pools: map[string]poolInfo{}}
-	err := w.cfg.Hub.each(ctx, fleetBucket, "", func(key string, value []byte) { now.set(w.about.Name, key, value) })
+	err := w.cfg.Hub.each(ctx, fleetBucket, "", func(key string, value []byte) { now.set(&w.about, key, value) })
 	if err == nil {
 		*known = now
 	}
@@ -73,22 +73,24 @@ func (w *worker) list(ctx context.Context, known *followed) error {
 }
 
 // change applies one write to the bucket.
-func (f *followed) change(worker string, message *nats.Msg) {
+func (f *followed) change(worker *Worker, message *nats.Msg) {
 	key := strings.TrimPrefix(message.Subject, subjectPrefix)
 	switch message.Header.Get("KV-Operation") {
 	case "DEL", "PURGE":
 		delete(f.pools, key)
 	default:
-		f.set(worker, key, message.Data)
+		if !copied(message.Header, 0) {
+			f.set(worker, key, message.Data)
+		}
 	}
 }
 
-func (f *followed) set(worker, key string, value []byte) {
+func (f *followed) set(worker *Worker, key string, value []byte) {
 	var p poolInfo
 	switch {
-	case key == drainPrefix+worker:
-		f.drain = true
-	case strings.HasPrefix(key, poolPrefix) && json.Unmarshal(value, &p) == nil && p.Run != "" && p.Name != "":
+	case key == drainPrefix+worker.Name: // a worker of this name that was there before had another id
+		f.drain = f.drain || string(value) == worker.session()
+	case strings.HasPrefix(key, poolPrefix) && json.Unmarshal(value, &p) == nil && p.key() == key && p.valid():
 		if f.pools == nil {
 			f.pools = map[string]poolInfo{}
 		}

@@ -26,9 +26,29 @@ const (
 type Hub struct {
 	nc *nats.Conn
 	js jetstream.JetStream
+	identity
 
 	mu      sync.Mutex
 	buckets map[string]jetstream.KeyValue // that were looked up
+	streams map[string]jetstream.Stream
+}
+
+// stream returns a stream of the hub, which is looked up once.
+func (h *Hub) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	h.mu.Lock()
+	known := h.streams[name]
+	h.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	stream, err := h.js.Stream(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.streams[name] = stream
+	h.mu.Unlock()
+	return stream, nil
 }
 
 // bucket returns a bucket of the hub. It asks the hub once: workers use buckets all the time.
@@ -76,9 +96,24 @@ func (h *Hub) remove(ctx context.Context, bucket, key string) error {
 	return kv.Delete(ctx, key)
 }
 
-// Dial connects to a hub. The name is shown to its operator.
-func Dial(ctx context.Context, url, name string) (*Hub, error) {
-	nc, err := connect(ctx, url, name)
+// Dialing says how a member connects to a hub.
+type Dialing struct {
+	URL  string
+	Name string // shown to the hub's operator
+	// Role is what the member is there for; only a coordinator makes the stores of the fleet.
+	Role string
+	// Insecure accepts an external server that asks nobody who they are, or has no TLS.
+	Insecure bool
+}
+
+// Dial connects to a hub.
+func Dial(ctx context.Context, d Dialing) (*Hub, error) {
+	// whoever may do something may look at it
+	if join, err := parseJoinURL(d.URL); err == nil && join.Role != "" && join.Role != d.Role &&
+		d.Role != RoleObserver {
+		return nil, fmt.Errorf("this is the URL of a %s; it takes that of a %s", join.Role, d.Role)
+	}
+	nc, own, err := connect(ctx, d.URL, d.Name, d.Insecure)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +122,25 @@ func Dial(ctx context.Context, url, name string) (*Hub, error) {
 		nc.Close()
 		return nil, err
 	}
-	h := &Hub{nc: nc, js: js, buckets: map[string]jetstream.KeyValue{}}
-	if err := h.ensure(ctx); err != nil {
+	h := &Hub{
+		nc:       nc,
+		js:       js,
+		identity: own,
+		buckets:  map[string]jetstream.KeyValue{},
+		streams:  map[string]jetstream.Stream{},
+	}
+	if d.Role == RoleCoordinator {
+		err = h.ensure(ctx)
+	} else {
+		err = h.checkProtocol(ctx)
+		for try := 0; try < prepareTries && errors.Is(err, errNoFleet) && ctx.Err() == nil; try++ { // it just started
+			pause(ctx)
+			err = h.checkProtocol(ctx)
+		}
+	}
+	if err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("%s: %w", redactedURL(url), err)
+		return nil, fmt.Errorf("%s: %w", redactedURL(d.URL), err)
 	}
 	return h, nil
 }
@@ -118,23 +168,30 @@ func (h *Hub) ensure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.checkProtocol(ctx)
-}
-
-// checkProtocol makes sure that the fleet speaks our protocol. The first process decides the
-// version.
-func (h *Hub) checkProtocol(ctx context.Context) error {
 	kv, err := h.bucket(ctx, fleetBucket)
 	if err != nil {
 		return err
 	}
-	if _, err = kv.Create(ctx, protocolKey, []byte(strconv.Itoa(Protocol))); err == nil {
-		return nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyExists) {
+	// the first coordinator decides
+	_, err = kv.Create(ctx, protocolKey, []byte(strconv.Itoa(Protocol)))
+	if err == nil || !errors.Is(err, jetstream.ErrKeyExists) {
 		return err
 	}
-	entry, err := kv.Get(ctx, protocolKey)
+	return h.checkProtocol(ctx)
+}
+
+// errNoFleet is returned for a server without the stores of a fleet.
+var errNoFleet = errors.New("there is no fleet yet; prepare the server with fit fleet serve --nats URL")
+
+// prepareTries is how often a member looks for the stores of a fleet.
+const prepareTries = 30
+
+// checkProtocol makes sure that the fleet speaks our protocol.
+func (h *Hub) checkProtocol(ctx context.Context) error {
+	entry, err := h.get(ctx, fleetBucket, protocolKey)
+	if isAny(err, jetstream.ErrBucketNotFound, jetstream.ErrKeyNotFound) {
+		return errNoFleet
+	}
 	if err != nil {
 		return err
 	}
@@ -148,9 +205,10 @@ func (h *Hub) checkProtocol(ctx context.Context) error {
 // Workers returns the workers that are there, by name.
 func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
 	var list []Worker
-	err := h.each(ctx, workersBucket, "", func(_ string, value []byte) {
-		var w Worker
-		if json.Unmarshal(value, &w) == nil && w.Name != "" {
+	ofKey := map[string]int{}
+	err := h.each(ctx, workersBucket, "", func(key string, value []byte) {
+		if w, ok := readWorker(key, value); ok && ofKey[w.Key] < maxPerKey {
+			ofKey[w.Key]++
 			list = append(list, w)
 		}
 	})
@@ -158,26 +216,25 @@ func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
 	return list, err
 }
 
-// each visits the keys of a bucket that begin with a prefix.
+// each visits the keys of a bucket that begin with a prefix. It needs no consumer, which not every
+// role may make.
 func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key string, value []byte)) error {
-	kv, err := h.bucket(ctx, bucket)
+	stream, err := h.stream(ctx, "KV_"+bucket)
 	if err != nil {
 		return err
 	}
-	watch, err := kv.Watch(ctx, prefix+">", jetstream.IgnoreDeletes())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = watch.Stop() }()
-	for {
-		select {
-		case entry := <-watch.Updates():
-			if entry == nil { // the end of what is there
-				return nil
-			}
-			visit(entry.Key(), entry.Value())
-		case <-ctx.Done():
-			return ctx.Err()
+	subject := "$KV." + bucket + "."
+	for next := uint64(1); ; {
+		message, err := stream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(subject+prefix+">"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		next = message.Sequence + 1
+		if message.Header.Get("KV-Operation") == "" && !copied(message.Header, 1) {
+			visit(strings.TrimPrefix(message.Subject, subject), message.Data)
 		}
 	}
 }
@@ -185,9 +242,9 @@ func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key st
 // pools returns the pools of all experiments.
 func (h *Hub) pools(ctx context.Context) ([]poolInfo, error) {
 	var list []poolInfo
-	err := h.each(ctx, fleetBucket, poolPrefix, func(_ string, value []byte) {
+	err := h.each(ctx, fleetBucket, poolPrefix, func(key string, value []byte) {
 		var p poolInfo
-		if json.Unmarshal(value, &p) == nil && p.Run != "" && p.Name != "" {
+		if json.Unmarshal(value, &p) == nil && p.key() == key && p.valid() {
 			list = append(list, p)
 		}
 	})
@@ -238,14 +295,17 @@ func (h *Hub) SetCap(ctx context.Context, provider string, n int) error {
 	return h.put(ctx, fleetBucket, providerKey(capPrefix, provider), []byte(strconv.Itoa(n)))
 }
 
-// minLease is the shortest lease: workers report six times within it.
-const minLease = time.Second
+// minLease is the shortest lease: workers report six times within it. maxLease is the longest.
+const (
+	minLease = time.Second
+	maxLease = 24 * time.Hour
+)
 
 // SetLease sets how long an attempt stays with a worker that does not report, for experiments that
 // begin from now on.
 func (h *Hub) SetLease(ctx context.Context, lease time.Duration) error {
-	if lease < minLease {
-		return fmt.Errorf("lease %s: want %s or more", lease, minLease)
+	if lease < minLease || lease > maxLease {
+		return fmt.Errorf("lease %s: want %s to %s", lease, minLease, maxLease)
 	}
 	return h.put(ctx, fleetBucket, leaseKey, []byte(lease.String()))
 }
@@ -272,47 +332,60 @@ func (h *Hub) Drain(ctx context.Context, worker string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(workers, func(w Worker) bool { return w.Name == worker }) {
+	at := slices.IndexFunc(workers, func(w Worker) bool { return w.Name == worker })
+	if at < 0 {
 		var names []string
 		for _, w := range workers {
 			names = append(names, w.Name)
 		}
 		return fmt.Errorf("no worker %q; there are %s", worker, cmp.Or(strings.Join(names, ", "), "none"))
 	}
-	return h.put(ctx, fleetBucket, drainPrefix+worker, []byte("1"))
+	return h.put(ctx, fleetBucket, drainPrefix+worker, []byte(workers[at].session()))
 }
 
-// CommonEngine returns the kind of container engine that most slots of the workers have; empty if
-// none has any.
+// CommonEngine returns the kind of container engine that most keys' workers have; empty if none has
+// any.
 func CommonEngine(workers []Worker, version string) string {
-	slots := map[string]int{}
+	kinds := votes{}
 	for _, w := range workers {
-		if w.Protocol != Protocol || w.Fit != version {
-			continue
-		}
-		for _, kind := range w.Engines {
-			slots[kind] += w.Slots
+		if w.Protocol == Protocol && w.Fit == version {
+			for _, kind := range w.Engines {
+				kinds.add(kind, w.Key)
+			}
 		}
 	}
-	return mostSlots(slots)
+	return kinds.winner("")
 }
 
-// mostSlots returns the value that most slots have; on a tie the last by name, and empty if there
-// is none.
-func mostSlots(slots map[string]int) string {
+// votes are the keys whose workers have something, by what they have. A key counts once, whatever
+// its workers say about their slots and however many they say they are.
+type votes map[string]map[string]bool
+
+func (v votes) add(value, key string) {
+	if v[value] == nil {
+		v[value] = map[string]bool{}
+	}
+	v[value][key] = true
+}
+
+// winner returns the value with the most votes; on a tie the preferred one, or else the last by
+// name, and empty if there is none.
+func (v votes) winner(preferred string) string {
 	best := ""
-	for name, n := range slots {
-		if n > slots[best] || n == slots[best] && name > best {
+	for name, keys := range v {
+		switch n := len(keys); {
+		case n > len(v[best]), n == len(v[best]) && best != preferred && (name == preferred || name > best):
 			best = name
 		}
 	}
 	return best
 }
 
-// Common returns the version of each agent that most slots of the workers have, and how all of them
-// can isolate attempts: as well as possible. Workers with another version of fit do not count.
-func Common(workers []Worker, version string) (agents map[string]string, isolation string) {
-	slots := map[string]map[string]int{}
+// Common returns the version of each agent that most keys' workers have, on a tie the one of this
+// machine, and how all of them can isolate attempts: as well as possible. Workers with another
+// version of fit do not count.
+func Common(workers []Worker, version string, own map[string]string) (agents map[string]string, isolation string) {
+	versions := map[string]votes{}
 	for _, w := range workers {
 		if w.Protocol != Protocol || w.Fit != version {
 			continue
@@ -321,15 +394,15 @@ func Common(workers []Worker, version string) (agents map[string]string, isolati
 			isolation = w.Isolation[len(w.Isolation)-1]
 		}
 		for id, v := range w.Agents {
-			if slots[id] == nil {
-				slots[id] = map[string]int{}
+			if versions[id] == nil {
+				versions[id] = votes{}
 			}
-			slots[id][v] += w.Slots
+			versions[id].add(v, w.Key)
 		}
 	}
 	agents = map[string]string{}
-	for id, versions := range slots {
-		agents[id] = mostSlots(versions)
+	for id, v := range versions {
+		agents[id] = v.winner(own[id])
 	}
 	return agents, isolation
 }

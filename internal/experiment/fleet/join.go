@@ -24,12 +24,29 @@ type joinURL struct {
 	Address     string // host:port
 	Token       string
 	Fingerprint string // SHA-256 of the hub's certificate, in hex; empty: no TLS
+	Role        string // for messages: the hub decides what a key may do
+	// External says that the hub is a NATS server that fit did not start, and TLS that it has a
+	// certificate which the system trusts.
+	External, TLS bool
 }
 
 func (j joinURL) String() string {
-	u := url.URL{Scheme: "fit", User: url.User(j.Token), Host: j.Address}
-	if j.Fingerprint != "" {
-		u.RawQuery = "cert=" + j.Fingerprint
+	query := url.Values{}
+	for name, value := range map[string]string{"cert": j.Fingerprint, "role": j.Role} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for name, set := range map[string]bool{"external": j.External, "tls": j.TLS} {
+		if set {
+			query.Set(name, "1")
+		}
+	}
+	u := url.URL{
+		Scheme:   "fit",
+		User:     url.User(j.Token),
+		Host:     j.Address,
+		RawQuery: query.Encode(),
 	}
 	return u.String()
 }
@@ -40,7 +57,14 @@ func parseJoinURL(text string) (joinURL, error) {
 	if err != nil || u.Scheme != "fit" {
 		return joinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
 	}
-	j := joinURL{Address: u.Host, Token: u.User.Username(), Fingerprint: strings.ToLower(u.Query().Get("cert"))}
+	j := joinURL{
+		Address:     u.Host,
+		Token:       u.User.Username(),
+		Fingerprint: strings.ToLower(u.Query().Get("cert")),
+		Role:        u.Query().Get("role"),
+		External:    u.Query().Get("external") != "",
+		TLS:         u.Query().Get("tls") != "",
+	}
 	if _, _, err := net.SplitHostPort(j.Address); err != nil {
 		return joinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
 	}
@@ -63,9 +87,28 @@ func redactedURL(text string) string {
 	return "the hub"
 }
 
+// identity is the key pair of a member. Where a URL has none, as for a server that knows users by
+// password, it is made for the connection.
+type identity struct {
+	nkeys.KeyPair
+	public string
+}
+
+func newIdentity(seed string) (identity, error) {
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if seed == "" {
+		pair, err = nkeys.CreateUser()
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	public, err := pair.PublicKey()
+	return identity{KeyPair: pair, public: public}, err
+}
+
 // connect connects to a hub: fit:// to one that fit fleet serve started, nats:// or tls:// to an
 // existing cluster.
-func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
+func connect(ctx context.Context, hub, name string, insecure bool) (*nats.Conn, identity, error) {
 	options := []nats.Option{
 		nats.Name(name),
 		nats.MaxReconnects(-1),
@@ -80,28 +123,57 @@ func connect(ctx context.Context, hub, name string) (*nats.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		options = append(options, nats.Timeout(min(5*time.Second, time.Until(deadline))))
 	}
-	address := hub
+	address, join := hub, joinURL{External: true}
+	var err error
 	if !strings.HasPrefix(hub, "nats://") && !strings.HasPrefix(hub, "tls://") {
-		join, err := parseJoinURL(hub)
-		if err != nil {
-			return nil, err
-		}
-		pair, err := nkeys.FromSeed([]byte(join.Token))
-		if err != nil {
-			return nil, err
-		}
-		public, err := pair.PublicKey()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, nats.Nkey(public, pair.Sign))
-		if join.Fingerprint != "" {
-			options = append(options, nats.Secure(pinned(join.Fingerprint)))
+		if join, err = parseJoinURL(hub); err != nil {
+			return nil, identity{}, err
 		}
 		address = "nats://" + join.Address
 	}
+	own, err := newIdentity(join.Token)
+	if err != nil {
+		return nil, identity{}, err
+	}
+	options = append(options, nats.CustomInboxPrefix(inboxPrefix(own.public)))
+	if join.Token != "" {
+		options = append(options, nats.Nkey(own.public, own.Sign))
+	}
+	switch {
+	case join.Fingerprint != "":
+		options = append(options, nats.Secure(pinned(join.Fingerprint)))
+	case join.TLS:
+		options = append(options, nats.Secure())
+	}
 	nc, err := nats.Connect(address, options...)
-	return nc, connectError(hub, err)
+	if err == nil && join.External && !insecure {
+		err = secured(nc)
+	}
+	if err != nil {
+		if nc != nil {
+			nc.Close()
+		}
+		return nil, identity{}, connectError(hub, err)
+	}
+	return nc, own, nil
+}
+
+// errInsecure is returned for a server whose other users cannot be trusted.
+var errInsecure = errors.New("is not a place for a fleet")
+
+// secured makes sure that a server asks who its users are, and that nobody between can read along.
+func secured(nc *nats.Conn) error {
+	host, _, err := net.SplitHostPort(nc.ConnectedAddr())
+	switch _, tlsErr := nc.TLSConnectionState(); {
+	case err != nil:
+		return err
+	case !nc.AuthRequired():
+		return fmt.Errorf("it asks nobody who they are, so every program that reaches it could forge results: it %w; "+
+			"see fit fleet permissions, or accept it with --insecure", errInsecure)
+	case tlsErr != nil && !isLoopback(host):
+		return fmt.Errorf("it has no TLS: it %w; set it up, or accept it with --insecure", errInsecure)
+	}
+	return nil
 }
 
 // errFingerprint is returned for a hub with another certificate than the join URL says.
@@ -135,6 +207,8 @@ func connectError(hub string, err error) error {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
 		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
 		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
+	case errors.Is(err, errInsecure):
+		return fmt.Errorf("%s: %w", shown, err)
 	case errors.Is(err, errFingerprint):
 		return fmt.Errorf("%s: %w; copy the join command again; if this persists, someone may be intercepting the "+
 			"connection",

@@ -62,13 +62,7 @@ func TestAGrownExperimentLeavesRunningAttemptsAlone(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = e.await(stopped, work{
-			Protocol: Protocol,
-			Run:      e.run,
-			Pool:     e.pools[0].Name,
-			Cell:     p.Plan.Cells()[0],
-			Attempt:  1,
-		}, e.pools[0])
+		_, _ = e.await(stopped, e.workOf(e.pools[0], p.Plan.Cells()[0], 1), e.pools[0])
 	}()
 	line := []byte(`{"arm":"a","taskId":"t0","runIndex":0,"attempt":1,"startMs":1,"pid":1}`)
 	if err := appendLine(filepath.Join(output, experiment.AttemptsFile), line); err != nil {
@@ -136,7 +130,8 @@ func TestAWorkersNameIsItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begin := func(dir, name string) (*worker, func(), error) {
-		return newWorker(t.Context(), WorkerConfig{Hub: w.dial(), Name: name, Dir: filepath.Join(w.dir, dir)})
+		hub := w.dialAt(w.worker, RoleWorker)
+		return newWorker(t.Context(), WorkerConfig{Hub: hub, Name: name, Dir: filepath.Join(w.dir, dir)})
 	}
 	first, unlock, err := begin("one", "w")
 	if err != nil {

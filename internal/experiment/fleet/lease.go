@@ -42,7 +42,7 @@ func (p *workPool) lease(ctx context.Context, w *work, message jetstream.Msg) *l
 	p.mu.Unlock()
 	l.keeping.Go(l.keep)
 	if begun, err := json.Marshal(event{Name: w.name(), Worker: p.about.Name}); err == nil {
-		_ = p.cfg.Hub.nc.Publish(eventSubject(w.Run), begun) // who runs what is only shown
+		_ = p.cfg.Hub.nc.Publish(eventSubject(w.Run, p.cfg.Hub.public), begun) // who runs what is only shown
 	}
 	return l
 }

@@ -32,7 +32,7 @@ func TestAWorkerThatIsCutOffStopsBeforeAnotherBegins(t *testing.T) {
 		}
 		ended.Store(time.Now().UnixNano())
 		return verdict(cell)
-	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.url)) })
+	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.worker), RoleWorker) })
 	var other atomic.Int64
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 12 * time.Second }) // it ends with 3 s to spare
 	done := make(chan experiment.Outcome)
@@ -76,7 +76,7 @@ func TestAnAttemptThatIsGivenAgainGoesOn(t *testing.T) {
 		case <-ctx.Done():
 		}
 		return verdict(cell)
-	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.url)) })
+	}, func(cfg *WorkerConfig) { cfg.Hub = w.dialAt(wire.through(t, w.worker), RoleWorker) })
 	dir, e := w.coordinate(p, output, func(cfg *Config) { cfg.Lease = 15 * time.Second })
 	done := make(chan experiment.Outcome)
 	go func() { done <- w.run(dir, e) }()

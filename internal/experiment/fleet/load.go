@@ -3,8 +3,11 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,37 +18,62 @@ import (
 // loaded is an experiment on this machine.
 type loaded struct {
 	attempts Attempts
-	files    jetstream.ObjectStore
 	trees    jetstream.ObjectStore
 	spec     *portable
 	warm     bool
 }
 
+// objectError says which object could not be read.
+type objectError struct {
+	hash string
+	err  error
+}
+
+func (e *objectError) Error() string { return e.err.Error() }
+func (e *objectError) Unwrap() error { return e.err }
+
 // load makes the executor of the pool, once, and fetches the files that an attempt needs.
 func (p *workPool) load(ctx context.Context, l *leased) (*loaded, error) {
 	p.ready.Lock()
 	defer p.ready.Unlock()
-	if p.loaded == nil {
-		here, err := p.open(ctx)
-		if err != nil {
+	here := p.loaded[l.work.Spec]
+	if here == nil {
+		var err error
+		if here, err = p.open(ctx, l.work.Spec); err != nil {
 			return nil, fmt.Errorf("load the experiment: %w", err)
 		}
-		p.loaded = here
+		p.loaded[l.work.Spec] = here
 	}
-	return p.loaded, p.fetchTrees(ctx, p.loaded, &l.work)
+	return here, p.fetchTrees(ctx, here, &l.work)
 }
 
-func (p *workPool) open(ctx context.Context) (*loaded, error) {
-	files, err := p.cfg.Hub.js.ObjectStore(ctx, filesBucket(p.info.Run))
-	if err != nil {
-		return nil, err
+// maxSpec bounds the description of an experiment.
+const maxSpec = 256 << 20
+
+// readSpec reads the description of an experiment.
+func (p *workPool) readSpec(ctx context.Context, trees jetstream.ObjectStore, hash string) (*portable, error) {
+	from, err := p.cfg.Hub.openObject(ctx, trees, hash)
+	var content []byte
+	if err == nil {
+		content, err = io.ReadAll(io.LimitReader(from, maxSpec))
 	}
-	content, err := files.GetBytes(ctx, p.info.Spec)
 	if err != nil {
-		return nil, err
+		return nil, &objectError{hash, err}
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
+		return nil, &objectError{hash, errContent}
 	}
 	spec := &portable{}
-	if err := json.Unmarshal(content, spec); err != nil {
+	return spec, json.Unmarshal(content, spec)
+}
+
+func (p *workPool) open(ctx context.Context, hash string) (*loaded, error) {
+	trees, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := p.readSpec(ctx, trees, hash)
+	if err != nil {
 		return nil, err
 	}
 	if err := spec.unpack(p.trees, filepath.Join(p.dir, "empty"), p.environ); err != nil {
@@ -53,11 +81,10 @@ func (p *workPool) open(ctx context.Context) (*loaded, error) {
 	}
 	spec.only(p.info.Arms)
 	spec.Prepared.Isolation = cmp.Or(spec.Prepared.Isolation, p.info.Needs.Isolation)
-	trees, err := p.cfg.Hub.js.ObjectStore(ctx, treesBucket)
-	if err != nil {
+	if err := p.cfg.Policy.check(p.info.By, spec); err != nil {
 		return nil, err
 	}
-	here := &loaded{files: files, trees: trees, spec: spec}
+	here := &loaded{trees: trees, spec: spec}
 	here.attempts, err = p.cfg.Executor(p.ctx, Job{
 		Prepared: spec.Prepared,
 		Sink:     p,
@@ -89,8 +116,8 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 		wanted = append(wanted, here.spec.Tasks[id]...)
 	}
 	for _, hash := range wanted {
-		if err := fetchTree(ctx, here.trees, p.trees, hash); err != nil {
-			return err
+		if err := p.cfg.Hub.fetchTree(ctx, here.trees, p.trees, hash); err != nil {
+			return &objectError{hash, err}
 		}
 	}
 	if !here.warm {

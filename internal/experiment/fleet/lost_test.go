@@ -51,8 +51,7 @@ func TestACoordinatorThatDiesIsReplaced(t *testing.T) {
 		if err := appendLine(filepath.Join(output, experiment.AttemptsFile), line); err != nil {
 			t.Fatal(err)
 		}
-		w := work{Protocol: Protocol, Run: e.run, Pool: e.pools[0].Name, Cell: cell, Attempt: 1}
-		if err := e.publish(ctx, w); err != nil {
+		if err := e.publish(ctx, e.workOf(e.pools[0], cell, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,12 +124,22 @@ func TestASecondResultIsKeptAndNotCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	content, err := json.Marshal(done{
-		Protocol: Protocol, Name: first.RunDir(1), Worker: "late", Nonce: newNonce(), Record: record,
+		Protocol: Protocol,
+		Name:     first.RunDir(1),
+		Ticket:   ticketOf(e.secret, first.RunDir(1)),
+		Worker:   "late",
+		Nonce:    newNonce(),
+		Record:   record,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.dial().js.Publish(t.Context(), doneSubject(e.run, token(first.RunDir(1))), content); err != nil {
+	late := w.dialAt(w.worker, RoleWorker)
+	message, err := late.signed(doneSubject(e.run, late.public, token(first.RunDir(1))), content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.js.PublishMsg(t.Context(), message); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.catchUp(t.Context()); err != nil {

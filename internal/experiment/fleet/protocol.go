@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -15,7 +16,7 @@ import (
 )
 
 // Protocol is the version of the messages. Workers and coordinators of one fleet speak the same.
-const Protocol = 1
+const Protocol = 2
 
 // Needs are the requirements on a worker for the attempts of a pool.
 type Needs struct {
@@ -45,6 +46,41 @@ type Worker struct {
 	Running   []Running         `json:"running,omitempty"`
 	SinceMs   int64             `json:"sinceMs"`
 	NowMs     int64             `json:"nowMs"` // by its own clock
+	// Refuses says which pools the policy of the worker does not allow, and why.
+	Refuses map[string]string `json:"refuses,omitempty"`
+	// Key is the public key of the worker, by the subject of its announcement.
+	Key string `json:"key,omitempty"`
+}
+
+// The bounds of what members say about themselves.
+const (
+	maxName         = 64
+	maxText         = 1 << 10
+	maxAnnouncement = 64 << 10
+	// MaxSlots bounds the cells of a worker: coordinators publish as many as there are slots.
+	MaxSlots  = 1000
+	maxPerKey = 1000 // workers with the same key
+)
+
+// readWorker reads the announcement of a worker. One that says more than a worker can be is no
+// announcement.
+func readWorker(key string, value []byte) (Worker, bool) {
+	var w Worker
+	if len(value) > maxAnnouncement || json.Unmarshal(value, &w) != nil {
+		return Worker{}, false
+	}
+	signer, name, found := strings.Cut(key, ".")
+	w.Key = signer
+	return w, found && name == w.Name && validName(name) && w.Slots > 0 && w.Slots <= MaxSlots &&
+		w.Busy >= 0 && w.Busy <= w.Slots && len(w.Host) <= maxText && len(w.Running) <= w.Slots
+}
+
+// session names this life of a worker: one that is started again has another.
+func (w *Worker) session() string { return fmt.Sprintf("%s/%d", w.ID, w.SinceMs) }
+
+// validName reports whether a worker can have a name.
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && workerName(name, "") == name
 }
 
 // Running is an attempt that a worker is making.
@@ -93,15 +129,21 @@ type poolInfo struct {
 	Provider string   `json:"provider"`
 	Arms     []string `json:"arms"`
 	Needs    Needs    `json:"needs"`
-	Spec     string   `json:"spec"` // object that holds the experiment
+	By       string   `json:"by"` // the key of the coordinator, which signs the attempts
 	LeaseMs  int64    `json:"leaseMs"`
-	Trees    []string `json:"trees,omitempty"` // that the hub must keep
+	Trees    []string `json:"trees,omitempty"` // the objects that the hub must keep
 	// Title and Dir are for people: the family, and the run directory on the coordinator.
 	Title string `json:"title,omitempty"`
 	Dir   string `json:"dir,omitempty"`
 	// Hold says that no attempt of the pool may begin for now: it has no part of its cap, or the
 	// experiment is paused.
 	Hold bool `json:"hold,omitempty"`
+}
+
+// valid reports whether a worker can work with a pool.
+func (p *poolInfo) valid() bool {
+	lease := time.Duration(p.LeaseMs) * time.Millisecond
+	return isNonce(p.Run) && p.Name != "" && p.LeaseMs <= maxLease.Milliseconds() && lease >= minLease
 }
 
 func (p *poolInfo) stream() string { return "fit-work-" + p.Run + "-" + p.Name }
@@ -119,6 +161,12 @@ type work struct {
 	Avoid []string `json:"avoid,omitempty"`
 	// Probe asks for one reply of every arm's model instead of an attempt.
 	Probe bool `json:"probe,omitempty"`
+	// Refused are the keys whose results of this attempt were none.
+	Refused []string `json:"refused,omitempty"`
+	// Spec is the hash of the experiment, with which its object can be read, and Ticket proves that
+	// the attempt was given to its owner: only who takes the attempt reads this.
+	Spec   string `json:"spec"`
+	Ticket string `json:"ticket"`
 }
 
 // name returns the attempt's directory below the run directory.
@@ -139,52 +187,70 @@ func token(name string) string {
 
 func (w *work) subject() string { return "fit.work." + w.Run + "." + w.Pool + "." + w.token() }
 
+// file is something that is too large for a message: Size bytes in messages whose subject ends with
+// Name.
+type file struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
 // done is a worker's report of how an attempt ended.
 type done struct {
 	Protocol int    `json:"protocol"`
 	Name     string `json:"name"` // of the attempt
+	Ticket   string `json:"ticket"`
 	Worker   string `json:"worker"`
 	Nonce    string `json:"nonce"` // of this try
 	Host     string `json:"host"`
-	// Record is the record of the attempt; one that is too large for a message is in the object
-	// RecordObject.
-	Record       json.RawMessage `json:"record,omitempty"`
-	RecordObject string          `json:"recordObject,omitempty"`
-	// Object holds what the attempt left, and SHA256 is the hash of that; empty: nothing.
-	Object string `json:"object,omitempty"`
+	// Record is the record of the attempt; one that is too large for a message is in RecordFile.
+	Record     json.RawMessage `json:"record,omitempty"`
+	RecordFile *file           `json:"recordFile,omitempty"`
+	// File holds what the attempt left, and SHA256 is the hash of that; nil: nothing.
+	File   *file  `json:"file,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
-	// Tree is what Object would hold, where it is small.
+	// Tree is what File would hold, where it is small.
 	Tree   []byte             `json:"tree,omitempty"`
 	SentMs int64              `json:"sentMs"` // by the worker's clock
 	Probes []experiment.Probe `json:"probes,omitempty"`
 	// Error says why a probe failed.
 	Error string `json:"error,omitempty"`
 
+	key string        // that signed it
 	off time.Duration // the offset of the worker's clock, if it matters
 }
 
-// valid reports whether a result is one of the attempt with a token.
-func (d *done) valid(tok string) bool {
-	return d.Protocol == Protocol && isNonce(d.Nonce) && token(d.Name) == tok
+// valid reports whether a result is one of the attempt with a token, by a worker that was given it.
+func (d *done) valid(tok, secret string) bool {
+	return d.Protocol == Protocol && isNonce(d.Nonce) && token(d.Name) == tok && validName(d.Worker) &&
+		len(d.Host) <= maxText && hmac.Equal([]byte(d.Ticket), []byte(ticketOf(secret, d.Name))) &&
+		d.File.valid() && d.RecordFile.valid()
 }
 
-// event says that a worker has begun an attempt.
+func (f *file) valid() bool {
+	return f == nil || isNonce(f.Name) && f.Size >= 0 && f.Size <= maxTree
+}
+
+// event says that a worker has begun an attempt, or could not.
 type event struct {
 	Name   string `json:"name"`
 	Worker string `json:"worker"`
+	// Broken is an object that is not what its name says; empty: all are.
+	Broken string `json:"broken,omitempty"`
 }
 
 // cancellation asks workers to stop an attempt.
 type cancellation struct {
-	Name string `json:"name"`
+	Name  string `json:"name"`
+	Proof string `json:"proof"`
 }
 
 // The subjects and stores of a run.
-func doneStream(run string) string       { return "fit-done-" + run }
-func doneSubject(run, tok string) string { return "fit.done." + run + "." + tok }
-func eventSubject(run string) string     { return "fit.event." + run }
-func cancelSubject(run string) string    { return "fit.cancel." + run }
-func filesBucket(run string) string      { return "fit-files-" + run }
+func doneStream(run string) string             { return "fit-done-" + run }
+func doneSubject(run, key, tok string) string  { return "fit.done." + run + "." + key + "." + tok }
+func filesStream(run string) string            { return "fit-files-" + run }
+func fileSubject(run, key, name string) string { return "fit.file." + run + "." + key + "." + name }
+func eventSubject(run, key string) string      { return "fit.event." + run + "." + key }
+func cancelSubject(run string) string          { return "fit.cancel." + run }
 
 // The stores of the fleet.
 const (

@@ -3,14 +3,17 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/fit-eval/fit/redact"
 )
 
 // How long the hub keeps a tree that no experiment needs, and the age at which one that is needed
@@ -32,7 +35,7 @@ func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
 		if err := e.putRoot(ctx, store, r); err != nil {
 			return fmt.Errorf("%s: %w", r.path, err)
 		}
-		e.trees = append(e.trees, r.hash)
+		e.trees = append(e.trees, objectName(r.hash))
 	}
 	slices.Sort(e.trees)
 	if err := e.pruneTrees(ctx, store, time.Now().Add(-treeLife)); err != nil && ctx.Err() == nil {
@@ -41,27 +44,42 @@ func (e *Executor) publishTrees(ctx context.Context, roots []root) error {
 	return nil
 }
 
-// putRoot stores a tree unless it is there.
+// putRoot stores a tree unless it is there. One that is not what it should be is replaced.
 func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r root) error {
-	info, err := store.GetInfo(ctx, r.hash)
+	name := objectName(r.hash)
+	info, err := store.GetInfo(ctx, name)
 	if err == nil && time.Since(info.ModTime) < treeRefresh {
-		return nil
+		if err = e.cfg.Hub.checkTree(ctx, store, r.hash); err == nil || !errors.Is(err, errContent) {
+			return err
+		}
+		e.cfg.Note(fmt.Sprintf("the hub's copy of %s was not what its name says: it is replaced", r.path))
 	} else if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return err
 	}
-	search := &secretSearch{values: e.cfg.Secrets}
-	if err := packed(search, r.path, r.skip); err != nil {
+	if err := e.searched(func(w io.Writer) error { return packed(w, r.path, r.skip) }); err != nil {
 		return err
 	}
-	if search.found != "" {
-		return fmt.Errorf("its files contain the value of $%s, which would be sent to the workers; set it in the "+
-			"workers' environment instead", search.found)
-	}
-	hash, err := putTree(ctx, store, r.hash, r.path, r.skip)
+	var hash string
+	err = putObject(ctx, store, r.hash, func(w io.Writer) (err error) {
+		hash, err = packTree(w, r.path, r.skip)
+		return err
+	})
 	if err == nil && hash != r.hash {
-		err = errors.Join(errors.New("it changed while it was read"), store.Delete(ctx, r.hash))
+		err = errors.Join(errors.New("it changed while it was read"), store.Delete(ctx, name))
 	}
 	return err
+}
+
+// putSpec stores the description of the experiment and returns its hash.
+func (e *Executor) putSpec(ctx context.Context, content []byte) (string, error) {
+	store, err := e.cfg.Hub.js.ObjectStore(ctx, treesBucket)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(content)
+	hash := hex.EncodeToString(sum[:])
+	e.trees = append(e.trees, objectName(hash))
+	return hash, putObject(ctx, store, hash, func(w io.Writer) error { _, err := w.Write(content); return err })
 }
 
 // pruneTrees removes trees that were stored before a time and that no experiment needs.
@@ -126,33 +144,43 @@ func (e *Executor) livingPools(ctx context.Context, before time.Time) ([]poolInf
 // minSecret is the shortest value that is looked for.
 const minSecret = 6
 
-// secretSearch looks for values in what is written to it.
-type secretSearch struct {
-	values map[string]string // by name
-	found  string            // the name of one that was there
-	tail   []byte            // of what was written: a value may be in two parts
+// searched writes something to nowhere and fails if it holds a secret that must not be sent, in any
+// form that redaction finds.
+func (e *Executor) searched(write func(io.Writer) error) error {
+	search := &secretSearch{mark: newNonce()}
+	named := map[string]string{}
+	for name, value := range e.cfg.Secrets {
+		if len(value) >= minSecret {
+			named[name+"_"+search.mark] = value
+		}
+	}
+	to := redact.New(redact.Config{Extra: named}).Writer(search)
+	if err := errors.Join(write(to), to.Close()); err != nil {
+		return err
+	}
+	if search.found != "" {
+		return fmt.Errorf("it contains the value of %s, which would be sent to the workers; set it in the "+
+			"environment of the workers", search.found)
+	}
+	return nil
 }
 
-var _ io.Writer = (*secretSearch)(nil)
+// secretSearch looks for what redaction has put in the place of values whose names end with a mark.
+type secretSearch struct {
+	mark  string
+	found string // the name of one that was there
+	tail  []byte // of what was written: a name may be in two parts
+}
+
+// longestName bounds the names of variables that are found.
+const longestName = 256
 
 // Write implements io.Writer.
 func (s *secretSearch) Write(p []byte) (int, error) {
-	if s.found != "" {
-		return len(p), nil
-	}
 	text := slices.Concat(s.tail, p)
-	longest := 0
-	for _, name := range slices.Sorted(maps.Keys(s.values)) {
-		value := s.values[name]
-		if len(value) < minSecret {
-			continue
-		}
-		longest = max(longest, len(value))
-		if bytes.Contains(text, []byte(value)) {
-			s.found = name
-			return len(p), nil
-		}
+	if at := bytes.Index(text, []byte("_"+s.mark+"]")); at >= 0 && s.found == "" {
+		s.found = string(text[bytes.LastIndexByte(text[:at], ':')+1 : at])
 	}
-	s.tail = slices.Clone(text[max(0, len(text)-max(longest-1, 0)):])
+	s.tail = slices.Clone(text[max(0, len(text)-longestName):])
 	return len(p), nil
 }

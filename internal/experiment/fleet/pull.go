@@ -15,20 +15,29 @@ func (w *worker) setPools(ctx context.Context, infos []poolInfo) {
 	defer w.mu.Unlock()
 	now := map[string]bool{}
 	for _, info := range infos {
-		if info.Protocol != Protocol || w.about.Lacks(info.Needs) != "" {
+		if info.Protocol != Protocol || w.about.Lacks(info.Needs) != "" || w.refuses[info.key()] != "" {
+			continue
+		}
+		if err := w.cfg.Policy.checkPool(&info); err != nil {
+			w.refuses[info.key()] = err.Error()
 			continue
 		}
 		now[info.key()] = true
 		known := w.pools[info.key()]
-		if known != nil && known.info.Spec != info.Spec {
-			known.retire()
-			known = nil
-		}
 		if known == nil {
 			known = newWorkPool(ctx, w, info)
 			w.pools[info.key()] = known
 		}
-		known.info.Hold = info.Hold
+		known.info.Hold, known.info.Arms, known.info.By = info.Hold, info.Arms, info.By
+	}
+	there := map[string]bool{}
+	for _, info := range infos {
+		there[info.key()] = true
+	}
+	for key := range w.refuses {
+		if !there[key] {
+			delete(w.refuses, key)
+		}
 	}
 	for key, p := range w.pools {
 		if !now[key] {

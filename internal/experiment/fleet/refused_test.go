@@ -30,16 +30,16 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer secure.Close()
-	withTLS, err := parseJoinURL(secure.URL())
+	withTLS, err := parseJoinURL(secure.URL(RoleCoordinator))
 	if err != nil || withTLS.Fingerprint == "" {
-		t.Fatalf("%s %v", secure.URL(), err)
+		t.Fatal(err)
 	}
 	_, port, err := net.SplitHostPort(withTLS.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	withTLS.Address = "127.0.0.1:" + port
-	hub, err := Dial(t.Context(), withTLS.String(), "test")
+	hub, err := Dial(t.Context(), Dialing{URL: withTLS.String(), Role: RoleCoordinator})
 	if err != nil {
 		t.Fatalf("the right one: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"no URL":      {"http://127.0.0.1:1", "not a valid join URL"},
 		"nobody":      {"fit://" + own.Token + "@127.0.0.1:1", "connect to fit://127.0.0.1:1"},
 	} {
-		_, err := Dial(t.Context(), c.url, "stranger")
+		_, err := Dial(t.Context(), Dialing{URL: c.url, Role: RoleCoordinator})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
 			strings.Contains(err.Error(), own.Token) {
 			t.Errorf("%s: %v, want %q in one line", name, err, c.want)
@@ -85,7 +85,8 @@ func TestAnotherProtocolIsRefused(t *testing.T) {
 	if _, err := kv.Put(t.Context(), protocolKey, []byte(strconv.Itoa(Protocol+1))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Dial(t.Context(), w.url, "old"); err == nil || !strings.Contains(err.Error(), "speaks protocol") {
+	_, err = Dial(t.Context(), Dialing{URL: w.url, Role: RoleCoordinator})
+	if err == nil || !strings.Contains(err.Error(), "speaks protocol") {
 		t.Errorf("%v", err)
 	}
 }
@@ -106,8 +107,8 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 	}
 	_, _ = raw.Write(bytes.Repeat([]byte("\x00\xffGET / HTTP/1.1\r\n"), 10_000))
 	_ = raw.Close()
-	hub := w.dial()
-	if err := hub.nc.Publish("fit.done."+e.run+".x", make([]byte, 100<<20)); err == nil ||
+	hub := w.dialAt(w.worker, RoleWorker)
+	if err := hub.nc.Publish("fit.done."+e.run+".x.x", make([]byte, 100<<20)); err == nil ||
 		!strings.Contains(err.Error(), "maximum payload") {
 		t.Errorf("100 MB: %v", err)
 	}
@@ -123,16 +124,16 @@ func TestGarbageDisturbsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{cell.RunDir(1), "../../escape"} {
-			if _, err := hub.js.Publish(t.Context(), doneSubject(e.run, token(name)), content); err != nil {
+			if _, err := hub.js.Publish(t.Context(), doneSubject(e.run, hub.public, token(name)), content); err != nil {
 				t.Fatal(err)
 			}
 		}
 		subject := "fit.work." + e.run + "." + e.pools[0].Name + "." + newNonce()
-		if _, err := hub.js.Publish(t.Context(), subject, content); err != nil {
+		if _, err := e.cfg.Hub.js.Publish(t.Context(), subject, content); err != nil {
 			t.Fatal(err)
 		}
-		_ = hub.nc.Publish(eventSubject(e.run), content)
-		_ = hub.nc.Publish(cancelSubject(e.run), content)
+		_ = hub.nc.Publish(eventSubject(e.run, hub.public), content)
+		_ = e.cfg.Hub.nc.Publish(cancelSubject(e.run), content)
 	}
 	w.work("w1", 1, passes, nil)
 	if outcome := w.run(dir, e); outcome.Status != experiment.Complete {

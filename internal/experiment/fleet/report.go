@@ -1,18 +1,22 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -26,6 +30,7 @@ func (p *workPool) result(l *leased) done {
 	return done{
 		Protocol: Protocol,
 		Name:     l.work.name(),
+		Ticket:   l.work.Ticket,
 		Worker:   p.about.Name,
 		Nonce:    l.nonce,
 		Host:     p.about.Host,
@@ -37,32 +42,29 @@ func (p *workPool) result(l *leased) done {
 func (p *workPool) report(l *leased, record ledger.Record, dir string) {
 	result := p.result(l)
 	err := l.retry(func(ctx context.Context) error {
-		here, err := p.load(ctx, l)
-		if err != nil {
-			return err
-		}
 		if _, there := os.Stat(dir); dir != "" && there == nil {
-			if err := l.putFiles(ctx, here, &result, dir); err != nil {
+			if err := l.putFiles(ctx, &result, dir); err != nil {
 				return err
 			}
 		}
 		content, err := json.Marshal(record)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(content) <= inlineRecord {
+		case len(content) > maxRecord:
+			return errTooLarge
+		case len(content) <= inlineRecord:
 			result.Record = content
 			return nil
 		}
-		result.RecordObject = l.work.token() + "-" + l.nonce + "-record"
-		_, err = here.files.PutBytes(ctx, result.RecordObject, content)
+		result.RecordFile, err = l.putFile(ctx, bytes.NewReader(content))
 		return err
 	})
 	switch {
 	case err == nil:
 		p.send(l, result)
-	case isFull(err):
-		result.Object, result.SHA256, result.RecordObject = "", "", ""
+	case isFull(err), errors.Is(err, errTooLarge):
+		result.File, result.Tree, result.SHA256, result.RecordFile = nil, nil, "", nil
 		if result.Record, err = json.Marshal(withoutFiles(&record, err)); err == nil {
 			p.send(l, result)
 		}
@@ -105,20 +107,58 @@ func withoutFiles(r *ledger.Record, err error) ledger.Record {
 	}
 }
 
-// putFiles puts what an attempt left into its result, or into an object where it is large.
-func (l *leased) putFiles(ctx context.Context, here *loaded, result *done, dir string) error {
+// putFiles puts what an attempt left into its result, or into a file where it is large.
+func (l *leased) putFiles(ctx context.Context, result *done, dir string) error {
 	inline := &bounded{left: inlineTree}
 	hash, err := packTree(inline, dir, nil)
 	if err == nil {
 		result.Tree, result.SHA256 = inline.Bytes(), hash
-		return nil
+		return checkResult(int64(inline.Len()), dir)
 	}
 	if !errors.Is(err, errTooLarge) {
 		return err
 	}
-	result.Object = l.work.token() + "-" + l.nonce
-	result.SHA256, err = putTree(ctx, here.files, result.Object, dir, nil)
+	reader, writer := io.Pipe()
+	var packing sync.WaitGroup
+	packing.Go(func() {
+		var err error
+		result.SHA256, err = packTree(writer, dir, nil)
+		_ = writer.CloseWithError(err) // nil is the end of the file
+	})
+	result.File, err = l.putFile(ctx, reader)
+	_ = reader.Close() // packing ends if the hub did not take everything
+	packing.Wait()
+	if err != nil {
+		return err
+	}
+	return checkResult(result.File.Size, dir)
+}
+
+// checkResult makes sure that a coordinator accepts what an attempt left.
+func checkResult(packed int64, dir string) error {
+	var plain counted
+	err := tree.Walk{}.Pack(&plain, dir)
+	if err == nil && int64(plain) > resultLimit(packed) {
+		return errTooLarge
+	}
 	return err
+}
+
+// counted counts what is written to it.
+type counted int64
+
+func (c *counted) Write(p []byte) (int, error) {
+	*c += counted(len(p))
+	return len(p), nil
+}
+
+// putFile sends something that is too large for a message.
+func (l *leased) putFile(ctx context.Context, from io.Reader) (*file, error) {
+	sent := &file{Name: newNonce()}
+	var err error
+	hub := l.pool.cfg.Hub
+	sent.Size, err = hub.putChunks(ctx, fileSubject(l.work.Run, hub.public, sent.Name), from)
+	return sent, err
 }
 
 // ackTries is how often a worker tries to remove an attempt from the queue.
@@ -127,7 +167,11 @@ const ackTries = 3
 // send puts a result into the stream of results and then removes the attempt from the queue.
 func (p *workPool) send(l *leased, result done) {
 	result.SentMs = p.cfg.Now().UnixMilli()
+	var message *nats.Msg
 	content, err := json.Marshal(result)
+	if err == nil {
+		message, err = p.cfg.Hub.signed(doneSubject(l.work.Run, p.cfg.Hub.public, l.work.token()), content)
+	}
 	if err != nil {
 		p.cfg.Note(fmt.Sprintf("%s: %v", result.Name, err))
 		return
@@ -135,8 +179,7 @@ func (p *workPool) send(l *leased, result done) {
 	err = l.retry(func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, min(5*time.Second, l.lease()/2))
 		defer cancel()
-		_, err := p.cfg.Hub.js.Publish(ctx, doneSubject(l.work.Run, l.work.token()), content,
-			jetstream.WithMsgID(l.nonce))
+		_, err := p.cfg.Hub.js.PublishMsg(ctx, message, jetstream.WithMsgID(l.nonce))
 		return err
 	})
 	if err != nil {

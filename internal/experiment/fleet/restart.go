@@ -33,12 +33,18 @@ func (w writeErrors) Errorf(format string, args ...any) {
 // writeCheckEvery is how often a hub that cannot write checks whether it can.
 const writeCheckEvery = 500 * time.Millisecond
 
-// restartWhenWritable restarts the engine when its disk was full and has space again: a stream that
-// could not be written is closed until then.
+// restartWhenWritable looks after the hub: it applies changes of its keys, and restarts the engine
+// when its disk was full and has space again: a stream that could not be written is closed until
+// then.
 func (s *Server) restartWhenWritable() {
+	keys := time.NewTicker(writeCheckEvery)
+	defer keys.Stop()
 	for {
 		select {
 		case <-s.full:
+		case <-keys.C:
+			s.lookAtKeys()
+			continue
 		case <-s.ended:
 			return
 		}

@@ -1,21 +1,19 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/experiment"
-	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -74,23 +72,45 @@ func (e *Executor) readStream(ctx context.Context) {
 
 // take handles one message of the stream of results.
 func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
-	var result done
 	meta, err := message.Metadata()
 	if err != nil {
 		return
 	}
-	tok := message.Subject()[strings.LastIndexByte(message.Subject(), '.')+1:]
-	switch err := json.Unmarshal(message.Data(), &result); {
+	result, tok, err := e.readResult(message.Subject(), message.Headers(), message.Data(), meta.Timestamp)
+	switch {
 	case tok == markToken:
-	case err != nil || !result.valid(tok):
-		e.noteOnce("garbage", "a result that is not valid was ignored")
+	case err != nil:
+		e.noteOnce("garbage "+result.key, fmt.Sprintf("results of key %s are ignored: %v", result.key, err))
 	default:
-		result.compareClocks(meta.Timestamp)
-		e.sort(ctx, tok, arrival{done: result, sequence: meta.Sequence.Stream})
+		e.sort(ctx, tok, arrival{done: result, sequence: meta.Sequence.Stream, stored: meta.Timestamp})
 	}
 	e.mu.Lock()
 	e.read = meta.Sequence.Stream
 	e.mu.Unlock()
+}
+
+// readResult reads the message of a result: it must be signed by the worker whose subject it has,
+// and that worker must have been given the attempt.
+func (e *Executor) readResult(subject string, header nats.Header, content []byte, stored time.Time) (result done,
+	tok string, err error,
+) {
+	parts := strings.Split(subject, ".") // fit.done.RUN.KEY.TOKEN
+	if len(parts) != 5 {
+		return result, "", errors.New("it has no sender")
+	}
+	key, tok := parts[3], parts[4]
+	switch {
+	case tok == markToken:
+	case len(content) > maxMessage:
+		err = errors.New("it is too large")
+	case checkSigned(key, subject, header, content) != nil:
+		err = errSignature
+	case json.Unmarshal(content, &result) != nil || !result.valid(tok, e.secret):
+		result, err = done{}, errors.New("it is not one of an attempt that was given to its sender")
+	}
+	result.key = key
+	result.compareClocks(stored)
+	return result, tok, err
 }
 
 // maxHeld bounds what a coordinator keeps of results that it has read and not sealed. A coordinator
@@ -116,19 +136,19 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	e.mu.Unlock()
 	switch {
 	case known && first.Nonce != result.Nonce:
-		e.keepDuplicate(ctx, result.done, first.Worker)
+		e.keepDuplicate(ctx, tok, result.done, first.Worker)
 	case !known && sealed && !e.isRecordOf(ctx, result.done, before):
-		e.keepDuplicate(ctx, result.done, before.Worker)
+		e.keepDuplicate(ctx, tok, result.done, before.Worker)
 	}
 }
 
 // size returns how much memory the large parts of a result take.
 func (d *done) size() int { return len(d.Record) + len(d.Tree) }
 
-// fetchWhole returns a result with all of its parts.
-func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, error) {
+// fetchWhole returns a result with all of its parts, and when the hub got it.
+func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, time.Time, error) {
 	if !came.onHubOnly {
-		return came.done, nil
+		return came.done, came.stored, nil
 	}
 	e.mu.Lock()
 	stream := e.done
@@ -138,16 +158,15 @@ func (e *Executor) fetchWhole(ctx context.Context, came arrival) (done, error) {
 	message, err := stream.GetMsg(ctx, came.sequence)
 	var result done
 	if err == nil {
-		err = json.Unmarshal(message.Data, &result)
+		result, _, err = e.readResult(message.Subject, message.Header, message.Data, message.Time)
 	}
 	if err == nil && result.Nonce != came.Nonce { // the stream was recreated
 		err = jetstream.ErrMsgNotFound
 	}
 	if err != nil {
-		return done{}, fmt.Errorf("its message: %w", err)
+		return done{}, time.Time{}, fmt.Errorf("its message: %w", err)
 	}
-	result.compareClocks(message.Time)
-	return result, nil
+	return result, message.Time, nil
 }
 
 // isRecordOf reports whether a result is the one that a record of the ledger was made from.
@@ -185,17 +204,32 @@ func (d *done) correct(record *ledger.Record) {
 type duplicate struct {
 	Name    string          `json:"name"` // of the attempt
 	Worker  string          `json:"worker"`
-	Counted string          `json:"counted"` // the worker whose record counts
+	Counted string          `json:"counted"`       // the worker whose record counts
+	Key     string          `json:"key,omitempty"` // that signed it
 	AtMs    int64           `json:"atMs"`
 	Dir     string          `json:"dir,omitempty"` // what it left, relative to the run directory
 	Record  json.RawMessage `json:"record,omitempty"`
 }
 
-// keepDuplicate keeps a result that came after the first one of its attempt, beside the ledger.
-func (e *Executor) keepDuplicate(ctx context.Context, result done, counted string) {
+// maxDuplicates is how many results of an attempt are kept besides the one that counts.
+const maxDuplicates = 3
+
+// keepDuplicate keeps a result that came after the first one of its attempt, beside the ledger. Its
+// name is one of the plan: only the coordinator can make the ticket of a name.
+func (e *Executor) keepDuplicate(ctx context.Context, tok string, result done, counted string) {
+	e.mu.Lock()
+	e.duplicates[tok]++
+	many := e.duplicates[tok] > maxDuplicates
+	e.mu.Unlock()
+	if many {
+		e.noteOnce("duplicates "+result.key, fmt.Sprintf("key %s sends result after result of %s; they are not kept",
+			result.key, result.Name))
+		return
+	}
 	line := duplicate{
 		Name:    result.Name,
 		Worker:  result.Worker,
+		Key:     result.key,
 		Counted: counted,
 		AtMs:    time.Now().UnixMilli(),
 		Record:  result.Record,
@@ -208,7 +242,7 @@ func (e *Executor) keepDuplicate(ctx context.Context, result done, counted strin
 		return // it was kept by an earlier process
 	}
 	err := e.unpackResult(ctx, result, dir)
-	if err == nil && (result.Object != "" || len(result.Tree) > 0) {
+	if err == nil && (result.File != nil || len(result.Tree) > 0) {
 		line.Dir = dir
 	}
 	content, jsonErr := json.Marshal(line)
@@ -233,39 +267,6 @@ func appendLine(name string, line []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// unpackResult unpacks what an attempt left below the run directory. A complete directory stays: an
-// earlier process put it there.
-func (e *Executor) unpackResult(ctx context.Context, result done, name string) error {
-	if result.Object == "" && len(result.Tree) == 0 {
-		return nil
-	}
-	e.unpackAt <- struct{}{}
-	defer func() { <-e.unpackAt }()
-	dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(name))
-	if _, err := os.Stat(dir); err == nil {
-		// names are given last, so a named directory is complete; it may be that of another try
-		hash, err := treeHash(dir, nil)
-		if err == nil && hash == result.SHA256 {
-			return nil
-		}
-		if err := scratch.RemoveAll(dir); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	var err error
-	if len(result.Tree) > 0 {
-		err = unpackTree(bytes.NewReader(result.Tree), result.SHA256, dir)
-	} else {
-		err = getTree(ctx, e.files, result.Object, result.SHA256, dir)
-	}
-	if err != nil {
-		return fmt.Errorf("what the attempt left: %w", err)
-	}
-	return nil
-}
-
 // Sealed informs the executor that the ledger has a record: the hub need not keep its result.
 func (e *Executor) Sealed(r *ledger.Record) {
 	e.mu.Lock()
@@ -273,15 +274,20 @@ func (e *Executor) Sealed(r *ledger.Record) {
 	result, known := e.arrived[tok]
 	if known {
 		e.held -= result.size()
-		e.arrived[tok] = arrival{done: done{Name: result.Name, Worker: result.Worker, Nonce: result.Nonce}}
+		e.arrived[tok] = arrival{
+			done:   done{Name: result.Name, Worker: result.Worker, Nonce: result.Nonce},
+			stored: result.stored,
+		}
 	}
+	files := e.files
 	e.mu.Unlock()
-	if !known || result.Object == "" {
+	if !known || result.File == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = e.files.Delete(ctx, result.Object) // it is removed with the experiment at the latest
+	// it is removed with the experiment at the latest
+	_ = files.Purge(ctx, jetstream.WithPurgeSubject(fileSubject(e.run, result.key, result.File.Name)))
 }
 
 // markToken names the messages that catchUp puts into the stream of results.
@@ -291,7 +297,7 @@ const markToken = "mark"
 func (e *Executor) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	mark, err := e.cfg.Hub.js.Publish(ctx, doneSubject(e.run, markToken), nil)
+	mark, err := e.cfg.Hub.js.Publish(ctx, doneSubject(e.run, markToken, markToken), nil)
 	if err != nil {
 		return err
 	}
@@ -313,12 +319,12 @@ func (e *Executor) catchUp(ctx context.Context) error {
 // Probe asks a worker of every pool for one reply of every arm's model.
 func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) error) error {
 	for _, p := range e.pools {
-		w := work{
+		w := e.ticketed(work{
 			Protocol: Protocol,
 			Run:      e.run,
 			Pool:     p.Name,
 			Probe:    true,
-		}
+		})
 		result, err := e.await(ctx, w, p)
 		if err != nil {
 			return err
@@ -335,7 +341,7 @@ func (e *Executor) Probe(ctx context.Context, record func(experiment.Probe) erro
 		e.held -= result.size()
 		delete(e.arrived, w.token())
 		e.mu.Unlock()
-		if err := e.done.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, w.token()))); err != nil {
+		if err := e.done.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, "*", w.token()))); err != nil {
 			return err
 		}
 	}

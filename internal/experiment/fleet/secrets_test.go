@@ -5,18 +5,18 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/task"
@@ -38,7 +38,7 @@ func TestSecretsDoNotTravel(t *testing.T) {
 		defer mu.Unlock()
 		heard.Write(part)
 	})
-	w.url = wire.through(t, w.url)
+	w.url, w.worker = wire.through(t, w.url), wire.through(t, w.worker)
 	const key, password = "sk-secret-key-of-the-arm", "password-of-the-task"
 	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")
 	p.Arms[0].Env = map[string]string{"SERVICE_API_KEY": key, "PLAIN": "plain-value"}
@@ -71,7 +71,10 @@ func TestSecretsDoNotTravel(t *testing.T) {
 	if err != nil || outcome.Status != experiment.Complete {
 		t.Fatalf("%+v %v", outcome, err)
 	}
-	content = append(content, unpacked(t, w.dial())...)
+	if bytes.Contains(content, []byte("plain-value")) {
+		t.Error("the experiment can be read in the hub's files")
+	}
+	content = append(content, unpacked(t, w.dial(), e.spec)...)
 	if err := errors.Join(e.Close(), dir.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -126,39 +129,41 @@ func TestFormsOfASecret(t *testing.T) {
 	}
 }
 
-// unpacked are the contents of all objects of the hub, without their compression.
-func unpacked(t *testing.T, h *Hub) []byte {
+// unpacked is what the worker of an attempt reads: the description of the experiment and its trees.
+func unpacked(t *testing.T, h *Hub, spec string) []byte {
 	t.Helper()
-	var all []byte
-	for _, name := range streams(t, h) {
-		bucket, is := strings.CutPrefix(name, "OBJ_")
-		if !is {
-			continue
-		}
-		store, err := h.js.ObjectStore(t.Context(), bucket)
+	store, err := h.js.ObjectStore(t.Context(), treesBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(hash string) []byte {
+		from, err := h.openObject(t.Context(), store, hash)
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := store.List(t.Context())
-		if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		content, err := io.ReadAll(from)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, object := range objects {
-			content, err := store.GetBytes(t.Context(), object.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoder, err := zstd.NewReader(bytes.NewReader(content))
-			if err != nil {
-				t.Fatal(err)
-			}
-			plain, err := io.ReadAll(decoder)
-			decoder.Close()
-			if err == nil { // the description of the experiment is not compressed
-				content = plain
-			}
-			all = append(all, content...)
+		return content
+	}
+	all := read(spec)
+	var described portable
+	if err := json.Unmarshal(all, &described); err != nil {
+		t.Fatal(err)
+	}
+	ofTasks := slices.Concat(slices.Collect(maps.Values(described.Tasks))...)
+	for _, hash := range slices.Concat(described.Shared, ofTasks) {
+		decoder, err := newDecoder(bytes.NewReader(read(hash)))
+		if err != nil {
+			t.Fatal(err)
 		}
+		plain, err := io.ReadAll(decoder)
+		decoder.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, plain...)
 	}
 	return all
 }
@@ -214,12 +219,20 @@ func TestAKeyInATaskIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused()
+	content = base64.StdEncoding.EncodeToString([]byte("the key is sk-my-own-key")) // as redaction finds it
+	if err := os.WriteFile(filepath.Join(p.Family.Tasks[0].Dir, "notes"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	e := &Executor{cfg: Config{Secrets: map[string]string{"K": "sk-my-own-key"}}}
 	for at := range 12 { // a value that comes in two parts
-		search := &secretSearch{values: map[string]string{"K": "sk-my-own-key"}}
-		_, _ = search.Write([]byte("text sk-my-own-key"[:at+6]))
-		_, _ = search.Write([]byte("text sk-my-own-key text"[at+6:]))
-		if search.found != "K" {
-			t.Errorf("not found when it is cut after %d", at)
+		err := e.searched(func(to io.Writer) error {
+			_, err := to.Write([]byte("text sk-my-own-key"[:at+6]))
+			_, more := to.Write([]byte("text sk-my-own-key text"[at+6:]))
+			return errors.Join(err, more)
+		})
+		if err == nil || !strings.Contains(err.Error(), "the value of K,") {
+			t.Errorf("not found when it is cut after %d: %v", at, err)
 		}
 	}
 }

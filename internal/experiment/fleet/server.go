@@ -20,8 +20,8 @@ import (
 type ServerConfig struct {
 	// Listen is host:port. Other addresses than loopback use TLS.
 	Listen string
-	// Dir keeps the token, the certificate and the streams, so that a restarted hub is the same
-	// hub.
+	// Dir keeps the keys, their URLs, the certificate and the streams, so that a restarted
+	// hub is the same hub.
 	Dir string
 	// Public is the address that the join URL names; empty is the one that is listened on.
 	Public string
@@ -34,6 +34,8 @@ type Server struct {
 	cfg      ServerConfig
 	options  server.Options
 	join     joinURL
+	keys     *hubKeys
+	keysTime time.Time // of the file that they are in
 	lock     *os.File
 	full     chan string // receives why the hub cannot write
 	ended    chan struct{}
@@ -71,7 +73,11 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 			_ = s.lock.Close()
 		}
 	}()
-	secrets, err := hubSecrets(cfg.Dir)
+	if s.keys, err = hubSecrets(cfg.Dir); err != nil {
+		return nil, err
+	}
+	s.keysTime = modified(filepath.Join(cfg.Dir, keysFile))
+	users, err := s.keys.users()
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +96,11 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 		StoreDir:   filepath.Join(cfg.Dir, "jetstream"),
 		MaxPayload: maxMessage,
 		NoSigs:     true,
-		Nkeys:      []*server.NkeyUser{{Nkey: secrets.public}},
+		Nkeys:      users,
 		MaxConn:    64 << 10,
 	}
-	s.join = joinURL{Token: secrets.Seed}
 	if !isLoopback(host) {
-		if s.options.TLSConfig, s.join.Fingerprint, err = secrets.tls(); err != nil {
+		if s.options.TLSConfig, s.join.Fingerprint, err = s.keys.tls(); err != nil {
 			return nil, err
 		}
 		s.options.TLS, s.options.TLSTimeout = true, 5
@@ -105,6 +110,12 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 	}
 	s.options.Port = s.nats.Addr().(*net.TCPAddr).Port
 	s.join.Address = net.JoinHostPort(reachable(s.nats.Addr().(*net.TCPAddr).IP), strconv.Itoa(s.options.Port))
+	join := s.join
+	join.Address = cmp.Or(s.cfg.Public, join.Address)
+	if err := s.keys.writeURLs(cfg.Dir, join); err != nil {
+		s.nats.Shutdown()
+		return nil, err
+	}
 	s.restarts.Go(s.restartWhenWritable)
 	return s, nil
 }
@@ -176,20 +187,65 @@ func reachable(ip net.IP) string {
 	return best
 }
 
-// URL returns the join URL of the hub. It holds the token.
-func (s *Server) URL() string {
+// URL returns the URL with which a member of a role joins. It holds a token.
+func (s *Server) URL(role string) string {
+	return s.url(role, cmp.Or(s.cfg.Public, s.join.Address))
+}
+
+// Dir returns the directory that has the URLs.
+func (s *Server) Dir() string { return s.cfg.Dir }
+
+// OwnURL returns the URL for this machine, whatever address others use.
+func (s *Server) OwnURL(role string) string {
+	address := s.join.Address
+	if ip := net.ParseIP(s.options.Host); s.options.Host == "" || ip != nil && ip.IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.options.Port))
+	}
+	return s.url(role, address)
+}
+
+func (s *Server) url(role, address string) string {
 	join := s.join
-	join.Address = cmp.Or(s.cfg.Public, join.Address)
+	join.Address, join.Role = address, role
+	for _, m := range s.keys.Members {
+		if m.Role == role {
+			join.Token = m.Seed
+			break
+		}
+	}
 	return join.String()
 }
 
-// OwnURL returns the join URL for this machine, whatever address others use.
-func (s *Server) OwnURL() string {
-	join := s.join
-	if ip := net.ParseIP(s.options.Host); s.options.Host == "" || ip != nil && ip.IsUnspecified() {
-		join.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.options.Port))
+// lookAtKeys applies keys that were added or revoked.
+func (s *Server) lookAtKeys() {
+	now := modified(filepath.Join(s.cfg.Dir, keysFile))
+	if now.Equal(s.keysTime) {
+		return
 	}
-	return join.String()
+	keys, err := hubSecrets(s.cfg.Dir)
+	if err == nil {
+		s.options.Nkeys, err = keys.users()
+	}
+	if err == nil {
+		err = s.nats.ReloadOptions(s.options.Clone())
+	}
+	join := s.join
+	join.Address = cmp.Or(s.cfg.Public, join.Address)
+	if err == nil {
+		err = keys.writeURLs(s.cfg.Dir, join)
+	}
+	if err != nil {
+		s.cfg.Note(fmt.Sprintf("the keys of the hub did not change: %v", err))
+	}
+	s.keysTime = now
+}
+
+func modified(name string) time.Time {
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // Close ends the hub; its streams stay on disk.

@@ -67,8 +67,8 @@ func TestBothServers(t *testing.T) {
 			t.Helper()
 			w := &world{t: t, dir: t.TempDir()}
 			address, again := debian(t, filepath.Join(w.dir, "store"))
-			if _, err := Dial(t.Context(), "nats://fleet:bad@"+address, "stranger"); err == nil ||
-				strings.Contains(err.Error(), "bad") {
+			_, err := Dial(t.Context(), Dialing{URL: "nats://fleet:bad@" + address, Role: RoleCoordinator})
+			if err == nil || strings.Contains(err.Error(), "bad") {
 				t.Errorf("a wrong password: %v", err)
 			}
 			w.url = "nats://fleet:wrong-horse@" + address
@@ -141,14 +141,15 @@ func TestAddressesOfAHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer hub.Close()
-	if !strings.Contains(hub.URL(), "@hub.example.com:4222?cert=") {
-		t.Errorf("%s", hub.URL())
+	if !strings.Contains(hub.URL(RoleWorker), "@hub.example.com:4222?cert=") {
+		t.Errorf("%s", hub.URL(RoleWorker))
 	}
-	own, err := Dial(t.Context(), hub.OwnURL(), "test")
+	own, err := Dial(t.Context(), Dialing{URL: hub.OwnURL(RoleCoordinator), Role: RoleCoordinator})
 	if err != nil {
 		t.Fatalf("its own URL: %v", err)
 	}
 	own.Close()
+	taken := hubAddress(t, hub.OwnURL(RoleWorker))
 	for name, c := range map[string]struct {
 		cfg  ServerConfig
 		want string
@@ -156,7 +157,7 @@ func TestAddressesOfAHub(t *testing.T) {
 		"directory": {ServerConfig{Listen: "127.0.0.1:0", Dir: dir}, "another hub uses"},
 		"port":      {ServerConfig{Listen: "127.0.0.1:99999", Dir: t.TempDir()}, "want a port from 0 to 65535"},
 		"public":    {ServerConfig{Listen: "127.0.0.1:0", Dir: t.TempDir(), Public: "nonsense"}, "want host:port"},
-		"in use":    {ServerConfig{Listen: hubAddress(t, hub.OwnURL()), Dir: t.TempDir()}, "address already in use"},
+		"in use":    {ServerConfig{Listen: taken, Dir: t.TempDir()}, "address already in use"},
 	} {
 		if other, err := StartServer(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -170,9 +171,9 @@ func TestAddressesOfAHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer all.Close()
-	reached, err := Dial(t.Context(), all.URL(), "test")
+	reached, err := Dial(t.Context(), Dialing{URL: all.URL(RoleCoordinator), Role: RoleCoordinator})
 	if err != nil {
-		t.Fatalf("a hub that listens everywhere says %s: %v", hubAddress(t, all.URL()), err)
+		t.Fatalf("a hub that listens everywhere says %s: %v", hubAddress(t, all.URL(RoleWorker)), err)
 	}
 	reached.Close()
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/fit-eval/fit/internal/experiment"
 )
 
@@ -46,12 +44,12 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Executor{}
+	e := &Executor{cfg: Config{Hub: hub}}
 	if err := e.putRoot(t.Context(), store, root{path: from, hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(w.dir, "cache")
-	if err := fetchTree(t.Context(), store, cache, hash); err != nil {
+	if err := hub.fetchTree(t.Context(), store, cache, hash); err != nil {
 		t.Fatal(err)
 	}
 	to := filepath.Join(cache, hash)
@@ -64,11 +62,8 @@ func TestATreeComesBackAsItWas(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(to, "closed")); err != nil || info.Mode().Perm() != 0o500 {
 		t.Errorf("%v %v", info, err)
 	}
-	if err := getTree(t.Context(), store, hash, strings.Repeat("0", 64), filepath.Join(w.dir, "other")); err == nil {
-		t.Error("another content was accepted")
-	}
 	for _, wrong := range []string{"", "../x", strings.Repeat("z", 64), strings.ToUpper(hash)} {
-		if err := fetchTree(t.Context(), store, cache, wrong); err == nil {
+		if err := hub.fetchTree(t.Context(), store, cache, wrong); err == nil {
 			t.Errorf("%q was accepted as a hash", wrong)
 		}
 	}
@@ -89,23 +84,22 @@ func TestASlowTreeArrives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hash, err := putTree(t.Context(), store, "big", big, nil)
+	hash, err := treeHash(big, nil)
 	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{cfg: Config{Hub: hub}}
+	if err := e.putRoot(t.Context(), store, root{path: big, hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	slow := newLink(t, hubAddress(t, w.url), func([]byte) { time.Sleep(2 * time.Millisecond) })
-	nc := w.dialAt(slow.through(t, w.url)).nc
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(30*time.Millisecond))
-	if err != nil {
+	far := w.dialAt(slow.through(t, w.worker), RoleWorker)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if store, err = far.js.ObjectStore(ctx, treesBucket); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without a limit it has the 30 ms
-	store, err = js.ObjectStore(ctx, treesBucket)
-	cancel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := getTree(context.WithoutCancel(t.Context()), store, "big", hash, filepath.Join(w.dir, "new")); err != nil {
+	if err := far.fetchTree(ctx, store, filepath.Join(w.dir, "new"), hash); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,14 +22,14 @@ const (
 	capsEvery     = 500 * time.Millisecond
 	workersEvery  = time.Second
 	streamsEvery  = 5 * time.Second
-	thoroughEvery = 30 * time.Second
+	thoroughEvery = 15 * time.Second
 	manyWorkers   = 200 // from which on they are listed less often
 )
 
 // watch keeps the limits of the pools at the caps, keeps track of workers, and republishes what the
 // hub has lost.
 func (e *Executor) watch(ctx context.Context) {
-	events, err := e.cfg.Hub.nc.Subscribe(eventSubject(e.run), e.begun)
+	events, err := e.cfg.Hub.nc.Subscribe(eventSubject(e.run, "*"), e.begun)
 	if err == nil {
 		defer func() { _ = events.Unsubscribe() }()
 	}
@@ -44,6 +44,7 @@ func (e *Executor) watch(ctx context.Context) {
 			if err == nil {
 				e.follow(workers)
 				e.count(workers)
+				e.lookAtLeases(ctx, workers)
 			}
 			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
 		}
@@ -52,6 +53,7 @@ func (e *Executor) watch(ctx context.Context) {
 			sayAgain = now.Add(heartbeat)
 		}
 		_ = e.share(ctx) // tried again
+		e.repair(ctx)
 		if again := e.cfg.Hub.nc.Stats().Reconnects; again != connects || e.publishFailed.Load() ||
 			now.After(lookAtStreams) {
 			thorough := again != connects || e.publishFailed.Load() || now.After(lookAtAll)
@@ -77,16 +79,85 @@ func (e *Executor) lives(ctx context.Context) {
 	_ = e.cfg.Hub.put(ctx, workersBucket, livesPrefix+e.run, []byte("{}")) // it is only shown
 }
 
-// begun notes that a worker has begun an attempt.
+// begun notes that a worker has begun an attempt, or that it found an object that is not what its
+// name says.
 func (e *Executor) begun(message *nats.Msg) {
 	var begun event
-	if json.Unmarshal(message.Data, &begun) != nil {
+	if len(message.Data) > maxText || json.Unmarshal(message.Data, &begun) != nil || !validName(begun.Worker) {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if own := e.waiting[token(begun.Name)]; own != nil {
+	if begun.Broken != "" {
+		e.broken = begun.Broken
+	} else if own := e.waiting[token(begun.Name)]; own != nil {
 		own.worker = begun.Worker
+	}
+}
+
+// repairEvery is how often objects that workers complain about are looked at.
+const repairEvery = 5 * time.Second
+
+// repair replaces objects of the experiment that are not what their names say.
+func (e *Executor) repair(ctx context.Context) {
+	e.mu.Lock()
+	name := e.broken
+	wait := time.Since(e.repaired) < repairEvery
+	if name != "" && !wait {
+		e.broken, e.repaired = "", time.Now()
+	}
+	e.mu.Unlock()
+	if name == "" || wait || !slices.Contains(e.trees, name) {
+		return
+	}
+	if _, err := e.publishExperiment(ctx); err != nil {
+		e.cfg.Note(fmt.Sprintf("an object on the hub is not what its name says, and could not be replaced: %v", err))
+	}
+}
+
+// lookAtLeases reports attempts that somebody holds and no worker says that it is making, and gives
+// them to others.
+func (e *Executor) lookAtLeases(ctx context.Context, workers []Worker) {
+	claimed := map[string]bool{}
+	for i := range workers {
+		for _, r := range workers[i].Running {
+			if r.Run == e.run {
+				claimed[token(r.Attempt)] = true
+			}
+		}
+	}
+	for _, p := range e.pools {
+		held, _, err := e.cfg.Hub.attempts(ctx, &p.poolInfo)
+		if err != nil {
+			return
+		}
+		var silent []*waiting
+		e.mu.Lock()
+		for tok, own := range e.waiting {
+			if own.pool == p && !claimed[tok] && !own.stopped {
+				silent = append(silent, own)
+			} else if own.pool == p {
+				held--
+			}
+		}
+		e.mu.Unlock()
+		if held <= 0 || len(silent) == 0 {
+			p.stuckSince = time.Time{}
+			continue
+		}
+		if p.stuckSince.IsZero() {
+			p.stuckSince = time.Now()
+		}
+		if time.Since(p.stuckSince) < max(e.cfg.Lease, 2*workerLife) {
+			continue
+		}
+		p.stuckSince = time.Time{}
+		e.cfg.Note(fmt.Sprintf("%d attempts of %s are held, and no worker says that it is making them: they are given "+
+			"to others; fit fleet status shows who is there", held, strings.Join(p.Arms, ", ")))
+		for _, own := range silent {
+			_ = p.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // tried again
+		}
+		e.publishFailed.Store(true) // they are published again
 	}
 }
 
@@ -126,6 +197,8 @@ func (e *Executor) count(workers []Worker) {
 			w := &workers[i]
 			why := w.Lacks(p.Needs)
 			switch {
+			case why == "" && w.Refuses[p.key()] != "":
+				why = "its policy: " + w.Refuses[p.key()]
 			case why == "" && w.Draining:
 				why = "it is draining"
 			case why == "" && w.Trouble != "":
@@ -136,8 +209,8 @@ func (e *Executor) count(workers []Worker) {
 				continue
 			}
 			able++
-			if !useful[w.Name] {
-				useful[w.Name] = true
+			if id := w.Key + "." + w.Name; !useful[id] {
+				useful[id] = true
 				slots += w.Slots
 			}
 		}
@@ -176,9 +249,12 @@ func (e *Executor) Places() int {
 // Changed receives when Places may return another number.
 func (e *Executor) Changed() <-chan struct{} { return e.changed }
 
+// maxNotes bounds the notes that are said once.
+const maxNotes = 1000
+
 func (e *Executor) noteOnce(key, text string) {
 	e.mu.Lock()
-	noted := e.noted[key]
+	noted := e.noted[key] || len(e.noted) > maxNotes
 	e.noted[key] = true
 	e.mu.Unlock()
 	if !noted {
@@ -225,7 +301,7 @@ func (e *Executor) restore(ctx context.Context) error {
 	if err := e.cfg.Hub.ensure(ctx); err != nil {
 		return err
 	}
-	if _, _, err := e.publishExperiment(ctx); err != nil {
+	if _, err := e.publishExperiment(ctx); err != nil {
 		return err
 	}
 	if err := e.openStreams(ctx); err != nil {
@@ -240,23 +316,42 @@ func (e *Executor) restore(ctx context.Context) error {
 	return nil
 }
 
+// queued returns the subjects of the attempts that a pool's stream has.
+func (p *pool) queued(ctx context.Context) (map[string]uint64, error) {
+	info, err := p.stream.Info(ctx, jetstream.WithSubjectFilter("fit.work."+p.Run+"."+p.Name+".*"))
+	if err != nil {
+		return nil, err
+	}
+	return info.State.Subjects, nil
+}
+
 // publishMissing publishes the awaited attempts that the hub does not have. A worker acknowledges
 // an attempt after its result is stored: what is missing now and has no result once all results up
-// to now are read was lost.
+// to now are read was lost. What has a result and is still there is withdrawn: its worker died
+// before it could acknowledge it.
 func (e *Executor) publishMissing(ctx context.Context) error {
 	e.mu.Lock()
 	awaited := slices.Collect(maps.Values(e.waiting))
 	e.mu.Unlock()
-	var missing []*waiting
-	for _, own := range awaited {
-		_, err := own.pool.stream.GetLastMsgForSubject(ctx, own.work.subject())
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			missing = append(missing, own)
-		case err != nil:
+	there := map[string]bool{}
+	for _, p := range e.pools {
+		subjects, err := p.queued(ctx)
+		if err != nil {
 			return err
 		}
+		for subject := range subjects {
+			there[subject] = true
+			e.mu.Lock()
+			result, known := e.arrived[subject[strings.LastIndexByte(subject, '.')+1:]]
+			e.mu.Unlock()
+			if known && time.Since(result.stored) > e.cfg.Lease/2 {
+				if err := p.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+					return err
+				}
+			}
+		}
 	}
+	missing := slices.DeleteFunc(awaited, func(own *waiting) bool { return there[own.work.subject()] })
 	if len(missing) == 0 {
 		return nil
 	}

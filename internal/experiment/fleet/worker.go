@@ -3,8 +3,8 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
@@ -35,6 +32,8 @@ type WorkerConfig struct {
 	Version   string // of fit
 	// Dir is the directory of the worker's trees and the files of its attempts.
 	Dir string
+	// Policy is what this machine's owner allows.
+	Policy Policy
 	// Executor makes the executor of an experiment.
 	Executor func(ctx context.Context, job Job) (Attempts, error)
 	// FreeSpace returns why this machine has no space for attempts; nil if it has.
@@ -82,6 +81,7 @@ type worker struct {
 	pulling bool               // an attempt may be in flight to us
 	busy    int                // attempts that were pulled and are not over
 	unsent  map[*leased]error  // whose results the hub cannot store, and why
+	refuses map[string]string  // why pools are not allowed, by key
 	problem string
 	drained bool
 }
@@ -96,8 +96,6 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 	defer unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// an earlier worker of this name was drained, not this one
-	_ = cfg.Hub.remove(ctx, fleetBucket, drainPrefix+w.about.Name)
 	if err := w.announce(ctx); err != nil {
 		return fmt.Errorf("announce this worker: %w", err)
 	}
@@ -137,6 +135,7 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 		pools:   map[string]*workPool{},
 		running: map[string]*leased{},
 		unsent:  map[*leased]error{},
+		refuses: map[string]string{},
 		about: Worker{
 			Protocol:  Protocol,
 			Host:      host,
@@ -162,6 +161,9 @@ func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	return w, unlock, err
 }
 
+// announced is the key of the worker's announcement, which only it can write.
+func (w *worker) announced() string { return w.cfg.Hub.public + "." + w.about.Name }
+
 // announce publishes what the worker is and does.
 func (w *worker) announce(ctx context.Context) error {
 	w.mu.Lock()
@@ -177,17 +179,17 @@ func (w *worker) announce(ctx context.Context) error {
 			SinceMs: l.began.UnixMilli(),
 		})
 	}
+	about.Refuses = maps.Clone(w.refuses)
 	w.mu.Unlock()
 	about.NowMs = w.cfg.Now().UnixMilli()
 	content, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
-	return w.cfg.Hub.put(ctx, workersBucket, about.Name, content)
+	return w.cfg.Hub.put(ctx, workersBucket, w.announced(), content)
 }
 
-// heartbeats announces the worker periodically, and recreates the fleet's stores if a hub lost
-// them.
+// heartbeats announces the worker periodically.
 func (w *worker) heartbeats(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -203,10 +205,7 @@ func (w *worker) heartbeats(ctx context.Context) {
 		if trouble != before && trouble != "" {
 			w.cfg.Note("no further attempts for now: " + trouble)
 		}
-		if err := w.announce(ctx); errors.Is(err, jetstream.ErrBucketNotFound) ||
-			errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-			_ = w.cfg.Hub.ensure(ctx) // tried again
-		}
+		_ = w.announce(ctx) // it is said again
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -222,5 +221,5 @@ func (w *worker) leave() {
 	for _, p := range w.pools {
 		p.close()
 	}
-	_ = w.cfg.Hub.remove(ctx, workersBucket, w.about.Name) // it is forgotten soon anyway
+	_ = w.cfg.Hub.remove(ctx, workersBucket, w.announced()) // it is forgotten soon anyway
 }

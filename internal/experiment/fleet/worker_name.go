@@ -91,10 +91,10 @@ func (w *worker) lockName(ctx context.Context) (_ *os.File, err error) {
 	return file, os.MkdirAll(filepath.Join(w.dir, "empty"), 0o700)
 }
 
-// checkName makes sure that no worker of another directory or machine has the name. An announcement
-// of an earlier process of this directory does not count.
+// checkName makes sure that no worker of another directory or machine has the name, with this key.
+// An announcement of an earlier process of this directory does not count.
 func (w *worker) checkName(ctx context.Context) error {
-	entry, err := w.cfg.Hub.get(ctx, workersBucket, w.about.Name)
+	entry, err := w.cfg.Hub.get(ctx, workersBucket, w.announced())
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil
 	}

@@ -1,0 +1,252 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/scratch"
+	"github.com/fit-eval/fit/ledger"
+)
+
+// The bounds of a record.
+const (
+	maxRecord   = 8 << 20
+	maxTokens   = 1e12
+	maxTurns    = 1e6
+	maxUSD      = 1000 // of an attempt whose tokens have no price
+	costFactor  = 10   // how far an agent's own account may be from ours
+	costAllowed = 10   // dollars, in addition: tokens of judges and leads are not counted
+	// timeTolerance is how far the times of a record may be outside those of its attempt.
+	timeTolerance = 2 * clockTolerance
+)
+
+// errRecord is returned for a record that does not belong to the attempt, or that no attempt has.
+var errRecord = errors.New("its record is not valid")
+
+// acceptResult puts the files of an attempt into the run directory and returns its record as this
+// machine would have made it.
+func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arrival) (ledger.Record, error) {
+	result, stored, err := e.fetchWhole(ctx, came)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	record, err := e.recordOf(ctx, result)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	record.RunDir, record.Worker, record.Host, record.SignedBy = w.name(), result.Worker, result.Host, result.key
+	record.TaskID, record.Arm, record.Regraded = w.Cell.TaskID, w.Cell.Arm, ""
+	if err := cmp.Or(insideRunDir(&record), e.checkNumbers(&record, stored), checkSetup(&record, w, p)); err != nil {
+		return ledger.Record{}, err
+	}
+	if err := e.unpackResult(ctx, result, w.name()); err != nil {
+		return ledger.Record{}, err
+	}
+	if err := e.checkEvidence(&record); err != nil {
+		dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(w.name()))
+		return ledger.Record{}, errors.Join(err, scratch.RemoveAll(dir))
+	}
+	return record, e.regrade(ctx, &record)
+}
+
+// recordOf reads the record of a result, without the secrets that this machine knows of.
+func (e *Executor) recordOf(ctx context.Context, result done) (ledger.Record, error) {
+	content := []byte(result.Record)
+	if f := result.RecordFile; f != nil {
+		if f.Size > maxRecord {
+			return ledger.Record{}, fmt.Errorf("%w: it has %d bytes, and may have %d", errRecord, f.Size, maxRecord)
+		}
+		var err error
+		if content, err = io.ReadAll(io.LimitReader(e.open(ctx, result.key, f), maxRecord)); err != nil {
+			return ledger.Record{}, fmt.Errorf("its record: %w", err)
+		}
+	}
+	var record ledger.Record
+	if err := json.Unmarshal(e.cfg.Redactor.JSON(content), &record); err != nil {
+		return ledger.Record{}, fmt.Errorf("%w: it is not JSON", errRecord)
+	}
+	result.correct(&record)
+	return record, nil
+}
+
+// open reads a file that a worker sent.
+func (e *Executor) open(ctx context.Context, key string, f *file) io.Reader {
+	e.mu.Lock()
+	stream := e.files
+	e.mu.Unlock()
+	return &chunks{
+		ctx:     ctx,
+		stream:  stream,
+		subject: fileSubject(e.run, key, f.Name),
+		left:    f.Size,
+	}
+}
+
+// insideRunDir makes sure that a record names only files of its own attempt.
+func insideRunDir(r *ledger.Record) error {
+	paths := []string{r.AgentTracePath, r.SupervisorTracePath, r.JudgeTracePath, r.DiffPath, r.CallsPath}
+	for _, artefact := range r.Artifacts {
+		paths = append(paths, artefact.Path)
+	}
+	for _, vote := range r.JudgeVotes {
+		paths = append(paths, vote.TracePath)
+	}
+	if r.Verify != nil {
+		paths = append(paths, r.Verify.OutputPath)
+	}
+	for _, name := range paths {
+		if name != "" && (path.Clean(name) != name || !strings.HasPrefix(name, r.RunDir+"/")) {
+			return fmt.Errorf("%w: it names %.80q, which is not a file of the attempt", errRecord, name)
+		}
+	}
+	return nil
+}
+
+// checkNumbers makes sure that times are those of the attempt, and that amounts can be.
+func (e *Executor) checkNumbers(r *ledger.Record, stored time.Time) error {
+	from, to := e.began.Add(-timeTolerance).UnixMilli(), stored.Add(timeTolerance).UnixMilli()
+	times := []int64{r.StartMs, r.EndMs}
+	if r.Verify != nil {
+		times = append(times, r.Verify.StartMs, r.Verify.EndMs)
+	}
+	for _, at := range times {
+		if at != 0 && (at < from || at > to) { // 0: nobody has noted it
+			return fmt.Errorf("%w: its times are not those of the attempt", errRecord)
+		}
+	}
+	durations := []int64{r.DurationMs}
+	for _, ms := range r.PhaseMs {
+		durations = append(durations, ms)
+	}
+	for _, ms := range durations {
+		if ms < 0 || ms > to-from {
+			return fmt.Errorf("%w: it lasted longer than the experiment", errRecord)
+		}
+	}
+	if r.Turns < 0 || r.Turns > maxTurns {
+		return fmt.Errorf("%w: it has %d turns", errRecord, r.Turns)
+	}
+	if t := r.Tokens; t != nil {
+		for _, n := range []int64{t.InputTokens, t.OutputTokens, t.CacheReadTokens, t.CacheWriteTokens} {
+			if n < 0 || n > maxTokens {
+				return fmt.Errorf("%w: it has %d tokens", errRecord, n)
+			}
+		}
+	}
+	return e.checkCost(r)
+}
+
+// checkCost compares the cost of a record with what its tokens cost by the prices of this machine.
+func (e *Executor) checkCost(r *ledger.Record) error {
+	limit := float64(maxUSD)
+	if e.cfg.Cost != nil {
+		if own := e.cfg.Cost(r); own != nil {
+			limit = costAllowed + costFactor**own
+		}
+	}
+	amounts := []float64{}
+	if r.CostUSD != nil {
+		amounts = append(amounts, *r.CostUSD)
+	}
+	if b := r.CostBreakdown; b != nil {
+		amounts = append(amounts, b.Agent, b.Supervisor, b.Judge)
+	}
+	for _, usd := range amounts {
+		if !(usd >= 0 && usd <= limit) {
+			return fmt.Errorf("%w: it says that it cost %.3g dollars", errRecord, usd)
+		}
+	}
+	return nil
+}
+
+// checkSetup makes sure that an attempt with a verdict ran as the pool asks for.
+func checkSetup(r *ledger.Record, w work, p *pool) error {
+	switch {
+	case r.Verdict == ledger.Error:
+		return nil
+	case r.Verdict != ledger.Pass && r.Verdict != ledger.Fail:
+		return fmt.Errorf("%w: it has no verdict", errRecord)
+	case r.Grade == nil || r.Verdict == ledger.Pass && r.Grade.Verdict != ledger.Pass:
+		return fmt.Errorf("%w: its grade is not that of its verdict", errRecord)
+	case r.Agent != "" && !hasAgent(p.Needs, r.Agent, r.AgentVersion):
+		return fmt.Errorf("%w: it ran with another agent than the plan's", errRecord)
+	case r.Isolation != "" && p.Needs.Isolation != "" && !strings.HasPrefix(r.Isolation, p.Needs.Isolation):
+		return fmt.Errorf("%w: it ran with isolation %.40s, not %s", errRecord, r.Isolation, p.Needs.Isolation)
+	}
+	return nil
+}
+
+func hasAgent(n Needs, id, version string) bool {
+	want, there := n.Agents[id]
+	return there && want == version
+}
+
+// checkEvidence makes sure that a verdict comes with what it was made from: the trace of the agent,
+// and every file that the record names, as it was recorded.
+func (e *Executor) checkEvidence(r *ledger.Record) error {
+	if r.Verdict == ledger.Error {
+		return nil
+	}
+	if r.AgentTracePath == "" {
+		return fmt.Errorf("%w: a verdict without a trace", errRecord)
+	}
+	info, err := os.Lstat(filepath.Join(e.cfg.Dir, filepath.FromSlash(r.AgentTracePath)))
+	if err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: a verdict without a trace", errRecord)
+	}
+	if _, problems := local.CheckArtefacts(e.cfg.Dir, []ledger.Record{*r}); len(problems) > 0 {
+		return fmt.Errorf("%w: %s", errRecord, problems[0])
+	}
+	final := filepath.Join(e.cfg.Dir, filepath.FromSlash(r.RunDir), local.FinalDir)
+	if r.Digests.Final == "" {
+		return nil
+	}
+	if digest, err := experiment.TreeDigest(final); err != nil || digest != r.Digests.Final {
+		return fmt.Errorf("%w: what the agent left is not what was graded", errRecord)
+	}
+	return nil
+}
+
+// unpackResult unpacks what an attempt left below the run directory. A complete directory stays: an
+// earlier process put it there.
+func (e *Executor) unpackResult(ctx context.Context, result done, name string) error {
+	if result.File == nil && len(result.Tree) == 0 {
+		return nil
+	}
+	e.unpackAt <- struct{}{}
+	defer func() { <-e.unpackAt }()
+	dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(name))
+	if _, err := os.Lstat(dir); err == nil {
+		// names are given last, so a named directory is complete; it may be that of another try
+		hash, err := treeHash(dir, nil)
+		if err == nil && hash == result.SHA256 {
+			return nil
+		}
+		if err := scratch.RemoveAll(dir); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var from io.Reader = bytes.NewReader(result.Tree)
+	size := int64(len(result.Tree))
+	if size == 0 {
+		from, size = e.open(ctx, result.key, result.File), result.File.Size
+	}
+	if err := unpackTree(from, result.SHA256, dir, resultLimit(size), resultUnpack); err != nil {
+		return fmt.Errorf("what the attempt left: %w", err)
+	}
+	return nil
+}
