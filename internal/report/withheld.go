@@ -55,6 +55,7 @@ const (
 	reasonExclusionGap  = "exclusion_gap"
 	reasonFlags         = "open_flags"
 	reasonUnreadable    = "unreadable"
+	reasonRegraded      = "regraded"
 	reasonNotCalibrated = "not_calibrated"
 	reasonLabels        = "labels"
 	reasonUnsure        = "unsure"
@@ -84,6 +85,7 @@ var reasons = []struct {
 	{key: reasonExclusionGap, wayOut: "run the same tasks on both; --retry-errors repeats runs", find: exclusionGap},
 	{key: reasonFlags, wayOut: "fit versus audit shows them, and clears what is not cheating", find: openFlags},
 	{key: reasonUnreadable, wayOut: "restore the files that the ledger names", find: unreadable},
+	{key: reasonRegraded, wayOut: "revoke the key, and run it in a new directory without its workers", find: regraded},
 	{key: reasonNotCalibrated, wayOut: "label runs with fit versus calibrate", find: notCalibrated},
 	{key: reasonLabels, wayOut: "label passed and failed runs of both with fit versus calibrate", find: lacksLabels},
 	{key: reasonUnsure, wayOut: "--retry-errors repeats missing runs; else add tasks", find: unsureAnswer},
@@ -198,6 +200,20 @@ func unreadable(basis *Basis) []string {
 		}
 		return fmt.Sprintf("%s of %s cannot be examined: %s", Count(len(g.unread), "run"), g.Name, g.unread[0])
 	})
+}
+
+// regraded names passes of workers that the coordinator of a fleet graded otherwise.
+func regraded(basis *Basis) []string {
+	var found []string
+	for _, g := range basis.Groups {
+		for i := range g.records {
+			if r := &g.records[i]; r.Regraded != "" && r.Regraded != r.Verdict {
+				found = append(found, fmt.Sprintf("%s: the result that key %s signed says %s, and grading it again %s", r.Key(),
+					r.SignedBy, r.Verdict, r.Regraded))
+			}
+		}
+	}
+	return found
 }
 
 func notCalibrated(basis *Basis) []string {

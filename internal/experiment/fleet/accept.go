@@ -48,7 +48,7 @@ func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arriv
 	}
 	record.RunDir, record.Worker, record.Host, record.SignedBy = w.name(), result.Worker, result.Host, result.key
 	record.TaskID, record.Arm, record.Regraded = w.Cell.TaskID, w.Cell.Arm, ""
-	if err := cmp.Or(insideRunDir(&record), e.checkNumbers(&record, stored), checkSetup(&record, w, p)); err != nil {
+	if err := cmp.Or(insideRunDir(&record), e.checkNumbers(&record, stored), checkSetup(&record, p)); err != nil {
 		return ledger.Record{}, err
 	}
 	if err := e.unpackResult(ctx, result, w.name()); err != nil {
@@ -58,7 +58,8 @@ func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arriv
 		dir := filepath.Join(e.cfg.Dir, filepath.FromSlash(w.name()))
 		return ledger.Record{}, errors.Join(err, scratch.RemoveAll(dir))
 	}
-	return record, e.regrade(ctx, &record)
+	e.regrade(ctx, &record)
+	return record, nil
 }
 
 // recordOf reads the record of a result, without the secrets that this machine knows of.
@@ -172,7 +173,7 @@ func (e *Executor) checkCost(r *ledger.Record) error {
 }
 
 // checkSetup makes sure that an attempt with a verdict ran as the pool asks for.
-func checkSetup(r *ledger.Record, w work, p *pool) error {
+func checkSetup(r *ledger.Record, p *pool) error {
 	switch {
 	case r.Verdict == ledger.Error:
 		return nil

@@ -11,20 +11,19 @@ import (
 
 // regrade grades some of the passes again on this machine, which no worker can foresee. One that
 // does not come to the same verdict is kept in its record, and withholds every claim.
-func (e *Executor) regrade(ctx context.Context, r *ledger.Record) error {
+func (e *Executor) regrade(ctx context.Context, r *ledger.Record) {
 	if e.cfg.Regrade == nil || r.Verdict != ledger.Pass || !drawn(e.cfg.RegradeSample) {
-		return nil
+		return
 	}
 	verdict, err := e.cfg.Regrade(ctx, r)
 	if err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("it could not be graded again at the coordinator: %v", err))
-		return nil
+		return
 	}
 	if r.Regraded = verdict; verdict != r.Verdict {
 		e.cfg.Note(fmt.Sprintf("%s: worker %s says %s and this machine %s; nothing is claimed from this run "+
 			"directory; the result was signed with key %s", r.RunDir, r.Worker, r.Verdict, verdict, r.SignedBy))
 	}
-	return nil
 }
 
 // drawn is true with a probability.
