@@ -208,8 +208,8 @@ func regraded(basis *Basis) []string {
 	for _, g := range basis.Groups {
 		for i := range g.records {
 			if r := &g.records[i]; r.Regraded != "" && r.Regraded != r.Verdict {
-				found = append(found, fmt.Sprintf("%s: the result that key %s signed says %s, and grading it again %s", r.Key(),
-					r.SignedBy, r.Verdict, r.Regraded))
+				found = append(found, fmt.Sprintf("%s: the result that key %s signed says %s, and grading it again %s",
+					r.Key(), r.SignedBy, r.Verdict, r.Regraded))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			},
 		},
 		"a pass that is none where it is graded again": {
-			reasonRegraded, "the result that key UKEY signed says pass, and grading it again fail",
+			reasonRegraded, "t01/b/0#1: the result that key UKEY signed says pass, and grading it again fail",
 			func(_, b []ledger.Record) {
 				b[3].Verdict, b[3].Regraded, b[3].SignedBy = ledger.Pass, ledger.Fail, "UKEY"
 			},
