@@ -139,6 +139,9 @@ func (d *Directory) open(wanted *Plan, cfg ledger.Config) error {
 	}
 	if d.ledger.Signs() && d.Plan.SignedBy == "" {
 		d.Plan.SignedBy = cfg.Key.ID()
+		if d.Plan.Shard.I <= 1 {
+			d.Plan.Number = cfg.Key.Number(d.Plan.Family.Name)
+		}
 		return writePlan(d.Path, d.Plan, d.redactor)
 	}
 	return nil

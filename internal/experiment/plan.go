@@ -48,6 +48,8 @@ type Plan struct {
 	TasksDigest string `json:"tasksDigest,omitempty"`
 	// SignedBy is the key that signs the results, so that a copy without its signature is noticed.
 	SignedBy string `json:"signedBy,omitempty"`
+	// Number counts the experiments on this family that were begun with this key; 0 is unknown.
+	Number int `json:"number,omitempty"`
 	// Grown are the enlargements of the experiment after it had begun.
 	Grown []Growth `json:"grown,omitempty"`
 }
@@ -172,6 +174,7 @@ func (p *Plan) checkNames() error {
 func (p *Plan) identity() string {
 	same := *p
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
+	same.Number = 0
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
 	same.Tasks = slices.Clone(p.Tasks)
 	for i := range same.Tasks {
@@ -251,7 +254,7 @@ func (p *Plan) revision() string {
 func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
 	grown := *wanted
 	grown.ID, grown.CreatedMs, grown.Family.Revision = p.ID, p.CreatedMs, p.Family.Revision
-	grown.TasksDigest, grown.SignedBy = p.TasksDigest, p.SignedBy
+	grown.TasksDigest, grown.SignedBy, grown.Number = p.TasksDigest, p.SignedBy, p.Number
 	growth := Growth{
 		AtMs:    atMs,
 		Records: records,

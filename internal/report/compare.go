@@ -80,12 +80,18 @@ type Comparison struct {
 	JudgeB *JudgeReport `json:"judgeB,omitempty"`
 	// Machines says whether both arms ran on similar machines; nil if there was only one.
 	Machines *Machines `json:"machines,omitempty"`
+	// FlowA and FlowB count what became of the planned runs, and First is the result of first
+	// attempts alone; nil where no run was retried.
+	FlowA *Flow          `json:"flowA,omitempty"`
+	FlowB *Flow          `json:"flowB,omitempty"`
+	First *FirstAttempts `json:"firstAttempts,omitempty"`
 	// SignedA and SignedB say what is signed of the ledgers.
 	SignedA  *Signing `json:"signedA,omitempty"`
 	SignedB  *Signing `json:"signedB,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
 	first []string // what is said right below the sentence
+	flow  []string // what became of the planned runs
 }
 
 // Facts are what is known about two arms, B against A, beside the decision about them.
@@ -143,6 +149,13 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		SignedA: a.Signed,
 		SignedB: b.Signed,
 		first:   firstLines(a, b),
+		FlowA:   a.Flow,
+		FlowB:   b.Flow,
+		First:   firstAttempts(a, b),
+		flow:    flowLines(a, b),
+	}
+	if c.First != nil {
+		c.first = append([]string{c.First.text}, c.first...)
 	}
 	pair, err := NewPair(a, b, cfg)
 	if err != nil {
@@ -344,11 +357,11 @@ func outcomeOf(r *ledger.Record, measure string) (float64, bool) {
 }
 
 // pairUp collects a quantity of both groups task by task. A is the baseline.
-func pairUp(a, b *Group, value func(*ledger.Record) (float64, bool)) []stats.Pair {
+func pairUp(a, b *Group, value func(side int, r *ledger.Record) (float64, bool)) []stats.Pair {
 	found := pairing{}
 	for side, g := range []*Group{a, b} {
 		for i := range g.records {
-			if v, ok := value(&g.records[i]); ok {
+			if v, ok := value(side, &g.records[i]); ok {
 				found.add(side, g.records[i].TaskID, g.records[i].Cluster, v)
 			}
 		}

@@ -72,6 +72,7 @@ func (c *Comparison) facts() []string {
 	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj,
 		d.MethodText(), d.NTasks, d.NRuns)}
 	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
+	facts = append(facts, c.flow...)
 	if answer := d.NonInferior; answer != nil {
 		facts = append(facts, answer.Text())
 	}

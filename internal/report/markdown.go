@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -107,7 +108,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 			m.line("⚠️ %s\n", cell(text))
 		}
 	}
-	lines := append(g.treatmentLines(), g.Judge.lines()...)
+	lines := slices.Concat(flowLines(g), g.treatmentLines(), g.Judge.lines())
 	for _, line := range lines {
 		m.line("- %s", cell(line))
 	}

@@ -23,6 +23,8 @@ type Planned struct {
 	ArmsAdded []string
 	// Scope says in words which tasks the results hold for, if not for all of a family.
 	Scope string
+	// Number says which experiment on its family this is with one key; empty where nobody counted.
+	Number string
 	// Limits says in words how far the agents of an arm may go.
 	Limits map[string]string
 	// TaskLimits says the same of tasks that have limits of their own, for all arms.

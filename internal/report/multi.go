@@ -29,6 +29,7 @@ type MultiComparison struct {
 	Warnings []string   `json:"warnings,omitempty"`
 
 	first []string // what is said right below the headline
+	flow  []string // what became of the planned runs
 }
 
 // RankedArm is one arm of the comparison.
@@ -70,7 +71,12 @@ type ArmPair struct {
 // first. The chance of any false claim among the comparisons stays below alpha.
 func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
 	cfg = cfg.withDefaults()
-	f := &MultiComparison{Version: Version, Measure: cfg.Measure, first: firstLines(groups...)}
+	f := &MultiComparison{
+		Version: Version,
+		Measure: cfg.Measure,
+		first:   firstLines(groups...),
+		flow:    flowLines(groups...),
+	}
 	for _, g := range groups {
 		f.Arms = append(f.Arms, RankedArm{
 			Name:       g.Name,
@@ -239,7 +245,7 @@ func (f *MultiComparison) facts() []string {
 				strings.Join(arm.Differs, ", ")))
 		}
 	}
-	return append(facts, f.Treatment.Lines...)
+	return append(append(facts, f.flow...), f.Treatment.Lines...)
 }
 
 // headline is what readers must know before they see any number; empty is nothing.

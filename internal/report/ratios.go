@@ -29,31 +29,22 @@ type Factor struct {
 // be compared.
 func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
 	cfg = cfg.withDefaults()
-	outcome := func(r *ledger.Record) (float64, bool) { return outcomeOf(r, MeasurePass) }
 	for _, quantity := range []struct {
-		into  **Ratio
-		value func(*ledger.Record) (float64, bool)
-	}{
-		{&cost, func(r *ledger.Record) (float64, bool) {
-			if r.Verdict == ledger.Error || r.CostUSD == nil {
-				return 0, false
-			}
-			return *r.CostUSD, *r.CostUSD > 0
-		}},
-		{&time, func(r *ledger.Record) (float64, bool) {
-			return float64(agentMs(r)), r.Verdict != ledger.Error && agentMs(r) > 0
-		}},
-		{&turns, func(r *ledger.Record) (float64, bool) {
-			return float64(r.Turns), r.Verdict != ledger.Error && r.Turns > 0
-		}},
-	} {
-		both := func(r *ledger.Record) (float64, bool) { // outcomes of the runs that have the quantity
-			if _, ok := quantity.value(r); !ok {
-				return 0, false
-			}
-			return outcome(r)
+		into **Ratio
+		of   func(*ledger.Record) (float64, bool)
+	}{{&cost, paid}, {&time, agentTime}, {&turns, turnsOf}} {
+		sums := []map[ledger.Cell]float64{a.byCell(quantity.of), b.byCell(quantity.of)}
+		value := func(side int, r *ledger.Record) (float64, bool) {
+			sum, known := sums[side][r.Cell()]
+			return sum, known && sum > 0 && r.Verdict != ledger.Error
 		}
-		pairs := pairUp(a, b, quantity.value)
+		both := func(side int, r *ledger.Record) (float64, bool) { // outcomes of the runs that have the quantity
+			if _, ok := value(side, r); !ok {
+				return 0, false
+			}
+			return outcomeOf(r, MeasurePass)
+		}
+		pairs := pairUp(a, b, value)
 		ratio := &Ratio{All: factorOf(pairs, cfg)}
 		for _, g := range []*Group{a, b} {
 			n, _ := byCount(g.Limits)
@@ -67,6 +58,34 @@ func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
 		}
 	}
 	return cost, time, turns
+}
+
+// paid returns what an attempt cost. One that ended in an error before its model was asked cost
+// nothing.
+func paid(r *ledger.Record) (float64, bool) {
+	switch {
+	case r.CostUSD != nil:
+		return *r.CostUSD, true
+	case r.Verdict == ledger.Error && r.Turns == 0 && r.Tokens == nil:
+		return 0, true
+	}
+	return 0, false
+}
+
+// agentTime returns how long the agent of an attempt worked.
+func agentTime(r *ledger.Record) (float64, bool) {
+	if r.Verdict == ledger.Error {
+		return float64(r.PhaseMs["agent"]), true
+	}
+	return float64(agentMs(r)), true
+}
+
+// turnsOf returns the turns of an attempt with a verdict.
+func turnsOf(r *ledger.Record) (float64, bool) {
+	if r.Verdict == ledger.Error {
+		return 0, true
+	}
+	return float64(r.Turns), true
 }
 
 // agentMs returns the time that the agent took; graders and set-up are ours.

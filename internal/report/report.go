@@ -85,6 +85,8 @@ type Group struct {
 	Provenance Provenance `json:"provenance"`
 	// Scope says which tasks the results hold for, if not for all of a family.
 	Scope string `json:"scope,omitempty"`
+	// Number says which experiment on its family this is with one key.
+	Number string `json:"number,omitempty"`
 	// Signed says what is signed of the ledgers that the group is from.
 	Signed *Signing `json:"signed,omitempty"`
 	Tasks  []Task   `json:"tasks"`
@@ -108,6 +110,8 @@ type Group struct {
 	// Limits counts the runs with a verdict whose agent a limit of turns, time, budget or output
 	// ended.
 	Limits map[string]int `json:"limits,omitempty"`
+	// Flow counts what became of the planned runs.
+	Flow *Flow `json:"flow,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
 	// Treatment says what the models were given.
@@ -116,9 +120,10 @@ type Group struct {
 	Withheld []Reason `json:"withheld,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 
-	records []ledger.Record // that count, sorted
-	alone   []string        // warnings that comparisons do not repeat
-	drifted string          // says that a model or a program changed, so that the arm has several groups
+	records  []ledger.Record // that count, sorted
+	attempts []ledger.Record // all of them
+	alone    []string        // warnings that comparisons do not repeat
+	drifted  string          // says that a model or a program changed, so that the arm has several groups
 
 	requests []RequestPair
 
@@ -271,6 +276,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	g.examine(in)
 	if in.Planned != nil {
 		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
+		g.Number = in.Planned.Number
 		g.ofTasks = in.Planned.TaskLimits
 	}
 	g.Provenance = Provenance{Arm: arm}
@@ -298,6 +304,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	}
 	g.Limits = limited(counting)
 	g.addUp(records)
+	g.follow(records)
 	if err := g.estimate(in); err != nil {
 		return Group{}, err
 	}

@@ -39,7 +39,7 @@ func unsigned(basis *Basis) []string {
 }
 
 // firstLines are what readers see right below the answer about groups: what is signed, once where
-// they have one ledger.
+// they have one ledger, and how many experiments there were before.
 func firstLines(groups ...*Group) []string {
 	var lines []string
 	for i, g := range groups {
@@ -51,6 +51,12 @@ func firstLines(groups ...*Group) []string {
 	if len(groups) > 1 && len(lines) == len(groups) {
 		for i, g := range groups {
 			lines[i] = g.Name + ": " + lines[i]
+		}
+	}
+	for i, g := range groups {
+		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Number == g.Number })
+		if g.Number != "" && before == i {
+			lines = append(lines, g.Number)
 		}
 	}
 	return lines

@@ -91,7 +91,7 @@ func (g *Group) headText(w io.Writer) {
 			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), percent(&at.Interval))
 		}
 	}
-	for _, text := range append(g.boundsLines(), errorsText(g.Errors), limitsText(g.Limits)) {
+	for _, text := range append(append(flowLines(g), g.boundsLines()...), errorsText(g.Errors), limitsText(g.Limits)) {
 		if text != "" {
 			fmt.Fprintln(w, display.Line(text))
 		}

@@ -133,6 +133,18 @@ func TestACopyOfASignedDirectoryWithoutItsHeadClaimsNothing(t *testing.T) {
 	c.contains(c.stdout, "signed: 0 of 4 records")
 }
 
+// Who repeats an experiment until it says what he wants is counted, wherever he puts the results.
+func TestAReportSaysHowManyExperimentsThereWere(t *testing.T) {
+	c, run := tiny(t, 1)
+	c.want(0, with(run, "--runs", "1")...)
+	c.want(0, with(run, "--runs", "2")...) // grows: the same experiment
+	c.want(0, with(run, "--runs", "1", "--output", "again")...)
+	for dir, number := range map[string]string{"out": "experiment 1 ", "again": "experiment 2 "} {
+		c.want(0, "report", dir, "--format", "text")
+		c.contains(c.stdout, number+"on family family with this key")
+	}
+}
+
 // What a report once read of a run is kept in a cache; a file that was changed since is found all
 // the same.
 func TestAChangedFileIsFoundInSpiteOfTheCache(t *testing.T) {

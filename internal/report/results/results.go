@@ -414,6 +414,9 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 		TaskLimits: map[string]string{},
 		Scope:      plan.Scope(),
 	}
+	if plan.Number > 0 {
+		planned.Number = fmt.Sprintf("experiment %d on family %s with this key", plan.Number, plan.Family.Name)
+	}
 	for i := range plan.Arms {
 		arm := &plan.Arms[i]
 		planned.Arms = append(planned.Arms, arm.Name)

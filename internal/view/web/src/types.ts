@@ -209,6 +209,9 @@ export interface Comparison {
   judgeA?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   judgeB?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   machines?: { workers: number; tasks: number; unlike?: { taskId: string; why: string }[] };
+  flowA?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
+  flowB?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
+  firstAttempts?: { passedA: number; runsA: number; passedB: number; runsB: number; difference: number | null };
   signedA?: { records: number; signed: number; by?: string[]; gone?: string };
   signedB?: { records: number; signed: number; by?: string[]; gone?: string };
   warnings?: string[];
@@ -417,6 +420,7 @@ export interface Group {
   name: string;
   provenance: Provenance;
   scope?: string;
+  number?: string;
   signed?: { records: number; signed: number; by?: string[]; gone?: string };
   tasks: ReportTask[];
   totals: Totals;
@@ -430,6 +434,7 @@ export interface Group {
   judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   errors?: Record<string, number>;
   limits?: Record<string, number>;
+  flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
   differs?: string[];
   treatment?: Treatment;
   withheld?: Reason[];

@@ -37,10 +37,59 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
             </span>
           </div>
         ))}
+        <FlowPicture groups={groups} />
       </div>
     </div>
   );
 }
+
+/** What became of the planned runs of each arm, as a trial shows it: one bar per step. */
+function FlowPicture(props: { groups: Group[] }): JSX.Element | null {
+  const arms = props.groups.filter((g) => g.flow && g.flow.planned > 0);
+  if (!arms.length) return null;
+  return (
+    <table class="flow" aria-label="What became of the planned runs of each arm">
+      <thead>
+        <tr>
+          <th scope="col">flow</th>
+          {flowSteps.map(([name]) => (
+            <th key={name} scope="col">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {arms.map((g, i) => (
+          <tr key={g.name + i}>
+            <th scope="row" class={toneOf(props.groups.indexOf(g))}>
+              <Name text={g.provenance.arm || g.name} max={18} />
+            </th>
+            {flowSteps.map(([name, field]) => {
+              const n = g.flow?.[field] ?? 0;
+              const why = field === "retried" ? Object.entries(g.flow?.why ?? {}).map(([what, times]) => `${what} ${times}`) : [];
+              return (
+                <td key={name} class="num" title={visible(why.join(", "))}>
+                  {n}
+                  <meter value={n} max={g.flow?.planned ?? 1} aria-label={visible(`${g.name}: ${n} ${name}`)} />
+                </td>
+              );
+            })}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+const flowSteps = [
+  ["planned", "planned"],
+  ["started", "started"],
+  ["retried", "retried"],
+  ["at a limit", "limited"],
+  ["held", "held"],
+  ["graded", "graded"],
+] as const;
 
 function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element {
   const { detail, groups } = props;

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// Flow counts what became of the planned runs of an arm, as a trial shows it.
+type Flow struct {
+	Planned int `json:"planned"`
+	Started int `json:"started"`
+	// Retried runs had another attempt after an error; Why counts these errors by class.
+	Retried int            `json:"retried"`
+	Why     map[string]int `json:"why,omitempty"`
+	// Limited runs were stopped by a limit of turns, time, budget or output, Held ones waited at
+	// the gateway because of rate limits.
+	Limited int `json:"limited"`
+	Held    int `json:"held"`
+	Graded  int `json:"graded"`
+}
+
+// follow counts the flow of a group from all its attempts.
+func (g *Group) follow(attempts []ledger.Record) {
+	last := map[ledger.Cell]int{}
+	for i := range g.records {
+		last[g.records[i].Cell()] = g.records[i].Attempt
+	}
+	f := &Flow{Planned: g.Totals.Planned, Started: len(last), Graded: g.Totals.Runs}
+	f.Limited, _ = byCount(g.Limits)
+	retried, held := map[ledger.Cell]bool{}, map[ledger.Cell]bool{}
+	for i := range attempts {
+		r := &attempts[i]
+		if r.Attempt < last[r.Cell()] {
+			if f.Why == nil {
+				f.Why = map[string]int{}
+			}
+			f.Why[r.ErrorClass]++
+			retried[r.Cell()] = true
+		}
+		if r.HeldMs > 0 {
+			held[r.Cell()] = true
+		}
+	}
+	f.Retried, f.Held = len(retried), len(held)
+	g.Flow, g.attempts = f, attempts
+}
+
+// Text shows the flow in one line.
+func (f *Flow) Text() string {
+	if f == nil {
+		return ""
+	}
+	why := ""
+	if _, parts := byCount(f.Why); parts != "" {
+		why = " (" + parts + ")"
+	}
+	return fmt.Sprintf("%d planned → %d started → %d retried%s → %d stopped by a limit → %d held by rate limits → "+
+		"%d graded", f.Planned, f.Started, f.Retried, why, f.Limited, f.Held, f.Graded)
+}
+
+// flowLines show the flow of groups, one line each.
+func flowLines(groups ...*Group) []string {
+	var lines []string
+	for _, g := range groups {
+		if text := g.Flow.Text(); text != "" {
+			lines = append(lines, fmt.Sprintf("flow of %s: %s", g.Name, text))
+		}
+	}
+	return lines
+}
+
+// FirstAttempts is the result of first attempts alone. Those that ended in errors are missing.
+type FirstAttempts struct {
+	PassedA int `json:"passedA"`
+	RunsA   int `json:"runsA"`
+	PassedB int `json:"passedB"`
+	RunsB   int `json:"runsB"`
+	// Difference is the mean over tasks of B's pass rate less A's; nil where no task has both.
+	Difference *float64 `json:"difference"`
+
+	text string
+}
+
+// firstAttempts compares the first attempts of two groups; nil where no run was retried.
+func firstAttempts(a, b *Group) *FirstAttempts {
+	if a.Flow == nil || b.Flow == nil || a.Flow.Retried+b.Flow.Retried == 0 {
+		return nil
+	}
+	found, f := pairing{}, &FirstAttempts{}
+	for side, g := range []*Group{a, b} {
+		for i := range g.attempts {
+			r := &g.attempts[i]
+			value, known := outcomeOf(r, MeasurePass)
+			if r.Attempt != 1 || !known {
+				continue
+			}
+			found.add(side, r.TaskID, r.Cluster, value)
+			if side == 0 {
+				f.RunsA, f.PassedA = f.RunsA+1, f.PassedA+int(value)
+			} else {
+				f.RunsB, f.PassedB = f.RunsB+1, f.PassedB+int(value)
+			}
+		}
+	}
+	var sum float64
+	tasks := 0
+	for _, pair := range found.sorted() {
+		if len(pair.Baseline) > 0 && len(pair.Candidate) > 0 {
+			sum += stats.Mean(pair.Candidate) - stats.Mean(pair.Baseline)
+			tasks++
+		}
+	}
+	parts := []string{
+		fmt.Sprintf("%s %d of %d", a.Name, f.PassedA, f.RunsA),
+		fmt.Sprintf("%s %d of %d", b.Name, f.PassedB, f.RunsB),
+	}
+	if tasks > 0 {
+		f.Difference = new(sum / float64(tasks))
+		parts = append(parts, fmt.Sprintf("difference %+.1f points", 100**f.Difference))
+	}
+	f.text = "first attempts only: " + strings.Join(parts, ", ")
+	return f
+}
+
+// byCell adds up a quantity over all attempts at each cell of a group: an attempt that ended in an
+// error was paid for and waited for, too. A cell of which the quantity is not known is left out.
+func (g *Group) byCell(quantity func(*ledger.Record) (value float64, known bool)) map[ledger.Cell]float64 {
+	sums, unknown := map[ledger.Cell]float64{}, map[ledger.Cell]bool{}
+	for i := range g.attempts {
+		value, known := quantity(&g.attempts[i])
+		sums[g.attempts[i].Cell()] += value
+		unknown[g.attempts[i].Cell()] = unknown[g.attempts[i].Cell()] || !known
+	}
+	for cell := range unknown {
+		if unknown[cell] {
+			delete(sums, cell)
+		}
+	}
+	return sums
+}
