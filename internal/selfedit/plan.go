@@ -194,7 +194,7 @@ func (p *plan) checkGitOwned(home homeDirs) error {
 			return notAllowed("'%s' is part of git's configuration, and no rule can make it writable",
 				display.Name(p.rel))
 		}
-		if runsProgram.MatchString(entry.key) && commandNames(entry.value, p.target) {
+		if runsProgram.MatchString(entry.key) && mayRun(entry.value, p.target, "") {
 			return notAllowed("'%s' is a program that git runs (%s), and no rule can make it writable",
 				display.Name(p.rel), display.Name(entry.key))
 		}

@@ -1,7 +1,6 @@
 package selfedit
 
 import (
-	"path"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -56,47 +55,6 @@ func isSettingsName(name string, inSettings bool) bool {
 		return true
 	}
 	return inSettings && strings.HasPrefix(name, "settings") && strings.HasSuffix(name, ".json")
-}
-
-// checkHookScript refuses a target that a settings file runs as a hook or other helper.
-func checkHookScript(target string, files []settings) error {
-	for _, file := range files {
-		for _, command := range file.commands {
-			if commandNames(command, target) {
-				return notAllowed("%s is a hook script: %s runs it, and no rule can make hooks writable",
-					display.Name(target), display.Name(file.path))
-			}
-		}
-	}
-	return nil
-}
-
-var (
-	shellVariable = lazyregexp.New(`\$\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%`)
-	notPath       = lazyregexp.New("[\\s\"'`;|&<>(){}\\[\\]=,:*?!$#\\\\]+")
-)
-
-// commandNames reports whether a word of a shell command can mean the target: the word's path is
-// the end of the target's path.
-func commandNames(command, target string) bool {
-	target = "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/")
-	for _, word := range notPath.Get().Split(shellVariable.Get().ReplaceAllString(foldName(command), " "), -1) {
-		named := strings.TrimLeft(path.Clean(word), "./~")
-		// A hidden directory at the start lost its dot above; it is put back by looking for either
-		// spelling.
-		if named == "" || (!strings.Contains(named, "/") && isDocument(named)) {
-			continue
-		}
-		if strings.HasSuffix(target, "/"+named) || strings.HasSuffix(target, "/."+named) {
-			return true
-		}
-	}
-	return false
-}
-
-// isDocument reports whether a name is more often mentioned in a message than run.
-func isDocument(name string) bool {
-	return strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".txt")
 }
 
 // runsProgram are the variables of git whose values are commands. Their files are as good as hooks.

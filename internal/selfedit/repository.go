@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/git"
@@ -30,6 +31,8 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 	if err != nil {
 		return "", err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, gitWait, errors.New("git does not answer: is one of its files a pipe?"))
+	defer cancel()
 	var out bytes.Buffer
 	err = git.Run(ctx, git.Command{
 		Program:    program,
@@ -43,8 +46,14 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 		// Git's own message is enough; the user need not see how it was called.
 		err = errors.New(display.Line(failed.Stderr))
 	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
+
+// gitWait bounds a question to git.
+const gitWait = time.Minute
 
 // gitPlaces are the usual paths of git. PATH is not used: the caller sets it, and could name a
 // program that lies about the branch.
@@ -67,6 +76,9 @@ func systemGit() (string, error) {
 // another repository than the one people mean.
 func findRepository(ctx context.Context, dir string) (repository, error) {
 	top, err := nearestDotGit(dir)
+	if err == nil {
+		err = checkNoPipes(filepath.Join(top, ".git"))
+	}
 	if err != nil {
 		return repository{}, err
 	}
@@ -90,6 +102,18 @@ func findRepository(ctx context.Context, dir string) (repository, error) {
 		}
 	}
 	return repo, repo.checkWorktree(ctx)
+}
+
+// checkNoPipes refuses a git directory in which something other than a file is in the place of one:
+// git would wait for ever for what comes out of a pipe.
+func checkNoPipes(gitDir string) error {
+	for _, name := range []string{"HEAD", "config", "config.worktree", "index", "packed-refs", "commondir", "gitdir"} {
+		file := filepath.Join(gitDir, name)
+		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", display.Name(file))
+		}
+	}
+	return nil
 }
 
 // nearestDotGit returns the directory nearest upward from dir that has a .git of any kind.

@@ -224,7 +224,7 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 		Commit:   made.head.commit,
 	}
 	if made.parent == nil && !request.Mkdir {
-		return result, notAllowed("(--mkdir would create it) parent directory %s does not exist",
+		return result, fmt.Errorf("write failed (--mkdir would create it): parent directory %s does not exist",
 			display.Name(filepath.Dir(made.target)))
 	}
 	if made.exists && isDirectory(made.old) {

@@ -1,6 +1,7 @@
 package selfedit
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAnAllowedFileIsReplacedAndTheResultNamesTheRuleAndTheBranch(t *testing.T) {
@@ -236,6 +239,82 @@ func TestScriptsThatHooksRunAreNeverWritable(t *testing.T) {
 			} else {
 				p.mustEdit("scripts/guard.sh", "new\n")
 			}
+		})
+	}
+}
+
+// What a hook names it may run, whatever the file is called and however it gets there.
+func TestFilesThatHooksMayRunAreNeverWritable(t *testing.T) {
+	for _, test := range []struct {
+		command, file string
+		refused       bool
+	}{
+		{"sh run.txt", "run.txt", true},
+		{". ./x.md", "x.md", true},
+		{"source x.txt", "x.txt", true},
+		{"bash ./run.md", "run.md", true},
+		{"cat x.txt | sh", "x.txt", true},
+		{"sh < run.txt", "run.txt", true},
+		{"sh <<< \"$(cat notes/run.txt)\"", "notes/run.txt", true},
+		{"sh <<END\n. run.txt\nEND", "run.txt", true},
+		{"bash -c 'sh run.txt'", "run.txt", true},
+		{"echo 'sh run.txt' | sh", "run.txt", true},
+		{"sh $(echo run.txt)", "run.txt", true},
+		{"env X=1 timeout 5 sh run.txt", "run.txt", true},
+		{"for f in scripts/*; do sh $f; done", "scripts/any", true},
+		{"python3 tools/*.py", "tools/check.py", true},
+		{"sh ./{a,b}.txt", "a.txt", true},
+		{"run-parts scripts", "scripts/10-first", true},
+		{"sh \"$SCRIPT\"", "anything.txt", true},
+		{"jq -r .file | xargs sh", "anything.txt", true},
+		{"find . -exec sh {} +", "anything.txt", true},
+		{"make check", "Makefile", true},
+		{"cd sub && make -s", "sub/rules.mk", true},
+		{"make check", "from-make.txt", true},
+		{"npm test", "package.json", true},
+		{"npx lint", "from-package.txt", true},
+		{"go test ./...", "main_test.go", true},
+		{"pytest -q", "tests/conftest.py", true},
+		{"sh 'run.txt", "run.txt", true}, // which no shell can read
+		{"echo see README.md", "README.md", false},
+		{"echo \"read run.txt first\"", "run.txt", false},
+		{"make check", "notes.txt", false},
+		{"sh run.txt", "other.txt", false},
+		{"sh \"$CLAUDE_PROJECT_DIR\"/run.sh", "other.txt", false},
+		{"prettier --check docs", "docs/a.md", false},
+		{"jq -r .file | xargs prettier --write", "docs/a.md", false},
+	} {
+		t.Run(test.command+" "+test.file, func(t *testing.T) {
+			p := newProject(t)
+			p.put(test.file, "old\n")
+			if test.file != "Makefile" {
+				p.put("Makefile", "check: deps\n\tsh from-make.txt\n")
+			}
+			if test.file != "package.json" {
+				p.put("package.json", `{"scripts": {"test": "sh from-package.txt"}}`)
+			}
+			command, err := json.Marshal(test.command)
+			must(t, err)
+			p.put(".claude/settings.json", `{"permissions":{"allow":["Edit(**)"]},`+
+				`"hooks":{"Stop":[{"hooks":[{"type":"command","command":`+string(command)+`}]}]}}`)
+			if test.refused {
+				p.mustRefuse(test.file, settingsAllow, "hook script")
+			} else {
+				p.mustEdit(test.file, "new\n")
+			}
+		})
+	}
+}
+
+// Git waits for a writer where one of its files is a pipe.
+func TestAPipeInPlaceOfAFileOfGitDoesNotHang(t *testing.T) {
+	for _, name := range []string{"HEAD", "config", "index", "packed-refs", "commondir"} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			file := p.path(".git/" + name)
+			_ = os.Remove(file)
+			must(t, unix.Mkfifo(file, 0o600))
+			p.mustRefuse(skill, branchScope, name+" is not a regular file")
 		})
 	}
 }

@@ -38,16 +38,16 @@ func TestEmptyContentEmptiesTheFile(t *testing.T) {
 	p.mustEdit(skill, "")
 }
 
-func TestAMissingParentIsRefusedUnlessItShallBeMade(t *testing.T) {
+func TestAMissingParentIsAnErrorUnlessItShallBeMade(t *testing.T) {
 	p := newProject(t)
 	path := ".claude/skills/a/b/SKILL.md"
-	p.mustRefuse(path, settingsAllow)
-	if _, err := p.edit(path, "new\n"); !strings.HasSuffix(err.Error(), "does not exist") {
-		t.Errorf("the refusal is %q", err)
+	_, err := p.edit(path, "new\n")
+	if refused := new(Refusal); errors.As(err, &refused) || !strings.HasSuffix(err.Error(), "does not exist") {
+		t.Errorf("the error is %v, and no safeguard refused", err)
 	}
 	request := p.request(path, "new\n")
 	request.Mkdir = true
-	_, err := (&Editor{}).Edit(t.Context(), request)
+	_, err = (&Editor{}).Edit(t.Context(), request)
 	must(t, err)
 	if got := p.get(path); got != "new\n" {
 		t.Errorf("the file holds %q", got)

@@ -31,9 +31,10 @@ the one that refuses is named at the start of the message:
 
 settings-allow: the nearest .claude/settings.json upward from the file must have a rule Edit(<glob>)
 in permissions.allow that matches the file's path, taken relative to the directory that holds
-.claude. A deny rule between the file and the top of its repository wins. Symbolic links below that
-directory are refused, and so are settings files, hooks, and anything that belongs to git; no rule
-allows those.
+.claude. So must every other .claude/settings.json between the file and the top of its repository:
+settings in a subdirectory can only narrow what those above them allow. A deny rule in any of them
+wins. Symbolic links below that directory are refused, and so are settings files, hooks, every file
+that a hook's command names or may run, and anything that belongs to git; no rule allows those.
 
 branch-scope: the repository that holds the file must be on a branch that is not main, not master,
 not the default branch of a remote, and not listed in the git configuration
