@@ -25,8 +25,8 @@
 // They become
 // [REDACTED:env:NAME]. A value under 4 characters is not looked for, and one
 // under 9 bytes not in its encoded forms; a warning names the variable. A value
-// of several lines is found whole, and so is each of its lines that looks like
-// key material.
+// of several lines is found whole, and so is each of its lines of 9 bytes and
+// more, whatever is in front of it.
 //
 // A secret may be an ordinary word. Where the same word is the name of a field
 // or a fixed value in the form of a trace, it stays: every trace has it there,

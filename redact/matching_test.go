@@ -120,6 +120,30 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// A secret of several lines is not key material alone: the lines of a password file, each behind
+// the sign of a diff, the number of a listing or the name of a file.
+func TestLinesOfASecretBehindPrefixes(t *testing.T) {
+	lines := []string{"machine example.org", "  login the-only-user", "  password hunter2-and-more", "short", "}"}
+	r := New(Config{Extra: map[string]string{"NETRC": strings.Join(lines, "\r\n") + "\n"}})
+	for _, prefix := range []string{"+", "-  ", "    12\u2192", "12:", "netrc-3-", "> ", "| ", "\t# "} {
+		text := ""
+		for _, line := range lines {
+			text += prefix + line + "\n"
+		}
+		quoted, _ := json.Marshal(text)
+		for _, got := range []string{r.String(text), string(r.JSON(quoted))} {
+			for _, word := range []string{"example", "the-only-user", "hunter2"} {
+				if strings.Contains(got, word) {
+					t.Errorf("behind %q: %s", prefix, got)
+				}
+			}
+			if !strings.Contains(got, "short") || !strings.Contains(got, "}") {
+				t.Errorf("behind %q, what is in every text: %s", prefix, got)
+			}
+		}
+	}
+}
+
 func TestASecretCannotHideInAForgedPlaceholder(t *testing.T) {
 	r := New(Config{Extra: map[string]string{"S": "abcdefgh-ijkl"}})
 	if got := r.String("[REDACTED:env:abcdefgh-ijkl]"); got != "[REDACTED:env:[REDACTED:env:S]]" {

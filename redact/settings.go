@@ -123,26 +123,17 @@ func appendSecret(list []secret, name, value string, w warner) []secret {
 	}
 	list = append(list, secret{name: name, value: value, encoded: len(value) >= encodedFloor})
 	for line := range strings.SplitSeq(value, "\n") {
-		if line = strings.TrimSpace(line); len(line) < len(value) && looksLikeKeyMaterial(line) {
+		if line = strings.TrimSpace(line); len(line) < len(value) && tellsAlone(line) {
 			list = append(list, secret{name: name, value: line})
 		}
 	}
 	return list
 }
 
-// looksLikeKeyMaterial reports whether a line is part of an encoded key. Other lines, such as those
-// of a JSON document, would be found in innocent text.
-func looksLikeKeyMaterial(line string) bool {
-	const shortest = 24
-	if len(line) < shortest || strings.HasPrefix(line, "-----") {
-		return false
-	}
-	for i := range len(line) {
-		if !base64Char[line[i]] {
-			return false
-		}
-	}
-	return true
+// tellsAlone reports whether a line of a secret is looked for by itself: diffs, listings and exports
+// put something in front of every line. A short line is in many texts, and so is the frame of a key.
+func tellsAlone(line string) bool {
+	return len(line) >= encodedFloor && !strings.HasPrefix(line, "-----")
 }
 
 // placeholderName makes a name safe to be in a placeholder inside JSON.

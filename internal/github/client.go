@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +25,7 @@ type Client struct {
 	Token      string
 	Repository Repository
 	// HTTP sends the requests; nil means a default client. Redirects lose the token when they leave
-	// the host.
+	// the host, its port or its scheme.
 	HTTP *http.Client
 	// Timeout bounds a request that asks for a list; a download may take as long as bytes keep
 	// coming. 30 s if zero.
@@ -254,13 +255,27 @@ func (c *Client) once(ctx context.Context, address string, bounded bool) (*http.
 	request.Header.Set("Accept", "application/vnd.github+json")
 	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
 	request.Header.Set("User-Agent", "fit-trace")
-	response, err := c.http().Do(request)
+	client := *c.http()
+	client.CheckRedirect = keepToken
+	response, err := client.Do(request)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	response.Body = &closer{response.Body, cancel}
 	return response, nil
+}
+
+// keepToken takes the token out of a request that a redirect sends to another address: the port and
+// the scheme count, too.
+func keepToken(request *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("too many redirects")
+	}
+	if from := via[0].URL; request.URL.Host != from.Host || request.URL.Scheme != from.Scheme {
+		request.Header.Del("Authorization")
+	}
+	return nil
 }
 
 func (c *Client) http() *http.Client {

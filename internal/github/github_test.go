@@ -188,20 +188,26 @@ func TestADownloadFollowsRedirectsWithoutTheToken(t *testing.T) {
 		_, _ = io.WriteString(w, "zip bytes")
 	}))
 	defer storage.Close()
-	elsewhere := strings.Replace(storage.URL, "127.0.0.1", "localhost", 1)
-	c, _ := standIn(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/repos/own/rep/actions/artifacts/3/zip" {
-			t.Errorf("asked for %s", r.URL.Path)
-		}
-		http.Redirect(w, r, elsewhere+"/x", http.StatusFound)
-	})
-	var got bytes.Buffer
-	if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 100); err != nil ||
-		got.String() != "zip bytes" {
-		t.Errorf("got %q, %v", got.String(), err)
-	}
-	if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 4); err == nil {
-		t.Error("a download beyond its limit was accepted")
+	for name, elsewhere := range map[string]string{
+		"another host":                 strings.Replace(storage.URL, "127.0.0.1", "localhost", 1),
+		"another port of the same one": storage.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := standIn(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/repos/own/rep/actions/artifacts/3/zip" {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				http.Redirect(w, r, elsewhere+"/x", http.StatusFound)
+			})
+			var got bytes.Buffer
+			if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 100); err != nil ||
+				got.String() != "zip bytes" {
+				t.Errorf("got %q, %v", got.String(), err)
+			}
+			if err := c.Download(context.Background(), Artifact{ID: 3, Name: "a"}, &got, 4); err == nil {
+				t.Error("a download beyond its limit was accepted")
+			}
+		})
 	}
 }
 
