@@ -32,12 +32,13 @@ type exchange struct {
 
 	reservation *Reservation
 	observer    *observer
-	heldBack    bool           // it never left the gateway
-	heardMs     int64          // when the upstream last said something
-	failure     *wire.APIError // the service's error reply; nil: it gave none
-	kept        spool          // the reply, where it is recorded
-	gone        error          // the money is used up, and the reply must end after the current event
-	abort       bool           // the client must see that the reply is not complete
+	heldBack    bool                // it never left the gateway
+	heardMs     int64               // when the upstream last said something
+	failure     *wire.APIError      // the service's error reply; nil: it gave none
+	kept        spool               // the reply, where it is recorded
+	gone        error               // the money is used up, and the reply must end after the current event
+	abort       bool                // the client must see that the reply is not complete
+	hide        func(string) string // takes the key out of what is recorded; nil: none was sent
 }
 
 func newExchange(seat *Seat, to route, r *http.Request) *exchange {
@@ -291,6 +292,10 @@ func (x *exchange) finish() {
 	if call.Outcome != calls.Replayed {
 		call.CostUSD = x.cost()
 	}
+	reply := x.kept.bytes()
+	if x.hide != nil {
+		call.Error, reply = x.hide(call.Error), []byte(x.hide(string(reply)))
+	}
 	if redactor := x.config().Redactor; redactor != nil {
 		call.Error = redactor.String(call.Error)
 	}
@@ -299,7 +304,7 @@ func (x *exchange) finish() {
 	x.seat.record.Lock()
 	defer x.seat.record.Unlock()
 	if writer := x.seat.member.Calls; writer != nil {
-		if err := writer.Append(*call, x.body, x.kept.bytes()); err != nil {
+		if err := writer.Append(*call, x.body, reply); err != nil {
 			call.Error = errors.Join(errors.New(call.Error), fmt.Errorf("record the call: %w", err)).Error()
 		}
 	}

@@ -34,7 +34,8 @@ const (
 // errSilent ends a call whose upstream has fallen silent.
 var errSilent = errors.New("the model's endpoint was silent for too long")
 
-// forward passes the call on to the upstream and the reply back.
+// forward passes the call on to the upstream and the reply back. What a model says is not changed on
+// the way; the key is taken out of errors, and of everything that is recorded.
 func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc) {
 	to, ok := x.upstream()
 	if !ok {
@@ -45,6 +46,7 @@ func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc
 		return
 	}
 	released := x.seat.hold()
+	x.hide = to.hide
 	reservation, err := x.seat.member.Account.Reserve(x.r.Context(), Estimate{
 		Model:    x.asked.pricedAs(x.asked.Model),
 		Protocol: x.route.protocol,
@@ -254,7 +256,6 @@ func (x *exchange) passWhole(
 		x.refuse(w, &refusal{http.StatusBadGateway, tooLarge(to)})
 		return
 	}
-	content = []byte(to.hide(string(content)))
 	x.call.Status = resp.StatusCode
 	to.header(w.Header(), resp.Header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
@@ -301,11 +302,11 @@ func (x *exchange) pass(w http.ResponseWriter, to upstream, resp *http.Response,
 	w.WriteHeader(resp.StatusCode)
 	flush := http.NewResponseController(w).Flush
 	_ = flush() // the first write meets the same error
-	body = to.hiding(&notifyingReader{body, x.firstByte(func() {
+	body = &notifyingReader{body, x.firstByte(func() {
 		if !x.observer.complete { // nobody waits for what comes after a reply
 			alive()
 		}
-	})})
+	})}
 	buffer := pieces.Get().(*[]byte)
 	defer pieces.Put(buffer)
 	var total int64

@@ -40,6 +40,7 @@ type house struct {
 	mu       sync.Mutex
 	calls    []calls.Call
 	done     chan struct{} // gets a value for each call
+	kept     *calls.Writer // nil: nothing is recorded
 }
 
 // open starts a gateway whose one member has this upstream for all protocols.
@@ -80,6 +81,7 @@ func (h *house) join(name, url string) *gateway.Seat {
 	seat, err := h.Join(gateway.Member{
 		Name:    name,
 		Account: h.account,
+		Calls:   h.kept,
 		Upstreams: []gateway.Upstream{
 			{Protocol: gateway.Anthropic, URL: url + "/v1", Header: gateway.APIKey(realKey)},
 			{Protocol: gateway.Responses, URL: url + "/v1", Header: gateway.Bearer(realKey)},

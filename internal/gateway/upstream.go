@@ -130,7 +130,7 @@ func (u upstream) secrets() []string {
 	return all
 }
 
-// hide removes the key from what the upstream sends to the agent.
+// hide removes the key from an error of the upstream, and from what is recorded.
 func (u upstream) hide(text string) string {
 	for _, secret := range u.secrets() {
 		text = strings.ReplaceAll(text, secret, hiddenKey)

@@ -116,6 +116,10 @@ func (c *client) fillDefaults() {
 	if c.cfg.HTTPClient == nil {
 		c.cfg.HTTPClient = &http.Client{}
 	}
+	// A redirect would show the key and the conversation to another server.
+	unmoved := *c.cfg.HTTPClient
+	unmoved.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.cfg.HTTPClient = &unmoved
 	if c.cfg.IdleTimeout <= 0 {
 		c.cfg.IdleTimeout = defaultIdleTimeout
 	}

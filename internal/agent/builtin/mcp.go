@@ -72,7 +72,7 @@ func connect(ctx context.Context, cfg agent.Config, description agent.MCPServer)
 	case description.URL != "":
 		transport = &mcp.StreamableClientTransport{
 			Endpoint:             description.URL,
-			HTTPClient:           &http.Client{Transport: newTransport(cfg, description)},
+			HTTPClient:           newHTTPClient(cfg, description),
 			DisableStandaloneSSE: true,
 		}
 	case description.Command != "":
@@ -199,6 +199,15 @@ func (s *toolServer) blamed(err error) error {
 type headerTransport struct {
 	headers map[string]string
 	through http.RoundTripper
+}
+
+// newHTTPClient returns the client of a server. Redirects are not followed: the headers may hold a
+// token, which is meant for that server.
+func newHTTPClient(cfg agent.Config, server agent.MCPServer) *http.Client {
+	return &http.Client{
+		Transport:     newTransport(cfg, server),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func newTransport(cfg agent.Config, server agent.MCPServer) headerTransport {
