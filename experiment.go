@@ -151,6 +151,8 @@ func (w Wiring) prepareExperiment(ctx context.Context, cfg *ExperimentConfig) (*
 		Host:     agent.Host{Environ: w.Environ, Spawner: w.Spawner, CacheDir: base.CacheDir},
 		Prices:   w.Prices,
 		Redactor: w.NewRedactor(),
+
+		OutputLimit: w.OutputLimit,
 	}
 	setup := experiment.Setup{
 		Family:          family,

@@ -49,6 +49,8 @@ type Wiring struct {
 	// Calls says what happens to model calls, and where they are kept; nothing is kept by default.
 	// The redactor is that of the session.
 	Calls gateway.RecordConfig
+	// OutputLimit is how many bytes an agent may print, all of which its trace keeps; 0 is 100 MB.
+	OutputLimit int64
 	// Secrets are redacted beyond those of the environment, by name.
 	Secrets map[string]string
 	// ToolServer says how agents reach the session's tools.
@@ -122,6 +124,7 @@ func (w Wiring) fillBase(base *agent.Config) error {
 	if base.Prices == nil {
 		base.Prices = w.Prices
 	}
+	base.OutputLimit = cmp.Or(base.OutputLimit, w.OutputLimit)
 	base.ModelURL = cmp.Or(base.ModelURL, agent.Getenv(base.Environ, "FIT_MODEL_URL"))
 	if base.ModelURL != "" && !IsURL(base.ModelURL) {
 		return &ConfigError{"ModelURL", fmt.Errorf("%q is not a valid URL; it must start with http:// or https:// "+

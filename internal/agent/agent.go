@@ -192,7 +192,7 @@ type Config struct {
 	Doors       []Door         // what answers in a NetworkModel beside the model
 	Limits      sandbox.Limits // of each process of the agent, or of its tools where it runs in ours
 	Grace       time.Duration  // between asking the agent to stop and killing it; 0 = DefaultGrace
-	OutputLimit int64          // bytes of output after which the agent is killed; 0 = 256 MiB
+	OutputLimit int64          // bytes of output, all in the trace, after which the agent is killed; 0 = DefaultOutput
 
 	// Redactor takes secrets out of what is cut, such as long results of tools and what a program
 	// says when it fails, before it is cut; nil cuts it as it is.

@@ -301,6 +301,11 @@ func (c *Conversation) announceStart() {
 	})
 }
 
+// DefaultOutput is how much an agent may print. Traces of long runs have a tenth of it.
+const DefaultOutput = 100 << 20
+
+func (c *Config) outputLimit() int64 { return cmp.Or(c.OutputLimit, DefaultOutput) }
+
 func (c *Conversation) spec(cmd Command, stdin io.Reader, longLived bool) sandbox.SpawnSpec {
 	cfg := c.cfg.Config
 	grace := cfg.Grace
@@ -313,7 +318,7 @@ func (c *Conversation) spec(cmd Command, stdin io.Reader, longLived bool) sandbo
 		Env:       cmd.Env,
 		Stdin:     stdin,
 		Grace:     grace,
-		MaxOutput: cfg.OutputLimit,
+		MaxOutput: cfg.outputLimit(),
 		Isolation: cfg.Isolation,
 		Limits:    cfg.Limits,
 		OnStart:   func(int) { c.announceStart() },

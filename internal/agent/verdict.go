@@ -32,7 +32,7 @@ func (c *Conversation) result(ctx context.Context, proc *process, before mark, w
 	}
 	judge(&result, final, c.meter.fold.UsageReports() > before.reports)
 	if proc.exited() {
-		explainEnd(&result, proc, c.lastStderr)
+		explainEnd(&result, proc, c.lastStderr, c.cfg.Config.outputLimit())
 	}
 	switch why {
 	case reasonContext:
@@ -82,11 +82,11 @@ func withStderr(err error, lastStderr string) error {
 }
 
 // explainEnd adds what the end of the process says beyond the stream.
-func explainEnd(result *Result, proc *process, lastStderr string) {
+func explainEnd(result *Result, proc *process, lastStderr string, limit int64) {
 	switch {
 	case proc.spawned.OutputLimit && !result.Success:
-		result.Outcome, result.Err = session.OutcomeOutput, errors.New(
-			"the agent printed more than the output limit and was killed")
+		result.Outcome, result.Err = session.OutcomeOutput, fmt.Errorf(
+			"the agent printed more than the output limit of %d MB (--max-trace-mb) and was killed", limit>>20)
 	case proc.cause != nil && !errors.Is(proc.cause, context.Canceled) &&
 		!errors.Is(proc.cause, context.DeadlineExceeded) && !errors.Is(proc.cause, errClosed):
 		if !result.Success {

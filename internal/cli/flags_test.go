@@ -110,7 +110,7 @@ func TestCommandsThatRunAgentsHaveTheSameFlags(t *testing.T) {
 	want := map[string][]string{
 		"": {
 			"model", "model-url", "auth", "context", "isolation", "network", "gateway", "record", "replay",
-			"replay-mode", "deny-server-tools", "faults", "max-turns", "max-cost-usd", "timeout", "output",
+			"replay-mode", "deny-server-tools", "faults", "max-turns", "max-trace-mb", "max-cost-usd", "timeout", "output",
 			"work-tracker",
 		},
 		"harness": {"agent", "task-text"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,5 +123,17 @@ func TestASampleWithoutInputNamesItsColumns(t *testing.T) {
 	err := (&imported{}).inspect(file, &importOptions{})
 	if err == nil || !strings.Contains(err.Error(), "it has question, target: name the column with --field input=COLUMN") {
 		t.Error(err)
+	}
+}
+
+// A file whose columns nobody knows takes time in proportion to their number.
+func TestManyUnknownColumns(t *testing.T) {
+	row := map[string]any{"input": "a"}
+	for i := range 200_000 {
+		row["unknown"+strconv.Itoa(i)] = 1
+	}
+	made := &imported{}
+	if _, err := made.inspectSample(row, map[string]string{"input": "input"}); err != nil || len(made.losses) != 200_000 {
+		t.Errorf("%d columns are named as lost: %v", len(made.losses), err)
 	}
 }

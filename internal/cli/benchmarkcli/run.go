@@ -63,6 +63,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	flags *pflag.FlagSet,
 ) error {
 	machine := experimentcli.Machine(con, registry)
+	machine.OutputLimit = opts.OutputLimit()
 	policy, fleet, err := opts.Begin(ctx, con, machine)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ type Agents struct {
 	Model, ModelURL          string
 	Auth, Context, Isolation Choice
 	Network, WorkTracker     Choice
-	MaxTurns                 Count
+	MaxTurns, MaxTrace       Count
 	Gateway                  Gateway
 }
 
@@ -41,7 +41,9 @@ func (a *Agents) RegisterModel(flags *pflag.FlagSet, help AgentsHelp) {
 	a.Auth.Choices = []string{agent.AuthSubscription, agent.AuthAPIKey}
 	a.Isolation.Choices, a.Network.Choices = help.Isolations, fit.Networks
 	a.WorkTracker.Choices = []string{"github", "filesystem"}
+	a.MaxTrace = Count{Value: agent.DefaultOutput >> 20, Min: 1}
 	flags.StringVar(&a.ModelURL, "model-url", "", help.ModelURL)
+	flags.Var(&a.MaxTrace, "max-trace-mb", "end an agent that prints more than this, all of which its trace keeps")
 	flags.Var(&a.Auth, "auth", "which credentials to use if the agent accepts both")
 	flags.Var(&a.Isolation, "isolation", help.Isolation)
 	flags.Var(&a.Network, "network", help.Network)
@@ -49,6 +51,9 @@ func (a *Agents) RegisterModel(flags *pflag.FlagSet, help AgentsHelp) {
 		"where agents keep track of work (also LIBHARNESS_WORK_TRACKER; default github)")
 	a.Gateway.Register(flags)
 }
+
+// OutputLimit is how many bytes an agent may print.
+func (a *Agents) OutputLimit() int64 { return int64(a.MaxTrace.Value) << 20 }
 
 // TurnsGiven is a limit that somebody asked for, as the library wants it: it wins over profiles,
 // and -1 is no limit. It is 0 where nobody asked: then profiles and the default decide.

@@ -40,6 +40,8 @@ func (r *Run) thisMachine() *local.Machine {
 		Redactor: r.Machine.Redactor,
 		Now:      r.Machine.Now,
 		Engines:  r.Machine.Engines,
+
+		OutputLimit: r.Machine.OutputLimit,
 	}
 }
 

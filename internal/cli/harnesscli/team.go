@@ -74,6 +74,7 @@ func wire(con *console.Console, registry *agent.Registry, o *agentOptions, outpu
 		Network:     o.Network.Value,
 		Calls:       recorded,
 		WorkTracker: o.WorkTracker.Value,
+		OutputLimit: o.OutputLimit(),
 		OpenTrace:   out.open,
 		Ready:       func(p fit.ReadySession) { printAgents(con, p) },
 	}, out, err

@@ -45,6 +45,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	files []string,
 ) error {
 	machine := experimentcli.Machine(con, registry)
+	machine.OutputLimit = opts.OutputLimit()
 	if opts.Fleet != "" && opts.keepWorktrees {
 		return console.Usagef("--keep-worktrees keeps directories of this machine: leave it out with --fleet")
 	}

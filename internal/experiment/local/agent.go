@@ -199,6 +199,7 @@ func (a *attempt) placeConfig(place workspace.Place, id string) agent.Config {
 		Account:   a.account,
 
 		ProjectPrograms: a.mayRunPrograms(),
+		OutputLimit:     a.machine.OutputLimit,
 	}
 	if len(a.registries()) > 0 {
 		cfg.ExtraEnv = append(cfg.ExtraEnv, egress.Variables()...)

@@ -21,6 +21,8 @@ type Machine struct {
 	// Redactor takes secrets out of everything that is written; nil takes none out.
 	Redactor *redact.Redactor
 	Now      func() time.Time // nil is the system's clock
+	// OutputLimit is how many bytes an agent may print; 0 is the usual limit.
+	OutputLimit int64
 	// Versions are those of the agents on the machines of a fleet, by id. They replace what is
 	// installed here; nil means that cells run here.
 	Versions map[string]string
