@@ -45,6 +45,7 @@ const (
 	CauseBadReward   = "bad_reward"   // the verifier's file cannot be read
 	CauseNoRecording = "no_recording" // what is replayed has no record of the cell
 	CauseNoPrice     = "no_price"     // a budget in dollars, and a model without a price
+	CausePressure    = "pressure"     // the time ran out on an overloaded machine
 )
 
 // The values of Record.BudgetOf.

@@ -29,7 +29,7 @@ func (b *breaker) record(r *ledger.Record) {
 	case r.Verdict != ledger.Error:
 		b.cause, b.count, b.class, b.classes = "", 0, "", 0
 		return
-	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget:
+	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || excused(r):
 		return
 	}
 	if cause := causeOf(r); cause != b.cause {

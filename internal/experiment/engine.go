@@ -141,6 +141,7 @@ type engine struct {
 	tally    tally
 	breaker  breaker
 	inFlight int
+	alone    bool // the attempt in flight lets no other begin
 	results  chan *finished
 	stopped  string // why no further attempt is started
 	status   string // that goes with it
@@ -156,6 +157,7 @@ type waiting struct {
 	cell      Cell
 	notBefore time.Time
 	adopted   int // the attempt that continues; 0 is a new one
+	alone     bool
 }
 
 type finished struct {
@@ -287,8 +289,12 @@ func (e *engine) stop(status, reason string) {
 func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	var earliest time.Time
 	places := e.places()
-	for at := 0; at < len(e.queue) && e.inFlight < places && e.stopped == "" && !e.paused; {
+	for at := 0; at < len(e.queue) && e.inFlight < places && !e.alone && e.stopped == "" && !e.paused; {
 		next := e.queue[at]
+		if next.alone && e.inFlight > 0 {
+			at++
+			continue
+		}
 		if now := e.cfg.Now(); next.notBefore.After(now) {
 			if earliest.IsZero() || next.notBefore.Before(earliest) {
 				earliest = next.notBefore

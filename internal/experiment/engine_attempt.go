@@ -33,13 +33,18 @@ func (e *engine) launch(ctx context.Context, next waiting) error {
 		}
 	}
 	e.inFlight++
+	e.alone = next.alone
 	ctx, cancel := context.WithCancelCause(ctx)
-	e.running[cell.Key()] = &flight{
+	under := &flight{
 		cell:    cell,
 		attempt: attempt,
 		startMs: started,
 		began:   e.cfg.Now(),
 		cancel:  cancel,
+	}
+	e.running[cell.Key()] = under
+	for _, each := range e.running {
+		each.most.Store(max(each.most.Load(), int64(e.inFlight)))
 	}
 	began := time.Now() // durations do not follow a clock that is set
 	go func() {
@@ -49,6 +54,12 @@ func (e *engine) launch(ctx context.Context, next waiting) error {
 		}
 		done := &finished{cell: cell}
 		e.attempt(ctx, &done.record, cell, attempt, failures, started, began)
+		if _, elsewhere := e.cfg.Executor.(remote); !elsewhere {
+			done.record.Concurrency = int(under.most.Load())
+		}
+		if e.excuse(&done.record, next.alone); excused(&done.record) {
+			done.record.Final = false
+		}
 		done.record.Unverified += unverified
 		done.err = e.append(&done.record, failures)
 		e.results <- done
@@ -119,6 +130,7 @@ func isFinal(r *ledger.Record, failures, attempts int) bool {
 // finish handles an attempt that is over.
 func (e *engine) finish(done *finished) error {
 	e.inFlight--
+	e.alone = false
 	if done.err != nil {
 		return done.err
 	}
@@ -145,6 +157,9 @@ func (e *engine) finish(done *finished) error {
 	case record.ErrorClass == ledger.ErrorInterrupted:
 		state.interrupted++
 		e.queue = append(e.queue, waiting{cell: done.cell})
+	case excused(record):
+		e.tally.retries++
+		e.queue = append(e.queue, waiting{cell: done.cell, alone: true})
 	case record.ErrorClass == ledger.ErrorBudget:
 		if record.BudgetOf == ledger.BudgetArm {
 			e.spentArm[done.cell.Arm] = record.ErrorMessage

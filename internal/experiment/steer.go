@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -54,6 +55,7 @@ type flight struct {
 	began     time.Time
 	cancel    context.CancelCauseFunc
 	cancelled bool
+	most      atomic.Int64 // attempts that ran at the same time, itself included
 }
 
 type payment struct {

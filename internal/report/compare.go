@@ -213,7 +213,8 @@ func (p *Pair) Decided(decision *stats.Decision) []Reason {
 // Warnings say what else than the arms themselves may have made a difference: limits, retries and
 // machines.
 func (p *Pair) Warnings() []string {
-	warnings := warnOfLimits(p.basis.Groups[0], p.basis.Groups[1])
+	warnings := append(warnOfLimits(p.basis.Groups[0], p.basis.Groups[1]),
+		warnOfLoad(p.basis.Groups[0], p.basis.Groups[1])...)
 	for _, warning := range []string{p.Retries.warning(), p.Machines.Warning()} {
 		if warning != "" {
 			warnings = append(warnings, warning)

@@ -103,7 +103,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 			100*g.PassRate.Level, g.PassRate.Method)
 		m.line("%s\n", strings.Join(append([]string{text}, g.boundsLines()...), "; "))
 	}
-	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits)} {
+	for _, text := range []string{errorsText(g.Errors), limitsText(g.Limits), g.Load.text()} {
 		if text != "" {
 			m.line("⚠️ %s\n", cell(text))
 		}

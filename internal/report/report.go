@@ -112,6 +112,7 @@ type Group struct {
 	Limits map[string]int `json:"limits,omitempty"`
 	// Flow counts what became of the planned runs.
 	Flow *Flow `json:"flow,omitempty"`
+	Load *Load `json:"load,omitempty"`
 	// Differs says in what the arm differs from the baseline.
 	Differs []string `json:"differs,omitempty"`
 	// Treatment says what the models were given.
@@ -302,7 +303,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		}
 		g.Tasks = append(g.Tasks, one)
 	}
-	g.Limits = limited(counting)
+	g.Limits, g.Load = limited(counting), loadOf(records)
 	g.addUp(records)
 	g.follow(records)
 	if err := g.estimate(in); err != nil {

@@ -91,7 +91,9 @@ func (g *Group) headText(w io.Writer) {
 			fmt.Fprintf(w, "tasks with at least %s: %s\n", Count(at.K, "passed run"), percent(&at.Interval))
 		}
 	}
-	for _, text := range append(append(flowLines(g), g.boundsLines()...), errorsText(g.Errors), limitsText(g.Limits)) {
+	lines := slices.Concat(flowLines(g), g.boundsLines(),
+		[]string{errorsText(g.Errors), limitsText(g.Limits), g.Load.text()})
+	for _, text := range lines {
 		if text != "" {
 			fmt.Fprintln(w, display.Line(text))
 		}

@@ -177,11 +177,12 @@ func (a *attempt) phases(ctx context.Context) {
 		{"grade", a.grade},
 		{"judge", a.judge},
 	} {
-		began := time.Now()
+		began, before := time.Now(), readWaits(pressureDir)
 		goOn := phase.run(ctx)
 		took := time.Since(began)
 		switch phase.name { // the verifiers of steps run between them
 		case "agent":
+			a.record.Pressure = before.until(readWaits(pressureDir))
 			took -= a.verifying + time.Duration(a.record.HeldMs)*time.Millisecond
 		case "grade":
 			took += a.verifying

@@ -1,0 +1,25 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// TestDifferentConcurrencyIsNamed: two arms that ran on machines of different load are not alike,
+// and what rate limits and load did to each is counted.
+func TestDifferentConcurrencyIsNamed(t *testing.T) {
+	a, b := treated(armRuns("a", repeat("PP", 12)...), nil), treated(armRuns("b", repeat("PF", 12)...), nil)
+	for i := range a {
+		a[i].Concurrency, b[i].Concurrency = 1, 8
+	}
+	b[0].HeldMs = 4000
+	first := b[1]
+	first.Verdict, first.ErrorClass, first.ErrorCause = ledger.Error, ledger.ErrorResources, ledger.CausePressure
+	first.Final = false
+	b[1].Attempt = 2
+	warnings := strings.Join(compared(t, CompareConfig{}, a, append(b, first)).Warnings, "\n")
+	wantIn(t, warnings, "a ran up to 1 attempt at a time and b up to 8")
+	wantIn(t, warnings, "b: 1 attempt held back by rate limits; 1 time limit on an overloaded machine, tried again alone")
+}
