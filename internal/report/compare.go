@@ -432,7 +432,7 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 		c.Warnings = append(c.Warnings, "different faults were injected into the model calls of the two (--faults), "+
 			"which confounds the comparison")
 	case c.Same:
-		c.Warnings = append(c.Warnings, sameText(a, b, steady(pair.Withheld, pair.Allowed)))
+		c.Warnings = append(c.Warnings, sameText(a, b))
 	}
 	if a.Judge != nil && b.Judge != nil && a.Judge.Corrected != nil && b.Judge.Corrected != nil &&
 		a.Judge.Corrected.Caveat != "" {
@@ -458,17 +458,13 @@ func sameArm(a, b *Group) bool {
 	return sameConfiguration(a, b) && a.Provenance.Faults == b.Provenance.Faults
 }
 
-// sameText is what readers must know about two arms that are the same. Only arms that ran side by
-// side, with nothing that changed, differ by chance alone.
-func sameText(a, b *Group, steady bool) string {
-	switch {
-	case !oneExperiment(a, b):
+// sameText is what readers must know about two arms that are the same. It does not say that they
+// differ by chance alone: the world around them was not checked.
+func sameText(a, b *Group) string {
+	if !oneExperiment(a, b) {
 		return "both arms are the same configuration, measured in two experiments"
-	case !steady:
-		return "both arms are the same: an A/A experiment"
 	}
-	return "both arms are the same: an A/A experiment; unless their models have different addresses, any " +
-		"difference is noise"
+	return "both arms are the same configuration: an A/A experiment"
 }
 
 // Pairs returns the verdicts of two groups task by task, as a pilot for planning; A is the

@@ -48,7 +48,11 @@ func writeFacts(w io.Writer, facts, warnings []string) {
 	for _, warning := range warnings {
 		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
+	fmt.Fprintln(w, Validity)
 }
+
+// Validity is the line of every report that leads to the page on what a claim rests on.
+const Validity = "what a claim rests on, and what remains: docs/validity.md"
 
 // Markdown writes the comparison as Markdown.
 func (c *Comparison) Markdown(w io.Writer) error {

@@ -75,6 +75,7 @@ func (m *markdown) warnings(warnings []string) {
 // end writes everything, with the last warnings.
 func (m *markdown) end(w io.Writer, warnings []string) error {
 	m.warnings(warnings)
+	m.line("%s\n", Validity)
 	_, err := io.WriteString(w, strings.TrimRight(m.out.String(), "\n")+"\n")
 	return err
 }

@@ -138,7 +138,7 @@ func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
 func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	name := side[1].Name + " against " + side[0].Name + ": "
 	if p.Same {
-		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1], steady(p.Withheld, p.Allowed)))
+		f.Warnings = append(f.Warnings, name+sameText(side[0], side[1]))
 	}
 	for _, warning := range p.Warnings() {
 		f.Warnings = append(f.Warnings, name+warning)

@@ -35,6 +35,7 @@ func (r *Report) Text(w io.Writer, k []int) error {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
+	fmt.Fprintln(w, Validity)
 	return nil
 }
 

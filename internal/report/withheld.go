@@ -287,7 +287,7 @@ func (r *Report) warnOfPairs(allow []string) {
 			}
 		}
 		if sameArm(a, b) {
-			add(sameText(a, b, steady(withheld, allowed)))
+			add(sameText(a, b))
 		}
 	}
 }
@@ -311,11 +311,4 @@ func missingOf(outcomes []Outcome) stats.Exclusion {
 		}
 	}
 	return e
-}
-
-// steady reports whether nothing was found that changed during the experiment or between arms.
-func steady(found ...[]Reason) bool {
-	return !slices.ContainsFunc(slices.Concat(found...), func(r Reason) bool {
-		return slices.Contains([]string{reasonDrift, reasonNotDelivered, reasonContaminated, reasonReplayed}, r.Key)
-	})
 }

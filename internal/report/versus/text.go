@@ -55,12 +55,13 @@ type section struct {
 func (r *EvalReport) sections() []section {
 	first := []string{r.Statement, r.Signed.Text()}
 	return append(commonSections(first, r.PerAgent, r.Pairs), r.judgeSection(), r.agentsSection(),
-		section{title: "Notes", lines: r.Warnings})
+		section{title: "Notes", lines: r.Warnings}, section{lines: []string{report.Validity}})
 }
 
 func (c *Comparison) sections() []section {
 	first := append([]string{c.Statement}, c.signed...)
-	return append(commonSections(first, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings})
+	return append(commonSections(first, c.PerAgent, c.Pairs), section{title: "Notes", lines: c.Warnings},
+		section{lines: []string{report.Validity}})
 }
 
 func commonSections(first []string, agents []AgentSummary, pairs []Pair) []section {

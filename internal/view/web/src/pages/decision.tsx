@@ -22,6 +22,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
         <Price detail={detail} />
         <Conditions detail={detail} groups={groups} />
         <TreatmentLines detail={detail} groups={groups} />
+        <p class="soft">What a claim rests on, and what remains: docs/validity.md</p>
         <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])]} />
       </div>
       <div class="rates" role="group" aria-label="Pass rates with their 95% confidence intervals">
