@@ -1,7 +1,7 @@
 // Package fleet runs the cells of an experiment on many machines, over NATS JetStream.
 //
 //  1. A hub is a NATS server with JetStream: the embedded one (StartServer) or an existing cluster.
-//     Dial connects to it with the join URL that fit fleet serve prints.
+//     Dial connects to it with one of the URLs that fit fleet serve writes, whose key has a role.
 //  2. Work makes this machine a worker: it announces what it can do, pulls attempts that it can
 //     run, runs each with an executor of experiment/local, and reports how it ended.
 //  3. New makes the Executor of an experiment for experiment.Run. It publishes attempts and returns
@@ -23,8 +23,16 @@
 //
 // # What travels
 //
-// Files of tasks, skills and node_modules are sent as trees that are named by the hash of their
-// content, and workers cache them. The files of an attempt come back as one object, are checked by
-// its hash, and are put into the run directory as a local run would leave them. Keys are never
-// sent: workers take them from their own environment.
+// Files of tasks, skills and node_modules are sent as trees, and workers cache them. The hash of a
+// tree is its name and the key to read it; it is known to the coordinator and, by way of the
+// message of an attempt, to the worker that takes it. The files of an attempt come back as one
+// file, are checked by its hash, and are put into the run directory as a local run would leave
+// them. Model keys are never sent: workers take them from their own environment.
+//
+// # Who trusts whom
+//
+// A hub lets coordinators, workers and observers do what their role needs (permit). A result is
+// signed by its worker and has the ticket of the attempt, which only who took the attempt knows. The
+// coordinator accepts what an attempt can be (accept.go) and repeats the rest; a worker runs what
+// its owner allows (Policy).
 package fleet

@@ -55,7 +55,7 @@ func (j joinURL) String() string {
 func parseJoinURL(text string) (joinURL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "fit" {
-		return joinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve prints it")
+		return joinURL{}, errors.New("not a valid join URL: want fit://TOKEN@host:port as fit fleet serve writes it")
 	}
 	j := joinURL{
 		Address:     u.Host,
@@ -69,11 +69,11 @@ func parseJoinURL(text string) (joinURL, error) {
 		return joinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
 	}
 	if key, err := nkeys.FromSeed([]byte(j.Token)); err != nil {
-		return joinURL{}, errors.New("join URL: the token is incomplete; copy the join command again")
+		return joinURL{}, errors.New("join URL: the token is incomplete; copy the file again")
 	} else if key.Wipe(); j.Fingerprint != "" {
 		if sum, err := hex.DecodeString(j.Fingerprint); err != nil || len(sum) != sha256.Size {
-			return joinURL{}, errors.New("join URL: the certificate's fingerprint is incomplete; copy the join " +
-				"command again")
+			return joinURL{}, errors.New("join URL: the certificate's fingerprint is incomplete; copy the file " +
+				"again")
 		}
 	}
 	return j, nil
@@ -206,18 +206,18 @@ func connectError(hub string, err error) error {
 		return nil
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
 		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
-		return fmt.Errorf("%s refused the token; copy the join command that fit fleet serve prints", shown)
+		return fmt.Errorf("%s refused the token; copy the file that fit fleet serve writes, unless its key was revoked", shown)
 	case errors.Is(err, errInsecure):
 		return fmt.Errorf("%s: %w", shown, err)
 	case errors.Is(err, errFingerprint):
-		return fmt.Errorf("%s: %w; copy the join command again; if this persists, someone may be intercepting the "+
+		return fmt.Errorf("%s: %w; copy the file again; if this persists, someone may be intercepting the "+
 			"connection",
 			shown, errFingerprint)
 	case errors.Is(err, nats.ErrSecureConnRequired), errors.As(err, new(*tls.CertificateVerificationError)) &&
 		strings.HasPrefix(hub, "fit://"):
-		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the join command again", shown)
+		return fmt.Errorf("%s wants TLS, and the join URL has no certificate; copy the file again", shown)
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the join command again", shown)
+		return fmt.Errorf("%s has no TLS, and the join URL has a certificate; copy the file again", shown)
 	default:
 		return fmt.Errorf("connect to %s: %w", shown, err)
 	}
