@@ -291,7 +291,7 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 	places := e.places()
 	for at := 0; at < len(e.queue) && e.inFlight < places && !e.alone && e.stopped == "" && !e.paused; {
 		next := e.queue[at]
-		if next.alone && e.inFlight > 0 {
+		if next.alone && e.inFlight > 0 || e.meetsItself(next.cell) {
 			at++
 			continue
 		}
@@ -332,6 +332,21 @@ func (e *engine) start(ctx context.Context) (<-chan time.Time, error) {
 		return time.After(max(0, earliest.Sub(e.cfg.Now()))), nil
 	}
 	return nil, nil
+}
+
+// meetsItself reports whether a cell would share a loopback with another of its task, which is on
+// the same ports and may be of the other arm.
+func (e *engine) meetsItself(cell Cell) bool {
+	executor, ok := e.cfg.Executor.(neighbours)
+	if !ok || !executor.ShareLoopback(cell.TaskID) {
+		return false
+	}
+	for _, under := range e.running {
+		if under.cell.TaskID == cell.TaskID {
+			return true
+		}
+	}
+	return false
 }
 
 // places returns how many attempts may be in flight.

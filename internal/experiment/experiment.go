@@ -44,6 +44,13 @@ type remote interface {
 	Steer(limit int, none bool)
 }
 
+// neighbours is an Executor whose attempts may share a loopback: a server that one of them starts
+// answers the others too.
+type neighbours interface {
+	// ShareLoopback reports whether the attempts at a task share a loopback with others.
+	ShareLoopback(taskID string) bool
+}
+
 // waiter is an Executor whose attempts wait for others, thousands of them at a time: each waits in
 // Wait, which needs little memory, and Execute is called when there is something to do.
 type waiter interface {

@@ -88,6 +88,16 @@ type JudgeConfig struct {
 	// Votes is how many times every attempt is judged; the majority decides. It is odd; 0 is the
 	// task's number, else one.
 	Votes int
+	// SameFamily allows a judge of the same vendor as some of the arms, and not as others.
+	SameFamily bool
+}
+
+// Name names the judge for people.
+func (c JudgeConfig) Name() string {
+	if c.Model == "" {
+		return c.Agent + " with its default model"
+	}
+	return c.Agent + " with " + c.Model
 }
 
 // VotesOn returns how many votes decide about a task: the command's number, else the task's, else

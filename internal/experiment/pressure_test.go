@@ -29,7 +29,7 @@ func TestATimeLimitUnderPressureIsTriedAgainAlone(t *testing.T) {
 			}
 			return graded(ledger.Pass), nil
 		}
-		select { // the two of the first round are under way together
+		select { // the two of the first round run at the same time
 		case <-met:
 		case <-ctx.Done():
 		case <-time.After(5 * time.Minute):

@@ -104,6 +104,16 @@ func familyOf(model string) string {
 	return ""
 }
 
+// Vendor returns the vendor of the first id that names a known model or agent; empty if none does.
+func Vendor(ids ...string) string {
+	for _, id := range ids {
+		if vendor := familyOf(id); vendor != "" {
+			return vendor
+		}
+	}
+	return ""
+}
+
 // Check refuses a panel that would judge its own family: underTest lists the ids of the models and
 // agents under test. sameFamily allows it.
 func (p Panel) Check(underTest []string, sameFamily bool) error {

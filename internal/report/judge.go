@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -21,6 +22,8 @@ type JudgeReport struct {
 	// Mechanical is the pass rate that there would be without the judge, a mean over tasks.
 	Mechanical *stats.Interval `json:"mechanical,omitempty"`
 	CostUSD    *float64        `json:"costUsd"`
+	// Models are the models that judged.
+	Models []string `json:"models,omitempty"`
 	// Digests identify the judge; there are several if it has several templates.
 	Digests []string `json:"digests,omitempty"`
 	// Agreement is set if runs were judged by several votes.
@@ -67,6 +70,9 @@ func judgeReport(records []ledger.Record) *JudgeReport {
 			j.Failed++
 		}
 		j.Asked++
+		if model := r.Model.Judge; model != "" && !slices.Contains(j.Models, model) {
+			j.Models = append(j.Models, model)
+		}
 		if digest := r.Digests.Judge; digest != "" && !slices.Contains(j.Digests, digest) {
 			j.Digests = append(j.Digests, digest)
 		}
@@ -199,6 +205,9 @@ func (j *JudgeReport) lines() []string {
 	}
 	if j.CostUSD != nil && *j.CostUSD > 0 {
 		text += fmt.Sprintf(" · %s", display.Cost(j.CostUSD))
+	}
+	if len(j.Models) > 0 {
+		text += " · by " + strings.Join(j.Models, ", ")
 	}
 	lines := []string{text}
 	if j.Agreement != nil {

@@ -68,3 +68,11 @@ func warnOfLoad(a, b *Group) []string {
 	}
 	return warnings
 }
+
+// sharedNetwork says of the machine's network what it means for cells that ran at the same time.
+func sharedNetwork(network string) string {
+	if network == "host" {
+		return network + " (cells share one loopback)"
+	}
+	return network
+}

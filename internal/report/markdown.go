@@ -162,7 +162,7 @@ func (m *markdown) meta(p Provenance) {
 	add("Skill set", short(p.SkillSetHash))
 	add("Family", short(p.FamilyRevision))
 	add("Isolation", p.Isolation)
-	add("Network", p.Network)
+	add("Network", sharedNetwork(p.Network))
 	if len(parts) > 0 {
 		m.line("%s\n", strings.Join(parts, " | "))
 	}

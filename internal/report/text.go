@@ -61,7 +61,7 @@ func (g *Group) headText(w io.Writer) {
 		fmt.Fprintf(w, ", %s", display.Line(g.Provenance.Model))
 	}
 	if g.Provenance.Network != "" {
-		fmt.Fprintf(w, ", network %s", display.Line(g.Provenance.Network))
+		fmt.Fprintf(w, ", network %s", display.Line(sharedNetwork(g.Provenance.Network)))
 	}
 	if g.Scope != "" {
 		fmt.Fprintf(w, "\n%s", display.Line(g.Scope))

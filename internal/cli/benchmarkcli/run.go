@@ -190,10 +190,12 @@ func (o *runOptions) checkJudgeProfile(family *task.Family) error {
 // URL of its own.
 func (o *runOptions) judge() experiment.JudgeConfig {
 	return experiment.JudgeConfig{
-		Agent:    o.judgeAgent.Value,
-		Model:    o.judgeModel,
-		ModelURL: cmp.Or(o.judgeURL, o.ModelURL),
-		Votes:    o.judgeVotes.Value,
+		Agent: o.judgeAgent.Value,
+		Model: o.judgeModel,
+
+		SameFamily: o.sameFamily,
+		ModelURL:   cmp.Or(o.judgeURL, o.ModelURL),
+		Votes:      o.judgeVotes.Value,
 	}
 }
 

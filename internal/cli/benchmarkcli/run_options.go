@@ -21,6 +21,7 @@ type runOptions struct {
 	selection               selection
 	agent, lead, judgeAgent console.AgentID
 	leadModel, judgeModel   string
+	sameFamily              bool
 	agentProfile            string
 	judgeProfile, judgeURL  string
 	prompt, allowedTools    string
@@ -59,6 +60,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.judgeAgent, "judge-agent",
 		"agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
+	flags.BoolVar(&o.sameFamily, "same-family", false, "allow a judge of the same vendor as some of the arms only")
 	flags.StringVar(&o.judgeURL, "judge-url", "", "URL of the judge's model (default: --model-url)")
 	flags.StringVar(&o.judgeProfile, "judge-profile", "",
 		"profile of the judge: \"judge\" is the family's judge.md, which is the default where it exists")

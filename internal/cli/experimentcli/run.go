@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -14,6 +15,8 @@ import (
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
+	"github.com/fit-eval/fit/internal/sandbox"
+	"github.com/fit-eval/fit/internal/task"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -212,6 +215,9 @@ func (r *Run) announce(e experiment.Estimate) {
 		fmt.Fprintf(r.Console.Stderr, ", shard %s", plan.Shard)
 	}
 	where := fmt.Sprintf("%d at a time", r.Workers)
+	if r.Workers > 1 && r.sharesLoopback() {
+		where += " on one loopback, those of a task in turn (network host)"
+	}
 	if r.Fleet != nil {
 		where = "on a fleet"
 		if r.Workers > 0 {
@@ -220,6 +226,9 @@ func (r *Run) announce(e experiment.Estimate) {
 	}
 	fmt.Fprintf(r.Console.Stderr, " = %s, %d to do, %s, in %s\n", report.Count(total, "cell"), e.Cells, where,
 		r.Output)
+	if plan.Judge.Agent != "" {
+		fmt.Fprintf(r.Console.Stderr, "judge: %s\n", r.Prepared.Judge.Name())
+	}
 	switch {
 	case e.Cells == 0:
 	case e.Known:
@@ -233,6 +242,13 @@ func (r *Run) announce(e experiment.Estimate) {
 		}
 		fmt.Fprintln(r.Console.Stderr)
 	}
+}
+
+// sharesLoopback reports whether agents have the machine's network, and its loopback.
+func (r *Run) sharesLoopback() bool {
+	return slices.ContainsFunc(r.Prepared.Family.Tasks, func(t task.Task) bool {
+		return cmp.Or(r.Prepared.Network, t.Settings.AgentNetwork.Kind, sandbox.NetworkHost) == sandbox.NetworkHost
+	})
 }
 
 // warnOfIsolation says before anything is spent that agents will not be isolated, and how to change

@@ -25,6 +25,7 @@ import (
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/session"
 )
 
 // The default limits of a judge.
@@ -234,7 +235,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	options.ProfilesDir, options.HomeDir = room.profiles, room.home
 	options.Limits = harness.Limits{Timeout: cmp.Or(a.task.Settings.Timeouts.Judge, judgeTimeout)}
 	options.Base = a.judgePlace(settings, room)
-	session, err := harness.NewJudge(harness.JudgeConfig{
+	judging, err := harness.NewJudge(harness.JudgeConfig{
 		JudgeCwd:     room.view,
 		JudgeProfile: room.profile,
 		Judge: harness.AgentConfig{
@@ -255,7 +256,7 @@ func (a *attempt) judgeSession(ctx context.Context, room judgeRoom, options harn
 	if err != nil {
 		return harness.Result{}, err
 	}
-	return session.Run(ctx, prompt)
+	return judging.Run(ctx, prompt)
 }
 
 // judgePlace returns the place of the judge: it reads the work and its own room, and writes only to
@@ -287,12 +288,29 @@ func (a *attempt) judgePlace(settings experiment.JudgeConfig, room judgeRoom) ag
 	return cfg
 }
 
+// modelOf returns the model that answered in a session, as its trace has it: that of a judge whose
+// model nobody chose.
+func (a *attempt) modelOf(name string) string {
+	sessions, err := session.ReadFile(filepath.Join(a.dir, name), a.machine.Registry.Dialects(),
+		session.Options{Flat: true})
+	if err != nil {
+		return ""
+	}
+	for _, s := range sessions {
+		if s.Model != "" {
+			return s.Model
+		}
+	}
+	return ""
+}
+
 // settleVote adds the usage of a vote to the vote and to the record.
 func (a *attempt) settleVote(name string, vote *ledger.JudgeVote) {
 	sum, _, err := a.readUsage(name, nil)
 	if err != nil {
 		return
 	}
+	a.record.Model.Judge = cmp.Or(a.record.Model.Judge, a.modelOf(name))
 	vote.Tokens = new(ledger.UsageJSON(sum))
 	spent := a.record.CostUSD
 	switch {

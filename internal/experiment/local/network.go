@@ -121,6 +121,17 @@ func (e *Executor) NetworkFallbacks() map[string]int {
 	return count
 }
 
+// ShareLoopback reports whether the agents of a task have the machine's loopback, and not one of
+// their own.
+func (e *Executor) ShareLoopback(taskID string) bool {
+	for key, decided := range e.networks {
+		if key.task == taskID && decided.kind == sandbox.NetworkHost {
+			return true
+		}
+	}
+	return false
+}
+
 // networkOf returns what the agents of an arm reach in a task.
 func (e *Executor) networkOf(arm *experiment.Arm, t *task.Task) string {
 	return e.networks[networkKey{arm.Name, t.ID}].kind

@@ -15,6 +15,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/harness"
+	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -190,7 +191,33 @@ func (p *preparation) chooseAgents(ctx context.Context) error {
 			p.Judge.ModelURL = p.Arms[0].ModelURL
 		}
 	}
+	if err := p.checkJudge(); err != nil {
+		return err
+	}
 	return p.machine.find(ctx, p.Judge.Agent)
+}
+
+// checkJudge refuses a judge that is of the vendor of some arms and not of others: it would judge
+// its own work beside that of strangers.
+func (p *preparation) checkJudge() error {
+	vendor := judge.Vendor(p.Judge.Model, p.Judge.Agent)
+	if vendor == "" || p.Judge.SameFamily {
+		return nil
+	}
+	var kin, others []string
+	for i := range p.Arms {
+		if arm := &p.Arms[i]; judge.Vendor(arm.Model, arm.Agent) == vendor {
+			kin = append(kin, arm.Name)
+		} else {
+			others = append(others, arm.Name)
+		}
+	}
+	if len(kin) == 0 || len(others) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the judge %s is of the family %s, and so is arm %s, but not arm %s: choose another with "+
+		"--judge-agent and --judge-model, or allow it with --same-family", p.Judge.Name(), vendor,
+		strings.Join(kin, ", "), strings.Join(others, ", "))
 }
 
 // checkNetworks makes sure that agents can have the required networks.
