@@ -105,19 +105,24 @@ func TestTenThousandCells(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	announced := make(chan struct{})
-	go func() { // a worker that has room for all of them and takes none
+	roomy := w.dialAt(w.worker, RoleWorker)
+	go func() { // workers that have room for all of them and take none
 		defer close(announced)
-		kv, err := hub.js.KeyValue(ctx, workersBucket)
-		content, jsonErr := json.Marshal(Worker{
-			Protocol:  Protocol,
-			Name:      "roomy",
-			Fit:       testVersion,
-			Slots:     cells,
-			Agents:    map[string]string{"builtin": "1"},
-			Isolation: []string{"none"},
-		})
-		for err = errors.Join(err, jsonErr); err == nil; {
-			_, err = kv.Put(ctx, "roomy", content)
+		var err error
+		for err == nil {
+			for i := range cells / MaxSlots {
+				about := Worker{
+					Protocol:  Protocol,
+					Name:      fmt.Sprintf("roomy-%d", i),
+					Fit:       testVersion,
+					Slots:     MaxSlots,
+					Agents:    map[string]string{"builtin": "1"},
+					Isolation: []string{"none"},
+				}
+				content, jsonErr := json.Marshal(about)
+				putErr := roomy.put(ctx, workersBucket, roomy.public+"."+about.Name, content)
+				err = errors.Join(err, jsonErr, putErr)
+			}
 			select {
 			case <-time.After(heartbeat):
 			case <-ctx.Done():

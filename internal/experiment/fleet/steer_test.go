@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -259,5 +260,62 @@ func TestCancelReachesTheAgent(t *testing.T) {
 	}
 	if byWorker != 2 {
 		t.Errorf("%d attempts were reported by the worker, want 2", byWorker)
+	}
+}
+
+// Only the coordinator of an attempt can cancel it: the ticket proves who asks.
+func TestOnlyItsOwnCoordinatorCancels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")
+	begun, gate := make(chan struct{}), make(chan struct{})
+	w.work("w1", 1, func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
+		close(begun)
+		<-gate
+		return verdict(cell)
+	}, nil)
+	dir, e := w.coordinate(p, output, nil)
+	done := w.steered(t.Context(), dir, e, experiment.Config{})
+	<-begun
+	name := p.Plan.Cells()[0].RunDir(1)
+	other := w.dial()
+	for _, proof := range []string{"", cancelProof("guessed"), ticketOf("another", name)} {
+		content, err := json.Marshal(cancellation{Name: name, Proof: proof})
+		if err == nil {
+			err = other.nc.Publish(cancelSubject(e.run), content)
+		}
+		if err = errors.Join(err, other.nc.Flush()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// what was published before the worker's next announcement has reached it
+	eventually(t, "the worker has announced itself", func() bool {
+		workers, err := other.Workers(t.Context())
+		return err == nil && len(workers) == 1 && len(workers[0].Running) == 1
+	})
+	close(gate)
+	if outcome := <-done; outcome.Status != experiment.Complete {
+		t.Fatalf("%+v", outcome)
+	}
+	if records := w.check(p, output); len(records) != 1 {
+		t.Errorf("%d records", len(records))
+	}
+}
+
+// A worker that says of every attempt that it was interrupted does not have it repeated, and paid,
+// without end.
+func TestInterruptionsThatNobodyAskedForAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, output := w.prepared(1, 1, "a"), filepath.Join(w.dir, "run")
+	var made atomic.Int32
+	w.work("w1", 1, func(context.Context, experiment.Cell, int) ledger.Record {
+		made.Add(1)
+		return ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorInterrupted}
+	}, nil)
+	dir, e := w.coordinate(p, output, nil)
+	outcome := <-w.steered(t.Context(), dir, e, experiment.Config{Attempts: 1})
+	if made.Load() > maxInterrupted+1 || outcome.Status == experiment.Complete && made.Load() == 0 {
+		t.Errorf("%d attempts, %+v", made.Load(), outcome)
 	}
 }
