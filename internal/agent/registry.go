@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -85,7 +86,8 @@ func (r *Registry) Get(id string) (Agent, error) {
 		}
 		known = append(known, scheme.Usage)
 	}
-	return nil, fmt.Errorf("unknown agent %q; known are %s", id, strings.Join(known, ", "))
+	meant := near.Question(id, r.IDs())
+	return nil, fmt.Errorf("unknown agent %q%s; known are %s", id, meant, strings.Join(known, ", "))
 }
 
 // First returns the first agent that is found on the host.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,24 +20,26 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/document"
+	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/redact"
 )
 
 // programNames are the names people know the commands by; the binary called by such a name is that
-// command.
-var programNames = map[string][]string{
-	"fit-harness":   {"harness"},
-	"fit-eval":      {"harness"},
-	"fit-trace":     {"trace"},
-	"fit-benchmark": {"benchmark"},
-	"fit-selfedit":  {"selfedit"},
-	"subq":          {},
+// command. subq is all of them, with versus as its eval.
+var programNames = map[string]string{
+	"fit-harness":   "harness",
+	"fit-eval":      "harness",
+	"fit-trace":     "trace",
+	"fit-benchmark": "benchmark",
+	"fit-selfedit":  "selfedit",
+	"subq":          "",
 }
 
 // Main runs the command the process was started as and returns its exit code.
@@ -88,13 +91,12 @@ func exitOnTerminate() (stop func()) {
 // error is printed here and nowhere else.
 func Run(ctx context.Context, args []string, con *console.Console) int {
 	name := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
-	prefix, ok := programNames[name]
-	if !ok {
+	if _, known := programNames[name]; !known {
 		name = "fit"
 	}
 	con = con.Shared() // cells, builds and calls report side by side
 	registry, mistake := catalog.Load(catalog.Files(con.Dir, con.Environ)...)
-	root := newRoot(con, registry)
+	root := calledAs(name, newRoot(con, registry))
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if mistake != nil && runsAgents(command) {
 			return console.Exit(console.ExitUsage, mistake)
@@ -102,15 +104,10 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 		return nil
 	}
 	misspelt := refuseHelpOnNothing(root)
-	given := args[1:]
-	if isCompletion(given) { // cobra knows the request at the top of the tree only
+	if isCompletion(args[1:]) {
 		completeValues(root, con, registry)
-		prefix, given = append([]string{given[0]}, prefix...), given[1:]
 	}
-	if name == "subq" && len(given) > 0 && given[0] == "eval" {
-		given = append([]string{"versus"}, given[1:]...)
-	}
-	root.SetArgs(append(append([]string{}, prefix...), given...))
+	root.SetArgs(args[1:])
 	root.SetIn(con.Stdin)
 	root.SetOut(con.Stdout)
 	root.SetErr(con.Stderr)
@@ -126,7 +123,7 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 	}
 	code := exitCode(ctx, err)
 	if err.Error() != "" {
-		message := document.Explain(err)
+		message := withoutCalls(document.Explain(err), err)
 		if code == console.ExitInterrupted && errors.Is(err, context.Canceled) {
 			message = "interrupted"
 		}
@@ -144,10 +141,71 @@ func Run(ctx context.Context, args []string, con *console.Console) int {
 // runsAgents reports whether a command may use the agents of agents.yaml, so that a mistake in the
 // file stops it. Those that only read what is there are not in its way.
 func runsAgents(command *cobra.Command) bool {
-	for command.HasParent() && command.Parent().HasParent() {
-		command = command.Parent()
+	for ; command != nil; command = command.Parent() {
+		name := command.Name()
+		if tree, called := programNames[name]; called {
+			name = tree
+		}
+		if slices.Contains([]string{"harness", "benchmark", "versus", "eval", "agents", "doctor"}, name) {
+			return true
+		}
 	}
-	return slices.Contains([]string{"harness", "benchmark", "versus", "agents", "doctor"}, command.Name())
+	return false
+}
+
+// calledAs is the tree that a name of the binary stands for. Its help and its errors have that
+// name.
+func calledAs(name string, root *cobra.Command) *cobra.Command {
+	root.Use = name
+	if name == "subq" {
+		for _, command := range root.Commands() {
+			isEval := func(alias string) bool { return alias == "eval" } // of harness, everywhere else
+			command.Aliases = slices.DeleteFunc(command.Aliases, isEval)
+			if command.Name() == "versus" {
+				command.Use, command.Aliases = "eval", append(command.Aliases, "versus")
+			}
+		}
+		return root
+	}
+	for _, command := range root.Commands() {
+		if command.Name() == programNames[name] {
+			_, takes, _ := strings.Cut(command.Use, " ")
+			root.RemoveCommand(command)
+			command.Use = strings.TrimSpace(name + " " + takes)
+			command.CompletionOptions = root.CompletionOptions
+			command.SilenceErrors, command.SilenceUsage = true, true
+			command.SetHelpCommand(newHelp(command))
+			return command
+		}
+	}
+	return root
+}
+
+// withoutCalls takes the names of system calls out of a message: a file that is not there needs no
+// "lstat" before it.
+func withoutCalls(message string, err error) string {
+	for _, wrapped := range everything(err) {
+		if problem, ok := wrapped.(*fs.PathError); ok {
+			message = strings.ReplaceAll(message, problem.Error(), problem.Path+": "+problem.Err.Error())
+		}
+	}
+	return message
+}
+
+// everything lists an error and all that it wraps.
+func everything(err error) []error {
+	all := []error{err}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			all = append(all, everything(inner)...)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			all = append(all, everything(inner)...)
+		}
+	}
+	return all
 }
 
 // isAboutFile reports whether a mistake is in a file and not in the call.
@@ -167,7 +225,9 @@ func exitCode(ctx context.Context, err error) int {
 }
 
 // isSafeguard reports whether exit code 2 of a command is a refusal and not a mistake in the call.
-func isSafeguard(command *cobra.Command) bool { return command.Name() == "selfedit" }
+func isSafeguard(command *cobra.Command) bool {
+	return command.Name() == "selfedit" || command.Name() == "fit-selfedit"
+}
 
 func newRoot(con *console.Console, registry *agent.Registry) *cobra.Command {
 	root := &cobra.Command{
@@ -220,10 +280,8 @@ func newVersion(con *console.Console) *cobra.Command {
 // makeMistakesUsageErrors gives wrong flags and wrong arguments the exit code of a usage error, in
 // every command of the tree.
 func makeMistakesUsageErrors(command *cobra.Command) {
-	command.SetFlagErrorFunc(func(_ *cobra.Command,
-		err error,
-	) error {
-		return console.Exit(console.ExitUsage, plain(err))
+	command.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
+		return console.Exit(console.ExitUsage, plain(asked, err))
 	})
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
@@ -257,6 +315,8 @@ func describeArgs(command *cobra.Command, args []string, err error) error {
 	switch {
 	case takes == "" && len(args) == 0:
 		return err
+	case takes == "" && command.Flag("task-text") != nil:
+		return fmt.Errorf("%s takes no arguments; give the task with --task-text %q", command.CommandPath(), args[0])
 	case takes == "":
 		return fmt.Errorf("%s takes no arguments, but got %q", command.CommandPath(), args[0])
 	case len(args) == 0:
@@ -274,8 +334,19 @@ func quoted(args []string) []string {
 	return all
 }
 
-// plain says in words what the standard library says in the names of its functions.
-func plain(err error) error {
+// plain says in words what the standard library says in the names of its functions, and which flag
+// was probably meant.
+func plain(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if !flag.Hidden {
+				names = append(names, "--"+flag.Name)
+			}
+		})
+		return fmt.Errorf("%w%s", err, near.Question("--"+unknown.GetSpecifiedName(), names))
+	}
 	var number *strconv.NumError
 	about, _, found := strings.Cut(err.Error(), ": strconv.")
 	if !found || !errors.As(err, &number) {

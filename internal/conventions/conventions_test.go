@@ -104,6 +104,7 @@ var rooms = map[string][]string{
 	"messages":      {"jsontape"},
 	"lazyregexp":    {},
 	"memo":          {},
+	"near":          {},
 	"patch":         {},
 	"render":        {"session", "trace", "gateway/calls"},
 	"atomicfile":    {},

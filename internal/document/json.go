@@ -131,7 +131,7 @@ func (d *Document) syntax(decoder *json.Decoder, err error) error {
 	offset := decoder.InputOffset()
 	switch syntax, ok := errors.AsType[*json.SyntaxError](err); {
 	case ok:
-		offset = syntax.Offset
+		offset, err = syntax.Offset, errors.New(strings.Replace(err.Error(), "invalid character", "unexpected", 1))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		offset, err = int64(len(d.source)), errors.New("the document ends too early")
 	}

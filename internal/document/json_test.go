@@ -26,7 +26,7 @@ func TestJSONIsReadStrictly(t *testing.T) {
 		`{"parts":[{"text":"a","text":"b"}]}`:   `there are two members "text"`,
 		`{"name":"a"} {}`:                       "x.json:1:14: there is something after the end of the document",
 		"{\"name\":\"\xff\"}":                   "not valid UTF-8",
-		`{"name" "a"}`:                          "x.json:1:8: invalid character",
+		`{"name" "a"}`:                          "x.json:1:8: unexpected '\"'",
 		`[]`:                                    "want an object, got array",
 		strings.Repeat("[", maxDepth*100) + "]": "nested too deeply",
 	} {

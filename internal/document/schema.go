@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v4"
+
+	"github.com/fit-eval/fit/internal/near"
 )
 
 // Schema is a JSON Schema that documents can be checked against.
@@ -216,9 +218,9 @@ func (d *Document) ErrorAt(path []string, format string, args ...any) *Error {
 // unknownKeys makes one error for each key that a mapping must not have, at the key's position, and
 // lists the allowed keys.
 func (d *Document) unknownKeys(path, keys, allowed []string) []*Error {
-	message := "%s: there is no such setting"
+	list := ""
 	if len(allowed) > 0 {
-		message += "; there are " + strings.Join(allowed, ", ")
+		list = "; there are " + strings.Join(allowed, ", ")
 	}
 	mapping := d.find(path)
 	var all []*Error
@@ -227,8 +229,8 @@ func (d *Document) unknownKeys(path, keys, allowed []string) []*Error {
 		if node := keyNode(mapping, key); node != nil {
 			line, col = node.Line, node.Column
 		}
-		all = append(all, d.at(line, col, message,
-			strings.Join(append(slices.Clone(path), key), ".")))
+		all = append(all, d.at(line, col, "%s: there is no such setting%s%s",
+			strings.Join(append(slices.Clone(path), key), "."), near.Question(key, allowed), list))
 	}
 	return all
 }

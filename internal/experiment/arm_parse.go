@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
+	"github.com/fit-eval/fit/internal/near"
 )
 
 // armKeys are the keys of an arm on the command line.
@@ -70,8 +71,8 @@ type armParser struct {
 }
 
 func (p *armParser) unknown(key string) error {
-	if near := nearKey(key); near != "" {
-		return fmt.Errorf("arm %q: there is no key %s; did you mean %s?", p.arm.Name, key, near)
+	if meant := near.Word(key, armKeys); meant != "" {
+		return fmt.Errorf("arm %q: there is no key %s; did you mean %s?", p.arm.Name, key, meant)
 	}
 	return fmt.Errorf("arm %q: there is no key %s; the keys are %s", p.arm.Name, key, strings.Join(armKeys, ", "))
 }
@@ -87,14 +88,14 @@ func (p *armParser) value(key, text string) (value, rest string, quoted bool, er
 		if slices.Contains(armKeys, word) {
 			return text[:at[0]], text[at[0]+1:], false, nil
 		}
-		near := nearKey(word)
+		meant := near.Word(word, armKeys)
 		switch {
-		case near != "" && slices.Contains(textKeys, key):
+		case meant != "" && slices.Contains(textKeys, key):
 			return "", "", false,
 				fmt.Errorf("there is no key %s; did you mean %s? Put the value of %s into double quotes "+
-					"if it is part of the text", word, near, key)
-		case near != "":
-			return "", "", false, fmt.Errorf("there is no key %s; did you mean %s?", word, near)
+					"if it is part of the text", word, meant, key)
+		case meant != "":
+			return "", "", false, fmt.Errorf("there is no key %s; did you mean %s?", word, meant)
 		case !slices.Contains(textKeys, key):
 			return "", "", false,
 				fmt.Errorf("there is no key %s; put the value of %s into double quotes if it is part of "+
@@ -246,45 +247,4 @@ func exists(path string) bool {
 
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '+' || r == ' ' })
-}
-
-// nearKey returns the key that an unknown word was probably meant to be; empty if there is none.
-func nearKey(word string) string {
-	best, least := "", 3
-	for _, key := range armKeys {
-		allowed := 2
-		if len(key) < 5 { // most short words are near to each other
-			allowed = 1
-		}
-		if d := distance(strings.ToLower(word), strings.ToLower(key)); d <= allowed && d < least {
-			best, least = key, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, delete, replace or exchange with their neighbour to turn a
-// word into another.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
-	}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			replaced := rows[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				replaced++
-			}
-			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, replaced)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
 }

@@ -318,7 +318,8 @@ func TestThePullRequestGetsOneAnswer(t *testing.T) {
 	t.Run("a fork without secrets", func(t *testing.T) {
 		inputs["output"] = "fork"
 		out, err := p.step("Measure", inputs)
-		if err != nil || !strings.Contains(out, "::notice::no key") || !strings.Contains(p.file("output"), "measured=no") {
+		if err != nil || !strings.Contains(out, "::notice::no key") ||
+			!strings.Contains(p.file("output"), "measured=no") {
 			t.Errorf("%v\n%s", err, out)
 		}
 		if _, err := os.Stat(filepath.Join(p.dir, "fork", "results", "results.jsonl")); err == nil {

@@ -35,6 +35,10 @@ func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 	paths := make([]string, len(dirs))
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
+		if whole, arm, named := strings.Cut(dir, ":"); named && !isDirectory(paths[i]) && isDirectory(con.Path(whole)) {
+			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: give %s", dir, arm,
+				whole)
+		}
 	}
 	found, err := results.Load(paths, damagedToo)
 	if err != nil {
@@ -44,6 +48,11 @@ func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 		fmt.Fprintf(con.Stderr, "%s: %s\n", problem.Path, problem.Problem)
 	}
 	return loaded{found}, nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // classify gives an error its exit code: a directory that is not there and a mistake in a file of

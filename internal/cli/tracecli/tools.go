@@ -2,14 +2,17 @@ package tracecli
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/near"
 	"github.com/fit-eval/fit/internal/query"
 )
 
@@ -59,11 +62,38 @@ func (a *app) tool() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.Tool(ctx, args[1], out.entry(t)); err != nil {
+			found, show := 0, out.entry(t)
+			err = t.Tool(ctx, args[1], func(entry *query.Entry) error {
+				found++
+				return show(entry)
+			})
+			if err == nil && found == 0 && t.Path != "-" {
+				err = a.sayTools(ctx, t, args[1])
+			}
+			if err != nil {
 				return err
 			}
 			return out.end()
 		})
+}
+
+// sayTools says that nothing uses a tool, and which tools there are.
+func (a *app) sayTools(ctx context.Context, t *query.Trace, typed string) error {
+	tools, _, err := t.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, tool := range tools {
+		names = append(names, tool.Tool)
+	}
+	list := "no tool is used"
+	if len(names) > 0 {
+		list = "the tools are " + strings.Join(names, ", ")
+	}
+	message := fmt.Sprintf("nothing uses %s%s; %s", typed, near.Question(typed, names), list)
+	fmt.Fprintln(a.con.Stderr, display.Text(message))
+	return nil
 }
 
 func (a *app) toolCalls() *cobra.Command {

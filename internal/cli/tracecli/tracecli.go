@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -197,11 +198,20 @@ func classify(err error) error {
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return console.Usagef("%s: no such file", path.Path)
 	case errors.As(err, &path) && errors.Is(err, query.ErrDirectory):
-		return console.Usagef("%s is %w", path.Path, query.ErrDirectory)
+		return console.Usagef("%s is %w%s", path.Path, query.ErrDirectory, aTraceOf(path.Path))
 	case errors.As(err, &path) && errors.Is(err, os.ErrPermission):
 		return console.Exitf(console.ExitIncomplete, "%s: permission denied", path.Path)
 	}
 	return err
+}
+
+// aTraceOf names a trace of a run directory, for a message.
+func aTraceOf(dir string) string {
+	found, err := filepath.Glob(filepath.Join(dir, "runs", "*", "*", "*", "*", "*.ndjson*"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of its runs have one, such as %s", len(found), found[0])
 }
 
 // reportEmpty complains about inputs that hold no trace. If there is nothing else, nothing is

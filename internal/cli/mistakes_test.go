@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/cli/console"
+)
+
+// insides is what a message must not have: words of the system and of the standard library.
+var insides = regexp.MustCompile(`\b(?:l?stat|open|fork/exec) /|strconv\.|invalid character|(?:^|[^.\w])(?:json|yaml): |unmarshal|goroutine|%!`)
+
+// TestMistakesHaveAWayOut makes the mistakes of a first day. Each message has the given words,
+// which say what to do, and the name by which the program was called.
+func TestMistakesHaveAWayOut(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"family/tasks/one/task.yaml":       "timeout: 5\n",
+		"family/tasks/one/agent.task.md":   "Do it.\n",
+		"quick/tasks/one/task.yaml":        "timeouts: {agent: soon}\n",
+		"quick/tasks/one/agent.task.md":    "Do it.\n",
+		"bad.json":                         "{\"turns\": [}",
+		"bad.yaml":                         "id: [",
+		"empty":                            "",
+		"words.txt":                        "hello\n",
+		"table.csv":                        "a,b\n1\n",
+		"trace.ndjson":                     `{"source":"agent","seq":0,"event":{"type":"text","text":"Hi."}}` + "\n",
+		"runs/runs/one/a/0/1/agent.ndjson": `{"source":"agent","seq":0,"event":{"type":"text"}}` + "\n",
+		"results/results.jsonl":            "",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for call, want := range map[string]string{
+		// commands
+		"fit benchmrk":         `did you mean "benchmark"?`,
+		"fit-benchmark rport":  `"report"`,
+		"subq eval rport":      `did you mean "report"?`,
+		"subq evl":             `did you mean "eval"?`,
+		"fit-trace ovrview":    `did you mean "overview"?`,
+		"fit-harness superviz": `did you mean "supervise"?`,
+		"fit-benchmark":        "needs a command: clean, compare",
+		"fit help benchmrk":    "benchmrk",
+		"fit completion tcsh":  "bash|fish|zsh",
+		// flags
+		"fit-benchmark run --familly x":        "did you mean --family?",
+		"fit-benchmark run --modell x":         "did you mean --model?",
+		"fit-benchmark run --concurency 2":     "did you mean --concurrency?",
+		"fit-benchmark compare --markdown":     "fit-benchmark compare --help",
+		"fit-harness run --task-txt x":         "did you mean --task-text?",
+		"fit versus run --judje off":           "did you mean --judge?",
+		"fit-trace search --contxt 2 a b":      "did you mean --context?",
+		"fit demo --sam":                       "did you mean --same?",
+		"fit-benchmark run --family":           "needs an argument",
+		"fit-benchmark run --runs x":           "whole number",
+		"fit-benchmark run --runs 0":           "at least 1",
+		"fit-benchmark run --runs 1.5":         "whole number",
+		"fit-benchmark run --isolation bwap":   "auto, bwrap, podman, docker, none",
+		"fit-benchmark run --max-cost-usd abc": "0.50",
+		"fit-benchmark run --min-pass-rate 2":  "from 0 to 1",
+		"fit-benchmark run --timeout soon":     "--timeout",
+		"fit-benchmark run --network lan":      "model, host, none",
+		"fit-benchmark run --context all":      "project, none",
+		"fit-benchmark run --gateway maybe":    "on, off",
+		"fit-benchmark report --format pdf .":  "json",
+		"fit-benchmark plan --effect 0":        "between 0 and 1",
+		"fit-trace overview --format xml a":    "ndjson",
+		// agents and arms
+		"fit-benchmark run --family family --agent claude":             "did you mean claude-code?",
+		"fit-harness run --agent cladue-code --task-text x":            "did you mean claude-code?",
+		"fit-harness run --agent Codex --task-text x":                  "did you mean codex?",
+		"fit agents show gemni":                                        "did you mean gemini?",
+		"fit-benchmark run --family family --arm a=agnt:codex":         "did you mean agent?",
+		"fit-benchmark run --family family --arm a=agent:codex,modl:x": "did you mean model?",
+		// arguments
+		"fit-harness run fix-it":                       `--task-text "fix-it"`,
+		"fit-harness judge check-it":                   `--task-text "check-it"`,
+		"fit-harness run":                              "--task-file, --task-text",
+		"fit-benchmark show results":                   "takes DIR TASK/ARM/RUN",
+		"fit doctor x":                                 "takes no arguments",
+		"fit-benchmark report results:a":               "give results",
+		"fit-benchmark ctl results puase":              "pause",
+		"fit-benchmark grade results":                  "--family is required",
+		"fit-benchmark merge results --output":         "needs an argument",
+		"fit versus run task.yaml":                     "--agents",
+		"fit versus run bad.yaml --agents builtin":     "bad.yaml:",
+		"fit versus run nowhere.yaml --agents builtin": "nowhere.yaml: no such file",
+		// files
+		"fit-benchmark report nowhere":          "nowhere: no such file",
+		"fit-benchmark report words.txt":        "words.txt",
+		"fit-benchmark report empty":            "empty",
+		"fit-benchmark compare results":         "results",
+		"fit-benchmark run --family nowhere":    "nowhere: no such file",
+		"fit-benchmark lint --family words.txt": "words.txt",
+		"fit-benchmark lint --family family":    "did you mean timeouts?",
+		"fit-benchmark lint --family quick":     "timeouts.agent",
+		"fit-benchmark lint nowhere":            "nowhere: no such file",
+		"fit-benchmark import words.txt out":    ".csv, .jsonl, .json or .yaml",
+		"fit-benchmark list":                    "--family FAMILY, or a run directory",
+		"fit-trace overview nowhere":            "nowhere: no such file",
+		"fit-trace overview runs":               "such as runs/runs/one/a/0/1/agent.ndjson",
+		"fit-trace overview words.txt":          "words.txt",
+		"fit-trace search":                      "FILE PATTERN",
+		"fit-harness resume nowhere":            "nowhere: no such file",
+		"fit-harness resume words.txt":          "words.txt",
+		"fit-harness run --task-file nowhere":   "nowhere: no such file",
+		"fit model serve --script nowhere":      "nowhere: no such file",
+		"fit model serve --script bad.json":     "bad.json: line 1",
+		"fit session show nowhere":              "no file nowhere",
+		"fit session show words.txt":            "words.txt",
+		"fit view nowhere":                      "nowhere: no such file",
+		"fit stats paired nowhere":              "nowhere: no such file",
+		"fit stats paired table.csv":            "table.csv",
+		"fit fleet status":                      "FIT_FLEET",
+		"fit-selfedit x/y":                      "settings.json",
+		"fit-benchmark export results":          "results",
+	} {
+		t.Run(call, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			con := &console.Console{
+				Stdin:   strings.NewReader(""),
+				Stdout:  &stdout,
+				Stderr:  &stderr,
+				Dir:     dir,
+				Environ: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")},
+			}
+			args := strings.Fields(call)
+			code := Run(t.Context(), args, con)
+			said := strings.ReplaceAll(stderr.String(), dir+string(filepath.Separator), "")
+			switch {
+			case code == console.ExitGood:
+				t.Errorf("it succeeds: %s%s", &stdout, said)
+			case !strings.Contains(said, want):
+				t.Errorf("it says %q, not %q", said, want)
+			case !strings.Contains("\n"+said, "\n"+args[0]+": "):
+				t.Errorf("no line of %q begins with the name of the program", said)
+			case insides.MatchString(said):
+				t.Errorf("it shows its insides: %q", said)
+			}
+		})
+	}
+}
