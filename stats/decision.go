@@ -142,6 +142,8 @@ type Decision struct {
 	// Unsure says what withholds the claim that the observed outcomes would support: outcomes that
 	// are not known for sure, in words.
 	Unsure string `json:"unsure,omitempty"`
+	// Possible are other claims that outcomes which are not known for sure could still bring about.
+	Possible []Claim `json:"possible,omitempty"`
 	// Obstacles say which parts of the claim rule were not met; empty when something was claimed.
 	Obstacles []string `json:"obstacles,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
@@ -186,6 +188,7 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 			decision.Obstacles = []string{decision.Unsure}
 		}
 	}
+	decision.Possible = possible(decision, config)
 	if len(config.Withheld) > 0 {
 		if decision.Claim != Insufficient {
 			decision.Claim = NotProven
@@ -227,6 +230,26 @@ func DecideFamily(comparisons []Comparison, configs []DecideConfig) ([]Decision,
 	return decisions, nil
 }
 
+// possible lists the claims of the worst cases, without the decision's own.
+func possible(decision Decision, config DecideConfig) []Claim {
+	var claims []Claim
+	for _, worst := range config.WorstCases {
+		found := claim(worst, config, math.Min(1, decision.factor()*worst.P))
+		if (found == Improved || found == Regressed) && found != decision.Claim && !slices.Contains(claims, found) {
+			claims = append(claims, found)
+		}
+	}
+	return claims
+}
+
+// factor is by how much the p-value was adjusted.
+func (d *Decision) factor() float64 {
+	if d.P <= 0 {
+		return 1
+	}
+	return math.Max(1, d.PAdj/d.P)
+}
+
 // holdsInWorstCases reports whether the claim is made in every worst case, too. The p-value of a
 // worst case is adjusted by the same factor.
 func holdsInWorstCases(decision Decision, config DecideConfig) bool {
@@ -235,11 +258,7 @@ func holdsInWorstCases(decision Decision, config DecideConfig) bool {
 		if decision.Claim != Equivalent && direction*worst.Est > direction*decision.Effect {
 			continue // the other direction
 		}
-		factor := 1.0
-		if decision.P > 0 {
-			factor = math.Max(1, decision.PAdj/decision.P)
-		}
-		if claim(worst, config, math.Min(1, factor*worst.P)) != decision.Claim {
+		if claim(worst, config, math.Min(1, decision.factor()*worst.P)) != decision.Claim {
 			return false
 		}
 	}

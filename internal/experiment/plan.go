@@ -39,6 +39,10 @@ type Plan struct {
 	Gateway string `json:"gatewayPolicy,omitempty"`
 	// Stop ends the experiment as soon as it is decided; nil runs it to its end.
 	Stop *StopRule `json:"stopEarly,omitempty"`
+	// Question is what is to be answered; nil, in plans of earlier versions, is the default one.
+	Question *Question `json:"question,omitempty"`
+	// Concurrency is how many attempts were to run at a time; 0 is unknown.
+	Concurrency int `json:"concurrency,omitempty"`
 	// AgentTimeout bounds the agent where the task does not; it is part of what is measured, too.
 	AgentTimeoutMs int64             `json:"agentTimeoutMs,omitempty"`
 	Tools          map[string]string `json:"tools,omitempty"` // versions on the machine that made the plan
@@ -176,6 +180,9 @@ func (p *Plan) identity() string {
 	same.ID, same.CreatedMs, same.Shard, same.Tools, same.Host, same.Family.Origin = "", 0, Shard{}, nil, "", ""
 	same.Number = 0
 	same.SignedBy, same.Grown, same.TasksDigest, same.Family.Tasks, same.Family.Selected = "", nil, "", 0, ""
+	if same.Concurrency = 0; p.Asked() == (&Plan{}).Asked() {
+		same.Question = nil // as in plans of earlier versions
+	}
 	same.Tasks = slices.Clone(p.Tasks)
 	for i := range same.Tasks {
 		same.Tasks[i].AgentTimeoutMs = 0
@@ -209,6 +216,7 @@ func (p *Plan) differences(wanted *Plan) (changes, growth []string) {
 	note("seed", p.Seed, wanted.Seed)
 	note("shard", p.Shard.String(), wanted.Shard.String())
 	note("stopping early", p.Stop.String(), wanted.Stop.String())
+	note("question", p.Asked(), wanted.Asked())
 	note("isolation", p.Isolation, wanted.Isolation)
 	note("network", p.Network, wanted.Network)
 	note("budget of a cell", p.Cell, wanted.Cell)

@@ -31,6 +31,8 @@ type Setup struct {
 	// StopEarly ends the experiment as soon as its two arms can be distinguished; nil runs it to
 	// its end.
 	StopEarly *StopRule
+	// Question is what the experiment is to answer.
+	Question Question
 	// Judge judges tasks that have a judge; an empty Agent is the agent of the first arm.
 	Judge JudgeConfig
 	// DefaultMaxTurns limits the turns of arms that set no limit, if their agent supports it; 0 is

@@ -17,9 +17,9 @@ const (
 	MeasureScore = "score"
 )
 
-// CompareConfig says how two groups are compared.
+// CompareConfig says how two groups are compared. Zero fields are as planned.
 type CompareConfig struct {
-	// Measure is MeasurePass (default) or MeasureScore.
+	// Measure is MeasurePass or MeasureScore.
 	Measure string
 	Alpha   float64
 	// Margin is the largest difference that does not matter; 0 makes no claim of equivalence.
@@ -32,24 +32,28 @@ type CompareConfig struct {
 	Tests int
 	// Allow are the reasons to withhold a claim that are accepted, such as "drift".
 	Allow []string
-}
+	// NotPlanned says what is asked for that the plan of the experiment does not ask.
+	NotPlanned []string
 
-func (cfg CompareConfig) withDefaults() CompareConfig {
-	cfg.Measure, cfg.Alpha = cmp.Or(cfg.Measure, MeasurePass), cmp.Or(cfg.Alpha, stats.DefaultAlpha)
-	return cfg
+	withholds   bool // what is not planned may claim more than what is
+	otherMargin bool // the margin of non-inferiority is not the planned one
+	// chosen is how many times more comparisons were planned than are made; 0 is 1.
+	chosen int
 }
 
 // Comparison is the answer to "did it get better": B against A.
 type Comparison struct {
-	Version  int             `json:"version"`
-	A        Provenance      `json:"a"`
-	B        Provenance      `json:"b"`
-	Measure  string          `json:"measure"`
-	RateA    *stats.Interval `json:"rateA,omitempty"`
-	RateB    *stats.Interval `json:"rateB,omitempty"`
-	BoundsA  *Bounds         `json:"boundsA,omitempty"`
-	BoundsB  *Bounds         `json:"boundsB,omitempty"`
-	Decision stats.Decision  `json:"decision"`
+	Version int        `json:"version"`
+	A       Provenance `json:"a"`
+	B       Provenance `json:"b"`
+	Measure string     `json:"measure"`
+	// NotPlanned says in what the question differs from the planned one.
+	NotPlanned []string        `json:"notPlanned,omitempty"`
+	RateA      *stats.Interval `json:"rateA,omitempty"`
+	RateB      *stats.Interval `json:"rateB,omitempty"`
+	BoundsA    *Bounds         `json:"boundsA,omitempty"`
+	BoundsB    *Bounds         `json:"boundsB,omitempty"`
+	Decision   stats.Decision  `json:"decision"`
 	Facts
 	// Differs says in what the two arms differ, as they were declared.
 	Differs []string `json:"differs,omitempty"`
@@ -127,32 +131,34 @@ type TaskDelta struct {
 // Compare measures B against A. The two must have worked on the same tasks; tasks that only one of
 // them has are counted, and a claim holds for all outcomes that the other could have had.
 func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.asPlanned(a, b)
+	cfg.chosen = unplannedPairs(1, a, b)
 	c := &Comparison{
-		Version: Version,
-		A:       a.Provenance,
-		B:       b.Provenance,
-		Measure: cfg.Measure,
-		RateA:   a.PassRate,
-		RateB:   b.PassRate,
-		BoundsA: a.Bounds,
-		BoundsB: b.Bounds,
-		CostA:   a.Totals.CostUSD,
-		CostB:   b.Totals.CostUSD,
-		JudgeA:  a.Judge,
-		JudgeB:  b.Judge,
-		ErrorsA: a.Errors,
-		ErrorsB: b.Errors,
-		LimitsA: a.Limits,
-		LimitsB: b.Limits,
-		Differs: differing(a, b),
-		SignedA: a.Signed,
-		SignedB: b.Signed,
-		first:   firstLines(a, b),
-		FlowA:   a.Flow,
-		FlowB:   b.Flow,
-		First:   firstAttempts(a, b),
-		flow:    flowLines(a, b),
+		NotPlanned: cfg.NotPlanned,
+		Version:    Version,
+		A:          a.Provenance,
+		B:          b.Provenance,
+		Measure:    cfg.Measure,
+		RateA:      a.PassRate,
+		RateB:      b.PassRate,
+		BoundsA:    a.Bounds,
+		BoundsB:    b.Bounds,
+		CostA:      a.Totals.CostUSD,
+		CostB:      b.Totals.CostUSD,
+		JudgeA:     a.Judge,
+		JudgeB:     b.Judge,
+		ErrorsA:    a.Errors,
+		ErrorsB:    b.Errors,
+		LimitsA:    a.Limits,
+		LimitsB:    b.Limits,
+		Differs:    differing(a, b),
+		SignedA:    a.Signed,
+		SignedB:    b.Signed,
+		first:      firstLines(a, b),
+		FlowA:      a.Flow,
+		FlowB:      b.Flow,
+		First:      firstAttempts(a, b),
+		flow:       flowLines(a, b),
 	}
 	if c.First != nil {
 		c.first = append([]string{c.First.text}, c.first...)
@@ -198,14 +204,18 @@ type Pair struct {
 	Treatment *Treatment
 	Machines  *Machines
 
-	outcomes []stats.Pair
-	basis    Basis
-	allow    []string
+	outcomes    []stats.Pair
+	basis       Basis
+	allow       []string
+	otherMargin bool
 }
 
 // Decided returns the reasons for which nothing is claimed, those that the decision shows included.
 func (p *Pair) Decided(decision *stats.Decision) []Reason {
 	p.basis.Decision = decision
+	if p.otherMargin {
+		refuse(decision.NonInferior)
+	}
 	p.Withheld, _ = Withhold(p.allow, &p.basis)
 	return p.Withheld
 }
@@ -227,7 +237,7 @@ func (p *Pair) Warnings() []string {
 // are uncertain. Where it fails, as with stats.ErrNoData, the pair has everything but the
 // comparison.
 func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.asPlanned(a, b)
 	p := &Pair{
 		Facts: Facts{
 			Same:     sameArm(a, b),
@@ -241,20 +251,30 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
 	p.Retries = CompareRetries(a, b)
 	p.outcomes = PairOutcomes(first, second, nil)
+	p.otherMargin = cfg.otherMargin
 	p.basis, p.allow = Basis{Groups: []*Group{a, b}}, cfg.Allow
 	p.basis.count(first, second, p.outcomes)
+	remark := ""
+	if cfg.withholds {
+		p.basis.NotPlanned = cfg.NotPlanned
+	} else {
+		remark = notPlannedText(cfg.NotPlanned)
+	}
+	if cfg.chosen > 1 {
+		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of the plan", a.question.pairs()))
+	}
 	p.Withheld, p.Allowed = Withhold(cfg.Allow, &p.basis)
 	p.Config = stats.DecideConfig{
 		Alpha:       cfg.Alpha,
 		Measure:     stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:      cfg.Margin,
 		NonInferior: cfg.NonInferior,
-		Looks:       1 + max(a.looks, b.looks),
+		Looks:       (1 + max(a.looks, b.looks)) * max(1, cfg.chosen),
 		Candidate:   p.basis.Exclusions.Candidate,
 		Baseline:    p.basis.Exclusions.Baseline,
 		Unsure:      p.Unsure.text(),
 		Withheld:    Sentences(p.Withheld),
-		Remark:      joined("; ", scopeOf(a, b), p.Treatment.Remark()),
+		Remark:      joined("; ", remark, scopeOf(a, b), p.Treatment.Remark()),
 	}
 	if !oneExperiment(a, b) && slices.ContainsFunc(p.Withheld, func(r Reason) bool {
 		return r.Key == reasonHistorical

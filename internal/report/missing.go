@@ -31,6 +31,8 @@ type Planned struct {
 	TaskLimits map[string]string
 	// Declared says in what the arms differ; nil where nobody knows.
 	Declared *Declared
+	// Question is what was to be answered.
+	Question Question
 }
 
 // Size is the size of an experiment, with the number of attempts recorded when it was enlarged.
@@ -77,7 +79,7 @@ func (p *Planned) grown() []string {
 		if n := len(p.Arms); n > 2 {
 			effect = fmt.Sprintf("adding arms until one wins inflates the false-positive rate, so claims hold only "+
 				"where all %d are compared together, with p-values corrected for %d comparisons; a pair compared "+
-				"alone is not corrected for the other arms", n, n*(n-1)/2)
+				"alone is corrected for them, too", n, n*(n-1)/2)
 		}
 		warnings = append(warnings, fmt.Sprintf("the number of arms was changed after results were recorded (%s): %s",
 			strings.Join(p.ArmsAdded, "; "), effect))

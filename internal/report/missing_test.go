@@ -198,7 +198,8 @@ func TestAddedArmsAreAnnounced(t *testing.T) {
 		c := compareWith(t, planned, append(armRuns("a", repeat("PF", 12)...), armRuns("b", repeat("PP", 12)...)...))
 		warnings := strings.Join(c.Warnings, "\n")
 		wantIn(t, warnings, test.want...)
-		if test.want == nil && strings.Contains(warnings, "number of arms") || c.Decision.PAdj != c.Decision.P {
+		pairs := float64(len(test.arms) * (len(test.arms) - 1) / 2) // which the plan compares
+		if test.want == nil && strings.Contains(warnings, "number of arms") || c.Decision.PAdj != pairs*c.Decision.P {
 			t.Errorf("%s: %s, p = %v, %v", name, warnings, c.Decision.P, c.Decision.PAdj)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 type MultiComparison struct {
 	Version int    `json:"version"`
 	Measure string `json:"measure"`
+	// NotPlanned says in what the question differs from the planned one.
+	NotPlanned []string `json:"notPlanned,omitempty"`
 	// Treatment says what the models of all arms were given.
 	Treatment *Treatment `json:"treatment,omitempty"`
 	// Baseline is the arm that all others are compared with; empty where all pairs are.
@@ -70,12 +72,16 @@ type ArmPair struct {
 // CompareArms compares several groups: all pairs of them, or with toBaseline all others with the
 // first. The chance of any false claim among the comparisons stays below alpha.
 func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiComparison, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.asPlanned(groups...)
 	f := &MultiComparison{
-		Version: Version,
-		Measure: cfg.Measure,
-		first:   firstLines(groups...),
-		flow:    flowLines(groups...),
+		Version:    Version,
+		Measure:    cfg.Measure,
+		first:      firstLines(groups...),
+		flow:       flowLines(groups...),
+		NotPlanned: cfg.NotPlanned,
+	}
+	if text := notPlannedText(cfg.NotPlanned); text != "" {
+		f.first = append([]string{text}, f.first...)
 	}
 	for _, g := range groups {
 		f.Arms = append(f.Arms, RankedArm{
@@ -117,7 +123,10 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 }
 
 func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
-	cfg.Tests = len(sides)
+	cfg.Tests, cfg.chosen = len(sides), 1
+	if len(sides) > 0 {
+		cfg.chosen = unplannedPairs(len(sides), sides[0][0], sides[0][1])
+	}
 	f.Pairs = make([]ArmPair, len(sides))
 	claims := &Claims{}
 	for i, side := range sides {

@@ -28,7 +28,7 @@ type Factor struct {
 // Ratios compares what B takes with what A takes, in dollars, time and turns; nil where nothing can
 // be compared.
 func Ratios(a, b *Group, cfg CompareConfig) (cost, time, turns *Ratio) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.asPlanned(a, b)
 	for _, quantity := range []struct {
 		into **Ratio
 		of   func(*ledger.Record) (float64, bool)

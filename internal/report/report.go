@@ -138,6 +138,7 @@ type Group struct {
 	unplanned string            // why nobody knows which runs were planned; empty: it is known
 
 	clusters int // where tasks share some, how many there are
+	question Question
 	looks    int // how often the experiment was looked at and enlarged
 }
 
@@ -169,7 +170,7 @@ func Build(in Input) (*Report, error) {
 			fmt.Sprintf("skipped %s: the runs are not here, or were not judged",
 				Count(in.labelled.Unjudged, "label")))
 	}
-	in.sequence = sequenceOf(ledger.Last(in.Records))
+	in.sequence = sequenceOf(ledger.Last(in.Records), redrawsOf(in.Records))
 	r.Sequential = in.sequence.report()
 	add := func(arm string, records []ledger.Record) error {
 		group, err := buildGroup(arm, records, in)
@@ -278,7 +279,8 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 	if in.Planned != nil {
 		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
 		g.Number = in.Planned.Number
-		g.ofTasks = in.Planned.TaskLimits
+		g.ofTasks, g.question = in.Planned.TaskLimits, in.Planned.Question
+		g.question.Arms = in.Planned.Arms
 	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {

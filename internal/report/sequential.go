@@ -32,7 +32,7 @@ type sequence struct {
 
 // sequenceOf finds the order and how far it got; nil if the experiment was not
 // sequential. Records of several experiments have no order in common.
-func sequenceOf(last []ledger.Record) *sequence {
+func sequenceOf(last []ledger.Record, redraws map[ledger.Cell]int) *sequence {
 	at := slices.IndexFunc(last, func(r ledger.Record) bool { return r.Sequential != nil })
 	if at < 0 || slices.ContainsFunc(last, func(r ledger.Record) bool { return r.Experiment != last[at].Experiment }) {
 		return nil
@@ -40,6 +40,7 @@ func sequenceOf(last []ledger.Record) *sequence {
 	s := &sequence{mark: *last[at].Sequential}
 	pairs := map[int]*stats.Pair{}
 	over := map[int]int{}
+	unsure := 0
 	for i := range last {
 		r := &last[i]
 		if r.Sequential == nil || !r.Final {
@@ -52,6 +53,9 @@ func sequenceOf(last []ledger.Record) *sequence {
 		}
 		over[r.Sequential.Position]++
 		outcome, ok := outcomeOf(r, MeasurePass)
+		if !ok || r.Unverified > 0 || redraws[r.Cell()] > 0 {
+			unsure++
+		}
 		switch {
 		case !ok:
 		case r.Arm == s.mark.Baseline:
@@ -67,7 +71,9 @@ func sequenceOf(last []ledger.Record) *sequence {
 	}
 	if comparison, err := stats.LookSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
 		s.evidence = comparison.EValue
-		s.stopped = comparison.Decided(s.mark.Alpha) && len(s.order) < s.mark.Tasks
+		// The rule does not stop on outcomes that may not be claimed: where some are not certain and
+		// tasks remain, somebody else has stopped it, and the rest is missing.
+		s.stopped = comparison.Decided(s.mark.Alpha) && len(s.order) < s.mark.Tasks && unsure == 0
 	}
 	return s
 }

@@ -99,3 +99,30 @@ func TestARetryOfAnAgentThatNobodySeesIntoBoundsItsRun(t *testing.T) {
 		}
 	}
 }
+
+// The rule does not stop on outcomes that are not certain. Where an experiment ends with such, it
+// was interrupted, and its other tasks are missing.
+func TestAnInterruptedExperimentWasNotStoppedByItsRule(t *testing.T) {
+	for _, forged := range []int{0, 1} {
+		var records []ledger.Record
+		for i := range 12 {
+			id := fmt.Sprintf("t%02d", i)
+			for arm, verdict := range map[string]string{"a": ledger.Fail, "b": ledger.Pass} {
+				r := run(id, 0, verdict)
+				r.Arm, r.ArmHash, r.Final = arm, "sha256:"+arm, true
+				r.Sequential = &ledger.Sequential{
+					Alpha: 0.05, Position: i, Tasks: 24, Runs: 1,
+					Baseline: "a", Candidate: "b",
+				}
+				if i == 3 && arm == "b" {
+					r.Unverified = forged
+				}
+				records = append(records, r)
+			}
+		}
+		built := build(t, Input{Records: records, K: []int{1}})
+		if built.Sequential == nil || built.Sequential.Stopped != (forged == 0) {
+			t.Errorf("%d forged: %+v", forged, built.Sequential)
+		}
+	}
+}

@@ -28,6 +28,8 @@ type Basis struct {
 	// one.
 	Tasks      int
 	Exclusions stats.Exclusions
+	// NotPlanned says in what the question differs from the planned one.
+	NotPlanned []string
 	// Panel is set where judges' verdicts are compared.
 	Panel *Panel
 	// Decision is set once it is made.
@@ -59,6 +61,7 @@ const (
 	reasonNotCalibrated = "not_calibrated"
 	reasonLabels        = "labels"
 	reasonUnsure        = "unsure"
+	reasonNotPlanned    = "not_planned"
 )
 
 // maxExclusionGap is the difference of the arms' shares of runs without an outcome from which on
@@ -79,6 +82,7 @@ var reasons = []struct {
 	{key: reasonContaminated, wayOut: "keep it from the other arm and run both in a new directory", find: contaminated},
 	{key: reasonReplayed, wayOut: "run them without --replay", find: replayed},
 	{key: reasonUnplanned, wayOut: "report each experiment with its own plan.json", find: unplanned},
+	{key: reasonNotPlanned, wayOut: "ask what was planned, or plan it with run and run anew", find: notPlanned},
 	{key: reasonHistorical, allow: reasonHistorical, find: historical},
 	{key: reasonUnsigned, allow: reasonUnsigned, find: unsigned},
 	{key: reasonTooFewTasks, wayOut: "add tasks", find: tooFewTasks},

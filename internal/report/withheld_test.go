@@ -194,6 +194,8 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			wantIn(t, strings.Join(c.Warnings, "\n"), "allowed by --allow "+allow+": "+test.want)
 		})
 	}
+	unplannedQuestion(t)
+	fired[reasonNotPlanned] = true
 	for key := range withholding(t) {
 		fired[key] = true
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/ledger"
-	"github.com/fit-eval/fit/stats"
 )
 
 // snapshot is a run directory as it was when its files had a stamp. It does not change.
@@ -145,12 +144,7 @@ func (s *snapshot) answer() {
 
 // compareConfig says how arms are compared.
 func (s *snapshot) compareConfig() report.CompareConfig {
-	return report.CompareConfig{
-		Measure: report.MeasurePass,
-		Alpha:   stats.DefaultAlpha,
-		Seed:    1,
-		Allow:   s.allow,
-	}
+	return report.CompareConfig{Seed: 1, Allow: s.allow}
 }
 
 // plain returns the first line of an error, with the run directory named as people know it; the

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/cli/viewcli"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/internal/report/results"
@@ -36,6 +37,7 @@ type compareOptions struct {
 
 	acrossRevisions bool
 	proof           experimentcli.Proof
+	changed         func(flag string) bool
 	// page writes the groups as a page in one file.
 	page func([]*report.Group) error
 }
@@ -59,12 +61,6 @@ func exportComparison(ctx context.Context, con *console.Console, registry *agent
 		"fit-benchmark compare "+strings.Join(args, " ")+" --format html")
 }
 
-// The ways to compare more than two arms.
-const (
-	pairsAll      = "all"
-	pairsBaseline = "baseline"
-)
-
 // claims are what --fail-on takes.
 var claims = []string{
 	string(stats.Regressed), "not-proven", string(stats.Insufficient), string(stats.Equivalent),
@@ -73,8 +69,8 @@ var claims = []string{
 
 func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 	opts := compareOptions{
-		measure: console.Choice{Value: report.MeasurePass, Choices: []string{report.MeasurePass, report.MeasureScore}},
-		pairs:   console.Choice{Value: pairsAll, Choices: []string{pairsAll, pairsBaseline}},
+		measure: measureChoice(),
+		pairs:   pairsChoice(),
 	}
 	command := &cobra.Command{
 		Use:   "compare A [B]",
@@ -96,6 +92,7 @@ directories are not one experiment: their numbers are shown, and nothing is clai
   fit-benchmark compare runs/last-month runs/today --allow historical`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
+			opts.changed = command.Flags().Changed
 			opts.page = func(groups []*report.Group) error {
 				return exportComparison(command.Context(), con, registry, &opts, args, groups)
 			}
@@ -141,12 +138,16 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 			"and below 1")
 	}
 	config := report.CompareConfig{
-		Measure:     opts.measure.Value,
-		Alpha:       opts.alpha,
 		Margin:      opts.margin,
 		NonInferior: opts.nonInferior,
 		Seed:        opts.seed,
 		Allow:       opts.proof.Allow.List(),
+	}
+	if opts.changed("measure") {
+		config.Measure = opts.measure.Value
+	}
+	if opts.changed("alpha") {
+		config.Alpha = opts.alpha
 	}
 	groups, err := sides(ctx, con, registry, args, opts)
 	if err != nil {
@@ -156,7 +157,7 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 		return err
 	}
 	if len(groups) > 2 {
-		family, err := report.CompareArms(groups, opts.pairs.Value == pairsBaseline, config)
+		family, err := report.CompareArms(groups, opts.toBaseline(groups), config)
 		if err != nil {
 			return console.Exit(console.ExitIncomplete, err)
 		}
@@ -193,6 +194,14 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 		Decision: comparison.Decision,
 		Facts:    comparison.Facts,
 	}, failOn)
+}
+
+// toBaseline reports whether all arms are compared with the first only, as asked for or as planned.
+func (o *compareOptions) toBaseline(groups []*report.Group) bool {
+	if o.changed("pairs") {
+		return o.pairs.Value == experiment.PairsBaseline
+	}
+	return groups[0].ToBaseline()
 }
 
 // checkRevisions refuses groups that were measured on different tasks.
@@ -279,7 +288,7 @@ func (o *compareOptions) print(con *console.Console, c comparison, groups []*rep
 func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	decision, a, b := &pair.Decision, pair.A, pair.B
 	for _, reason := range pair.Withheld {
-		if reason.StopsGates() && (len(failOn) > 0 || o.nonInferior > 0) {
+		if reason.StopsGates() && (len(failOn) > 0 || decision.NonInferior != nil) {
 			return console.Exitf(console.ExitNegative, "gate of %s and %s: withheld because %s", a, b,
 				reason.Sentence())
 		}
@@ -288,9 +297,15 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	if slices.Contains(failOn, claim) {
 		return console.Exitf(console.ExitNegative, "gate --fail-on %s: %s", claim, decision.Sentence)
 	}
+	for _, possible := range decision.Possible {
+		if claim := strings.ReplaceAll(string(possible), " ", "-"); slices.Contains(failOn, claim) {
+			return console.Exitf(console.ExitNegative, "gate --fail-on %s: runs without a certain outcome could make it "+
+				"that: %s", claim, decision.Sentence)
+		}
+	}
 	if answer := decision.NonInferior; answer != nil && !answer.Shown {
 		return console.Exitf(console.ExitNegative, "gate --non-inferior %g: not shown that %s is at most %g worse "+
-			"than %s: %s", o.nonInferior, b, o.nonInferior, a, answer.Text())
+			"than %s: %s", answer.Margin, b, answer.Margin, a, answer.Text())
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func runRun(ctx context.Context, con *console.Console, registry *agent.Registry,
 	if run.Output, err = filepath.Abs(con.Path(opts.Output)); err != nil {
 		return err
 	}
-	run.Record = run.printer()
+	run.Record, prepared.Plan.Concurrency = run.printer(), run.Workers
 	if opts.DryRun {
 		return run.dryRun(ctx)
 	}
@@ -165,6 +165,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	setup := o.Setup(con, arms, policy)
 	setup.Family, setup.Only, setup.Selected = family, only, o.selection.String()
 	setup.Shard, setup.StopEarly = shard, stop
+	if setup.Question, err = o.question(o.alpha); err != nil {
+		return nil, err
+	}
 	setup.Judge, setup.Skills, setup.NodeModules = o.judge(), skills, modules
 	prepared, err := local.Prepare(ctx, setup, machine)
 	if err != nil {
@@ -289,7 +292,6 @@ func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) 
 	}
 	comparison, err := comparisonOf(built, report.CompareConfig{
 		Seed:  r.opts.Seed,
-		Alpha: r.opts.alpha,
 		Allow: r.opts.Proof.Allow.List(),
 	})
 	if err != nil {

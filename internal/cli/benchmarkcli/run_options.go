@@ -28,9 +28,10 @@ type runOptions struct {
 	shard                   string
 	judgeVotes              console.Count
 	summary, stopEarly      bool
-	gates                   gates
-	alpha                   float64
-	metrics, k              string
+	questionFlags
+	gates      gates
+	alpha      float64
+	metrics, k string
 }
 
 const defaultOutput = "benchmark-runs"
@@ -70,6 +71,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
 		"sequential test: stop as soon as a difference is established; valid even though it looks after every task")
+	o.questionFlags.register(flags)
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha,
 		"significance level of --stop-early and of the comparison at the end")
 	flags.StringVar(&o.metrics, "metrics", "", metricsUsage)

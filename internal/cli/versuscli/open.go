@@ -55,6 +55,7 @@ type reportOptions struct {
 	weights string
 	alpha   float64
 	proof   experimentcli.Proof
+	flags   *pflag.FlagSet
 }
 
 const formatSARIF = "sarif"
@@ -63,6 +64,7 @@ const formatSARIF = "sarif"
 func (o *reportOptions) register(flags *pflag.FlagSet, formats ...string) {
 	o.format.Register(flags, "output format", formats...)
 	o.format.RegisterRobot(flags)
+	o.flags = flags
 	flags.Float64Var(&o.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	o.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 }
@@ -76,7 +78,11 @@ func (o *reportOptions) forVersus() (versus.Options, error) {
 	if !(o.alpha > 0 && o.alpha < 1) {
 		return versus.Options{}, console.Usagef("--alpha %g: must be between 0 and 1", o.alpha)
 	}
-	return versus.Options{Weights: weights, Alpha: o.alpha, Allow: o.proof.Allow.List()}, nil
+	options := versus.Options{Weights: weights, Allow: o.proof.Allow.List()}
+	if o.flags.Changed("alpha") { // otherwise as planned
+		options.Alpha = o.alpha
+	}
+	return options, nil
 }
 
 // checkDelivery refuses arms of which it is not proven that their models were given everything,

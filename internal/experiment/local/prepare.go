@@ -74,6 +74,7 @@ func (p *preparation) plan() error {
 		Faults:         p.Faults.Digest(),
 		Gateway:        p.Digest(),
 		Stop:           p.StopEarly,
+		Question:       new(p.Question),
 		AgentTimeoutMs: p.AgentTimeout.Milliseconds(),
 		Tools:          p.Tools,
 		Family: experiment.PlannedFamily{
@@ -84,6 +85,7 @@ func (p *preparation) plan() error {
 			Selected: p.Selected,
 		},
 	}
+	*p.Plan.Question = p.Plan.Asked()
 	if host, err := os.Hostname(); err == nil {
 		p.Plan.Host = host
 	}

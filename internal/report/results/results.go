@@ -242,7 +242,7 @@ func Answer(built *report.Report, cfg report.CompareConfig) (*report.Comparison,
 	case len(groups) < 2:
 		return nil, nil, nil
 	case len(groups) > 2:
-		family, err := report.CompareArms(groups, false, cfg)
+		family, err := report.CompareArms(groups, groups[0].ToBaseline(), cfg)
 		return nil, family, err
 	}
 	comparison, err := report.Compare(groups[0], groups[1], cfg)
@@ -416,6 +416,14 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 	}
 	if plan.Number > 0 {
 		planned.Number = fmt.Sprintf("experiment %d on family %s with this key", plan.Number, plan.Family.Name)
+	}
+	asked := plan.Asked()
+	planned.Question = report.Question{
+		Measure:     asked.Measure,
+		Alpha:       asked.Alpha,
+		Margin:      asked.Margin,
+		NonInferior: asked.NonInferior,
+		ToBaseline:  asked.Pairs == experiment.PairsBaseline,
 	}
 	for i := range plan.Arms {
 		arm := &plan.Arms[i]
