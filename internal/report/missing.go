@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/ledger"
 )
@@ -41,6 +42,8 @@ type Size struct {
 	Tasks   int `json:"tasks"`
 	Runs    int `json:"runs"`
 	Arms    int `json:"arms"`
+	// AtMs is when it was enlarged; 0 is unknown.
+	AtMs int64 `json:"atMs,omitempty"`
 }
 
 // Grow notes how an experiment was enlarged: the sizes that it had, the oldest first, and the one
@@ -50,6 +53,9 @@ func (p *Planned) Grow(sizes ...Size) {
 		now, after := sizes[i+1], "after "+Count(before.Records, "attempt")
 		if before.Records == 0 {
 			continue // nobody had seen anything
+		}
+		if before.AtMs > 0 {
+			after = "on " + time.UnixMilli(before.AtMs).UTC().Format(time.DateTime) + " " + after
 		}
 		if now.Runs != before.Runs || now.Tasks != before.Tasks {
 			p.Grown = append(p.Grown, fmt.Sprintf("%s from %d tasks × %d runs to %d × %d", after, before.Tasks,

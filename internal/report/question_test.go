@@ -72,7 +72,8 @@ func TestAPairOfAPlanWithMoreArmsIsCorrectedForItsPairs(t *testing.T) {
 			pairs = 2
 		}
 		c, err := Compare(groups["a"], groups["b"], CompareConfig{})
-		if err != nil || c.Decision.PAdj != pairs*c.Decision.P || !strings.Contains(c.Decision.Sentence, "comparisons of the plan") {
+		if err != nil || c.Decision.PAdj != pairs*c.Decision.P ||
+			!strings.Contains(c.Decision.Sentence, "comparisons of the plan") {
 			t.Errorf("to the baseline %t: %v, p %g and %g: %s", toBaseline, err, c.Decision.P, c.Decision.PAdj,
 				c.Decision.Sentence)
 		}

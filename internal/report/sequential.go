@@ -71,8 +71,8 @@ func sequenceOf(last []ledger.Record, redraws map[ledger.Cell]int) *sequence {
 	}
 	if comparison, err := stats.LookSequential(counting, stats.CompareConfig{Level: 1 - s.mark.Alpha}); err == nil {
 		s.evidence = comparison.EValue
-		// The rule does not stop on outcomes that may not be claimed: where some are not certain and
-		// tasks remain, somebody else has stopped it, and the rest is missing.
+		// The rule does not stop on outcomes that may not be claimed: where some are not certain
+		// and tasks remain, somebody else has stopped it, and the rest is missing.
 		s.stopped = comparison.Decided(s.mark.Alpha) && len(s.order) < s.mark.Tasks && unsure == 0
 	}
 	return s

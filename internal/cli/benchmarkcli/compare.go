@@ -88,7 +88,7 @@ is withheld, with the reason, where something else changed during the experiment
 brings, an arm was given what only another brings, or runs were answered from the records of another experiment. Two
 directories are not one experiment: their numbers are shown, and nothing is claimed without --allow historical.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
-  fit-benchmark compare benchmark-runs --fail-on regressed --non-inferior 0.05
+  fit-benchmark compare benchmark-runs --fail-on regressed
   fit-benchmark compare runs/last-month runs/today --allow historical`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -445,6 +445,7 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 			Tasks:   g.Tasks,
 			Runs:    g.Runs,
 			Arms:    g.Arms,
+			AtMs:    g.AtMs,
 		})
 	}
 	planned.Grow(append(sizes, report.Size{Tasks: len(plan.Tasks), Runs: plan.Runs, Arms: len(plan.Arms)})...)
