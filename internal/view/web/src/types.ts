@@ -181,6 +181,7 @@ export interface Comparison {
   a: Provenance;
   b: Provenance;
   measure: string;
+  notPlanned?: string[];
   rateA?: Interval;
   rateB?: Interval;
   boundsA?: { worst: number; best: number; lo: number; hi: number };
@@ -238,6 +239,7 @@ export interface Decision {
   sentence: string;
   nonInferior?: { margin: number; limit: number | null; shown: boolean; against?: string[] };
   unsure?: string;
+  possible?: string[];
   obstacles?: string[];
   warnings?: string[];
 }
@@ -357,6 +359,7 @@ export interface Factor {
 export interface FamilyComparison {
   version: number;
   measure: string;
+  notPlanned?: string[];
   treatment?: Treatment;
   baseline?: string;
   arms: { name: string; provenance: Provenance; rate?: Interval; bounds?: { worst: number; best: number; lo: number; hi: number }; costUsd: number | null; missing?: number; retriedRuns?: number; limits?: Record<string, number>; differs?: string[] }[] | null;
