@@ -39,7 +39,8 @@ func cellsTakeTurns(t *testing.T) {
 		}()
 		return graded(ledger.Pass), nil
 	}}
-	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 3, 20, "a", "b"), Config{Executor: executor, Concurrency: 4})
+	outcome := runPlan(t, t.Context(), t.TempDir(), planOf(t, 3, 20, "a", "b"),
+		Config{Executor: executor, Concurrency: 4})
 	if outcome.Status != Complete || most != 3 {
 		t.Errorf("%+v, %d at a time", outcome, most)
 	}

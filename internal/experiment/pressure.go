@@ -36,8 +36,8 @@ func (e *engine) excuse(r *ledger.Record, alone bool) {
 		return
 	}
 	r.Verdict, r.ErrorClass, r.ErrorCause = ledger.Error, ledger.ErrorResources, ledger.CausePressure
-	r.ErrorMessage = fmt.Sprintf("the time ran out while %d attempts ran and programs waited for %s; it is tried again "+
-		"alone", r.Concurrency, waited)
+	r.ErrorMessage = fmt.Sprintf("the time ran out while %d attempts ran and programs waited for %s; it is tried "+
+		"again alone", r.Concurrency, waited)
 	r.Grade, r.Score = nil, nil
 }
 

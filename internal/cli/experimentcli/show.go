@@ -106,7 +106,8 @@ func rateText(rate gateway.RateStatus) string {
 	if rate.Limit == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %d of %s", strings.TrimSpace(rate.Provider+" "+rate.Model), rate.Running, report.Count(rate.Limit, "call"))
+	text := fmt.Sprintf("%s: %d of %s", strings.TrimSpace(rate.Provider+" "+rate.Model), rate.Running,
+		report.Count(rate.Limit, "call"))
 	if rate.Waiting > 0 {
 		text += fmt.Sprintf(", %d waiting", rate.Waiting)
 	}
