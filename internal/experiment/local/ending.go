@@ -284,7 +284,8 @@ func (a *attempt) agentEnded(ctx context.Context, end ending, start error) bool 
 	a.record.HeldMs = f.held.Milliseconds()
 	if m := f.decide(); m != nil {
 		a.record.Begun = a.opaque() && !errors.Is(start, sandbox.ErrBroken) ||
-			m.class == ledger.ErrorAgentStart && f.refused(a.record.Gateway == "on")
+			(m.class == ledger.ErrorAgentStart || m.class == ledger.ErrorProvider) &&
+				f.refused(a.record.Gateway == "on")
 		if m.class == ledger.ErrorBudget {
 			a.record.BudgetOf = f.budgetOf
 		}
