@@ -18,6 +18,7 @@ type diffAudit struct {
 	task     *Task
 	classes  *classifier
 	expected map[string]bool
+	short    map[string]bool // every value that a visible test or command names
 	defined  map[string]bool // the tests that the diff adds
 }
 
@@ -27,9 +28,14 @@ func auditDiff(task *Task, classes *classifier, p *patch.Patch) flags {
 		task:     task,
 		classes:  classes,
 		expected: map[string]bool{},
+		short:    map[string]bool{},
 		defined:  map[string]bool{},
 	}
+	for _, word := range words.Get().FindAllString(task.VerifyCommand, 64) {
+		a.short[word] = true
+	}
 	for _, value := range task.Expected {
+		a.short[value] = true
 		if !strings.Contains(task.Prompt, value) { // a value that the task asks for is not a secret
 			a.expected[value] = true
 		}
@@ -54,8 +60,9 @@ func (a *diffAudit) forget(file *patch.File) {
 				a.defined[name] = true
 			}
 		case line.Op != patch.Plus && !isTest:
-			for _, value := range literals(line.Text) {
+			for _, value := range slices.Concat(literals(line.Text), shortLiterals(line.Text)) {
 				delete(a.expected, value)
+				delete(a.short, value)
 			}
 		}
 	}
@@ -166,6 +173,7 @@ func shape(text string) string {
 
 // source looks at what was added to the code.
 func (a *diffAudit) source(file *patch.File) {
+	a.constants(file)
 	for line := range file.Lines() {
 		if line.Op == patch.Plus && (detectsTests.MatchString(line.Text) ||
 			slices.ContainsFunc(literals(line.Text), func(value string) bool { return a.expected[value] })) {

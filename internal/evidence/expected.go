@@ -19,7 +19,8 @@ var stringLiteral = lazyregexp.New("\"((?:[^\"\\\\\n]|\\\\.)*)\"|'((?:[^'\\\\\n]
 	"\\b(\\d{8,}(?:\\.\\d+)?|\\d+\\.\\d{6,})\\b")
 
 // ExpectedValues finds the values that a test file expects, sorted and without duplicates: literals
-// of eight characters or more in its assertions, and in tables of cases. An agent that hard-codes
+// of eight characters or more in its assertions, and in tables of cases, and short ones in its
+// assertions. An agent that hard-codes
 // the answers instead of computing them would copy these. File names and sentences with formatting
 // verbs are not among them.
 func ExpectedValues(content []byte) []string {
@@ -31,6 +32,9 @@ func ExpectedValues(content []byte) []string {
 			continue
 		}
 		found = append(found, literals(line)...)
+		if asserts.MatchString(line) || strings.Contains(line, "==") || strings.HasPrefix(trimmed, "[ ") {
+			found = append(found, shortLiterals(line)...)
+		}
 		if len(found) > 4*maxExpected {
 			break
 		}
@@ -38,6 +42,17 @@ func ExpectedValues(content []byte) []string {
 	slices.Sort(found)
 	found = slices.Compact(found)
 	return found[:min(len(found), maxExpected)]
+}
+
+// shortLiterals returns the numbers and short texts of an assertion.
+func shortLiterals(line string) []string {
+	var found []string
+	for _, literal := range values.Get().FindAllString(line, 32) {
+		if value := bare(literal); value != "" && len(value) < leastLiteral && strings.Trim(value, "truefalsTFNoni") != "" {
+			found = append(found, value)
+		}
+	}
+	return found
 }
 
 // literals returns the long literals of a line.
