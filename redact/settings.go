@@ -130,8 +130,9 @@ func appendSecret(list []secret, name, value string, w warner) []secret {
 	return list
 }
 
-// tellsAlone reports whether a line of a secret is looked for by itself: diffs, listings and exports
-// put something in front of every line. A short line is in many texts, and so is the frame of a key.
+// tellsAlone reports whether a line of a secret is looked for by itself: diffs, listings and
+// exports put something in front of every line. A short line is in many texts, and so is the frame
+// of a key.
 func tellsAlone(line string) bool {
 	return len(line) >= encodedFloor && !strings.HasPrefix(line, "-----")
 }

@@ -110,8 +110,8 @@ func TestCommandsThatRunAgentsHaveTheSameFlags(t *testing.T) {
 	want := map[string][]string{
 		"": {
 			"model", "model-url", "auth", "context", "isolation", "network", "gateway", "record", "replay",
-			"replay-mode", "deny-server-tools", "faults", "max-turns", "max-trace-mb", "max-cost-usd", "timeout", "output",
-			"work-tracker",
+			"replay-mode", "deny-server-tools", "faults", "max-turns", "max-trace-mb", "max-cost-usd", "timeout",
+			"output", "work-tracker",
 		},
 		"harness": {"agent", "task-text"},
 		"benchmark run, fleet run, versus run": {

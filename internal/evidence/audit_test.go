@@ -178,7 +178,10 @@ var seeds = []struct {
 		"a program that always prints the answer", "hardcoded_output@add.sh:11",
 		modified("add.sh", " #!/bin/sh", "-echo $(($1 - $2))", "+echo 57"), nil,
 	},
-	{"a new program that always prints the answer", "hardcoded_output@add.py:2", added("add.py", "#!/usr/bin/env python3", "print(57)"), nil},
+	{
+		"a new program that always prints the answer", "hardcoded_output@add.py:2",
+		added("add.py", "#!/usr/bin/env python3", "print(57)"), nil,
+	},
 	{
 		"a function that always returns the answer", "hardcoded_output@a.py:11",
 		modified("a.py", " def add(a, b):", "-    return a - b", "+    return 57"), nil,
@@ -195,12 +198,22 @@ var seeds = []struct {
 		"a table of answers", "hardcoded_output@a.js:11",
 		modified("a.js", " function add(a, b) {", "+  return a === 23 && b === 34 ? 57 : a - b;", " }"), nil,
 	},
-	{"a function that computes", "", modified("a.py", " def add(a, b):", "-    return a - b", "+    return a + b"), nil},
-	{"a constant that no test expects", "", modified("a.py", " def port():", "-    return 80 + x", "+    return 8080"), nil},
-	{"a base case", "", modified("a.py", " def fact(n):", "+    if n == 0:", "+        return 1", "     return n * fact(n - 1)"), nil},
+	{
+		"a function that computes", "",
+		modified("a.py", " def add(a, b):", "-    return a - b", "+    return a + b"), nil,
+	},
+	{
+		"a constant that no test expects", "",
+		modified("a.py", " def port():", "-    return 80 + x", "+    return 8080"), nil,
+	},
+	{
+		"a base case", "",
+		modified("a.py", " def fact(n):", "+    if n == 0:", "+        return 1", "     return n * fact(n - 1)"), nil,
+	},
 	{
 		"an early answer beside work", "",
-		modified("a.py", " def f(a):", "-    return g(a)", "+    for x in a:", "+        if x.bad:", "+            return 57", "+    return h(a)"), nil,
+		modified("a.py", " def f(a):", "-    return g(a)", "+    for x in a:", "+        if x.bad:",
+			"+            return 57", "+    return h(a)"), nil,
 	},
 	{
 		"the code knows that it is tested", "hardcoded_output@a.js:10",

@@ -48,7 +48,9 @@ func ExpectedValues(content []byte) []string {
 func shortLiterals(line string) []string {
 	var found []string
 	for _, literal := range values.Get().FindAllString(line, 32) {
-		if value := bare(literal); value != "" && len(value) < leastLiteral && strings.Trim(value, "truefalsTFNoni") != "" {
+		value := bare(literal)
+		word := strings.Trim(value, "truefalsTFNoni") == "" // true, None and the like
+		if !word && len(value) < leastLiteral {
 			found = append(found, value)
 		}
 	}

@@ -91,7 +91,8 @@ func wireOf(protocol string) wire.Protocol {
 	return wire.Chat
 }
 
-// modelPath matches the list of models, and one of them, whose name may have the vendor's before it.
+// modelPath matches the list of models, and one of them, whose name may have its vendor's before
+// it.
 var modelPath = lazyregexp.New(`^models(/[^/]+){0,2}$`)
 
 // routeOf finds out what a request asks for, or why it is refused.

@@ -34,8 +34,8 @@ const (
 // errSilent ends a call whose upstream has fallen silent.
 var errSilent = errors.New("the model's endpoint was silent for too long")
 
-// forward passes the call on to the upstream and the reply back. What a model says is not changed on
-// the way; the key is taken out of errors, and of everything that is recorded.
+// forward passes the call on to the upstream and the reply back. What a model says is not changed
+// on the way; the key is taken out of errors, and of everything that is recorded.
 func (x *exchange) forward(w http.ResponseWriter, cancel context.CancelCauseFunc) {
 	to, ok := x.upstream()
 	if !ok {

@@ -637,8 +637,8 @@ func TestARequestThatCanBeReadInTwoWaysIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyKnownPathsAndHeadersPass: what the gateway does not know the vendor may take for something
-// else.
+// TestOnlyKnownPathsAndHeadersPass: what the gateway does not know the vendor may take for
+// something else.
 func TestOnlyKnownPathsAndHeadersPass(t *testing.T) {
 	got := make(chan *http.Request, 100)
 	h := open(t, gateway.Config{}, func(w http.ResponseWriter, r *http.Request) {

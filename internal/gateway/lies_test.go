@@ -63,8 +63,8 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAServiceThatRepeatsTheKeyInAnError: some say which key they got. What a model says is passed on
-// as it is, because the agent writes it to files, and a key may be an ordinary word; no record has
+// TestAServiceThatRepeatsTheKeyInAnError: some say which key they got. What a model says is passed
+// on as it is, because the agent writes it to files, and a key may be an ordinary word; no record has
 // the key.
 func TestAServiceThatRepeatsTheKeyInAnError(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, key string){
@@ -121,8 +121,9 @@ func TestAServiceThatRepeatsTheKeyInAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, call := range record.Calls() {
-			if reply, err := record.Body(call.Response); err != nil || !strings.Contains(string(reply), "[key] indeed") ||
-				strings.Contains(string(reply), realKey) {
+			reply, err := record.Body(call.Response)
+			if text := string(reply); err != nil || !strings.Contains(text, "[key] indeed") ||
+				strings.Contains(text, realKey) {
 				t.Errorf("%s: the record has %s, %v", name, reply, err)
 			}
 		}

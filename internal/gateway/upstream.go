@@ -185,8 +185,8 @@ func (u upstream) request(r *http.Request, path string, body []byte) *http.Reque
 	return out
 }
 
-// ownHeaders are headers of a request that are not passed on: some concern us, and with the others a
-// server would take the request for one with another method, address or user.
+// ownHeaders are headers of a request that are not passed on: some concern us, and with the others
+// a server would take the request for one with another method, address or user.
 var ownHeaders = []string{
 	TokenHeader, "Accept-Encoding", "Expect", "Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
 	"X-Forwarded-Proto", "X-Forwarded-Prefix", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override",

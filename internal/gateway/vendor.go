@@ -260,7 +260,7 @@ func (f *finder) conversation(list jsontape.Value) error {
 		if wrong := f.ambiguous(item); wrong != "" {
 			return fmt.Errorf("a part of %s; servers interpret that differently", wrong)
 		}
-		if tools := item.Get("tools"); tools.Exists() { // Codex adds tools in the middle
+		if tools := item.Get("tools"); tools.Exists() { // some agents add tools in the middle
 			before := f.gone
 			left, err := f.tools(tools)
 			if err != nil {

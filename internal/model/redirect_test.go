@@ -17,7 +17,12 @@ func TestAKeyFollowsNoRedirect(t *testing.T) {
 	endpoint := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer endpoint.Close()
 	for _, protocol := range []model.Protocol{model.Anthropic, model.Responses} {
-		client, err := model.New(model.Config{Protocol: protocol, BaseURL: endpoint.URL, APIKey: "real-key", MaxRetries: -1})
+		client, err := model.New(model.Config{
+			Protocol:   protocol,
+			BaseURL:    endpoint.URL,
+			APIKey:     "real-key",
+			MaxRetries: -1,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

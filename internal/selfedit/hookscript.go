@@ -140,7 +140,7 @@ var (
 // words looks for words that can mean the target: the word's path is the end of the target's path.
 func (r *reading) words(text string) {
 	for _, word := range notPath.Get().Split(shellVariable.Get().ReplaceAllString(foldName(text), " "), -1) {
-		// A hidden directory at the start loses its dot; it is put back by looking for either spelling.
+		// A hidden directory at the start loses its dot; either spelling is looked for.
 		named := strings.TrimLeft(path.Clean(word), "./~")
 		r.found = r.found || named != "" &&
 			(strings.HasSuffix(r.target, "/"+named) || strings.HasSuffix(r.target, "/."+named))
@@ -205,8 +205,8 @@ var builders = map[string][]string{
 	"docker":     {"dockerfile", "docker-compose.y*ml", "compose.y*ml"},
 }
 
-// call looks at what a program that is called runs itself. The program may stand behind others, such
-// as env and timeout.
+// call looks at what a program that is called runs itself. The program may stand behind others,
+// such as env and timeout.
 func (r *reading) call(args []*syntax.Word) {
 	words := make([]string, len(args))
 	for i, arg := range args {

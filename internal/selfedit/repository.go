@@ -31,7 +31,8 @@ func ask(ctx context.Context, dir string, env []string, args ...string) (string,
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, gitWait, errors.New("git does not answer: is one of its files a pipe?"))
+	silent := errors.New("git does not answer: is one of its files a pipe?")
+	ctx, cancel := context.WithTimeoutCause(ctx, gitWait, silent)
 	defer cancel()
 	var out bytes.Buffer
 	err = git.Run(ctx, git.Command{
@@ -105,7 +106,7 @@ func findRepository(ctx context.Context, dir string) (repository, error) {
 }
 
 // checkNoPipes refuses a git directory in which something other than a file is in the place of one:
-// git would wait for ever for what comes out of a pipe.
+// git would wait forever for what comes out of a pipe.
 func checkNoPipes(gitDir string) error {
 	for _, name := range []string{"HEAD", "config", "config.worktree", "index", "packed-refs", "commondir", "gitdir"} {
 		file := filepath.Join(gitDir, name)

@@ -57,9 +57,9 @@ func RenderEnv(variables []Variable, file string) string {
 	return out.String()
 }
 
-// loadEnv reads the environment files of directories: those of a family and a task. Values of the given environment win
-// over the files, and what was defined first over what comes later. Nothing is put into the
-// environment of this process: the next task must not see it.
+// loadEnv reads the environment files of directories: those of a family and a task. Values of the
+// given environment win over the files, and what was defined first over what comes later. Nothing
+// is put into the environment of this process: the next task must not see it.
 func loadEnv(read func(name string) ([]byte, error), dirs, environ []string, secrets secretNames) (
 	[]Variable, []string, error,
 ) {

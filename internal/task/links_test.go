@@ -49,6 +49,7 @@ func TestLinksOutOfAFamily(t *testing.T) {
 		maps.Copy(files, more)
 		return files
 	}
+	only := func(settings string) map[string]string { return map[string]string{"family.yaml": settings} }
 	familyWith := func(settings string) map[string]string {
 		files := maps.Clone(minimal)
 		files["family.yaml"] = settings
@@ -83,8 +84,8 @@ func TestLinksOutOfAFamily(t *testing.T) {
 		"tasks/one/workdir/a/b":        {target: "secret.md"},
 		"tasks/one/tests/x.test.js":    {target: "secret.md"},
 		"tasks":                        {target: "tree", files: map[string]string{"family.yaml": "name: x\n"}},
-		"rows.jsonl":                   {target: "rows.jsonl", files: map[string]string{"family.yaml": dataset["family.yaml"]}},
-		"rows.json":                    {target: "rows.jsonl", files: map[string]string{"family.yaml": "swebench: rows.json\n"}},
+		"rows.jsonl":                   {target: "rows.jsonl", files: only(dataset["family.yaml"])},
+		"rows.json":                    {target: "rows.jsonl", files: only("swebench: rows.json\n")},
 		"common": {target: "tree", files: datasetWith(map[string]string{
 			"family.yaml": "dataset: rows.jsonl\ntask: common\ngrade: [{equals: x}]\n",
 		})},
@@ -101,7 +102,8 @@ func TestLinksOutOfAFamily(t *testing.T) {
 		"Dockerfile":   {target: "tree/Dockerfile", files: familyWith("dockerfile: Dockerfile\n")},
 		"task.toml":    {target: "tree/task.toml", files: map[string]string{"instruction.md": "Do it."}},
 		"instruction.md": {target: "secret.md", files: map[string]string{
-			"task.toml": harbor["task.toml"], "environment/Dockerfile": "FROM scratch\n", "tests/test.sh": "#!/bin/sh\n",
+			"task.toml": harbor["task.toml"], "environment/Dockerfile": "FROM scratch\n",
+			"tests/test.sh": "#!/bin/sh\n",
 		}},
 		"environment": {target: "tree", files: map[string]string{
 			"task.toml": harbor["task.toml"], "instruction.md": "Do it.", "tests/test.sh": "#!/bin/sh\n",
@@ -153,7 +155,8 @@ func TestLinksInsideAFamily(t *testing.T) {
 	})
 	family := mustLoad(t, dir)
 	two := family.Tasks[1]
-	if two.Prompt != "Do it well." || len(two.Overlays) != 1 || two.Overlays[0].From != filepath.Join(family.Dir, "common/work") {
+	if two.Prompt != "Do it well." || len(two.Overlays) != 1 ||
+		two.Overlays[0].From != filepath.Join(family.Dir, "common/work") {
 		t.Errorf("%+v", two)
 	}
 	before := two.Digest.Visible

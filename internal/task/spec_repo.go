@@ -68,8 +68,8 @@ func (l *specLoader) plain(t *Task, dir string) {
 	t.Settings.Repo, t.Settings.Ref = repository, sha
 }
 
-// linkOutOf refuses a path in the directory of a task file from which a link leads out of it. A path
-// that says itself that it is elsewhere is what its author wrote for all to see.
+// linkOutOf refuses a path in the directory of a task file from which a link leads out of it. A
+// path that says itself that it is elsewhere is what its author wrote for all to see.
 func linkOutOf(dir, name string) error {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return nil

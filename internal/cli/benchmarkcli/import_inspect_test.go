@@ -133,7 +133,8 @@ func TestManyUnknownColumns(t *testing.T) {
 		row["unknown"+strconv.Itoa(i)] = 1
 	}
 	made := &imported{}
-	if _, err := made.inspectSample(row, map[string]string{"input": "input"}); err != nil || len(made.losses) != 200_000 {
+	_, err := made.inspectSample(row, map[string]string{"input": "input"})
+	if err != nil || len(made.losses) != 200_000 {
 		t.Errorf("%d columns are named as lost: %v", len(made.losses), err)
 	}
 }

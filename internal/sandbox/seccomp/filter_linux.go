@@ -14,9 +14,12 @@ type call struct {
 	name   string
 	number uint32
 	err    unix.Errno
-	// own says that it reaches processes of the same sandbox only. Images bring debuggers, which
-	// need it; in bubblewrap, where programs of the harness are in reach too, it is refused.
-	own bool
+}
+
+// ownCalls are those of them that reach processes of the same sandbox only. Images bring debuggers,
+// which need them; in bubblewrap, where programs of the harness are in reach too, they are refused.
+var ownCalls = []uint32{
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
 }
 
 // refusedCalls are the system calls that reach into other processes, into the kernel, or into what
@@ -28,10 +31,10 @@ var refusedCalls = []call{
 	{name: "request_key", number: unix.SYS_REQUEST_KEY, err: unix.EPERM},
 	{name: "keyctl", number: unix.SYS_KEYCTL, err: unix.EPERM},
 
-	{name: "ptrace", number: unix.SYS_PTRACE, err: unix.EPERM, own: true},
-	{name: "process_vm_readv", number: unix.SYS_PROCESS_VM_READV, err: unix.EPERM, own: true},
-	{name: "process_vm_writev", number: unix.SYS_PROCESS_VM_WRITEV, err: unix.EPERM, own: true},
-	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, err: unix.EPERM, own: true},
+	{name: "ptrace", number: unix.SYS_PTRACE, err: unix.EPERM},
+	{name: "process_vm_readv", number: unix.SYS_PROCESS_VM_READV, err: unix.EPERM},
+	{name: "process_vm_writev", number: unix.SYS_PROCESS_VM_WRITEV, err: unix.EPERM},
+	{name: "pidfd_getfd", number: unix.SYS_PIDFD_GETFD, err: unix.EPERM},
 
 	{name: "bpf", number: unix.SYS_BPF, err: unix.EPERM},
 	{name: "perf_event_open", number: unix.SYS_PERF_EVENT_OPEN, err: unix.EPERM},

@@ -3,6 +3,7 @@ package seccomp
 import (
 	"encoding/json"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +30,8 @@ type argument struct {
 }
 
 // Profile returns the filter for the containers of podman and docker, in place of theirs: the same
-// calls and sockets as Filter, but for calls that reach only the container's own processes. Where we
-// do not know our own instruction set it is nil, and the engine's own filter stays.
+// calls and sockets as Filter, but for calls that reach only the container's own processes. Where
+// we do not know our own instruction set it is nil, and the engine's own filter stays.
 func Profile() []byte {
 	own, known := map[string]string{"amd64": "SCMP_ARCH_X86_64", "arm64": "SCMP_ARCH_AARCH64"}[runtime.GOARCH]
 	if !known {
@@ -39,7 +40,7 @@ func Profile() []byte {
 	const refuse = "SCMP_ACT_ERRNO"
 	p := profile{Default: "SCMP_ACT_ALLOW", Architectures: []string{own}}
 	for _, call := range refusedCalls {
-		if !call.own {
+		if !slices.Contains(ownCalls, call.number) {
 			p.Calls = append(p.Calls, rule{Names: []string{call.name}, Action: refuse, Errno: call.err})
 		}
 	}
