@@ -64,8 +64,8 @@ func TestUsageThatCannotBeIsUnknown(t *testing.T) {
 }
 
 // TestAServiceThatRepeatsTheKeyInAnError: some say which key they got. What a model says is passed
-// on as it is, because the agent writes it to files, and a key may be an ordinary word; no record has
-// the key.
+// on as it is, because the agent writes it to files, and a key may be an ordinary word; no record
+// has the key.
 func TestAServiceThatRepeatsTheKeyInAnError(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, key string){
 		"whole": func(w http.ResponseWriter, key string) {
