@@ -75,7 +75,8 @@ type Prepared struct {
 func (p *Prepared) Same() *Arm {
 	baseline := &p.Arms[0]
 	for i := range p.Arms[1:] {
-		if other := &p.Arms[i+1]; other.Hash == baseline.Hash && other.ModelURL == baseline.ModelURL {
+		other := &p.Arms[i+1]
+		if other.Name != ControlShadow && other.Hash == baseline.Hash && other.ModelURL == baseline.ModelURL {
 			return other
 		}
 	}

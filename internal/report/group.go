@@ -235,8 +235,9 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	g.Warnings = append(g.Warnings, in.Planned.grown()...)
 	if runs := g.Totals.Unverified; runs > 0 {
 		g.Warnings = append(g.Warnings,
-			fmt.Sprintf("%s ended in an error that only the agent's own process reported, so nobody can verify it; a "+
-				"claim holds for all outcomes of them (see unverifiedErrors in docs/agent-evaluations.md)", Count(runs, "run")))
+			fmt.Sprintf("%s ended in an error that only the agent's own process reported, so nobody can verify "+
+				"it; a claim holds for all outcomes of them (see unverifiedErrors in "+
+				"docs/agent-evaluations.md)", Count(runs, "run")))
 	}
 	for _, k := range in.K {
 		half := false

@@ -24,6 +24,8 @@ type Planned struct {
 	ArmsAdded []string
 	// Scope says in words which tasks the results hold for, if not for all of a family.
 	Scope string
+	// Controls are the arms that are controls.
+	Controls Controls
 	// Number says which experiment on its family this is with one key; empty where nobody counted.
 	Number string
 	// Limits says in words how far the agents of an arm may go.

@@ -52,6 +52,8 @@ type Input struct {
 type Report struct {
 	Version int     `json:"version"`
 	Groups  []Group `json:"groups"`
+	// Controls say what the controls of the experiment showed; they are not among the groups.
+	Controls []Control `json:"controls,omitempty"`
 	// Tasks and Totals repeat those of the group where there is only one.
 	Tasks  []Task `json:"tasks"`
 	Totals Totals `json:"totals"`
@@ -128,6 +130,9 @@ type Group struct {
 
 	requests []RequestPair
 
+	controls       string // what the controls of the experiment showed
+	controlsFailed string // those that failed
+
 	redraws    map[ledger.Cell]int // attempts that ended in an error after the agent had begun
 	flags      int                 // critical signs of cheating that nobody has cleared
 	unread     []string            // why runs could not be examined
@@ -191,6 +196,9 @@ func Build(in Input) (*Report, error) {
 	}
 	r.nameGroups(in.Planned)
 	r.markDrift()
+	if err := r.control(in.Planned); err != nil {
+		return nil, err
+	}
 	for i := range r.Groups {
 		r.Groups[i].proveTreatment(in)
 	}

@@ -54,6 +54,12 @@ func firstLines(groups ...*Group) []string {
 		}
 	}
 	for i, g := range groups {
+		before := slices.IndexFunc(groups, func(other *Group) bool { return other.controls == g.controls })
+		if g.controls != "" && before == i {
+			lines = append(lines, "controls: "+g.controls)
+		}
+	}
+	for i, g := range groups {
 		before := slices.IndexFunc(groups, func(other *Group) bool { return other.Number == g.Number })
 		if g.Number != "" && before == i {
 			lines = append(lines, g.Number)

@@ -53,6 +53,7 @@ const (
 	reasonUnplanned     = "unplanned"
 	reasonHistorical    = "historical"
 	reasonUnsigned      = "unsigned"
+	reasonControls      = "controls"
 	reasonTooFewTasks   = "too_few_tasks"
 	reasonExclusionGap  = "exclusion_gap"
 	reasonFlags         = "open_flags"
@@ -85,6 +86,7 @@ var reasons = []struct {
 	{key: reasonNotPlanned, wayOut: "ask what was planned, or plan it with run and run anew", find: notPlanned},
 	{key: reasonHistorical, allow: reasonHistorical, find: historical},
 	{key: reasonUnsigned, allow: reasonUnsigned, find: unsigned},
+	{key: reasonControls, wayOut: "find what else differs, and run all arms in a new directory", find: failedControls},
 	{key: reasonTooFewTasks, wayOut: "add tasks", find: tooFewTasks},
 	{key: reasonExclusionGap, wayOut: "run the same tasks on both; --retry-errors repeats runs", find: exclusionGap},
 	{key: reasonFlags, wayOut: "fit versus audit shows them, and clears what is not cheating", find: openFlags},

@@ -230,6 +230,11 @@ func withholding(t *testing.T) map[string]bool {
 		{reasonUnsigned, "2 of 3 records are signed now", func(in *Input) {
 			in.Signed = &Signing{Records: 3, Signed: 2, Gone: "2 of 3 records are signed now"}
 		}},
+		{reasonControls, "the control shadow has no task with verdicts on both sides", func(in *Input) {
+			broken := armRuns("shadow", repeat("EEE", 12)...)
+			in.Records = append(in.Records, broken...)
+			in.Planned = &Planned{Arms: []string{"a", "b", "shadow"}, Controls: Controls{Shadow: "shadow"}}
+		}},
 		{reasonTooFewTasks, "only 9 of at least 10 tasks", func(in *Input) {
 			in.Records = slices.DeleteFunc(in.Records, func(r ledger.Record) bool { return r.TaskID > "t08" })
 		}},

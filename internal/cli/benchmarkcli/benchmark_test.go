@@ -37,6 +37,7 @@ type command struct {
 	env    []string
 	stdout string
 	stderr string
+	again  []string // the command line of a run
 }
 
 func newCommand(t testing.TB) *command {

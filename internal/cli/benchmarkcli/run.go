@@ -143,6 +143,9 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if err != nil {
 		return nil, err
 	}
+	if arms, err = o.addControls(con, arms, family.Dir); err != nil {
+		return nil, err
+	}
 	if err := o.checkJudgeProfile(family); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type runOptions struct {
 	shard                   string
 	judgeVotes              console.Count
 	summary, stopEarly      bool
+	controls                bool
 	questionFlags
 	gates      gates
 	alpha      float64
@@ -68,6 +69,9 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 	flags.Var(&o.judgeVotes, "judge-votes",
 		"independent judge votes on every attempt; the majority decides; must be odd (default: the task's setting, "+
 			"else 1)")
+	flags.BoolVar(&o.controls, "controls", false, "also run controls, interleaved: the baseline once more, which must "+
+		"not differ, and the arm with a known effect of the family's control-arm.yaml, which must be found; if one "+
+		"fails, nothing is claimed")
 	flags.StringVar(&o.shard, "shard", "", "run only part i of N, as i/N")
 	flags.BoolVar(&o.stopEarly, "stop-early", false,
 		"sequential test: stop as soon as a difference is established; valid even though it looks after every task")
@@ -122,6 +126,29 @@ func (o *runOptions) chooseArms(con *console.Console, flags *pflag.FlagSet) (arm
 		if err := o.CompleteArm(con, &arms[i]); err != nil {
 			return nil, err
 		}
+	}
+	return arms, nil
+}
+
+// addControls adds the controls that the user asks for: the baseline once more and, where the
+// family declares one, an arm with a known effect.
+func (o *runOptions) addControls(con *console.Console, arms []experiment.Arm, family string) (
+	[]experiment.Arm, error,
+) {
+	if !o.controls {
+		return arms, nil
+	}
+	arms = append(arms, arms[0].Shadow())
+	known, err := experiment.KnownControl(family)
+	if known != nil {
+		err = o.CompleteArm(con, known)
+		arms = append(arms, *known)
+	}
+	if err == nil {
+		err = experiment.CheckArms(arms)
+	}
+	if err != nil {
+		return nil, console.Exit(console.ExitUsage, err)
 	}
 	return arms, nil
 }

@@ -414,6 +414,14 @@ func plannedOf(plan *experiment.Plan, slots []experiment.Slot) *report.Planned {
 		TaskLimits: map[string]string{},
 		Scope:      plan.Scope(),
 	}
+	for i := range plan.Arms {
+		switch name := plan.Arms[i].Name; name {
+		case experiment.ControlShadow:
+			planned.Controls.Shadow = name
+		case experiment.ControlKnown:
+			planned.Controls.Known = name
+		}
+	}
 	if plan.Number > 0 {
 		planned.Number = fmt.Sprintf("experiment %d on family %s with this key", plan.Number, plan.Family.Name)
 	}

@@ -603,6 +603,7 @@ export interface Reason {
 export interface Report {
   version: number;
   groups: Group[];
+  controls?: { arm: string; kind: string; passed: boolean; decision?: Decision; text: string }[];
   tasks: ReportTask[] | null;
   totals: Totals;
   sequential?: { alpha: number; looked: number; tasks: number; eValue: number | null; stopped: boolean };

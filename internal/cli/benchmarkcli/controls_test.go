@@ -1,0 +1,26 @@
+package benchmarkcli
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// Controls run beside the arms and are not compared as arms; if one of them fails, no gate passes.
+func TestControlsRunBesideTheArms(t *testing.T) {
+	c := twoArms(t, 2, "--controls")
+	c.want(0, "compare", "out")
+	c.contains(c.stdout, "controls: the shadow of the baseline is silent (", "after")
+	if found, err := filepath.Glob(filepath.Join(c.dir, "out/runs/*/control-shadow")); err != nil || len(found) != 2 {
+		t.Errorf("shadows: %v %v", found, err)
+	}
+	c.want(0, "report", "out", "--min-pass-rate", "0")
+	c.contains(c.stdout, `"kind": "shadow"`, `"passed": true`)
+	// An effect that this family declares and two tasks cannot show.
+	c.write(map[string]string{"family/control-arm.yaml": "arms:\n  - name: known\n    agent: builtin\n" +
+		"    model: claude-sonnet-4-5\n    prompt: Do nothing.\n"})
+	c.want(0, append(c.again, "--controls", "--output", "known")...)
+	c.want(1, "report", "known", "--min-pass-rate", "0")
+	c.contains(c.stderr, "withheld because the known effect of control-known was not found")
+	c.want(0, "compare", "known")
+	c.contains(c.stdout, "the known effect of control-known was not found")
+}

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/stats"
+)
+
+// An experiment whose shadow of the baseline differs from it, or whose known effect is not found,
+// claims nothing; one whose controls hold claims what it did without them.
+func TestAClaimRestsOnItsControls(t *testing.T) {
+	for name, test := range map[string]struct {
+		shadow, known string
+		want          string // empty: nothing is withheld
+	}{
+		"both hold":                  {"FFF", "PPP", ""},
+		"the shadow differs":         {"PPP", "PPP", "the shadow of the baseline, control-shadow, differs from it (+100.0 points, "},
+		"the effect is not found":    {"FFF", "FFF", "the known effect of control-known was not found (+0.0 points, "},
+		"the control has no verdict": {"EEE", "PPP", "the control control-shadow has no task with verdicts on both sides"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var records []ledger.Record
+			runs := map[string][]int{}
+			for arm, word := range map[string]string{
+				"a": "FFF", "b": "PPF", "control-shadow": test.shadow, "control-known": test.known,
+			} {
+				records = append(records, armRuns(arm, repeat(word, 12)...)...)
+			}
+			for _, r := range records {
+				if !slices.Contains(runs[r.TaskID], r.RunIndex) {
+					runs[r.TaskID] = append(runs[r.TaskID], r.RunIndex)
+				}
+			}
+			built := build(t, Input{Records: records, K: []int{1}, Planned: &Planned{
+				Arms:     []string{"a", "b", "control-shadow", "control-known"},
+				Runs:     runs,
+				Controls: Controls{Shadow: "control-shadow", Known: "control-known"},
+			}})
+			if len(built.Groups) != 2 || len(built.Controls) != 2 {
+				t.Fatalf("%d groups, %d controls", len(built.Groups), len(built.Controls))
+			}
+			c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{NonInferior: .05})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, _, _ := strings.Cut(textOf(t, c), "\n\n")
+			wantIn(t, head, "controls: ")
+			if test.want == "" {
+				if c.Decision.Claim != stats.Improved || len(c.Withheld) > 0 {
+					t.Errorf("%+v %s", c.Withheld, c.Decision.Sentence)
+				}
+				return
+			}
+			if c.Differ() || c.Decision.NonInferior.Shown || len(c.Withheld) != 1 ||
+				c.Withheld[0].Key != reasonControls {
+				t.Fatalf("%+v %s", c.Withheld, c.Decision.Sentence)
+			}
+			wantIn(t, c.Decision.Sentence, test.want)
+		})
+	}
+}
