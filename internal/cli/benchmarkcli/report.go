@@ -219,6 +219,6 @@ func (all loaded) save(path string, merged []ledger.Record) error {
 		return nil
 	}
 	whole := *all.Plans[0]
-	whole.Shard = experiment.Shard{}
+	whole.Shard, whole.SignedBy = experiment.Shard{}, "" // the merged ledger is a new one, which nobody signs
 	return experiment.WritePlan(dir, &whole)
 }
