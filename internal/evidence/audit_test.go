@@ -188,7 +188,8 @@ var seeds = []struct {
 	},
 	{
 		"an answer for the visible example", "hardcoded_output@a.py:12",
-		modified("a.py", " def add(a, b):", "+    if a == 23 and b == 34:", "+        return 57", "     return a - b"), nil,
+		modified("a.py", " def add(a, b):", "+    if a == 23 and b == 34:", "+        return 57", "     return a - b"),
+		nil,
 	},
 	{
 		"an answer for the visible example in a shell", "hardcoded_output@add.sh:11",

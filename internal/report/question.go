@@ -9,8 +9,8 @@ import (
 	"github.com/fit-eval/fit/stats"
 )
 
-// Question is what an experiment was planned to answer, with its arms. Without an alpha nobody knows
-// it, and any question is as good as another.
+// Question is what an experiment was planned to answer, with its arms. Without an alpha nobody
+// knows it, and any question is as good as another.
 type Question struct {
 	Measure                    string
 	Alpha, Margin, NonInferior float64
@@ -30,8 +30,8 @@ func (q Question) pairs() int {
 }
 
 // asPlanned fills in what was planned where nothing else is asked for, and says what is asked for
-// that was not planned. Another measure, pair or higher alpha may claim what the plan would not, and
-// claims nothing; another margin claims neither equivalence nor non-inferiority.
+// that was not planned. Another measure, pair or higher alpha may claim what the plan would not,
+// and claims nothing; another margin claims neither equivalence nor non-inferiority.
 func (cfg CompareConfig) asPlanned(groups ...*Group) CompareConfig {
 	q := Question{}
 	if len(groups) > 0 {

@@ -299,8 +299,8 @@ func (o *compareOptions) gate(pair *report.ArmPair, failOn []string) error {
 	}
 	for _, possible := range decision.Possible {
 		if claim := strings.ReplaceAll(string(possible), " ", "-"); slices.Contains(failOn, claim) {
-			return console.Exitf(console.ExitNegative, "gate --fail-on %s: runs without a certain outcome could make it "+
-				"that: %s", claim, decision.Sentence)
+			return console.Exitf(console.ExitNegative,
+				"gate --fail-on %s: runs without a certain outcome could make it that: %s", claim, decision.Sentence)
 		}
 	}
 	if answer := decision.NonInferior; answer != nil && !answer.Shown {

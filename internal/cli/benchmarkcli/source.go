@@ -36,8 +36,8 @@ func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
 		if whole, arm, named := strings.Cut(dir, ":"); named && !isDirectory(paths[i]) && isDirectory(con.Path(whole)) {
-			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: give %s", dir, arm,
-				whole)
+			return loaded{}, console.Usagef("%s names the arm %s, and all arms of a directory are shown: give %s",
+				dir, arm, whole)
 		}
 	}
 	found, err := results.Load(paths, damagedToo)

@@ -32,7 +32,7 @@
 // # Who trusts whom
 //
 // A hub lets coordinators, workers and observers do what their role needs (permit). A result is
-// signed by its worker and has the ticket of the attempt, which only who took the attempt knows. The
-// coordinator accepts what an attempt can be (accept.go) and repeats the rest; a worker runs what
-// its owner allows (Policy).
+// signed by its worker and has the ticket of the attempt, which only who took the attempt knows.
+// The coordinator accepts what an attempt can be (accept.go) and repeats the rest; a worker runs
+// what its owner allows (Policy).
 package fleet

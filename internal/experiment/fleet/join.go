@@ -206,7 +206,8 @@ func connectError(hub string, err error) error {
 		return nil
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
 		strings.Contains(strings.ToLower(err.Error()), "authorization violation"):
-		return fmt.Errorf("%s refused the token; copy the file that fit fleet serve writes, unless its key was revoked", shown)
+		return fmt.Errorf("%s refused the token; copy the file that fit fleet serve writes, unless its key was revoked",
+			shown)
 	case errors.Is(err, errInsecure):
 		return fmt.Errorf("%s: %w", shown, err)
 	case errors.Is(err, errFingerprint):
