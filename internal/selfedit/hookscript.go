@@ -221,7 +221,7 @@ func (r *reading) call(args []*syntax.Word) {
 			r.interprets(words[i+1:], handsOn)
 		}
 		if files, ok := builders[name]; ok {
-			r.builds(name, files)
+			r.builds(files)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (r *reading) interprets(args []string, handsOn bool) {
 }
 
 // builds looks at the files that a builder reads, and at the commands that they name.
-func (r *reading) builds(name string, files []string) {
+func (r *reading) builds(files []string) {
 	for _, pattern := range files {
 		ok, _ := path.Match(pattern, path.Base(r.target)) // the pattern is right
 		r.found = r.found || ok

@@ -24,7 +24,7 @@ func twoArms(t *testing.T, tasks int, more ...string) *command {
 	for _, arm := range []string{"before", "after"} {
 		run = append(run, "--arm", arm+"=agent:builtin,model:claude-sonnet-4-5")
 	}
-	c.again = append(run, "--allow", "same")
+	c.again = slices.Concat(run, []string{"--allow", "same"})
 	c.want(0, slices.Concat(c.again, more)...)
 	return c
 }

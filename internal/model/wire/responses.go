@@ -34,15 +34,16 @@ var responsesInfo = Info{
 func (responses) Info() *Info              { return &responsesInfo }
 func (responses) Path(string, bool) string { return "/responses" }
 
-// Route accepts every path below the first: counting of tokens, and compaction, which a model does.
+// Route accepts a turn, the counting of tokens, compaction, which a model does, and the end of a
+// reply.
 func (responses) Route(path string) (Route, bool) {
 	if path == "/v1/responses" {
 		return Route{Turn: true, Paid: true}, true
 	}
-	switch rest, _ := strings.CutPrefix(path, "/v1/responses/"); {
-	case rest == "compact":
+	switch rest, _ := strings.CutPrefix(path, "/v1/responses/"); rest {
+	case "compact":
 		return Route{Paid: true}, true
-	case rest == "input_tokens":
+	case "input_tokens":
 		return Route{}, true
 	default:
 		id, cancels := strings.CutSuffix(rest, "/cancel")

@@ -38,7 +38,7 @@ func Strays(dir string, plan *experiment.Plan, records []ledger.Record) ([]ledge
 		r := &records[i]
 		hash, planned := hashes[r.Arm]
 		owner, shared := owners[r.RunDir]
-		why := ""
+		var why string
 		switch {
 		case !planned || !slots[experiment.Slot{TaskID: r.TaskID, RunIndex: r.RunIndex}]:
 			why = "is not in the plan"
