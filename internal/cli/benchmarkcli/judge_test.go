@@ -32,8 +32,9 @@ func TestAJudgeWithVotesAndLabels(t *testing.T) {
 	run := []string{
 		"run", "--family", "family", "--agent", "builtin", "--model", "claude-sonnet-4-5", "--judge-model",
 		"claude-sonnet-4-5",
-		"--model-url", url + "/c/{cell}/seed/{seed}", "--output", "out", "--runs", "2", "--judge-votes", "3",
+		"--output", "out", "--runs", "2", "--judge-votes", "3",
 	}
+	c.env = append(c.env, "FIT_MODEL_URL="+url+"/c/{cell}/seed/{seed}") // the judge finds its model there, too
 	c.want(0, run...)
 	c.want(2, with(run, "--judge-votes", "5")...) // another number is another experiment
 	c.contains(c.stderr, "judge")

@@ -171,7 +171,7 @@ func (o *runOptions) prepare(ctx context.Context, con *console.Console, machine 
 	if setup.Question, err = o.question(o.alpha); err != nil {
 		return nil, err
 	}
-	setup.Judge, setup.Skills, setup.NodeModules = o.judge(), skills, modules
+	setup.Judge, setup.Skills, setup.NodeModules = o.judge(con), skills, modules
 	prepared, err := local.Prepare(ctx, setup, machine)
 	if err != nil {
 		return nil, experimentcli.PrepareError(ctx, err)
@@ -194,13 +194,13 @@ func (o *runOptions) checkJudgeProfile(family *task.Family) error {
 
 // judge is who judges; it finds its model where the agents find theirs, unless it has a
 // URL of its own.
-func (o *runOptions) judge() experiment.JudgeConfig {
+func (o *runOptions) judge(con *console.Console) experiment.JudgeConfig {
 	return experiment.JudgeConfig{
 		Agent: o.judgeAgent.Value,
 		Model: o.judgeModel,
 
 		SameFamily: o.sameFamily,
-		ModelURL:   cmp.Or(o.judgeURL, o.ModelURL),
+		ModelURL:   cmp.Or(o.judgeURL, o.ModelURL, con.Getenv("FIT_MODEL_URL")),
 		Votes:      o.judgeVotes.Value,
 	}
 }

@@ -63,7 +63,7 @@ func (o *runOptions) register(flags *pflag.FlagSet, registry *agent.Registry) {
 		"agent that judges tasks with a judge.task.md (default: the agent of the first arm)")
 	flags.StringVar(&o.judgeModel, "judge-model", "", "model of the judge")
 	flags.BoolVar(&o.sameFamily, "same-family", false, "allow a judge of the same vendor as some of the arms only")
-	flags.StringVar(&o.judgeURL, "judge-url", "", "URL of the judge's model (default: --model-url)")
+	flags.StringVar(&o.judgeURL, "judge-url", "", "URL of the judge's model (default: --model-url, or FIT_MODEL_URL)")
 	flags.StringVar(&o.judgeProfile, "judge-profile", "",
 		"profile of the judge: \"judge\" is the family's judge.md, which is the default where it exists")
 	flags.Var(&o.judgeVotes, "judge-votes",

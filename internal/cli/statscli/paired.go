@@ -142,8 +142,9 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 	if err != nil {
 		return pairedResult{}, console.Usagef("%s: %w", path, err)
 	}
-	decision, err := stats.Decide(comparison, stats.DecideConfig{
-		Alpha: flags.Alpha, Margin: flags.Margin,
+	decide := stats.DecideConfig{
+		Alpha:  flags.Alpha,
+		Margin: flags.Margin,
 		Measure: stats.Measure{
 			Name:          map[string]string{"rate": "", "score": "score", "ratio": "value"}[flags.Kind],
 			Kind:          stats.Kind(flags.Kind),
@@ -151,11 +152,47 @@ func comparePaired(con *console.Console, path string, flags pairedOptions, level
 			Candidate:     candidate,
 			Baseline:      baseline,
 		},
-	})
+	}
+	if comparison.Unpaired > 0 {
+		decide.Unsure = fmt.Sprintf("%d tasks with runs of one arm only", comparison.Unpaired)
+		if flags.Kind != string(stats.Rate) {
+			decide.Withheld = []string{decide.Unsure + " could have had any value for the other"}
+		}
+	}
+	for _, worst := range worstCases(flags.Kind, comparison, pairs) {
+		filled, err := compare(worst, config)
+		if err != nil {
+			return pairedResult{}, console.Usagef("%s: %w", path, err)
+		}
+		decide.WorstCases = append(decide.WorstCases, filled)
+	}
+	decision, err := stats.Decide(comparison, decide)
 	if err != nil {
 		return pairedResult{}, console.Usagef("%s: %w", path, err)
 	}
 	return newPairedResult(comparison, decision, candidate, baseline), nil
+}
+
+// worstCases fills in the rates that tasks with runs of one arm only have not got, against one arm
+// and against the other: a task that is left out in the right place looks like a difference.
+func worstCases(kind string, comparison stats.Comparison, pairs []stats.Pair) [][]stats.Pair {
+	if comparison.Unpaired == 0 || kind != string(stats.Rate) {
+		return nil
+	}
+	cases := make([][]stats.Pair, 2)
+	for i := range cases {
+		candidate, baseline := float64(i), float64(1-i)
+		for _, pair := range pairs {
+			if len(pair.Candidate) == 0 {
+				pair.Candidate = slices.Repeat([]float64{candidate}, len(pair.Baseline))
+			}
+			if len(pair.Baseline) == 0 {
+				pair.Baseline = slices.Repeat([]float64{baseline}, len(pair.Candidate))
+			}
+			cases[i] = append(cases[i], pair)
+		}
+	}
+	return cases
 }
 
 func (o pairedOptions) check() error {

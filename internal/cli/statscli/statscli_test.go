@@ -3,6 +3,7 @@ package statscli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -424,6 +425,30 @@ func TestRowsOfOneTaskAreRuns(t *testing.T) {
 			"nTasks": 3.0, "nRuns": 12.0, "nClusters": 2.0, "nUnpaired": 1.0, "method": "cluster-signflip",
 			"est": .5,
 		})
+}
+
+// A task that one arm has no outcome for could have gone either way.
+func TestATaskWithRunsOfOneArmBoundsTheClaim(t *testing.T) {
+	var left, whole strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&left, "t%d,0,1\n", i)
+		fmt.Fprintf(&whole, "t%d,0,1\n", i)
+	}
+	for i := range 12 {
+		fmt.Fprintf(&left, "u%d,1,\n", i) // had the second failed these, both would be even
+	}
+	for table, want := range map[string]map[string]string{
+		"task,a,b\n" + whole.String(): {"rate": "regressed", "score": "regressed"},
+		"task,a,b\n" + left.String():  {"rate": "not proven", "score": "not proven"},
+	} {
+		for kind, claim := range want {
+			s := newSession(t, nil)
+			s.stdin = table
+			if got := s.json("paired", "-", "--kind", kind)["claim"]; got != claim {
+				t.Errorf("%s of %d rows: %v, want %s", kind, strings.Count(table, "\n"), got, claim)
+			}
+		}
+	}
 }
 
 func TestRatiosAreRatios(t *testing.T) {
