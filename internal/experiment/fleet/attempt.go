@@ -93,6 +93,13 @@ func (p *workPool) close() {
 	}
 }
 
+// announced is what the pool's coordinator last said about it.
+func (p *workPool) announced() poolInfo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
+}
+
 // attempt makes one attempt and reports it.
 func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 	p.users.Add(1)
@@ -103,7 +110,7 @@ func (p *workPool) attempt(ctx context.Context, message jetstream.Msg) {
 		err = json.Unmarshal(message.Data(), &w)
 	}
 	if err == nil {
-		err = checkSigned(p.info.By, message.Subject(), message.Headers(), message.Data())
+		err = checkSigned(p.announced().By, message.Subject(), message.Headers(), message.Data())
 	}
 	if err != nil || w.Protocol != Protocol || w.Run != p.info.Run || w.subject() != message.Subject() {
 		p.cfg.Note("a message that is not valid was dropped")

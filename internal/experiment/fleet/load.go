@@ -79,9 +79,10 @@ func (p *workPool) open(ctx context.Context, hash string) (*loaded, error) {
 	if err := spec.unpack(p.trees, filepath.Join(p.dir, "empty"), p.environ); err != nil {
 		return nil, err
 	}
-	spec.only(p.info.Arms)
-	spec.Prepared.Isolation = cmp.Or(spec.Prepared.Isolation, p.info.Needs.Isolation)
-	if err := p.cfg.Policy.check(p.info.By, spec); err != nil {
+	info := p.announced()
+	spec.only(info.Arms)
+	spec.Prepared.Isolation = cmp.Or(spec.Prepared.Isolation, info.Needs.Isolation)
+	if err := p.cfg.Policy.check(info.By, spec); err != nil {
 		return nil, err
 	}
 	here := &loaded{trees: trees, spec: spec}
@@ -102,7 +103,7 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 	tasks := []string{w.Cell.TaskID}
 	family := here.spec.Prepared.Family
 	if w.Probe {
-		arms, tasks = p.info.Arms, []string{family.Tasks[0].ID}
+		arms, tasks = p.announced().Arms, []string{family.Tasks[0].ID}
 	}
 	for i := range family.Tasks {
 		if !here.warm && len(family.Tasks[i].Settings.Cache) > 0 {
