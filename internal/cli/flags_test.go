@@ -36,6 +36,7 @@ func verbsOf(t *testing.T) map[string]*cobra.Command {
 // ownDefaults are flags whose default is a command's own, with the reason.
 var ownDefaults = map[string]string{
 	"attempts harness callback":    "attempts to post, not to run",
+	"effect benchmark plan":        "without one there is nothing to plan",
 	"format benchmark export":      "what is exported, not how it is printed",
 	"format benchmark report":      "programs have always read it",
 	"format benchmark run":         "depends on whether a person is looking",

@@ -10,8 +10,10 @@ import (
 type Signing struct {
 	Records int `json:"records"`
 	Signed  int `json:"signed"`
-	// By names the keys, the user's own as "your key".
+	// By names the keys.
 	By []string `json:"by,omitempty"`
+	// Own is the reader's, whom no stored report knows.
+	Own string `json:"-"`
 	// Gone says that a signature is missing which was there; claims are withheld then.
 	Gone string `json:"gone,omitempty"`
 }
@@ -21,9 +23,17 @@ func (s *Signing) Text() string {
 	if s == nil {
 		return ""
 	}
+	var keys []string
+	for _, key := range s.By {
+		if key == s.Own {
+			keys = append(keys, "your key")
+			continue
+		}
+		keys = append(keys, "key "+key[:min(8, len(key))])
+	}
 	by := ""
-	if len(s.By) > 0 {
-		by = " by " + strings.Join(s.By, " and ")
+	if len(keys) > 0 {
+		by = " by " + strings.Join(keys, " and ")
 	}
 	return fmt.Sprintf("signed%s: %d of %s", by, s.Signed, Count(s.Records, "record"))
 }

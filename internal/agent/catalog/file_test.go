@@ -65,7 +65,7 @@ func TestMistakesInAFile(t *testing.T) {
 		"another id":     {"agents:\n  - {kind: command, id: 'a b', command: x}\n", ":2:25: id"},
 		"taken":          {"agents:\n  - {kind: command, id: builtin, command: x}\n", `:2:25: id: there is an agent "builtin" already`},
 		"twice":          {"agents:\n  - {kind: command, id: a, command: x}\n  - {kind: command, id: a, command: y}\n", `:3:25: id: there is an agent "a" already`},
-		"misspelt":       {"agents:\n  - id: a\n    kind: command\n    comand: x\n", ":4:5: comand: there is no such setting; there are command, cost, env, events, id, install, keys, kind,"},
+		"misspelt":       {"agents:\n  - id: a\n    kind: command\n    comand: x\n", ":4:5: comand: there is no such setting; did you mean command?; there are command, cost, env, events, id, install, keys, kind,"},
 		"no command":     {"agents:\n  - id: a\n    kind: command\n", ":2:5: the setting command is missing"},
 		"another output": {"agents:\n  - {kind: command, id: a, command: x, events: xml}\n", ":2:48: events"},
 		"unknown word":   {"agents:\n  - kind: command\n    id: a\n    command: x {promt}\n", ":4:14: command: {promt} is not a known placeholder; use one of {prompt},"},

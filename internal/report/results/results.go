@@ -182,12 +182,11 @@ func (all *Results) Signers(key *ledger.SigningKey) []ledger.Signer {
 func CountSigned(s *report.Signing, found ledger.Signer, planned, path string) {
 	s.Records += found.Records
 	s.Signed += found.Signed
-	by := "key " + found.By[:min(8, len(found.By))]
 	if found.Own {
-		by = "your key"
+		s.Own = found.By
 	}
-	if found.Signed > 0 && !slices.Contains(s.By, by) {
-		s.By = append(s.By, by)
+	if found.Signed > 0 && !slices.Contains(s.By, found.By) {
+		s.By = append(s.By, found.By)
 	}
 	switch {
 	case s.Gone != "" || found.Records == 0:
