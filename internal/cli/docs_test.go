@@ -73,8 +73,8 @@ func followGuide(t *testing.T, page string) {
 			}
 		}
 	}
-	runScript(t, params, "cd empty\nexec sh -eu ../page.sh\nprinted\n-- empty/.keep --\n-- page.sh --\nrm .keep\nexec 2>&1\n"+
-		commands.String())
+	const script = "cd empty\nexec sh -eu ../page.sh\nprinted\n-- empty/.keep --\n-- page.sh --\n"
+	runScript(t, params, script+"rm .keep\nexec 2>&1\n"+commands.String())
 }
 
 // placesTable is the table of the agents guide that says what agents read of a project.

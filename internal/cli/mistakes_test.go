@@ -12,7 +12,8 @@ import (
 )
 
 // insides is what a message must not have: words of the system and of the standard library.
-var insides = regexp.MustCompile(`\b(?:l?stat|open|fork/exec) /|strconv\.|invalid character|(?:^|[^.\w])(?:json|yaml): |unmarshal|goroutine|%!`)
+var insides = regexp.MustCompile(`\b(?:l?stat|open|fork/exec) /|strconv\.|invalid character|` +
+	`(?:^|[^.\w])(?:json|yaml): |unmarshal|goroutine|%!`)
 
 // TestMistakesHaveAWayOut makes the mistakes of a first day. Each message has the given words,
 // which say what to do, and the name by which the program was called.

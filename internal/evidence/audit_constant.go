@@ -10,14 +10,16 @@ import (
 
 var (
 	// answers is a line that returns or prints one literal and nothing else.
-	answers = lazyregexp.New(`^\s*(?:return|echo|printf|print|puts|console\.log|fmt\.Print(?:ln)?|System\.out\.println?)\s*\(?\s*` +
-		"(\"[^\"$]*\"|'[^']*'|`[^`$]*`|-?\\d+(?:\\.\\d+)?)" + `\s*\)?\s*;?\s*$`)
+	answers = lazyregexp.New(
+		`^\s*(?:return|echo|printf|print|puts|console\.log|fmt\.Print(?:ln)?|System\.out\.println?)\s*\(?\s*` +
+			"(\"[^\"$]*\"|'[^']*'|`[^`$]*`|-?\\d+(?:\\.\\d+)?)" + `\s*\)?\s*;?\s*$`)
 	// chooses is a line that compares with literals, and may answer at once.
 	chooses = lazyregexp.New(`\b(?:if|elif|case|when)\b|={2,3}|\s-eq\s|\[\s.*\s=\s|\?.*:`)
 	// early is an answer that follows a comparison on the same line.
 	early = lazyregexp.New("(?:\\breturn|\\becho|\\bprint\\(?|\\?|&&|:)\\s*(\"[^\"$]+\"|'[^']+'|-?\\d+(?:\\.\\d+)?)")
 	// frame is a line that neither computes nor answers.
-	frame = lazyregexp.New(`^\s*(?:$|#|//|/\*|\*|[{}()\[\];]*$|set -|def \w|func(?:tion)? |package |import |from |use strict|["']use strict)`)
+	frame = lazyregexp.New(`^\s*(?:$|#|//|/\*|\*|[{}()\[\];]*$|set -|def \w|func(?:tion)? |package |import |from |` +
+		`use strict|["']use strict)`)
 	// variable is something that a program was given, or has computed.
 	variable = lazyregexp.New(`\$[\w({@]|\b[A-Za-z_]\w*\b`)
 	words    = lazyregexp.New("[^\\s\"'`=\\[\\](){},;:$]+")

@@ -664,7 +664,8 @@ func TestOnlyKnownPathsAndHeadersPass(t *testing.T) {
 		"/v1/containers":                   false,
 		"/v1beta/models/gemini-3:generate": false,
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+path, strings.NewReader(`{"model":"m"}`))
+		body := strings.NewReader(`{"model":"m"}`)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.seat.URL+path, body)
 		if err != nil {
 			t.Fatal(err)
 		}

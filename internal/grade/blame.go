@@ -34,7 +34,8 @@ const confirmations = 4
 
 // lastWords are what shells and test runners print about a process that was killed or could not be
 // made. The agent's programs can print them too: then the check only runs more often.
-var lastWords = lazyregexp.New(`(?i)\bkilled\b|\bSIG(KILL|TERM)\b|\bsignal[:= ]*(9|15)\b|exit (status|code):? -?(9|137)\b|` +
+var lastWords = lazyregexp.New(`(?i)\bkilled\b|\bSIG(KILL|TERM)\b|\bsignal[:= ]*(9|15)\b|` +
+	`exit (status|code):? -?(9|137)\b|` +
 	`resource temporarily unavailable|cannot allocate memory|no space left on device|too many open files|` +
 	`\bcannot fork\b|out of memory`)
 

@@ -57,8 +57,8 @@ func (f *Flow) Text() string {
 	if _, parts := byCount(f.Why); parts != "" {
 		why = " (" + parts + ")"
 	}
-	return fmt.Sprintf("%d planned → %d started → %d retried%s → %d stopped by a limit → %d held by rate limits → "+
-		"%d graded", f.Planned, f.Started, f.Retried, why, f.Limited, f.Held, f.Graded)
+	return fmt.Sprintf("%d planned → %d started → %d retried%s → %d stopped by a limit → "+
+		"%d held by rate limits → %d graded", f.Planned, f.Started, f.Retried, why, f.Limited, f.Held, f.Graded)
 }
 
 // flowLines show the flow of groups, one line each.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -224,8 +225,8 @@ func prepare(made *plan, request Request, content []byte) (Result, error) {
 		Commit:   made.head.commit,
 	}
 	if made.parent == nil && !request.Mkdir {
-		return result, fmt.Errorf("write failed (--mkdir would create it): parent directory %s does not exist",
-			display.Name(filepath.Dir(made.target)))
+		return result, fmt.Errorf("write failed (--mkdir would create it): parent directory %s: %w",
+			display.Name(filepath.Dir(made.target)), fs.ErrNotExist)
 	}
 	if made.exists && isDirectory(made.old) {
 		return result, fmt.Errorf("write failed: %s: %w", display.Name(made.rel), unix.EISDIR)

@@ -116,7 +116,8 @@ func packageRuns(t *testing.T, file string) {
 	}
 	// What it depends on is in the image below.
 	run(t, dir, dpkg, "--root="+root, "--force-not-root", "--force-depends", "--install", file)
-	image := "FROM " + containertest.Image(t) + "\nCOPY root/usr /usr\nUSER 10001\nENV HOME=/tmp PATH=/usr/bin:/bin\nWORKDIR /tmp\n"
+	image := "FROM " + containertest.Image(t) + "\nCOPY root/usr /usr\n" +
+		"USER 10001\nENV HOME=/tmp PATH=/usr/bin:/bin\nWORKDIR /tmp\n"
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(image), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,9 @@ func TestASlowTreeArrives(t *testing.T) {
 	if err := e.putRoot(t.Context(), store, root{path: big, hash: hash}); err != nil {
 		t.Fatal(err)
 	}
-	slow := newLink(t, hubAddress(t, w.url), func([]byte) { time.Sleep(2 * time.Millisecond) })
+	pace := time.NewTicker(2 * time.Millisecond)
+	defer pace.Stop()
+	slow := newLink(t, hubAddress(t, w.url), func([]byte) { <-pace.C })
 	far := w.dialAt(slow.through(t, w.worker), RoleWorker)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
