@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "sandbox", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
+	"report/foreign":   {"ledger", "session"},
 	"report/results":   {"experiment", "evidence", "judge", "ledger", "report", "session"},
 	"judge":            {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {

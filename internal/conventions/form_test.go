@@ -81,6 +81,28 @@ func lineLimits(source []byte, test bool) []int {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, "\t")) }
 
+// TestPackagesCanBeHeldInMind: no package has more than 6,000 lines of code; comments and blank
+// lines do not count.
+func TestPackagesCanBeHeldInMind(t *testing.T) {
+	const most = 6000
+	lines := map[string]int{}
+	for _, file := range goFiles(t) {
+		if file.test {
+			continue
+		}
+		for line := range strings.Lines(string(file.source)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines[path.Dir(file.path)]++
+			}
+		}
+	}
+	for pkg, n := range lines {
+		if n > most {
+			t.Errorf("%s has %d lines of code, at most %d may stand in one package", pkg, n, most)
+		}
+	}
+}
+
 // TestLongLiteralsTakeALineForEachField: a keyed literal with more than three fields is read field
 // by field.
 func TestLongLiteralsTakeALineForEachField(t *testing.T) {

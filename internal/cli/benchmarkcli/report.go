@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/view"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -123,7 +124,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	}
 	switch opts.format.Value {
 	case formatHarbor:
-		err = report.Harbor(con.Stdout, found.Records)
+		err = foreign.Harbor(con.Stdout, found.Records)
 	case formatHTML:
 		cfg := viewcli.Config(con, registry.Dialects(), dirs)
 		cfg.Allow = opts.proof.Allow.List()
