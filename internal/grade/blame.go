@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
-	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 	"github.com/fit-eval/fit/internal/task"
 )
 
@@ -20,9 +19,10 @@ import (
 //     was measured. A program of the agent can arrange that, so the error is unverified: what may
 //     be claimed holds for the best and the worst outcome of the run.
 //  3. It runs without the agent's work. If it does not do its work there either, it is broken.
-//  4. What may be an accident (it was killed, it ended without a report, its last words are those
-//     of a killed program) has to happen again as often as confirmations says, in the same way, and
-//     never without the work. Anything else, such as running out of time, has to happen twice.
+//  4. What may be an accident (it was killed, it ended without a report, it printed the last words
+//     of a killed program, be its report complete or not) has to happen again as often as
+//     confirmations says, in the same way, and never without the work. Anything else, such as
+//     running out of time, has to happen twice.
 //
 // Only then the work has done it, and fails: a program that kills its grader each time gains
 // nothing.
@@ -63,7 +63,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 	found *graded,
 ) error {
 	reason := shown.failure(want)
-	if reason == "" || !found.health.ok() || !shown.incomplete() && !shown.silent() {
+	if reason == "" || !found.health.ok() || !shown.doubtful() && !shown.silent() {
 		return nil
 	}
 	broken, solved := what+" "+reason, s.Task.HasSolution()
@@ -106,7 +106,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 		case again.way() != shown.way():
 			found.health = endsOtherwise(broken, again.failure(want))
 			return nil
-		case !shown.died && !shown.accident:
+		case !again.died && !again.accident: // it fails without an accident
 			return nil
 		}
 	}
@@ -150,22 +150,16 @@ func (g *grading) blameHook(ctx context.Context, found graded, broken string) (h
 	}
 }
 
-// confirm runs a hook again whose check failed beside a possible accident: a program under
-// fit-untrusted was ended from outside, by the hook, by itself or by chance, or the hook's shell
-// could not start one.
+// confirm runs a hook again whose check failed beside a possible accident.
 func (g *grading) confirm(ctx context.Context, found graded) (health, error) {
-	what := "a program under " + untrusted.Name + " was ended from outside"
-	if found.noProcess {
-		what = "the hook's shell could not start a process"
-	}
 	for range confirmations {
 		again, err := g.unrecorded().runHook(ctx)
 		switch {
 		case err != nil:
 			return found.health, err
 		case again.failureReason() != "" || !slices.Equal(again.failing(), found.failing()):
-			return worksOnRetry(what).of(found), nil
-		case !again.cutOff && !again.noProcess: // it fails without an accident
+			return worksOnRetry(found.accident).of(found), nil
+		case again.accident == "": // it fails without an accident
 			return found.health, nil
 		}
 	}

@@ -139,6 +139,7 @@ func TestAHookWhoseShellCannotForkFailsNobody(t *testing.T) {
 		"bash, with a false row": {"echo 'hook: fork: retry: Cannot allocate memory' >&2; got=''", "error", "no_process"},
 		"dash":                   {"echo 'hook: 3: Cannot fork' >&2; exit 2", "error", "no_process"},
 		"the work, each time":    {"echo 'hook: 3: Cannot fork' >&2; exit 2", "fail", ""},
+		"a killed program":       {"bash -c 'kill -9 $$; :'; got=''", "error", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, _ := counting(t)
@@ -178,6 +179,8 @@ func TestAHiddenTestThatDiesAtRandomBlamesNobody(t *testing.T) {
 		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n -lt 4 ] && kill -9 $$",
 		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 4 ] && exit 7",
 		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+		"in a child, with the work only": "[ -e bomb ] && [ $n -lt 4 ] && bash -c 'kill -9 $$; :' || " +
+			"{ [ $n -lt 4 ] && [ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit; }",
 	} {
 		t.Run(name, func(t *testing.T) {
 			content, _ := dyingTest(t, dies)
@@ -193,7 +196,10 @@ func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		runs string
 	}{
 		// The first run is the one that says what the test reports on the reference solution.
-		"an abort is confirmed":  {"[ -e bomb ] && kill -9 $$", "11\n"},
+		"an abort is confirmed": {"[ -e bomb ] && kill -9 $$", "11\n"},
+		"a failed report beside a killed program is": {
+			"[ -e bomb ] && echo Killed >&2 && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "6\n",
+		},
 		"a failed report is not": {"[ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,6 +263,25 @@ func TestACommandWhoseProgramWasKilledIsConfirmed(t *testing.T) {
 			if runs, err := os.ReadFile(file); err != nil || string(runs) != test.runs {
 				t.Errorf("the command ran %q times (%v), want %q", runs, err, test.runs)
 			}
+		})
+	}
+}
+
+// TestAProgramOfAHiddenTestThatWasKilledIsRunAgain: the report of such a test is complete, and says
+// how its program ended.
+func TestAProgramOfAHiddenTestThatWasKilledIsRunAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "runs")
+	const program = `[ -e bomb ] && echo >>"$RUNS" && [ $(wc -l <"$RUNS") -lt 3 ] && kill -9 $$; true`
+	for kind, content := range map[string]files{
+		"node": nodeCheck(unisolated, files{"tests/test/add.test.js": "require('node:test')('adds', () => " +
+			"require('node:child_process').execFileSync('bash', ['-c', `" + strings.ReplaceAll(program, "$RUNS", file) + "`]));\n"}),
+		"python": pythonTask(unisolated, files{"tests/checks/test_add.py": "import subprocess, unittest\n" +
+			"class Adding(unittest.TestCase):\n    def test_two(self):\n" +
+			"        subprocess.run(['bash', '-c', '" + strings.ReplaceAll(program, "$RUNS", file) + "'], check=True)\n"}),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			_ = os.Remove(file)
+			newBench(t, content).agent(files{"bomb": ""}).want(grade.VerdictError, "it is flaky")
 		})
 	}
 }
@@ -426,7 +451,7 @@ func unsolved(content files) files {
 }
 
 // TestOneAccidentOfAGraderIsNotTheAgentsFailure: work that is right stays right if a process of the
-// grader's is killed, runs out of time or fails without a word, once.
+// grader's runs out of time once, or is killed or fails without a word twice.
 func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
 	accidents := map[string]sandbox.SpawnResult{
 		"fails without a word": {ExitCode: 1},
@@ -452,13 +477,17 @@ func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
 		test.bench.want(grade.VerdictPass, "")
 		for name, accident := range accidents {
 			t.Run(kind+" "+name, func(t *testing.T) {
-				had := false
+				// By its status alone a command fails on wrong work.
+				once := accident.TimedOut || kind == "a command" && accident.Signal == ""
+				starts := 0 // the second may be without the agent's work
 				spawner.accident = func(spec sandbox.SpawnSpec) *sandbox.SpawnResult {
-					if had || !strings.Contains(strings.Join(spec.Argv, " "), test.of) {
+					if !strings.Contains(strings.Join(spec.Argv, " "), test.of) {
 						return nil
 					}
-					had = true
-					return &accident
+					if starts++; starts == 1 || starts == 3 && !once {
+						return &accident
+					}
+					return nil
 				}
 				result := test.bench.want(grade.VerdictError, "flaky")
 				if !result.Unverified {

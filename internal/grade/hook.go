@@ -34,9 +34,11 @@ type graded struct {
 	// died is set for a hook that may have met an accident: it was killed, or ended without saying
 	// all that it has to say.
 	died bool
-	// cutOff is set if a program under fit-untrusted did not end by itself, and noProcess if the
-	// hook's shell says that it could not start one.
-	cutOff, noProcess bool
+	// accident says what may have made a check of a hook fail beside the work: one of its programs
+	// was ended from outside, by the hook, by itself or by chance, or could not be started.
+	accident string
+	// noProcess is set if the hook's shell says that it could not start a process.
+	noProcess bool
 	// commands are the results of the commands to verify.
 	commands []CommandResult
 }
@@ -52,7 +54,7 @@ func (g *grading) judgeHook(ctx context.Context) (graded, error) {
 	}
 	if broken := found.failureReason(); broken != "" {
 		found.health, err = g.blameHook(ctx, found, broken)
-	} else if (found.cutOff || found.noProcess) && len(found.failing()) > 0 {
+	} else if found.accident != "" && len(found.failing()) > 0 {
 		found.health, err = g.confirm(ctx, found)
 	}
 	return found, err
@@ -144,7 +146,6 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	}
 	data, cutOff, failed := accidents(told)
 	found := graded{
-		cutOff:   cutOff,
 		rows:     parseRows(g.redactRows(data)),
 		exitCode: done.status(),
 		stderr:   done.stderr.last(hookStderr),
@@ -154,6 +155,14 @@ func (g *grading) runHook(ctx context.Context) (graded, error) {
 	found.way = done.abortReason()
 	found.died = found.way == "" || done.killed()
 	found.noProcess = cannotFork.MatchString(string(done.stderr.Bytes()))
+	switch {
+	case found.noProcess:
+		found.accident = "the hook's shell could not start a process"
+	case cutOff:
+		found.accident = "a program under " + untrusted.Name + " was ended from outside"
+	case lastWords.MatchString(done.printed() + string(data)):
+		found.accident = "a program of the hook was killed"
+	}
 	if failed && found.health.broken == "" {
 		found.health.broken = "the machine could not start a program under " + untrusted.Name
 		found.noProcess, found.died = true, true

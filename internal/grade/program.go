@@ -169,6 +169,9 @@ func (e ended) killed() bool {
 	return e.Signal != "" || e.ExitCode > 128 && e.ExitCode < 128+lastSignal
 }
 
+// printed returns what is kept of all that was printed.
+func (e ended) printed() string { return string(e.stdout.Bytes()) + string(e.stderr.Bytes()) }
+
 // status returns the exit code as a shell would see it, never 0 for a program that was killed.
 func (e ended) status() int {
 	switch {

@@ -119,7 +119,8 @@ type evidence struct {
 	// died is set for a run that was killed by a signal or failed without a report, which may be
 	// chance or the agent's fault.
 	died bool
-	// accident is set for a run that printed the last words of a program that was killed.
+	// accident is set for a run that printed the last words of a program that was killed; its
+	// report may be complete.
 	accident bool
 	// timedOut, startMs and endMs are those of the process.
 	timedOut       bool
@@ -129,10 +130,10 @@ type evidence struct {
 // broke reports whether the run did not end by itself.
 func (e evidence) broke() bool { return e.abortReason != "" || e.cannotRun != "" }
 
-// incomplete reports whether a run that failed may have been cut short: it did not end by itself,
-// or it ended without saying all that it had to say.
-func (e evidence) incomplete() bool {
-	return !e.told && (e.broke() || e.died || e.byStatus || !e.report.Complete)
+// doubtful reports whether a run that failed may have met an accident: it or a program of it was
+// killed, it did not end by itself, or it ended without saying all that it had to say.
+func (e evidence) doubtful() bool {
+	return e.accident || e.died || e.broke() || e.byStatus || !e.told && !e.report.Complete
 }
 
 // silent reports whether the run failed without reporting any test.

@@ -31,6 +31,7 @@ type goBinary struct {
 	pads      pads
 	failed    string // why it could not be built
 	told      bool   // the compiler says what is wrong, and where
+	died      bool   // it was killed, or nobody says why it failed
 	cannotRun string
 }
 
@@ -49,6 +50,7 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check, _ expectation) (
 			status:    1,
 			note:      binary.failed,
 			told:      binary.told,
+			died:      binary.died,
 		}, nil
 	}
 	return s.runGo(ctx, check, path.Dir(check.File), binary)

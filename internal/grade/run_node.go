@@ -68,5 +68,6 @@ func (s *suiteRun) tryWitnessed(ctx context.Context, check task.Check, secrets p
 	shown := s.evidenceOf(check.Name, done)
 	shown.report = watch.report
 	shown.report.tidy(s.Redactor)
+	shown.died = shown.died || shown.silent()
 	return shown, nil
 }

@@ -234,7 +234,7 @@ func (s *suiteRun) evidenceOf(check string, done ended) evidence {
 		startMs:     done.StartMs,
 		endMs:       done.EndMs,
 		died:        done.killed(),
-		accident:    lastWords.MatchString(string(done.stdout.Bytes()) + string(done.stderr.Bytes())),
+		accident:    lastWords.MatchString(done.printed()),
 	}
 	if done.failure != nil {
 		shown.cannotRun, shown.abortReason = shown.abortReason, ""

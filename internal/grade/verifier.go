@@ -107,7 +107,7 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 	g.keepTree(path.Join(dir, "verifier"), run.rewards)
 	found := verified{
 		said:     lastLine(done.stderr.Bytes()),
-		accident: lastWords.MatchString(string(done.stdout.Bytes()) + string(done.stderr.Bytes())),
+		accident: lastWords.MatchString(done.printed()),
 	}
 	if aborted := done.abortReason(); aborted != "" {
 		found.health = health{broken: "the verifier " + aborted, graderFault: true}

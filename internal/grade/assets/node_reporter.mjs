@@ -75,7 +75,8 @@ function report(status, name, own, file, suite, error) {
     else record.pad = pad;
   } else if (error) {
     try {
-      record.message = slice(text(error), 0, 8000); // the grader redacts it, and cuts it then
+      const ended = error.signal ? ' (' + text(error.signal) + ')' : ''; // of a process
+      record.message = slice(text(error.message ?? error) + ended, 0, 8000); // the grader redacts it, and cuts it then
     } catch {
       record.message = 'an error that cannot be shown';
     }
@@ -104,7 +105,7 @@ function follow({ type, data }) {
     if (data.todo !== undefined && data.todo !== false) status = 'todo';
     if (suite && status === 'pass') return;
     const cause = details && details.error && (details.error.cause ?? details.error);
-    report(status, name, own, data.file, suite, cause && (cause.message ?? cause));
+    report(status, name, own, data.file, suite, cause);
   }
 }
 

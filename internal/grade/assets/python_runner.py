@@ -131,7 +131,7 @@ class Recorder(unittest.TestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.say("fail", test, repr(err[1]))
+        self.say("fail", test, "%s: %s" % (err[0].__name__, err[1]))
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
