@@ -59,6 +59,7 @@ var layers = map[string][]string{
 	"experiment/fleet": {"experiment", "experiment/local", "sandbox", "task", "ledger", "redact"},
 	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
 	"report/foreign":   {"ledger", "session"},
+	"report/forecast":  {"report", "stats"},
 	"report/results":   {"experiment", "evidence", "judge", "ledger", "report", "session"},
 	"judge":            {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {
@@ -66,7 +67,7 @@ var layers = map[string][]string{
 	},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
-		"report", "report/results", "report/versus", "session", "stats", "trace",
+		"report", "report/forecast", "report/results", "report/versus", "session", "stats", "trace",
 	},
 	// the module's root
 	".": {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/forecast"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -116,16 +117,16 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	forecast := &report.Forecast{Effect: effect}
-	if err := forecast.UsePilot(a, b); err != nil {
+	needed := &forecast.Forecast{Effect: effect}
+	if err := needed.UsePilot(a, b); err != nil {
 		return nil, conflict(err.Error(), "")
 	}
-	if err := forecast.Compute(report.ForecastConfig{
+	if err := needed.Compute(forecast.Config{
 		Runs:  runs,
 		Alpha: stats.DefaultAlpha,
 		Power: stats.DefaultPower,
 	}); err != nil {
 		return nil, conflict(err.Error(), "")
 	}
-	return forecast, nil
+	return needed, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/forecast"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -73,7 +74,7 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 	if !(opts.effect > 0 && opts.effect < 1) {
 		return console.Usagef("--effect %g: must be between 0 and 1, e.g. 0.1", opts.effect)
 	}
-	p := &report.Forecast{
+	p := &forecast.Forecast{
 		Effect: opts.effect,
 		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within},
 	}
@@ -82,7 +83,7 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 			return err
 		}
 	}
-	config := report.ForecastConfig{
+	config := forecast.Config{
 		Runs:       opts.runs.Value,
 		MaxTasks:   opts.maxTasks.Value,
 		CostPerRun: opts.costPerRun.Value,
@@ -103,7 +104,7 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 }
 
 // usePilot takes variances and prices from earlier results.
-func usePilot(ctx context.Context, con *console.Console, registry *agent.Registry, p *report.Forecast,
+func usePilot(ctx context.Context, con *console.Console, registry *agent.Registry, p *forecast.Forecast,
 	args []string,
 ) error {
 	groups, err := sides(ctx, con, registry, args, &compareOptions{})
@@ -119,7 +120,7 @@ func usePilot(ctx context.Context, con *console.Console, registry *agent.Registr
 	return nil
 }
 
-func printForecast(con *console.Console, p *report.Forecast) error {
+func printForecast(con *console.Console, p *forecast.Forecast) error {
 	w := con.Stdout
 	if p.Pilot != nil {
 		fmt.Fprintf(w, "pilot: %s, %s\n", report.Count(p.Pilot.Tasks, "task"), report.Count(p.Pilot.Runs, "run"))

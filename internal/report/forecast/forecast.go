@@ -1,10 +1,12 @@
-package report
+// Package forecast says what an answer takes, from the results of a pilot and the price of a run.
+package forecast
 
 import (
 	"fmt"
 	"math"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/stats"
 )
 
@@ -33,8 +35,8 @@ type Pilot struct {
 	CostPerRun *float64 `json:"costPerRun,omitempty"`
 }
 
-// ForecastConfig is the input of a forecast. Zero fields are no limit.
-type ForecastConfig struct {
+// Config is the input of a forecast. Zero fields are no limit.
+type Config struct {
 	Runs       int // of every task with every arm
 	Tasks      int // available: what they would find is computed too
 	MaxTasks   int
@@ -45,8 +47,8 @@ type ForecastConfig struct {
 }
 
 // UsePilot takes variances and prices from earlier results of two arms.
-func (p *Forecast) UsePilot(a, b *Group) error {
-	design, unclamped, err := stats.VarianceComponents(Pairs(a, b))
+func (p *Forecast) UsePilot(a, b *report.Group) error {
+	design, unclamped, err := stats.VarianceComponents(report.Pairs(a, b))
 	if err != nil {
 		return fmt.Errorf("variances of the pilot: %w", err)
 	}
@@ -68,7 +70,7 @@ func (p *Forecast) UsePilot(a, b *Group) error {
 }
 
 // Compute makes the forecast from its effect and its design.
-func (p *Forecast) Compute(cfg ForecastConfig) error {
+func (p *Forecast) Compute(cfg Config) error {
 	p.Design.RunsCandidate, p.Design.RunsBaseline = cfg.Runs, cfg.Runs
 	p.Design.Alpha, p.Design.Power = cfg.Alpha, cfg.Power
 	needed, err := stats.TasksNeeded(p.Effect, p.Design)
@@ -103,7 +105,7 @@ func (p *Forecast) Compute(cfg ForecastConfig) error {
 }
 
 // computeCost adds what the experiment costs, and which is the cheapest and the best for a budget.
-func (p *Forecast) computeCost(cfg ForecastConfig, price float64) error {
+func (p *Forecast) computeCost(cfg Config, price float64) error {
 	cost := float64(p.TasksNeeded*2*cfg.Runs) * price
 	p.CostUSD = &cost
 	prices := stats.Prices{PerRun: price}
