@@ -170,6 +170,7 @@ func (s *Seat) ended(body []byte, call *calls.Call, failure *wire.APIError, hear
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubled, s.lost = serviceFailed(call, failure), false
+	s.rejected = failure != nil && failure.Fault(call.Status) == wire.FaultRequest
 	if failure != nil && failure.Fault(call.Status) == wire.FaultAccount {
 		s.lost = !failure.NoModel(call.Status) || s.answered[call.Model]
 	}

@@ -97,5 +97,8 @@ func TestTheGatewayKnowsWhoseFaultAReplyIs(t *testing.T) {
 		if troubled, lost := h.seat.Troubled(), h.seat.Lost(); troubled != test.troubled || lost != test.lost {
 			t.Errorf("%d %s: troubled %v, lost %v", test.status, test.body, troubled, lost)
 		}
+		if rejected := h.seat.Rejected(); rejected != strings.Contains(test.body, "max_tokens") {
+			t.Errorf("%d %s: rejected %v", test.status, test.body, rejected)
+		}
 	}
 }

@@ -74,6 +74,7 @@ type Seat struct {
 	heldBack   bool
 	answered   map[string]bool // the models that completed a turn
 	lost       bool            // the account or the model that the last call that carries a turn needs is gone
+	rejected   bool            // it was refused for what it asks
 	record     sync.Mutex      // one call at a time is recorded
 	running    int
 	idle       chan struct{} // closed when no call is running any more
@@ -307,6 +308,14 @@ func (s *Seat) Lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
+}
+
+// Rejected reports whether the last call of the member that carries a turn was refused for what it
+// asks.
+func (s *Seat) Rejected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rejected
 }
 
 // Spoiled reports whether a call of the member was made to fail on purpose.

@@ -54,9 +54,10 @@ type facts struct {
 	faults bool
 
 	// What the gateway says: it has seen calls, the service failed the last one, it no longer has
-	// the model, a reply was spoiled, or it did not answer for too long at the end.
-	seen, troubled, lost, spoiled bool
-	unanswered                    time.Duration
+	// the model, it rejected the last request, a reply was spoiled, or it did not answer for too
+	// long at the end.
+	seen, troubled, lost, rejected, spoiled bool
+	unanswered                              time.Duration
 
 	// held is how long the gateway held back calls, if that was long enough to matter, and heldBack
 	// says that the last call never left it: both are fit's own doing.
@@ -99,8 +100,11 @@ func (f *facts) weigh() {
 		f.reason = session.OutcomeError
 	}
 	if f.blamesService() && f.forgeable && f.seen && !f.troubled && !f.lost && !f.heldBack {
-		f.err = fmt.Errorf("the agent reported a provider error that the gateway cannot confirm: %w",
-			f.cause())
+		why := "the agent reported a provider error that the gateway cannot confirm"
+		if f.rejected {
+			why = "the provider rejected the agent's request"
+		}
+		f.err = fmt.Errorf("%s: %w", why, f.cause())
 		f.reason = session.OutcomeError
 	}
 }
@@ -321,6 +325,7 @@ func (a *attempt) facts(ctx context.Context, end ending, start error) *facts {
 		forgeable:  a.couldForge(end),
 		faults:     a.prepared.Faults != nil,
 		lost:       a.anySeat((*gateway.Seat).Lost),
+		rejected:   a.anySeat((*gateway.Seat).Rejected),
 		spoiled:    a.anySeat((*gateway.Seat).Spoiled),
 		unanswered: a.unanswered(),
 		paused:     a.pauses.look(time.Now()),

@@ -166,3 +166,19 @@ func TestHowAnAttemptEnds(t *testing.T) {
 		t.Errorf("no case is decided by the row %q", name)
 	}
 }
+
+// TestWhatTheGatewayRelayedIsNotDenied: an agent that reports that its request was rejected is
+// right, if the gateway saw that.
+func TestWhatTheGatewayRelayedIsNotDenied(t *testing.T) {
+	t.Parallel()
+	for rejected, want := range map[bool]string{
+		true:  "the provider rejected the agent's request: no",
+		false: "the agent reported a provider error that the gateway cannot confirm: no",
+	} {
+		f := &facts{forgeable: true, seen: true, rejected: rejected}
+		f.reason, f.err, f.turns = session.OutcomeProvider, errors.New("no"), 1
+		if m := f.decide(); m != nil || f.err.Error() != want {
+			t.Errorf("rejected %t: %v, %q", rejected, m, f.err)
+		}
+	}
+}
