@@ -53,7 +53,7 @@ type wireBook struct {
 	silent   int // calls that were answered, at least in part, and reported no usage
 	refused  int // calls that a budget refused
 	partial  bool
-	original float64
+	original *float64
 	replayed bool
 }
 
@@ -68,9 +68,13 @@ func (f *Fold) ModelCall(call calls.Call) {
 
 func (b *wireBook) add(c *calls.Call) {
 	if c.Outcome == calls.Replayed {
-		b.replayed = true
-		if c.OriginalUSD != nil {
-			b.original += *c.OriginalUSD
+		if !b.replayed {
+			b.replayed, b.original = true, new(float64)
+		}
+		if b.original == nil || c.OriginalUSD == nil {
+			b.original = nil // unknown
+		} else {
+			b.original = new(*b.original + *c.OriginalUSD)
 		}
 	}
 	if c.Usage == nil {
@@ -151,9 +155,7 @@ const wordTolerance = 0.01
 func (f *Fold) settleUsage() {
 	s, b := &f.session, &f.wire
 	NumberTurns(s.ModelCalls)
-	if b.replayed {
-		s.OriginalCostUSD = &b.original
-	}
+	s.OriginalCostUSD = b.original
 	word := f.usage.total()
 	usage, byWire := b.prefer(word)
 	if s.Usage = usage; !byWire {

@@ -153,6 +153,11 @@ func TestAReplayCostsNothing(t *testing.T) {
 		*s.OriginalCostUSD != 0.25 {
 		t.Errorf("%+v, original %v", s.Usage, s.OriginalCostUSD)
 	}
+	unpriced := call
+	unpriced.OriginalUSD = nil
+	if s := readWire(t, call, unpriced, call); s.OriginalCostUSD != nil {
+		t.Errorf("one price is unknown, and the sum is %v", *s.OriginalCostUSD)
+	}
 }
 
 func TestPromptsComeFromTheRecordOfCalls(t *testing.T) {

@@ -241,7 +241,7 @@ func (x *exchange) replayed(w http.ResponseWriter) bool {
 	x.keep(recorded.Body)
 	x.call.Status, x.call.Outcome, x.call.Usage = recorded.Status, calls.Replayed, recorded.Usage
 	x.call.FirstByteMs = x.elapsed()
-	x.call.CostUSD, x.call.OriginalUSD = new(float64), recorded.CostUSD
+	x.call.CostUSD, x.call.OriginalUSD, x.call.Differs = new(float64), recorded.CostUSD, recorded.Differs
 	return true
 }
 
@@ -296,9 +296,10 @@ func (x *exchange) finish() {
 	reply := x.kept.bytes()
 	if x.hide != nil {
 		call.Error, reply = x.hide(call.Error), []byte(x.hide(string(reply)))
+		call.Differs = x.hide(call.Differs)
 	}
 	if redactor := x.config().Redactor; redactor != nil {
-		call.Error = redactor.String(call.Error)
+		call.Error, call.Differs = redactor.String(call.Error), redactor.String(call.Differs)
 	}
 	call.Error = display.CutBytes(call.Error, maxError)
 	defer x.kept.close()

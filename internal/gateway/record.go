@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -30,12 +31,23 @@ type Record struct {
 
 	mu       sync.Mutex
 	writer   *calls.Writer // nil until the first member: many sessions have none
-	original float64
+	answered Replayed
+}
+
+// Replayed counts the calls that a record answered.
+type Replayed struct {
+	Calls int
+	// Differed counts the calls whose requests differ from the recorded ones in what a model would
+	// read. How shows the first of them.
+	Differed int
+	How      string
+	// OriginalUSD is what the calls cost when they were recorded; nil is unknown.
+	OriginalUSD *float64
 }
 
 // OpenRecord opens what answers the calls. The record that is written begins with its first member.
 func OpenRecord(cfg RecordConfig) (*Record, error) {
-	r := &Record{cfg: cfg}
+	r := &Record{cfg: cfg, answered: Replayed{OriginalUSD: new(float64)}}
 	if cfg.Replay == "" {
 		return r, nil
 	}
@@ -99,23 +111,31 @@ func (r *Record) Enter(m *Member, dirs map[string]string) error {
 }
 
 func (r *Record) took(call calls.Call) {
-	if call.OriginalUSD == nil {
+	if call.Outcome != calls.Replayed {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.original += *call.OriginalUSD
+	r.answered.Calls++
+	if call.Differs != "" {
+		r.answered.Differed++
+		r.answered.How = cmp.Or(r.answered.How, call.Differs)
+	}
+	if total := r.answered.OriginalUSD; total == nil || call.OriginalUSD == nil {
+		r.answered.OriginalUSD = nil
+	} else {
+		r.answered.OriginalUSD = new(*total + *call.OriginalUSD)
+	}
 }
 
-// OriginalUSD returns what the calls that were answered cost when they were recorded; nil if this
-// is not a replay.
-func (r *Record) OriginalUSD() *float64 {
+// Replayed counts the calls that were answered; nil if this is not a replay.
+func (r *Record) Replayed() *Replayed {
 	if r.replay == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return new(r.original)
+	return new(r.answered)
 }
 
 // Close closes the files.

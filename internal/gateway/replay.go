@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,11 +15,11 @@ import (
 
 // The values of --replay-mode.
 const (
-	// ReplayStrict answers requests that are recorded byte for byte, and fails at the first that is
-	// not.
+	// ReplayStrict answers requests that are recorded, apart from what differs from run to run: ids,
+	// dates, directories. It fails at the first that differs in anything that a model would read.
 	ReplayStrict = "strict"
 	// ReplayNearest answers with the best match, by its position in the conversation and by its
-	// content without what differs from run to run: ids, dates, directories.
+	// content without what differs from run to run.
 	ReplayNearest = "nearest"
 	// ReplayLive answers what is recorded, apart from what differs from run to run, and asks the
 	// upstream otherwise.
@@ -44,6 +43,9 @@ type Recorded struct {
 	Usage  *calls.UsageJSON
 	// CostUSD is the cost of the call when it was recorded; nil is unknown.
 	CostUSD *float64
+	// Differs says where the request differs from the recorded one in what a model would read; empty
+	// if it does not.
+	Differs string
 }
 
 // ReplayConfig says how a record answers.
@@ -133,34 +135,13 @@ func (r *Recording) dropRetried() {
 	r.calls = slices.DeleteFunc(r.calls, func(c *recordedCall) bool {
 		return c.call.Status >= 400 && slices.ContainsFunc(r.calls, func(later *recordedCall) bool {
 			return later.call.Status < 400 && later.call.Session == c.call.Session &&
-				later.call.Participant == c.call.Participant && later.same(c.form)
+				later.call.Participant == c.call.Participant && later.alike(c.form)
 		})
 	})
 }
 
 // Close closes the record.
 func (r *Recording) Close() error { return r.reader.Close() }
-
-// Participants lists who made the recorded calls.
-func (r *Recording) Participants() []string {
-	names := map[string]bool{}
-	for _, c := range r.calls {
-		names[c.call.Participant] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
-// OriginalUSD returns what all recorded calls cost; nil if any price is unknown.
-func (r *Recording) OriginalUSD() *float64 {
-	sum := 0.0
-	for _, c := range r.calls {
-		if c.call.CostUSD == nil {
-			return nil
-		}
-		sum += *c.call.CostUSD
-	}
-	return &sum
-}
 
 // For returns a Replay for one participant, which works in these directories now.
 func (r *Recording) For(participant string, dirs map[string]string) *Replay {
@@ -196,14 +177,21 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 	if found == nil && r.mode == ReplayLive {
 		return Recorded{}, false, nil
 	}
+	var err error
 	if found == nil {
-		err := p.miss(request.Path, chunks)
+		err = p.miss(request.Path, chunks)
 		if r.mode == ReplayStrict {
 			r.missed = err
 		}
 		return Recorded{}, false, err
 	}
 	found.used++
+	differs := ""
+	if !found.alike(form) {
+		if differs, err = p.difference(found.call, chunks); err != nil {
+			return Recorded{}, false, err
+		}
+	}
 	body, err := r.reader.Body(found.call.Response)
 	if err != nil {
 		return Recorded{}, false, fmt.Errorf("replay %s: call %d: %w", r.path, found.call.Seq, err)
@@ -218,6 +206,7 @@ func (p *Replay) Answer(request Request) (Recorded, bool, error) {
 		Body:    moved(body, found.call.Response.Stream, r.dirs[p.participant], p.dirs),
 		Usage:   found.call.Usage,
 		CostUSD: found.call.CostUSD,
+		Differs: differs,
 	}, true, nil
 }
 
@@ -232,7 +221,7 @@ func (r *Recording) find(participant string, form form) *recordedCall {
 		}
 		score := -1
 		switch {
-		case c.same(form), r.mode != ReplayStrict && c.alike(form):
+		case c.alike(form):
 			score = 1 << 30
 		case r.mode == ReplayNearest && c.used == 0:
 			score = c.score(form)
@@ -258,12 +247,39 @@ func (p *Replay) miss(path string, now []calls.Chunk) error {
 		return fmt.Errorf("replay %s: no recorded call left for request %d of %s to %s",
 			r.path, p.asked, p.participant, path)
 	}
-	chunks, err := r.reader.Request(next.call)
+	differs, err := p.difference(next.call, now)
 	if err != nil {
-		return fmt.Errorf("replay %s: call %d: %w", r.path, next.call.Seq, err)
+		return err
 	}
 	return fmt.Errorf("replay %s: request %d of %s differs from recorded call %d: %s", r.path, p.asked,
-		p.participant, next.call.Seq, difference(chunks, now))
+		p.participant, next.call.Seq, differs)
+}
+
+// difference describes where a request first differs from a recorded one.
+func (p *Replay) difference(call *calls.Call, now []calls.Chunk) (string, error) {
+	r := p.record
+	recorded, err := r.reader.Request(call)
+	if err != nil {
+		return "", fmt.Errorf("replay %s: call %d: %w", r.path, call.Seq, err)
+	}
+	normal := calls.NewNormaliser(r.dirs[p.participant])
+	places := map[string]int{}
+	for i := range min(len(recorded), len(now)) {
+		a, b := &recorded[i], &now[i]
+		where := "the request"
+		if a.Member != "" {
+			where = fmt.Sprintf("%s[%d]", a.Member, places[a.Member])
+			places[a.Member]++
+		}
+		if a.Member != b.Member {
+			return where + " was recorded, and is now missing or in another position", nil
+		}
+		if normal.Sum(a) != p.normal.Sum(b) {
+			was, is := excerpts(string(normal.Chunk(a)), string(p.normal.Chunk(b)))
+			return fmt.Sprintf("%s was %q and is %q", where, was, is), nil
+		}
+	}
+	return fmt.Sprintf("%d parts were recorded, and now there are %d", len(recorded), len(now)), nil
 }
 
 // recordedCall is a call that can be answered again.
@@ -276,7 +292,6 @@ type recordedCall struct {
 // form is the form in which requests are compared.
 type form struct {
 	path, model string
-	exact       []calls.Sum // of the chunks
 	plain       []calls.Sum // of the chunks without what differs from run to run
 	messages    int
 	tools       int
@@ -285,7 +300,6 @@ type form struct {
 func newForm(path, model string, chunks []calls.Chunk, normal *calls.Normaliser) form {
 	f := form{path: path, model: model}
 	for i := range chunks {
-		f.exact = append(f.exact, chunks[i].Sum())
 		f.plain = append(f.plain, normal.Sum(&chunks[i]))
 		switch chunks[i].Member {
 		case "messages", "input", "contents":
@@ -296,9 +310,6 @@ func newForm(path, model string, chunks []calls.Chunk, normal *calls.Normaliser)
 	}
 	return f
 }
-
-// same reports whether two requests are equal byte for byte.
-func (f *form) same(other form) bool { return slices.Equal(f.exact, other.exact) }
 
 // alike reports whether two requests are equal apart from what differs from run to run.
 func (f *form) alike(other form) bool { return slices.Equal(f.plain, other.plain) }
@@ -316,30 +327,6 @@ func (f *form) score(other form) int {
 		}
 	}
 	return score
-}
-
-// difference describes where two requests first differ.
-func difference(recorded, now []calls.Chunk) string {
-	places := map[string]int{}
-	for i := range max(len(recorded), len(now)) {
-		if i >= len(recorded) || i >= len(now) {
-			break
-		}
-		a, b := &recorded[i], &now[i]
-		where := "the request"
-		if a.Member != "" {
-			where = fmt.Sprintf("%s[%d]", a.Member, places[a.Member])
-			places[a.Member]++
-		}
-		if a.Member != b.Member {
-			return fmt.Sprintf("%s was recorded, and is now missing or in another position", where)
-		}
-		if a.Sum() != b.Sum() {
-			was, is := excerpts(string(a.Text()), string(b.Text()))
-			return fmt.Sprintf("%s was %q and is %q", where, was, is)
-		}
-	}
-	return fmt.Sprintf("%d parts were recorded, and now there are %d", len(recorded), len(now))
 }
 
 // excerpts returns the parts of two texts around their first difference.

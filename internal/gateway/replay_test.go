@@ -105,8 +105,8 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
 	_, _, err = answer(ask("be kind", hello, strings.Replace(used, "Bash", "Read", 1)))
-	want := `request 2 of agent differs from recorded call 2: messages[1] was "\":\"toolu_01AbC\",\"name\":\"Bash\",` +
-		`\"input\":{}}]}" and is "\":\"toolu_01AbC\",\"name\":\"Read\",\"input\":{}}]}"`
+	want := `request 2 of agent differs from recorded call 2: messages[1] was "se\",\"id\":\"{id}\",\"name\":\"Bash\",` +
+		`\"input\":{}}]}" and is "se\",\"id\":\"{id}\",\"name\":\"Read\",\"input\":{}}]}"`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
@@ -128,6 +128,41 @@ func TestStrictReplayShowsTheFirstDifference(t *testing.T) {
 	_, _, err = answer(ask("something else"))
 	if err == nil || !strings.Contains(err.Error(), "no recorded call left") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What no program chooses for its model, random directories, ids and dates, does not differ; what
+// people write does, a duration too.
+func TestStrictReplayMissesWhatAModelWouldRead(t *testing.T) {
+	const before = "Wait 5 s in /tmp/fit-1/work. Today is 2026-11-15, session 6f1e0b5c-8c1d-4f52-9d5a-0d7c55f7c111."
+	result := func(text string) string {
+		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01AbC","content":"` + text + `"}]}`
+	}
+	path := record(t, map[string]string{"cwd": "/tmp/fit-1/work"}, [2]string{ask(before, hello), said("one")},
+		[2]string{ask(before, hello, used, result("ok 0.003s")), said("two")})
+	is := map[string]string{"cwd": "/home/ada/w"}
+	const after = "Wait 5 s in /home/ada/w. Today is 2027-01-02, session 11111111-8c1d-4f52-9d5a-0d7c55f7c111."
+	for _, test := range []struct{ system, result, missed string }{
+		{after, "ok 0.7s", ""},
+		{strings.Replace(after, "5 s", "9 s", 1), "ok 0.7s", `system[0] was "`},
+		{after, "failed 0.7s", `messages[2] was "`},
+	} {
+		for _, mode := range []string{gateway.ReplayStrict, gateway.ReplayNearest} {
+			answer := replay(t, path, mode, is)
+			first, _, err := answer(ask(test.system, hello))
+			second := first
+			if err == nil {
+				second, _, err = answer(ask(test.system, hello, used, result(test.result)))
+			}
+			said := first.Differs + second.Differs
+			if mode == gateway.ReplayStrict && err != nil {
+				said = err.Error()
+			}
+			if (said != "") != (test.missed != "") || !strings.Contains(said, test.missed) ||
+				(err != nil) != (mode == gateway.ReplayStrict && test.missed != "") {
+				t.Errorf("%s, %q, %q: %q, %v", mode, test.system, test.result, said, err)
+			}
+		}
 	}
 }
 
@@ -207,8 +242,8 @@ func TestLiveReplayKnowsTheSameRequestElsewhere(t *testing.T) {
 			fmt.Sprintf(codex, hello, `"id":"1","turn":"{\"kind\":\"new\"}"`),
 		},
 		"ids of results and outputs": {
-			fmt.Sprintf(codex, `{"id":"fco_01a1e44a-b4d4-7243-8dba-6361c3cfe9b7","output":"Chunk ID: 208755\n"}`, ""),
-			fmt.Sprintf(codex, `{"id":"fco_01a1e44a-c913-7362-b854-18f2d2c77467","output":"Chunk ID: 67f950\n"}`, ""),
+			fmt.Sprintf(codex, `{"type":"function_call_output","id":"fco_01a1e44a-b4d4-7243-8dba-6361c3cfe9b7","output":"Chunk ID: 208755\n"}`, ""),
+			fmt.Sprintf(codex, `{"type":"function_call_output","id":"fco_01a1e44a-c913-7362-b854-18f2d2c77467","output":"Chunk ID: 67f950\n"}`, ""),
 		},
 	} {
 		was := map[string]string{"cwd": "/tmp/a/work", "home": "/tmp/a/home"}

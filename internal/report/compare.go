@@ -274,12 +274,8 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Baseline:    p.basis.Exclusions.Baseline,
 		Unsure:      p.Unsure.text(),
 		Withheld:    Sentences(p.Withheld),
+		Observed:    observed(p.Withheld, a, b),
 		Remark:      joined("; ", remark, scopeOf(a, b), p.Treatment.Remark()),
-	}
-	if !oneExperiment(a, b) && slices.ContainsFunc(p.Withheld, func(r Reason) bool {
-		return r.Key == reasonHistorical
-	}) {
-		p.Config.Observed = notOne
 	}
 	if cfg.Measure == MeasureScore {
 		p.Config.Measure.Name, p.Config.Measure.Kind = "score", stats.Score

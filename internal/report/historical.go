@@ -31,9 +31,6 @@ func historical(basis *Basis) []string {
 	return nil
 }
 
-// notOne is what heads a comparison of results that are not from one plan.
-const notOne = "not one experiment"
-
 // oneExperiment reports whether two groups are from one run directory and one plan.
 func oneExperiment(a, b *Group) bool {
 	return a.Provenance.Experiment == b.Provenance.Experiment && a.Directory == b.Directory

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -123,6 +124,19 @@ func Withhold(allow []string, basis *Basis) (withheld, allowed []Reason) {
 	return withheld, allowed
 }
 
+// observed heads the numbers of two groups that are no experiment; empty where they are one.
+func observed(withheld []Reason, a, b *Group) string {
+	for _, r := range withheld {
+		switch {
+		case r.Key == reasonReplayed:
+			return "replayed"
+		case r.Key == reasonUnplanned, r.Key == reasonHistorical && !oneExperiment(a, b):
+			return "not one experiment"
+		}
+	}
+	return ""
+}
+
 // Counted reports whether a decision finds the reason by itself, from its numbers.
 func (r Reason) Counted() bool { return r.Key == reasonTooFewTasks || r.Key == reasonUnsure }
 
@@ -130,26 +144,39 @@ func (r Reason) Counted() bool { return r.Key == reasonTooFewTasks || r.Key == r
 // insufficient, for which gates can ask.
 func (r Reason) StopsGates() bool { return r.Key != reasonTooFewTasks }
 
-// replayed counts the runs that no model answered: they say nothing about what was changed since
-// their answers were recorded.
+// replayed counts the runs that were answered from records: they say nothing about what was changed
+// since their answers were recorded.
 func replayed(basis *Basis) []string {
-	answered, runs := 0, 0
+	answered, runs, how := 0, 0, ""
+	var requests ledger.Replayed
 	for _, g := range basis.Groups {
 		for i := range g.records {
-			switch r := &g.records[i]; {
-			case r.Verdict == ledger.Error:
+			r := &g.records[i]
+			if r.Verdict == ledger.Error {
 				continue
-			case r.Replay != "":
-				answered++
 			}
 			runs++
+			if r.Replay == "" || r.Replayed != nil && r.Replayed.Calls == 0 { // a model answered all
+				continue
+			}
+			answered++
+			if d := r.Replayed; d != nil {
+				requests.Calls, requests.Differed = requests.Calls+d.Calls, requests.Differed+d.Differed
+				how = cmp.Or(how, d.How)
+			}
 		}
 	}
 	if answered == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %s were answered from the records of another experiment", answered,
-		Count(runs, "run"))}
+	text := fmt.Sprintf("%d of %s were answered from the records of another experiment", answered, Count(runs, "run"))
+	switch {
+	case requests.Differed > 0:
+		text += fmt.Sprintf(", whose requests differed in %d of %d cases, first: %s", requests.Differed, requests.Calls, how)
+	case requests.Calls > 0:
+		text += fmt.Sprintf(", to the same %s", Count(requests.Calls, "request"))
+	}
+	return []string{text}
 }
 
 // unplanned says why nobody knows which runs are missing.

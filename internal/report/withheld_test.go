@@ -140,11 +140,15 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			}
 		}},
 		"answers of another experiment": {
-			reasonReplayed, "24 of 72 runs were answered from the records of another experiment",
-			func(_, b []ledger.Record) {
+			reasonReplayed,
+			"24 of 72 runs were answered from the records of another experiment, whose requests differed in 1 of 3 " +
+				"cases, first: system[0]",
+			func(a, b []ledger.Record) {
 				for i := range b[:24] {
 					b[i].Replay = "runs/earlier"
 				}
+				b[0].Replayed = &ledger.Replayed{Calls: 3, Differed: 1, How: "system[0]"}
+				a[0].Replay, a[0].Replayed = "runs/earlier", &ledger.Replayed{} // a model answered all
 			},
 		},
 		"nothing: a smaller model beside it": {"", "", func(a, b []ledger.Record) {
@@ -179,7 +183,11 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			}
 			fired[test.key] = true
 			first, rest, _ := strings.Cut(textOf(t, c), "\n")
-			if c.Decision.Claim != stats.NotProven || !strings.HasPrefix(first, "Not proven: "+test.want) {
+			head := "Not proven: "
+			if test.key == reasonReplayed {
+				head = "Observed (replayed): "
+			}
+			if c.Decision.Claim != stats.NotProven || !strings.HasPrefix(first, head+test.want) {
 				t.Error(first)
 			}
 			wantIn(t, rest, "all tasks")

@@ -42,7 +42,8 @@ func checkReplay(t *testing.T, r *rig, path string, first agent.Result) {
 }
 
 // checkReplayModes runs the same agent with a model that says something else: a strict replay ends
-// at the first request that differs, and a live one does not ask the model for what is recorded.
+// at the first request that differs in what the model reads, and answers the same work in another
+// directory; a live one does not ask the model for what is recorded.
 func checkReplayModes(t *testing.T, r *rig, path string, first agent.Result) {
 	t.Helper()
 	const elsewhere = "The model was asked."
@@ -52,6 +53,7 @@ func checkReplayModes(t *testing.T, r *rig, path string, first agent.Result) {
 		outcome      string // of every call that carries the conversation
 	}{
 		{gateway.ReplayStrict, "Something else", "", modelcalls.Failed},
+		{gateway.ReplayStrict, fixIt, first.Text, modelcalls.Replayed},
 		{gateway.ReplayLive, fixIt, first.Text, modelcalls.Replayed},
 	} {
 		again := newRig(t, r.agent, scriptOf(t, turn{"text": elsewhere}))

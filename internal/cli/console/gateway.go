@@ -67,8 +67,8 @@ func (g *Gateway) Register(flags *pflag.FlagSet) {
 		"answer model calls from the record of this run or file instead of a model: offline and free")
 	g.replayMode = Choice{Value: gateway.ReplayNearest, Choices: gateway.ReplayModes()}
 	flags.Var(&g.replayMode, "replay-mode",
-		"how to match recorded calls: the best match, only one that is identical byte for byte, or the model "+
-			"itself if none is identical (live)")
+		"how to match recorded calls: the best match, only one that is the same but for directories, ids and dates, "+
+			"or the model itself if none is the same (live)")
 	g.RegisterRequests(flags)
 	flags.StringVar(&g.faults, "faults", "",
 		"inject faults into model calls, as described in this YAML file: 429, 5xx, cut streams, slow tokens, truncated "+

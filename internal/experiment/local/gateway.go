@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -75,11 +76,10 @@ func (a *attempt) openCalls(traceName string) (*gateway.Record, error) {
 	cfg.Replay = ""
 	if a.prepared.Replay != "" {
 		if dir, found := a.replays[a.cell.Key()]; found {
-			cfg.Replay = filepath.Join(dir, calls.Path(traceName))
+			cfg.Replay, a.record.Replay = filepath.Join(dir, calls.Path(traceName)), a.prepared.Replay
 		} else if a.prepared.Offline() {
 			return nil, fmt.Errorf("%s %w", a.prepared.Replay, errNoRecording)
 		}
-		a.record.Replay = a.prepared.Replay
 	}
 	return gateway.OpenRecord(cfg)
 }
@@ -89,7 +89,7 @@ func (a *attempt) keepCalls() {
 	if a.calls == nil {
 		return
 	}
-	a.addOriginal(a.calls)
+	a.addReplayed(a.calls)
 	if err := a.calls.Close(); err != nil {
 		a.note("the record of model calls: %v", err)
 	}
@@ -104,16 +104,24 @@ func (a *attempt) nameCalls() {
 	}
 }
 
-// addOriginal adds what replayed calls cost when they were recorded.
-func (a *attempt) addOriginal(record *gateway.Record) {
-	original := record.OriginalUSD()
-	if original == nil {
+// addReplayed adds what a record answered, and what that cost when it was recorded.
+func (a *attempt) addReplayed(record *gateway.Record) {
+	answered := record.Replayed()
+	if answered == nil {
 		return
 	}
-	if before := a.record.OriginalCostUSD; before != nil {
-		*original += *before
+	r := &a.record
+	if r.Replayed == nil {
+		r.Replayed, r.OriginalCostUSD = &ledger.Replayed{}, new(float64)
 	}
-	a.record.OriginalCostUSD = original
+	r.Replayed.Calls += answered.Calls
+	r.Replayed.Differed += answered.Differed
+	r.Replayed.How = cmp.Or(r.Replayed.How, answered.How)
+	if r.OriginalCostUSD == nil || answered.OriginalUSD == nil {
+		r.OriginalCostUSD = nil
+		return
+	}
+	r.OriginalCostUSD = new(*r.OriginalCostUSD + *answered.OriginalUSD)
 }
 
 // findReplays finds the recorded attempts that answer the model calls of the cells. If a cell has

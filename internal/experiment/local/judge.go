@@ -214,7 +214,7 @@ func (a *attempt) runJudge(ctx context.Context, traceName string, number int) (h
 		calls:    record,
 		blind:    blind,
 	}, options)
-	a.addOriginal(record)
+	a.addReplayed(record)
 	return result, errors.Join(err, writer.Close(), record.Close())
 }
 

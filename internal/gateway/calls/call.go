@@ -48,6 +48,8 @@ type Call struct {
 	CostUSD *float64 `json:"costUsd,omitempty"`
 	// OriginalUSD is what a call that was answered from a record cost when it was recorded.
 	OriginalUSD *float64 `json:"originalUsd,omitempty"`
+	// Differs says where such a call differs from the recorded one in what a model would read.
+	Differs string `json:"differs,omitempty"`
 	// Tools and Messages are how many tools the request offers and how long its conversation is.
 	Tools    int `json:"tools,omitempty"`
 	Messages int `json:"messages,omitempty"`

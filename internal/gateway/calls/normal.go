@@ -54,12 +54,15 @@ func Directories(dirs map[string]string) []Directory {
 	return list
 }
 
-// varying lists the forms of what differs from run to run, and their replacements. The order
-// matters: longer forms come first.
-var varying = []struct {
+// replacement is a form, and what is put in its place.
+type replacement struct {
 	form *lazyregexp.Regexp
 	with string
-}{
+}
+
+// varying lists the forms of what differs from run to run, and their replacements. The order
+// matters: longer forms come first.
+var varying = []replacement{
 	// a client's account of itself, in any order
 	{lazyregexp.New(`"client_metadata":\{(?:"(?:[^"\\]|\\.)*":"(?:[^"\\]|\\.)*",?)*\}`), `"client_metadata":{}`},
 	// 2026-11-15T20:31:01.123Z, 2026-11-15 20:31, 2026-11-15, 2026/11/15
@@ -68,13 +71,18 @@ var varying = []struct {
 	{lazyregexp.New(`(?i)\b(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +[0-3]?\d(?:st|nd|rd|th)?,? +(?:\d\d:\d\d:\d\d +(?:[a-z]+ +)?)?20\d\d\b`), "{date}"},
 	{lazyregexp.New(`(?i)\b[0-3]?\d +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +20\d\d\b`), "{date}"},
 	{lazyregexp.New(`\b[01]?\d/[0-3]?\d/20\d\d\b`), "{date}"},
-	{lazyregexp.New(`(?i)\b[0-2]?\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?: ?[ap]m\b)?(?: (?:utc|gmt)\b)?`), "{clock}"},
 	{lazyregexp.New(`(?i)(?:\b[a-z]+_|\b)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "{id}"},
 	{lazyregexp.New(`\b(?:toolu|srvtoolu|call|msg|resp|rs|fc|ctc|req|item|chatcmpl|session|thread|run|user|turn)[_-][A-Za-z0-9_-]*\d[A-Za-z0-9_-]*`), "{id}"},
 	{lazyregexp.New(`(?i)\b[0-9a-f]{16,}\b`), "{id}"},
 	{lazyregexp.New(`\b1[5-9]\d{8}(?:\d{3}|\.\d+)?\b`), "{time}"},
 	{lazyregexp.New(`/(?:private/)?(?:var/)?tmp/[^/\s"'\\:;,)\]}<>` + "`" + `]+`), "{tmp}"},
 	{lazyregexp.New(`\b(?:127\.0\.0\.1|localhost):\d{2,5}\b`), "{address}"},
+}
+
+// measured lists what differs from run to run in what tools print. In what people write, a duration
+// or a time of day is a part of what they say.
+var measured = []replacement{
+	{lazyregexp.New(`(?i)\b[0-2]?\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?: ?[ap]m\b)?(?: (?:utc|gmt)\b)?`), "{clock}"},
 	{lazyregexp.New(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|seconds)\b`), "{duration}"},
 	{lazyregexp.New(`\b(?i:pid)[ =:]+\d+\b`), "{pid}"},
 	{lazyregexp.New(`\bChunk ID: [0-9a-f]+\b`), "{chunk}"}, // of a command's output
@@ -85,17 +93,42 @@ func (n *Normaliser) Text(text []byte) []byte {
 	for _, dir := range n.dirs {
 		text = ReplacePath(text, dir.Path, "{"+dir.Name+"}")
 	}
-	for _, v := range varying {
+	return replaced(text, varying)
+}
+
+// Chunk returns a chunk without what differs from run to run.
+func (n *Normaliser) Chunk(chunk *Chunk) []byte {
+	text := n.Text(chunk.Text())
+	if chunk.hasResults() {
+		text = replaced(text, measured)
+	}
+	return text
+}
+
+func replaced(text []byte, list []replacement) []byte {
+	for _, v := range list {
 		text = v.form.Get().ReplaceAll(text, []byte(v.with))
 	}
 	return text
 }
 
+// hasResults reports whether a chunk is a message with the results of tools, in any protocol.
+func (c *Chunk) hasResults() bool {
+	switch c.Member {
+	case "messages", "input", "contents":
+		return toolResult.Get().Match(c.Value)
+	}
+	return false
+}
+
+var toolResult = lazyregexp.New(
+	`"type": ?"(?:tool_result|[a-z_]+_output)"|"role": ?"(?:tool|function)"|"functionResponse"`)
+
 // Sum names the content of a chunk without what differs from run to run.
 func (n *Normaliser) Sum(chunk *Chunk) Sum {
 	sum, known := n.sums[chunk.Sum()]
 	if !known {
-		sum = sha256.Sum256(n.Text(chunk.Text()))
+		sum = sha256.Sum256(n.Chunk(chunk))
 		n.sums[chunk.Sum()] = sum
 	}
 	return sum

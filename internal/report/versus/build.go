@@ -267,7 +267,10 @@ func (b *builder) state() {
 			claims = append(claims, pair.B+" > "+pair.A)
 		}
 	}
+	notOne := slices.IndexFunc(r.Pairs, func(p Pair) bool { return p.Observed != "" })
 	switch {
+	case len(claims) == 0 && notOne >= 0:
+		r.Statement = fmt.Sprintf("observed (%s): nothing is claimed", r.Pairs[notOne].Observed)
 	case len(r.Tasks) == 1:
 		r.Statement = "no statistical claim: one task says nothing about others, however often it is run"
 	case len(r.Tasks) < stats.MinClaimTasks:
@@ -275,8 +278,6 @@ func (b *builder) state() {
 			stats.MinClaimTasks)
 	case len(r.Pairs) == 0:
 		r.Statement = "no comparison: there is one arm"
-	case len(claims) == 0 && slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.Observed != "" }):
-		r.Statement = "observed (not one experiment): nothing is claimed"
 	case len(claims) == 0:
 		r.Statement = "no claim: no difference between the agents is proven"
 	default:

@@ -220,7 +220,7 @@ type Pair struct {
 	Obstacles []string `json:"obstacles"`
 	// Withheld are the reasons for which nothing is claimed, whatever the numbers say.
 	Withheld []report.Reason `json:"withheld,omitempty"`
-	// Observed says what the numbers are, if not an experiment: "not one experiment".
+	// Observed says what the numbers are, if not an experiment: "not one experiment", "replayed".
 	Observed string `json:"observed,omitempty"`
 	// Same is true where both arms are the same configuration: an A/A experiment.
 	Same bool `json:"same,omitempty"`
