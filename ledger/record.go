@@ -148,8 +148,8 @@ type Record struct {
 	CallsPath string `json:"callsPath,omitempty"`
 	// Faults is the digest of the plan of what went wrong with model calls on purpose.
 	Faults string `json:"faults,omitempty"`
-	// Replay is the run directory whose records answered the model calls, Replayed counts those that
-	// they did answer, and OriginalCostUSD is what these cost when they were recorded.
+	// Replay is the run directory whose records answered the model calls, Replayed counts those
+	// that they did answer, and OriginalCostUSD is what these cost when they were recorded.
 	Replay          string    `json:"replay,omitempty"`
 	Replayed        *Replayed `json:"replayed,omitempty"`
 	OriginalCostUSD *float64  `json:"originalCostUsd,omitempty"`
@@ -208,8 +208,8 @@ func (r *Record) Key() Key {
 // Replayed counts the model calls of an attempt that a record answered.
 type Replayed struct {
 	Calls int `json:"calls"`
-	// Differed counts those whose requests differ from the recorded ones in what a model would read,
-	// and How shows the first of them.
+	// Differed counts those whose requests differ from the recorded ones in what a model would
+	// read, and How shows the first of them.
 	Differed int    `json:"differed"`
 	How      string `json:"how,omitempty"`
 }

@@ -15,8 +15,8 @@ import (
 
 // The values of --replay-mode.
 const (
-	// ReplayStrict answers requests that are recorded, apart from what differs from run to run: ids,
-	// dates, directories. It fails at the first that differs in anything that a model would read.
+	// ReplayStrict answers requests that are recorded, apart from what differs from run to run:
+	// ids, dates, directories. It fails at the first that differs in anything that a model reads.
 	ReplayStrict = "strict"
 	// ReplayNearest answers with the best match, by its position in the conversation and by its
 	// content without what differs from run to run.
@@ -43,8 +43,8 @@ type Recorded struct {
 	Usage  *calls.UsageJSON
 	// CostUSD is the cost of the call when it was recorded; nil is unknown.
 	CostUSD *float64
-	// Differs says where the request differs from the recorded one in what a model would read; empty
-	// if it does not.
+	// Differs says where the request differs from the recorded one in what a model would read;
+	// empty if it does not.
 	Differs string
 }
 

@@ -172,7 +172,8 @@ func replayed(basis *Basis) []string {
 	text := fmt.Sprintf("%d of %s were answered from the records of another experiment", answered, Count(runs, "run"))
 	switch {
 	case requests.Differed > 0:
-		text += fmt.Sprintf(", whose requests differed in %d of %d cases, first: %s", requests.Differed, requests.Calls, how)
+		text += fmt.Sprintf(", whose requests differed in %d of %d cases, first: %s", requests.Differed,
+			requests.Calls, how)
 	case requests.Calls > 0:
 		text += fmt.Sprintf(", to the same %s", Count(requests.Calls, "request"))
 	}
