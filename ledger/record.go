@@ -148,11 +148,15 @@ type Record struct {
 	CallsPath string `json:"callsPath,omitempty"`
 	// Faults is the digest of the plan of what went wrong with model calls on purpose.
 	Faults string `json:"faults,omitempty"`
-	// Replay is the run directory whose records answered the model calls, Replayed counts those
-	// that they did answer, and OriginalCostUSD is what these cost when they were recorded.
-	Replay          string    `json:"replay,omitempty"`
-	Replayed        *Replayed `json:"replayed,omitempty"`
-	OriginalCostUSD *float64  `json:"originalCostUsd,omitempty"`
+	// Replay is the run directory whose records answered model calls, and OriginalCostUSD what these
+	// cost when they were recorded. ReplayedCalls counts them; nil in records of versions that did
+	// not. ReplayDiffered counts those whose requests differ from the recorded ones in what a model
+	// would read, and ReplayDifference shows the first of them.
+	Replay           string   `json:"replay,omitempty"`
+	OriginalCostUSD  *float64 `json:"originalCostUsd,omitempty"`
+	ReplayedCalls    *int     `json:"replayedCalls,omitempty"`
+	ReplayDiffered   int      `json:"replayDiffered,omitempty"`
+	ReplayDifference string   `json:"replayDifference,omitempty"`
 	// Treatment says what the model was given of what the arm and the task's files bring; nil in
 	// records of versions that did not look.
 	Treatment *Treatment `json:"treatment,omitempty"`
@@ -203,15 +207,6 @@ func (r *Record) Key() Key {
 		RunIndex: r.RunIndex,
 		Attempt:  r.Attempt,
 	}
-}
-
-// Replayed counts the model calls of an attempt that a record answered.
-type Replayed struct {
-	Calls int `json:"calls"`
-	// Differed counts those whose requests differ from the recorded ones in what a model would
-	// read, and How shows the first of them.
-	Differed int    `json:"differed"`
-	How      string `json:"how,omitempty"`
 }
 
 // Sequential marks the records of an experiment that stops as soon as it is decided. Comparing its

@@ -147,8 +147,7 @@ func (r Reason) StopsGates() bool { return r.Key != reasonTooFewTasks }
 // replayed counts the runs that were answered from records: they say nothing about what was changed
 // since their answers were recorded.
 func replayed(basis *Basis) []string {
-	answered, runs, how := 0, 0, ""
-	var requests ledger.Replayed
+	answered, runs, requests, differed, how := 0, 0, 0, 0, ""
 	for _, g := range basis.Groups {
 		for i := range g.records {
 			r := &g.records[i]
@@ -156,13 +155,13 @@ func replayed(basis *Basis) []string {
 				continue
 			}
 			runs++
-			if r.Replay == "" || r.Replayed != nil && r.Replayed.Calls == 0 { // a model answered all
+			if r.Replay == "" || r.ReplayedCalls != nil && *r.ReplayedCalls == 0 { // a model answered all
 				continue
 			}
 			answered++
-			if d := r.Replayed; d != nil {
-				requests.Calls, requests.Differed = requests.Calls+d.Calls, requests.Differed+d.Differed
-				how = cmp.Or(how, d.How)
+			if r.ReplayedCalls != nil {
+				requests, differed = requests+*r.ReplayedCalls, differed+r.ReplayDiffered
+				how = cmp.Or(how, r.ReplayDifference)
 			}
 		}
 	}
@@ -171,11 +170,10 @@ func replayed(basis *Basis) []string {
 	}
 	text := fmt.Sprintf("%d of %s were answered from the records of another experiment", answered, Count(runs, "run"))
 	switch {
-	case requests.Differed > 0:
-		text += fmt.Sprintf(", whose requests differed in %d of %d cases, first: %s", requests.Differed,
-			requests.Calls, how)
-	case requests.Calls > 0:
-		text += fmt.Sprintf(", to the same %s", Count(requests.Calls, "request"))
+	case differed > 0:
+		text += fmt.Sprintf(", whose requests differed in %d of %d cases, first: %s", differed, requests, how)
+	case requests > 0:
+		text += fmt.Sprintf(", to the same %s", Count(requests, "request"))
 	}
 	return []string{text}
 }

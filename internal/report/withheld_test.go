@@ -147,8 +147,8 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 				for i := range b[:24] {
 					b[i].Replay = "runs/earlier"
 				}
-				b[0].Replayed = &ledger.Replayed{Calls: 3, Differed: 1, How: "system[0]"}
-				a[0].Replay, a[0].Replayed = "runs/earlier", &ledger.Replayed{} // a model answered all
+				b[0].ReplayedCalls, b[0].ReplayDiffered, b[0].ReplayDifference = new(3), 1, "system[0]"
+				a[0].Replay, a[0].ReplayedCalls = "runs/earlier", new(int) // a model answered all
 			},
 		},
 		"nothing: a smaller model beside it": {"", "", func(a, b []ledger.Record) {

@@ -111,12 +111,12 @@ func (a *attempt) addReplayed(record *gateway.Record) {
 		return
 	}
 	r := &a.record
-	if r.Replayed == nil {
-		r.Replayed, r.OriginalCostUSD = &ledger.Replayed{}, new(float64)
+	if r.ReplayedCalls == nil {
+		r.ReplayedCalls, r.OriginalCostUSD = new(int), new(float64)
 	}
-	r.Replayed.Calls += answered.Calls
-	r.Replayed.Differed += answered.Differed
-	r.Replayed.How = cmp.Or(r.Replayed.How, answered.How)
+	*r.ReplayedCalls += answered.Calls
+	r.ReplayDiffered += answered.Differed
+	r.ReplayDifference = cmp.Or(r.ReplayDifference, answered.How)
 	if r.OriginalCostUSD == nil || answered.OriginalUSD == nil {
 		r.OriginalCostUSD = nil
 		return
