@@ -148,9 +148,9 @@ type Record struct {
 	CallsPath string `json:"callsPath,omitempty"`
 	// Faults is the digest of the plan of what went wrong with model calls on purpose.
 	Faults string `json:"faults,omitempty"`
-	// Replay is the run directory whose records answered model calls, and OriginalCostUSD what these
-	// cost when they were recorded. ReplayedCalls counts them; nil in records of versions that did
-	// not. ReplayDiffered counts those whose requests differ from the recorded ones in what a model
+	// Replay is the run directory whose records answered model calls, and OriginalCostUSD what
+	// these cost when they were recorded. ReplayedCalls counts them; nil in records of versions
+	// that did not. ReplayDiffered counts those whose requests differ from the recorded ones in what a model
 	// would read, and ReplayDifference shows the first of them.
 	Replay           string   `json:"replay,omitempty"`
 	OriginalCostUSD  *float64 `json:"originalCostUsd,omitempty"`
