@@ -150,8 +150,8 @@ type Record struct {
 	Faults string `json:"faults,omitempty"`
 	// Replay is the run directory whose records answered model calls, and OriginalCostUSD what
 	// these cost when they were recorded. ReplayedCalls counts them; nil in records of versions
-	// that did not. ReplayDiffered counts those whose requests differ from the recorded ones in what a model
-	// would read, and ReplayDifference shows the first of them.
+	// that did not. ReplayDiffered counts those whose requests differ from the recorded ones in
+	// what a model would read, and ReplayDifference shows the first of them.
 	Replay           string   `json:"replay,omitempty"`
 	OriginalCostUSD  *float64 `json:"originalCostUsd,omitempty"`
 	ReplayedCalls    *int     `json:"replayedCalls,omitempty"`

@@ -173,13 +173,12 @@ func (g *Group) estimateScores(means []float64, scores [][]float64, in Input) er
 	return nil
 }
 
-// costPerPass computes the cost of a solved run, all runs paid. Its limits rest on the tasks that
-// have a verdict: the others do not say what a pass costs.
+// costPerPass computes the cost of a solved run over the runs with a verdict, with all attempts at
+// them: what a run without one would have cost, and whether it would have passed, is not known.
 func (g *Group) costPerPass(level float64) {
 	if g.Totals.CostUSD == nil || g.Totals.Passed == 0 {
 		return
 	}
-	est := *g.Totals.CostUSD / float64(g.Totals.Passed)
 	var costs, passes []float64
 	at := map[string]int{}
 	for i := range g.Tasks {
@@ -188,12 +187,13 @@ func (g *Group) costPerPass(level float64) {
 			costs, passes = append(costs, 0), append(passes, float64(t.C))
 		}
 	}
+	spent := g.byCell(paid)
 	for i := range g.records {
-		r := &g.records[i]
-		if task, known := at[r.TaskID]; known && r.CostUSD != nil {
-			costs[task] += *r.CostUSD
+		if r := &g.records[i]; r.Verdict != ledger.Error {
+			costs[at[r.TaskID]] += spent[r.Cell()]
 		}
 	}
+	est := stats.Mean(costs) / stats.Mean(passes)
 	interval, err := stats.RatioOfSums(costs, passes, level)
 	if err != nil {
 		why := "one task"
@@ -210,12 +210,8 @@ func (g *Group) costPerPass(level float64) {
 		}
 		return
 	}
-	// attempts that ended in errors were paid for, too; and equal tasks are not certainty: the
-	// price is at least as uncertain as the pass rate
-	factor := est / interval.Est
-	interval.Est, interval.SE = est, factor*interval.SE
-	interval.Lo = min(factor*interval.Lo, est*g.PassRate.Est/g.PassRate.Hi)
-	interval.Hi = factor * interval.Hi
+	// equal tasks are not certainty: the price is at least as uncertain as the pass rate
+	interval.Lo = min(interval.Lo, est*g.PassRate.Est/g.PassRate.Hi)
 	if g.PassRate.Lo > 0 {
 		interval.Hi = max(interval.Hi, est*g.PassRate.Est/g.PassRate.Lo)
 	}

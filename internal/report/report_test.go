@@ -262,7 +262,7 @@ func TestMarkdownSections(t *testing.T) {
 	full := markdownOf(t, r, []int{1}, Full)
 	wantIn(t, full,
 		"# Benchmark report", "❌ **0/2 tasks passing** | 2 runs",
-		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.75 (no interval: one task) | 1m 1s | 4 |",
+		"| Cost | Cost per pass | Median Duration | Median Turns |", "| $0.75 | $0.50 (no interval: one task) | 1m 1s | 4 |",
 		"Agent: `builtin 1` | Model: `m` | Family: `sha256:f` | Isolation: `bwrap`", "## Pass@k", "## Task Details",
 		"### a", "❌ **1/2 runs passed**",
 		"| Run | Verdict | Checks | Judge | Cost | Turns | Duration |", "| 0 | ✅ | ✅ | ✅ | $0.25 | 4 | 1m 1s |",
@@ -549,6 +549,21 @@ func TestCostPerPassHasAnInterval(t *testing.T) {
 		if one.Method != stats.MethodNone || !slices.Equal(one.Warnings, []string{"no interval: one task"}) {
 			t.Errorf("%s: %+v", name, one)
 		}
+	}
+}
+
+// The price of a pass is that of the runs with a verdict, with the failed attempts at them: an
+// error that was paid for, and that nobody graded, is no part of it.
+func TestCostPerPassIsOverRunsWithAVerdict(t *testing.T) {
+	records := armRuns("a", "PFE", "PF")
+	for i := range records {
+		records[i].CostUSD = new(1.)
+	}
+	retried := records[0]
+	retried.Verdict, retried.Attempt = ledger.Error, 0
+	records = append([]ledger.Record{retried}, records...)
+	if price := build(t, Input{Records: records}).Totals.CostPerPass; price == nil || price.Est != 2.5 {
+		t.Errorf("%+v, want $5 for 2 passes", price)
 	}
 }
 

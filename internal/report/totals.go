@@ -45,6 +45,8 @@ type Totals struct {
 	EstimatedCosts int `json:"estimatedCosts,omitempty"`
 	// Probes are part of the costs and tokens above; only the totals of the report have them.
 	Probes *Probes `json:"probes,omitempty"`
+
+	replayed bool // some attempt was answered from records
 }
 
 // Probes are the replies that models gave before the first run, and what they cost.
@@ -80,11 +82,15 @@ func (t *Totals) measure(attempts, counting []ledger.Record) {
 		if attempts[i].CostSource == session.CostEstimated {
 			t.EstimatedCosts++
 		}
-		if original := attempts[i].OriginalCostUSD; original != nil {
-			if t.OriginalCostUSD == nil {
-				t.OriginalCostUSD = new(float64)
-			}
+		original := attempts[i].OriginalCostUSD
+		switch {
+		case attempts[i].Replay == "":
+		case original == nil || t.replayed && t.OriginalCostUSD == nil: // not known
+			t.replayed, t.OriginalCostUSD = true, nil
+		case t.replayed:
 			*t.OriginalCostUSD += *original
+		default:
+			t.replayed, t.OriginalCostUSD = true, new(*original)
 		}
 	}
 	var durations, turns []float64
@@ -113,7 +119,7 @@ func (t *Totals) add(o Totals) {
 // spent returns what is known about a group's cost, with a sign where it is not all.
 func (t *Totals) spent() string {
 	text := display.CostOver(t.CostUSD, t.KnownCostUSD)
-	if t.OriginalCostUSD != nil {
+	if t.replayed {
 		text += fmt.Sprintf(" (replayed; %s when it was recorded)", display.Cost(t.OriginalCostUSD))
 	}
 	if t.EstimatedCosts > 0 {
