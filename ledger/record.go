@@ -39,6 +39,7 @@ const (
 // The values of Record.ErrorCause.
 const (
 	CauseHealthcheck = "healthcheck"  // of the task's container failed
+	CauseKilled      = "killed"       // something killed a grader or a program of it
 	CauseTimeout     = "timeout"      // of the verifier
 	CauseNoReward    = "no_reward"    // the verifier wrote none
 	CauseEmptyReward = "empty_reward" // the verifier's file has nothing in it

@@ -67,6 +67,9 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 		return nil
 	}
 	broken, solved := what+" "+reason, s.Task.HasSolution()
+	if shown.accident && !lastWords.MatchString(broken) {
+		broken += ", beside a killed program"
+	}
 	comparable := shown.broke() || solved && shown.silent()
 	if !comparable {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
@@ -225,6 +228,14 @@ func (g *grading) accidental(run instanceRun) bool {
 func (h health) of(run graded) health {
 	h.cause = run.cause()
 	return h
+}
+
+// why returns the cause for programs.
+func (h health) why() string {
+	if h.cause == "" && h.graderFault && lastWords.MatchString(h.broken) {
+		return causeKilled
+	}
+	return h.cause
 }
 
 // cause is CauseNoProcess for a hook that could not start processes.

@@ -139,7 +139,7 @@ func TestAHookWhoseShellCannotForkFailsNobody(t *testing.T) {
 		"bash, with a false row": {"echo 'hook: fork: retry: Cannot allocate memory' >&2; got=''", "error", "no_process"},
 		"dash":                   {"echo 'hook: 3: Cannot fork' >&2; exit 2", "error", "no_process"},
 		"the work, each time":    {"echo 'hook: 3: Cannot fork' >&2; exit 2", "fail", ""},
-		"a killed program":       {"bash -c 'kill -9 $$; :'; got=''", "error", ""},
+		"a killed program":       {"bash -c 'kill -9 $$; :'; got=''", "error", "killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			count, _ := counting(t)
@@ -492,6 +492,9 @@ func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
 				result := test.bench.want(grade.VerdictError, "flaky")
 				if !result.Unverified {
 					t.Error("the agent could have arranged it, and nobody says so")
+				}
+				if killed := accident.Signal != ""; (result.Cause == "killed") != killed {
+					t.Errorf("the cause is %q", result.Cause)
 				}
 			})
 		}

@@ -68,7 +68,7 @@ type Result struct {
 	// Unverified is set on an error that the agent's work may have caused: the grader broke with it
 	// and then worked, and never broke without it.
 	Unverified bool `json:"unverified,omitempty"`
-	// Cause says for programs why a verifier measured nothing: one of the Cause words, or empty.
+	// Cause says for programs why nothing was measured: one of the Cause words, or empty.
 	Cause       string       `json:"cause,omitempty"`
 	Invariants  Invariants   `json:"invariants"`
 	HiddenTests *HiddenTests `json:"hiddenTests,omitempty"`
@@ -207,7 +207,7 @@ func (g *grading) grade(ctx context.Context) (Result, error) {
 		Grade:      decide(tallyOf(rows), g.Task.Settings.Threshold, h, append(hook.reasons, tests.reasons...)),
 		Invariants: Invariants{Details: raws(hook.rows), ExitCode: hook.exitCode, Stderr: hook.stderr},
 		Unverified: h.works,
-		Cause:      h.cause,
+		Cause:      h.why(),
 		Rows:       []json.RawMessage{},
 		Commands:   tests.commands,
 		Instance:   g.instance,

@@ -28,6 +28,7 @@ const (
 
 // The values of Result.Cause.
 const (
+	causeKilled      = "killed"       // something killed a grader or a program of it
 	causeTimeout     = "timeout"      // the verifier took too long
 	causeNoReward    = "no_reward"    // the verifier wrote none
 	causeEmptyReward = "empty_reward" // the verifier's file has nothing in it

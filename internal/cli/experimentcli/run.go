@@ -313,6 +313,8 @@ var remedies = map[string]string{
 	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the " +
 		"others with --record bodies",
 	ledger.CauseHealthcheck: "the task's container does not become healthy: try fit-benchmark lint --family FAMILY",
+	ledger.CauseKilled: "something killed a program of the grader, or kept it from starting one: look for a system " +
+		"short of memory (dmesg), or run fewer at a time, then --retry-errors",
 	ledger.CauseTimeout:     "the verifier ran out of time: raise its limit in the task, or run fewer at a time",
 	ledger.CauseNoReward:    noReward,
 	ledger.CauseEmptyReward: noReward,

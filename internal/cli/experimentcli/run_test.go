@@ -58,6 +58,7 @@ func TestAdviceFitsTheError(t *testing.T) {
 		{ledger.ErrorAgentKilled, "", "something killed the agents"},
 		{ledger.ErrorAuth, "", "check the credentials"},
 		{ledger.ErrorGrader, "", "the grader is broken or flaky"},
+		{ledger.ErrorGrader, ledger.CauseKilled, "something killed a program of the grader"},
 		{ledger.ErrorGrader, ledger.CauseTimeout, "the verifier ran out of time"},
 		{ledger.ErrorGrader, ledger.CauseNoReward, "left no reward"},
 		{ledger.ErrorGrader, ledger.CauseEmptyReward, "left no reward"},
