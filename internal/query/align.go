@@ -134,7 +134,7 @@ func (t *Trace) actions(ctx context.Context) ([]Action, error) {
 		_, err := t.walk(ctx, plan{visit: c.turn})
 		return c.actions, err
 	}
-	err := t.batches(ctx, nil, c.batch)
+	err := t.batches(ctx, plan{}, c.batch)
 	t.problems, t.noEvents = c.problems, len(c.lanes) == 0 && !c.found
 	return c.actions, err
 }

@@ -88,7 +88,7 @@ func (c Cost) MarshalJSON() ([]byte, error) {
 // Cost returns the cost of the agents: by the tokens that the gateway saw, else as the agents
 // report it, or by their tokens and list prices.
 func (t *Trace) Cost(ctx context.Context) (*Cost, *Info, error) {
-	info, err := t.walk(ctx, plan{want: informative, accounts: true})
+	info, err := t.walk(ctx, plan{accounts: true})
 	if err != nil {
 		return nil, nil, err
 	}

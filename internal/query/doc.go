@@ -14,10 +14,8 @@
 //     become entries of the same shapes.
 //  5. The models' turns, tokens and cost are counted by package session, lane by lane.
 //
-// Over Options.IndexFrom bytes the first complete pass leaves an index beside the file (or in a
-// cache directory): offsets, kinds, lanes, tools and error flags of every line. It is checked
-// against the file's size, modification time and edges, rebuilt silently, and may be deleted at any
-// time.
+// A Trace that has read its file to the end knows where entries are; a later Trace of the same file
+// can be given it as Options.Known, and then finds its parts without reading what is before them.
 //
 // # Entries
 //

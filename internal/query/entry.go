@@ -20,6 +20,11 @@ const (
 	RoleToolResult Role = "tool_result"
 )
 
+// Known reports whether entries can have the role.
+func (r Role) Known() bool {
+	return r == RoleSystem || r == RoleAssistant || r == RoleUser || r == RoleToolResult
+}
+
 // Entry is one rendered record of a trace. Which fields are set depends on its role.
 type Entry struct {
 	Index int

@@ -11,10 +11,10 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 )
 
-// traceOf writes lines to a file and opens it, without an index.
+// traceOf writes lines to a file and opens it.
 func traceOf(t testing.TB, lines ...string) *Trace {
 	t.Helper()
-	return open(t, write(t, strings.Join(lines, "\n")+"\n"), Options{IndexFrom: -1})
+	return open(t, write(t, strings.Join(lines, "\n")+"\n"), Options{})
 }
 
 func write(t testing.TB, content string) string {

@@ -127,7 +127,6 @@ type laneState struct {
 	stream  bool         // it speaks the stream dialect
 	account *account     // if it does, and a question needs it
 	foreign *foreignLane // if it speaks another
-	turns   int          // the model's turns, where an index knows them
 	calls   []calls.Call // that the gateway saw
 	word    *float64     // the cost that the agent reports, if CostUSD comes from the gateway
 	byWire  bool
@@ -240,9 +239,7 @@ func (in *Info) finish() {
 			l.foreign.finish(in)
 		case l.account != nil:
 			l.took(l.account.fold)
-			s := l.account.fold.Session()
-			s.Turns = cmp.Or(l.turns, s.Turns)
-			in.add(l, s)
+			in.add(l, l.account.fold.Session())
 		}
 		in.Lanes = append(in.Lanes, l.LaneInfo)
 	}

@@ -22,7 +22,6 @@ func (t *Trace) ModelCalls(ctx context.Context) ([]ModelCall, error) {
 	var found []ModelCall
 	lanes := map[string][]session.ModelCall{}
 	_, err := t.walk(ctx, plan{
-		want: func(r *record) bool { return r.kind == scan.Lifecycle },
 		lifecycle: func(ev *scan.Event) {
 			v, _ := jsontape.Parse(ev.Native)
 			if v.TextOf("type") != trace.TypeModelCall {

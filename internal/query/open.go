@@ -23,21 +23,15 @@ type Options struct {
 	Prices session.Prices
 	// Lanes keeps only these lanes; empty keeps all. Entries keep their numbers.
 	Lanes []string
-	// IndexFrom is the size from which an index is written and used; 0 means defaultIndexFrom, a
-	// negative number never.
-	IndexFrom int64
-	// CacheDir is the directory for an index that cannot be written beside the trace; empty is
-	// none.
-	CacheDir string
+	// Known is a Trace of the same unchanged file that was asked a question about the whole of it:
+	// its parts are found without reading what comes before them. Nil is none.
+	Known *Trace
 	// Stdin is read for the path "-".
 	Stdin io.Reader
 	// Redactor removes secrets from answers, for traces that were not redacted when they were
 	// written; nil leaves everything.
 	Redactor Redactor
 }
-
-// defaultIndexFrom is the size of a file that is worth an index.
-const defaultIndexFrom = 64 << 20
 
 // Trace is one file that can be asked questions. Every question reads the file again.
 type Trace struct {
@@ -46,12 +40,12 @@ type Trace struct {
 	Label string
 	opts  Options
 
-	doc   *document
-	index *index
+	doc *document
 	// seekable says that lines can be read again by their offsets: a regular file that is not
 	// packed.
-	seekable bool
-	stdin    *bufio.Reader
+	seekable    bool
+	checkpoints []checkpoint
+	stdin       *bufio.Reader
 	// spooled holds standard input for questions that read it more than once.
 	spooled  *os.File
 	problems Problems
@@ -108,8 +102,8 @@ func Open(path string, opts Options) (*Trace, error) {
 			return nil, err
 		}
 	}
-	if t.seekable {
-		t.index = loadIndex(path, info, opts)
+	if t.seekable && opts.Known != nil {
+		t.checkpoints = opts.Known.checkpoints
 	}
 	return t, nil
 }
@@ -172,9 +166,9 @@ func (t *Trace) Spool() error {
 	return nil
 }
 
-// stream opens the bytes of the trace, decompressed. The limit is the number of bytes to read,
-// negative for all.
-func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error) {
+// stream opens the bytes of the trace, decompressed, from a place on that is 0 unless the trace is
+// seekable. The limit is the number of bytes to read, negative for all.
+func (t *Trace) stream(start int64) (in io.Reader, limit int64, closeAll func(), err error) {
 	switch {
 	case t.spooled != nil:
 		if _, err := t.spooled.Seek(0, io.SeekStart); err != nil {
@@ -197,7 +191,10 @@ func (t *Trace) stream() (in io.Reader, limit int64, closeAll func(), err error)
 	}
 	limit = -1
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		limit = info.Size()
+		limit = info.Size() - start
+	}
+	if _, err := file.Seek(start, io.SeekStart); err != nil && start > 0 {
+		return nil, 0, nil, errors.Join(err, file.Close())
 	}
 	return file, limit, func() { _ = file.Close() }, nil
 }

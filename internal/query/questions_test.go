@@ -146,7 +146,7 @@ func TestATimelineLeavesOutPureThinking(t *testing.T) {
 }
 
 func TestADocumentGivesTheAnswersOfItsTrace(t *testing.T) {
-	trace := open(t, filepath.Join("testdata", "sample.ndjson"), Options{IndexFrom: -1})
+	trace := open(t, filepath.Join("testdata", "sample.ndjson"), Options{})
 	again := open(t, filepath.Join("testdata", "sample.json"), Options{})
 	doc, err := os.ReadFile(again.Path)
 	if err != nil {

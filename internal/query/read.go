@@ -1,19 +1,9 @@
 package query
 
-import (
-	"context"
-
-	"github.com/fit-eval/fit/internal/query/internal/scan"
-)
+import "context"
 
 // Count returns the number of entries.
 func (t *Trace) Count(ctx context.Context) (int, *Info, error) {
-	if t.index != nil { // the tables know, without reading a line
-		info := newInfo(&t.opts)
-		t.index.complete(info)
-		t.problems = info.Problems
-		return info.TurnCount, info, nil
-	}
 	info, err := t.walk(ctx, plan{})
 	if err != nil {
 		return 0, nil, err
@@ -83,8 +73,12 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Entry) erro
 		}
 		from, to = fromEnd(from, total), fromEnd(to, total)
 	}
-	position := 0
-	p := plan{visit: func(e *Cursor) error {
+	var start checkpoint
+	if len(t.opts.Lanes) == 0 { // else positions are not the numbers of entries
+		start = t.before(from)
+	}
+	position := start.entry
+	_, err := t.walk(ctx, plan{start: start, visit: func(e *Cursor) error {
 		at := position
 		position++
 		if at >= to {
@@ -94,18 +88,7 @@ func (t *Trace) Range(ctx context.Context, from, to int, visit func(*Entry) erro
 			return nil
 		}
 		return visit(e.Entry())
-	}}
-	// positions are entry numbers, so that the index can be entered in the middle
-	if len(t.opts.Lanes) == 0 && t.index != nil && !t.index.Foreign {
-		p.from, p.to, p.want = from, to, func(*record) bool { return true }
-		p.visit = func(e *Cursor) error {
-			if e.Index < from || e.Index >= to {
-				return nil
-			}
-			return visit(e.Entry())
-		}
-	}
-	_, err := t.walk(ctx, p)
+	}})
 	return err
 }
 
@@ -118,13 +101,6 @@ func fromEnd(position, total int) int {
 
 // Tail shows the last n entries.
 func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error {
-	if t.index != nil {
-		total, _, err := t.Count(ctx)
-		if err != nil {
-			return err
-		}
-		return t.Range(ctx, max(0, total-n), total, visit)
-	}
 	// The places of the last entries go round in a ring: a file of any length leaves only n of them
 	// in memory, and only those are decoded.
 	ring := make([]entryPosition, 0, min(n, 1024))
@@ -164,8 +140,7 @@ func (t *Trace) Tail(ctx context.Context, n int, visit func(*Entry) error) error
 func (t *Trace) Entry(ctx context.Context, n int) (*Entry, error) {
 	var found *Entry
 	_, err := t.walk(ctx, plan{
-		from: n,
-		to:   n + 1,
+		start: t.before(n),
 		visit: func(e *Cursor) error {
 			if e.Index != n {
 				return nil
@@ -173,7 +148,6 @@ func (t *Trace) Entry(ctx context.Context, n int) (*Entry, error) {
 			found = e.Entry()
 			return errStop
 		},
-		want: func(r *record) bool { return int(r.first) <= n && n < int(r.first)+int(r.turns) },
 	})
 	return found, err
 }
@@ -202,15 +176,22 @@ func (t *Trace) matching(ctx context.Context, c Criteria, visit func(*Cursor) er
 			}
 			return visit(e)
 		},
-		want: func(r *record) bool { return t.mayMatch(c, r) },
 	})
 }
 
-var roleKinds = map[Role]scan.Kind{
-	RoleSystem:     scan.System,
-	RoleAssistant:  scan.Assistant,
-	RoleUser:       scan.User,
-	RoleToolResult: scan.User,
+// Outline shows where the entries of all lanes are, without counting turns, tokens and cost.
+func (t *Trace) Outline(ctx context.Context, visit func(*Cursor)) (*Info, error) {
+	return t.walk(ctx, plan{visit: func(e *Cursor) error { visit(e); return nil }})
+}
+
+// Matching shows the numbers of the entries that meet the criteria.
+func (t *Trace) Matching(ctx context.Context, c Criteria, visit func(index int)) (*Info, error) {
+	return t.matching(ctx, c, func(e *Cursor) error { visit(e.Index); return nil })
+}
+
+// Match reports whether an entry meets the criteria.
+func (c Criteria) Match(entry *Entry) bool {
+	return c.match(&Cursor{Index: entry.Index, Role: entry.Role, entry: entry})
 }
 
 // Reasoning is the text of an agent in one entry.
@@ -224,8 +205,6 @@ type Reasoning struct {
 // negative, below to.
 func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasoning) error) error {
 	_, err := t.walk(ctx, plan{
-		from: from,
-		to:   max(0, to),
 		visit: func(e *Cursor) error {
 			if e.Role != RoleAssistant || e.Index < from || to >= 0 && e.Index >= to {
 				return nil
@@ -236,7 +215,6 @@ func (t *Trace) Reasoning(ctx context.Context, from, to int, visit func(Reasonin
 			}
 			return visit(Reasoning{e.Index, entry.Text("\n"), entry.Lane})
 		},
-		want: func(r *record) bool { return r.kind == scan.Assistant && r.flags&flagText != 0 },
 	})
 	return err
 }
@@ -276,11 +254,10 @@ func (t *Trace) Timeline(ctx context.Context, visit func(Step) error) (*Info, er
 			}
 			return visit(step)
 		},
-		want: func(r *record) bool { return r.kind == scan.Assistant },
 	})
 }
 
 // Init returns the init event without its type, nil if there was none.
 func (t *Trace) Init(ctx context.Context) (*Info, error) {
-	return t.walk(ctx, plan{want: informative})
+	return t.walk(ctx, plan{})
 }

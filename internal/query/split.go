@@ -54,7 +54,7 @@ func (t *Trace) Split(ctx context.Context, s Split) ([]string, error) {
 		redactor: t.opts.Redactor,
 		files:    map[string]*splitFile{},
 	}
-	err := errors.Join(t.batches(ctx, nil, out.batch), out.close())
+	err := errors.Join(t.batches(ctx, plan{}, out.batch), out.close())
 	if err == nil && len(out.order) == 0 {
 		err = fmt.Errorf("%s: %w", t.Name(), ErrNothingToSplit)
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
-	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -156,7 +155,6 @@ func (t *Trace) Stats(ctx context.Context) (*Stats, *Info, error) {
 	info, err := t.walk(ctx, plan{
 		accounts: true,
 		visit:    func(e *Cursor) error { book.add(e); return nil },
-		want:     func(r *record) bool { return r.kind == scan.Assistant || informative(r) },
 	})
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/jsontape"
-	"github.com/fit-eval/fit/internal/query/internal/scan"
 )
 
 // ToolCount is how often a tool was used.
@@ -39,28 +38,12 @@ func (t *Trace) Tools(ctx context.Context) ([]ToolCount, *Info, error) {
 	return tools.sorted(), info, err
 }
 
-// countTools makes one pass for the tools and the Info; with an index it reads only the few lines
-// that the Info needs.
+// countTools makes one pass for the tools and the Info.
 func (t *Trace) countTools(ctx context.Context, tools *counter, accounts bool) (*Info, error) {
-	if t.index != nil && !t.index.Foreign {
-		for _, lane := range t.index.Lanes {
-			if t.opts.wants(lane.Name) {
-				for _, tool := range lane.Tools {
-					tools.add(tool.Tool, tool.Count)
-				}
-			}
-		}
-		return t.walk(ctx, plan{want: informative, accounts: accounts})
-	}
 	return t.walk(ctx, plan{accounts: accounts, visit: func(e *Cursor) error {
 		e.Tools(func(name string) { tools.add(name, 1) })
 		return nil
 	}})
-}
-
-// informative selects the lines that the Info needs.
-func informative(r *record) bool {
-	return r.kind == scan.Result || r.kind == scan.Lifecycle || r.flags&(flagInit|flagFirstUser|flagUnreported) != 0
 }
 
 // MergeTools adds up the counts of several files.
@@ -76,7 +59,7 @@ func MergeTools(lists ...[]ToolCount) []ToolCount {
 
 // Tool shows the entries that use a tool, and the results that came back, in order.
 func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error) error {
-	ids, hashes := map[string]bool{}, map[uint32]bool{}
+	ids := map[string]bool{}
 	_, err := t.walk(ctx, plan{
 		visit: func(e *Cursor) error {
 			switch e.Role {
@@ -88,7 +71,6 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 				for _, b := range entry.Content {
 					if b.Type == BlockToolUse && b.Name == name && b.ToolUseID != nil {
 						ids[e.inLane(*b.ToolUseID)] = true
-						hashes[idHash([]byte(*b.ToolUseID))] = true
 					}
 				}
 				return visit(entry)
@@ -99,15 +81,6 @@ func (t *Trace) Tool(ctx context.Context, name string, visit func(*Entry) error)
 				return visit(e.Entry())
 			}
 			return nil
-		},
-		want: func(r *record) bool {
-			switch r.kind {
-			case scan.Assistant:
-				return t.index.uses(r, name)
-			case scan.User:
-				return r.flags&flagIDs != 0 || hashes[r.id]
-			}
-			return false
 		},
 	})
 	return err
@@ -136,7 +109,6 @@ func (t *Trace) Paths(ctx context.Context, prefix string) ([]PathCount, error) {
 			}
 			return nil
 		},
-		want: func(r *record) bool { return r.kind == scan.Assistant && r.tools != 0 },
 	})
 	return paths.sortedPaths(), err
 }

@@ -148,7 +148,7 @@ func (r *positionReader) entry(p *entryPosition) (*Entry, error) {
 	if p.entry != nil {
 		return p.entry, nil
 	}
-	ev, err := r.line.fetch(&record{offset: p.offset, length: uint32(p.length)})
+	ev, err := r.line.fetch(p.offset, p.length)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (r *positionReader) entry(p *entryPosition) (*Entry, error) {
 		part:  p.part,
 	}
 	if p.role == RoleToolResult && p.part >= len(ev.Parts) {
-		return nil, errStaleIndex
+		return nil, errChanged
 	}
 	return e.decode().redact(r.redactor), nil
 }

@@ -126,13 +126,13 @@ func FuzzTrace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		ctx := context.Background()
 		path := write(t, string(content))
-		indexed := open(t, path, Options{IndexFrom: 1})
-		n, _, err := indexed.Count(ctx)
+		whole := open(t, path, Options{})
+		n, _, err := whole.Count(ctx)
 		if err != nil {
 			t.Skip("not readable as a whole: " + err.Error())
 		}
 		shown := 0
-		for _, trace := range []*Trace{open(t, path, Options{IndexFrom: -1}), open(t, path, Options{IndexFrom: 1})} {
+		for _, trace := range []*Trace{open(t, path, Options{}), open(t, path, Options{Known: whole})} {
 			shown = 0
 			for _, ask := range []func() error{
 				func() error {

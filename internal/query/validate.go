@@ -41,7 +41,7 @@ func (t *Trace) Validate(ctx context.Context, visit func(Finding) error) (*Valid
 	if t.doc != nil {
 		return v.document(t.doc)
 	}
-	if err := t.batches(ctx, nil, v.batch); err != nil {
+	if err := t.batches(ctx, plan{}, v.batch); err != nil {
 		return nil, err
 	}
 	v.end()
@@ -207,7 +207,7 @@ func (v *validator) document(d *document) (*ValidationReport, error) {
 			v.found(1, severityError, "turn %d is not an object", i)
 		case entry.Index != i:
 			v.found(1, severityWarning, "turn %d has the index %d", i, entry.Index)
-		case roleKinds[entry.Role] == scan.Other:
+		case !entry.Role.Known():
 			v.found(1, severityError, "turn %d has the unknown role %q", i, entry.Role)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/fit-eval/fit/internal/query/internal/scan"
 	"github.com/fit-eval/fit/session"
@@ -31,11 +32,8 @@ type plan struct {
 	keep scan.Filter
 	// lifecycle, if set, sees the events of the orchestrator.
 	lifecycle func(*scan.Event)
-	// want selects lines by the index, if there is one.
-	want func(*record) bool
-	// from and to bound the entries that matter, so that the index can be entered in the middle; a
-	// to of 0 means no bound. Visitors check for themselves.
-	from, to int
+	// start is where reading begins; the zero value is the beginning.
+	start checkpoint
 }
 
 func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
@@ -44,13 +42,8 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 	switch {
 	case t.doc != nil:
 		err = t.doc.walk(ctx, w)
-	case t.index != nil && p.want != nil:
-		err = t.index.walk(ctx, w)
-		if errors.Is(err, errStaleIndex) {
-			return nil, t.dropIndex()
-		}
 	default:
-		err = t.scan(ctx, w)
+		err = t.batches(ctx, p, w.batch)
 	}
 	t.problems, t.noEvents = w.info.Problems, false
 	if errors.Is(err, errStop) {
@@ -61,44 +54,51 @@ func (t *Trace) walk(ctx context.Context, p plan) (*Info, error) {
 		return nil, err
 	}
 	if t.doc == nil {
-		t.noEvents = !w.found && t.index == nil
+		t.noEvents = !w.found
 		w.info.finish()
 		t.missing = t.absent(w.info)
+		t.keepCheckpoints(w)
 	}
 	return w.info, nil
 }
 
 // absent lists the lanes that were asked for and that the trace does not have.
 func (t *Trace) absent(info *Info) []string {
-	has := func(lane string) bool { return info.lanes[lane] != nil }
-	if t.index != nil { // the pass may have skipped whole lanes
-		has = func(lane string) bool {
-			return slices.ContainsFunc(t.index.Lanes, func(known laneTable) bool { return known.Name == lane })
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(t.opts.Lanes), has)
+	return slices.DeleteFunc(slices.Clone(t.opts.Lanes), func(lane string) bool { return info.lanes[lane] != nil })
 }
 
-// scan reads the whole file.
-func (t *Trace) scan(ctx context.Context, w *walker) error {
-	w.maker = t.newIndexMaker()
-	if err := t.batches(ctx, w.plan.keep, w.batch); err != nil {
-		return err
-	}
-	if w.maker != nil {
-		w.maker.write(w.info)
-	}
-	return nil
-}
-
-// batches hands the scanned lines of the whole file to consume.
-func (t *Trace) batches(ctx context.Context, keep scan.Filter, consume func(*scan.Batch) error) error {
-	in, limit, done, err := t.stream()
+// batches hands the scanned lines of the file to consume.
+func (t *Trace) batches(ctx context.Context, p plan, consume func(*scan.Batch) error) error {
+	in, limit, done, err := t.stream(p.start.offset)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return scan.Parallel(ctx, scan.NewBlocks(in, limit), keep, consume)
+	return scan.Parallel(ctx, scan.NewBlocks(in, limit).After(p.start.offset, p.start.lines), p.keep, consume)
+}
+
+// checkpoint is a place in a file where reading can begin.
+type checkpoint struct {
+	offset, lines int64 // before it
+	entry         int   // the first one after it
+}
+
+// keepCheckpoints remembers where entries are, after a pass over the whole file. A lane that speaks
+// another dialect can only be read from the beginning.
+func (t *Trace) keepCheckpoints(w *walker) {
+	foreign := func(l *laneState) bool { return l.foreign != nil }
+	if t.seekable && w.plan.start == (checkpoint{}) && !slices.ContainsFunc(w.info.order, foreign) {
+		t.checkpoints = w.places
+	}
+}
+
+// before returns the last place from which an entry can be found.
+func (t *Trace) before(entry int) checkpoint {
+	after := sort.Search(len(t.checkpoints), func(i int) bool { return t.checkpoints[i].entry > entry })
+	if after == 0 {
+		return checkpoint{}
+	}
+	return t.checkpoints[after-1]
 }
 
 // walker numbers the entries of a trace and collects the Info.
@@ -108,22 +108,27 @@ type walker struct {
 	info   *Info
 	next   int // the index of the next entry
 	cursor Cursor
-	found  bool        // some event is of a kind that is known
-	maker  *indexMaker // takes notes for an index; nil if none is to be written
+	found  bool // some event is of a kind that is known
+	places []checkpoint
 }
 
-func newWalker(t *Trace, p plan) *walker { return &walker{trace: t, plan: p, info: newInfo(&t.opts)} }
+func newWalker(t *Trace, p plan) *walker {
+	return &walker{
+		trace: t,
+		plan:  p,
+		info:  newInfo(&t.opts),
+		next:  p.start.entry,
+	}
+}
 
 func (w *walker) batch(b *scan.Batch) error {
 	w.info.Problems.take(b)
+	if len(b.Events) > 0 {
+		w.places = append(w.places, checkpoint{b.Events[0].Offset, b.Events[0].Line - 1, w.next})
+	}
 	for i := range b.Events {
-		ev := &b.Events[i]
-		before := w.next
-		if err := w.event(ev); err != nil {
+		if err := w.event(&b.Events[i]); err != nil {
 			return err
-		}
-		if w.maker != nil {
-			w.maker.add(ev, before, w.next-before, w.info)
 		}
 	}
 	return nil
@@ -146,7 +151,7 @@ func (w *walker) event(ev *scan.Event) error {
 	if !l.stream {
 		l.stream, l.Dialect = true, cmp.Or(l.Dialect, session.StreamDialectName)
 	}
-	if w.plan.accounts || w.maker != nil {
+	if w.plan.accounts {
 		if l.account == nil {
 			l.account = newAccount(l, w.info.prices)
 		}

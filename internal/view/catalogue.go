@@ -225,6 +225,9 @@ type traceFile struct {
 	modifiedMs int64
 }
 
+// stamp changes with the file.
+func (f traceFile) stamp() string { return fmt.Sprintf("%d %d", f.bytes, f.modifiedMs) }
+
 // isAttemptFile reports whether a name in a run directory is that of a file which fit keeps of an
 // attempt: runs/task/arm/run/attempt/file, or one level deeper except in the agent's own directory.
 func isAttemptFile(name string) bool {

@@ -53,9 +53,7 @@ func (s *Server) traceFind(r *http.Request) (any, error) {
 		return nil, badRequest("name what to find: q, tool, lane, role or errors=1")
 	case len(pattern) > maxPattern:
 		return nil, badRequest(fmt.Sprintf("q has more than %d characters", maxPattern))
-	case !slices.Contains([]query.Role{
-		"", query.RoleSystem, query.RoleAssistant, query.RoleUser, query.RoleToolResult,
-	}, criteria.Role):
+	case criteria.Role != "" && !criteria.Role.Known():
 		return nil, badRequest("role=" + quote(string(criteria.Role)) + ": want system, assistant, user or tool_result")
 	}
 	if values.Get("regex") != "1" {
@@ -127,24 +125,20 @@ func (s *Server) traceLanes(r *http.Request, t *query.Trace, buckets int) (any, 
 	}
 	size := max(1, (total+buckets-1)/buckets)
 	lanes, byName := []*laneMarks{}, map[string]*laneMarks{}
-	info, err := t.Outline(r.Context(), func(m query.Mark) {
-		lane := byName[m.Lane]
+	info, err := t.Outline(r.Context(), func(e *query.Cursor) {
+		name := query.LaneName(e.Lane())
+		lane := byName[name]
 		if lane == nil {
-			lane = &laneMarks{Lane: m.Lane, Marks: make([]int, buckets), ErrorMarks: make([]int, buckets)}
-			byName[m.Lane] = lane
+			lane = &laneMarks{Lane: name, Marks: make([]int, buckets), ErrorMarks: make([]int, buckets)}
+			byName[name] = lane
 			lanes = append(lanes, lane)
 		}
-		lane.Count += m.Count
-		for i := range m.Count {
-			if at := (m.Index + i) / size; at < buckets { // more when it grew meanwhile
-				lane.Marks[at]++
-				if m.Error {
-					lane.ErrorMarks[at]++
-				}
-			}
-		}
-		if m.Error {
+		at := min(e.Index/size, buckets-1) // more when it grew meanwhile
+		lane.Count++
+		lane.Marks[at]++
+		if e.IsError() {
 			lane.Errors++
+			lane.ErrorMarks[at]++
 		}
 	})
 	if err != nil {
@@ -206,12 +200,12 @@ func entriesAt(ctx context.Context, t *query.Trace, lines []int64) (map[int64]in
 	lines = slices.Clone(lines)
 	slices.Sort(lines)
 	last := 0
-	_, err := t.Outline(ctx, func(m query.Mark) {
-		for len(lines) > 0 && lines[0] <= m.Line {
-			entries[lines[0]] = m.Index
+	_, err := t.Outline(ctx, func(e *query.Cursor) {
+		for len(lines) > 0 && lines[0] <= e.Line {
+			entries[lines[0]] = e.Index
 			lines = lines[1:]
 		}
-		last = m.Index
+		last = e.Index
 	})
 	for _, line := range lines {
 		entries[line] = last

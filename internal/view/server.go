@@ -36,9 +36,6 @@ type Config struct {
 	Redactor query.Redactor
 	// Compared, if set, are groups of several run directories that are shown as one experiment.
 	Compared []*report.Group
-	// CacheDir is the directory for indexes that cannot be written beside their traces; empty is
-	// none.
-	CacheDir string
 	// Allow are the reasons to withhold claims that the user accepts.
 	Allow []string
 	// Key is the user's key that signs ledgers, for checking signatures; nil is none.

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -41,9 +40,9 @@ func (s *Server) openNamed(ctx context.Context, id string, lanes ...string) (*qu
 	t, err := query.Open(path, query.Options{
 		Dialects: s.cfg.Dialects,
 		Prices:   s.cfg.Prices,
-		CacheDir: s.cfg.CacheDir,
 		Redactor: s.cfg.Redactor,
 		Lanes:    lanes,
+		Known:    s.known(file),
 	})
 	if err != nil {
 		return nil, file, traceProblem(path, file.shown, err)
@@ -87,8 +86,8 @@ func (s *Server) ask(answer endpoint) endpoint {
 	}
 }
 
-// indexing holds the large traces that are read in the background: their index is made, and a
-// glance of each is kept.
+// indexing holds the large traces that are read in the background: of each, a glance is kept, and
+// where its pages are.
 type indexing struct {
 	mu   sync.Mutex
 	jobs map[string]*scan // by path
@@ -100,11 +99,28 @@ type scan struct {
 	done     chan struct{}
 	before   *scan // the last pass, when the trace was shorter
 	overview *query.Overview
+	trace    *query.Trace // as it was read, which knows where its entries are
 	err      error
 }
 
-// indexFrom is the size from which query keeps an index.
+// indexFrom is the size from which a trace is read in the background.
 const indexFrom = 64 << 20
+
+// known returns the trace of a complete pass over a file that has not changed since.
+func (s *Server) known(file traceFile) *query.Trace {
+	s.indexing.mu.Lock()
+	defer s.indexing.mu.Unlock()
+	job := s.indexing.jobs[file.path]
+	if job == nil || job.stamp != file.stamp() {
+		return nil
+	}
+	select {
+	case <-job.done:
+		return job.trace
+	default:
+		return nil
+	}
+}
 
 // patience is how long an answer waits for a large trace to be read.
 const patience = 300 * time.Millisecond
@@ -128,7 +144,7 @@ func (s *Server) scanTrace(ctx context.Context, file traceFile) (*scan, error) {
 // startScan returns the pass over a trace in progress, else the one that knows it as it is
 // now, and begins it if need be: one at a time, however often a trace grows.
 func (s *Server) startScan(file traceFile) *scan {
-	stamp := fmt.Sprintf("%d %d", file.bytes, file.modifiedMs)
+	stamp := file.stamp()
 	s.indexing.mu.Lock()
 	defer s.indexing.mu.Unlock()
 	job := &scan{stamp: stamp, done: make(chan struct{})}
@@ -156,18 +172,10 @@ func (s *Server) startScan(file traceFile) *scan {
 	return job
 }
 
-// readAll reads a large trace twice: a complete pass leaves an index behind, which makes pages
-// quick.
-func (s *Server) readAll(ctx context.Context, id string, job *scan) error {
-	t, _, err := s.openNamed(ctx, id)
-	if err == nil && !t.Indexed() {
-		_, _, err = t.Count(ctx)
-	}
-	if err == nil {
-		t, _, err = s.openNamed(ctx, id)
-	}
-	if err == nil {
-		job.overview, _, err = t.Overview(ctx)
+// readAll reads a large trace.
+func (s *Server) readAll(ctx context.Context, id string, job *scan) (err error) {
+	if job.trace, _, err = s.openNamed(ctx, id); err == nil {
+		job.overview, _, err = job.trace.Overview(ctx)
 	}
 	return err
 }

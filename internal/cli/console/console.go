@@ -104,15 +104,3 @@ func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
-
-// CacheDir is where files go that may be deleted at any time, by subject; empty where the user has
-// no such directory.
-func (c *Console) CacheDir(subject string) string {
-	if dir := c.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "fit", subject)
-	}
-	if home := c.Getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache", "fit", subject)
-	}
-	return ""
-}

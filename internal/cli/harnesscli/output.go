@@ -38,11 +38,10 @@ func newOutput(con *console.Console, registry *agent.Registry) *cobra.Command {
 
 func writeDocument(ctx context.Context, con *console.Console, registry *agent.Registry) error {
 	source, err := query.Open("-", query.Options{
-		Dialects:  registry.Dialects(),
-		Prices:    con.Prices(),
-		Stdin:     con.Stdin,
-		Redactor:  newRedactor(con, registry),
-		IndexFrom: -1,
+		Dialects: registry.Dialects(),
+		Prices:   con.Prices(),
+		Stdin:    con.Stdin,
+		Redactor: newRedactor(con, registry),
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package tracecli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fit-eval/fit/internal/agent/catalog"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/query"
@@ -265,44 +263,6 @@ func TestTheNumbersOfOtherDialectsAgree(t *testing.T) {
 		if got.Cost == nil || math.Abs(*got.Cost-want[4]) > 1e-12 || cost.Total == nil ||
 			math.Abs(*cost.Total-want[4]) > 1e-12 {
 			t.Errorf("%s: cost %v and %v, jq says %v", recording, got.Cost, cost.Total, want[4])
-		}
-	}
-}
-
-func TestTheIndexKnowsOtherDialects(t *testing.T) {
-	team := wrapped(t, [2]string{"alice", "stream-b-tool-failure"}, [2]string{"bob", "codex-b-tool-failure"},
-		[2]string{"carol", "pi-b-tool-failure"})
-	ctx := t.Context()
-	answers := func(opts query.Options) string {
-		t.Helper()
-		opts.Dialects = catalog.Default().Dialects()
-		trace, err := query.Open(team, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []any
-		show := func(entry *query.Entry) error { all = append(all, entry); return nil }
-		overview, _, err := trace.Overview(ctx)
-		stats, _, statsErr := trace.Stats(ctx)
-		count, _, countErr := trace.Count(ctx)
-		_, errorsErr := trace.Filter(ctx, query.Criteria{Error: true}, show)
-		entry, turnErr := trace.Entry(ctx, 17)
-		err = errors.Join(err, statsErr, countErr, errorsErr, turnErr, trace.Tail(ctx, 4, show),
-			trace.Tool(ctx, "bash", show), trace.Range(ctx, 5, 9, show))
-		raw, marshalErr := json.Marshal(append(all, overview, stats, count, entry))
-		if err = errors.Join(err, marshalErr); err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	for _, lanes := range [][]string{nil, {"bob"}, {"alice", "carol"}} {
-		want := answers(query.Options{IndexFrom: -1, Lanes: lanes})
-		answers(query.Options{IndexFrom: 1}) // leaves the index
-		if _, err := os.Stat(team + ".fitidx"); err != nil {
-			t.Fatal(err)
-		}
-		if got := answers(query.Options{IndexFrom: 1, Lanes: lanes}); got != want {
-			t.Errorf("lanes %v: with the index\n%s\nwithout\n%s", lanes, got, want)
 		}
 	}
 }

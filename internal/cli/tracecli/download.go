@@ -233,7 +233,7 @@ func (a *app) structure(ctx context.Context, dir string, files []string) (string
 		return "", nil
 	}
 	t, err := query.Open(filepath.Join(dir, filepath.FromSlash(best)),
-		query.Options{Dialects: a.dialects, IndexFrom: -1, Redactor: a.secrets()})
+		query.Options{Dialects: a.dialects, Redactor: a.secrets()})
 	if err != nil {
 		return "", err
 	}

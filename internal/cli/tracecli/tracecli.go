@@ -38,7 +38,6 @@ type globals struct {
 	format     console.Choice
 	lanes      []string
 	signatures bool
-	noIndex    bool
 	noPager    bool
 	noRedact   bool
 	jsonHelp   bool
@@ -59,8 +58,6 @@ func New(con *console.Console, dialects session.Dialects) *cobra.Command {
 		Short: "Read, search, compare and check traces",
 		Long: `Read, search, compare and check traces: NDJSON of one agent or of a whole team, plain or packed with
 gzip or zstd, from a file or, as "-", from standard input. Files of any size are read in constant memory on all cores.
-For a file over 64 MB, the first query leaves an index beside it (FILE.fitidx, or in the cache directory) that makes
-later ones immediate.
 
 An entry is one item of a trace: a system event, an assistant event, the text of a user event, or one tool result.
 Entries are numbered from 0 over all lanes; fields such as turnIndex refer to entries. A turn of the model is one reply
@@ -79,7 +76,8 @@ with everything it calls, however many entries it was streamed in. Patterns are 
 	flags.Var(&a.flags.format, "format", "how to print: text, json or ndjson")
 	flags.StringArrayVar(&a.flags.lanes, "lane", nil, "only this lane, the `NAME` of a participant (repeatable)")
 	flags.BoolVar(&a.flags.signatures, "signatures", false, "keep the signatures of thinking blocks")
-	flags.BoolVar(&a.flags.noIndex, "no-index", false, "neither use nor write an index")
+	flags.Bool("no-index", false, "has no effect: there is no index")
+	_ = flags.MarkHidden("no-index") // it exists
 	flags.BoolVar(&a.flags.noPager, "no-pager", false, "print straight to the terminal")
 	flags.BoolVar(&a.flags.noRedact, "no-redact", false, "show secrets unredacted")
 	flags.BoolVar(&a.flags.jsonHelp, "json", false, "with --help: print the help as JSON")
@@ -145,18 +143,13 @@ func (a *app) helpAsJSON(root *cobra.Command) {
 
 // options are how traces are opened.
 func (a *app) options() query.Options {
-	opts := query.Options{
+	return query.Options{
 		Dialects: a.dialects,
 		Prices:   a.con.Prices(),
 		Lanes:    a.flags.lanes,
-		CacheDir: a.con.CacheDir("index"),
 		Stdin:    a.con.Stdin,
 		Redactor: a.secrets(),
 	}
-	if a.flags.noIndex {
-		opts.IndexFrom = -1
-	}
-	return opts
 }
 
 // secrets is what takes secrets out of everything that is printed. Traces that fit wrote are

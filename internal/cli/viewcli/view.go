@@ -116,7 +116,6 @@ func Config(con *console.Console, dialects session.Dialects, paths []string) vie
 		Dialects: slices.Clone(dialects),
 		Prices:   con.Prices(),
 		Redactor: redact.New(redact.Config{Environ: con.Environ}),
-		CacheDir: con.CacheDir("index"),
 		Key:      experimentcli.OwnKey(con),
 	}
 }

@@ -26,7 +26,7 @@ const (
 
 func open(t *testing.T, path string) *query.Trace {
 	t.Helper()
-	trace, err := query.Open(path, query.Options{IndexFrom: -1})
+	trace, err := query.Open(path, query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // open opens the session of one agent that package query has among its fixtures.
 func open(t *testing.T) *query.Trace {
 	t.Helper()
-	trace, err := query.Open("../testdata/sample.ndjson", query.Options{IndexFrom: -1})
+	trace, err := query.Open("../testdata/sample.ndjson", query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ type block struct {
 type Blocks struct {
 	in     io.Reader
 	offset int64
+	lines  int64 // before the first block
 	carry  []byte
 	ended  bool
 	// limit is the number of bytes to read; a file that grows meanwhile is read as it was when it
@@ -33,6 +34,12 @@ type Blocks struct {
 
 // NewBlocks reads the first limit bytes of a stream, all of it if limit is negative.
 func NewBlocks(in io.Reader, limit int64) *Blocks { return &Blocks{in: in, limit: limit} }
+
+// After says how many bytes and lines come before what is read.
+func (r *Blocks) After(bytes, lines int64) *Blocks {
+	r.offset, r.lines = bytes, lines
+	return r
+}
 
 // next fills buf, which it may replace with a larger one, and returns the block in it; io.EOF after
 // the last one.

@@ -57,7 +57,7 @@ func Parallel(ctx context.Context, in *Blocks, keep Filter, consume func(*Batch)
 			}
 		})
 	}
-	lines := int64(0)
+	lines := in.lines
 	for {
 		var next chan *Batch
 		var open bool

@@ -2,8 +2,8 @@
 // prints the ratios and the peak memory, and fails where a limit is broken. Ratios matter: they
 // hold on slow and on fast machines.
 //
-//	go run ./query/internal/tracebench                     1 GB in a temporary directory
-//	go run ./query/internal/tracebench -size 128000000 -jq=false
+//	go run ./internal/query/internal/tracebench                     1 GB in a temporary directory
+//	go run ./internal/query/internal/tracebench -size 128000000 -jq=false
 package main
 
 import (
@@ -36,8 +36,6 @@ type contest struct {
 	args []string
 	// ratio is how many times the wall time of grep it may take; 0 means that it is only shown.
 	ratio float64
-	// within is an absolute limit, for what the index makes immediate; 0 means none.
-	within time.Duration
 	// once is for commands that are too slow to be run many times.
 	once bool
 
@@ -76,23 +74,18 @@ func run(o options) error {
 		}
 	}
 	trace := filepath.Join(dir, "trace.ndjson")
-	if o.file != "" { // a link, so that the index does not lie beside the original
-		if o.file, err = filepath.Abs(o.file); err == nil {
-			err = os.Symlink(o.file, trace)
-		}
-	} else {
-		err = generate(trace, o.size)
-	}
-	if err != nil {
+	if o.file != "" {
+		trace = o.file
+	} else if err := generate(trace, o.size); err != nil {
 		return err
 	}
 	contests := contestants(o, trace)
-	if err := measure(contests, o.rounds, trace); err != nil {
+	if err := measure(contests, o.rounds); err != nil {
 		return err
 	}
 	for range 2 { // a busy machine deserves a second look before a limit counts as broken
 		if len(broken(contests)) > 0 {
-			if err := measure(contests, o.rounds, trace); err != nil {
+			if err := measure(contests, o.rounds); err != nil {
 				return err
 			}
 		}
@@ -114,7 +107,7 @@ func generate(path string, size int64) error {
 func contestants(o options, trace string) []*contest {
 	fit := func(verb string, ratio float64, args ...string) *contest {
 		return &contest{
-			name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb, "--no-index"}, args...),
+			name: "fit trace " + verb, args: append([]string{o.fit, "trace", verb}, args...),
 			ratio: ratio,
 		}
 	}
@@ -122,15 +115,7 @@ func contestants(o options, trace string) []*contest {
 		{name: "grep -c", args: []string{"grep", "-c", `"type":"assistant"`, trace}},
 		{name: "wc -l", args: []string{"wc", "-l", trace}},
 		fit("count", 2, trace), fit("overview", 4, trace), fit("stats", 4, trace), fit("tools", 4, trace),
-		fit("errors", 4, trace), fit("search", 4, trace, "zanzibar.*quux"),
-		{name: "fit trace count (leaves the index)", args: []string{o.fit, "trace", "count", trace}},
-		{
-			name: "fit trace turn (index)", args: []string{o.fit, "trace", "turn", trace, "10000"},
-			within: 20 * time.Millisecond,
-		},
-		{name: "fit trace tail (index)", args: []string{o.fit, "trace", "tail", trace}, within: 20 * time.Millisecond},
-		{name: "fit trace overview (index)", args: []string{o.fit, "trace", "overview", trace}},
-		{name: "fit trace errors (index)", args: []string{o.fit, "trace", "errors", trace}},
+		fit("errors", 4, trace), fit("search", 4, trace, "zanzibar.*quux"), fit("tail", 4, trace),
 	}
 	if o.jq {
 		list = append(list,
@@ -143,9 +128,8 @@ func contestants(o options, trace string) []*contest {
 }
 
 // measure runs everything in turns, so that a busy moment of the machine hits all alike.
-func measure(contests []*contest, rounds int, trace string) error {
+func measure(contests []*contest, rounds int) error {
 	for range rounds {
-		_ = os.Remove(trace + ".fitidx") // the first question of every round rebuilds it
 		for _, c := range contests {
 			if c.once && c.best > 0 {
 				continue
@@ -191,8 +175,7 @@ func broken(contests []*contest) []string {
 	grep := grepTime(contests)
 	var names []string
 	for _, c := range contests {
-		slow := c.ratio > 0 && float64(c.best) > c.ratio*float64(grep) || c.within > 0 && c.best > c.within
-		if slow || c.ratio > 0 && c.memory > memoryLimit {
+		if c.ratio > 0 && (float64(c.best) > c.ratio*float64(grep) || c.memory > memoryLimit) {
 			names = append(names, c.name)
 		}
 	}
@@ -204,11 +187,8 @@ func report(contests []*contest) error {
 	fmt.Printf("\n%-36s %10s %8s %10s  %s\n", "", "wall", "x grep", "peak MB", "limit")
 	for _, c := range contests {
 		limit := ""
-		switch {
-		case c.ratio > 0:
+		if c.ratio > 0 {
 			limit = fmt.Sprintf("%.0f x grep, %d MB", c.ratio, memoryLimit>>20)
-		case c.within > 0:
-			limit = c.within.String()
 		}
 		if slices.Contains(beyond, c.name) {
 			limit += "  BROKEN"

@@ -2,14 +2,16 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fit-eval/fit/session"
 )
 
 // session writes a team's session of some length.
@@ -40,7 +42,7 @@ func teamTrace(t testing.TB, rounds int) string {
 	return write(t, strings.Join(lines, "\n")+"\n")
 }
 
-// answers is what a trace says to all questions that the index speeds up.
+// answers is what a trace says to many questions.
 func answers(t testing.TB, trace *Trace) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -97,21 +99,59 @@ func answers(t testing.TB, trace *Trace) map[string]string {
 	return all
 }
 
-func TestTheIndexChangesNoAnswer(t *testing.T) {
-	path := teamTrace(t, 60)
+func TestWhatIsKnownOfATraceChangesNoAnswer(t *testing.T) {
+	path := teamTrace(t, 5000)
 	for _, lanes := range [][]string{nil, {"worker"}, {"nobody"}} {
-		want := answers(t, open(t, path, Options{IndexFrom: -1, Lanes: lanes}))
-		first := open(t, path, Options{IndexFrom: 1})
-		if _, _, err := first.Count(context.Background()); err != nil {
+		whole := open(t, path, Options{Lanes: lanes})
+		if _, _, err := whole.Count(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		indexed := open(t, path, Options{IndexFrom: 1, Lanes: lanes})
-		if indexed.index == nil {
-			t.Fatal("there is no index")
+		known := open(t, path, Options{Known: whole, Lanes: lanes})
+		last := known.before(1 << 30)
+		if last.entry == 0 || known.before(last.entry-1).entry >= last.entry {
+			t.Fatalf("no places are known: %+v", known.checkpoints)
 		}
-		if diff := cmp.Diff(want, answers(t, indexed)); diff != "" {
-			t.Errorf("lanes %v (-without +with index):\n%s", lanes, diff)
+		for _, n := range []int{0, last.entry - 1, last.entry, last.entry + 7, 1 << 29} {
+			ctx := context.Background()
+			unknown := open(t, path, Options{Lanes: lanes})
+			one, err := unknown.Entry(ctx, n)
+			two, knownErr := known.Entry(ctx, n)
+			var first, second string
+			add := func(to *string) func(*Entry) error {
+				return func(e *Entry) error { *to += fmt.Sprintln(e.Line, asJSON(t, e)); return nil }
+			}
+			err = errors.Join(err, knownErr, unknown.Range(ctx, n-2, n+9, add(&first)), known.Range(ctx, n-2, n+9, add(&second)))
+			if err != nil || !cmp.Equal(one, two, cmp.AllowUnexported(Entry{})) || first != second {
+				t.Errorf("lanes %v, entry %d: %v\n%s\nknown:\n%s", lanes, n, err, first, second)
+			}
 		}
+	}
+}
+
+// counting is a decoder whose events mean nothing without those before them.
+type counting struct{ seen int }
+
+func (c *counting) Decode(_ []byte, at session.Stamp, to *session.Fold) {
+	c.seen++
+	to.Message(session.Origin{Stamp: at}, "assistant", strconv.Itoa(c.seen), "")
+}
+
+func TestALaneOfAnotherDialectIsReadFromTheBeginning(t *testing.T) {
+	opts := Options{Dialects: session.Dialects{{
+		Name:      "counting",
+		Recognise: func([]byte) bool { return true },
+		New:       func() session.Decoder { return new(counting) },
+	}}}
+	const lines = 30
+	path := write(t, strings.Repeat(`{"type":"x","padding":"`+strings.Repeat("x", 100<<10)+"\"}\n", lines))
+	whole := open(t, path, opts)
+	if n, _, err := whole.Count(context.Background()); err != nil || n != lines {
+		t.Fatal(n, err)
+	}
+	opts.Known = whole
+	last, err := open(t, path, opts).Entry(context.Background(), lines-1)
+	if err != nil || last.Text("") != strconv.Itoa(lines) {
+		t.Errorf("the last of %d entries is %+v: %v", lines, last, err)
 	}
 }
 
@@ -135,7 +175,7 @@ func TestOnlyTheLinesThatMatterAreRead(t *testing.T) {
 		file.calls, file.bytes = 0, 0
 		fetcher := lineFetcher{file: file, size: int64(len(text))}
 		for _, n := range lines {
-			ev, err := fetcher.fetch(&record{offset: int64(n * len(line)), length: uint32(len(askBash))})
+			ev, err := fetcher.fetch(int64(n*len(line)), len(askBash))
 			if err != nil || string(ev.Raw) != askBash {
 				t.Fatalf("line %d: %v", n, err)
 			}
@@ -153,87 +193,4 @@ func TestOnlyTheLinesThatMatterAreRead(t *testing.T) {
 		t.Errorf("200 neighbours took %d reads", calls)
 	}
 	fetch(900, 100, 101, 500) // backwards too
-}
-
-func TestTheIndexFollowsTheFile(t *testing.T) {
-	path := teamTrace(t, 10)
-	opts := Options{IndexFrom: 1}
-	count := func() int {
-		t.Helper()
-		n, _, err := open(t, path, opts).Count(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before := count()
-	if _, err := os.Stat(path + indexSuffix); err != nil {
-		t.Fatalf("no index was left beside the file: %v", err)
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.WriteString(prompt + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := count(); got != before+1 {
-		t.Errorf("%d turns after one was added to %d", got, before)
-	}
-	if got := count(); got != before+1 {
-		t.Errorf("%d turns by the new index, want %d", got, before+1)
-	}
-}
-
-func TestTheIndexGoesToTheCacheWhereTheDirectoryIsClosed(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Log("root can write everywhere, so the name beside the trace is taken by a directory")
-	}
-	path := teamTrace(t, 10)
-	if err := os.MkdirAll(filepath.Join(path+indexSuffix, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cache := filepath.Join(t.TempDir(), "cache")
-	opts := Options{IndexFrom: 1, CacheDir: cache}
-	if _, _, err := open(t, path, opts).Count(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if idx := open(t, path, opts).index; idx == nil || filepath.Dir(idx.path) != cache {
-		t.Errorf("index %+v, want one in %s", idx, cache)
-	}
-}
-
-func TestADamagedIndexNeverCrashes(t *testing.T) {
-	path := teamTrace(t, 20)
-	opts := Options{IndexFrom: 1}
-	if _, _, err := open(t, path, opts).Count(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(path + indexSuffix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at := 0; at < len(good); at += 7 {
-		bad := append([]byte{}, good...)
-		bad[at] ^= 0xff
-		if err := os.WriteFile(path+indexSuffix, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		trace := open(t, path, opts)
-		_ = trace.Tail(context.Background(), 3, func(*Entry) error { return nil })
-		_, _ = trace.Filter(context.Background(), Criteria{Error: true}, func(*Entry) error { return nil })
-		_, _ = trace.Entry(context.Background(), 12)
-		_, _, _ = trace.Overview(context.Background())
-	}
-	for _, size := range []int{0, 10, headerSize, headerSize + 5, len(good) - 3} {
-		if err := os.WriteFile(path+indexSuffix, good[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if n, _, err := open(t, path, opts).Count(context.Background()); err != nil || n == 0 {
-			t.Errorf("with %d bytes of an index: %d turns, %v", size, n, err)
-		}
-	}
 }
