@@ -12,7 +12,8 @@ import (
 )
 
 // describer is a type that knows its own JSON Schema: one that is written differently from how Go
-// holds it, such as a duration.
+// holds it, such as a duration. Documents are checked for type, enum, pattern, minimum, maximum,
+// items, properties, required and additionalProperties.
 type describer interface {
 	JSONSchema() map[string]any
 }

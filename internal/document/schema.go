@@ -22,8 +22,7 @@ import (
 // Schema is a JSON Schema that documents can be checked against.
 type Schema struct{ root *jsonschema.Schema }
 
-// CompileSchema reads a JSON Schema. References may only be to the schema's own definitions
-// ("#/$defs/name").
+// CompileSchema reads a JSON Schema.
 func CompileSchema(name string, source []byte) (*Schema, error) {
 	var root jsonschema.Schema
 	if err := json.Unmarshal(source, &root); err != nil {
@@ -73,11 +72,7 @@ func (d *Document) validate(schema *Schema) error {
 	if err := d.Decode(&value); err != nil {
 		return err
 	}
-	check := checker{
-		document:    d,
-		definitions: schema.root.Defs,
-		resolved:    map[*jsonschema.Schema]*jsonschema.Resolved{},
-	}
+	check := checker{document: d}
 	check.value(schema.root, jsonValue(value), nil)
 	slices.SortStableFunc(check.found, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
 	joined := make([]error, min(len(check.found), maxProblems))
@@ -91,13 +86,10 @@ func (d *Document) validate(schema *Schema) error {
 }
 
 // checker descends into a document along its schema. The library stops at the first problem and
-// does not say where it is; so the descent is done here, and the library judges each value by
-// itself.
+// does not say where it is; so the descent is done here, for what SchemaOf and describers say.
 type checker struct {
-	document    *Document
-	definitions map[string]*jsonschema.Schema
-	resolved    map[*jsonschema.Schema]*jsonschema.Resolved // of what schemas say about a value alone
-	found       []*Error
+	document *Document
+	found    []*Error
 }
 
 // full reports whether no more problems are looked for.
@@ -107,11 +99,8 @@ func (c *checker) value(schema *jsonschema.Schema, value any, path []string) {
 	if c.full() {
 		return
 	}
-	if definition, ok := c.definitions[strings.TrimPrefix(schema.Ref, "#/$defs/")]; ok {
-		schema = definition
-	}
-	if err := c.alone(schema, value); err != nil {
-		c.found = append(c.found, c.document.ErrorAt(path, "%s", err))
+	if message := broken(schema, value); message != "" {
+		c.found = append(c.found, c.document.ErrorAt(path, "%s", message))
 		return
 	}
 	switch value := value.(type) {
@@ -150,33 +139,6 @@ func (c *checker) object(schema *jsonschema.Schema, object map[string]any, path 
 
 // isFalse reports whether a schema is the one that nothing fits: "additionalProperties": false.
 func isFalse(schema *jsonschema.Schema) bool { return schema != nil && schema.Not != nil }
-
-// alone checks a value against its schema, without the values inside it.
-func (c *checker) alone(schema *jsonschema.Schema, value any) error {
-	shallow := *schema
-	shallow.Properties, shallow.AdditionalProperties, shallow.Required = nil, nil, nil
-	shallow.Items, shallow.Defs = nil, nil
-	if message := broken(&shallow, value); message != "" {
-		return errors.New(message)
-	}
-	resolved, known := c.resolved[schema]
-	var err error
-	if !known {
-		resolved, err = shallow.Resolve(nil)
-		c.resolved[schema] = resolved
-	}
-	if err == nil {
-		err = resolved.Validate(value)
-	}
-	if err != nil { // a rule that has no words of ours
-		_, message, found := strings.Cut(err.Error(), ": ") // the library says what it was validating first
-		if !found {
-			message = err.Error()
-		}
-		return errors.New(message)
-	}
-	return nil
-}
 
 func hasType(want string, value any) bool {
 	got := typeOf(value)
@@ -226,7 +188,7 @@ func (d *Document) unknownKeys(path, keys, allowed []string) []*Error {
 	var all []*Error
 	for _, key := range keys {
 		line, col := d.locate(path)
-		if node := keyNode(mapping, key); node != nil {
+		if node, _ := member(mapping, key); node != nil {
 			line, col = node.Line, node.Column
 		}
 		all = append(all, d.at(line, col, "%s: there is no such setting%s%s",
@@ -258,33 +220,29 @@ func (d *Document) find(path []string) *yaml.Node {
 	return node
 }
 
-func keyNode(mapping *yaml.Node, key string) *yaml.Node {
+// member returns the nodes of a key of a mapping and of its value, nil if there is no such key.
+func member(mapping *yaml.Node, key string) (keyNode, value *yaml.Node) {
 	if mapping.Kind == yaml.AliasNode {
 		mapping = mapping.Alias
 	}
 	for i := 0; mapping.Kind == yaml.MappingNode && i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
-			return mapping.Content[i]
+			return mapping.Content[i], mapping.Content[i+1]
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func child(node *yaml.Node, step string) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	switch node.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == step {
-				return node.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
-			return node.Content[i]
-		}
+	if node.Kind != yaml.SequenceNode {
+		_, value := member(node, step)
+		return value
+	}
+	if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
+		return node.Content[i]
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ func TestEveryRuleHasWords(t *testing.T) {
 	for _, test := range []struct{ schema, value, want string }{
 		{`{"minimum": 0}`, "-4", "must be at least 0, but is -4"},
 		{`{"maximum": 40}`, "40.5", "must be at most 40, but is 40.5"},
-		{`{"exclusiveMinimum": 0}`, "0", "must be more than 0, but is 0"},
-		{`{"exclusiveMaximum": 0.5}`, "0.5", "must be less than 0.5, but is 0.5"},
 		{`{"type": "integer"}`, "old", `must be a whole number, but is "old"`},
 		{`{"type": "integer"}`, "1.5", "must be a whole number, but is 1.5"},
 		{`{"type": "number"}`, "yes please", `must be a number, but is "yes please"`},
@@ -22,17 +20,9 @@ func TestEveryRuleHasWords(t *testing.T) {
 		{`{"type": "object"}`, "x", `must be a mapping, but is "x"`},
 		{`{"enum": ["cat", "dog", "newt"]}`, "cow", `must be cat, dog or newt, but is "cow"`},
 		{`{"enum": [1]}`, "2", "must be 1, but is 2"},
-		{`{"const": 1}`, "2", "must be 1, but is 2"},
 		{`{"pattern": "^[a-z]+$"}`, "B", `must have the form ^[a-z]+$, but is "B"`},
 		{`{"pattern": "^[0-9]+s$", "examples": ["90s", "5s"]}`, "soon", `must look like 90s or 5s, but is "soon"`},
 		{`{"pattern": "."}`, `""`, "must not be empty"},
-		{`{"minLength": 1}`, `""`, "must have at least 1 character, but has 0"},
-		{`{"maxLength": 2}`, "äöü", "must have at most 2 characters, but has 3"},
-		{`{"minItems": 1}`, "[]", "must have at least 1 item, but has 0"},
-		{`{"maxItems": 2}`, "[a, b, c]", "must have at most 2 items, but has 3"},
-		{`{"uniqueItems": true}`, "[a, 1, 1.0]", "must not have 1 twice"},
-		{`{"minProperties": 2}`, "{a: 1}", "must have at least 2 settings, but has 1"},
-		{`{"maxLength": 1}`, strings.Repeat("x", 100), "must have at most 1 character, but has 100"},
 		{
 			`{"type": "integer"}`, strings.Repeat("x", 100),
 			`must be a whole number, but is "` + strings.Repeat("x", 60) + `…"`,
@@ -60,7 +50,7 @@ func TestWhatKeepsTheRulesIsFine(t *testing.T) {
 	for value, schema := range map[string]string{
 		"0": `{"minimum": 0}`, "40.0": `{"type": "integer", "maximum": 40}`, "1.0": `{"enum": [1]}`,
 		"[]": `{"type": "array"}`, "dog": `{"enum": ["cat", "dog"]}`, "90s": `{"pattern": "^[0-9]+s$"}`,
-		"[1, '1']": `{"uniqueItems": true}`, "18446744073709551615": `{"type": "integer", "minimum": 0}`,
+		"18446744073709551615": `{"type": "integer", "minimum": 0}`,
 	} {
 		compiled, err := CompileSchema("test", []byte(`{"properties": {"it": `+schema+`}}`))
 		if err != nil {
