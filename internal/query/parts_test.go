@@ -120,7 +120,8 @@ func TestWhatIsKnownOfATraceChangesNoAnswer(t *testing.T) {
 			add := func(to *string) func(*Entry) error {
 				return func(e *Entry) error { *to += fmt.Sprintln(e.Line, asJSON(t, e)); return nil }
 			}
-			err = errors.Join(err, knownErr, unknown.Range(ctx, n-2, n+9, add(&first)), known.Range(ctx, n-2, n+9, add(&second)))
+			err = errors.Join(err, knownErr, unknown.Range(ctx, n-2, n+9, add(&first)),
+				known.Range(ctx, n-2, n+9, add(&second)))
 			if err != nil || !cmp.Equal(one, two, cmp.AllowUnexported(Entry{})) || first != second {
 				t.Errorf("lanes %v, entry %d: %v\n%s\nknown:\n%s", lanes, n, err, first, second)
 			}
