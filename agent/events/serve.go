@@ -83,7 +83,7 @@ func (r *Run) Ask(text string) (string, error) {
 	reply, err := client.Complete(r.ctx, model.Request{
 		Model:    name,
 		Messages: []model.Message{model.UserText(text)},
-	}, nil)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -322,7 +322,7 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	response, err := client.Complete(ctx, r.message(), nil)
+	response, err := client.Complete(ctx, r.message())
 	if failure, ok := errors.AsType[*model.Error](err); ok &&
 		(failure.Kind == model.KindRefusal || failure.Kind == model.KindContextOverflow) {
 		reply.Failure, err = string(failure.Kind), nil

@@ -12,13 +12,12 @@ import (
 // anthropicCodec speaks Anthropic Messages.
 type anthropicCodec struct{ wire.Protocol }
 
-func (anthropicCodec) encode(req Request, stream, _ bool) ([]byte, error) {
+func (anthropicCodec) encode(req Request, _ bool) ([]byte, error) {
 	out := wire.AnthropicRequest{
 		Model:         req.Model,
 		MaxTokens:     req.MaxTokens,
 		Temperature:   req.Temperature,
 		StopSequences: req.StopSequences,
-		Stream:        stream,
 	}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
@@ -120,21 +119,12 @@ func (anthropicCodec) decode(body []byte) (Response, error) {
 	return anthropicResponse(message)
 }
 
-func (anthropicCodec) accumulator() accumulator { return &anthropicStream{} }
-
-type anthropicStream struct{ wire.AnthropicAccumulator }
-
-func (s *anthropicStream) done() bool                  { return s.Done }
-func (s *anthropicStream) mayEnd() bool                { return s.Done }
-func (s *anthropicStream) response() (Response, error) { return anthropicResponse(s.Message()) }
-
 func anthropicResponse(m wire.AnthropicMessage) (Response, error) {
 	if m.StopReason == nil {
 		return Response{}, errors.New("reply has no stop_reason")
 	}
 	reply := Response{
 		ID:         m.ID,
-		Model:      m.Model,
 		StopReason: StopReason(*m.StopReason),
 		Usage:      wire.Anthropic.Info().Net(m.Usage.Tokens()),
 	}

@@ -13,16 +13,12 @@ import (
 type chatCodec struct{ wire.Protocol }
 
 // encode knows that OpenAI itself has renamed a parameter; other servers know only the old name.
-func (chatCodec) encode(req Request, stream, vendor bool) ([]byte, error) {
+func (chatCodec) encode(req Request, vendor bool) ([]byte, error) {
 	out := wire.ChatRequest{
 		Model:           req.Model,
 		Temperature:     req.Temperature,
 		ReasoningEffort: req.Effort,
 		Stop:            req.StopSequences,
-		Stream:          stream,
-	}
-	if stream {
-		out.StreamOptions = &wire.ChatStreamOptions{IncludeUsage: true}
 	}
 	if vendor {
 		out.MaxCompletionTokens = max(req.MaxTokens, 0)
@@ -91,20 +87,12 @@ func (chatCodec) decode(body []byte) (Response, error) {
 	return chatResponse(c)
 }
 
-func (chatCodec) accumulator() accumulator { return &chatStream{} }
-
-type chatStream struct{ wire.ChatAccumulator }
-
-func (s *chatStream) done() bool                  { return s.Done }
-func (s *chatStream) mayEnd() bool                { return s.Finished }
-func (s *chatStream) response() (Response, error) { return chatResponse(s.Completion()) }
-
 func chatResponse(c wire.ChatCompletion) (Response, error) {
 	choice := c.Choices[0]
 	if choice.FinishReason == "" {
 		return Response{}, errors.New("reply has no finish_reason")
 	}
-	reply := Response{ID: c.ID, Model: c.Model, StopReason: finishReason(choice.FinishReason)}
+	reply := Response{ID: c.ID, StopReason: finishReason(choice.FinishReason)}
 	m := choice.Message
 	if thought := m.ReasoningContent + m.Reasoning; thought != "" {
 		reply.Blocks = append(reply.Blocks, Block{Type: BlockThinking, Text: thought})

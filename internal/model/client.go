@@ -40,10 +40,6 @@ type Config struct {
 	MaxRetries int
 	// OnRetry, where set, is called before every wait.
 	OnRetry func(RetryInfo)
-	// RestartStreams allows a retry after part of a streamed reply was delivered. The caller gets
-	// EventReset and must discard what it was given. Without it such a failure is final, though its
-	// Error says that it is retryable.
-	RestartStreams bool
 	// IdleTimeout is the longest silence tolerated, before the first byte and between two; the
 	// default is defaultIdleTimeout.
 	IdleTimeout time.Duration
@@ -53,11 +49,10 @@ type Config struct {
 	Random func() float64
 }
 
-// defaultIdleTimeout is generous because a reply that is not streamed is silent until it is
-// complete.
+// defaultIdleTimeout is generous because an endpoint is silent until its reply is complete.
 const defaultIdleTimeout = 10 * time.Minute
 
-// maxReplySize bounds a reply that is not streamed, and error bodies.
+// maxReplySize bounds a reply.
 const maxReplySize = 64 << 20
 
 // ConfigFromEnv reads the variables of the vendor's SDK, such as ANTHROPIC_API_KEY,
@@ -77,21 +72,9 @@ func ConfigFromEnv(protocol Protocol, getenv func(string) string) Config {
 type protocolCodec interface {
 	wire.Protocol
 	// encode renders a request. Imitations of the vendor's endpoint understand less than it does.
-	encode(req Request, stream, vendor bool) ([]byte, error)
+	encode(req Request, vendor bool) ([]byte, error)
 	// decode reads a whole reply.
 	decode(body []byte) (Response, error)
-	// accumulator starts reading a streamed reply.
-	accumulator() accumulator
-}
-
-// accumulator puts a streamed reply together.
-type accumulator interface {
-	Add(wire.Event) ([]wire.Delta, error)
-	// done reports whether the reply is complete; mayEnd, whether it lacks only the closing event,
-	// which some servers leave out.
-	done() bool
-	mayEnd() bool
-	response() (Response, error)
 }
 
 type client struct {
@@ -153,32 +136,22 @@ func (cfg Config) Base() (string, error) {
 }
 
 // Complete implements Client.
-func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error) {
-	body, err := c.codec.encode(req, onEvent != nil, c.base == c.codec.Info().URL)
+func (c *client) Complete(ctx context.Context, req Request) (Response, error) {
+	body, err := c.codec.encode(req, c.base == c.codec.Info().URL)
 	if err != nil {
 		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
 	}
 	var reply Response
-	delivered := false
 	err = c.retry.Do(ctx, func(attempt int) error {
-		emit := onEvent
-		if onEvent != nil {
-			if delivered {
-				onEvent(StreamEvent{Type: EventReset})
-				delivered = false
-			}
-			emit = func(e StreamEvent) { delivered = true; onEvent(e) }
-		}
 		var err error
-		reply, err = c.once(ctx, c.base+c.codec.Path(req.Model, onEvent != nil), body, emit)
+		reply, err = c.once(ctx, c.base+c.codec.Path(req.Model, false), body)
 		reply.Attempts = attempt
 		failure, ok := errors.AsType[*Error](err)
 		if !ok {
 			return err
 		}
 		failure.Attempts = attempt
-		// a reply that the caller has seen in part must not be requested again
-		if !failure.Retryable || delivered && !c.cfg.RestartStreams {
+		if !failure.Retryable {
 			return failure
 		}
 		return retry.Later(failure, failure.RetryAfter)
@@ -201,7 +174,7 @@ func (c *client) Complete(ctx context.Context, req Request, onEvent func(StreamE
 var errSilence = errors.New("the endpoint went silent")
 
 // once makes one request.
-func (c *client) once(ctx context.Context, address string, body []byte, emit func(StreamEvent)) (Response, error) {
+func (c *client) once(ctx context.Context, address string, body []byte) (Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	idle := time.AfterFunc(c.cfg.IdleTimeout, func() { cancel(errSilence) })
@@ -211,7 +184,7 @@ func (c *client) once(ctx context.Context, address string, body []byte, emit fun
 	if err != nil {
 		return Response{}, &Error{Kind: KindInvalidRequest, Err: err, RetryAfter: -1}
 	}
-	c.setHeader(httpReq.Header, emit != nil)
+	c.setHeader(httpReq.Header)
 	httpReply, err := c.cfg.HTTPClient.Do(httpReq)
 	if err != nil {
 		return Response{}, networkError(ctx, err)
@@ -224,9 +197,6 @@ func (c *client) once(ctx context.Context, address string, body []byte, emit fun
 		data, _ := io.ReadAll(io.LimitReader(replyBody, 1<<20)) // a cut error body still has its status
 		return Response{}, errorFromReply(httpReply.StatusCode, httpReply.Header, data, c.cfg.Now())
 	}
-	if emit != nil && strings.HasPrefix(httpReply.Header.Get("Content-Type"), "text/event-stream") {
-		return c.readStream(ctx, replyBody, emit)
-	}
 	data, err := io.ReadAll(io.LimitReader(replyBody, maxReplySize+1))
 	switch {
 	case err != nil:
@@ -236,21 +206,15 @@ func (c *client) once(ctx context.Context, address string, body []byte, emit fun
 	}
 	reply, err := c.codec.decode(data)
 	if err != nil {
-		return Response{}, streamError(err)
-	}
-	if emit != nil {
-		emitWhole(reply, emit)
+		return Response{}, replyError(err)
 	}
 	return reply, nil
 }
 
-func (c *client) setHeader(header http.Header, stream bool) {
+func (c *client) setHeader(header http.Header) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json")
 	header.Set("User-Agent", "fit")
-	if stream {
-		header.Set("Accept", "text/event-stream")
-	}
 	info := c.codec.Info()
 	maps.Copy(header, info.Header)
 	maps.Copy(header, info.Authorization(c.cfg.APIKey))

@@ -2,7 +2,10 @@ package model
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -161,4 +164,45 @@ func isOverflow(status int, api *wire.APIError) bool {
 	message := strings.ToLower(api.Message)
 	return status == http.StatusRequestEntityTooLarge ||
 		slices.ContainsFunc(overflowWords, func(words string) bool { return strings.Contains(message, words) })
+}
+
+// replyError classifies what went wrong with a reply that had begun well.
+func replyError(err error) error {
+	if api, ok := errors.AsType[*wire.APIError](err); ok {
+		return classify(0, api)
+	}
+	return &Error{
+		Kind:       KindProtocol,
+		Err:        err,
+		Retryable:  true,
+		RetryAfter: -1,
+	}
+}
+
+// networkError wraps a failure of the connection. The retry loop checks whether the caller
+// cancelled.
+func networkError(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errSilence) {
+		err = errSilence
+	}
+	return &Error{
+		Kind:       KindNetwork,
+		Err:        err,
+		Retryable:  true,
+		RetryAfter: -1,
+	}
+}
+
+// watchedReader reports every read that brought something.
+type watchedReader struct {
+	r        io.Reader
+	progress func()
+}
+
+func (w *watchedReader) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if n > 0 {
+		w.progress()
+	}
+	return n, err
 }

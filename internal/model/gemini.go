@@ -15,7 +15,7 @@ const Gemini Protocol = "gemini"
 // geminiCodec speaks Gemini's generateContent. The model's name is part of the address.
 type geminiCodec struct{ wire.Protocol }
 
-func (geminiCodec) encode(req Request, _, _ bool) ([]byte, error) {
+func (geminiCodec) encode(req Request, _ bool) ([]byte, error) {
 	out := wire.GeminiRequest{
 		Contents: []wire.GeminiContent{},
 		GenerationConfig: &wire.GeminiGenerationConfig{
@@ -101,14 +101,6 @@ func (geminiCodec) decode(body []byte) (Response, error) {
 	return geminiResponse(r)
 }
 
-func (geminiCodec) accumulator() accumulator { return &geminiStream{} }
-
-type geminiStream struct{ wire.GeminiAccumulator }
-
-func (s *geminiStream) done() bool                  { return false } // the stream just ends
-func (s *geminiStream) mayEnd() bool                { return s.Finished }
-func (s *geminiStream) response() (Response, error) { return geminiResponse(s.Response()) }
-
 // geminiStops translates the reasons to stop.
 var geminiStops = map[string]StopReason{
 	"STOP": StopEndTurn, "MAX_TOKENS": StopMaxTokens, "SAFETY": StopRefusal, "RECITATION": StopRefusal,
@@ -116,7 +108,7 @@ var geminiStops = map[string]StopReason{
 }
 
 func geminiResponse(r wire.GeminiResponse) (Response, error) {
-	reply := Response{ID: r.ResponseID, Model: r.ModelVersion}
+	reply := Response{ID: r.ResponseID}
 	if u := r.UsageMetadata; u != nil {
 		reply.Usage = wire.Gemini.Info().Net(u.Tokens())
 	}

@@ -7,10 +7,9 @@
 //		Model:     "claude-sonnet-4-5",
 //		MaxTokens: 4096,
 //		Messages:  []model.Message{model.UserText("What does this repository do?")},
-//	}, nil)
+//	})
 //
-// With a nil callback the reply is fetched in one piece; with a callback it is streamed, and the
-// callback sees every piece as it arrives. To continue a conversation append Message{Role:
+// To continue a conversation append Message{Role:
 // Assistant, Blocks: reply.Blocks} and the next user message: signatures of thinking blocks are
 // kept for that.
 //
@@ -30,12 +29,9 @@ import (
 
 // Client is a connection to one model endpoint. It may be used by many goroutines concurrently.
 type Client interface {
-	// Complete asks for the next reply. onEvent may be nil; otherwise it is called from this
-	// goroutine as the pieces of the reply arrive.
-	//
-	// A refusal comes back as both a Response, because it was paid for, and an *Error of
-	// KindRefusal.
-	Complete(ctx context.Context, req Request, onEvent func(StreamEvent)) (Response, error)
+	// Complete asks for the next reply. A refusal comes back as both a Response, because it was
+	// paid for, and an *Error of KindRefusal.
+	Complete(ctx context.Context, req Request) (Response, error)
 }
 
 // Request is a conversation, and what the model may do about it.
@@ -132,18 +128,15 @@ type StopReason string
 
 // The reasons to stop. Servers may have others, which are passed on as they are.
 const (
-	StopEndTurn       StopReason = "end_turn"
-	StopToolUse       StopReason = "tool_use"
-	StopMaxTokens     StopReason = "max_tokens"
-	StopSequence      StopReason = "stop_sequence"
-	StopRefusal       StopReason = "refusal"
-	StopContextWindow StopReason = "model_context_window_exceeded"
+	StopEndTurn   StopReason = "end_turn"
+	StopToolUse   StopReason = "tool_use"
+	StopMaxTokens StopReason = "max_tokens"
+	StopRefusal   StopReason = "refusal"
 )
 
 // Response is a whole reply.
 type Response struct {
 	ID         string
-	Model      string
 	Blocks     []Block
 	StopReason StopReason
 	Usage      price.TokenUsage
@@ -171,28 +164,4 @@ func (r Response) ToolCalls() []ToolCall {
 		}
 	}
 	return calls
-}
-
-// EventType says what a StreamEvent is.
-type EventType string
-
-// The types of stream events.
-const (
-	EventText      EventType = "text"       // Text continues the reply's text
-	EventThinking  EventType = "thinking"   // Text continues the model's visible reasoning
-	EventToolStart EventType = "tool_start" // a tool call begins: ID and Name
-	EventToolInput EventType = "tool_input" // Text continues the input of a tool call
-	// EventReset says that the stream broke and is started again: forget every event so far. It is
-	// sent only with Config.RestartStreams.
-	EventReset EventType = "reset"
-)
-
-// StreamEvent is a piece of a reply as it arrives.
-type StreamEvent struct {
-	Type EventType
-	// Index distinguishes the blocks of one reply.
-	Index int
-	Text  string
-	ID    string
-	Name  string
 }

@@ -26,7 +26,7 @@ func TestAKeyFollowsNoRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Complete(t.Context(), question(), nil); err == nil {
+		if _, err := client.Complete(t.Context(), question()); err == nil {
 			t.Errorf("%s: the call succeeded", protocol)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // responsesCodec speaks OpenAI Responses. The conversation is never stored with the vendor.
 type responsesCodec struct{ wire.Protocol }
 
-func (responsesCodec) encode(req Request, stream, _ bool) ([]byte, error) {
+func (responsesCodec) encode(req Request, _ bool) ([]byte, error) {
 	store := false
 	out := wire.ResponsesRequest{
 		Model:           req.Model,
@@ -19,7 +19,6 @@ func (responsesCodec) encode(req Request, stream, _ bool) ([]byte, error) {
 		MaxOutputTokens: max(req.MaxTokens, 0),
 		Temperature:     req.Temperature,
 		Store:           &store,
-		Stream:          stream,
 	}
 	if len(req.StopSequences) > 0 {
 		return nil, fmt.Errorf("the Responses protocol has no stop sequences")
@@ -105,19 +104,11 @@ func (responsesCodec) decode(body []byte) (Response, error) {
 	return responsesResponse(r)
 }
 
-func (responsesCodec) accumulator() accumulator { return &responsesStream{} }
-
-type responsesStream struct{ wire.ResponsesAccumulator }
-
-func (s *responsesStream) done() bool                  { return s.Done }
-func (s *responsesStream) mayEnd() bool                { return s.Done }
-func (s *responsesStream) response() (Response, error) { return responsesResponse(s.Response) }
-
 func responsesResponse(r wire.Response) (Response, error) {
 	if r.Status != "completed" && r.Status != "incomplete" {
 		return Response{}, fmt.Errorf("reply has status %q", r.Status)
 	}
-	reply := Response{ID: r.ID, Model: r.Model, StopReason: StopEndTurn}
+	reply := Response{ID: r.ID, StopReason: StopEndTurn}
 	for _, item := range r.Output {
 		switch item.Type {
 		case "message":

@@ -67,7 +67,7 @@ func (f *fakeEndpoint) waits() []time.Duration {
 func TestBackoffGrowsAndIsSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		endpoint := &fakeEndpoint{replies: []fakeReply{{status: 500}, {status: 529}, {}, {status: 503}, fine}}
-		if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil); err != nil {
+		if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question()); err != nil {
 			t.Fatal(err)
 		}
 		limit := 500 * time.Millisecond
@@ -98,7 +98,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				tt.header["Retry-After"] = time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
 			}
 			endpoint := &fakeEndpoint{replies: []fakeReply{{status: 429, header: tt.header}, fine}}
-			if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil); err != nil {
+			if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question()); err != nil {
 				t.Fatal(err)
 			}
 			got := endpoint.waits()[0]
@@ -115,7 +115,7 @@ func TestAnAbsurdRetryAfterIsReportedAndNotWaitedFor(t *testing.T) {
 			status: 429,
 			header: map[string]string{"Retry-After": "86400"},
 		}}}
-		_, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil)
+		_, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question())
 		var failure *model.Error
 		if !errors.As(err, &failure) || failure.RetryAfter != 24*time.Hour || len(endpoint.asked) != 1 {
 			t.Errorf("asked %d times: %v", len(endpoint.asked), err)
@@ -130,7 +130,7 @@ func TestRetriesEnd(t *testing.T) {
 				status: 500,
 				body:   `{"type":"error","error":{"type":"api_error","message":"boom"}}`,
 			}}}
-			_, err := endpoint.client(t, model.Config{MaxRetries: given}).Complete(t.Context(), question(), nil)
+			_, err := endpoint.client(t, model.Config{MaxRetries: given}).Complete(t.Context(), question())
 			if kindOf(err) != model.KindServer || len(endpoint.asked) != want {
 				t.Errorf("MaxRetries %d: asked %d times, want %d: %v", given, len(endpoint.asked), want, err)
 			}
@@ -147,7 +147,7 @@ func TestTheServiceKnowsBestWhetherToRetry(t *testing.T) {
 			status: 500,
 			header: map[string]string{"X-Should-Retry": "false"},
 		}}}
-		if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question(), nil); err == nil ||
+		if _, err := endpoint.client(t, model.Config{}).Complete(t.Context(), question()); err == nil ||
 			len(endpoint.asked) != 1 {
 			t.Errorf("asked %d times: %v", len(endpoint.asked), err)
 		}
@@ -160,7 +160,7 @@ func TestCancellingEndsTheWaitAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := endpoint.client(t, model.Config{}).Complete(ctx, question(), nil)
+		_, err := endpoint.client(t, model.Config{}).Complete(ctx, question())
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}

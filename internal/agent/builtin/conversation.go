@@ -178,7 +178,7 @@ func (c *conversation) ask(ctx context.Context) (model.Response, error) {
 			Tools:       declare(c.tools),
 			Temperature: c.cfg.Temperature,
 			Effort:      c.cfg.Effort,
-		}, nil)
+		})
 		if err == nil && len(reply.Blocks) == 0 && reply.Usage == (session.TokenUsage{}) {
 			return reply, &model.Error{
 				Kind: model.KindProtocol, Message: "the reply is empty, and nothing was consumed", RetryAfter: -1,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -282,111 +281,4 @@ func GeminiEvents(r GeminiResponse) []Event {
 	}
 	chunk(false, []GeminiPart{}, finish, r.UsageMetadata)
 	return events
-}
-
-// GeminiAccumulator puts a streamed reply together.
-type GeminiAccumulator struct {
-	// Finished is set once the model gave its reason to stop. There is no closing event.
-	Finished bool
-
-	head  GeminiResponse
-	parts []growingPart
-}
-
-// growingPart collects pieces of a text in a byte slice, so that a long reply in small pieces costs
-// linear time.
-type growingPart struct {
-	GeminiPart
-	text []byte
-}
-
-// Response returns the reply so far.
-func (a *GeminiAccumulator) Response() GeminiResponse {
-	r := a.head
-	candidate := GeminiCandidate{Content: GeminiContent{Role: "model", Parts: []GeminiPart{}}}
-	if len(a.head.Candidates) > 0 {
-		candidate.FinishReason = a.head.Candidates[0].FinishReason
-	}
-	for _, p := range a.parts {
-		part := p.GeminiPart
-		part.Text = string(p.text)
-		candidate.Content.Parts = append(candidate.Content.Parts, part)
-	}
-	r.Candidates = []GeminiCandidate{candidate}
-	return r
-}
-
-// Add takes the next event and returns what it added. An error event comes back as an *APIError.
-func (a *GeminiAccumulator) Add(event Event) ([]Delta, error) {
-	var chunk struct {
-		GeminiResponse
-		Error json.RawMessage `json:"error"`
-	}
-	if err := json.Unmarshal(event.Data, &chunk); err != nil {
-		return nil, fmt.Errorf("decode stream event: %w", err)
-	}
-	if len(chunk.Error) > 0 && string(chunk.Error) != "null" {
-		return nil, DecodeError(event.Data)
-	}
-	if chunk.ResponseID != "" {
-		a.head.ResponseID, a.head.ModelVersion = chunk.ResponseID, chunk.ModelVersion
-	}
-	if chunk.UsageMetadata != nil {
-		a.head.UsageMetadata = chunk.UsageMetadata
-	}
-	if chunk.PromptFeedback != nil && chunk.PromptFeedback.BlockReason != "" {
-		a.head.PromptFeedback, a.Finished = chunk.PromptFeedback, true
-	}
-	var deltas []Delta
-	for _, candidate := range chunk.Candidates {
-		if candidate.Index != 0 {
-			continue
-		}
-		for _, part := range candidate.Content.Parts {
-			added, err := a.addPart(part)
-			if err != nil {
-				return nil, err
-			}
-			deltas = append(deltas, added...)
-		}
-		if candidate.FinishReason != "" {
-			a.head.Candidates, a.Finished = []GeminiCandidate{{FinishReason: candidate.FinishReason}}, true
-		}
-	}
-	return deltas, nil
-}
-
-// addPart adds a part, or continues the text before it.
-func (a *GeminiAccumulator) addPart(part GeminiPart) ([]Delta, error) {
-	last := len(a.parts) - 1
-	isText := part.FunctionCall == nil && part.FunctionResponse == nil
-	if isText && last >= 0 && a.parts[last].FunctionCall == nil && a.parts[last].Thought == part.Thought &&
-		a.parts[last].ThoughtSignature == "" {
-		a.parts[last].text = append(a.parts[last].text, part.Text...)
-		a.parts[last].ThoughtSignature = part.ThoughtSignature
-	} else {
-		if len(a.parts) >= maxBlocks {
-			return nil, fmt.Errorf("stream has more than %d parts", maxBlocks)
-		}
-		a.parts = append(a.parts, growingPart{GeminiPart: part, text: []byte(part.Text)})
-		last++
-	}
-	switch call := part.FunctionCall; {
-	case call != nil:
-		return []Delta{
-			{
-				Kind:  DeltaToolStart,
-				Index: last,
-				ID:    call.ID,
-				Name:  call.Name,
-			},
-			{Kind: DeltaToolInput, Index: last, Text: string(call.Args)},
-		}, nil
-	case part.Text == "":
-		return nil, nil
-	case part.Thought:
-		return []Delta{{Kind: DeltaThinking, Index: last, Text: part.Text}}, nil
-	default:
-		return []Delta{{Kind: DeltaText, Index: last, Text: part.Text}}, nil
-	}
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/lazyregexp"
@@ -344,84 +343,6 @@ func ResponsesErrorEvent(r Response, e APIError) Event {
 	r.Error = &ResponsesError{Code: cmp.Or(e.Code, e.Type), Message: e.Message}
 	return jsonEvent("response.failed", false,
 		map[string]any{"type": "response.failed", "sequence_number": 1 << 20, "response": r})
-}
-
-// ResponsesAccumulator puts a streamed reply together. The closing event repeats the whole reply,
-// so the pieces only serve observers; what is kept of them is the finished items, for servers
-// that close with an empty list.
-type ResponsesAccumulator struct {
-	// Response is the reply; it is whole once Done is set.
-	Response Response
-	Done     bool
-
-	items []ResponsesItem
-}
-
-type responsesStreamEvent struct {
-	Type        string         `json:"type"`
-	OutputIndex int            `json:"output_index"`
-	Delta       string         `json:"delta"`
-	Item        *ResponsesItem `json:"item"`
-	Response    *Response      `json:"response"`
-	Code        any            `json:"code"`
-	Message     string         `json:"message"`
-}
-
-// Add takes the next event and returns what it added. An error event or a failed reply comes back
-// as an *APIError.
-func (a *ResponsesAccumulator) Add(event Event) ([]Delta, error) {
-	var e responsesStreamEvent
-	if err := json.Unmarshal(event.Data, &e); err != nil {
-		return nil, fmt.Errorf("decode stream event: %w", err)
-	}
-	delta := Delta{Index: e.OutputIndex, Text: e.Delta}
-	switch e.Type {
-	case "response.output_text.delta", "response.refusal.delta":
-		delta.Kind = DeltaText
-	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		delta.Kind = DeltaThinking
-	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		delta.Kind = DeltaToolInput
-	case "response.output_item.added":
-		if e.Item == nil || !strings.HasSuffix(e.Item.Type, "_call") {
-			return nil, nil
-		}
-		delta = Delta{
-			Kind:  DeltaToolStart,
-			Index: e.OutputIndex,
-			ID:    e.Item.CallID,
-			Name:  e.Item.Name,
-		}
-	case "response.output_item.done":
-		if e.Item != nil && len(a.items) < maxBlocks {
-			a.items = append(a.items, *e.Item)
-		}
-		return nil, nil
-	case "error":
-		if e.Message != "" {
-			return nil, errorDetail{Code: e.Code, Message: e.Message}.apiError()
-		}
-		return nil, DecodeError(event.Data)
-	case "response.completed", "response.incomplete", "response.failed":
-		return nil, a.finish(e.Response)
-	default:
-		return nil, nil
-	}
-	return []Delta{delta}, nil
-}
-
-func (a *ResponsesAccumulator) finish(r *Response) error {
-	if r == nil {
-		return fmt.Errorf("closing stream event holds no response")
-	}
-	if err := r.Failure(); err != nil {
-		return err
-	}
-	a.Response, a.Done = *r, true
-	if len(a.Response.Output) == 0 {
-		a.Response.Output = a.items
-	}
-	return nil
 }
 
 // Failure returns the error that a whole reply reports, or nil.

@@ -46,7 +46,7 @@ func Judge(ctx context.Context, dir string, options versus.Options, members int)
 type kind struct{}
 
 // Complete implements model.Client.
-func (kind) Complete(context.Context, model.Request, func(model.StreamEvent)) (model.Response, error) {
+func (kind) Complete(context.Context, model.Request) (model.Response, error) {
 	return model.Response{
 		Blocks: []model.Block{{
 			Type: model.BlockText,
