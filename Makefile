@@ -52,7 +52,7 @@ lint: $(GOLANGCI)
 PURE_RACE  := internal/bridge internal/cli/console internal/egress internal/github internal/jsonlines internal/memo internal/retry \
 	internal/scratch internal/gateway/calls internal/model internal/model/wire internal/query/export internal/query/sql ledger trace
 PURE_PLAIN := internal/atomicfile internal/display internal/document internal/evidence internal/jsonenc internal/jsontape internal/lazyregexp \
-	internal/profile internal/render internal/report internal/report/versus internal/skill internal/treatment price redact session stats
+	internal/profile internal/render internal/report internal/report/failure internal/report/versus internal/skill internal/treatment price redact session stats
 # The second layer starts programs: agents, sandboxes, containers, browsers.
 RACE := agent/events internal/agent internal/agent/acp internal/agent/builtin internal/agent/command internal/agent/http internal/experiment/... \
 	internal/gateway internal/harness/... internal/judge internal/model/scripted/... internal/model/vendortest internal/query internal/query/internal/... \

@@ -20,7 +20,7 @@ import (
 func TestGuidesRunAsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"agent-collaboration", "agent-evaluations", "agents", "did-it-help",
+		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "why-did-it-fail",
 		"gateway", "head-to-head", "prices", "tasks",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,17 +57,19 @@ var layers = map[string][]string{
 		"sandbox", "trace", "price", "redact", "ledger", "profile", "query", "model", "treatment", "judge",
 	},
 	"experiment/fleet": {"experiment", "experiment/local", "sandbox", "task", "ledger", "redact"},
-	"report":           {"gateway/calls", "judge", "ledger", "stats", "session", "price"},
+	"report":           {"gateway/calls", "judge", "ledger", "report/failure", "stats", "session", "price"},
+	"report/failure":   {"ledger"},
 	"report/foreign":   {"ledger", "session"},
 	"report/forecast":  {"report", "stats"},
 	"report/results":   {"experiment", "evidence", "judge", "ledger", "report", "session"},
 	"judge":            {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {
-		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/results", "price",
+		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/failure",
+		"report/results", "price",
 	},
 	"view": {
 		"experiment", "experiment/control", "evidence", "gateway/calls", "judge", "ledger", "price", "query", "redact",
-		"report", "report/forecast", "report/results", "report/versus", "session", "stats", "trace",
+		"report", "report/failure", "report/forecast", "report/results", "report/versus", "session", "stats", "trace",
 	},
 	// the module's root
 	".": {

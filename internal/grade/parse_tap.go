@@ -62,6 +62,22 @@ type tapParser struct {
 	inYAML bool
 	yaml   int
 	total  int
+	// said is whether the lines that come say more about the point before, of this level.
+	said bool
+}
+
+// tapSays finds the diagnostics of a point that say what was expected and seen.
+var tapSays = lazyregexp.New(`^(?:error|message|expected|actual|wanted|got)\s*:\s*\S`)
+
+// say adds a diagnostic to the last point of a level, if it failed.
+func (p *tapParser) say(level int, text string) {
+	if level >= len(p.levels) || len(p.levels[level].tests) == 0 {
+		return
+	}
+	test := &p.levels[level].tests[len(p.levels[level].tests)-1]
+	if test.Status == testFailed && len(test.Message) < maxRaw {
+		test.Message = display.FirstBytes(strings.TrimSpace(test.Message+" "+strings.TrimSpace(text)), maxRaw)
+	}
 }
 
 func (p *tapParser) line(line string) {
@@ -71,10 +87,13 @@ func (p *tapParser) line(line string) {
 		if text == "..." && indent == p.yaml {
 			p.inYAML = false
 		}
+		if p.said = p.said && indent > p.yaml || tapSays.MatchString(text); p.inYAML && p.said {
+			p.say(p.yaml/4, strings.TrimSuffix(text, ": |-"))
+		}
 		return
 	}
 	if text == "---" && indent >= 2 {
-		p.inYAML, p.yaml = true, indent
+		p.inYAML, p.yaml, p.said = true, indent, false
 		return
 	}
 	level := indent / 4
@@ -82,13 +101,19 @@ func (p *tapParser) line(line string) {
 		return
 	}
 	switch {
+	case p.said && strings.HasPrefix(text, "# ") && !strings.HasPrefix(text, "# Subtest"):
+		p.say(level, text[2:])
+		return
 	case strings.HasPrefix(text, "Bail out!"):
 		p.report.problem("the tests were aborted: %s", display.FirstBytes(text, maxRaw))
 	case tapPlan.MatchString(text):
 		p.plan(level, tapPlan.FindStringSubmatch(text))
 	case tapPoint.MatchString(text):
 		p.point(level, tapPoint.FindStringSubmatch(text))
+		p.said = true
+		return
 	}
+	p.said = false
 }
 
 func (p *tapParser) at(level int) *tapLevel {

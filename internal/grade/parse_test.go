@@ -56,6 +56,25 @@ func TestTAP(t *testing.T) {
 	})
 }
 
+// TestTAPSaysWhatWasSeen: what a report says about a failed test is its message.
+func TestTAPSaysWhatWasSeen(t *testing.T) {
+	for input, want := range map[string]string{
+		"1..2\nnot ok 1 - a\n# got 1, not 2\nok 2 - b\n# fine\n":                                                                        "got 1, not 2",
+		"1..1\nnot ok 1 - a\n  ---\n  type: 'test'\n  error: |-\n    -1 !== 5\n\n  expected: 5\n  stack: |-\n    x\n  ...\n# tests 1\n": "error -1 !== 5 expected: 5",
+		"    not ok 1 - x\n    # got 3\n    1..1\nnot ok 1 - s\n  ---\n  error: '1 subtest failed'\n  ...\n1..1\n":                      "got 3",
+		"# Subtest: a\nok 1 - b\nnot ok 2 - a\n# Subtest: c\nok 3 - c\n1..3\n":                                                          "",
+	} {
+		for _, test := range parseTAP([]byte(input)).Tests {
+			if test.Status == testFailed {
+				if test.Message != want {
+					t.Errorf("%q: the message is %q, not %q", input, test.Message, want)
+				}
+				break
+			}
+		}
+	}
+}
+
 func TestJUnit(t *testing.T) {
 	compareReports(t, parseJUnit, map[string]string{
 		`<testsuites><testsuite tests="2"><testcase classname="m.C" name="a"/><testcase name="b"><failure message="no">trace</failure></testcase></testsuite></testsuites>`: "m.C > a=passed, b=failed, complete",

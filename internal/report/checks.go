@@ -1,23 +1,16 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 )
-
-// Row is one check of one run.
-type Row struct {
-	Check   string `json:"check"`
-	Source  string `json:"source"` // invariants or tests
-	Pass    *bool  `json:"pass,omitempty"`
-	Gate    bool   `json:"gate,omitempty"`
-	Message string `json:"message,omitempty"`
-}
 
 // CheckRate is how often a check passed over the runs of a task: the check's row of the pass
 // matrix.
@@ -34,48 +27,66 @@ type CheckRate struct {
 	Mixed bool `json:"mixed,omitempty"`
 }
 
-// RowsOf reads the rows of a record. They come from graders and may be anything; anything else is
-// skipped.
-func RowsOf(r *ledger.Record) []Row {
-	var rows []Row
-	read := func(source string, details []json.RawMessage) {
-		for _, raw := range details {
-			var parsed struct {
-				Test    any  `json:"test"`
-				Pass    any  `json:"pass"`
-				Gate    any  `json:"gate"`
-				Message any  `json:"message"`
-				Raw     any  `json:"raw"`
-				Bad     bool `json:"parseError"`
+// failedCheck is a check that runs of a task failed.
+type failedCheck struct {
+	task, check, message string
+	runs, of             int
+}
+
+// maxFailures bounds the list of failed checks of an arm.
+const maxFailures = 12
+
+// failures lists what runs failed, the most frequent first.
+func (g *Group) failures() []failedCheck {
+	var all []failedCheck
+	graded := map[string]int{}
+	for i := range g.records {
+		r := &g.records[i]
+		if r.Verdict == ledger.Error {
+			continue
+		}
+		graded[r.TaskID]++
+		if r.Verdict != ledger.Fail {
+			continue
+		}
+		for _, row := range failure.Checks(r) {
+			at := slices.IndexFunc(all, func(f failedCheck) bool { return f.task == r.TaskID && f.check == row.Check })
+			if at < 0 {
+				at = len(all)
+				all = append(all, failedCheck{task: r.TaskID, check: row.Check, message: row.Message})
 			}
-			if json.Unmarshal(raw, &parsed) != nil {
-				continue
-			}
-			row := Row{Check: "(unnamed)", Source: source}
-			if name, ok := parsed.Test.(string); ok && name != "" {
-				row.Check = name
-			}
-			if pass, ok := parsed.Pass.(bool); ok {
-				row.Pass = &pass
-			}
-			row.Gate = parsed.Gate == true
-			if message, ok := parsed.Message.(string); ok {
-				row.Message = message
-			}
-			if parsed.Bad {
-				row.Message = "not a row: " + fmt.Sprint(parsed.Raw)
-			}
-			rows = append(rows, row)
+			all[at].runs++
 		}
 	}
-	if r.Invariants != nil {
-		read("invariants", r.Invariants.Details)
+	for i := range all {
+		all[i].of = graded[all[i].task]
 	}
-	if r.HiddenTests != nil {
-		read("tests", r.HiddenTests.Details)
-	}
-	return rows
+	slices.SortStableFunc(all, func(a, b failedCheck) int { return b.runs - a.runs })
+	return all
 }
+
+// failuresText lists failed checks with the message of the first run that failed them.
+func (g *Group) failuresText(w io.Writer) {
+	all := g.failures()
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nfailed checks, the most frequent first:")
+	for i, f := range all {
+		if i == maxFailures {
+			fmt.Fprintf(w, "  and %d more; --format markdown lists all\n", len(all)-i)
+			break
+		}
+		message := ""
+		if f.message != "" {
+			message = ": " + display.CutRunes(display.Line(f.message), maxMessage)
+		}
+		fmt.Fprintf(w, "  %d of %d  %s  %s%s\n", f.runs, f.of, display.Line(f.task), display.Line(f.check), message)
+	}
+}
+
+// maxMessage bounds what is shown of the message of a check in a list.
+const maxMessage = 160
 
 // checkRates returns the pass matrix of a task: every check over its runs with a verdict.
 func checkRates(records []ledger.Record) []CheckRate {
@@ -86,7 +97,7 @@ func checkRates(records []ledger.Record) []CheckRate {
 		if records[i].Verdict == ledger.Error {
 			continue
 		}
-		for _, row := range RowsOf(&records[i]) {
+		for _, row := range failure.RowsOf(&records[i]) {
 			k := key{row.Source, row.Check}
 			rate := rates[k]
 			if rate == nil {

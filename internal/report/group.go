@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -35,6 +36,7 @@ func (g *Group) addUp(attempts []ledger.Record) {
 		}
 	}
 	t.measure(attempts, g.records)
+	g.Causes = failure.Causes(g.records)
 	for i := range attempts {
 		if r := &attempts[i]; r.Verdict == ledger.Error {
 			if g.Errors == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -131,7 +132,7 @@ func (g *Group) junitProperties() *junitProperties {
 
 func failingChecks(r *ledger.Record) []string {
 	var failing []string
-	for _, row := range RowsOf(r) {
+	for _, row := range failure.RowsOf(r) {
 		if row.Pass != nil && !*row.Pass {
 			failing = append(failing, fmt.Sprintf("%s %s: %s", row.Source, row.Check, row.Message))
 		}

@@ -109,6 +109,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 			m.line("⚠️ %s\n", cell(text))
 		}
 	}
+	for i := range g.Causes {
+		m.line("⚠️ %s\n", cell(strings.Join(g.Causes[i].Lines(), " →")))
+	}
 	lines := slices.Concat(flowLines(g), g.treatmentLines(), g.Judge.lines())
 	for _, line := range lines {
 		m.line("- %s", cell(line))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -109,6 +110,8 @@ type Group struct {
 	Judge *JudgeReport `json:"judge,omitempty"`
 	// Errors counts attempts that ended in errors, by class, those that were repeated included.
 	Errors map[string]int `json:"errors,omitempty"`
+	// Causes are the reasons why runs have no verdict, with their way out.
+	Causes []failure.Cause `json:"causes,omitempty"`
 	// Limits counts the runs with a verdict whose agent a limit of turns, time, budget or output
 	// ended.
 	Limits map[string]int `json:"limits,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -70,21 +71,21 @@ func (v *Value) UnmarshalJSON(content []byte) error {
 
 // Run is one run of a task.
 type Run struct {
-	RunIndex   int      `json:"runIndex"`
-	Attempt    int      `json:"attempt"`
-	Verdict    string   `json:"verdict"`
-	Grade      string   `json:"grade,omitempty"`
-	Judge      string   `json:"judge,omitempty"`
-	Score      *float64 `json:"score,omitempty"`
-	CostUSD    *float64 `json:"costUsd"`
-	Turns      int      `json:"turns"`
-	DurationMs int64    `json:"durationMs"`
-	ErrorClass string   `json:"errorClass,omitempty"`
-	Summary    string   `json:"judgeSummary,omitempty"`
-	Notes      []string `json:"notes,omitempty"` // what went wrong, in words
-	Rows       []Row    `json:"rows,omitempty"`
-	TracePath  string   `json:"agentTracePath,omitempty"`
-	DiffPath   string   `json:"diffPath,omitempty"`
+	RunIndex   int           `json:"runIndex"`
+	Attempt    int           `json:"attempt"`
+	Verdict    string        `json:"verdict"`
+	Grade      string        `json:"grade,omitempty"`
+	Judge      string        `json:"judge,omitempty"`
+	Score      *float64      `json:"score,omitempty"`
+	CostUSD    *float64      `json:"costUsd"`
+	Turns      int           `json:"turns"`
+	DurationMs int64         `json:"durationMs"`
+	ErrorClass string        `json:"errorClass,omitempty"`
+	Summary    string        `json:"judgeSummary,omitempty"`
+	Notes      []string      `json:"notes,omitempty"` // what went wrong, in words
+	Rows       []failure.Row `json:"rows,omitempty"`
+	TracePath  string        `json:"agentTracePath,omitempty"`
+	DiffPath   string        `json:"diffPath,omitempty"`
 }
 
 func buildTask(id string, records []ledger.Record, planned []int, in Input) (Task, error) {
@@ -190,7 +191,7 @@ func runOf(r *ledger.Record) Run {
 		ErrorClass: r.ErrorClass,
 		TracePath:  r.AgentTracePath,
 		DiffPath:   r.DiffPath,
-		Rows:       RowsOf(r),
+		Rows:       failure.RowsOf(r),
 		Notes:      notesOf(r),
 	}
 	if r.Grade != nil {

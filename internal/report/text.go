@@ -47,6 +47,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	g.failuresText(w)
 	for _, warning := range g.Warnings {
 		fmt.Fprintf(w, "note: %s\n", display.Line(warning))
 	}
@@ -98,6 +99,9 @@ func (g *Group) headText(w io.Writer) {
 		if text != "" {
 			fmt.Fprintln(w, display.Line(text))
 		}
+	}
+	for i := range g.Causes {
+		fmt.Fprintln(w, strings.Join(g.Causes[i].Lines(), "\n"))
 	}
 	for _, line := range append(g.treatmentLines(), g.Judge.lines()...) {
 		fmt.Fprintln(w, display.Line(line))

@@ -14,7 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/internal/query"
-	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -36,7 +36,8 @@ type cellAnswer struct {
 	Next       *cellName               `json:"next"`
 	Attempts   []attempt               `json:"attempts"`
 	Record     *ledger.Record          `json:"record"`
-	Rows       []report.Row            `json:"rows"`
+	Rows       []failure.Row           `json:"rows"`
+	WayOut     string                  `json:"wayOut,omitempty"` // of an attempt without a verdict
 	Grading    []output                `json:"grading"`
 	Diff       *diff                   `json:"diff"`
 	Judge      *judgement              `json:"judge"`
@@ -138,7 +139,7 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 		Experiment: named{ID: at.id, Name: snap.name()},
 		Cell:       cells[place],
 		Attempts:   []attempt{},
-		Rows:       []report.Row{},
+		Rows:       []failure.Row{},
 		Grading:    []output{},
 		Flags:      []session.IntegrityFlag{},
 		Milestones: []session.Milestone{},
@@ -163,6 +164,9 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 		answer.Attempts = append(answer.Attempts, attemptOf(record))
 		if record.Attempt == wanted {
 			answer.Record = record
+			if cause := failure.CauseOf(record); cause != nil {
+				answer.WayOut = cause.WayOut
+			}
 		}
 	}
 	if answer.Record == nil && wanted != known.Attempt {
@@ -326,7 +330,7 @@ func changeOf(file *patch.File) fileChange {
 // addEvidence adds the evidence about an attempt.
 func (s *Server) addEvidence(ctx context.Context, answer *cellAnswer, at location) {
 	record := answer.Record
-	if rows := report.RowsOf(record); rows != nil {
+	if rows := failure.RowsOf(record); rows != nil {
 		answer.Rows = rows
 	}
 	if at.path == "" {

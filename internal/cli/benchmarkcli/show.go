@@ -12,10 +12,11 @@ func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var format console.Format
 	command := &cobra.Command{
 		Use:   "show DIR TASK/ARM/RUN",
-		Short: "Show everything known about one run: the model's input, evidence and flags",
-		Long: `Show everything that is known about one run: which files of the project and of the arm reached the
-model, where in its prompt, at how many tokens per call, and whether they were opened; what comes with the agent; and
-the evidence about the work.`,
+		Short: "Show why one run failed, and everything else known about it",
+		Long: `Show why a run failed: its outcome, the checks it failed with what was expected and seen, the error and
+what to do about it, the agent's last turns, the cost, the files, and the command that grades them again. Then: which
+files of the project and of the arm reached the model, where in its prompt, at how many tokens per call, and whether
+they were opened; what comes with the agent; and the evidence about the work.`,
 		Example: `  fit-benchmark show benchmark-runs count-words/after/0
   fit-benchmark show benchmark-runs count-words/after/0 --format json`,
 		Args: cobra.ExactArgs(2),

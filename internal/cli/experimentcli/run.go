@@ -14,6 +14,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/task"
@@ -298,47 +299,10 @@ func (r *Run) explain(causes []experiment.ErrorCause) {
 	for _, cause := range causes {
 		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
 			display.CutRunes(display.Line(cause.Message), 400))
-		if hint := cmp.Or(remedies[cause.Cause], remedies[cause.Class]); hint != "" {
+		if hint := failure.WayOut(cause.Class, cause.Cause); hint != "" {
 			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
 		}
 	}
-}
-
-// noReward is the advice for a verifier without a result.
-const noReward = "the verifier left no reward that can be read: see its output in the run directory, and try " +
-	"fit-benchmark lint --family FAMILY"
-
-// remedies says what to do about a class of errors, or about a cause that is known better.
-var remedies = map[string]string{
-	ledger.CauseNoRecording: "replay what was recorded: the same tasks, arms and number of runs; or record the " +
-		"others with --record bodies",
-	ledger.CauseHealthcheck: "the task's container does not become healthy: try fit-benchmark lint --family FAMILY",
-	ledger.CauseKilled: "something killed a program of the grader, or kept it from starting one: look for a system " +
-		"short of memory (dmesg), or run fewer at a time, then --retry-errors",
-	ledger.CauseTimeout:     "the verifier ran out of time: raise its limit in the task, or run fewer at a time",
-	ledger.CauseNoReward:    noReward,
-	ledger.CauseEmptyReward: noReward,
-	ledger.CauseBadReward:   noReward,
-	ledger.CauseNoPrice:     "give the model a price (FIT_PRICES), or a budget in tokens, then rerun the same command",
-	ledger.ErrorSetup:       "the workspace could not be created: fix the family, or run fit doctor",
-	ledger.ErrorPreflight:   "the task's preflight hook fails without an agent: try fit-benchmark lint --family FAMILY",
-	ledger.ErrorProvider: "the model provider failed: wait or lower the concurrency; a model that is not found (404) " +
-		"needs its name checked, a page of HTML the proxy before the endpoint; then --retry-errors",
-	ledger.ErrorAgentStart: "the agent did not start or got no reply: check the model, --model-url and fit doctor",
-	ledger.ErrorAgentKilled: "something killed the agents: look for a system short of memory (dmesg), or run fewer " +
-		"at a time, then --retry-errors",
-	ledger.ErrorAuth:   "check the credentials with fit doctor, and the limits and the balance of the account",
-	ledger.ErrorGrader: "the grader is broken or flaky: try fit-benchmark lint --family FAMILY --repeat 5",
-	ledger.ErrorJudge:  "the judge did not conclude: see its trace, or choose another --judge-model",
-	ledger.ErrorSandbox: "a sandbox could not be started on this machine, or something ended a process in it: see " +
-		"fit doctor, then --retry-errors",
-	ledger.ErrorNotDelivered: "put it where the agent looks, or leave it out of the arm; fit-benchmark run --dry-run " +
-		"checks it without a model",
-	ledger.ErrorInternal: "fit itself failed: see fit doctor, then --retry-errors",
-	ledger.ErrorBypass: "find what sends the agent to another endpoint, such as a settings file of the project, or " +
-		"run with --gateway off, where nobody can know what the model was given",
-	ledger.ErrorResources: "this machine lacks disk space, memory, files or processes: free some, or run fewer " +
-		"attempts at a time, then rerun the same command",
 }
 
 // Conclude explains what went wrong and returns the error with the exit code that the outcome

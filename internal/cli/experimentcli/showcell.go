@@ -94,7 +94,14 @@ func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registr
 			continue
 		}
 		if !asJSON {
-			return showCell(con.Stdout, cell, built.Pairs)
+			shown := shownCell{
+				Cell:     cell,
+				con:      con,
+				registry: registry,
+				dir:      dir,
+				family:   source.Family(),
+			}
+			return shown.show(built.Pairs)
 		}
 		encoded, err := jsonenc.Marshal(cell)
 		if err != nil {
@@ -132,24 +139,48 @@ func (p *page) line(format string, args ...any) {
 	}
 }
 
-func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
-	p := &page{w: w}
+// shownCell is a run that is shown, with where it lies.
+type shownCell struct {
+	*versus.Cell
+	con         *console.Console
+	registry    *agent.Registry
+	dir, family string
+}
+
+// show begins with what most readers come for: what came out, what failed, how the agent ended, and
+// where to look further.
+func (s *shownCell) show(pairs []versus.Pair) error {
+	p := &page{w: s.con.Stdout}
+	cell := s.Cell
 	p.line("%s/%s/%d · %s · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, string(cell.Status),
 		resolvedText(cell.Resolved))
-	p.line("%s · %.1f s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
-		float64(cell.WallClockMs)/1000, report.Count(cell.Diff.Files, "file"),
+	p.line("%s · %.1f s · %s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
+		float64(cell.WallClockMs)/1000, display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
 		cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
 	if cell.Problem != "" {
 		p.line("the run could not be read: %s", cell.Problem)
 	}
-	p.line("scores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
+	s.showFailure(p)
+	s.showEnd(p)
+	s.showFiles(p)
+	showDetails(p, cell)
+	for i := range cell.Verdicts {
+		showVerdict(p, &cell.Verdicts[i])
+	}
+	showPairwise(p, cell, pairs)
+	return p.err
+}
+
+// showDetails shows how the run is scored, what the model was given, and the evidence.
+func showDetails(p *page, cell *versus.Cell) {
+	p.line("\nscores (heuristic, panel, blended; coverage %.2f):", cell.Coverage)
 	for _, dimension := range evidence.Dimensions() {
 		p.line("  %-13s %s  %s  %s", dimension, score(cell.Rubric.Of(dimension)), scoreIn(cell.Judged, dimension),
 			scoreIn(cell.PerDimension, dimension))
 	}
 	p.line("  %-13s %s", "overall", score(cell.Blended))
 	if p.err == nil {
-		p.err = report.WriteGiven(w, cell.Treatment)
+		p.err = report.WriteGiven(p.w, cell.Treatment)
 	}
 	for _, cause := range cell.Errors {
 		p.line("cause: %s (%s, %s): %s", cause.Category, cause.Tier, cause.Method, strings.Join(cause.Evidence, "; "))
@@ -167,11 +198,6 @@ func showCell(w io.Writer, cell *versus.Cell, pairs []versus.Pair) error {
 	for _, file := range cell.Unseen {
 		p.line("unseen: no edit in the trace changed %s", file)
 	}
-	for i := range cell.Verdicts {
-		showVerdict(p, &cell.Verdicts[i])
-	}
-	showPairwise(p, cell, pairs)
-	return p.err
 }
 
 func showVerdict(p *page, verdict *judge.PanelVerdict) {

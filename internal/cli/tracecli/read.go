@@ -30,7 +30,7 @@ func (a *app) overview() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := out.object(t.Name(), o, nil); err != nil {
+				if err := out.object(t.Name(), a.graded(t, o), nil); err != nil {
 					return err
 				}
 			}

@@ -13,9 +13,8 @@ import (
 func newShow(con *console.Console, registry *agent.Registry) *cobra.Command {
 	var format console.Format
 	command := &cobra.Command{
-		Use: "show DIR TASK/ARM/RUN",
-		Short: "Show everything known about one run: the model's input, evidence, flags, and the " +
-			"judges' verdicts",
+		Use:   "show DIR TASK/ARM/RUN",
+		Short: "Show why one run failed, and everything else known about it, the judges' verdicts included",
 		Example: fmt.Sprintf(`  fit versus show eval/run-001 fix-auth-race/%[1]s/0
   fit versus show eval/run-001 fix-auth-race/%[1]s/0 --format json`, registry.Examples(1)...),
 		Args: cobra.ExactArgs(2),

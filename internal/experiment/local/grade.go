@@ -47,7 +47,7 @@ func (a *attempt) gradeConfig() grade.Config {
 	return grade.Config{
 		Task:      a.task,
 		Source:    a.space,
-		Artifacts: filepath.Join(a.dir, gradingDir),
+		Artifacts: filepath.Join(a.dir, GradingDir),
 		Scratch:   filepath.Join(a.work, "grading-"+rand.Text()),
 		Baseline:  a.baseline,
 		Spawner:   a.spawner,

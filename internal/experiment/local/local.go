@@ -62,7 +62,7 @@ const (
 	judgeTrace = "judge.ndjson"
 	FinalDir   = "cwd" // what the agent left
 	diffFile   = "diff.patch"
-	gradingDir = "grading"
+	GradingDir = "grading"
 )
 
 // Executor runs cells on this machine.

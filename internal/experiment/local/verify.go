@@ -55,7 +55,7 @@ func (a *attempt) verified(result grade.Result) {
 			Error:    command.Error,
 		}
 		if command.Output != "" {
-			a.record.Verify.OutputPath = a.artefact(filepath.ToSlash(filepath.Join(gradingDir, command.Output)))
+			a.record.Verify.OutputPath = a.artefact(filepath.ToSlash(filepath.Join(GradingDir, command.Output)))
 		}
 	}
 }

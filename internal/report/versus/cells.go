@@ -5,6 +5,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
+	"github.com/fit-eval/fit/internal/report/failure"
 )
 
 // cells lists every attempt that counts with evidence and verdicts.
@@ -44,6 +45,16 @@ func (b *builder) cell(i int) Cell {
 		Unseen:    []string{},
 		Treatment: record.Treatment,
 		Problem:   attempt.Problem,
+
+		Verdict:      record.Verdict,
+		FailedChecks: orEmpty(failure.Checks(record)),
+		Cause:        failure.CauseOf(record),
+		CostUSD:      record.CostUSD,
+		Directory:    record.RunDir,
+		TracePath:    record.AgentTracePath,
+	}
+	if record.AgentError != nil {
+		cell.AgentError = record.AgentError.Message
 	}
 	if run.Attribution != nil {
 		cell.Errors = append(cell.Errors, *run.Attribution)

@@ -122,6 +122,14 @@ func Open(ctx context.Context, dir string, options Options) (*Source, error) {
 // Signer says who signed the results.
 func (s *Source) Signer() ledger.Signer { return s.signer }
 
+// Family returns where the tasks came from; empty where no plan says so.
+func (s *Source) Family() string {
+	if s.plan == nil {
+		return ""
+	}
+	return s.plan.Family.Origin
+}
+
 // NoSuchCell is the error of a directory that lacks the cell which was asked for.
 type NoSuchCell struct{ There []ledger.Cell }
 

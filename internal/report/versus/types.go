@@ -4,6 +4,7 @@ import (
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/failure"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 	"github.com/fit-eval/fit/stats"
@@ -81,6 +82,17 @@ type Cell struct {
 	Status evidence.Status `json:"status"`
 	// Resolved is nil where there is no verdict: missing data.
 	Resolved *bool `json:"resolved"`
+	// Verdict is that of the ledger: pass, fail or error. FailedChecks are what a run failed, each
+	// with what was expected and seen; Cause is why there is no verdict, with the way out.
+	Verdict      string         `json:"verdict"`
+	FailedChecks []failure.Row  `json:"failedChecks"`
+	Cause        *failure.Cause `json:"cause,omitempty"`
+	// AgentError is how the agent itself failed.
+	AgentError string   `json:"agentError,omitempty"`
+	CostUSD    *float64 `json:"costUsd"`
+	// Directory is the attempt's, TracePath its trace, both relative to the run directory.
+	Directory string `json:"directory"`
+	TracePath string `json:"tracePath"`
 	// Rubric holds what code alone measured, Judged the share of Pass votes, PerDimension both
 	// together.
 	Rubric       evidence.QualityRubric `json:"rubric"`

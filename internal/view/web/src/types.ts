@@ -133,6 +133,7 @@ export interface CellDetail {
   attempts: { attempt: number; verdict: string; errorClass: string; errorMessage: string; costUsd: number | null; turns: number; durationMs: number; startMs: number; endMs: number; final: boolean }[] | null;
   record: { taskId: string; runIndex: number; verdict: string; score?: number; costUsd: number | null; costBreakdown?: { agent: number; supervisor: number; judge: number }; turns: number; profiles: { agent: string | null; supervisor: string | null; judge: string | null }; model: { agent: string; supervisor?: string; judge?: string }; skillSetHash: string; familyRevision: string; durationMs: number; agentTracePath: string; supervisorTracePath: string; judgeTracePath: string; invariants?: { details: unknown[] | null; exitCode: number; stderr?: string }; grade?: { verdict: string; gatesPass: boolean; score?: number; malformed?: number; healthy: boolean; reason?: string }; hiddenTests?: { details: unknown[] | null; error?: string }; verify?: { passed: boolean; exitCode: number; timedOut?: boolean; startMs: number; endMs: number; error?: string; outputPath?: string }; lint?: { exitCode: number; before: number; after: number; error?: string }; submission?: string; judgeVerdict?: { verdict: string; summary: string }; judgeVotes?: { verdict: string; summary?: string; error?: string; costUsd: number | null; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; durationMs: number; tracePath?: string }[]; agentError?: { message: string; aborted: boolean }; preflightError?: { phase: string; message: string; exitCode: number }; version: number; experiment: string; arm: string; armHash: string; attempt: number; seed: number; alias?: string; errorClass?: string; errorMessage?: string; errorCause?: string; budgetOf?: string; unverifiedErrors?: number; begun?: boolean; final: boolean; startMs: number; endMs: number; phaseMs?: Record<string, number>; heldMs?: number; concurrency?: number; pressure?: Record<string, number>; tokens?: { input: number; output: number; cacheRead: number; cacheWrite: number }; costSource?: string; agent: string; agentVersion?: string; agentBinary?: string; agentSha256?: string; agentScripts?: Record<string, string>; agentArgv?: string[]; authMode?: string; outcome?: string; keyVisible: boolean; gateway?: string; gatewayReason?: string; callsPath?: string; faults?: string; replay?: string; originalCostUsd?: number; treatment?: Given; isolation: string; container?: { engine: string; version: string; image: string; id: string; digest?: string }; workspace?: string; agentNetwork: boolean; graderNetwork: boolean; network?: string; serviceNetwork?: string; digests: { visible: string; hidden: string; base?: string; final?: string; judge?: string }; tools?: Record<string, string>; host?: string; worker?: string; signedBy?: string; regraded?: string; shard?: string; cluster?: string; tags?: string[]; sequential?: { alpha: number; position: number; tasks: number; runs: number; baseline: string; candidate: string }; survivors: number; diffPath?: string; artifacts?: { path: string; sha256: string; bytes: number }[]; runDir: string; notes?: string[]; invalid?: string[]; origin?: string; prev: string; hash: string } | null;
   rows: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
+  wayOut?: string;
   grading: { name: string; text: string; bytes: number; cut: boolean }[] | null;
   diff: Diff | null;
   judge: { verdict: string; summary: string; votes: Vote[] | null } | null;
@@ -436,6 +437,7 @@ export interface Group {
   scoreAtK?: Record<string, { est: number; lo: number; hi: number } | { error: string }>;
   judge?: { asked: number; passed: number; failed: number; undecided: number; mechanical?: Interval; costUsd: number | null; models?: string[]; digests?: string[]; agreement?: { votes: number; runs: number; unanimous: number; observed: number; alpha?: { value: number; se?: number; observed: number; expected: number; items: number }; kappa?: { value: number; se?: number; observed: number; expected: number; items: number }; effectiveVotes?: number }; corrected?: { status: string; passRate?: Interval; judged?: Interval; observed: number; calibration: { agent?: string; tp: number; m1: number; tn: number; m0: number }; perArm?: boolean; design: string; caveat?: string } };
   errors?: Record<string, number>;
+  causes?: { class: string; cause?: string; message: string; wayOut?: string; runs: number }[];
   limits?: Record<string, number>;
   flow?: { planned: number; started: number; retried: number; why?: Record<string, number>; limited: number; held: number; graded: number };
   load?: { concurrency?: number; held?: number; repeated?: number };
@@ -728,6 +730,13 @@ export interface VersusCell {
   run: number;
   status: string;
   resolved: boolean | null;
+  verdict: string;
+  failedChecks: { check: string; source: string; pass?: boolean; gate?: boolean; message?: string }[] | null;
+  cause?: { class: string; cause?: string; message: string; wayOut?: string; runs: number };
+  agentError?: string;
+  costUsd: number | null;
+  directory: string;
+  tracePath: string;
   rubric: { correctness: number | null; completeness: number | null; codeQuality: number | null; minimalDiff: number | null; verification: number | null };
   judged: Record<string, number> | null;
   perDimension: Record<string, number> | null;

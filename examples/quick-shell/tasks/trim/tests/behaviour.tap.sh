@@ -4,7 +4,9 @@ echo 1..2
 check() { # NUMBER NAME WANTED ARGUMENTS...
   number=$1 name=$2 want=$3; shift 3
   got=$(sh ./trim.sh "$@" 2>/dev/null)
-  if [ "$got" = "$want" ]; then echo "ok $number - $name"; else echo "not ok $number - $name"; fi
+  if [ "$got" = "$want" ]; then echo "ok $number - $name"; return; fi
+  echo "not ok $number - $name"
+  printf '# got "%s", not "%s"\n' "$(printf '%.80s' "$got" | tr -d '[:cntrl:]')" "$want"
 }
 check 1 'both ends' 'hi' '  hi  '
 check 2 'inner blanks stay' 'a b' ' a b '

@@ -170,6 +170,7 @@ function Outcome(props: { detail: CellDetail }): JSX.Element {
       </h1>
       <p>{facts.join(" · ")}</p>
       {cell.why && <p>{visible(cell.why)}</p>}
+      {props.detail.wayOut && <p>What to do: {props.detail.wayOut}.</p>}
       <p class="soft">
         <code>{visible(`${cell.task}/${cell.arm}/${cell.run}`)}</code> <Copy text={`${cell.task}/${cell.arm}/${cell.run}`} label="copy" />
         {cell.startMs > 0 && <> started {absolute(cell.startMs)}</>}

@@ -2,8 +2,9 @@
 # One row per check on descriptor 3. AGENT_CWD is a copy of what the agent left. Its programs are run by fit-untrusted: they get
 # neither the descriptor nor our variables, and cannot look into this script.
 row() { # name, extra fields, then the words to compare: got, want
-  if [ "$3" = "$4" ]; then pass=true; else pass=false; fi
-  printf '{"test":"%s","pass":%s%s}\n' "$1" "$pass" "$2" >&3
+  if [ "$3" = "$4" ]; then printf '{"test":"%s","pass":true%s}\n' "$1" "$2" >&3; return; fi
+  got=$(printf '%.80s' "$3" | tr -d '[:cntrl:]' | sed 's/[\\"]/\\&/g') # as text in JSON
+  printf '{"test":"%s","pass":false%s,"message":"got \\"%s\\", not \\"%s\\""}\n' "$1" "$2" "$got" "$4" >&3
 }
 
 cd "$AGENT_CWD" || exit 1
