@@ -124,14 +124,34 @@ func (g *Group) treatmentLines() []string {
 	return lines
 }
 
+// scoresSayMore reports whether scores are more than pass rates.
+func (g *Group) scoresSayMore() bool {
+	return slices.ContainsFunc(g.Tasks, func(t Task) bool {
+		return t.MeanScore != nil && t.Rate != nil && *t.MeanScore != t.Rate.Est
+	})
+}
+
+// WorthShowing leaves of ks those for which some task has enough runs, and that say more than the
+// pass rate does.
+func (r *Report) WorthShowing(ks []int) []int {
+	most := 0
+	for i := range r.Groups {
+		for j := range r.Groups[i].Tasks {
+			most = max(most, r.Groups[i].Tasks[j].N)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ks), func(k int) bool { return k < 2 || k > most })
+}
+
 // tableText writes one row for each task and one for all of them.
 func (g *Group) tableText(w io.Writer, ks []int) {
+	scored := g.scoresSayMore()
 	row := func(first string, atK func(k string) string, score func() string) {
 		fmt.Fprint(w, first)
 		for _, k := range ks {
 			fmt.Fprint(w, "\t", atK(strconv.Itoa(k)))
 		}
-		if g.MeanScore != nil {
+		if scored {
 			fmt.Fprint(w, "\t", score())
 		}
 		fmt.Fprintln(w)

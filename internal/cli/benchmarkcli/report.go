@@ -28,6 +28,7 @@ import (
 type reportOptions struct {
 	older   olderDirs
 	k       string
+	kChosen bool // by the user
 	format  console.Format
 	detail  console.Choice
 	summary bool
@@ -68,14 +69,19 @@ task and over tasks, with confidence intervals.`,
 			if len(dirs) == 0 {
 				dirs = []string{defaultOutput}
 			}
+			opts.kChosen = command.Flags().Changed("k")
+			if !command.Flags().Changed("format") && con.StdoutIsTerminal() {
+				opts.format.Value = console.FormatText
+			}
 			return runReport(command.Context(), con, registry, &opts, dirs)
 		},
 	}
 	flags := command.Flags()
 	opts.older.register(flags, "input")
-	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas")
-	opts.format.Register(flags, "output format; metrics is one line of JSON per arm, for charts over time; harbor is "+
-		"Harbor's result.json with all trials; html is a self-contained file", console.FormatJSON,
+	flags.StringVar(&opts.k, "k", "1,3,5", "the k of pass@k, separated by commas; "+
+		"text leaves out those above the number of runs unless they are named here")
+	opts.format.Register(flags, "output format (text on a terminal); metrics is one line of JSON per arm, for charts "+
+		"over time; harbor is Harbor's result.json with all trials; html is a self-contained file", console.FormatJSON,
 		console.FormatText, console.FormatMarkdown, "junit", "metrics", formatHarbor, formatHTML)
 	opts.maxSize = console.Count{Value: view.DefaultMaxBytes, Min: 1}
 	flags.Var(&opts.maxSize, "max-bytes", viewcli.MaxBytesUsage)
@@ -130,7 +136,10 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 		cfg.Allow = opts.proof.Allow.List()
 		err = viewcli.Export(ctx, con.Stdout, cfg, opts.maxSize.Value,
 			"fit-benchmark report --format html "+strings.Join(dirs, " "))
-	case "text":
+	case console.FormatText:
+		if !opts.kChosen {
+			ks = built.WorthShowing(ks)
+		}
 		err = built.Text(con.Stdout, ks)
 	case "markdown":
 		err = built.Markdown(con.Stdout, ks, opts.detail.Value)

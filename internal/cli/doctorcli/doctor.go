@@ -203,18 +203,30 @@ func versionBefore(version, other string) bool {
 	return slices.Compare(numbers(version), numbers(other)) < 0
 }
 
+// neededTools is how many of the tools every experiment needs; the others are for some tasks.
+const neededTools = 2
+
 // toolFindings are the programs that some commands use.
 func toolFindings(ctx context.Context) []finding {
 	var findings []finding
-	for _, tool := range []struct{ name, use, fix string }{
+	for i, tool := range []struct{ name, use, fix string }{
 		{"git", "workspaces and diffs", "apt-get install git"},
 		{"bash", "the built-in agent's shell", "apt-get install bash"},
+		{"podman", "tasks in containers", "apt-get install podman"},
+		{"docker", "tasks in containers, without podman", "apt-get install docker.io"},
+		{"node", "agents from npm, and hidden tests in JavaScript", "apt-get install nodejs npm"},
+		{"python3", "hidden tests in Python", "apt-get install python3"},
+		{"go", "hidden tests in Go", "see https://go.dev/dl"},
+		{"apm", "families with an apm.yml", "see https://github.com/microsoft/apm"},
 	} {
 		line := finding{Subject: "tool", Name: tool.name, Status: statusOK}
 		path, err := exec.LookPath(tool.name)
 		line.Detail = path
 		if err != nil {
 			line.Status, line.Detail, line.Fix = statusMissing, "needed for "+tool.use, tool.fix
+			if i >= neededTools {
+				line.Status, line.Detail = statusLimited, "not installed; only for "+tool.use
+			}
 		} else if tool.name == "git" {
 			line.checkGit(ctx)
 		}
