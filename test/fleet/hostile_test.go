@@ -39,19 +39,8 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 				t.Errorf("a worker may use %s", subject)
 			}
 		}
-		heard := make(chan *nats.Msg, 1000)
-		for _, subject := range []string{">", "fit.work.>", "fit.done.>", "_INBOX.>", "$O.>"} {
-			if _, err := enemy.nc.ChanSubscribe(subject, heard); err != nil {
-				t.Log(err)
-			}
-		}
-		// an answer that is sent to a store is no entry of it
-		w.work(w.machine(1, 0))
-		request := nats.NewMsg("$JS.API.DIRECT.GET.KV_fit-fleet.$KV.fit-fleet.protocol")
-		request.Reply = "$KV.fit-fleet.drain.w1"
-		if err := enemy.nc.PublishMsg(request); err != nil {
-			t.Error(err)
-		}
+		answersReachOnlyWhoAsked(t, w, enemy, of)
+		answersReachOnlyWhoAsked(t, w, join(t, filepath.Join(w.dir, "hub", "observer.url")), of)
 		announced := map[string]any{
 			"protocol": 2, "name": "huge", "fit": "1.2.3", "slots": 2_000_000_000,
 			"agents": map[string]string{"builtin": "9"},
@@ -63,6 +52,13 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		if _, err := enemy.js.Publish(t.Context(), "$KV.fit-workers."+enemy.key+".huge", content); err != nil {
 			t.Error(err)
 		}
+		heard := make(chan *nats.Msg, 1000)
+		for _, subject := range []string{">", "fit.work.>", "fit.done.>", "_INBOX.>", "$O.>", "$JS.>"} {
+			if _, err := enemy.nc.ChanSubscribe(subject, heard); err != nil {
+				t.Log(err)
+			}
+		}
+		w.work(w.machine(1, 0))
 		status := w.start(nil, nil, "fleet", "status", filepath.Join(w.dir, "hub", "observer.url"))
 		<-status.over
 		if said := status.out.String(); strings.Contains(said, "huge") || !strings.Contains(said, "w1") {
@@ -72,13 +68,64 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		if records, _ := w.counted("fleet"); len(records) != 4 || coordinator.cmd.ProcessState.ExitCode() != 0 {
 			t.Errorf("%d cells count, exit code %d", len(records), coordinator.cmd.ProcessState.ExitCode())
 		}
-		if len(heard) > 0 {
-			t.Errorf("the peer heard %s", (<-heard).Subject)
+		for len(heard) > 0 {
+			// workers follow the store of the fleet
+			if subject := (<-heard).Subject; !strings.HasPrefix(subject, "$KV.fit-fleet.") {
+				t.Errorf("the peer heard %s", subject)
+			}
 		}
 		if content := stored(t, w.dir); bytes.Contains(content, []byte("not ok 1 - answer")) {
 			t.Error("hidden tests can be read in the hub's files")
 		}
 	})
+}
+
+// Whoever asks the hub names the subject of the answer: none is written into a store, or heard by
+// others.
+func answersReachOnlyWhoAsked(t *testing.T, w *world, enemy *peer, of pool) {
+	t.Helper()
+	owner := join(t, w.url)
+	entries := map[string]string{
+		"$KV.fit-fleet.protocol": "KV_fit-fleet", "$KV.fit-fleet.lease": "KV_fit-fleet",
+		"$KV.fit-fleet.cap.eA":                         "KV_fit-fleet",
+		"$KV.fit-fleet.pool." + of.Run + "." + of.Name: "KV_fit-fleet", "$KV.fit-fleet.drain.w1": "KV_fit-fleet",
+		"$KV.fit-workers.coordinator.x": "KV_fit-workers", "$O.fit-trees.M.x": "OBJ_fit-trees",
+		"fit.work." + of.Run + "." + of.Name + ".x": "fit-work-" + of.Run + "-" + of.Name,
+		"fit.done." + of.Run + ".mark.mark":         "fit-done-" + of.Run,
+	}
+	last := func(subject string) (seq uint64) {
+		stream, err := owner.js.Stream(t.Context(), entries[subject])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message, err := stream.GetLastMsgForSubject(t.Context(), subject); err == nil {
+			seq = message.Sequence
+		}
+		return seq
+	}
+	before := map[string]uint64{}
+	for subject := range entries {
+		before[subject] = last(subject)
+	}
+	for subject := range entries {
+		for _, question := range []string{
+			"$JS.API.DIRECT.GET.KV_fit-fleet.$KV.fit-fleet.protocol", "$JS.API.STREAM.INFO.KV_fit-fleet",
+			"$JS.API.CONSUMER.INFO.fit-work-" + of.Run + "-" + of.Name + ".workers",
+			"$KV.fit-workers." + enemy.key + ".enemy",
+		} {
+			if err := enemy.nc.PublishRequest(question, subject, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !enemy.may("$JS.API.DIRECT.GET.KV_fit-fleet.$KV.fit-fleet.protocol", "") { // the others are answered by now
+		t.Error("the fleet's protocol cannot be read")
+	}
+	for subject := range entries {
+		if last(subject) != before[subject] {
+			t.Errorf("an answer was written to %s", subject)
+		}
+	}
 }
 
 // stored is what the streams of the hub keep.
@@ -181,6 +228,17 @@ func TestResultsAreBounded(t *testing.T) {
 				return strings.Count(coordinator.out.String(), "was refused") > before
 			})
 			_ = got.message.Ack()
+		}
+		again := enemy.take(of)
+		for i := range 30 { // who was given an attempt once has no say in it forever
+			time.Sleep(20 * time.Millisecond)
+			enemy.send(of.Run, again.name, map[string]any{
+				"record": of.passed(again.name), "ticket": again.Ticket, "nonce": fmt.Sprintf("%016x", i),
+			})
+		}
+		_ = again.message.Ack()
+		if n := strings.Count(coordinator.out.String(), "of "+again.name+" was refused"); n > 10 {
+			t.Errorf("%d results of one attempt and key were refused", n)
 		}
 		if said := coordinator.out.String(); !strings.Contains(said, "worker enemy with key "+enemy.key) {
 			t.Errorf("the coordinator says %s", shorten(said))

@@ -137,3 +137,16 @@ func TestSecretsOfToolServersDoNotTravel(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A coordinator names no files of the workers: a path that did not travel is refused.
+func TestPathsOfAWorkerAreNotNamed(t *testing.T) {
+	prepared := bringing(t, `{"mcpServers": {"s": {"command": "x"}}}`)
+	sent, _, _, err := pack(prepared, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent.Prepared.Arms[0].Files = "/etc"
+	if err := sent.unpack(t.TempDir(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), `"/etc"`) {
+		t.Errorf("unpack says %v", err)
+	}
+}

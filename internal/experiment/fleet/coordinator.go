@@ -89,6 +89,7 @@ type Executor struct {
 	maxHeld     int
 	sealed      map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	claimed     map[string]bool          // attempts that workers say they are making, by token
 	refused     map[string][]string      // the keys whose results of an attempt were refused, by token
 	duplicates  map[string]int           // the results of attempts that were kept beside the first, by token
 	stopped     map[ledger.Cell]int      // attempts at a cell that ended as interrupted and that nobody stopped
@@ -112,8 +113,6 @@ type pool struct {
 	poolInfo
 	stream jetstream.Stream
 	limit  int // of its consumer, or unbounded; 0: on hold
-	// stuckSince is when attempts were first held that no worker says it is making.
-	stuckSince time.Time
 }
 
 // waiting is an attempt whose result is awaited.
@@ -124,6 +123,8 @@ type waiting struct {
 	published bool
 	worker    string // that has begun it; empty: none so far
 	stopped   bool   // no worker may begin it any more
+	// silentSince is when a worker last said that it is making it, or when it was first looked for.
+	silentSince time.Time
 }
 
 // arrival is the first result of an attempt. Its large parts may have stayed on the hub.

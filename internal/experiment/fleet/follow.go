@@ -79,9 +79,7 @@ func (f *followed) change(worker *Worker, message *nats.Msg) {
 	case "DEL", "PURGE":
 		delete(f.pools, key)
 	default:
-		if !copied(message.Header, 0) {
-			f.set(worker, key, message.Data)
-		}
+		f.set(worker, key, message.Data)
 	}
 }
 

@@ -233,7 +233,7 @@ func (h *Hub) each(ctx context.Context, bucket, prefix string, visit func(key st
 			return err
 		}
 		next = message.Sequence + 1
-		if message.Header.Get("KV-Operation") == "" && !copied(message.Header, 1) {
+		if message.Header.Get("KV-Operation") == "" {
 			visit(strings.TrimPrefix(message.Subject, subject), message.Data)
 		}
 	}

@@ -355,7 +355,9 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 	here := func(path *string) {
 		rest, travelled := strings.CutPrefix(*path, treeMark)
 		switch {
+		case *path == "":
 		case !travelled:
+			problems = append(problems, fmt.Errorf("the experiment has the path %q, which is not a part of it", *path))
 		case rest == "":
 			*path = empty
 		case !filepath.IsLocal(filepath.FromSlash(rest)):

@@ -120,6 +120,10 @@ const maxHeld = 16 << 20
 // sort decides what a result is: the first of its attempt, the same one again, or a duplicate.
 func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	e.mu.Lock()
+	if e.refusedOf(tok, result.key) >= maxRefused { // else its results would replace those of others forever
+		e.mu.Unlock()
+		return
+	}
 	first, known := e.arrived[tok]
 	before, sealed := e.sealed[result.Name]
 	if !known && !sealed {
@@ -140,6 +144,19 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 	case !known && sealed && !e.isRecordOf(ctx, result.done, before):
 		e.keepDuplicate(ctx, tok, result.done, before.Worker)
 	}
+}
+
+// maxRefused is how many results of an attempt are looked at that have one key.
+const maxRefused = 10
+
+// refusedOf counts the results of an attempt with a key that were refused. The caller has the lock.
+func (e *Executor) refusedOf(tok, key string) (n int) {
+	for _, refused := range e.refused[tok] {
+		if refused == key {
+			n++
+		}
+	}
+	return n
 }
 
 // size returns how much memory the large parts of a result take.

@@ -2,23 +2,23 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/nats-io/nats-server/v2/server"
 )
 
-// permissions are the subjects that a role may publish and subscribe to.
-type permissions struct{ publish, subscribe []string }
+// hubAccount has the stores of the fleet, and the coordinators.
+const hubAccount = "FIT"
 
-// permit returns the permissions of a role, for the member with a public key. Requests to a server
-// name the subject of the answer freely, so what a member could have copied into a store by an
-// answer is recognised where it is read (see copied).
+// rights are the subjects of the hub's account that a member may send to and hear.
+type rights struct{ send, hear []string }
+
+// rightsOf returns the rights of a role, for the member with a public key; those of the key * are
+// the rights of all.
 //
 // Workers and observers may not make consumers: a consumer delivers to any subject.
-func permit(role, key string) permissions {
-	inbox := inboxPrefix(key) + ".>"
+func rightsOf(role, key string) rights {
 	reads := func(streams ...string) []string {
-		var list []string
+		list := []string{"$JS.API.INFO"} // without it a server answers all of $JS.API in the name of the key's account
 		for _, name := range streams {
 			get := "$JS.API.DIRECT.GET." + name
 			list = append(list, "$JS.API.STREAM.INFO."+name, get, get+".>")
@@ -27,49 +27,128 @@ func permit(role, key string) permissions {
 	}
 	switch role {
 	case RoleCoordinator:
-		return permissions{
-			publish: []string{
+		return rights{
+			send: []string{
 				"$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV." + fleetBucket + ".>",
 				"$KV." + workersBucket + "." + livesPrefix + "*", "$O." + treesBucket + ".>", "fit.work.>",
 				cancelSubject("*"), doneSubject("*", markToken, markToken),
 			},
-			subscribe: []string{inbox, eventSubject("*", "*")},
+			hear: []string{inboxPrefix(key) + ".>", eventSubject("*", "*")},
 		}
 	case RoleWorker:
-		return permissions{
-			publish: append(reads("KV_"+fleetBucket, "KV_"+workersBucket, "OBJ_"+treesBucket),
-				"$JS.API.CONSUMER.INFO.*."+consumerName, "$JS.API.CONSUMER.MSG.NEXT.*."+consumerName,
+		return rights{
+			send: append(reads("KV_"+fleetBucket, "KV_"+workersBucket, "OBJ_"+treesBucket),
+				"$JS.API.CONSUMER.INFO.*."+consumerName, takeSubject,
 				"$JS.ACK.*."+consumerName+".>", "$KV."+workersBucket+"."+key+".*",
 				doneSubject("*", key, "*"), fileSubject("*", key, "*"), eventSubject("*", key)),
-			subscribe: []string{inbox, subjectPrefix + ">", cancelSubject("*")},
+			hear: []string{subjectPrefix + ">", cancelSubject("*")},
 		}
 	default:
-		return permissions{
-			publish: append(reads("KV_"+fleetBucket, "KV_"+workersBucket),
-				"$JS.API.CONSUMER.INFO.*."+consumerName),
-			subscribe: []string{inbox},
+		return rights{
+			send: append(reads("KV_"+fleetBucket, "KV_"+workersBucket), "$JS.API.CONSUMER.INFO.*."+consumerName),
 		}
 	}
+}
+
+// takeSubject is where workers ask for attempts. It is the one request with several answers.
+const takeSubject = "$JS.API.CONSUMER.MSG.NEXT.*." + consumerName
+
+func answers(subject string) string {
+	if subject == takeSubject {
+		return "stream"
+	}
+	return "singleton"
 }
 
 // inboxPrefix begins the subjects of the answers to a member, which no other one can read.
 func inboxPrefix(key string) string { return "_INBOX." + key }
 
-// users returns the members as the server knows them.
-func (k *hubKeys) users() ([]*server.NkeyUser, error) {
-	var users []*server.NkeyUser
+// exported returns the rights of all workers and observers.
+func exported() rights {
+	all := rightsOf(RoleWorker, "*")
+	all.send = append(all.send, rightsOf(RoleObserver, "*").send...)
+	slices.Sort(all.send)
+	all.send = slices.Compact(all.send)
+	return all
+}
+
+// conf returns the members and their rights as a part of the configuration of a NATS server.
+//
+// Every key of a worker or observer has an account of its own, which imports what it has a right
+// to. Who asks a server names the subject of the answer: it is a subject of that account, so that
+// no answer can be written into a store, or be heard by another member.
+func (k *hubKeys) conf() (string, error) {
+	var coordinators, exports, accounts strings.Builder
+	all := exported()
+	for _, subject := range all.send {
+		fmt.Fprintf(&exports, "      {service: %q, response_type: %s}\n", subject, answers(subject))
+	}
+	for _, subject := range all.hear {
+		fmt.Fprintf(&exports, "      {stream: %q}\n", subject)
+	}
 	for _, m := range k.Members {
 		key, err := m.Key()
 		if err != nil {
-			return nil, fmt.Errorf("key %s: %w", m.Name, err)
+			return "", fmt.Errorf("key %s: %w", m.Name, err)
 		}
-		p := permit(m.Role, key)
-		users = append(users, &server.NkeyUser{Nkey: key, Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: p.publish},
-			Subscribe: &server.SubjectPermission{Allow: p.subscribe},
-		}})
+		own := rightsOf(m.Role, key)
+		if m.Role == RoleCoordinator {
+			fmt.Fprintf(&coordinators, "      { # %s\n        nkey: %s\n        permissions {\n          "+
+				"publish: {allow: %s}\n          subscribe: {allow: %s}\n        }\n      }\n", m.Name, key,
+				quoted(own.send), quoted(own.hear))
+			continue
+		}
+		fmt.Fprintf(&accounts, "  %s { # %s: %s\n    users = [{nkey: %[1]s}]\n    imports = [\n", key, m.Name, m.Role)
+		for _, subject := range own.send {
+			fmt.Fprintf(&accounts, "      {service: {account: %s, subject: %q}}\n", hubAccount, subject)
+		}
+		for _, subject := range own.hear {
+			fmt.Fprintf(&accounts, "      {stream: {account: %s, subject: %q}}\n", hubAccount, subject)
+		}
+		accounts.WriteString("    ]\n  }\n")
 	}
-	return users, nil
+	return fmt.Sprintf("accounts {\n  %s {\n    jetstream: enabled\n    users = [\n%s    ]\n    exports = [\n%s    ]\n"+
+		"  }\n%s}\n", hubAccount, &coordinators, &exports, &accounts), nil
+}
+
+func quoted(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }
+
+// nsc returns the same as commands of that tool.
+func (k *hubKeys) nsc() (string, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "nsc add account %[1]s\nnsc edit account %[1]s --js-disk-storage -1 --js-mem-storage -1\n",
+		hubAccount)
+	all := exported()
+	for _, subject := range all.send {
+		fmt.Fprintf(&text, "nsc add export --account %s --service --subject '%s' --response-type %s\n", hubAccount,
+			subject, answers(subject))
+	}
+	for _, subject := range all.hear {
+		fmt.Fprintf(&text, "nsc add export --account %s --subject '%s'\n", hubAccount, subject)
+	}
+	for _, m := range k.Members {
+		key, err := m.Key()
+		if err != nil {
+			return "", fmt.Errorf("key %s: %w", m.Name, err)
+		}
+		own := rightsOf(m.Role, key)
+		if m.Role == RoleCoordinator {
+			fmt.Fprintf(&text, "nsc add user --account %s --name '%s' --public-key %s --allow-pub '%s' "+
+				"--allow-sub '%s'\n", hubAccount, m.Name, key, strings.Join(own.send, ","), strings.Join(own.hear, ","))
+			continue
+		}
+		fmt.Fprintf(&text, "nsc add account %[1]s\nnsc add user --account %[1]s --name '%s' --public-key %[1]s\n", key,
+			m.Name)
+		for _, subject := range own.send {
+			fmt.Fprintf(&text, "nsc add import --account %s --src-account %s --service --remote-subject '%s'\n", key,
+				hubAccount, subject)
+		}
+		for _, subject := range own.hear {
+			fmt.Fprintf(&text, "nsc add import --account %s --src-account %s --remote-subject '%s'\n", key, hubAccount,
+				subject)
+		}
+	}
+	return text.String(), nil
 }
 
 // Permissions returns the members of a hub directory as the configuration of an external server
@@ -79,37 +158,15 @@ func Permissions(dir, address, form string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, _, err := splitAddress(address); err != nil {
+	host, _, err := splitAddress(address)
+	if err != nil {
 		return "", fmt.Errorf("address %q: %w", address, err)
 	}
-	host, _, _ := splitAddress(address)
-	join := joinURL{Address: address, External: true, TLS: !isLoopback(host)}
-	if err := keys.writeURLs(dir, join); err != nil {
+	if err := keys.writeURLs(dir, joinURL{Address: address, External: true, TLS: !isLoopback(host)}); err != nil {
 		return "", err
 	}
-	var text strings.Builder
-	if form == "conf" {
-		text.WriteString("authorization {\n  users = [\n")
+	if form == "nsc" {
+		return keys.nsc()
 	}
-	for _, m := range keys.Members {
-		key, err := m.Key()
-		if err != nil {
-			return "", err
-		}
-		p := permit(m.Role, key)
-		if form == "conf" {
-			fmt.Fprintf(&text, "    { # %s: %s\n      nkey: %s\n      permissions {\n        publish: {allow: %s}\n"+
-				"        subscribe: {allow: %s}\n      }\n    }\n", m.Name, m.Role, key, quoted(p.publish),
-				quoted(p.subscribe))
-			continue
-		}
-		fmt.Fprintf(&text, "nsc add user --name '%s' --public-key %s --allow-pub '%s' --allow-sub '%s'\n", m.Name, key,
-			strings.Join(p.publish, ","), strings.Join(p.subscribe, ","))
-	}
-	if form == "conf" {
-		text.WriteString("  ]\n}\n")
-	}
-	return text.String(), nil
+	return keys.conf()
 }
-
-func quoted(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }

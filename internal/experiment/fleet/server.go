@@ -77,10 +77,6 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 		return nil, err
 	}
 	s.keysTime = modified(filepath.Join(cfg.Dir, keysFile))
-	users, err := s.keys.users()
-	if err != nil {
-		return nil, err
-	}
 	if port == 0 {
 		port = server.RANDOM_PORT
 	} else if free, err := net.Listen("tcp", cfg.Listen); err != nil {
@@ -96,7 +92,6 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 		StoreDir:   filepath.Join(cfg.Dir, "jetstream"),
 		MaxPayload: maxMessage,
 		NoSigs:     true,
-		Nkeys:      users,
 		MaxConn:    64 << 10,
 	}
 	if !isLoopback(host) {
@@ -154,8 +149,11 @@ func (s *Server) lockDir() error {
 
 // start starts the engine.
 func (s *Server) start() error {
-	options := s.options // it fills in what is not set
-	hub, err := server.NewServer(&options)
+	options, err := s.withKeys(s.keys)
+	if err != nil {
+		return err
+	}
+	hub, err := server.NewServer(options)
 	if err != nil {
 		return fmt.Errorf("start the hub: %w", err)
 	}
@@ -167,6 +165,17 @@ func (s *Server) start() error {
 	}
 	s.nats = hub
 	return nil
+}
+
+// withKeys returns the options of the engine with the accounts of some keys. It fills in what is
+// not set.
+func (s *Server) withKeys(keys *hubKeys) (*server.Options, error) {
+	options := s.options
+	accounts, err := keys.conf()
+	if err == nil {
+		err = options.ProcessConfigString(accounts)
+	}
+	return &options, err
 }
 
 // reachable returns an address at which others reach this machine, if the hub listens on all
@@ -223,11 +232,12 @@ func (s *Server) lookAtKeys() {
 		return
 	}
 	keys, err := hubSecrets(s.cfg.Dir)
+	var options *server.Options
 	if err == nil {
-		s.options.Nkeys, err = keys.users()
+		options, err = s.withKeys(keys)
 	}
 	if err == nil {
-		err = s.nats.ReloadOptions(s.options.Clone())
+		err = s.nats.ReloadOptions(options)
 	}
 	join := s.join
 	join.Address = cmp.Or(s.cfg.Public, join.Address)

@@ -61,7 +61,3 @@ func ticketOf(secret, name string) string {
 // cancelProof returns what proves that a cancellation comes from the coordinator of an attempt. It
 // does not show the ticket: all workers hear it.
 func cancelProof(ticket string) string { return ticketOf(ticket, "cancel") }
-
-// copied reports whether a message is a copy of another one: members choose the subject to which
-// the hub sends what they read, so that one may try to have an entry written that it may not write.
-func copied(header nats.Header, read int) bool { return len(header.Values("Nats-Stream")) > read }

@@ -93,7 +93,7 @@ func TestASlowTreeArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	pace := time.NewTicker(2 * time.Millisecond)
-	defer pace.Stop()
+	t.Cleanup(pace.Stop) // after the link, which waits for it
 	slow := newLink(t, hubAddress(t, w.url), func([]byte) { <-pace.C })
 	far := w.dialAt(slow.through(t, w.worker), RoleWorker)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -126,39 +126,54 @@ func (e *Executor) lookAtLeases(ctx context.Context, workers []Worker) {
 			}
 		}
 	}
+	e.mu.Lock()
+	e.claimed = claimed
+	e.mu.Unlock()
 	for _, p := range e.pools {
-		held, _, err := e.cfg.Hub.attempts(ctx, &p.poolInfo)
+		silent := e.silent(p)
+		if len(silent) == 0 {
+			continue
+		}
+		consumer, err := e.cfg.Hub.js.Consumer(ctx, p.poolInfo.stream(), consumerName)
 		if err != nil {
-			return
+			continue // tried again
 		}
-		var silent []*waiting
-		e.mu.Lock()
-		for tok, own := range e.waiting {
-			if own.pool == p && !claimed[tok] && !own.stopped {
-				silent = append(silent, own)
-			} else if own.pool == p {
-				held--
-			}
-		}
-		e.mu.Unlock()
-		if held <= 0 || len(silent) == 0 {
-			p.stuckSince = time.Time{}
-			continue
-		}
-		if p.stuckSince.IsZero() {
-			p.stuckSince = time.Now()
-		}
-		if time.Since(p.stuckSince) < max(e.cfg.Lease, 2*workerLife) {
-			continue
-		}
-		p.stuckSince = time.Time{}
-		e.cfg.Note(fmt.Sprintf("%d attempts of %s are held, and no worker says that it is making them: they are given "+
-			"to others; fit fleet status shows who is there", held, strings.Join(p.Arms, ", ")))
+		held := 0
 		for _, own := range silent {
+			message, err := p.stream.GetLastMsgForSubject(ctx, own.work.subject())
+			if err != nil || message.Sequence > consumer.CachedInfo().Delivered.Stream {
+				continue // it still waits at the hub
+			}
+			held++
 			_ = p.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // tried again
 		}
-		e.publishFailed.Store(true) // they are published again
+		if held > 0 {
+			e.cfg.Note(fmt.Sprintf("%d attempts of %s are held, and no worker says that it is making them: they are "+
+				"given to others; fit fleet status shows who is there", held, strings.Join(p.Arms, ", ")))
+			e.publishFailed.Store(true) // they are published again
+		}
 	}
+}
+
+// silent returns the attempts of a pool that no worker has said for a while that it is making.
+func (e *Executor) silent(p *pool) []*waiting {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []*waiting
+	for tok, own := range e.waiting {
+		_, arrived := e.arrived[tok]
+		switch {
+		case own.pool != p || own.stopped || arrived:
+			continue
+		case e.claimed[tok] || own.silentSince.IsZero():
+		case time.Since(own.silentSince) > max(e.cfg.Lease, 2*workerLife):
+			list = append(list, own)
+		default:
+			continue
+		}
+		own.silentSince = time.Now()
+	}
+	return list
 }
 
 // Where returns the worker that is making an attempt; empty if none has begun it.
@@ -293,7 +308,7 @@ func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 		return nil
 	}
 	e.publishFailed.Store(false)
-	return e.publishMissing(ctx)
+	return e.publishMissing(ctx, lost)
 }
 
 // restore recreates the stores of the experiment.
@@ -328,8 +343,9 @@ func (p *pool) queued(ctx context.Context) (map[string]uint64, error) {
 // publishMissing publishes the awaited attempts that the hub does not have. A worker acknowledges
 // an attempt after its result is stored: what is missing now and has no result once all results up
 // to now are read was lost. What has a result and is still there is withdrawn: its worker died
-// before it could acknowledge it.
-func (e *Executor) publishMissing(ctx context.Context) error {
+// before it could acknowledge it. An attempt that a worker is making is not published again unless
+// the hub has lost its stream: somebody else has acknowledged it.
+func (e *Executor) publishMissing(ctx context.Context, lost bool) error {
 	e.mu.Lock()
 	awaited := slices.Collect(maps.Values(e.waiting))
 	e.mu.Unlock()
@@ -360,7 +376,8 @@ func (e *Executor) publishMissing(ctx context.Context) error {
 	}
 	for _, own := range missing {
 		e.mu.Lock()
-		still := e.waiting[own.work.token()] == own && !own.stopped && e.arrived[own.work.token()].Name == ""
+		tok := own.work.token()
+		still := e.waiting[tok] == own && !own.stopped && e.arrived[tok].Name == "" && (lost || !e.claimed[tok])
 		e.mu.Unlock()
 		if !still {
 			continue
