@@ -58,7 +58,8 @@ func (e evidence) way() string {
 
 // blame decides by the rule above whose fault it is that a check failed without a complete report;
 // if it is the agent's, the failed row says so. Without a reference solution a check may well be
-// silent on the base, so then the question is only whether the sandbox still works.
+// silent on the base, so then the question is only whether something kills it there, or whether the
+// sandbox still works.
 func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want expectation, try attempt,
 	found *graded,
 ) error {
@@ -70,7 +71,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 	if shown.accident && !lastWords.MatchString(broken) {
 		broken += ", beside a killed program"
 	}
-	comparable := shown.broke() || solved && shown.silent()
+	comparable := shown.tells(solved)
 	if !comparable {
 		done, err := s.run(ctx, program{argv: []string{"true"}, dir: s.copied.Dir, place: s.place})
 		if err != nil {
@@ -87,7 +88,7 @@ func (s *suiteRun) blame(ctx context.Context, what string, shown evidence, want 
 			if err != nil {
 				return err
 			}
-			switch silenced := base.broke() || solved && base.silent(); {
+			switch silenced := base.tells(solved) && base.failure(want) != ""; {
 			case silenced && round > 0:
 				found.health = flaky(broken, "without the agent's work it sometimes works and sometimes does not")
 				return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,6 +180,7 @@ func TestAHiddenTestThatDiesAtRandomBlamesNobody(t *testing.T) {
 		"by a signal, with the agent's work only": "[ -e bomb ] && [ $n -lt 4 ] && kill -9 $$",
 		"with a status, with the work only":       "[ -e bomb ] && [ $n -lt 4 ] && exit 7",
 		"on the base the second time":             "[ -e bomb ] && exit 7; [ $n -gt 3 ] && exit 7",
+		"in a child, on the base too":             "[ $n != 1 ] && [ $n != 3 ] && echo Killed >&2 && echo 1..1 && echo 'not ok 1 - answer' && exit",
 		"in a child, with the work only": "[ -e bomb ] && [ $n -lt 4 ] && bash -c 'kill -9 $$; :' || " +
 			"{ [ $n -lt 4 ] && [ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit; }",
 	} {
@@ -198,7 +200,7 @@ func TestAHiddenTestIsRunAgainBeforeTheAgentIsBlamed(t *testing.T) {
 		// The first run is the one that says what the test reports on the reference solution.
 		"an abort is confirmed": {"[ -e bomb ] && kill -9 $$", "11\n"},
 		"a failed report beside a killed program is": {
-			"[ -e bomb ] && echo Killed >&2 && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "6\n",
+			"[ -e bomb ] && echo Killed >&2 && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "11\n",
 		},
 		"a failed report is not": {"[ -e bomb ] && echo 1..1 && echo 'not ok 1 - answer' && exit 1", "2\n"},
 	} {
@@ -499,6 +501,23 @@ func TestOneAccidentOfAGraderIsNotTheAgentsFailure(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAMachineThatKillsEachCompilerIsNotTheAgentsFailure: it does so without the work, too, whether
+// that is a solution or not.
+func TestAMachineThatKillsEachCompilerIsNotTheAgentsFailure(t *testing.T) {
+	spawner := &breakable{ProcessSpawner: sandbox.NewSpawner()}
+	spawner.accident = func(spec sandbox.SpawnSpec) *sandbox.SpawnResult {
+		if !strings.Contains(strings.Join(spec.Argv, " "), "-vet=off") {
+			return nil
+		}
+		return &sandbox.SpawnResult{ExitCode: -1, Signal: "SIGKILL"}
+	}
+	content := goCheck()
+	maps.DeleteFunc(content, func(name, _ string) bool { return strings.HasPrefix(name, "solution/") })
+	b := goBench(t, content).agent(files{"sum/sum.go": goRight})
+	b.config.Spawner = spawner
+	b.want(grade.VerdictError, "the build was killed by SIGKILL, and without the agent's work too")
 }
 
 // A machine on which no process can be started is broken, and not the grader.

@@ -155,12 +155,12 @@ func (b *goBuild) command(ctx context.Context, argv []string, env map[string]str
 	case done.failure != nil:
 		b.binary.cannotRun = done.abortReason()
 	case done.abortReason() != "":
-		b.binary.failed, b.binary.died = "the build "+done.abortReason(), done.killed()
+		b.binary.failed, b.binary.accident = "the build "+done.abortReason(), done.killed()
 	case done.ExitCode != 0:
 		last := display.LastBytes(strings.TrimSpace(display.Text(said)), maxMessage)
 		b.binary.failed = "the tests do not compile: " + strings.TrimSpace(last)
-		b.binary.told = diagnosis.MatchString(said) && !lastWords.MatchString(said)
-		b.binary.died = !b.binary.told
+		b.binary.died, b.binary.accident = last == "", lastWords.MatchString(said)
+		b.binary.told = diagnosis.MatchString(said) && !b.binary.accident
 	}
 	return nil
 }

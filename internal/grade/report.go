@@ -136,6 +136,12 @@ func (e evidence) doubtful() bool {
 	return e.accident || e.died || e.broke() || e.byStatus || !e.told && !e.report.Complete
 }
 
+// tells reports whether the same without the agent's work, with a reference solution or not, would
+// be a fault of the grader or of the machine.
+func (e evidence) tells(solved bool) bool {
+	return e.broke() || solved && (e.silent() || e.accident) || e.silent() && e.accident
+}
+
 // silent reports whether the run failed without reporting any test.
 func (e evidence) silent() bool {
 	return e.status != 0 && len(e.report.Tests) == 0 && !e.report.Complete

@@ -31,7 +31,8 @@ type goBinary struct {
 	pads      pads
 	failed    string // why it could not be built
 	told      bool   // the compiler says what is wrong, and where
-	died      bool   // it was killed, or nobody says why it failed
+	died      bool   // nobody says why it failed
+	accident  bool   // it or a program of it was killed
 	cannotRun string
 }
 
@@ -51,6 +52,7 @@ func (s *suiteRun) tryGo(ctx context.Context, check task.Check, _ expectation) (
 			note:      binary.failed,
 			told:      binary.told,
 			died:      binary.died,
+			accident:  binary.accident,
 		}, nil
 	}
 	return s.runGo(ctx, check, path.Dir(check.File), binary)
