@@ -21,7 +21,7 @@ func TestGuidesRunAsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
 		"agent-collaboration", "agent-evaluations", "agents", "did-it-help", "why-did-it-fail",
-		"gateway", "head-to-head", "prices", "tasks",
+		"gateway", "head-to-head", "prices", "scripted-model", "tasks", "tasks-from-my-repository",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
