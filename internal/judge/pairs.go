@@ -18,10 +18,10 @@ const (
 
 // PairwiseVerdict is the comparison of two arms on one task and run, made in both orders.
 type PairwiseVerdict struct {
-	// Winner is an arm or "tie".
+	// Winner is an arm or "tie"; empty where no vote counts.
 	Winner string `json:"winner"`
-	// PerDimension holds an arm or "tie" for each dimension that was compared and in which a member
-	// has a valid vote.
+	// PerDimension holds an arm or "tie" for each dimension that was compared and in which a vote
+	// counts.
 	PerDimension map[string]string `json:"perDimension"`
 	// BiasDetected says that a member's answer depended on the order.
 	BiasDetected bool       `json:"biasDetected"`
@@ -237,24 +237,21 @@ const narrowLead = 0.10
 // decidePair takes the strict majority of the reconciled votes in each dimension, and weighs the
 // dimensions.
 func (d *deriver) decidePair(v *PairwiseVerdict) {
-	lead := 0.0
+	lead, voted := 0.0, false
 	weights := DefaultWeights()
 	for _, dimension := range d.settings.Dimensions {
 		tally := map[string]int{}
-		votes, counted := 0, 0
+		counted := 0
 		for _, vote := range v.Votes {
-			if vote.Dimension != dimension || vote.Reconciled == "" {
-				continue
-			}
-			votes++
-			if !d.dropped(vote.Member) {
+			if vote.Dimension == dimension && vote.Reconciled != "" && !d.dropped(vote.Member) {
 				counted++
 				tally[vote.Reconciled]++
 			}
 		}
-		if votes == 0 {
+		if counted == 0 {
 			continue
 		}
+		voted = true
 		v.PerDimension[dimension] = winnerTie
 		switch {
 		case 2*tally[v.AgentA] > counted:
@@ -266,6 +263,7 @@ func (d *deriver) decidePair(v *PairwiseVerdict) {
 		}
 	}
 	switch {
+	case !voted: // nobody has said that they are equal
 	case math.Abs(lead) < narrowLead-1e-12:
 		v.Winner = winnerTie
 	case lead > 0:

@@ -1,6 +1,7 @@
 package experimentcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -223,7 +224,7 @@ func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
 		for _, verdict := range pairs[i].Pairwise {
 			if verdict.Task == cell.Task && verdict.Run == cell.Run &&
 				(verdict.AgentA == cell.Arm || verdict.AgentB == cell.Arm) {
-				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, verdict.Winner)
+				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, cmp.Or(verdict.Winner, "no vote counts"))
 			}
 		}
 	}
