@@ -194,7 +194,11 @@ func cells(n int) string {
 	return fmt.Sprintf("%d cells", n)
 }
 
-func (e *engine) rebudget(usd float64) (string, error) {
+func (e *engine) rebudget(amount *float64) (string, error) {
+	if amount == nil {
+		return "", errors.New("no budget was named; 0 is unlimited")
+	}
+	usd := *amount
 	if usd < 0 || math.IsNaN(usd) || math.IsInf(usd, 0) {
 		return "", errors.New("a budget is a number of dollars; 0 is unlimited")
 	}

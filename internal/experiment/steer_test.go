@@ -187,8 +187,9 @@ func TestConcurrencyAndBudgetChangeWhileItRuns(t *testing.T) {
 	<-g.started
 	refused(t, dir, control.Command{Action: control.Concurrency, N: 0}, "want a number from 1")
 	refused(t, dir, control.Command{Action: "jump"}, "not an action")
-	refused(t, dir, control.Command{Action: control.BudgetUSD, USD: -1}, "number of dollars")
-	got := ask(t, dir, control.Command{Action: control.BudgetUSD, USD: 1})
+	refused(t, dir, control.Command{Action: control.BudgetUSD, USD: new(-1.0)}, "number of dollars")
+	refused(t, dir, control.Command{Action: control.BudgetUSD}, "no budget was named")
+	got := ask(t, dir, control.Command{Action: control.BudgetUSD, USD: new(1.0)})
 	if got.Status.BudgetUSD == nil || *got.Status.BudgetUSD != 1 {
 		t.Fatalf("%+v", got)
 	}
@@ -206,7 +207,7 @@ func TestTheAccountsHearOfANewBudget(t *testing.T) {
 		dir: &Directory{spent: newSpending()},
 	}
 	e.status, e.stopped = OverBudget, "the budget is spent"
-	if _, err := e.rebudget(3); err != nil {
+	if _, err := e.rebudget(new(3.0)); err != nil {
 		t.Fatal(err)
 	}
 	if got := e.dir.Accounts().Whole().Budget(); got != (gateway.Budget{USD: 3, Tokens: 9}) {

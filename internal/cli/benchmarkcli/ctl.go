@@ -75,9 +75,11 @@ func parseCommand(args []string) (control.Command, error) {
 			return c, console.Usagef("concurrency %q: must be at least 1", about)
 		}
 	case control.BudgetUSD:
-		if c.USD, err = strconv.ParseFloat(strings.TrimPrefix(about, "$"), 64); err != nil || !(c.USD >= 0) {
+		usd, err := strconv.ParseFloat(strings.TrimPrefix(about, "$"), 64)
+		if err != nil || !(usd >= 0) {
 			return c, console.Usagef("budget %q: must be an amount in dollars, e.g. 10; 0 is unlimited", about)
 		}
+		c.USD = &usd
 	default:
 		return c, console.Usagef(
 			"%q is not an action; use status, pause, resume, cancel, requeue, concurrency or budget", c.Action)

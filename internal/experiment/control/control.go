@@ -55,8 +55,8 @@ type Command struct {
 	Run  int    `json:"run,omitempty"`
 	// N is how many cells may run concurrently, for Concurrency.
 	N int `json:"n,omitempty"`
-	// USD is the budget of the experiment; 0 is no bound.
-	USD float64 `json:"usd,omitempty"`
+	// USD is the budget of the experiment, for BudgetUSD; 0 is no bound, and nil says nothing.
+	USD *float64 `json:"usd,omitempty"`
 }
 
 // Status is the status of a running experiment.

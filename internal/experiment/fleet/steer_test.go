@@ -197,7 +197,7 @@ func TestABudgetOnAFleet(t *testing.T) {
 	eventually(t, "two are done", func() bool {
 		return ask(t, output, control.Command{Action: control.Ping}).Done == 2
 	})
-	status := ask(t, output, control.Command{Action: control.BudgetUSD, USD: 4})
+	status := ask(t, output, control.Command{Action: control.BudgetUSD, USD: new(4.0)})
 	if status.BudgetUSD == nil || *status.BudgetUSD != 4 {
 		t.Errorf("%+v", status)
 	}
