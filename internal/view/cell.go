@@ -52,8 +52,9 @@ type cellAnswer struct {
 }
 
 type named struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
 }
 
 // attempt is one try at a cell.
@@ -132,11 +133,12 @@ func (s *Server) cell(r *http.Request, at location) (any, error) {
 		return nil, notFound(fmt.Sprintf("%s has no cell %s/%s/%s", at.shown, quote(key.TaskID), quote(key.Arm),
 			quote(r.PathValue("run"))), "")
 	}
-	cells := snap.live(s.isRunning(at))
+	status := s.pollStatus(r.Context(), at)
+	cells := snap.live(status)
 	place := slices.Index(snap.cells, known)
 	answer := &cellAnswer{
 		Version:    version,
-		Experiment: named{ID: at.id, Name: snap.name()},
+		Experiment: named{ID: at.id, Name: snap.name(), Running: status != nil},
 		Cell:       cells[place],
 		Attempts:   []attempt{},
 		Rows:       []failure.Row{},

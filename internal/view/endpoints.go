@@ -20,6 +20,7 @@ func (s *Server) endpoints() map[string]endpoint {
 		"GET /api/experiments/{x}/versus/show/{task}/{run}": s.ask(s.ofDirectory(s.versusShow)),
 		"GET /api/experiments/{x}/labels":                   s.ask(s.ofDirectory(s.labels)),
 		"POST /api/experiments/{x}/labels":                  s.ask(s.ofDirectory(s.label)),
+		"POST /api/events/{stream}":                         s.follow,
 		"GET /api/trace/overview":                           s.ask(s.traceOverview),
 		"GET /api/trace/page":                               s.ask(s.withNumber("page", 1<<31/pageSize, s.tracePage)),
 		"GET /api/trace/entry":                              s.ask(s.withNumber("n", 1<<31, s.traceEntry)),

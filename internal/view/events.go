@@ -1,14 +1,12 @@
 package view
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -24,70 +22,143 @@ const (
 	writeLimit = 10 * time.Second
 )
 
-// stream is one page that is live.
+const (
+	// maxStreams is how many streams are open concurrently. The pages of a browser share one.
+	maxStreams = 64
+	// maxTopics is how many run directories and traces one stream follows.
+	maxTopics = 200
+)
+
+// topics are what the pages that share a stream want to hear about.
+type topics struct {
+	List        bool     `json:"list"`        // the entries of the list of experiments
+	Experiments []string `json:"experiments"` // ids of run directories
+	Traces      []string `json:"traces"`
+}
+
+// streams are the open streams of events, by their ids.
+type streams struct {
+	mu   sync.Mutex
+	open map[string]*stream
+}
+
+// stream tells the pages of one browser what changes.
 type stream struct {
 	server  *Server
 	w       http.ResponseWriter
 	control *http.ResponseController
+	wroteAt time.Time
 
-	at        location // the run directory that is watched; its id is empty if none is
-	trace     string
-	stamp     string
-	cells     map[cellName]cell
-	wasAlive  bool
-	gone      bool // the run directory was removed
-	status    []byte
-	statusAt  time.Time
-	reportAt  time.Time
-	report    bool // numbers changed that the page does not know
-	entries   map[string][]byte
-	listAt    time.Time
-	traceSize int64
-	traceAt   time.Time
-	wroteAt   time.Time
+	mu     sync.Mutex
+	wanted topics
+
+	entries map[string][]byte
+	listAt  time.Time
+	runs    map[string]*watchedRun
+	traces  map[string]*watchedTrace
 }
 
-// events streams what changes until the page goes away.
+// events streams what changes until the browser goes away. The stream's first event is its id, with
+// which pages change what they follow.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		writeError(w, &problem{
-			status:  http.StatusServiceUnavailable,
-			message: fmt.Sprintf("%d pages are live already", maxStreams),
-			hint:    "close some of them",
-		})
+	query := r.URL.Query()
+	wanted := topics{List: true, Experiments: nonEmpty(query["experiment"]), Traces: nonEmpty(query["trace"])}
+	if query.Has("list") {
+		wanted.List = query.Get("list") != "0"
+	}
+	if err := s.checkTopics(wanted); err != nil {
+		writeError(w, err)
 		return
 	}
 	st := &stream{
 		server:  s,
 		w:       w,
 		control: http.NewResponseController(w),
-		trace:   r.URL.Query().Get("trace"),
+		wanted:  wanted,
 		entries: map[string][]byte{},
+		runs:    map[string]*watchedRun{},
+		traces:  map[string]*watchedTrace{},
 	}
-	if id := r.URL.Query().Get("experiment"); id != "" {
-		at, err := s.directory(id)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		st.at = at
+	id, err := s.streams.add(st)
+	if err != nil {
+		writeError(w, err)
+		return
 	}
-	if st.trace != "" {
-		if _, err := s.tracePath(st.trace); err != nil {
-			writeError(w, err)
-			return
-		}
-	}
+	defer s.streams.remove(id)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	st.run(r.Context(), s.ctx.Done())
+	_ = st.control.SetReadDeadline(time.Time{})
+	if st.send("stream", map[string]string{"id": id}) == nil {
+		st.run(r.Context(), s.ctx.Done())
+	}
+}
+
+func nonEmpty(list []string) []string {
+	return slices.DeleteFunc(list, func(one string) bool { return one == "" })
+}
+
+// checkTopics returns the problem with the first topic that does not exist.
+func (s *Server) checkTopics(t topics) error {
+	for _, id := range t.Experiments {
+		if _, err := s.directory(id); err != nil {
+			return err
+		}
+	}
+	for _, id := range t.Traces {
+		if _, err := s.tracePath(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *streams) add(st *stream) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= maxStreams {
+		return "", &problem{
+			status:  http.StatusServiceUnavailable,
+			message: fmt.Sprintf("%d browsers are live already", maxStreams),
+			hint:    "close some of them",
+		}
+	}
+	if l.open == nil {
+		l.open = map[string]*stream{}
+	}
+	id := secret()
+	l.open[id] = st
+	return id, nil
+}
+
+func (l *streams) remove(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, id)
+}
+
+// follow replaces what a stream follows. What does not exist is left out: the page that asked for it
+// hears that from the answers to its other questions.
+func (s *Server) follow(r *http.Request) (any, error) {
+	var wanted topics
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		return nil, badRequest("want a list of experiments and traces: " + err.Error())
+	}
+	if len(wanted.Experiments)+len(wanted.Traces) > maxTopics {
+		return nil, conflict(fmt.Sprintf("pages follow more than %d runs and traces", maxTopics), "close some of them")
+	}
+	s.streams.mu.Lock()
+	st := s.streams.open[r.PathValue("stream")]
+	s.streams.mu.Unlock()
+	if st == nil {
+		return nil, notFound("this stream has ended", "GET /api/events opens another one")
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.wanted = wanted
+	return map[string]int{"version": version}, nil
 }
 
 func (st *stream) run(ctx context.Context, ended <-chan struct{}) {
-	_ = st.control.SetReadDeadline(time.Time{})
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -111,138 +182,35 @@ func (st *stream) look(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := st.list(); err != nil {
-		return err
-	}
-	if st.at.id != "" {
-		if err := st.experiment(ctx); err != nil {
+	st.mu.Lock()
+	wanted := st.wanted
+	st.mu.Unlock()
+	if wanted.List {
+		if err := st.list(); err != nil {
 			return err
 		}
 	}
-	if st.trace != "" {
-		return st.growth(ctx)
+	for id := range st.runs {
+		if !slices.Contains(wanted.Experiments, id) {
+			delete(st.runs, id)
+		}
 	}
-	return nil
-}
-
-// list sends the entries of run directories that changed. The first time only those that run are
-// sent: the page has read the list.
-func (st *stream) list() error {
-	if time.Since(st.listAt) < listEvery {
-		return nil
+	for id := range st.traces {
+		if !slices.Contains(wanted.Traces, id) {
+			delete(st.traces, id)
+		}
 	}
-	first := st.listAt.IsZero()
-	st.listAt = time.Now()
-	directories, _ := st.server.locations()
-	for _, at := range directories {
-		entry := st.server.entry(at)
-		content, err := json.Marshal(entry)
-		if err != nil {
+	for _, id := range wanted.Experiments {
+		if err := st.experiment(ctx, id); err != nil {
 			return err
 		}
-		known := st.entries[at.id]
-		st.entries[at.id] = content
-		if bytes.Equal(known, content) || first && entry.State != runRunning {
-			continue
-		}
-		if err := st.sendRaw("experiment", content); err != nil {
+	}
+	for _, id := range wanted.Traces {
+		if err := st.growth(ctx, id); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// experiment sends what changed in the watched run directory.
-func (st *stream) experiment(ctx context.Context) error {
-	if _, err := os.Lstat(st.at.path); errors.Is(err, fs.ErrNotExist) && st.at.path != "" && !st.gone {
-		st.gone, st.report = true, true // the page asks for it once more, and hears that it is gone
-	}
-	alive := st.server.isRunning(st.at)
-	if stamp := stampOf(st.at.path); stamp != st.stamp || alive != st.wasAlive {
-		if err := st.changed(alive, stamp); err != nil {
-			return err
-		}
-	}
-	if st.report && time.Since(st.reportAt) >= reportEvery {
-		st.report, st.reportAt = false, time.Now()
-		if err := st.send("report", map[string]string{"experiment": st.at.id}); err != nil {
-			return err
-		}
-	}
-	if ended := st.wasAlive && !alive; ended {
-		st.wasAlive = false
-		return st.send("status", map[string]any{"state": stateEnded, "running": []any{}, "controllable": false})
-	}
-	st.wasAlive = alive
-	if !alive {
-		return nil
-	}
-	status := st.server.status(ctx, st.at)
-	if status == nil {
-		return nil
-	}
-	content, err := json.Marshal(status)
-	if err != nil || bytes.Equal(content, st.status) && time.Since(st.statusAt) < statusEvery {
-		return err
-	}
-	st.status, st.statusAt = content, time.Now()
-	return st.sendRaw("status", content)
-}
-
-// changed sends the cells that have changed. The first time the page has just read them.
-func (st *stream) changed(alive bool, stamp string) error {
-	first := st.stamp == ""
-	st.stamp = stamp
-	known := st.cells
-	st.cells = map[cellName]cell{}
-	changed := []cell{}
-	for _, c := range st.server.snapshot(st.at).live(alive) {
-		st.cells[*c.name()] = c
-		if before, ok := known[*c.name()]; !ok || !sameCell(before, c) {
-			changed = append(changed, c)
-		}
-	}
-	if first || len(changed) == 0 {
-		return nil
-	}
-	st.report = true
-	return st.send("cells", map[string]any{"cells": changed})
-}
-
-// sameCell reports whether two states of a cell look alike.
-func sameCell(a, b cell) bool {
-	return a.State == b.State && a.Attempt == b.Attempt && a.Why == b.Why && a.DurationMs == b.DurationMs
-}
-
-// growth sends the number of entries of a trace that has grown.
-func (st *stream) growth(ctx context.Context) error {
-	t, file, err := st.server.openNamed(ctx, st.trace)
-	if err != nil { // it was packed when its attempt ended
-		if st.traceSize < 0 {
-			return nil
-		}
-		st.traceSize = -1
-		return st.send("trace", map[string]any{"trace": st.trace, "live": false, "gone": true})
-	}
-	info, err := os.Stat(t.Path)
-	if err != nil || info.Size() == st.traceSize {
-		return nil //nolint:nilerr // a file that is gone has not grown
-	}
-	first := st.traceSize == 0
-	if info.Size() >= indexFrom && time.Since(st.traceAt) < largeEvery {
-		return nil
-	}
-	st.traceSize, st.traceAt = info.Size(), time.Now()
-	if first {
-		return nil
-	}
-	entries, _, err := t.Count(ctx)
-	if err != nil {
-		return ctx.Err()
-	}
-	return st.send("trace", map[string]any{
-		"trace": st.trace, "entries": entries, "live": st.server.isLive(file),
-	})
 }
 
 func (st *stream) send(event string, value any) error {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/experiment"
@@ -115,7 +117,7 @@ func (s *Server) experiments(*http.Request) (any, error) {
 // entry returns a run directory in the list, as it is now.
 func (s *Server) entry(at location) listEntry {
 	stamp := stampOf(at.path)
-	running := s.isRunning(at)
+	status := s.pollStatus(context.Background(), at)
 	s.cache.mu.Lock()
 	known, ok := s.cache.listed[at.id]
 	s.cache.mu.Unlock()
@@ -129,16 +131,13 @@ func (s *Server) entry(at location) listEntry {
 		s.cache.mu.Unlock()
 	}
 	entry := known.entry
-	if running {
-		entry.State, entry.Problem = runRunning, ""
-	} else {
-		entry.InFlight = 0
+	if status != nil {
+		entry.State, entry.Problem, entry.InFlight = runRunning, "", len(status.Running)
 	}
 	return entry
 }
 
-// entry makes the entry of a directory in which no process works; the attempts that were begun are
-// in flight.
+// entry makes the entry of a directory in which no process works.
 func (s *snapshot) entry() listEntry {
 	entry := listEntry{
 		ID:      s.at.id,
@@ -216,9 +215,6 @@ func (s *snapshot) countCells(entry *listEntry) {
 			entry.Failed++
 		case stateError:
 			entry.Errors++
-		}
-		if c.begun {
-			entry.InFlight++
 		}
 	}
 	entry.Done = entry.Passed + entry.Failed + entry.Errors
@@ -368,10 +364,23 @@ func (s *snapshot) repeat() string {
 	for i := range s.plan.Arms {
 		words = append(words, "--arm", armFlag(&s.plan.Arms[i].Arm))
 	}
+	words = append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10))
+	for _, flag := range [][2]string{
+		{"--isolation", s.plan.Isolation},
+		{"--network", s.plan.Network},
+		{"--concurrency", textOf(positive(s.plan.Concurrency))},
+		{"--cell-max-cost-usd", textOf(positive(s.plan.Cell.USD))},
+		{"--cell-max-tokens", textOf(positive(s.plan.Cell.Tokens))},
+		{"--cell-max-time", textOf(positive(s.plan.Cell.Wall))},
+	} {
+		if flag[1] != "" {
+			words = append(words, flag[0], flag[1])
+		}
+	}
 	for i, word := range words {
 		words[i] = shellQuote(word)
 	}
-	return strings.Join(append(words, "--seed", strconv.FormatUint(s.plan.Seed, 10)), " ")
+	return strings.Join(words, " ")
 }
 
 // armFlag writes an arm as the command line takes it. The values of variables are not in the plan.
@@ -408,7 +417,7 @@ func armFlag(arm *experiment.Arm) string {
 }
 
 // positive returns a number that limits something; nil where it is 0, which limits nothing.
-func positive(n int) *int {
+func positive[T int | int64 | float64 | time.Duration](n T) *T {
 	if n == 0 {
 		return nil
 	}

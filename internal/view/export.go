@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -36,19 +35,28 @@ type frozen struct {
 	GeneratedMs int64          `json:"generatedMs"`
 	Command     string         `json:"command"`
 	LeftOut     int            `json:"leftOut"`
+	Cells       int            `json:"cells"` // how many cells have only their mark in the grid
 	Responses   map[string]any `json:"responses"`
+	// Kept are the entries of the traces that did not fit: pairs of the first one and that after the
+	// last one.
+	Kept map[string][][2]int `json:"kept,omitempty"`
 
 	handler http.Handler
 	bytes   int
 	limit   int
+	full    int // how often in a row something did not fit
 }
+
+// maxFull is after how many things in a row that do not fit no further ones are tried.
+const maxFull = 20
 
 // exportBuckets is the resolution of the lanes in a file.
 const exportBuckets = 200
 
 // Export writes everything that the server shows as one HTML page that opens from disk. First come
 // the experiments with all their cells, then the transcripts, up to the limit: of cells that did
-// not pass before those that did.
+// not pass before those that did. Of transcripts that do not fit it keeps what does: the beginning,
+// the end, the errors.
 func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) error {
 	limit := cmp.Or(cfg.MaxBytes, DefaultMaxBytes)
 	page := len(s.assets["index.html"].content) + len(s.assets["app.js"].content) + len(s.assets["app.css"].content)
@@ -76,14 +84,14 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 		transcripts = append(transcripts, at.id)
 	}
 	if f.bytes > f.limit {
-		return fmt.Errorf("the page has %d bytes without any transcript, more than --max-bytes %d", f.bytes+page, limit)
+		return fmt.Errorf("the page has %d bytes without any transcript: set --max-bytes to that or more, not %d",
+			f.bytes+limit-f.limit, limit)
 	}
-	for _, id := range transcripts {
-		if err := f.transcript(ctx, id); errors.Is(err, errFull) {
-			f.LeftOut++
-		} else if err != nil {
-			return err
-		}
+	if err := f.transcripts(ctx, transcripts); err != nil {
+		return err
+	}
+	if len(directories) == 0 && len(traces) > 0 && f.LeftOut == len(traces) {
+		return fmt.Errorf("no entry fits into %d bytes: raise --max-bytes", limit)
 	}
 	switch {
 	case len(directories) == 1 || len(s.cfg.Compared) > 0:
@@ -93,9 +101,6 @@ func (s *Server) Export(ctx context.Context, w io.Writer, cfg ExportConfig) erro
 	}
 	return s.writePage(w, f)
 }
-
-// errFull says that the file has no room for something.
-var errFull = errors.New("the file is full")
 
 // experiment keeps a run directory with its cells and returns its traces, those of failures first.
 func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]string, error) {
@@ -112,7 +117,11 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 	}
 	for _, address := range optional {
 		var none *problem
-		if err := f.keep(ctx, address); err != nil && !errors.As(err, &none) {
+		answer, err := f.answer(ctx, address)
+		switch {
+		case err == nil:
+			f.fits(address, pack(answer)) // the page says what it does not have
+		case !errors.As(err, &none):
 			return nil, err
 		}
 	}
@@ -121,6 +130,10 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 	var transcripts []string
 	for _, c := range cells {
 		address := fmt.Sprintf("%s/cells/%s/%s/%d", base, component(c.Task), component(c.Arm), c.Run)
+		if f.full >= maxFull { // the grid shows it anyway
+			f.Cells++
+			continue
+		}
 		answer, err := f.answer(ctx, address)
 		if err != nil {
 			return nil, err
@@ -131,12 +144,10 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 		if err := json.Unmarshal(answer, &found); err != nil {
 			return nil, err
 		}
-		packed := pack(answer)
-		if f.bytes+len(packed) > f.limit { // the grid shows it anyway
-			f.LeftOut++
+		if !f.fits(address, pack(answer)) {
+			f.Cells++
 			continue
 		}
-		f.put(address, packed)
 		for _, t := range found.Traces {
 			transcripts = append(transcripts, t.Trace)
 		}
@@ -147,60 +158,6 @@ func (f *frozen) experiment(ctx context.Context, s *Server, at location) ([]stri
 // cellPriority sorts the cells whose transcripts people want to read first.
 func cellPriority(state string) int {
 	return slices.Index([]string{stateFail, stateError, stateRetry, stateRunning, statePass, stateWaiting}, state)
-}
-
-// transcript keeps a whole trace, or nothing of it.
-func (f *frozen) transcript(ctx context.Context, id string) error {
-	if f.bytes >= f.limit {
-		return errFull
-	}
-	escaped := component(id)
-	before, kept := f.bytes, []string{}
-	undo := func(err error) error {
-		for _, address := range kept {
-			delete(f.Responses, address)
-		}
-		f.bytes = before
-		return err
-	}
-	keep := func(address string) ([]byte, error) {
-		answer, err := f.answer(ctx, address)
-		if err != nil {
-			return nil, err
-		}
-		f.put(address, pack(answer))
-		kept = append(kept, address)
-		if f.bytes > f.limit {
-			err = errFull
-		}
-		return answer, err
-	}
-	content, err := keep("/api/trace/overview?trace=" + escaped)
-	if err != nil {
-		return undo(err)
-	}
-	var overview struct {
-		Entries *int `json:"entries"`
-	}
-	if err := json.Unmarshal(content, &overview); err != nil {
-		return undo(err)
-	}
-	if overview.Entries == nil { // still being indexed: too large for a file
-		return undo(errFull)
-	}
-	addresses := []string{
-		fmt.Sprintf("/api/trace/lanes?trace=%s&buckets=%d", escaped, exportBuckets),
-		"/api/trace/messages?trace=" + escaped,
-	}
-	for page := 0; page*pageSize < max(1, *overview.Entries); page++ {
-		addresses = append(addresses, "/api/trace/page?trace="+escaped+"&page="+strconv.Itoa(page))
-	}
-	for _, address := range addresses {
-		if _, err := keep(address); err != nil {
-			return undo(err)
-		}
-	}
-	return nil
 }
 
 // keep puts an answer into the file.
@@ -215,6 +172,17 @@ func (f *frozen) keep(ctx context.Context, address string) error {
 		f.put(address, pack(answer))
 	}
 	return nil
+}
+
+// fits puts an answer into the file if there is room for it.
+func (f *frozen) fits(address, packed string) bool {
+	if f.bytes+len(address)+8+len(packed) > f.limit {
+		f.full++
+		return false
+	}
+	f.full = 0
+	f.put(address, packed)
+	return true
 }
 
 func (f *frozen) put(address string, answer any) {

@@ -14,7 +14,7 @@ type forestRow struct {
 	TaskID string   `json:"taskId"`
 	NA     int      `json:"nA"`
 	NB     int      `json:"nB"`
-	Est    float64  `json:"est"`
+	Est    *float64 `json:"est"` // nil where an arm has no run
 	Lo     *float64 `json:"lo"`
 	Hi     *float64 `json:"hi"`
 	Method string   `json:"method"`
@@ -88,7 +88,9 @@ func (s *Server) forest(r *http.Request) (any, error) {
 			TaskID: task.TaskID,
 			NA:     task.NA,
 			NB:     task.NB,
-			Est:    task.Delta,
+		}
+		if task.NA > 0 && task.NB > 0 {
+			row.Est = &task.Delta
 		}
 		if rateA, rateB := ratesA[task.TaskID], ratesB[task.TaskID]; rateA != nil && rateB != nil {
 			difference := stats.NewcombeUnpaired(*rateB, *rateA)

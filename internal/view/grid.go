@@ -8,6 +8,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
+	"github.com/fit-eval/fit/internal/experiment/control"
 	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -40,8 +41,6 @@ type cell struct {
 	StartMs    int64    `json:"startMs"`
 	Judge      string   `json:"judge"`
 	Checks     string   `json:"checks"`
-
-	begun bool // an attempt was started that has no record
 }
 
 // runDir returns the directory of an attempt's files in the run directory.
@@ -79,7 +78,7 @@ func (s *snapshot) grid(started []experiment.Started) {
 	for _, one := range started {
 		c := s.cell(ledger.Cell{Arm: one.Arm, TaskID: one.TaskID, RunIndex: one.RunIndex})
 		if one.Attempt > c.Attempt {
-			c.Attempt, c.StartMs, c.begun = one.Attempt, one.StartMs, true
+			c.Attempt, c.StartMs = one.Attempt, one.StartMs
 			c.Attempts = max(c.Attempts, one.Attempt)
 		}
 	}
@@ -170,13 +169,19 @@ func (s *snapshot) arms() []string {
 	return names
 }
 
-// live returns the cells with the state of running attempts: begun attempts are running while a
-// process works in the directory, and interrupted otherwise.
-func (s *snapshot) live(running bool) []cell {
+// live returns the cells with the state of running attempts. Those are what the process that works
+// in the directory says: an attempt without a record may also have been interrupted.
+func (s *snapshot) live(status *control.Status) []cell {
+	running := map[cellName]bool{}
+	if status != nil {
+		for _, one := range status.Running {
+			running[cellName{Task: one.Task, Arm: one.Arm, Run: one.Run}] = true
+		}
+	}
 	cells := make([]cell, len(s.cells))
 	for i, c := range s.cells {
 		cells[i] = *c
-		if c.begun && running {
+		if running[*c.name()] {
 			cells[i].State = stateRunning
 		}
 	}
@@ -199,7 +204,7 @@ func (s *Server) cells(r *http.Request, at location) (any, error) {
 		Tasks:   []string{},
 		Arms:    append([]string{}, snap.arms()...),
 		Runs:    []int{},
-		Cells:   snap.live(s.isRunning(at)),
+		Cells:   snap.live(s.pollStatus(r.Context(), at)),
 	}
 	for i := range answer.Cells {
 		c := &answer.Cells[i]

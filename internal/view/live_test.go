@@ -40,6 +40,13 @@ func (p *pausable) Control(_ context.Context, c control.Command) (string, error)
 	return "paused", nil
 }
 
+// fixed is a running experiment whose status does not change.
+type fixed control.Status
+
+func (f fixed) Status(context.Context) (control.Status, error) { return control.Status(f), nil }
+
+func (fixed) Control(context.Context, control.Command) (string, error) { return "", nil }
+
 // TestLive: a page sees that an experiment runs, steers it, and hears when it ends.
 func TestLive(t *testing.T) {
 	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))

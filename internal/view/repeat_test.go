@@ -2,6 +2,7 @@ package view
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,5 +41,23 @@ func TestTheCommandOfAnArmIsReadAsTheArm(t *testing.T) {
 		if diff := cmp.Diff(arm, read); diff != "" {
 			t.Errorf("%s: %s", armFlag(&arm), diff)
 		}
+	}
+}
+
+// The command that repeats an experiment has the limits and the sandbox of the plan.
+func TestTheCommandRepeatsTheConditions(t *testing.T) {
+	plan := &experiment.Plan{
+		Family:      experiment.PlannedFamily{Origin: "my tasks"},
+		Runs:        3,
+		Seed:        7,
+		Isolation:   "bwrap",
+		Network:     "model",
+		Concurrency: 2,
+		Cell:        experiment.Budget{USD: 0.5, Tokens: 9000, Wall: time.Minute},
+	}
+	const want = "fit-benchmark run --family 'my tasks' --runs 3 --seed 7 --isolation bwrap --network model " +
+		"--concurrency 2 --cell-max-cost-usd 0.5 --cell-max-tokens 9000 --cell-max-time 1m0s"
+	if got := (&snapshot{plan: plan}).repeat(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -60,16 +60,13 @@ type Server struct {
 	indexing indexing
 	pulses   pulses
 	contests contests
-	busy     chan struct{}   // a place for each question to a trace in flight
-	streams  chan struct{}   // a place for each stream of events
+	busy     chan struct{} // a place for each question to a trace in flight
+	streams  streams
 	ctx      context.Context // ends with the server, so that streams and work end too
 	end      context.CancelFunc
 	compared *snapshot // of the groups that are compared; nil if none are
 	work     sync.WaitGroup
 }
-
-// maxStreams is how many pages can be live concurrently.
-const maxStreams = 64
 
 // New checks the paths and returns a server for them.
 func New(cfg Config) (*Server, error) {
@@ -88,7 +85,6 @@ func New(cfg Config) (*Server, error) {
 		session: secret(),
 		assets:  assets,
 		busy:    make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
-		streams: make(chan struct{}, maxStreams),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	if len(cfg.Compared) > 0 {
@@ -188,6 +184,7 @@ func loadAssets(from fs.FS) (map[string]asset, error) {
 		"index.html":  "text/html; charset=utf-8",
 		"app.js":      "text/javascript; charset=utf-8",
 		"app.css":     "text/css; charset=utf-8",
+		"follow.js":   "text/javascript; charset=utf-8",
 		"favicon.svg": "image/svg+xml",
 	} {
 		content, err := fs.ReadFile(from, "web/dist/"+name)

@@ -238,6 +238,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 		return nil, traceProblem(t.Path, t.Label, err)
 	}
 	answer.Overview, answer.Entries = overview, &info.TurnCount
+	answer.Live = answer.Live && !hasEnded(overview)
 	cost, _, err := t.Cost(r.Context())
 	if err != nil {
 		return nil, traceProblem(t.Path, t.Label, err)
@@ -287,8 +288,15 @@ func (s *Server) isLive(file traceFile) bool {
 	if isPacked(file.path) || time.Since(time.UnixMilli(file.modifiedMs)) > liveFor {
 		return false
 	}
+	if file.dir.id != "" && !s.isRunning(file.dir) { // nobody writes the traces of a run that has ended
+		return false
+	}
 	return !hasSummary(file.path)
 }
+
+// hasEnded reports whether the only lane of a trace says how it ended, as vendors' own traces do:
+// they have no summary.
+func hasEnded(o *query.Overview) bool { return o.Summary.Result != "unknown" && len(o.Lanes) < 2 }
 
 // hasSummary reports whether the last lines of a trace hold the end of its session.
 func hasSummary(path string) bool {

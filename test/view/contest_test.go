@@ -49,7 +49,17 @@ type contest struct {
 		Dimension, Status string
 		Labels            int
 	}
-	Panel struct{ Models []string }
+	Panel struct {
+		Models  []string
+		Members []struct {
+			Name, Model, LeftOut               string
+			Verdicts, Abstained, DroppedClaims int
+			Swaps                              *struct {
+				FlipRate float64
+				Decisive int
+			}
+		}
+	}
 }
 
 // TestDrawnContest: the head to head shows what versus report prints, with the lines that judges
@@ -77,16 +87,21 @@ func TestDrawnContest(t *testing.T) {
 	}
 	for _, p := range report.Pairs {
 		page.says(t, p.Sentence, fmt.Sprintf(
-			"%s by judges · %s turned around when the positions were swapped (%d for the first, %d for the second)",
+			"no vote counts in %s that judges were asked for · %s turned around when the positions were swapped "+
+				"(%d for the first, %d for the second)",
 			counted(len(p.Pairwise), "comparison"), percent(*p.FlipRate), p.Primacy, p.Recency))
 		for _, w := range p.Pairwise {
 			if w.Task == "fix-add-03" && w.Run == 1 {
-				page.says(t, "pear or quince: "+w.Winner+" turned around when the positions were swapped")
-				if !w.BiasDetected {
+				page.says(t, "pear or quince: no vote counts turned around when the positions were swapped")
+				if w.Winner != "" || !w.BiasDetected {
 					t.Errorf("a judge that prefers the first is not found out: %+v", w)
 				}
 			}
 		}
+	}
+	for _, m := range report.Panel.Members {
+		page.has(t, m.Name, m.Model, fmt.Sprint(m.Verdicts), fmt.Sprint(m.Abstained), fmt.Sprint(m.DroppedClaims),
+			fmt.Sprintf("%.2f of %d", m.Swaps.FlipRate, m.Swaps.Decisive), "*", "not taken")
 	}
 	for _, c := range report.Calibration {
 		page.has(t, c.Dimension, c.Status, "unknown", "unknown", fmt.Sprint(c.Labels))
@@ -133,6 +148,34 @@ func TestDrawnContest(t *testing.T) {
 	}
 	for i, set := range family.Sets {
 		pages["three"].says(t, fmt.Sprintf("Rank %d: %s (", i+1, strings.Join(set, ", ")))
+	}
+}
+
+// TestJudgesThatWereLeftOut: the page says why each judge was left out, as the terminal's table does,
+// and that none of them has compared anything.
+func TestJudgesThatWereLeftOut(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "thrown")
+	if err := writeJudged(dir, 2, true); err == nil {
+		t.Fatal("judges that pass everything have passed the self-test")
+	}
+	address := serve(t, dir)
+	g := &guide{asked: askView(t, address)}
+	pages := walk(t, map[string]any{"url": address}, spot{"thrown", "#/versus/" + g.id(t, "thrown"), ".members tbody tr"})
+	var report contest
+	answerOf(t, &report, "versus", "report", dir, "--robot")
+	for _, m := range report.Panel.Members {
+		if m.LeftOut == "" {
+			t.Errorf("%+v", m)
+		}
+		pages["thrown"].has(t, m.Name, m.Model, "0", "0", "0", "–", "*", "left out: "+m.LeftOut)
+	}
+	for _, p := range report.Pairs {
+		for _, w := range p.Pairwise {
+			if w.Winner != "" {
+				t.Errorf("nobody voted, and the winner is %q", w.Winner)
+			}
+		}
 	}
 }
 

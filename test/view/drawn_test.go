@@ -135,7 +135,8 @@ func TestDrawnAnalysis(t *testing.T) {
 		rates = append(rates, arm+" "+percent(*one.PassRate.Est))
 		perPass := fmt.Sprintf("%s [%s, %s]", money(totals.CostPerPass.Est), money(totals.CostPerPass.Lo),
 			money(totals.CostPerPass.Hi))
-		pages["cost"].has(t, arm, money(totals.CostUsd), perPass, fmt.Sprint(totals.Attempts))
+		perRun := *totals.CostUsd / float64(totals.Runs)
+		pages["cost"].has(t, arm, money(&perRun), perPass, money(totals.CostUsd), fmt.Sprint(totals.Attempts))
 		medians = append(medians, arm+" "+elapsed(totals.MedianDurationMs))
 		turns = append(turns, fmt.Sprintf("%s %v", arm, totals.MedianTurns))
 		runs, planned = runs+totals.Runs, planned+totals.Planned

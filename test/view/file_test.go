@@ -1,6 +1,9 @@
 package view
 
 import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +51,27 @@ func TestExportedTrace(t *testing.T) {
 	b := chromium(t)
 	path := exported(t, "trace", "export", "../../examples/traces/team.ndjson", "--format", "html")
 	b.run(t, "traceFile", map[string]any{"path": path, "word": "worker", "hits": "hit"})
+}
+
+// TestExportedLongTrace: a trace of twelve megabytes opens from its file, which has two.
+func TestExportedLongTrace(t *testing.T) {
+	t.Parallel()
+	b, c := chromium(t), begin()
+	random := rand.NewChaCha8([32]byte{})
+	noise := make([]byte, 3000)
+	entries := 1
+	for c.Len() < 12<<20 {
+		_, _ = random.Read(noise)
+		c.text(base64.StdEncoding.EncodeToString(noise))
+		if entries++; entries == 1500 {
+			c.call("Bash", map[string]any{"command": "make"}, "the one error", true)
+			entries += 2
+		}
+	}
+	c.text("the last words")
+	path := exported(t, "trace", "export", c.save(t), "--format", "html")
+	total := fmt.Sprintf("%d\u2009%03d", (entries+1)/1000, (entries+1)%1000)
+	b.run(t, "cutTrace", map[string]any{"path": path, "total": total})
 }
 
 // exportedID is the experiment of an exported page.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fit-eval/fit/internal/report/versus/versustest"
 )
 
 type comparison struct {
@@ -129,7 +131,7 @@ func TestCell(t *testing.T) {
 func TestBlindLabels(t *testing.T) {
 	t.Parallel()
 	b, dir := chromium(t), filepath.Join(t.TempDir(), "judged")
-	if err := writeJudged(dir); err != nil {
+	if err := writeJudged(dir, 12, false); err != nil {
 		t.Fatal(err)
 	}
 	counted := decode[string](t, b.run(t, "labels", map[string]any{
@@ -176,4 +178,14 @@ func TestDamagedAndEmptyDirectories(t *testing.T) {
 	b.run(t, "says", map[string]any{
 		"url": url, "experiment": "damaged", "texts": []string{"results.jsonl, line 4"}, "what": "a damaged directory",
 	})
+}
+
+// A long grid shows its rows and its head wherever it is scrolled to, and its columns stay.
+func TestScrollThroughTheGrid(t *testing.T) {
+	t.Parallel()
+	b, dir := chromium(t), filepath.Join(t.TempDir(), "long")
+	if err := writeContest(dir, 300, versustest.Solves, "gives-up"); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t, "scrollGrid", map[string]any{"url": serve(t, dir)})
 }

@@ -31,7 +31,7 @@ var site = sync.OnceValues(func() (string, error) {
 	}
 	top := filepath.Dir(demo)
 	if err := errors.Join(
-		writeJudged(filepath.Join(top, "judged")),
+		writeJudged(filepath.Join(top, "judged"), 12, false),
 		writeContest(filepath.Join(top, "three"), 3,
 			versustest.Solves, "gives-up", versustest.Solves),
 		writeContest(filepath.Join(top, "errors"), 2, versustest.Solves, versustest.NoService),
@@ -95,8 +95,8 @@ func writeContest(dir string, tasks int, does ...string) error {
 	return contest.Write(dir)
 }
 
-func writeJudged(dir string) error {
-	if err := writeContest(dir, 12, "gives-up", versustest.Solves); err != nil {
+func writeJudged(dir string, tasks int, selfTest bool) error {
+	if err := writeContest(dir, tasks, "gives-up", versustest.Solves); err != nil {
 		return err
 	}
 	ctx := context.Background()
@@ -104,7 +104,7 @@ func writeJudged(dir string) error {
 	if err != nil {
 		return err
 	}
-	settings := judge.Settings{Mode: judge.All, Pairwise: judge.PairsAll}
+	settings := judge.Settings{Mode: judge.All, Pairwise: judge.PairsAll, SelfTest: selfTest}
 	for i := range 3 {
 		settings.Panel.Members = append(settings.Panel.Members, judge.Member{
 			Name:     fmt.Sprintf("member-%d", i),

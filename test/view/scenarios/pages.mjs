@@ -191,3 +191,31 @@ export async function picture(page, args) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await page.screenshot({ path: args.path });
 }
+
+/** A long grid, scrolled from end to end: rows everywhere, the head always there, and no column moves. */
+export async function scrollGrid(page, args) {
+  await open(page, args);
+  await open(page, args, "#/x/" + (await firstExperiment(page)));
+  await page.waitForSelector(".grid .marks");
+  await page.answered();
+  const look = () => {
+    const table = document.querySelector("table.grid");
+    const [head, body] = [table.tHead, table.tBodies[0]].map((part) => part.getBoundingClientRect());
+    const blank = [];
+    for (let y = Math.max(head.bottom, body.top) + 5; y < Math.min(body.bottom, innerHeight) - 5; y += 40) {
+      const row = document.elementFromPoint(table.getBoundingClientRect().left + 10, y)?.closest("tr");
+      if (!row || row.classList.contains("spacer")) blank.push(Math.round(y));
+    }
+    return { top: Math.round(head.top), blank, columns: [...table.tHead.querySelectorAll("th")].map((th) => Math.round(th.getBoundingClientRect().left)) };
+  };
+  const first = await page.evaluate(look);
+  const height = await page.evaluate("document.documentElement.scrollHeight");
+  for (let y = 0; y < height; y += 431) {
+    await page.evaluate((y) => scrollTo(0, y), y);
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    const now = await page.evaluate(look);
+    equal(now.blank, [], `blank at ${y}`);
+    equal(now.columns, first.columns, `the columns at ${y}`);
+    check(now.top >= -1 || y > height - 1700, `the head is ${-now.top} pixels above the window at ${y}`);
+  }
+}

@@ -202,3 +202,16 @@ export async function traceFile(page, args) {
   await reads(page, args.hits);
   await accessible(page, "the exported trace");
 }
+
+/** A trace that did not fit into its file: the beginning, the end and the error are there, and what is missing is said. */
+export async function cutTrace(page, args) {
+  await page.goto("file://" + args.path);
+  await page.waitForSelector(".entry .said");
+  await reads(page, `of ${args.total} entries`);
+  await page.keyboard.press("e");
+  await page.waitForSelector(".entry.chosen:has-text('make')");
+  await reads(page, "entries are not in this file");
+  await page.keyboard.press("G");
+  await reads(page, "the last words");
+  await accessible(page, "a trace that is cut");
+}

@@ -1,6 +1,5 @@
 // One function reads everything: from the server, or from the block of JSON in an exported file.
 import { useEffect, useState } from "preact/hooks";
-import { signal } from "@preact/signals";
 
 export class Failure extends Error {
   constructor(
@@ -17,6 +16,9 @@ interface Frozen {
   generatedMs?: number;
   command?: string;
   leftOut?: number;
+  cells?: number;
+  /** The entries of the traces that did not fit: pairs of the first one and that after the last one. */
+  kept?: Record<string, [number, number][]>;
   responses: Record<string, unknown>;
 }
 
@@ -104,24 +106,4 @@ export function useApi<T>(address: string | null): Loaded<T> {
 
 export function asFailure(e: unknown): Failure {
   return e instanceof Failure ? e : new Failure(0, (e as Error).message);
-}
-
-/** True while the connection for live updates is open. */
-export const connected = signal(false);
-
-/** Follows live events while a component is shown; handlers are named by event. */
-export function useEvents(address: string | null, handlers: Record<string, (data: never) => void>): void {
-  useEffect(() => {
-    if (frozen || address === null) return;
-    const source = new EventSource(address);
-    source.onopen = () => (connected.value = true);
-    source.onerror = () => (connected.value = false);
-    for (const [name, handle] of Object.entries(handlers)) {
-      source.addEventListener(name, (e) => handle(JSON.parse((e as MessageEvent<string>).data) as never));
-    }
-    return () => {
-      source.close();
-      connected.value = false;
-    };
-  }, [address]);
 }

@@ -57,7 +57,7 @@ export function costAgainstQuality(list: CostPoint[]): Plot.PlotOptions {
   return {
     marginTop: 28,
     marginRight: Math.min(160, 24 + 7 * Math.max(...list.map((p) => p.arm.length))),
-    x: { label: "cost of all runs, dollars →", domain: [0, Math.max(...list.map((p) => p.cost)) * 1.25 || 1], ticks: 5 },
+    x: { label: "cost of a run, dollars →", domain: [0, Math.max(...list.map((p) => p.cost)) * 1.25 || 1], ticks: 5 },
     y: { label: "↑ pass rate, %", domain: [0, 100], ticks: 5, grid: true },
     marks: [
       Plot.ruleY([0], { stroke: "var(--strong-line)" }),

@@ -61,8 +61,8 @@ export function pValue(p: number | null | undefined): string {
   return p < 0.001 ? "p < 0.001" : "p = " + p.toFixed(p < 0.01 ? 4 : 3);
 }
 
-export function count(n: number, what: string): string {
-  return n === 1 ? `1 ${what}` : `${whole(n)} ${what}s`;
+export function count(n: number, what: string, many = what + "s"): string {
+  return n === 1 ? `1 ${what}` : `${whole(n)} ${many}`;
 }
 
 export function bytes(n: number | null | undefined): string {

@@ -3,8 +3,9 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { frozen } from "./api";
-import { absolute } from "./format";
+import { absolute, count } from "./format";
 import { bindings, helpOpen } from "./keys";
+import { connected } from "./live";
 import { Link, Name } from "./ui";
 
 export interface Crumb {
@@ -39,6 +40,11 @@ export function Bar(props: { crumbs: Crumb[]; children?: ComponentChildren }): J
           ?
         </button>
       </div>
+      {!connected.value && (
+        <p class="gone" role="alert">
+          fit view does not answer, so this page no longer changes. Start it again, and open the address that it prints.
+        </p>
+      )}
     </header>
   );
 }
@@ -129,7 +135,8 @@ export function Origin(): JSX.Element | null {
           Made by <code>{frozen.command}</code> {frozen.generatedMs ? "on " + absolute(frozen.generatedMs) : ""}
         </p>
       )}
-      {frozen.leftOut ? <p>{frozen.leftOut} transcripts were left out to keep the file small; --max-bytes allows more.</p> : null}
+      {frozen.cells ? <p>{count(frozen.cells, "cell")} have only their mark in the grid, to keep the file small; --max-bytes allows more.</p> : null}
+      {frozen.leftOut ? <p>{count(frozen.leftOut, "transcript")} left out to keep the file small; --max-bytes allows more.</p> : null}
     </footer>
   );
 }

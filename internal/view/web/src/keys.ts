@@ -32,6 +32,11 @@ function typing(target: EventTarget | null): boolean {
   return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
 }
 
+/** Reports whether Enter means what has the focus, and not the page. */
+function pressed(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("button, a[href], summary") !== null;
+}
+
 export function listenToKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
@@ -40,6 +45,7 @@ export function listenToKeys(): void {
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.key === "Enter" && pressed(event.target)) return;
     if (event.key === "?") {
       helpOpen.value = !helpOpen.value;
       event.preventDefault();

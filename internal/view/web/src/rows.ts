@@ -4,7 +4,7 @@ import { elementScroll, observeElementOffset, observeElementRect, observeWindowO
 import type { RefObject } from "preact";
 
 /** The rows of a table that scrolls with the page. Every row has the same height. */
-export function useWindowRows(count: number, height: number, table: RefObject<HTMLElement | null>): Virtualizer<Window, Element> {
+export function useWindowRows(count: number, height: number, table: RefObject<HTMLTableElement | null>): Virtualizer<Window, Element> {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const made = useRef<Virtualizer<Window, Element> | null>(null);
   const options: VirtualizerOptions<Window, Element> = {
@@ -17,7 +17,8 @@ export function useWindowRows(count: number, height: number, table: RefObject<HT
     scrollToFn: windowScroll,
     initialOffset: () => window.scrollY,
     initialRect: { width: innerWidth, height: innerHeight },
-    scrollMargin: table.current?.offsetTop ?? 0,
+    // Where the first row is in the page. The offset of an element counts from the nearest one that is positioned.
+    scrollMargin: (table.current?.tBodies[0]?.getBoundingClientRect().top ?? 0) + scrollY,
     onChange: () => draw(0),
   };
   const rows = (made.current ??= new Virtualizer(options));

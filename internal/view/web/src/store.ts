@@ -1,7 +1,7 @@
 // The entries of one trace, read page by page and forgotten when others are looked at.
 import { useEffect, useMemo } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { api, asFailure, url, type Failure } from "./api";
+import { api, asFailure, frozen, url, type Failure } from "./api";
 import type { Entry, PageOfEntries, TraceOverview } from "./types";
 
 export const pageSize = 100;
@@ -32,7 +32,13 @@ export class Store {
   /** What readers opened; kept here because entries leave the page when they are scrolled away. */
   readonly opened = new Set<string>();
 
-  constructor(readonly trace: string) {}
+  /** The entries that a file without a server holds of a trace that did not fit; null where all are there. */
+  readonly kept: number[] | null;
+
+  constructor(readonly trace: string) {
+    const ranges = frozen?.kept?.[trace];
+    this.kept = ranges ? ranges.flatMap(([from, to]) => Array.from({ length: to - from }, (_, i) => from + i)) : null;
+  }
 
   /** Reads the overview. Of a very long trace that nobody has read before, it comes after the first page. */
   async start(): Promise<void> {
@@ -120,6 +126,13 @@ export class Store {
 
   /** Every entry in order, for searches in a file without a server. */
   async *all(): AsyncGenerator<Entry> {
+    if (this.kept) {
+      for (const number of new Set(this.kept.map((index) => Math.floor(index / pageSize)))) {
+        const answer = await api<PageOfEntries>(url("trace/page", [["trace", this.trace], ["page", number]]));
+        yield* answer.items ?? [];
+      }
+      return;
+    }
     for (let number = 0; ; number++) {
       const answer = await api<PageOfEntries>(url("trace/page", [["trace", this.trace], ["page", number]]));
       yield* answer.items ?? [];

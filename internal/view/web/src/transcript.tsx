@@ -1,17 +1,18 @@
 // The transcript: a virtual list of entries with search, filters and jumps.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { asFailure, useEvents, url, type Failure } from "./api";
+import { asFailure, type Failure } from "./api";
 import { EntryView, folded, type Shown } from "./entry";
 import { find, isEmpty, lowerBound, marker, names, type Criteria } from "./find";
-import { whole } from "./format";
+import { count, whole } from "./format";
 import { useKeys } from "./keys";
 import { LaneStrip } from "./lanes";
+import { useEvents } from "./live";
 import { place, setQuery } from "./router";
 import { useList } from "./rows";
 import { useStore, type Store } from "./store";
 import { Tools } from "./tools";
-import type { Entry, Found } from "./types";
+import type { Entry, Found, TraceOverview } from "./types";
 import { Empty, Problem } from "./ui";
 
 // A browser cannot lay out an element of any height, so that a longer trace is shown in parts.
@@ -64,17 +65,18 @@ export function Transcript(props: { store: Store; compact?: boolean }): JSX.Elem
   const hits = useFound(store, c, Boolean(c.q));
   const [errors, setErrors] = useState<number[] | null>(null);
   const [fresh, setFresh] = useState(0);
-  useEvents(url("events", [["trace", trace]]), {
-    trace: (e: { trace: string; entries: number }) => {
+  useEvents(store.overview.value?.live ? { trace } : null, {
+    trace: (e: { trace: string; entries: number; live: boolean }) => {
+      if (!e.live) void store.start();
       const more = e.entries - (store.total.peek() ?? 0);
-      if (e.trace !== trace || more <= 0 || store.total.peek() === null) return;
+      if (!(more > 0) || store.total.peek() === null) return;
       setFresh((n) => n + more);
       setErrors(null);
       store.grow(e.entries);
     },
   });
-  const view = isEmpty(filter) ? null : (filtered.found?.indexes ?? []);
-  const list = useEntries(store, view, hits.found?.indexes ?? null, c);
+  const view = isEmpty(filter) ? store.kept : (filtered.found?.indexes ?? []);
+  const list = useEntries(store, view, !isEmpty(filter), hits.found?.indexes ?? null, c);
   const nextError = async (): Promise<void> => {
     const all = errors ?? (await find(store, { errors: "1" }, new AbortController().signal)).indexes ?? [];
     setErrors(all);
@@ -102,7 +104,12 @@ export function Transcript(props: { store: Store; compact?: boolean }): JSX.Elem
   };
   return (
     <div class={"transcript" + (props.compact ? " compact" : "")}>
-      <Tools store={store} criteria={c} hits={hits} filtered={view ? filtered : null} at={list.chosen} onHit={list.hit} onError={() => void nextError()} />
+      <Tools store={store} criteria={c} hits={hits} filtered={isEmpty(filter) ? null : filtered} at={list.chosen} onHit={list.hit} onError={() => void nextError()} />
+      {store.kept && (
+        <p class="soft gap">
+          This file holds {whole(store.kept.length)} of {whole(store.total.value)} entries: the first, the last, those around errors. --max-bytes allows more; fit view shows all.
+        </p>
+      )}
       <div class="panes" style={props.compact ? { height: `min(72vh, ${Math.max(list.size + 8, 160)}px)` } : undefined}>
         <LaneStrip store={store} at={list.top} hits={hits.found?.indexes ?? []} onJump={list.jump} />
         <div class="scroller" ref={list.scroller} role="feed" aria-label="Transcript" aria-busy={filtered.busy} tabIndex={0}>
@@ -131,7 +138,7 @@ interface EntryList {
   toggle: () => void;
 }
 
-function useEntries(store: Store, view: number[] | null, hits: number[] | null, c: Criteria): EntryList {
+function useEntries(store: Store, view: number[] | null, alone: boolean, hits: number[] | null, c: Criteria): EntryList {
   const scroller = useRef<HTMLDivElement>(null);
   const wanted = place.value.query.get("at");
   const [chosen, setChosen] = useState(wanted === null ? -1 : Number(wanted));
@@ -139,12 +146,12 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
   const target = useRef<number | null>(wanted === null ? null : Number(wanted));
   const total = store.total.value;
   store.version.value; // draws again when entries arrive
-  useEffect(() => store.load(Math.floor(base / 100) + (target.current ? Math.floor((target.current - base) / 100) : 0)), [store]);
+  useEffect(() => void (view ?? store.load(Math.floor(base / 100) + (target.current ? Math.floor((target.current - base) / 100) : 0))), [store]);
 
   const count = view ? view.length : Math.max(0, Math.min(partSize, (total ?? 0) - base));
   const indexAt = (n: number): number => (view ? (view[n] as number) : base + n);
   const startMs = store.get(0)?.timestampMs ?? 0;
-  const shown: Shown = { store, marker: marker(c), alone: view !== null, startMs };
+  const shown: Shown = { store, marker: marker(c), alone, startMs };
   const rows = useList(scroller, {
     count,
     estimate: () => 56,
@@ -158,7 +165,8 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
     else store.whenKnown(() => reach(index, replace));
   };
   const reach = (index: number, replace: boolean): void => {
-    const to = Math.min(Math.max(index, 0), (store.total.peek() ?? 1) - 1);
+    const within = Math.min(Math.max(index, 0), (store.total.peek() ?? 1) - 1);
+    const to = store.kept ? (store.kept[Math.min(lowerBound(store.kept, within), store.kept.length - 1)] as number) : within;
     setChosen(to);
     if (replace) setQuery({ at: String(to) });
     target.current = to;
@@ -201,8 +209,8 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
   const items = (
     <>
       {store.failure.value && <Problem message={store.failure.value.message}>{store.failure.value.hint}</Problem>}
-      {total === 0 && <Empty title="This trace has no entries.">{store.overview.value?.live ? <p>They appear here as the agent works.</p> : null}</Empty>}
-      {view && count === 0 && total !== null && <Empty title="No entry meets the filters." />}
+      {total === 0 && <Nothing overview={store.overview.value} />}
+      {alone && count === 0 && total !== null && <Empty title="No entry meets the filters." />}
       {!view && base > 0 && <PartLink text={`earlier entries: ${whole(base)}`} onClick={() => jump(base - 1)} />}
       <div class="sizer" style={{ height: `${rows.getTotalSize()}px` }}>
         {visibleRows.map((row) => {
@@ -217,6 +225,7 @@ function useEntries(store: Store, view: number[] | null, hits: number[] | null, 
               ref={(e) => rows.measureElement(e)}
               style={{ transform: `translateY(${row.start}px)` }}
             >
+              {store.kept && !alone && <LeftOut from={row.index ? (view?.[row.index - 1] as number) + 1 : 0} to={index} />}
               {entry ? folded(entry, shown) ? <div class="folded" /> : <EntryView entry={entry} shown={shown} chosen={holds(entry, chosen)} /> : <div class="entry pending">{index}</div>}
             </article>
           );
@@ -246,6 +255,24 @@ function holds(entry: Entry, index: number): boolean {
 
 function partOf(index: number): number {
   return Math.max(0, Math.floor(index / (partSize / 2)) - 1) * (partSize / 2);
+}
+
+/** Why there is nothing to see: it has not begun, or none of it could be read. */
+function Nothing(props: { overview: TraceOverview | null }): JSX.Element {
+  const skipped = props.overview?.overview?.problems.skippedLines ?? 0;
+  if (skipped > 0) {
+    return (
+      <Empty title={`This trace is damaged: none of its ${count(skipped, "line")} can be read.`}>
+        <p>It was cut off while it was written, or is no trace. fit-trace validate says what is wrong with each line.</p>
+      </Empty>
+    );
+  }
+  return <Empty title="This trace has no entries.">{props.overview?.live ? <p>They appear here as the agent works.</p> : null}</Empty>;
+}
+
+function LeftOut(props: { from: number; to: number }): JSX.Element | null {
+  if (props.from >= props.to) return null;
+  return <p class="gap soft">{whole(props.to - props.from)} entries are not in this file</p>;
 }
 
 function isFolded(store: Store, index: number, shown: Shown): boolean {

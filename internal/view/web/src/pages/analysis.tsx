@@ -13,8 +13,8 @@ function armOf(g: Group): string {
 export function CostAndQuality(props: { groups: Group[]; comparison: Comparison | null }): JSX.Element {
   const list: CostPoint[] = [];
   for (const [index, g] of props.groups.entries()) {
-    if (!g.passRate || g.totals.costUsd === null || g.totals.attempts === 0) continue;
-    list.push({ arm: armOf(g), index, rate: g.passRate, cost: g.totals.costUsd });
+    const cost = perRun(g);
+    if (g.passRate && cost !== null) list.push({ arm: armOf(g), index, rate: g.passRate, cost });
   }
   return (
     <div class="plots">
@@ -22,7 +22,7 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
         <Chart
           options={costAgainstQuality(list)}
           depends={[JSON.stringify(list)]}
-          label={"Cost against quality. " + list.map((p) => `${p.arm}: ${percent(p.rate.est)} for ${money(p.cost)}`).join("; ")}
+          label={"Cost against quality. " + list.map((p) => `${p.arm}: ${percent(p.rate.est)} for ${money(p.cost)} a run`).join("; ")}
           caption="One mark per arm; the whisker is the 95% CI of its pass rate. Up and to the left is better."
         />
       ) : (
@@ -31,32 +31,46 @@ export function CostAndQuality(props: { groups: Group[]; comparison: Comparison 
         </Empty>
       )}
       <div>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">arm</th>
-              <th scope="col" class="num">cost</th>
-              <th scope="col" class="num">per pass</th>
-              <th scope="col" class="num">attempts</th>
-            </tr>
-          </thead>
-          <tbody>
-            {props.groups.map((g, i) => (
-              <tr key={armOf(g)}>
-                <td class={toneOf(i)}>
-                  <Name text={armOf(g)} max={24} />
-                </td>
-                <td class="num">{g.totals.costUsd === null && g.totals.knownCostUsd > 0 ? "over " + money(g.totals.knownCostUsd) : money(g.totals.costUsd)}</td>
-                <td class="num">{limits(g.totals.costPerPass, money)}</td>
-                <td class="num">{whole(g.totals.attempts)}</td>
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">arm</th>
+                <th scope="col" class="num">per run</th>
+                <th scope="col" class="num">per pass</th>
+                <th scope="col" class="num">all runs</th>
+                <th scope="col" class="num">attempts</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {props.groups.map((g, i) => (
+                <tr key={armOf(g)}>
+                  <td class={toneOf(i)}>
+                    <Name text={armOf(g)} max={24} />
+                  </td>
+                  <td class="num">{g.totals.runs ? money(perRun(g)) : "–"}</td>
+                  <td class="num">{g.totals.runs ? limits(g.totals.costPerPass, money) : "–"}</td>
+                  <td class="num">{spent(g)}</td>
+                  <td class="num">{whole(g.totals.attempts)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
         <RatioLine name="cost" ratio={props.comparison?.cost} />
       </div>
     </div>
   );
+}
+
+/** What a run with a verdict cost, retries and errors included: that of arms of different sizes can be compared. */
+function perRun(g: Group): number | null {
+  return g.totals.costUsd === null || !g.totals.runs ? null : g.totals.costUsd / g.totals.runs;
+}
+
+function spent(g: Group): string {
+  if (!g.totals.attempts) return "–";
+  return g.totals.costUsd === null && g.totals.knownCostUsd > 0 ? "over " + money(g.totals.knownCostUsd) : money(g.totals.costUsd);
 }
 
 function limits(value: Range | undefined, show: (n: number | null) => string): string {

@@ -1,12 +1,13 @@
 // One cell: the outcome, and its evidence row by row down to the transcript.
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { frozen, useApi, useEvents, url } from "../api";
+import { useApi, url } from "../api";
 import { Chart, tokensPerTurn, type TurnTokens } from "../charts";
 import { Diff } from "../diff";
 import { absolute, bytes, count, duration, money, short, visible } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
+import { useEvents } from "../live";
 import { go, href, place } from "../router";
 import { OwnTranscript } from "../transcript";
 import type { Cell, CellDetail, CellId, Status } from "../types";
@@ -16,6 +17,7 @@ import { Calls, Prompts } from "./behind";
 import { SideBySide } from "./compare";
 import { citedBy, Evidence, Milestones, PanelVotes, Votes } from "./evidence";
 import { GivenToModel } from "./given";
+import { began } from "./grid";
 import { CellControls } from "./live";
 
 export function CellPage(props: { id: string; task: string; arm: string; run: string }): JSX.Element {
@@ -26,13 +28,15 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
   const [status, setStatus] = useState<Status | null>(null);
   if (data && data !== shown) setShown(data);
   const same = (c: CellId): boolean => c.task === props.task && c.arm === props.arm && String(c.run) === props.run;
-  useEvents(frozen ? null : url("events", [["experiment", props.id]]), {
+  const detail = data ?? shown;
+  const changes = detail && (detail.experiment.running || ["waiting", "running", "retry"].includes(detail.cell.state));
+  useEvents(changes ? { experiment: props.id } : null, {
+    watching: reload,
     status: (s: Status) => setStatus(s),
     cells: (e: { cells: Cell[] }) => {
       if (e.cells.some(same)) reload();
     },
   });
-  const detail = data ?? shown;
   const crumbs = [
     { text: detail?.experiment.name ?? "experiment", to: ["x", props.id] },
     { text: props.task },
@@ -159,8 +163,8 @@ function running(detail: CellDetail): boolean {
 
 function Outcome(props: { detail: CellDetail }): JSX.Element {
   const { cell } = props.detail;
-  const facts = running(props.detail)
-    ? []
+  const facts = !began(cell)
+    ? [cell.state === "error" || cell.state === "retry" ? "the agent never began" : ""]
     : [money(cell.costUsd), count(cell.turns, "turn"), duration(cell.durationMs), short(cell.tokens) + " tokens", `attempt ${cell.attempt} of ${Math.max(cell.attempts, cell.attempt)}`];
   return (
     <div class="outcome">
@@ -168,7 +172,7 @@ function Outcome(props: { detail: CellDetail }): JSX.Element {
         <Mark outcome={cell.state} label="" /> {outcomeWord(cell.state)}
         {cell.errorClass && <span class="soft"> {visible(cell.errorClass)}</span>}
       </h1>
-      <p>{facts.join(" · ")}</p>
+      <p>{facts.filter(Boolean).join(" · ")}</p>
       {cell.why && <p>{visible(cell.why)}</p>}
       {props.detail.wayOut && <p>What to do: {props.detail.wayOut}.</p>}
       <p class="soft">

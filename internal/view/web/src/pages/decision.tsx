@@ -23,7 +23,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
         <Conditions detail={detail} groups={groups} />
         <TreatmentLines detail={detail} groups={groups} />
         <p class="soft">What a claim rests on, and what remains: docs/validity.md</p>
-        <Warnings list={[...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])]} />
+        <Warnings list={[...new Set([...(detail.comparison?.decision.warnings ?? []), ...(detail.comparison?.warnings ?? []), ...(detail.family?.warnings ?? [])])]} />
       </div>
       <div class="rates" role="group" aria-label="Pass rates with their 95% confidence intervals">
         {groups.map((g, i) => (
@@ -180,13 +180,19 @@ function Price(props: { detail: ExperimentDetail }): JSX.Element | null {
   const c = props.detail.comparison;
   if (!c) return null;
   const ratios = [ratio("cost", c.cost?.all), ratio("time", c.time?.all), ratio("turns", c.turns?.all)].filter(Boolean);
-  const found = c.decision.mde > 0 ? `an experiment of this size finds ${(100 * c.decision.mde).toFixed(1)} points` : "";
+  const found = detectable(c.decision.mde);
   return (
     <>
       {ratios.length > 0 && <p>{ratios.join(" · ")}</p>}
       <p class="soft">{[`${money(c.costA)} and ${money(c.costB)} spent`, found].filter(Boolean).join(" · ")}</p>
     </>
   );
+}
+
+/** Beyond 100 points there is no difference that could be found. */
+function detectable(mde: number): string {
+  if (mde > 1) return "an experiment of this size finds no difference";
+  return mde > 0 ? `an experiment of this size finds ${(100 * mde).toFixed(1)} points` : "";
 }
 
 function ratio(what: string, f: Factor | undefined): string {

@@ -1,11 +1,12 @@
 // One experiment: the decision first, then the grid, then everything it rests on.
 import type { JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { frozen, useApi, useEvents, url } from "../api";
+import { frozen, useApi, url } from "../api";
 import { visible } from "../format";
 import { Bar } from "../frame";
+import { useEvents } from "../live";
 import { place } from "../router";
-import type { Cell, Cells, ExperimentDetail, Forest, Status } from "../types";
+import type { Cell, Cells, Experiment, ExperimentDetail, Forest, Status } from "../types";
 import { Empty, Link, Page, Problem, Reading, Warnings } from "../ui";
 import { Checks, CostAndQuality, Errors, HowItWasRun, TimeAndTurns } from "./analysis";
 import { Decision, Pairs } from "./decision";
@@ -33,7 +34,11 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
   const forest = useSteady<Forest>(url(`${base}/forest`, pair));
   const [status, setStatus] = useState<Status | null>(null);
   const [changed, setChanged] = useState(new Map<string, Cell>());
-  useEvents(url("events", [["experiment", props.id]]), {
+  useEvents(detail.data && unfinished(detail.data.experiment) ? { experiment: props.id } : null, {
+    watching: () => {
+      setChanged(new Map());
+      for (const part of [detail, cells, forest]) part.reload();
+    },
     status: (s: Status) => setStatus(s),
     cells: (e: { cells: Cell[] }) => setChanged((old) => e.cells.reduce((m, c) => m.set(keyOf(c), c), new Map(old))),
     report: () => {
@@ -57,6 +62,11 @@ export function ExperimentPage(props: { id: string }): JSX.Element {
       </Page>
     </>
   );
+}
+
+/** What has not run to its end may change at any time. */
+function unfinished(e: Experiment): boolean {
+  return e.state === "running" || e.state === "empty" || (e.state === "incomplete" && e.done < e.planned);
 }
 
 /** Keeps what was read while it is read anew, so that nothing flickers. */

@@ -1,10 +1,11 @@
 // All experiments below the given directories, and the traces given by themselves.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { frozen, useApi, useEvents, url } from "../api";
+import { frozen, useApi, url } from "../api";
 import { bytes, duration, money, percent, visible, whole } from "../format";
 import { Bar } from "../frame";
 import { useKeys } from "../keys";
+import { useEvents } from "../live";
 import { go, href, place, setQuery } from "../router";
 import type { Experiment, ExperimentList, TraceFile } from "../types";
 import { Empty, Head, Link, Name, Page, Problem, rateLabel, Reading, sorted, When, Whisker, type Column } from "../ui";
@@ -27,7 +28,7 @@ function cost(e: Experiment): string {
 export function ExperimentsPage(): JSX.Element {
   const { data, failure } = useApi<ExperimentList>(url("experiments"));
   const [changed, setChanged] = useState(new Map<string, Experiment>());
-  useEvents(url("events"), {
+  useEvents({ list: true }, {
     experiment: (e: Experiment) => setChanged((old) => new Map(old).set(e.id, e)),
   });
   return (

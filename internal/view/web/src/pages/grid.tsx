@@ -1,8 +1,8 @@
 // The grid task × arm × run, with the difference of every task beside it.
-import type { JSX } from "preact";
+import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { frozen } from "../api";
-import { cutMiddle, duration, money, points, visible } from "../format";
+import { count, cutMiddle, duration, money, points, visible } from "../format";
 import { useKeys } from "../keys";
 import { go, href, place, setQuery } from "../router";
 import { useWindowRows } from "../rows";
@@ -15,9 +15,10 @@ interface Row {
   arms: Cell[][];
   difference: Range | null;
   rates: (number | null)[];
-  cost: number | null;
-  turns: number;
-  time: number;
+  /** Undefined until a run has ended; null is unknown. */
+  cost?: number | null;
+  turns?: number;
+  time?: number;
 }
 
 interface GridProps {
@@ -27,6 +28,8 @@ interface GridProps {
   comparison: Comparison | null;
   groups: Group[];
 }
+
+const longestName = 32;
 
 /** How many marks of an arm stand in one line, and how high a row with so many runs is. */
 const marksInLine = 12;
@@ -48,22 +51,20 @@ function rowsOf(cells: Cells, forest: Forest | undefined, comparison: Comparison
     if (!row) {
       const delta = deltas.get(cell.task);
       const limit = limits.get(cell.task);
-      const known = limit ?? (delta && delta.nA > 0 && delta.nB > 0 ? { est: delta.delta, lo: null, hi: null } : null);
+      const known = limit && limit.est !== null ? { ...limit, est: limit.est } : (delta && delta.nA > 0 && delta.nB > 0 ? { est: delta.delta, lo: null, hi: null } : null);
       row = {
         task: cell.task,
         arms: cells.arms.map(() => []),
         difference: known,
         rates: rates.map((r) => r.get(cell.task) ?? null),
-        cost: 0,
-        turns: 0,
-        time: 0,
       };
       rows.set(cell.task, row);
     }
     row.arms[place.get(cell.arm) ?? 0]?.push(cell);
-    row.cost = row.cost === null || (cell.costUsd === null && finished(cell)) ? null : row.cost + (cell.costUsd ?? 0);
-    row.turns += cell.turns;
-    row.time += cell.durationMs;
+    if (!began(cell)) continue;
+    row.cost = row.cost === null || cell.costUsd === null ? null : (row.cost ?? 0) + cell.costUsd;
+    row.turns = (row.turns ?? 0) + cell.turns;
+    row.time = (row.time ?? 0) + cell.durationMs;
   }
   return [...rows.values()];
 }
@@ -73,8 +74,9 @@ function groupOf(groups: Group[], arm: string): Group | undefined {
   return groups.find((g) => (g.provenance.arm || g.name) === arm);
 }
 
-function finished(cell: Cell): boolean {
-  return cell.state === "pass" || cell.state === "fail" || cell.state === "error";
+/** Reports whether an attempt has numbers: what ended before its agent began has cost nothing and took no time. */
+export function began(cell: Cell): boolean {
+  return cell.state !== "waiting" && cell.state !== "running" && (cell.turns > 0 || cell.durationMs > 0 || (cell.costUsd ?? 0) > 0);
 }
 
 function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
@@ -89,12 +91,13 @@ function columnsOf(props: GridProps, forest: boolean): Column<Row>[] {
     { name: "interval", head: <Scale />, show: (r) => <Difference name={r.task} value={r.difference} /> },
   ];
   return [
-    { name: "task", head: "task", sort: (r) => r.task, show: (r) => <Name text={r.task} max={32} /> },
+    { name: "task", head: "task", sort: (r) => r.task, show: (r) => <Name text={r.task} max={longestName} /> },
+    ...(forest && arms.length > 2 ? difference : []), // what the page is about stays on the screen
     ...arms,
-    ...(forest ? difference : []),
-    { name: "cost", head: "cost", num: true, sort: (r) => r.cost, show: (r) => money(r.cost) },
-    { name: "turns", head: "turns", num: true, sort: (r) => r.turns, show: (r) => r.turns },
-    { name: "time", head: "time", num: true, sort: (r) => r.time, show: (r) => duration(r.time) },
+    ...(forest && arms.length <= 2 ? difference : []),
+    { name: "cost", head: "cost", num: true, sort: (r) => r.cost, show: (r) => (r.cost === undefined ? "–" : money(r.cost)) },
+    { name: "turns", head: "turns", num: true, sort: (r) => r.turns, show: (r) => r.turns ?? "–" },
+    { name: "time", head: "time", num: true, sort: (r) => r.time, show: (r) => (r.time === undefined ? "–" : duration(r.time)) },
   ];
 }
 
@@ -113,6 +116,7 @@ export function Grid(props: GridProps): JSX.Element {
   const [chosen, setChosen] = useState(-1);
   const rowHeight = heightOf(cells.runs.length);
   const rows = useWindowRows(list.length, rowHeight, table);
+  useStickyHead(table);
   const choose = (n: number): void => {
     const next = Math.min(Math.max(n, 0), list.length - 1);
     setChosen(next);
@@ -148,6 +152,11 @@ export function Grid(props: GridProps): JSX.Element {
       </div>
       <div class="scroll">
         <table class="grid" ref={table} aria-rowcount={list.length + 1}>
+          <colgroup>
+            {widthsOf(columns, all, cells).map((width, i) => (
+              <col key={i} style={{ width: `${width}px` }} />
+            ))}
+          </colgroup>
           <Head columns={columns} order={order} onOrder={(sort) => setQuery({ sort })} />
           <tbody>
             {first > 0 && <tr class="spacer" style={{ height: `${first * rowHeight}px` }} />}
@@ -171,6 +180,35 @@ export function Grid(props: GridProps): JSX.Element {
       {list.length === 0 && <Empty title="No task matches the filter." />}
     </>
   );
+}
+
+/** The head of a long table stays on the screen. It is moved by script: the table scrolls sideways in an element of its own. */
+function useStickyHead(table: RefObject<HTMLTableElement | null>): void {
+  useEffect(() => {
+    if (frozen) return;
+    const follow = (): void => {
+      const { tHead, tFoot } = table.current ?? {};
+      if (!table.current || !tHead) return;
+      const box = table.current.getBoundingClientRect();
+      const by = Math.min(-box.top, box.height - tHead.offsetHeight - (tFoot?.offsetHeight ?? 0));
+      tHead.style.transform = by > 0 ? `translateY(${by}px)` : "";
+    };
+    addEventListener("scroll", follow, { passive: true });
+    return () => removeEventListener("scroll", follow);
+  }, []);
+}
+
+/** The least widths of the columns, from all rows and not from those that are drawn, so that scrolling moves none. */
+function widthsOf(columns: Column<Row>[], all: Row[], cells: Cells): number[] {
+  const letter = 8.5;
+  const gap = 24;
+  const longest = (texts: string[]): number => gap + letter * texts.reduce((n, text) => Math.max(n, text.length), 4);
+  return columns.map((c) => {
+    if (c.name === "task") return gap + letter * Math.min(longestName, all.reduce((n, r) => Math.max(n, r.task.length), 8));
+    if (c.name === "interval") return gap + scaleWidth;
+    if (c.name.startsWith("arm")) return gap + 22 * Math.min(cells.runs.length, marksInLine);
+    return longest(all.map((r) => String(c.show(r))));
+  });
 }
 
 /** Which two of several arms the differences are between. */
@@ -234,7 +272,7 @@ function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
 
 export function summary(c: Cell): string {
   const facts = [`${c.task}, ${c.arm}, run ${c.run}: ${outcomeWord(c.state)}${c.attempts > 1 ? ` after ${c.attempts} attempts` : ""}`];
-  if (finished(c)) facts.push(money(c.costUsd), `${c.turns} turns`, duration(c.durationMs));
+  if (began(c)) facts.push(money(c.costUsd), count(c.turns, "turn"), duration(c.durationMs));
   return visible(facts.join(" · ") + (c.why ? "\n" + c.why : ""));
 }
 

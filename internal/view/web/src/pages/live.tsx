@@ -23,7 +23,7 @@ export function LiveLine(props: { status: Status }): JSX.Element {
 }
 
 function left(s: Status): string {
-  if (!s.leftMs) return "";
+  if (!s.leftMs || s.state !== "running") return ""; // what is paused ends when somebody resumes it
   const { est, lo, hi } = s.leftMs;
   if (lo === null || hi === null) return duration(est) + " left";
   const minutes = (ms: number): number => Math.max(1, Math.round(ms / 60_000));
@@ -68,32 +68,115 @@ export function Controls(props: ControlProps): JSX.Element {
           pause
         </button>
       )}
-      <label>
-        concurrency{" "}
-        <input
-          type="number"
-          min={1}
-          max={1000}
-          value={s.concurrency}
-          onChange={(e) => send({ action: "concurrency", n: Number(e.currentTarget.value) })}
-        />
-      </label>
-      <label>
-        budget ${" "}
-        <input
-          type="number"
-          min={0}
-          step="any"
-          placeholder="none"
-          value={s.budgetUsd ?? ""}
-          onChange={(e) => send({ action: "budget", usd: Number(e.currentTarget.value) })}
-        />
-      </label>
+      <Setting
+        label="concurrency"
+        value={s.concurrency}
+        show={whole}
+        read={(text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : "concurrency is a number of cells, 1 or more")}
+        set={(n) => send({ action: "concurrency", n })}
+      />
+      <Setting
+        label="budget $"
+        value={s.budgetUsd}
+        show={(usd) => (usd === null ? "no limit" : money(usd))}
+        read={(text) => (/^(\d+\.?\d*|\.\d+)$/.test(text) && Number(text) > 0 ? Number(text) : "the budget is an amount of dollars; “no limit” takes it away")}
+        set={(usd) => send({ action: "budget", usd: usd ?? 0 })}
+        none="no limit"
+      />
       <span class="soft said" role="status" title={visible(said)}>
         {visible(cutMiddle(said, 60))}
       </span>
     </span>
   );
+}
+
+interface SettingProps {
+  label: string;
+  value: number | null;
+  show: (value: number | null) => string;
+  /** The number that a text means, or what is wrong with it. */
+  read: (text: string) => number | string;
+  set: (value: number | null) => Promise<void>;
+  /** The button that takes the limit away. */
+  none?: string;
+}
+
+/** A number of a running experiment. What is typed is a draft: it changes nothing until it has been confirmed. */
+function Setting(props: SettingProps): JSX.Element {
+  const [draft, setDraft] = useState<string | null>(null);
+  const [asked, setAsked] = useState<{ from: number | null; to: number | null } | null>(null);
+  const [wrong, setWrong] = useState("");
+  const drop = (): void => {
+    setDraft(null);
+    setAsked(null);
+    setWrong("");
+  };
+  const ask = (to: number | null | string): void => {
+    if (typeof to === "string") return setWrong(to);
+    if (to === props.value) return drop();
+    setWrong("");
+    setAsked({ from: props.value, to });
+  };
+  if (asked) {
+    const change = async (): Promise<void> => {
+      drop();
+      await props.set(asked.to);
+    };
+    return (
+      <span class="setting" role="group" aria-label={`Change ${props.label}`} onKeyDown={(e) => e.key === "Escape" && drop()}>
+        <span>
+          {props.label}: {props.show(asked.from)} → <strong>{props.show(asked.to)}</strong>?
+        </span>
+        <button type="button" ref={focus} onClick={() => void change()}>
+          change
+        </button>{" "}
+        <button type="button" onClick={drop}>
+          keep
+        </button>
+      </span>
+    );
+  }
+  return (
+    <form
+      class="setting"
+      noValidate
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (draft !== null) ask(props.read(draft.trim()));
+      }}
+      onKeyDown={(e) => e.key === "Escape" && drop()}
+    >
+      <label>
+        {props.label}{" "}
+        <input
+          type="text"
+          inputMode="decimal"
+          size={5}
+          autocomplete="off"
+          placeholder="none"
+          aria-invalid={wrong !== ""}
+          value={draft ?? props.value ?? ""}
+          onInput={(e) => setDraft(e.currentTarget.value)}
+        />
+      </label>
+      {draft !== null && <button type="submit">set</button>}
+      {draft !== null && (
+        <button type="button" onClick={drop}>
+          keep
+        </button>
+      )}
+      {props.none && draft === null && props.value !== null && (
+        <button type="button" onClick={() => ask(null)}>
+          {props.none}
+        </button>
+      )}
+      {wrong && <span class="fail-text" role="alert">{wrong}</span>}
+    </form>
+  );
+}
+
+function focus(button: HTMLElement | null): void {
+  button?.focus();
 }
 
 export function RunningCells(props: ControlProps): JSX.Element {

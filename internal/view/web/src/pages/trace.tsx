@@ -1,7 +1,7 @@
 // One trace: its facts on a line, who asked whom, and the transcript.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useApi, url } from "../api";
+import { frozen, useApi, url } from "../api";
 import { Chart, sequence, type Arrow } from "../charts";
 import { bytes, count, cutMiddle, duration, money, visible } from "../format";
 import { Bar, type Crumb } from "../frame";
@@ -61,7 +61,7 @@ function Facts(props: { data: TraceOverview }): JSX.Element {
   ].filter((f) => f && f !== "unknown");
   return (
     <span class="soft">
-      {live && <span class="running-text">● live · </span>}
+      {live && !frozen && <span class="running-text">● live · </span>}
       {visible(facts.join(" · "))}
     </span>
   );

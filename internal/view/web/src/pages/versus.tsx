@@ -144,7 +144,7 @@ function Preferences(props: { pairs: Pair[]; task: string; run: number }): JSX.E
     <ul class="preferences">
       {list.map((w, i) => (
         <li key={i}>
-          {visible(`${w.a} or ${w.b}: ${w.winner || "undecided"}`)}
+          {visible(`${w.a} or ${w.b}: ${w.winner || "no vote counts"}`)}
           {w.biasDetected && <span class="fail-text"> turned around when the positions were swapped</span>}
         </li>
       ))}
@@ -162,7 +162,7 @@ function Pairs(props: { pairs: Pair[] }): JSX.Element | null {
           <p class="strong">{visible(p.sentence)}</p>
           <p class="soft">
             {[
-              p.pairwise?.length ? count(p.pairwise.length, "comparison") + " by judges" : "no comparison by judges",
+              compared(p),
               p.flipRate === null ? "" : `${percent(p.flipRate)} turned around when the positions were swapped (${p.primacy} for the first, ${p.recency} for the second)`,
               p.cost?.all ? `cost ${factor(p.cost.all.est)}` : "",
             ]
@@ -175,6 +175,14 @@ function Pairs(props: { pairs: Pair[] }): JSX.Element | null {
       ))}
     </section>
   );
+}
+
+/** How many comparisons the judges made: one that nobody voted in is none. */
+function compared(p: Pair): string {
+  const asked = p.pairwise?.length ?? 0;
+  const voted = (p.pairwise ?? []).filter((w) => w.winner).length;
+  if (!voted) return asked ? `no vote counts in ${count(asked, "comparison")} that judges were asked for` : "no comparison by judges";
+  return count(voted, "comparison") + " by judges" + (voted < asked ? `, of ${asked} that were asked for` : "");
 }
 
 function Gaps(props: { pair: Pair }): JSX.Element | null {
@@ -230,7 +238,7 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
           <span class="soft">
             {" "}
             · worth {panel.nEff === null ? "an unknown number of" : panel.nEff.toFixed(1)} independent judges
-            {panel.selfTest ? " · passed the self-test" : ""}
+            {panel.missing > 0 ? ` · ${count(panel.missing, "question")} without a reply` : ""}
           </span>
         </p>
       ) : (
@@ -238,6 +246,7 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
           <p>Evidence decides here: tests, checks, integrity. A panel is asked with fit versus judge.</p>
         </Empty>
       )}
+      <Members list={panel.members ?? []} />
       {list.length > 0 && (
         <div class="scroll">
           <table>
@@ -273,4 +282,54 @@ function Calibration(props: { id: string; report: EvalReport }): JSX.Element {
       ) : null}
     </section>
   );
+}
+
+type Member = NonNullable<EvalReport["panel"]["members"]>[number];
+
+/** Who judged, how well, and what that cost: the table of the terminal. */
+function Members(props: { list: Member[] }): JSX.Element | null {
+  if (!props.list.length) return null;
+  return (
+    <div class="scroll">
+      <table class="members">
+        <thead>
+          <tr>
+            <th scope="col">member</th>
+            <th scope="col">model</th>
+            {["verdicts", "abstained", "dropped claims", "flip rate", "cost"].map((h) => (
+              <th key={h} scope="col" class="num">
+                {h}
+              </th>
+            ))}
+            <th scope="col">self-test</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.list.map((m) => (
+            <tr key={m.name}>
+              <td>{visible(m.name)}</td>
+              <td>{visible(m.model)}</td>
+              <td class="num">{m.verdicts}</td>
+              <td class="num">{m.abstained}</td>
+              <td class="num">{m.droppedClaims}</td>
+              <td class="num">{m.swaps ? `${m.swaps.flipRate.toFixed(2)} of ${m.swaps.decisive}` : "–"}</td>
+              <td class="num">{costOf(m.cost)}</td>
+              <td class={m.leftOut ? "fail-text" : ""}>{visible(tested(m))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function costOf(c: Member["cost"]): string {
+  if (!c.unpriced) return money(c.usd);
+  return c.unpriced === c.replies ? "unknown" : `${money(c.usd)} and ${c.unpriced} without a price`;
+}
+
+function tested(m: Member): string {
+  if (m.leftOut) return "left out: " + m.leftOut;
+  if (!m.selfTest) return "not taken";
+  return m.selfTest.missing ? `${count(m.selfTest.missing, "reply", "replies")} missing` : "passed";
 }
