@@ -136,8 +136,8 @@ func (l *streams) remove(id string) {
 	delete(l.open, id)
 }
 
-// follow replaces what a stream follows. What does not exist is left out: the page that asked for it
-// hears that from the answers to its other questions.
+// follow replaces what a stream follows. What does not exist is left out: the page that asked for
+// it hears that from the answers to its other questions.
 func (s *Server) follow(r *http.Request) (any, error) {
 	var wanted topics
 	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {

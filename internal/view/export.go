@@ -37,8 +37,8 @@ type frozen struct {
 	LeftOut     int            `json:"leftOut"`
 	Cells       int            `json:"cells"` // how many cells have only their mark in the grid
 	Responses   map[string]any `json:"responses"`
-	// Kept are the entries of the traces that did not fit: pairs of the first one and that after the
-	// last one.
+	// Kept are the entries of the traces that did not fit: pairs of the first one and that after
+	// the last one.
 	Kept map[string][][2]int `json:"kept,omitempty"`
 
 	handler http.Handler

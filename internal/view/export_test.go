@@ -97,7 +97,8 @@ func TestExportOfALongTrace(t *testing.T) {
 	}
 	page := size - len(path)
 	for _, limit := range []int{page / 2, 1000} {
-		if data, size, err := exportOf(t, ExportConfig{MaxBytes: limit}, path); err == nil && (len(data.Kept) == 0 || size > limit) {
+		data, size, err := exportOf(t, ExportConfig{MaxBytes: limit}, path)
+		if err == nil && (len(data.Kept) == 0 || size > limit) {
 			t.Errorf("a file of %d bytes for %d holds %v", size, limit, data.Kept)
 		}
 	}

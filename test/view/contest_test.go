@@ -151,8 +151,8 @@ func TestDrawnContest(t *testing.T) {
 	}
 }
 
-// TestJudgesThatWereLeftOut: the page says why each judge was left out, as the terminal's table does,
-// and that none of them has compared anything.
+// TestJudgesThatWereLeftOut: the page says why each judge was left out, as the terminal's table
+// does, and that none of them has compared anything.
 func TestJudgesThatWereLeftOut(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "thrown")
@@ -161,7 +161,8 @@ func TestJudgesThatWereLeftOut(t *testing.T) {
 	}
 	address := serve(t, dir)
 	g := &guide{asked: askView(t, address)}
-	pages := walk(t, map[string]any{"url": address}, spot{"thrown", "#/versus/" + g.id(t, "thrown"), ".members tbody tr"})
+	place := "#/versus/" + g.id(t, "thrown")
+	pages := walk(t, map[string]any{"url": address}, spot{"thrown", place, ".members tbody tr"})
 	var report contest
 	answerOf(t, &report, "versus", "report", dir, "--robot")
 	for _, m := range report.Panel.Members {

@@ -224,7 +224,8 @@ func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
 		for _, verdict := range pairs[i].Pairwise {
 			if verdict.Task == cell.Task && verdict.Run == cell.Run &&
 				(verdict.AgentA == cell.Arm || verdict.AgentB == cell.Arm) {
-				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, cmp.Or(verdict.Winner, "no vote counts"))
+				winner := cmp.Or(verdict.Winner, "no vote counts")
+				p.line("compared: %s against %s: %s", verdict.AgentA, verdict.AgentB, winner)
 			}
 		}
 	}
