@@ -200,6 +200,19 @@ func (p *Plan) identity() string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
+// Kept reports whether the plan still is the one that its id, and with it every record, names. What
+// it was before tasks or arms were added is not known; readers see that it has grown.
+func (p *Plan) Kept() bool {
+	begun := *p
+	if len(p.Grown) > 0 {
+		first := p.Grown[0]
+		if begun.Runs = first.Runs; first.Tasks != len(p.Tasks) || first.Arms != len(p.Arms) {
+			return true
+		}
+	}
+	return begun.identity() == p.ID
+}
+
 // differences describes what a wanted plan would change. Growth is the runs, tasks and arms it
 // would add; any other difference forbids continuing with it.
 func (p *Plan) differences(wanted *Plan) (changes, growth []string) {

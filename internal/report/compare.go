@@ -260,6 +260,9 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	} else {
 		remark = notPlannedText(cfg.NotPlanned)
 	}
+	if cfg.Alpha > stats.DefaultAlpha {
+		remark = joined("; ", remark, fmt.Sprintf("at α = %g", cfg.Alpha))
+	}
 	if cfg.chosen > 1 {
 		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of the plan", a.question.pairs()))
 	}

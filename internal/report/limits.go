@@ -59,7 +59,7 @@ func censoredText(runs int) string {
 // warnOfLimits names the limits of two experiments where they differ: those of the arms, and those
 // of tasks that both have.
 func warnOfLimits(a, b *Group) []string {
-	if a.unplanned != "" || b.unplanned != "" || a.Provenance.Experiment == b.Provenance.Experiment {
+	if a.limits == "" || b.limits == "" || a.Provenance.Experiment == b.Provenance.Experiment {
 		return nil
 	}
 	var warnings []string

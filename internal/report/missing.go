@@ -36,6 +36,15 @@ type Planned struct {
 	Declared *Declared
 	// Question is what was to be answered.
 	Question Question
+	// Changed says that the plan is not the one that the records name; empty if it is.
+	Changed string
+}
+
+// compared returns the arms that are compared: a control is not an arm of the question.
+func (p *Planned) compared() []string {
+	return slices.DeleteFunc(slices.Clone(p.Arms), func(arm string) bool {
+		return arm == p.Controls.Shadow || arm == p.Controls.Known
+	})
 }
 
 // Size is the size of an experiment, with the number of attempts recorded when it was enlarged.

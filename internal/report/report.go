@@ -291,7 +291,8 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
 		g.Number = in.Planned.Number
 		g.ofTasks, g.question = in.Planned.TaskLimits, in.Planned.Question
-		g.question.Arms = in.Planned.Arms
+		g.question.Arms = in.Planned.compared()
+		g.unplanned = cmp.Or(g.unplanned, in.Planned.Changed)
 	}
 	g.Provenance = Provenance{Arm: arm}
 	if len(counting) > 0 {

@@ -2,6 +2,7 @@ package benchmarkcli
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -10,6 +11,9 @@ func TestControlsRunBesideTheArms(t *testing.T) {
 	c := twoArms(t, 2, "--controls")
 	c.want(0, "compare", "out")
 	c.contains(c.stdout, "controls: the shadow of the baseline is silent (", "after")
+	if strings.Contains(c.stdout, "corrected for") { // controls are no comparisons of the question
+		t.Error(c.stdout)
+	}
 	if found, err := filepath.Glob(filepath.Join(c.dir, "out/runs/*/control-shadow")); err != nil || len(found) != 2 {
 		t.Errorf("shadows: %v %v", found, err)
 	}

@@ -27,7 +27,7 @@ func TestAGateNeedsThePlan(t *testing.T) {
 	c.contains(c.stderr, "there is no plan.json beside the results")
 	c.want(1, "report", "--input", "passing", "--min-pass-rate", "0.1")
 	c.want(0, "compare", "runs")
-	c.contains(c.stdout, "Not proven: there is no plan.json beside the results")
+	c.contains(c.stdout, "Observed (not one experiment): there is no plan.json beside the results")
 	c.want(1, "compare", "runs", "--fail-on", "regressed")
 }
 
@@ -118,13 +118,13 @@ func TestTasksOfOneDirectoryOnlyAreBounded(t *testing.T) {
 			verdict = ledger.Fail
 		}
 		records = append(records, ledger.Record{
-			TaskID: fmt.Sprintf("t%02d", i), Attempt: 1, Arm: "a", ArmHash: "b", Experiment: "again",
+			TaskID: fmt.Sprintf("t%02d", i), Attempt: 1, Arm: "a", ArmHash: "b",
 			FamilyRevision: "r", Verdict: verdict, Final: true, Agent: "builtin",
 			Grade: &ledger.Grade{Verdict: verdict, Healthy: true},
 		})
 	}
+	c.planned("again", "r", records)
 	c.save(filepath.Join(c.dir, "again", "results.jsonl"), records)
-	c.write(map[string]string{"again/plan.json": planOf("again", "r", records)})
 	c.want(0, "compare", "all", "again")
 	c.contains(c.stdout, "no claim because: exclusion rates differ by 52.5 points",
 		"worst/best case over 21 uncertain runs: difference -27.5 to +25.0 points")
@@ -160,7 +160,7 @@ func TestRunsThatEndedAtALimitAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan = bytes.Replace(plan, []byte(`"version":1`), []byte(`"agentTimeoutMs":60000,"version":1`), 1)
+	plan = bytes.Replace(plan, []byte(`"runs":`), []byte(`"agentTimeoutMs":60000,"runs":`), 1)
 	if err := os.WriteFile(path, plan, 0o600); err != nil {
 		t.Fatal(err)
 	}

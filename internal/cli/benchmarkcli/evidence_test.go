@@ -27,13 +27,14 @@ func (c *command) ledgerOf(dir, revision string, tasks int, arms map[string]stri
 			for run, letter := range word {
 				verdict := map[rune]string{'P': ledger.Pass, 'F': ledger.Fail}[letter]
 				records = append(records, ledger.Record{
-					TaskID: fmt.Sprintf("t%02d", i), RunIndex: run, Attempt: 1, Arm: arm, ArmHash: arm, Experiment: dir,
+					TaskID: fmt.Sprintf("t%02d", i), RunIndex: run, Attempt: 1, Arm: arm, ArmHash: arm,
 					FamilyRevision: revision, Verdict: verdict, Final: true, Agent: "builtin",
 					Grade: &ledger.Grade{Verdict: verdict, GatesPass: true, Healthy: true},
 				})
 			}
 		}
 	}
+	c.planned(dir, revision, records)
 	merged, err := ledger.Merge(records)
 	if err != nil {
 		c.t.Fatal(err)
@@ -42,30 +43,36 @@ func (c *command) ledgerOf(dir, revision string, tasks int, arms map[string]stri
 	if err := ledger.Write(&out, merged); err != nil {
 		c.t.Fatal(err)
 	}
-	c.write(map[string]string{dir + "/results.jsonl": out.String(), dir + "/plan.json": planOf(dir, revision, records)})
+	c.write(map[string]string{dir + "/results.jsonl": out.String()})
 }
 
-// planOf plans exactly the runs of the records.
-func planOf(id, revision string, records []ledger.Record) string {
-	arms, tasks, runs := map[string]bool{}, map[string]bool{}, 0
+// planned writes the plan of a directory: exactly the runs of the records, which name it.
+func (c *command) planned(dir, revision string, records []ledger.Record) {
+	c.t.Helper()
+	plan := &experiment.Plan{Family: experiment.PlannedFamily{Name: dir, Revision: revision}}
+	arms, tasks := map[string]bool{}, map[string]bool{}
 	for i := range records {
 		arms[records[i].Arm], tasks[records[i].TaskID] = true, true
-		runs = max(runs, records[i].RunIndex+1)
+		plan.Runs = max(plan.Runs, records[i].RunIndex+1)
 	}
-	plan := map[string]any{"version": 1, "id": id, "runs": runs, "family": map[string]string{"revision": revision}}
-	var planned, named []map[string]string
-	for _, arm := range slices.Sorted(maps.Keys(arms)) {
-		named = append(named, map[string]string{"name": arm, "agent": "builtin"})
+	for _, name := range slices.Sorted(maps.Keys(arms)) {
+		arm := experiment.Arm{Name: name, Agent: "builtin"}
+		plan.Arms = append(plan.Arms, experiment.PlannedArm{Arm: arm})
 	}
-	for _, task := range slices.Sorted(maps.Keys(tasks)) {
-		planned = append(planned, map[string]string{"id": task})
+	for _, id := range slices.Sorted(maps.Keys(tasks)) {
+		plan.Tasks = append(plan.Tasks, experiment.PlannedTask{ID: id})
 	}
-	plan["arms"], plan["tasks"] = named, planned
+	if err := plan.Seal(); err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range records {
+		records[i].Experiment = plan.ID
+	}
 	text, err := json.Marshal(plan)
 	if err != nil {
-		panic(err)
+		c.t.Fatal(err)
 	}
-	return string(text)
+	c.write(map[string]string{dir + "/plan.json": string(text)})
 }
 
 func TestCompareOfADirectoryWithSeveralArmsIsOneTable(t *testing.T) {

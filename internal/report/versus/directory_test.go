@@ -76,7 +76,7 @@ func TestAReportSaysWhatEachAgentDid(t *testing.T) {
 	if !strings.HasPrefix(built.Statement, "no statistical claim: one task") {
 		t.Errorf("one task says %q", built.Statement)
 	}
-	if tool := (versus.Tool{Version: "v1.2.3", Commit: "abcdef"}); built.RunID != "sha256:experiment" ||
+	if tool := (versus.Tool{Version: "v1.2.3", Commit: "abcdef"}); len(built.RunID) != 16 ||
 		built.Seed != 7 || built.Tool != tool {
 		t.Errorf("head: %s, %d, %+v", built.RunID, built.Seed, built.Tool)
 	}

@@ -4,10 +4,8 @@ package versustest
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -75,10 +74,7 @@ func Three(agents [3]string, model string) Directory {
 	}
 }
 
-const (
-	start      = 1_790_000_000_000
-	experiment = "sha256:experiment"
-)
+const start = 1_790_000_000_000
 
 // Write makes the run directory.
 func (d Directory) Write(dir string) error {
@@ -100,6 +96,13 @@ func (d Directory) Write(dir string) error {
 			Workspace:      d.Workspace,
 		}
 		tasks = append(tasks, task)
+	}
+	plan, err := d.plan(tasks)
+	if err != nil {
+		return err
+	}
+	d.Experiment = plan.ID
+	for t, task := range tasks {
 		for run := range d.Runs {
 			for _, arm := range d.Arms {
 				does := arm.Does
@@ -121,11 +124,10 @@ func (d Directory) Write(dir string) error {
 	if err := d.writeLedger(dir, records); err != nil || d.Workspace == "" {
 		return err
 	}
-	digest, err := evidence.WriteTasks(dir, tasks)
-	if err != nil {
+	if plan.TasksDigest, err = evidence.WriteTasks(dir, tasks); err != nil {
 		return err
 	}
-	return d.writePlan(dir, tasks, digest)
+	return experiment.WritePlan(dir, plan)
 }
 
 // brokenOff is the attempt before one that counts: the provider failed after the agent had begun.
@@ -145,7 +147,7 @@ func (d Directory) writeLedger(dir string, records []ledger.Record) error {
 		return write(dir, "results.jsonl", out.String())
 	}
 	signed, err := ledger.Open(filepath.Join(dir, "results.jsonl"), ledger.Config{
-		Experiment: cmp.Or(d.Experiment, experiment),
+		Experiment: d.Experiment,
 		Key:        d.Key,
 		NoSync:     true,
 	}, nil)
@@ -160,28 +162,23 @@ func (d Directory) writeLedger(dir string, records []ledger.Record) error {
 	return signed.Close()
 }
 
-func (d Directory) writePlan(dir string, tasks []evidence.Task, digest string) error {
-	plan := map[string]any{
-		"version":     1,
-		"id":          cmp.Or(d.Experiment, experiment),
-		"seed":        7,
-		"tasksDigest": digest,
-		"runs":        d.Runs,
-		"tools":       map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
+// plan is that of the experiment, whose id the records name.
+func (d Directory) plan(tasks []evidence.Task) (*experiment.Plan, error) {
+	plan := &experiment.Plan{
+		Family: experiment.PlannedFamily{Name: d.Experiment},
+		Runs:   d.Runs,
+		Seed:   7,
+		Tools:  map[string]string{"fit": "v1.2.3, revision abcdef, 2026-11-15"},
 	}
-	var arms, planned []map[string]any
 	for _, arm := range d.Arms {
-		arms = append(arms, map[string]any{"name": arm.Name, "agent": arm.Agent, "model": arm.Model})
+		plan.Arms = append(plan.Arms, experiment.PlannedArm{
+			Arm: experiment.Arm{Name: arm.Name, Agent: arm.Agent, Model: arm.Model},
+		})
 	}
 	for _, task := range tasks {
-		planned = append(planned, map[string]any{"id": task.ID})
+		plan.Tasks = append(plan.Tasks, experiment.PlannedTask{ID: task.ID})
 	}
-	plan["arms"], plan["tasks"] = arms, planned
-	encoded, err := json.Marshal(plan)
-	if err != nil {
-		return err
-	}
-	return write(dir, "plan.json", string(encoded))
+	return plan, plan.Seal()
 }
 
 // attempt writes the files of an attempt and returns its record.
@@ -199,7 +196,7 @@ func (d Directory) attempt(dir string, task evidence.Task, arm Arm, run int, doe
 		Agent:          arm.Agent,
 		AgentVersion:   "1.0.0",
 		Model:          ledger.Models{Agent: arm.Model},
-		Experiment:     cmp.Or(d.Experiment, experiment),
+		Experiment:     d.Experiment,
 		Attempt:        1,
 		Final:          true,
 		CostUSD:        &cost,
