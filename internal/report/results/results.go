@@ -320,7 +320,8 @@ func Planned(dir string) (*experiment.Plan, *report.Planned, error) {
 	}
 	planned := plannedOf(plan, plan.Slots())
 	if !plan.Kept() {
-		planned.Changed = experiment.PlanFile + " was changed after the experiment had begun: its records name another plan"
+		planned.Changed = experiment.PlanFile +
+			" was changed after the experiment had begun: its records name another plan"
 	}
 	planned.Declared, err = declared(dir, plan)
 	return plan, planned, err
