@@ -14,10 +14,9 @@ type anthropicCodec struct{ wire.Protocol }
 
 func (anthropicCodec) encode(req Request, _ bool) ([]byte, error) {
 	out := wire.AnthropicRequest{
-		Model:         req.Model,
-		MaxTokens:     req.MaxTokens,
-		Temperature:   req.Temperature,
-		StopSequences: req.StopSequences,
+		Model:       req.Model,
+		MaxTokens:   req.MaxTokens,
+		Temperature: req.Temperature,
 	}
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens

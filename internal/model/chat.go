@@ -18,7 +18,6 @@ func (chatCodec) encode(req Request, vendor bool) ([]byte, error) {
 		Model:           req.Model,
 		Temperature:     req.Temperature,
 		ReasoningEffort: req.Effort,
-		Stop:            req.StopSequences,
 	}
 	if vendor {
 		out.MaxCompletionTokens = max(req.MaxTokens, 0)

@@ -32,8 +32,6 @@ type Config struct {
 	APIKey string
 	// AuthToken is sent as a bearer token in the Anthropic protocol (ANTHROPIC_AUTH_TOKEN).
 	AuthToken string
-	// Header is added to every request.
-	Header http.Header
 	// HTTPClient defaults to one without an overall time limit.
 	HTTPClient *http.Client
 	// MaxRetries defaults to DefaultMaxRetries; a negative number means none.
@@ -220,9 +218,6 @@ func (c *client) setHeader(header http.Header) {
 	maps.Copy(header, info.Authorization(c.cfg.APIKey))
 	if c.cfg.AuthToken != "" && info.TokenVariable != "" {
 		header.Set("Authorization", "Bearer "+c.cfg.AuthToken)
-	}
-	for name, values := range c.cfg.Header {
-		header[http.CanonicalHeaderKey(name)] = values
 	}
 }
 

@@ -21,7 +21,6 @@ func (geminiCodec) encode(req Request, _ bool) ([]byte, error) {
 		GenerationConfig: &wire.GeminiGenerationConfig{
 			MaxOutputTokens: max(req.MaxTokens, 0),
 			Temperature:     req.Temperature,
-			StopSequences:   req.StopSequences,
 		},
 	}
 	if req.System != "" {

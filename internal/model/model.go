@@ -46,8 +46,7 @@ type Request struct {
 	Temperature *float64
 	// Effort is the reasoning effort of the OpenAI protocols ("low", "medium", "high"); empty
 	// leaves it to the server.
-	Effort        string
-	StopSequences []string
+	Effort string
 }
 
 // defaultMaxTokens bounds replies where the request does not and the protocol demands it.

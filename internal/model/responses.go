@@ -20,9 +20,6 @@ func (responsesCodec) encode(req Request, _ bool) ([]byte, error) {
 		Temperature:     req.Temperature,
 		Store:           &store,
 	}
-	if len(req.StopSequences) > 0 {
-		return nil, fmt.Errorf("the Responses protocol has no stop sequences")
-	}
 	if req.Effort != "" {
 		out.Reasoning = &wire.ResponsesReasoning{Effort: req.Effort, Summary: "auto"}
 		out.Include = []string{"reasoning.encrypted_content"} // what is not stored must be sent back

@@ -139,7 +139,7 @@ func preChange(version *string) bool {
 // walk shows the entries of the document.
 func (d *document) walk(ctx context.Context, w *walker) error {
 	info := w.info
-	info.Version, info.Metadata, info.Summary, info.DiscussionID = d.Version, d.Metadata, d.Summary, d.DiscussionID
+	info.Metadata, info.Summary, info.DiscussionID = d.Metadata, d.Summary, d.DiscussionID
 	info.Results = d.Summary.Result != unknownResult || d.Summary.TokenUsage != nil
 	if bytes.HasPrefix(d.InitEvent, []byte("{")) {
 		info.InitEvent = redactRaw(info.redactor, d.InitEvent)

@@ -45,8 +45,6 @@ type Info struct {
 	TaskPrompt *string
 	Lanes      []LaneInfo
 	Problems   Problems
-	// Version is set for a structured document.
-	Version *string
 
 	wants    func(lane string) bool
 	prices   session.Prices

@@ -40,7 +40,6 @@ func Differences(a, b, noise *Start, pieces []Piece) []Difference {
 		noise = a
 	}
 	c := comparison{pieces: unshared(pieces)}
-	c.plain("agent", a.Agent, b.Agent)
 	c.plain(DiffersModel, a.Model, b.Model)
 	c.tools(a, b, noise)
 	c.texts(DiffersSystem, a.System, b.System, noise.System)

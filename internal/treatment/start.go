@@ -10,7 +10,6 @@ import (
 
 // Start is what a model was given first: the first request that carries a turn and offers tools.
 type Start struct {
-	Agent  string // id and version
 	Model  string
 	System []string // the parts of the system prompt, decoded
 	Texts  []string // of the messages
@@ -26,7 +25,7 @@ type Tool struct {
 }
 
 // ReadStart reads the first request of a record, without what differs from run to run:
-// directories, ids, dates. Agent is the caller's to fill in.
+// directories, ids, dates.
 func ReadStart(path, participant string) (*Start, error) {
 	r, unknown, err := open(path, 0, participant)
 	if err != nil {
