@@ -28,16 +28,17 @@ func TestBundleIsWhatTheSourcesGive(t *testing.T) {
 			t.Fatalf("node %s: %v\n%s", args[0], err, out)
 		}
 	}
+	files := []string{"index.html", "app.js", "app.css", "follow.js"}
 	for _, dir := range []string{built, filepath.Join(web, "dist")} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(entries) != 3 {
-			t.Errorf("%s has %d files; the application is index.html, app.js and app.css", dir, len(entries))
+		if len(entries) != len(files) {
+			t.Errorf("%s has %d files; the application is %v", dir, len(entries), files)
 		}
 	}
-	for _, name := range []string{"index.html", "app.js", "app.css"} {
+	for _, name := range files {
 		want, err := os.ReadFile(filepath.Join(built, name))
 		if err != nil {
 			t.Fatal(err)
