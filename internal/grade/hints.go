@@ -40,15 +40,36 @@ func Hints(t *task.Task) (warnings, notes []string) {
 		return warnings, nil
 	}
 	const boundary = "; compare plain values, or start the agent's program from the test and look at what it prints"
-	switch language := languageOf(t.Suite); {
-	case t.Suite.Runner.Own && language.try != nil:
+	language := languageOf(t.Suite)
+	switch SharedProcess(t) {
+	case "":
+	case t.Suite.Runner.Language:
 		notes = append(notes, "the hidden tests run the agent's code in their own process: "+language.reach+boundary)
-	case !t.Suite.Runner.Own && !language.compiled && t.Suite.Runner.Report == "" &&
-		!strings.Contains(strings.Join(t.Suite.Runner.Command, " "), "{file}"):
+	default:
 		notes = append(notes, "the family's own test command is judged by what it prints: agent code that runs in "+
 			"its process can print a report"+boundary)
 	}
 	return warnings, notes
+}
+
+// ownCommand is the SharedProcess of a family's own test command.
+const ownCommand = "the family's own command"
+
+// SharedProcess returns the language of the hidden tests that run the agent's code in their own
+// process, or ownCommand for those that may; empty if none do.
+func SharedProcess(t *task.Task) string {
+	if t.Suite == nil {
+		return ""
+	}
+	runner, language := t.Suite.Runner, languageOf(t.Suite)
+	switch {
+	case runner.Own && language.try != nil:
+		return runner.Language
+	case !runner.Own && !language.compiled && runner.Report == "" &&
+		!strings.Contains(strings.Join(runner.Command, " "), "{file}"):
+		return ownCommand
+	}
+	return ""
 }
 
 // hookHints looks for programs that a hook starts itself.

@@ -49,6 +49,11 @@ func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
 	if _, hints := grade.Hints(node.task); len(hints) != 1 || !strings.Contains(hints[0], "/proc/self/mem") {
 		t.Errorf("the hints for node are %q", hints)
 	}
+	shared := grade.SharedProcess(python.task) + " " + grade.SharedProcess(node.task) +
+		grade.SharedProcess(hookBench(t, "#!/bin/sh\n").task)
+	if shared != "python node" {
+		t.Errorf("the tests that share a process are of %s", shared)
+	}
 	golang := newBench(t, files{
 		"tests/sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
 		"workdir/go.mod":      "module x\n",

@@ -250,6 +250,7 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 	g.Warnings = append(g.Warnings, g.alone...)
 	interrupted := map[ledger.Cell]int{}
 	isolations, networks := map[string]bool{}, map[string]bool{}
+	shared, sharing := map[string]bool{}, map[string]bool{}
 	for i := range attempts {
 		r := &attempts[i]
 		if r.ErrorClass == ledger.ErrorInterrupted {
@@ -258,6 +259,14 @@ func (g *Group) warn(in Input, attempts []ledger.Record) {
 		if r.Verdict != ledger.Error {
 			isolations[r.Isolation], networks[r.Network] = true, true
 		}
+		if r.SharedProcess != "" {
+			shared[r.SharedProcess], sharing[r.TaskID] = true, true
+		}
+	}
+	if len(shared) > 0 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("the hidden tests of %s ran the agent's code in their own process "+
+			"(%s): for what it can do there, see docs/security.md", Count(len(sharing), "task"),
+			strings.Join(slices.Sorted(maps.Keys(shared)), ", ")))
 	}
 	if len(interrupted) > 0 {
 		was := "were"

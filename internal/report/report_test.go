@@ -229,8 +229,10 @@ func TestWarnings(t *testing.T) {
 		"isolated in different ways")
 	model, host := run("a", 0, ledger.Pass), run("a", 1, ledger.Pass)
 	model.Network, host.Network = "model", "host"
+	model.SharedProcess, host.SharedProcess = "node", "go"
 	r := build(t, Input{Records: []ledger.Record{model, host}, K: []int{1}})
-	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different networks: host, model")
+	wantIn(t, strings.Join(r.Groups[0].Warnings, "\n"), "different networks: host, model",
+		"hidden tests of 1 task ran the agent's code in their own process (go, node)")
 	wantIn(t, markdownOf(t, r, []int{1}, Full), "Network: `model`")
 }
 

@@ -146,7 +146,7 @@ func (c *Container) inside(dir string) string {
 
 // bind is a path of the machine that the container shows.
 type bind struct {
-	source   string
+	source   string // empty: an empty directory
 	writable bool
 }
 
@@ -173,6 +173,9 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 			}
 		}
 	}
+	for _, path := range i.Hidden {
+		hide(all, path)
+	}
 	if c.cfg.Work != "" && c.cfg.Workdir != "" {
 		work, shown := all[c.cfg.Work]
 		if !shown {
@@ -196,6 +199,24 @@ func (c *Container) binds(i Isolation) (map[string]bind, error) {
 		}
 	}
 	return all, nil
+}
+
+// hide covers a path with an empty one, where a mount would show it.
+func hide(all map[string]bind, path string) {
+	info, err := os.Stat(path)
+	_, asked := all[path]
+	if err != nil || asked {
+		return
+	}
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if above, ok := all[dir]; ok && above.source != "" {
+			all[path] = bind{}
+			if !info.IsDir() {
+				all[path] = bind{source: os.DevNull}
+			}
+			return
+		}
+	}
 }
 
 // containerOwn are the directories of an image that nothing of the machine may cover.

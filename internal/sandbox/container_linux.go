@@ -37,6 +37,7 @@ type room struct {
 	engine *Engine
 	name   string
 	binds  map[string]bind
+	shown  map[string]bind // binds, with directories for empty ones
 	own    map[string]bind // mounts that no other container has
 	above  bool            // it is over another
 	keeps  bool            // processes that programs leave running stay

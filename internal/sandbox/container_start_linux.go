@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -69,6 +70,9 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 	if err == nil {
 		r.own, err = c.makePrivate(dir.Path)
 	}
+	if err == nil {
+		r.shown, err = r.emptied()
+	}
 	if profile := seccomp.Profile(); err == nil && profile != nil && !r.unfiltered {
 		r.filter = filepath.Join(dir.Path, "seccomp.json")
 		err = os.WriteFile(r.filter, profile, 0o600)
@@ -94,6 +98,26 @@ func (c *Container) tryStart(ctx context.Context, helper string, binds map[strin
 		return nil, errors.Join(fmt.Errorf("start a container from %s: %w", c.cfg.Image.Name, err), r.close())
 	}
 	return r, nil
+}
+
+// emptied returns the mounts with a directory for each of those that are to be empty. The engine
+// makes other mounts in it.
+func (r *room) emptied() (map[string]bind, error) {
+	shown := maps.Clone(r.binds)
+	for target, b := range shown {
+		if b.source != "" {
+			continue
+		}
+		dir, err := os.MkdirTemp(r.dir.Path, "empty-")
+		if err == nil {
+			err = os.Chmod(dir, 0o755) //nolint:gosec // its parent is closed to all others
+		}
+		if err != nil {
+			return nil, err
+		}
+		shown[target] = bind{source: dir, writable: true}
+	}
+	return shown, nil
 }
 
 // filters reports whether programs get their filter from us, because the engine takes none.
@@ -227,7 +251,7 @@ func (c *Container) arguments(r *room, helper string, below []string) []string {
 	}
 	args = append(args, ulimits()...)
 	args = append(args, ownLabels()...)
-	args = append(args, mountArguments(r.binds)...)
+	args = append(args, mountArguments(r.shown)...)
 	args = append(args, mountArguments(map[string]bind{
 		helperInside: {source: helper},
 		lineInside:   {source: filepath.Join(r.dir.Path, "line")},

@@ -2,7 +2,12 @@ package sandbox
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // The kinds of isolation.
@@ -41,7 +46,7 @@ type Isolation struct {
 	Writable []string
 	Hidden   []string
 	// Untrusted, if set, is what programs see that this one starts by fit-untrusted: these paths in
-	// place of ReadOnly and Writable. Only bubblewrap can do that.
+	// place of ReadOnly and Writable. What lies in Writable is hidden only with bubblewrap.
 	Untrusted *UntrustedView
 	// Shown are directories of the machine by the paths inside that show them, writable, beside
 	// their own. Only bubblewrap can do that.
@@ -69,6 +74,29 @@ type UntrustedView struct {
 	ReadOnly []string
 	Writable []string
 	Hidden   []string
+}
+
+// untrustedFiles returns the variable that names the files of programs started by fit-untrusted,
+// where bubblewrap makes no view of them.
+func (i Isolation) untrustedFiles() (string, error) {
+	files := untrusted.Files{
+		Hidden: []string{"/tmp", "/var/tmp"},
+		Shown:  slices.Concat(i.Untrusted.ReadOnly, i.Untrusted.Writable),
+	}
+	if i.Container != nil && i.Container.cfg.Workdir != "" {
+		files.Shown = append(files.Shown, i.Container.cfg.Workdir)
+	}
+	for _, path := range slices.Concat(i.ReadOnly, i.Writable, i.Hidden, i.Untrusted.Hidden) {
+		if slices.Contains(files.Shown, path) {
+			continue
+		}
+		files.Hidden = append(files.Hidden, filepath.Clean(path))
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			files.Hidden = append(files.Hidden, resolved)
+		}
+	}
+	text, err := json.Marshal(files)
+	return untrusted.View + "=" + string(text), err
 }
 
 // String returns the kind of isolation and what it leaves open.

@@ -157,6 +157,13 @@ func (l Local) Spawn(ctx context.Context, spec SpawnSpec, stdout, stderr io.Writ
 
 // prepare resolves the program and builds the command line of the isolation.
 func prepare(ctx context.Context, spec SpawnSpec) (launch, error) {
+	if spec.Isolation.Untrusted != nil && spec.Isolation.Isolates() {
+		files, err := spec.Isolation.untrustedFiles()
+		if err != nil {
+			return launch{}, err
+		}
+		spec.Env = append(slices.Clone(spec.Env), files)
+	}
 	if spec.Isolation.Container != nil {
 		return prepareInside(ctx, spec)
 	}

@@ -192,3 +192,24 @@ func reachByProc(pid int) {
 	}
 	_ = unix.Close(handle)
 }
+
+// Where nothing can be mounted, what is hidden can be neither read, run, listed nor moved to where
+// it could be, whether or not the kernel allows namespaces.
+func TestFilesOfTheHookAreHiddenWhereNothingCanBeMounted(t *testing.T) {
+	testenv.NeedTool(t, "unshare")
+	const script = `cd "$(mktemp -d)" && mkdir -p kept work/shown kept/work && echo word | tee kept/word kept/work/word >word
+cp /bin/echo kept/echo; export OUT=$PWD FIT_UNTRUSTED=PATH,TMPDIR,OUT
+export FIT_UNTRUSTED_VIEW='{"hidden":["'$PWD'/kept","'$PWD'/word"],"shown":["'$PWD'/kept/work"]}'
+cat >work/program <<'END'
+cat kept/work/word; cat kept/word word /proc/self/root$OUT/kept/word; kept/echo run; ls kept
+mv kept/word work/shown && cat work/shown/word; ln kept/word work/word && cat work/word
+echo new >work/new && mkdir work/made && mv work/new work/made/new && cat work/made/new
+echo temporary >"$TMPDIR/file" && cat "$TMPDIR/file"
+END
+fit-untrusted sh work/program 2>/dev/null; rm -r work/made
+unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; fit-untrusted sh work/program 2>/dev/null'; rm -r "$PWD"`
+	out, errs, _, status := asUntrusted(t, script)
+	if want := strings.Repeat("word\nnew\ntemporary\n", 2); out != want || errs != "" || status != 0 {
+		t.Errorf("printed %q and %q, status %d, want %q", out, errs, status, want)
+	}
+}

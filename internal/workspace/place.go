@@ -268,7 +268,7 @@ func (w *Workspace) limits() sandbox.Limits {
 // and what the harness keeps. The sandbox hides the user's home and our temporary directory by
 // itself.
 func (w *Workspace) Conceal(isolation sandbox.Isolation) sandbox.Isolation {
-	if isolation.Kind != sandbox.IsolationBwrap {
+	if !isolation.Isolates() {
 		return isolation
 	}
 	asked := map[string]bool{}

@@ -21,6 +21,7 @@ func (a *attempt) grade(ctx context.Context) bool {
 		return a.fail(ctx, ledger.ErrorInternal, err)
 	}
 	a.record.GraderNetwork, a.record.ServiceNetwork = a.space.GraderNetwork(), a.space.ServiceNetwork()
+	a.record.SharedProcess = grade.SharedProcess(a.task)
 	config := a.gradeConfig()
 	// leftovers are removed with the directory of all workspaces
 	defer func() { _ = scratch.RemoveAll(config.Scratch) }()

@@ -4,6 +4,7 @@ package untrusted
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -45,6 +46,18 @@ const Root = "/.fit-untrusted"
 // Passes is the variable that names those that programs under Name get, with commas between them.
 const Passes = "FIT_UNTRUSTED"
 
+// View is the variable with the Files of programs under Name, as JSON, for where nothing can be
+// mounted at Root: in containers, and on machines that give no privileges in a user namespace.
+const View = "FIT_UNTRUSTED_VIEW"
+
+// Files are absolute paths. All that is neither hidden nor below a hidden path is seen, and so is
+// what is shown.
+type Files struct {
+	Hidden []string `json:"hidden,omitempty"`
+	Shown  []string `json:"shown,omitempty"`
+	Temp   string   `json:"temp,omitempty"` // the program's own directory for temporary files
+}
+
 // passed are the variables that programs get where nobody says which.
 const passed = "PATH,HOME,USER,LOGNAME,SHELL,LANG,LC_ALL,TMPDIR,TZ,TERM,CI,NO_COLOR,PORT"
 
@@ -76,8 +89,16 @@ func Run() int {
 	}
 	proc.CloseAllOnExec()
 	defer restoreStreams(streamFlags())
+	var files Files
+	_ = json.Unmarshal([]byte(os.Getenv(View)), &files) // without it nothing is hidden
+	if len(files.Hidden) > 0 {
+		if files.Temp, err = os.MkdirTemp("", Name+"-"); err != nil {
+			return failure(args[0], err)
+		}
+		defer os.RemoveAll(files.Temp)
+	}
 	tell(Began)
-	cmd, err := start(program, args)
+	cmd, err := start(program, args, files)
 	if err != nil {
 		return failure(args[0], err)
 	}

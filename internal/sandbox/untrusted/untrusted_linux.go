@@ -1,6 +1,7 @@
 package untrusted
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,11 @@ import (
 // it can name only its own processes, and they end with it. A user namespace protects the processes
 // that it may still see in /proc. Root without privileges, as in our sandbox, may not map its own
 // user id; it still has its files.
-func start(program string, args []string) (cmd *exec.Cmd, err error) {
+func start(program string, args []string, files Files) (cmd *exec.Cmd, err error) {
+	view, err := json.Marshal(files)
+	if err != nil {
+		return nil, err
+	}
 	user, group := os.Geteuid(), os.Getegid()
 	same := namespaces(unix.CLONE_NEWUSER)
 	same.UidMappings = []syscall.SysProcIDMap{{ContainerID: user, HostID: user, Size: 1}}
@@ -34,7 +39,7 @@ func start(program string, args []string) (cmd *exec.Cmd, err error) {
 		{RefusedName, namespaces(0)},
 		{RefusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
 	} {
-		cmd = command("/proc/self/exe", append([]string{way.name, program}, args...), way.attributes)
+		cmd = command("/proc/self/exe", append([]string{way.name, string(view), program}, args...), way.attributes)
 		if err = cmd.Start(); err == nil {
 			break
 		}
@@ -54,29 +59,34 @@ func namespaces(more uintptr) *syscall.SysProcAttr {
 
 // Become continues in the process that startUntrusted has started.
 func Become() int {
-	if len(os.Args) < 3 {
+	var files Files
+	if len(os.Args) < 4 || json.Unmarshal([]byte(os.Args[1]), &files) != nil {
 		return statusUsage
 	}
+	program, args := os.Args[2], os.Args[3:]
 	runtime.LockOSThread() // privileges belong to threads
 	proc.CloseAllOnExec()
 	if os.Args[0] == RefusedName {
 		refuseReach()
 	}
 	if os.Getpid() == 1 {
-		return runInit(os.Args[1], os.Args[2:])
+		return runInit(program, args, files)
 	}
-	return failure(os.Args[2], syscall.Exec(os.Args[1], os.Args[2:], os.Environ()))
+	if err := files.enter(); err != nil {
+		return failure(args[0], err)
+	}
+	return failure(args[0], syscall.Exec(program, args, os.Environ()))
 }
 
 // runInit is process 1: it starts the program, reaps its children, and ends with the program,
 // which ends everything else. It holds nothing that the program does not have as well.
-func runInit(program string, args []string) int {
+func runInit(program string, args []string, files Files) int {
 	// Signals from inside end a process 1 only if it has handlers that let them, as Go has.
 	signal.Notify(make(chan os.Signal, 1))
 	// If memory runs out, the program is killed before those that check it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	mountOwnProc()
-	if err := enterView(); err != nil {
+	if err := enterView(files); err != nil {
 		return failure(args[0], err)
 	}
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -110,15 +120,15 @@ func mountOwnProc() {
 }
 
 // enterView shows the program what our sandbox has for it, and nothing else. In a root of its own
-// it cannot make user namespaces, so it cannot leave. Some machines give no privileges in a user
-// namespace; the program then sees what the hook sees.
-func enterView() error {
+// it cannot make user namespaces, so it cannot leave. Containers have no such root, and some
+// machines give no privileges in a user namespace; there, files are hidden one by one.
+func enterView(files Files) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	if unix.Chroot(Root) != nil {
-		return nil
+		return files.enter()
 	}
 	_ = os.Setenv("TMPDIR", "/tmp")
 	if err := os.Chdir(dir); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // start starts the program in a new session, which is all that this system offers.
-func start(program string, args []string) (*exec.Cmd, error) {
+func start(program string, args []string, _ Files) (*exec.Cmd, error) {
 	cmd := command(program, args, &syscall.SysProcAttr{Setsid: true})
 	return cmd, cmd.Start()
 }

@@ -1,0 +1,65 @@
+package containers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fit-eval/fit/internal/containertest"
+)
+
+// searcher is a program under test that looks for a word in every file that it can read, and in its
+// variables. It does not have the word in itself.
+const searcher = `#!/bin/bash
+word=HIDDEN; word=$word-WORD
+grep -rIls -- "$word" /app /tmp /var /root /home /.fit "$@"
+env | grep -- "$word"
+for pid in $(ls /proc | grep -E '^[0-9]+$'); do
+  for file in environ cwd/hooks/invariants.sh root/tmp/expected fd/255 fd/3; do
+    grep -qs -- "$word" "/proc/$pid/$file" && echo "$pid/$file"
+  done
+done
+echo kept >made-by-the-program; mkdir -p sub; mv made-by-the-program sub/; cat sub/made-by-the-program >/dev/null || echo cannot read its file
+echo kept >"$TMPDIR/kept" && cat "$TMPDIR/kept" >/dev/null || echo no temporary file
+echo 42
+`
+
+// In a container, a program that a hook runs by fit-untrusted sees the work and the image, and the
+// hook sees nothing of other tasks.
+func TestUntrustedProgramsInAContainer(t *testing.T) {
+	b := newBench(t)
+	const hook = `#!/bin/bash
+# HIDDEN-WORD
+export SECRET=HIDDEN-WORD
+echo HIDDEN-WORD >"$TMPDIR/expected"; echo HIDDEN-WORD >/tmp/expected
+ls "$FAMILY_DIR/tasks/two" >/dev/null 2>&1 && { echo '{"test":"answer","pass":false,"message":"the hook sees another task"}' >&3; exit; }
+ls "$TASK_DIR/solution" 2>&1 | grep -q . && { echo '{"test":"answer","pass":false,"message":"the hook sees the solution"}' >&3; exit; }
+out=$(fit-untrusted ./program "$FAMILY_DIR" "$TASK_DIR" "$HOOKS_DIR" 2>&1)
+[ "$out" = 42 ] && [ -f sub/made-by-the-program ] && pass=true || { pass=false; echo "$out" >&2; }
+echo "{\"test\":\"answer\",\"pass\":$pass,\"message\":\"$(echo $out)\"}" >&3
+`
+	tasks := filepath.Join(b.dir, "family", "tasks")
+	if err := os.RemoveAll(tasks); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"../family.yaml": "image: " + containertest.Image(t) + "\n", "../HIDDEN": "HIDDEN-WORD\n",
+		"one/agent.task.md": "Do it.\n", "one/workdir/program": "#!/bin/bash\necho 1\n",
+		"one/task.yaml": "checks: [answer]\n", "one/hooks/invariants.sh": hook,
+		"one/solution/program": searcher,
+		"two/agent.task.md":    "HIDDEN-WORD\n", "two/workdir/program": "HIDDEN-WORD\n",
+		"two/hooks/invariants.sh": "#!/bin/sh\n# HIDDEN-WORD\n",
+	} {
+		path := filepath.Join(tasks, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := fit(t, b.dir, "lint", "--family", "family", "--task", "one")
+	if code != 0 {
+		t.Errorf("lint: %d\n%s\n%s", code, stdout, stderr)
+	}
+}
