@@ -86,7 +86,10 @@ func (r ruleset) allow(path string, access uint64) {
 	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 		access &= readsFiles
 	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)} //nolint:gosec // descriptors are small
+	rule := unix.LandlockPathBeneathAttr{
+		Allowed_access: access,
+		Parent_fd:      int32(fd), //nolint:gosec // descriptors are small
+	}
 	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 }
