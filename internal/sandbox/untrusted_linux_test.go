@@ -193,8 +193,7 @@ func reachByProc(pid int) {
 	_ = unix.Close(handle)
 }
 
-// Where nothing can be mounted, what is hidden can be neither read, run, listed nor moved to where
-// it could be, whether or not the kernel allows namespaces.
+// Where nothing can be mounted, what is hidden can be neither read, run, listed nor changed, whether or not the kernel allows namespaces.
 func TestFilesOfTheHookAreHiddenWhereNothingCanBeMounted(t *testing.T) {
 	testenv.NeedTool(t, "unshare")
 	const script = `cd "$(mktemp -d)" && mkdir -p kept work/shown kept/work && echo word | tee kept/word kept/work/word >word
@@ -205,11 +204,13 @@ cat kept/work/word; cat kept/word word /proc/self/root$OUT/kept/word; kept/echo 
 mv kept/word work/shown && cat work/shown/word; ln kept/word work/word && cat work/word
 echo new >work/new && mkdir work/made && mv work/new work/made/new && cat work/made/new
 echo temporary >"$TMPDIR/file" && cat "$TMPDIR/file"
+(echo forged >kept/word) 2>/dev/null; mv work/new kept/word; rm -f kept/word; ln -s x kept/link; mkdir kept/dir
 END
 fit-untrusted sh work/program 2>/dev/null; rm -r work/made
-unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; fit-untrusted sh work/program 2>/dev/null'; rm -r "$PWD"`
+unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; fit-untrusted sh work/program 2>/dev/null'
+ls kept; cat kept/word; rm -r "$PWD"`
 	out, errs, _, status := asUntrusted(t, script)
-	if want := strings.Repeat("word\nnew\ntemporary\n", 2); out != want || errs != "" || status != 0 {
+	if want := strings.Repeat("word\nnew\ntemporary\n", 2) + "echo\nword\nwork\nword\n"; out != want || errs != "" || status != 0 {
 		t.Errorf("printed %q and %q, status %d, want %q", out, errs, status, want)
 	}
 }

@@ -10,26 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Landlock is to refuse where files are not shown: to read them and to run them. Moving a file
-// to another directory needs a permission of its own (Linux 5.19).
+// What Landlock is to refuse where files are not shown: to read, run, change, make and remove them.
 const (
-	readsFiles = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
-	readsDirs  = readsFiles | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fileAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE |
+		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	access = unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1 | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// enter keeps what this thread starts from reading what is hidden, where the kernel can (Linux
+// enter keeps what this thread starts from what is hidden, where the kernel can (Linux
 // 5.13) and the sandbox made no view. It needs no privileges.
 func (f Files) enter() error {
 	if len(f.Hidden) == 0 {
 		return nil
 	}
-	handled := uint64(readsDirs)
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return nil
 	}
-	if version > 1 {
-		handled |= unix.LANDLOCK_ACCESS_FS_REFER
+	handled := uint64(access)
+	if version < 3 { // Linux 6.2
+		handled &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version < 2 { // Linux 5.19
+		handled &^= unix.LANDLOCK_ACCESS_FS_REFER
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)),
@@ -37,12 +40,12 @@ func (f Files) enter() error {
 	if errno != 0 {
 		return os.NewSyscallError("landlock_create_ruleset", errno)
 	}
-	rules := ruleset(fd)
+	rules := ruleset{fd, handled}
 	defer unix.Close(int(fd))
-	rules.allow("/", handled&unix.LANDLOCK_ACCESS_FS_REFER)
+	rules.allow("/", unix.LANDLOCK_ACCESS_FS_REFER) // or nothing moves between directories
 	f.show(rules, "/")
 	for _, path := range append(f.Shown, f.Temp) {
-		rules.allow(path, readsDirs)
+		rules.allow(path, access)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
@@ -53,15 +56,15 @@ func (f Files) enter() error {
 	return os.Setenv("TMPDIR", f.Temp)
 }
 
-// show allows to read a path, except for what is hidden below it. Directories on the way to that
-// cannot be listed.
+// show allows to use a path, except for what is hidden below it. Directories on the way to that
+// can be neither listed nor changed.
 func (f Files) show(rules ruleset, path string) {
 	if slices.Contains(f.Hidden, path) {
 		return
 	}
 	below := strings.TrimSuffix(path, "/") + "/"
 	if !slices.ContainsFunc(f.Hidden, func(hidden string) bool { return strings.HasPrefix(hidden, below) }) {
-		rules.allow(path, readsDirs)
+		rules.allow(path, access)
 		return
 	}
 	entries, _ := os.ReadDir(path) // what cannot be listed is not shown
@@ -72,11 +75,14 @@ func (f Files) show(rules ruleset, path string) {
 	}
 }
 
-// ruleset is what one of Landlock's allows.
-type ruleset int
+// ruleset is what one of Landlock's allows, of the kinds of access that it handles.
+type ruleset struct {
+	fd      uintptr
+	handled uint64
+}
 
-// allow adds a rule. A path that is gone, or that nobody could read anyway, needs none.
-func (r ruleset) allow(path string, access uint64) {
+// allow adds a rule. A path that is gone, or that nobody could reach anyway, needs none.
+func (r ruleset) allow(path string, allowed uint64) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
@@ -84,12 +90,12 @@ func (r ruleset) allow(path string, access uint64) {
 	defer unix.Close(fd)
 	var stat unix.Stat_t
 	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= readsFiles
+		allowed &= fileAccess
 	}
 	rule := unix.LandlockPathBeneathAttr{
-		Allowed_access: access,
+		Allowed_access: allowed & r.handled,
 		Parent_fd:      int32(fd), //nolint:gosec // descriptors are small
 	}
-	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r), unix.LANDLOCK_RULE_PATH_BENEATH,
+	_, _, _ = unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, r.fd, unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 }
