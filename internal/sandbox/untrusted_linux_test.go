@@ -193,7 +193,8 @@ func reachByProc(pid int) {
 	_ = unix.Close(handle)
 }
 
-// Where nothing can be mounted, what is hidden can be neither read, run, listed nor changed, whether or not the kernel allows namespaces.
+// Where nothing can be mounted, what is hidden can be neither read, run, listed nor changed,
+// whether or not the kernel allows namespaces.
 func TestFilesOfTheHookAreHiddenWhereNothingCanBeMounted(t *testing.T) {
 	testenv.NeedTool(t, "unshare")
 	const script = `cd "$(mktemp -d)" && mkdir -p kept work/shown kept/work && echo word | tee kept/word kept/work/word >word
@@ -210,7 +211,8 @@ fit-untrusted sh work/program 2>/dev/null; rm -r work/made
 unshare -Ur sh -c 'echo 0 >/proc/sys/user/max_user_namespaces; fit-untrusted sh work/program 2>/dev/null'
 ls kept; cat kept/word; rm -r "$PWD"`
 	out, errs, _, status := asUntrusted(t, script)
-	if want := strings.Repeat("word\nnew\ntemporary\n", 2) + "echo\nword\nwork\nword\n"; out != want || errs != "" || status != 0 {
+	want := strings.Repeat("word\nnew\ntemporary\n", 2) + "echo\nword\nwork\nword\n"
+	if out != want || errs != "" || status != 0 {
 		t.Errorf("printed %q and %q, status %d, want %q", out, errs, status, want)
 	}
 }
