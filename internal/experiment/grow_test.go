@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/ledger"
+	"github.com/fit-eval/fit/redact"
 )
 
 // Runs, tasks and arms are added to an experiment; verdicts that are there stay.
@@ -56,6 +57,45 @@ func TestAnExperimentCanGrow(t *testing.T) {
 		var different *DifferentError
 		if _, err := OpenDirectory(path, smaller, nil); !errors.As(err, &different) {
 			t.Errorf("fewer %s: %v", what, err)
+		}
+	}
+}
+
+// A plan that another version of fit enlarged, or whose secrets were removed, is no changed plan.
+func TestOnlyAChangedPlanIsNotKept(t *testing.T) {
+	for name, step := range map[string]struct {
+		change func(*Plan)
+		kept   bool
+	}{
+		"as it was":              {func(*Plan) {}, true},
+		"tasks have more fields": {func(p *Plan) { p.Tasks[0].Repository = "https://example.com/a" }, true},
+		"a secret":               {func(p *Plan) { p.Tasks[0].Tags = []string{"secret-of-env"} }, true},
+		"another alpha":          {func(p *Plan) { p.Question = &Question{Alpha: 0.5} }, false},
+	} {
+		path := t.TempDir()
+		begun, larger := planOf(t, 3, 2, "a"), planOf(t, 3, 3, "a")
+		if name == "a secret" {
+			step.change(begun)
+			if err := begun.Seal(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		redactor := redact.New(redact.Config{Environ: []string{"A_TOKEN=secret-of-env"}})
+		runPlan(t, t.Context(), path, begun, Config{Executor: always(graded(ledger.Pass))})
+		if err := writePlan(path, begun, redactor); err != nil {
+			t.Fatal(err)
+		}
+		if step.change(larger); step.kept {
+			runPlan(t, t.Context(), path, larger, Config{Executor: always(graded(ledger.Pass))})
+		} else if err := WritePlan(path, larger); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := ReadPlan(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Runs != 3 || plan.Kept() != step.kept {
+			t.Errorf("%s: kept %t, %+v", name, plan.Kept(), plan)
 		}
 	}
 }

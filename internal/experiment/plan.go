@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -201,7 +202,8 @@ func (p *Plan) identity() string {
 }
 
 // Kept reports whether the plan still is the one that its id, and with it every record, names. What
-// it was before tasks or arms were added is not known; readers see that it has grown.
+// it was before tasks or arms were added is not known, which readers see, nor what it was before
+// secrets were removed.
 func (p *Plan) Kept() bool {
 	begun := *p
 	if len(p.Grown) > 0 {
@@ -210,7 +212,8 @@ func (p *Plan) Kept() bool {
 			return true
 		}
 	}
-	return begun.identity() == p.ID
+	content, err := json.Marshal(p)
+	return begun.identity() == p.ID || err == nil && bytes.Contains(content, []byte("[REDACTED:"))
 }
 
 // differences describes what a wanted plan would change. Growth is the runs, tasks and arms it
@@ -273,9 +276,15 @@ func (p *Plan) revision() string {
 // grow returns the plan with what a wanted one adds to it. It is the same experiment: it keeps its
 // id, and its cells keep their seeds.
 func (p *Plan) grow(wanted *Plan, records int, atMs int64) *Plan {
-	grown := *wanted
-	grown.ID, grown.CreatedMs, grown.Family.Revision = p.ID, p.CreatedMs, p.Family.Revision
-	grown.TasksDigest, grown.SignedBy, grown.Number = p.TasksDigest, p.SignedBy, p.Number
+	grown := *p
+	grown.Runs, grown.Concurrency, grown.Tools, grown.Host = wanted.Runs, wanted.Concurrency, wanted.Tools, wanted.Host
+	if len(wanted.Tasks) > len(p.Tasks) {
+		grown.Tasks, grown.Family = wanted.Tasks, wanted.Family
+		grown.Family.Revision = p.Family.Revision
+	}
+	if len(wanted.Arms) > len(p.Arms) {
+		grown.Arms = wanted.Arms
+	}
 	growth := Growth{
 		AtMs:    atMs,
 		Records: records,
