@@ -23,11 +23,12 @@ import (
 // The bounds of a record.
 const (
 	maxRecord   = 8 << 20
-	maxTokens   = 1e12
+	maxTokens   = 1e9
 	maxTurns    = 1e6
-	maxUSD      = 1000 // of an attempt whose tokens have no price
 	costFactor  = 10   // how far an agent's own account may be from ours
 	costAllowed = 10   // dollars, in addition: tokens of judges and leads are not counted
+	dearest     = 1e-4 // dollars for a token whose price is not known
+	perMinute   = 10   // dollars that an attempt can spend in a minute, whatever it says
 	// timeTolerance is how far the times of a record may be outside those of its attempt.
 	timeTolerance = 2 * clockTolerance
 )
@@ -48,7 +49,9 @@ func (e *Executor) acceptResult(ctx context.Context, w work, p *pool, came arriv
 	}
 	record.RunDir, record.Worker, record.Host, record.SignedBy = w.name(), result.Worker, result.Host, result.key
 	record.TaskID, record.Arm, record.Regraded = w.Cell.TaskID, w.Cell.Arm, ""
-	if err := cmp.Or(insideRunDir(&record), e.checkNumbers(&record, stored), checkSetup(&record, p)); err != nil {
+	since := e.sinceOf(w.token())
+	if err := cmp.Or(insideRunDir(&record), checkNumbers(&record, since, stored), e.checkCost(&record, since, stored),
+		checkSetup(&record, p)); err != nil {
 		return ledger.Record{}, err
 	}
 	if err := e.unpackResult(ctx, result, w.name()); err != nil {
@@ -115,9 +118,17 @@ func insideRunDir(r *ledger.Record) error {
 	return nil
 }
 
-// checkNumbers makes sure that times are those of the attempt, and that amounts can be.
-func (e *Executor) checkNumbers(r *ledger.Record, stored time.Time) error {
-	from, to := e.began.Add(-timeTolerance).UnixMilli(), stored.Add(timeTolerance).UnixMilli()
+// sinceOf returns when an attempt was first published, by the clock of the hub.
+func (e *Executor) sinceOf(tok string) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.since[tok]
+}
+
+// checkNumbers makes sure that times are between the publication of the attempt and the arrival of
+// its result, and that amounts can be.
+func checkNumbers(r *ledger.Record, since, stored time.Time) error {
+	from, to := since.Add(-timeTolerance).UnixMilli(), stored.Add(timeTolerance).UnixMilli()
 	times := []int64{r.StartMs, r.EndMs}
 	if r.Verify != nil {
 		times = append(times, r.Verify.StartMs, r.Verify.EndMs)
@@ -133,7 +144,7 @@ func (e *Executor) checkNumbers(r *ledger.Record, stored time.Time) error {
 	}
 	for _, ms := range durations {
 		if ms < 0 || ms > to-from {
-			return fmt.Errorf("%w: it lasted longer than the experiment", errRecord)
+			return fmt.Errorf("%w: it lasted longer than the attempt was with workers", errRecord)
 		}
 	}
 	if r.Turns < 0 || r.Turns > maxTurns {
@@ -146,17 +157,27 @@ func (e *Executor) checkNumbers(r *ledger.Record, stored time.Time) error {
 			}
 		}
 	}
-	return e.checkCost(r)
+	return nil
 }
 
-// checkCost compares the cost of a record with what its tokens cost by the prices of this machine.
-func (e *Executor) checkCost(r *ledger.Record) error {
-	limit := float64(maxUSD)
+// checkCost compares the cost of a record with what its tokens cost by the prices of this machine, or
+// by a price that no model has, with what the time allows, and with the budget of a cell.
+func (e *Executor) checkCost(r *ledger.Record, since, stored time.Time) error {
+	limit := perMinute * stored.Sub(since).Minutes()
+	own := (*float64)(nil)
 	if e.cfg.Cost != nil {
-		if own := e.cfg.Cost(r); own != nil {
-			limit = costAllowed + costFactor**own
-		}
+		own = e.cfg.Cost(r)
 	}
+	switch t := r.Tokens; {
+	case own != nil:
+		limit = min(limit, costFactor**own)
+	case t != nil:
+		limit = min(limit, dearest*float64(t.InputTokens+t.OutputTokens+t.CacheReadTokens+t.CacheWriteTokens))
+	}
+	if p := e.cfg.Prepared; p.CellBudget.USD > 0 {
+		limit = min(limit, costFactor*p.CellBudget.USD)
+	}
+	limit = costAllowed + max(limit, 0)
 	amounts := []float64{}
 	if r.CostUSD != nil {
 		amounts = append(amounts, *r.CostUSD)
@@ -181,10 +202,10 @@ func checkSetup(r *ledger.Record, p *pool) error {
 		return fmt.Errorf("%w: it has no verdict", errRecord)
 	case r.Grade == nil || r.Verdict == ledger.Pass && r.Grade.Verdict != ledger.Pass:
 		return fmt.Errorf("%w: its grade is not that of its verdict", errRecord)
-	case r.Agent != "" && !hasAgent(p.Needs, r.Agent, r.AgentVersion):
+	case !hasAgent(p.Needs, r.Agent, r.AgentVersion):
 		return fmt.Errorf("%w: it ran with another agent than the plan's", errRecord)
-	case r.Isolation != "" && p.Needs.Isolation != "" && !strings.HasPrefix(r.Isolation, p.Needs.Isolation):
-		return fmt.Errorf("%w: it ran with isolation %.40s, not %s", errRecord, r.Isolation, p.Needs.Isolation)
+	case r.Isolation == "" || !strings.HasPrefix(r.Isolation, p.Needs.Isolation):
+		return fmt.Errorf("%w: it ran with isolation %.40q, not %q", errRecord, r.Isolation, p.Needs.Isolation)
 	}
 	return nil
 }

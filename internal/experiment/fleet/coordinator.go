@@ -75,7 +75,7 @@ type Executor struct {
 	spec  string   // the hash of its description
 	// secret makes the tickets of attempts.
 	secret string
-	began  time.Time // when the run directory became one of this fleet
+	began  time.Time // when the run directory became one of this fleet, by our clock
 
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // goroutines
@@ -91,6 +91,8 @@ type Executor struct {
 	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
 	claimed     map[string]bool          // attempts that workers say they are making, by token
 	refused     map[string][]string      // the keys whose results of an attempt were refused, by token
+	since       map[string]time.Time     // when attempts were first published, by the hub's clock, by token
+	ahead       time.Duration            // of our clock is the hub's
 	duplicates  map[string]int           // the results of attempts that were kept beside the first, by token
 	stopped     map[ledger.Cell]int      // attempts at a cell that ended as interrupted and that nobody stopped
 	broken      string                   // an object on the hub that is not what its name says
@@ -166,6 +168,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		failedOn: map[ledger.Cell][]string{},
 		refused:  map[string][]string{},
 
+		since:      map[string]time.Time{},
 		duplicates: map[string]int{},
 		stopped:    map[ledger.Cell]int{},
 

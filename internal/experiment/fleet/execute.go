@@ -158,7 +158,12 @@ func isAny(err error, known ...error) bool {
 
 // Adopt reports that an attempt that an earlier process published continues: its worker may be
 // running it, or its result may be there.
-func (e *Executor) Adopt(experiment.Cell, int) bool { return true }
+func (e *Executor) Adopt(cell experiment.Cell, attempt int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.since[token(cell.RunDir(attempt))] = e.began.Add(e.ahead)
+	return true
+}
 
 // await publishes an attempt unless it is there, and waits for its result. The error says that
 // there is none because the context ended.
@@ -186,6 +191,9 @@ func (e *Executor) expect(w work, p *pool) *waiting {
 	own := e.waiting[tok]
 	if own == nil {
 		own = &waiting{work: w, pool: p, over: make(chan struct{})}
+		if e.since[tok].IsZero() {
+			e.since[tok] = time.Now().Add(e.ahead)
+		}
 		if _, there := e.arrived[tok]; there {
 			close(own.over)
 		}

@@ -2,13 +2,16 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nkeys"
 
@@ -157,5 +160,46 @@ func TestARecordNamesOnlyItsOwnFiles(t *testing.T) {
 	r := ledger.Record{RunDir: "runs/t/a/0/1", AgentTracePath: "runs/t/a/0/1/agent.ndjson"}
 	if err := insideRunDir(&r); err != nil {
 		t.Error(err)
+	}
+}
+
+// A record says what ran and how, at times at which its attempt was with workers, and at a cost that
+// its tokens can have.
+func TestARecordIsThatOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	since, usd := time.Now(), func(n float64) *float64 { return &n }
+	e := &Executor{cfg: Config{Prepared: &experiment.Prepared{}}}
+	p := &pool{poolInfo: poolInfo{Needs: Needs{Agents: map[string]string{"builtin": "1"}, Isolation: "bwrap"}}}
+	for name, change := range map[string]func(r *ledger.Record){
+		"":                   func(*ledger.Record) {},
+		"no agent":           func(r *ledger.Record) { r.Agent = "" },
+		"another version":    func(r *ledger.Record) { r.AgentVersion = "2" },
+		"no isolation":       func(r *ledger.Record) { r.Isolation = "" },
+		"another isolation":  func(r *ledger.Record) { r.Isolation = "none" },
+		"before it was made": func(r *ledger.Record) { r.StartMs -= time.Minute.Milliseconds() },
+		"after its result":   func(r *ledger.Record) { r.EndMs += time.Hour.Milliseconds() },
+		"too long":           func(r *ledger.Record) { r.DurationMs = time.Hour.Milliseconds() },
+		"a fortune":          func(r *ledger.Record) { r.CostUSD = usd(999) },
+		"a fortune in parts": func(r *ledger.Record) { r.CostBreakdown = &ledger.CostBreakdown{Judge: 999} },
+		"countless tokens":   func(r *ledger.Record) { r.Tokens.OutputTokens = 1e12 },
+	} {
+		r := verdict(experiment.Cell{Seed: 1})
+		r.Agent, r.AgentVersion, r.Isolation = "builtin", "1", "bwrap, worktree"
+		r.StartMs, r.EndMs = since.UnixMilli()+1, since.UnixMilli()+2
+		r.Tokens, r.CostUSD = &ledger.UsageJSON{InputTokens: 1000, OutputTokens: 10}, usd(1)
+		change(&r)
+		stored := since.Add(time.Minute)
+		err := cmp.Or(checkNumbers(&r, since, stored), e.checkCost(&r, since, stored), checkSetup(&r, p))
+		if (name == "") != (err == nil) || err != nil && !errors.Is(err, errRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := ledger.Record{Tokens: &ledger.UsageJSON{InputTokens: 1e8}, CostUSD: usd(900)}
+	if err := e.checkCost(&r, since, since.Add(2*time.Hour)); err != nil {
+		t.Errorf("a long attempt at a model without a price: %v", err)
+	}
+	e.cfg.Prepared.CellBudget.USD = 2
+	if e.checkCost(&r, since, since.Add(2*time.Hour)) == nil {
+		t.Error("an attempt may cost many times the budget of its cell")
 	}
 }

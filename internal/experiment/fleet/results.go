@@ -289,6 +289,7 @@ func (e *Executor) Sealed(r *ledger.Record) {
 	e.mu.Lock()
 	tok := token(r.RunDir)
 	result, known := e.arrived[tok]
+	delete(e.since, tok)
 	if known {
 		e.held -= result.size()
 		e.arrived[tok] = arrival{
@@ -310,14 +311,25 @@ func (e *Executor) Sealed(r *ledger.Record) {
 // markToken names the messages that catchUp puts into the stream of results.
 const markToken = "mark"
 
-// catchUp waits until every result that the hub has by now is read.
+// catchUp waits until every result that the hub has by now is read, and looks at the hub's clock.
 func (e *Executor) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	sent := time.Now()
 	mark, err := e.cfg.Hub.js.Publish(ctx, doneSubject(e.run, markToken, markToken), nil)
 	if err != nil {
 		return err
 	}
+	e.mu.Lock()
+	stream := e.done
+	e.mu.Unlock()
+	stored, err := stream.GetMsg(ctx, mark.Sequence)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.ahead = stored.Time.Sub(sent)
+	e.mu.Unlock()
 	for {
 		e.mu.Lock()
 		read := e.read
