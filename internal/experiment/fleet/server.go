@@ -232,12 +232,15 @@ func (s *Server) lookAtKeys() {
 		return
 	}
 	keys, err := hubSecrets(s.cfg.Dir)
-	var options *server.Options
-	if err == nil {
-		options, err = s.withKeys(keys)
-	}
-	if err == nil {
-		err = s.nats.ReloadOptions(options)
+	// The server subscribes a new account to what it imports only when it meets it for the second time.
+	for range 2 {
+		var options *server.Options
+		if err == nil {
+			options, err = s.withKeys(keys)
+		}
+		if err == nil {
+			err = s.nats.ReloadOptions(options)
+		}
 	}
 	join := s.join
 	join.Address = cmp.Or(s.cfg.Public, join.Address)
