@@ -121,6 +121,9 @@ func (p *workPool) fetchTrees(ctx context.Context, here *loaded, w *work) error 
 			return &objectError{hash, err}
 		}
 	}
+	if err := here.spec.inTrees(p.trees, arms, tasks); err != nil {
+		return err
+	}
 	if !here.warm {
 		if err := here.attempts.Warm(ctx); err != nil {
 			return err

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/task"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -400,6 +403,39 @@ func (p *portable) unpack(cache, empty string, environ map[string]string) error 
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// inTrees makes sure that no path of some arms and tasks, and none that all share, leads out of its
+// tree by a link.
+func (p *portable) inTrees(cache string, arms, tasks []string) error {
+	prepared := p.Prepared
+	paths := []*string{&prepared.NodeModules, &prepared.Family.Skills, &prepared.Family.Dir}
+	for i := range prepared.Arms {
+		if slices.Contains(arms, prepared.Arms[i].Name) {
+			paths = append(paths, armPaths(prepared, &prepared.Arms[i])...)
+		}
+	}
+	for i := range prepared.Family.Tasks {
+		if slices.Contains(tasks, prepared.Family.Tasks[i].ID) {
+			paths = append(paths, taskPaths(&prepared.Family.Tasks[i])...)
+		}
+	}
+	for _, path := range paths {
+		rest, err := filepath.Rel(cache, *path)
+		if *path == "" || err != nil || !filepath.IsLocal(rest) {
+			continue // the empty directory
+		}
+		hash, rest, _ := strings.Cut(filepath.ToSlash(rest), "/")
+		root, err := os.OpenRoot(filepath.Join(cache, hash))
+		if err != nil {
+			return err
+		}
+		_, err = tree.Beneath(root, cmp.Or(rest, "."))
+		if err = errors.Join(err, root.Close()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the experiment has the path %q, which leaves its tree: %w", rest, err)
+		}
+	}
+	return nil
 }
 
 // only keeps the arms of a pool: a worker needs only their agents.
