@@ -12,12 +12,27 @@ import (
 // breaker stops an experiment whose attempts all fail for the same cause: something outside is
 // broken, and continuing would only waste money and attempts.
 type breaker struct {
-	after   int
-	cause   string // of the last errors in a row
-	count   int    // of errors in a row with that cause
-	class   string
-	classes int    // of errors in a row of that class, whatever the cause
-	open    string // why it opened; empty while it is closed
+	after int
+	// others reports whether workers with another key could run attempts; nil: there are no keys.
+	others func(key string) bool
+	cause  streak // of the same cause
+	class  streak // of the same class, whatever the cause
+	open   string // why it opened; empty while it is closed
+}
+
+// streak counts errors in a row that have something in common, and the keys that signed them.
+type streak struct {
+	what  string
+	count int
+	keys  map[string]bool
+}
+
+func (s *streak) add(what, key string) {
+	if s.count == 0 || s.what != what {
+		*s = streak{what: what, keys: map[string]bool{}}
+	}
+	s.count++
+	s.keys[key] = true
 }
 
 // alike is how many times more errors of one class it takes if their causes differ.
@@ -27,30 +42,26 @@ const alike = 3
 func (b *breaker) record(r *ledger.Record) {
 	switch {
 	case r.Verdict != ledger.Error:
-		b.cause, b.count, b.class, b.classes = "", 0, "", 0
+		b.cause, b.class = streak{}, streak{}
 		return
 	case r.ErrorClass == ledger.ErrorInterrupted || r.ErrorClass == ledger.ErrorBudget || excused(r):
 		return
 	}
-	if cause := causeOf(r); cause != b.cause {
-		b.cause, b.count = cause, 0
-	}
-	if r.ErrorClass != b.class {
-		b.class, b.classes = r.ErrorClass, 0
-	}
-	b.count++
-	b.classes++
+	b.cause.add(causeOf(r), r.SignedBy)
+	b.class.add(r.ErrorClass, r.SignedBy)
+	// one key says nothing about the experiment as long as others can run it
+	alone := b.others != nil && b.others(r.SignedBy)
 	switch {
 	case b.open != "":
 	case r.ErrorClass == ledger.ErrorAuth:
 		b.open = fmt.Sprintf("the account or its credentials do not work: %s", r.ErrorMessage)
 	case r.ErrorClass == ledger.ErrorResources:
 		b.open = r.ErrorMessage
-	case b.after > 0 && b.count >= b.after:
-		b.open = fmt.Sprintf("%d attempts in a row failed for the same cause (%s): %s", b.count, r.ErrorClass,
+	case b.after > 0 && b.cause.count >= b.after && (!alone || len(b.cause.keys) > 1):
+		b.open = fmt.Sprintf("%d attempts in a row failed for the same cause (%s): %s", b.cause.count, r.ErrorClass,
 			r.ErrorMessage)
-	case b.after > 0 && b.classes >= alike*b.after:
-		b.open = fmt.Sprintf("%d attempts in a row failed (%s), the last one: %s", b.classes, r.ErrorClass,
+	case b.after > 0 && b.class.count >= alike*b.after && (!alone || len(b.class.keys) > 1):
+		b.open = fmt.Sprintf("%d attempts in a row failed (%s), the last one: %s", b.class.count, r.ErrorClass,
 			r.ErrorMessage)
 	}
 }

@@ -194,6 +194,9 @@ func newEngine(dir *Directory, cfg Config) *engine {
 		tasks:    map[string]*PlannedTask{},
 		steering: newSteering(),
 	}
+	if executor, elsewhere := cfg.Executor.(remote); elsewhere {
+		e.breaker.others = executor.Others
+	}
 	e.limit = limit
 	for i := range dir.Plan.Arms {
 		e.arms[dir.Plan.Arms[i].Name] = &dir.Plan.Arms[i]

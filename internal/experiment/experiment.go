@@ -42,6 +42,8 @@ type remote interface {
 	// Steer sets how many attempts may run concurrently (0 is no limit), and whether new ones may
 	// begin. Running attempts are not stopped.
 	Steer(limit int, none bool)
+	// Others reports whether workers with another key than that of a record could run attempts.
+	Others(signedBy string) bool
 }
 
 // neighbours is an Executor whose attempts may share a loopback: a server that one of them starts

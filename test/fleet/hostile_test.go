@@ -52,6 +52,11 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		if _, err := enemy.js.Publish(t.Context(), "$KV.fit-workers."+enemy.key+".huge", content); err != nil {
 			t.Error(err)
 		}
+		content = fmt.Appendf(nil, `{"protocol":2,"name":"loud","fit":"\u001b[31m","slots":1,"labels":["\u001b]0;x\u0007"],`+
+			`"host":"\u001b[2J","agents":{"\u001b[1m":"\u009b1m"},"trouble":"\u001b[5m\nforged"}`)
+		if _, err := enemy.js.Publish(t.Context(), "$KV.fit-workers."+enemy.key+".loud", content); err != nil {
+			t.Error(err)
+		}
 		heard := make(chan *nats.Msg, 1000)
 		for _, subject := range []string{">", "fit.work.>", "fit.done.>", "_INBOX.>", "$O.>", "$JS.>"} {
 			if _, err := enemy.nc.ChanSubscribe(subject, heard); err != nil {
@@ -63,6 +68,14 @@ func TestAPeerHasTheRightsOfItsRole(t *testing.T) {
 		<-status.over
 		if said := status.out.String(); strings.Contains(said, "huge") || !strings.Contains(said, "w1") {
 			t.Errorf("status says %s", said)
+		}
+		for _, said := range []string{status.out.String(), coordinator.out.String()} {
+			if strings.ContainsAny(said, "\x1b\x07\u009b") || strings.Contains(said, "\nforged") {
+				t.Errorf("an escape reached the terminal: %q", said)
+			}
+		}
+		if !strings.Contains(status.out.String(), "loud") {
+			t.Error("the worker with escapes is not shown, so that nothing was tested")
 		}
 		<-coordinator.over
 		if records, _ := w.counted("fleet"); len(records) != 4 || coordinator.cmd.ProcessState.ExitCode() != 0 {

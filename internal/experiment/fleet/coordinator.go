@@ -82,28 +82,36 @@ type Executor struct {
 	changed chan struct{}  // receives when places may have changed
 	steered chan struct{}  // receives when the limits of the pools must be looked at
 
-	mu          sync.Mutex
-	waiting     map[string]*waiting // attempts that were published, by token
-	arrived     map[string]arrival  // the first result of attempts, by token
-	held        int                 // bytes of results in arrived
-	maxHeld     int
-	sealed      map[string]ledger.Record // what the ledger had when this process began, by name
-	failedOn    map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
-	claimed     map[string]bool          // attempts that workers say they are making, by token
-	refused     map[string][]string      // the keys whose results of an attempt were refused, by token
-	since       map[string]time.Time     // when attempts were first published, by the hub's clock, by token
-	ahead       time.Duration            // of our clock is the hub's
-	duplicates  map[string]int           // the results of attempts that were kept beside the first, by token
-	stopped     map[ledger.Cell]int      // attempts at a cell that ended as interrupted and that nobody stopped
-	broken      string                   // an object on the hub that is not what its name says
-	repaired    time.Time                // when such an object was last looked at
-	read        uint64                   // the last message of the stream of results that was read
-	reread      context.CancelFunc       // restarts the reader at read
-	resultsLost bool                     // the stream of results is not the one that was read
+	mu         sync.Mutex
+	waiting    map[string]*waiting // attempts that were published, by token
+	arrived    map[string]arrival  // the first result of attempts, by token
+	held       int                 // bytes of results in arrived
+	maxHeld    int
+	sealed     map[string]ledger.Record // what the ledger had when this process began, by name
+	failedOn   map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	claimed    map[string]bool          // attempts that workers say they are making, by token
+	refused    map[string][]string      // the keys whose results of an attempt were refused, by token
+	since      map[string]time.Time     // when attempts were first published, by the hub's clock, by token
+	ahead      time.Duration            // of our clock is the hub's
+	duplicates map[string]int           // the results of attempts that were kept beside the first, by token
+	stopped    map[ledger.Cell]int      // attempts at a cell that ended as interrupted and that nobody stopped
+	broken     string                   // an object on the hub that is not what its name says
+	brokenBy   string                   // the key that reported it
+	replaced   bool                     // something on the hub was not what its name says
+	// falseReports and garbage count what keys sent that was nothing.
+	falseReports, garbage map[string]int
+
+	able        map[string]bool            // the keys whose workers can run something of the experiment
+	claims      map[string]map[string]bool // the keys that reported an error that stops an experiment, by its class
+	repaired    time.Time                  // when such an object was last looked at
+	read        uint64                     // the last message of the stream of results that was read
+	reread      context.CancelFunc         // restarts the reader at read
+	resultsLost bool                       // the stream of results is not the one that was read
 	places      int
 	limit       int  // how many attempts may run concurrently; 0: as many as there is place for
 	none        bool // nothing may begin
 	noted       map[string]bool
+	heldSlack   time.Duration
 	unpackAt    chan struct{} // bounds how many results are unpacked at a time
 
 	publishFailed atomic.Bool
@@ -127,6 +135,8 @@ type waiting struct {
 	stopped   bool   // no worker may begin it any more
 	// silentSince is when a worker last said that it is making it, or when it was first looked for.
 	silentSince time.Time
+	// held is since when keys have proved that they were given it.
+	held map[string]time.Time
 }
 
 // arrival is the first result of an attempt. Its large parts may have stayed on the hub.
@@ -145,12 +155,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 			return nil, err
 		}
 	}
-	note := cfg.Note
-	cfg.Note = func(text string) { // what others say may be in it
-		if note != nil {
-			note(display.CutRunes(display.Line(text), maxText))
-		}
-	}
+	cfg.Note = plain(cfg.Note)
 	own, err := runID(cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -172,11 +177,17 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		duplicates: map[string]int{},
 		stopped:    map[ledger.Cell]int{},
 
+		falseReports: map[string]int{},
+		garbage:      map[string]int{},
+		able:         map[string]bool{},
+		claims:       map[string]map[string]bool{},
+
 		noted:     map[string]bool{},
 		toPublish: make(chan publication),
 		unpackAt:  make(chan struct{}, 4),
 		places:    1,
 		maxHeld:   maxHeld,
+		heldSlack: heldSlack,
 	}
 	if err := e.readLedger(); err != nil {
 		return nil, err
@@ -202,6 +213,15 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, errors.Join(fmt.Errorf("read the results that are there: %w", err), e.Close())
 	}
 	return e, nil
+}
+
+// plain returns what notes what others may have said: on one line, and without escapes.
+func plain(note func(string)) func(string) {
+	return func(text string) {
+		if note != nil {
+			note(display.CutRunes(display.Line(text), maxText))
+		}
+	}
 }
 
 // runNames is what a run directory keeps about its place on the hub: the name of its streams, and
@@ -359,6 +379,8 @@ func (e *Executor) openStreams(ctx context.Context) error {
 		Name:        doneStream(e.run),
 		Subjects:    []string{doneSubject(e.run, "*", "*")},
 		AllowDirect: true,
+
+		MaxMsgsPerSubject: maxRefused + 1, // of a key and an attempt
 	})
 	if err != nil {
 		return err
@@ -367,6 +389,7 @@ func (e *Executor) openStreams(ctx context.Context) error {
 		Name:        filesStream(e.run),
 		Subjects:    []string{fileSubject(e.run, "*", "*")},
 		AllowDirect: true,
+		MaxMsgSize:  2 * chunkSize,
 	})
 	if err != nil {
 		return err

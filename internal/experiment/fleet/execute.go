@@ -93,6 +93,7 @@ func (e *Executor) complete(ctx context.Context, w work, p *pool, result arrival
 	case record.ErrorClass == ledger.ErrorInterrupted:
 		e.countInterrupted(w, &record)
 	}
+	e.doubt(&record)
 	if record.Verdict == ledger.Error {
 		e.mu.Lock()
 		key := w.Cell.Key()
@@ -102,6 +103,32 @@ func (e *Executor) complete(ctx context.Context, w work, p *pool, result arrival
 		e.mu.Unlock()
 	}
 	return record, nil
+}
+
+// doubt keeps one key from stopping an experiment that others can continue: what it says about its
+// account, its machine or a budget is an error of the attempt until a second key says the same.
+func (e *Executor) doubt(r *ledger.Record) {
+	if r.ErrorCause == ledger.CausePressure { // only an engine knows that
+		r.ErrorCause = ""
+	}
+	switch r.ErrorClass {
+	case ledger.ErrorAuth, ledger.ErrorResources, ledger.ErrorBudget:
+	default:
+		return
+	}
+	e.mu.Lock()
+	keys := e.claims[r.ErrorClass]
+	if keys == nil {
+		keys = map[string]bool{}
+		e.claims[r.ErrorClass] = keys
+	}
+	keys[r.SignedBy] = true
+	several := len(keys) > 1
+	e.mu.Unlock()
+	if !several && e.Others(r.SignedBy) {
+		r.ErrorMessage = fmt.Sprintf("worker %s says (%s): %s", r.Worker, r.ErrorClass, r.ErrorMessage)
+		r.ErrorClass = ledger.ErrorInternal
+	}
 }
 
 // refuse reports a result that is none and gives the attempt to a worker with another key.
@@ -283,6 +310,15 @@ func (e *Executor) publish(ctx context.Context, w work) error {
 	return err
 }
 
+// cancelAttempt asks the worker that is making an attempt to end it.
+func (e *Executor) cancelAttempt(w *work) error {
+	content, err := json.Marshal(cancellation{Name: w.name(), Proof: cancelProof(w.Ticket)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.cfg.Hub.nc.Publish(cancelSubject(e.run), content), e.cfg.Hub.nc.Flush())
+}
+
 // How long a coordinator waits for the result of an attempt that it stops.
 const (
 	stopUnstarted = 500 * time.Millisecond
@@ -299,19 +335,11 @@ func (e *Executor) stop(ctx context.Context, own *waiting) (arrival, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Lease)
 	defer cancel()
 	_ = own.pool.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // the rest is stopped below
-	content, err := json.Marshal(cancellation{
-		Name:  own.work.name(),
-		Proof: cancelProof(own.work.Ticket),
-	})
-	if err != nil {
-		return arrival{}, err
-	}
 	began := time.Now()
 	again := time.NewTicker(stopAgain)
 	defer again.Stop()
 	for {
-		_ = e.cfg.Hub.nc.Publish(cancelSubject(e.run), content) // it is sent again
-		_ = e.cfg.Hub.nc.Flush()
+		_ = e.cancelAttempt(&own.work) // it is sent again
 		select {
 		case <-own.over:
 			return e.arrivalOf(own), nil

@@ -87,7 +87,7 @@ func (f *fake) Execute(ctx context.Context, cell experiment.Cell, attempt int) (
 	r := f.do(ctx, cell, attempt)
 	if r.Verdict != ledger.Error {
 		r.AgentTracePath = cell.RunDir(attempt) + "/agent.ndjson"
-		r.Agent, r.AgentVersion, r.Isolation = "builtin", "1", "none"
+		r.Agent, r.AgentVersion, r.Isolation = "builtin", "1", cmp.Or(r.Isolation, "none")
 	}
 	if ctx.Err() != nil {
 		return ledger.Record{

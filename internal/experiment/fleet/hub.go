@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,6 +158,9 @@ func (h *Hub) ensure(ctx context.Context) error {
 			History: 1,
 			TTL:     workerLife,
 			Storage: jetstream.MemoryStorage,
+
+			MaxValueSize: maxAnnouncement,
+			MaxBytes:     maxAnnounced,
 		})
 	}
 	if err == nil {
@@ -204,16 +208,54 @@ func (h *Hub) checkProtocol(ctx context.Context) error {
 
 // Workers returns the workers that are there, by name.
 func (h *Hub) Workers(ctx context.Context) ([]Worker, error) {
+	stream, err := h.stream(ctx, "KV_"+workersBucket)
+	if err != nil {
+		return nil, err
+	}
+	const prefix = "$KV." + workersBucket + "."
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+"*.*"))
+	if err != nil {
+		return nil, err
+	}
 	var list []Worker
-	ofKey := map[string]int{}
-	err := h.each(ctx, workersBucket, "", func(key string, value []byte) {
-		if w, ok := readWorker(key, value); ok && ofKey[w.Key] < maxPerKey {
-			ofKey[w.Key]++
+	began := time.Now()
+	for _, subject := range inTurns(slices.Collect(maps.Keys(info.State.Subjects))) {
+		if len(list) > 0 && time.Since(began) > listWorkers {
+			break
+		}
+		message, err := stream.GetLastMsgForSubject(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // it has left
+		}
+		if err != nil {
+			return nil, err
+		}
+		if w, ok := readWorker(strings.TrimPrefix(subject, prefix), message.Data); ok {
 			list = append(list, w)
 		}
-	})
+	}
 	slices.SortFunc(list, func(a, b Worker) int { return cmp.Compare(a.Name, b.Name) })
-	return list, err
+	return list, nil
+}
+
+// listWorkers bounds the time in which announcements are read, in which one key may have thousands.
+const listWorkers = 5 * time.Second
+
+// inTurns orders the subjects of announcements so that every key has its turn, and leaves out those
+// of a key that are too many.
+func inTurns(subjects []string) []string {
+	slices.Sort(subjects)
+	turn, ofKey := map[string]int{}, map[string]int{}
+	for _, subject := range subjects {
+		key := subject[:strings.LastIndexByte(subject, '.')]
+		turn[subject] = ofKey[key]
+		ofKey[key]++
+	}
+	subjects = slices.DeleteFunc(subjects, func(s string) bool {
+		return turn[s] >= maxPerKey || strings.HasPrefix(s, "$KV."+workersBucket+"."+livesPrefix)
+	})
+	slices.SortStableFunc(subjects, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
+	return subjects
 }
 
 // each visits the keys of a bucket that begin with a prefix. It needs no consumer, which not every

@@ -41,7 +41,11 @@ func (p *workPool) lease(ctx context.Context, w *work, message jetstream.Msg) *l
 	p.running[w.Run+"/"+w.name()] = l
 	p.mu.Unlock()
 	l.keeping.Go(l.keep)
-	if begun, err := json.Marshal(event{Name: w.name(), Worker: p.about.Name}); err == nil {
+	if begun, err := json.Marshal(event{
+		Name:   w.name(),
+		Worker: p.about.Name,
+		Proof:  claimProof(w.Ticket, p.cfg.Hub.public),
+	}); err == nil {
 		_ = p.cfg.Hub.nc.Publish(eventSubject(w.Run, p.cfg.Hub.public), begun) // who runs what is only shown
 	}
 	return l

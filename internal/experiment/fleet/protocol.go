@@ -57,6 +57,7 @@ const (
 	maxName         = 64
 	maxText         = 1 << 10
 	maxAnnouncement = 64 << 10
+	maxAnnounced    = 64 << 20 // of all workers together
 	// MaxSlots bounds the cells of a worker: coordinators publish as many as there are slots.
 	MaxSlots  = 1000
 	maxPerKey = 1000 // workers with the same key
@@ -88,6 +89,7 @@ type Running struct {
 	Run     string `json:"run"`
 	Attempt string `json:"attempt"` // its directory below the run directory
 	SinceMs int64  `json:"sinceMs"`
+	Proof   string `json:"proof,omitempty"` // that the worker was given it, see claimProof
 }
 
 // Lacks returns what a worker lacks to meet needs; empty if nothing.
@@ -234,6 +236,7 @@ func (f *file) valid() bool {
 type event struct {
 	Name   string `json:"name"`
 	Worker string `json:"worker"`
+	Proof  string `json:"proof,omitempty"` // as in Running
 	// Broken is an object that is not what its name says; empty: all are.
 	Broken string `json:"broken,omitempty"`
 }

@@ -52,6 +52,7 @@ func (e *Executor) putRoot(ctx context.Context, store jetstream.ObjectStore, r r
 		if err = e.cfg.Hub.checkTree(ctx, store, r.hash); err == nil || !errors.Is(err, errContent) {
 			return err
 		}
+		e.replaced = true
 		e.cfg.Note(fmt.Sprintf("the hub's copy of %s was not what its name says: it is replaced", r.path))
 	} else if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return err
@@ -79,6 +80,13 @@ func (e *Executor) putSpec(ctx context.Context, content []byte) (string, error) 
 	sum := sha256.Sum256(content)
 	hash := hex.EncodeToString(sum[:])
 	e.trees = append(e.trees, objectName(hash))
+	if from, err := e.cfg.Hub.openObject(ctx, store, hash); err == nil {
+		old, err := io.ReadAll(io.LimitReader(from, maxSpec))
+		if err == nil && bytes.Equal(old, content) {
+			return hash, nil
+		}
+		e.replaced = true
+	}
 	return hash, putObject(ctx, store, hash, func(w io.Writer) error { _, err := w.Write(content); return err })
 }
 

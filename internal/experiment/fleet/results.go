@@ -1,12 +1,15 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,12 +84,46 @@ func (e *Executor) take(ctx context.Context, message jetstream.Msg) {
 	case tok == markToken:
 	case err != nil:
 		e.noteOnce("garbage "+result.key, fmt.Sprintf("results of key %s are ignored: %v", result.key, err))
+		e.mu.Lock()
+		e.garbage[result.key]++
+		e.mu.Unlock()
+	case e.floods(result.key):
 	default:
 		e.sort(ctx, tok, arrival{done: result, sequence: meta.Sequence.Stream, stored: meta.Timestamp})
 	}
 	e.mu.Lock()
 	e.read = meta.Sequence.Stream
 	e.mu.Unlock()
+}
+
+// maxGarbage is how many messages of a key may be no results before nothing of it is kept any more.
+const maxGarbage = 100
+
+func (e *Executor) floods(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.garbage[key] > maxGarbage
+}
+
+// drop removes what keys that flood the hub have sent.
+func (e *Executor) drop(ctx context.Context) error {
+	e.mu.Lock()
+	keys := slices.Collect(maps.Keys(e.garbage))
+	results, files := e.done, e.files
+	e.mu.Unlock()
+	for _, key := range keys {
+		if !e.floods(key) {
+			continue
+		}
+		e.noteOnce("flood "+key, fmt.Sprintf("key %s floods the hub: nothing of it is kept; fit fleet key revoke ends "+
+			"that", key))
+		err := cmp.Or(results.Purge(ctx, jetstream.WithPurgeSubject(doneSubject(e.run, key, "*"))),
+			files.Purge(ctx, jetstream.WithPurgeSubject(fileSubject(e.run, key, "*"))))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readResult reads the message of a result: it must be signed by the worker whose subject it has,

@@ -58,6 +58,10 @@ func ticketOf(secret, name string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
+// claimProof returns what proves that a key was given an attempt. Others read it, and have another
+// key.
+func claimProof(ticket, key string) string { return ticketOf(ticket, "running "+key) }
+
 // cancelProof returns what proves that a cancellation comes from the coordinator of an attempt. It
 // does not show the ticket: all workers hear it.
 func cancelProof(ticket string) string { return ticketOf(ticket, "cancel") }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/experiment"
@@ -42,7 +40,6 @@ func (e *Executor) watch(ctx context.Context) {
 		if now.After(lookAtWorkers) {
 			workers, err := e.cfg.Hub.Workers(ctx)
 			if err == nil {
-				e.follow(workers)
 				e.count(workers)
 				e.lookAtLeases(ctx, workers)
 			}
@@ -79,103 +76,6 @@ func (e *Executor) lives(ctx context.Context) {
 	_ = e.cfg.Hub.put(ctx, workersBucket, livesPrefix+e.run, []byte("{}")) // it is only shown
 }
 
-// begun notes that a worker has begun an attempt, or that it found an object that is not what its
-// name says.
-func (e *Executor) begun(message *nats.Msg) {
-	var begun event
-	if len(message.Data) > maxText || json.Unmarshal(message.Data, &begun) != nil || !validName(begun.Worker) {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if begun.Broken != "" {
-		e.broken = begun.Broken
-	} else if own := e.waiting[token(begun.Name)]; own != nil {
-		own.worker = begun.Worker
-	}
-}
-
-// repairEvery is how often objects that workers complain about are looked at.
-const repairEvery = 5 * time.Second
-
-// repair replaces objects of the experiment that are not what their names say.
-func (e *Executor) repair(ctx context.Context) {
-	e.mu.Lock()
-	name := e.broken
-	wait := time.Since(e.repaired) < repairEvery
-	if name != "" && !wait {
-		e.broken, e.repaired = "", time.Now()
-	}
-	e.mu.Unlock()
-	if name == "" || wait || !slices.Contains(e.trees, name) {
-		return
-	}
-	if _, err := e.publishExperiment(ctx); err != nil {
-		e.cfg.Note(fmt.Sprintf("an object on the hub is not what its name says, and could not be replaced: %v", err))
-	}
-}
-
-// lookAtLeases reports attempts that somebody holds and no worker says that it is making, and gives
-// them to others.
-func (e *Executor) lookAtLeases(ctx context.Context, workers []Worker) {
-	claimed := map[string]bool{}
-	for i := range workers {
-		for _, r := range workers[i].Running {
-			if r.Run == e.run {
-				claimed[token(r.Attempt)] = true
-			}
-		}
-	}
-	e.mu.Lock()
-	e.claimed = claimed
-	e.mu.Unlock()
-	for _, p := range e.pools {
-		silent := e.silent(p)
-		if len(silent) == 0 {
-			continue
-		}
-		consumer, err := e.cfg.Hub.js.Consumer(ctx, p.poolInfo.stream(), consumerName)
-		if err != nil {
-			continue // tried again
-		}
-		held := 0
-		for _, own := range silent {
-			message, err := p.stream.GetLastMsgForSubject(ctx, own.work.subject())
-			if err != nil || message.Sequence > consumer.CachedInfo().Delivered.Stream {
-				continue // it still waits at the hub
-			}
-			held++
-			_ = p.stream.Purge(ctx, jetstream.WithPurgeSubject(own.work.subject())) // tried again
-		}
-		if held > 0 {
-			e.cfg.Note(fmt.Sprintf("%d attempts of %s are held, and no worker says that it is making them: they are "+
-				"given to others; fit fleet status shows who is there", held, strings.Join(p.Arms, ", ")))
-			e.publishFailed.Store(true) // they are published again
-		}
-	}
-}
-
-// silent returns the attempts of a pool that no worker has said for a while that it is making.
-func (e *Executor) silent(p *pool) []*waiting {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var list []*waiting
-	for tok, own := range e.waiting {
-		_, arrived := e.arrived[tok]
-		switch {
-		case own.pool != p || own.stopped || arrived:
-			continue
-		case e.claimed[tok] || own.silentSince.IsZero():
-		case time.Since(own.silentSince) > max(e.cfg.Lease, 2*workerLife):
-			list = append(list, own)
-		default:
-			continue
-		}
-		own.silentSince = time.Now()
-	}
-	return list
-}
-
 // Where returns the worker that is making an attempt; empty if none has begun it.
 func (e *Executor) Where(cell experiment.Cell, attempt int) string {
 	e.mu.Lock()
@@ -186,27 +86,13 @@ func (e *Executor) Where(cell experiment.Cell, attempt int) string {
 	return ""
 }
 
-// follow notes what workers report to run: an attempt may have begun while there was no
-// coordinator.
-func (e *Executor) follow(workers []Worker) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i := range workers {
-		for _, r := range workers[i].Running {
-			if own := e.waiting[token(r.Attempt)]; r.Run == e.run && own != nil {
-				own.worker = workers[i].Name
-			}
-		}
-	}
-}
-
 // count finds how many attempts the fleet can run at a time, and reports pools that no worker can
 // run.
 func (e *Executor) count(workers []Worker) {
 	slots := 0
-	useful := map[string]bool{}
+	useful, all := map[string]bool{}, map[string]bool{}
 	for _, p := range e.pools {
-		able := 0
+		able := map[string]bool{} // keys
 		var lacks []string
 		for i := range workers {
 			w := &workers[i]
@@ -223,17 +109,18 @@ func (e *Executor) count(workers []Worker) {
 				lacks = append(lacks, w.Name+": "+why)
 				continue
 			}
-			able++
+			able[w.Key], all[w.Key] = true, true
 			if id := w.Key + "." + w.Name; !useful[id] {
 				useful[id] = true
 				slots += w.Slots
 			}
 		}
-		e.mu.Lock()
-		wanted := slices.ContainsFunc(slices.Collect(maps.Values(e.waiting)),
-			func(w *waiting) bool { return w.pool == p })
-		e.mu.Unlock()
-		if able > 0 {
+		wanted, refused := e.wants(p, able)
+		for _, name := range refused {
+			e.noteOnce("refused "+name, fmt.Sprintf("%s waits for a worker with another key: results of every key that is "+
+				"there were refused", name))
+		}
+		if len(able) > 0 {
 			e.forget("nobody " + p.Name)
 		} else if wanted {
 			e.noteOnce("nobody "+p.Name, fmt.Sprintf("waiting for a worker that can run %s: %s",
@@ -241,6 +128,7 @@ func (e *Executor) count(workers []Worker) {
 		}
 	}
 	e.mu.Lock()
+	e.able = all
 	before := e.places
 	// some wait at the hub, so that a worker never waits for the coordinator
 	e.places = max(1, 2*slots+min(slots, 8))
@@ -252,6 +140,37 @@ func (e *Executor) count(workers []Worker) {
 		default:
 		}
 	}
+}
+
+// wants reports whether attempts of a pool wait, and names those that none of some keys may make.
+func (e *Executor) wants(p *pool, able map[string]bool) (wanted bool, refused []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, own := range e.waiting {
+		if own.pool != p {
+			continue
+		}
+		wanted = true
+		rest := maps.Clone(able)
+		for _, key := range own.work.Refused {
+			delete(rest, key)
+		}
+		if len(able) > 0 && len(rest) == 0 {
+			refused = append(refused, own.work.name())
+		}
+	}
+	return wanted, refused
+}
+
+// Others reports whether workers with another key can run something of the experiment.
+func (e *Executor) Others(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.able)
+	if e.able[key] {
+		n--
+	}
+	return n > 0
 }
 
 // Places returns how many attempts are worth publishing now.
@@ -293,6 +212,9 @@ func (e *Executor) reconcile(ctx context.Context, thorough bool) error {
 		} else if err != nil {
 			return err
 		}
+	}
+	if err := e.drop(ctx); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
 	}
 	if _, err := e.cfg.Hub.js.Stream(ctx, doneStream(e.run)); errors.Is(err, jetstream.ErrStreamNotFound) {
 		lost, e.resultsLost = true, true

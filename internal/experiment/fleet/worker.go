@@ -111,9 +111,7 @@ func Work(ctx context.Context, cfg WorkerConfig) error {
 
 func newWorker(ctx context.Context, cfg WorkerConfig) (*worker, func(), error) {
 	cfg.Slots = max(cfg.Slots, 1)
-	if cfg.Note == nil {
-		cfg.Note = func(string) {}
-	}
+	cfg.Note = plain(cfg.Note)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -177,6 +175,7 @@ func (w *worker) announce(ctx context.Context) error {
 			Run:     l.work.Run,
 			Attempt: l.work.name(),
 			SinceMs: l.began.UnixMilli(),
+			Proof:   claimProof(l.work.Ticket, w.cfg.Hub.public),
 		})
 	}
 	about.Refuses = maps.Clone(w.refuses)
