@@ -56,8 +56,8 @@ type Worker struct {
 const (
 	maxName         = 64
 	maxText         = 1 << 10
-	maxAnnouncement = 64 << 10
-	maxAnnounced    = 64 << 20 // of all workers together
+	maxAnnouncement = 256 << 10 // MaxSlots attempts fit in it
+	maxAnnounced    = 64 << 20  // of all workers together
 	// MaxSlots bounds the cells of a worker: coordinators publish as many as there are slots.
 	MaxSlots  = 1000
 	maxPerKey = 1000 // workers with the same key
