@@ -160,8 +160,8 @@ func checkNumbers(r *ledger.Record, since, stored time.Time) error {
 	return nil
 }
 
-// checkCost compares the cost of a record with what its tokens cost by the prices of this machine, or
-// by a price that no model has, with what the time allows, and with the budget of a cell.
+// checkCost compares the cost of a record with what its tokens cost by the prices of this machine,
+// or by a price that no model has, with what the time allows, and with the budget of a cell.
 func (e *Executor) checkCost(r *ledger.Record, since, stored time.Time) error {
 	limit := perMinute * stored.Sub(since).Minutes()
 	own := (*float64)(nil)

@@ -163,8 +163,8 @@ func TestARecordNamesOnlyItsOwnFiles(t *testing.T) {
 	}
 }
 
-// A record says what ran and how, at times at which its attempt was with workers, and at a cost that
-// its tokens can have.
+// A record says what ran and how, at times at which its attempt was with workers, and at a cost
+// that its tokens can have.
 func TestARecordIsThatOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	since, usd := time.Now(), func(n float64) *float64 { return &n }

@@ -232,7 +232,7 @@ func (s *Server) lookAtKeys() {
 		return
 	}
 	keys, err := hubSecrets(s.cfg.Dir)
-	// The server subscribes a new account to what it imports only when it meets it for the second time.
+	// the server subscribes a new account to its imports only when it is there for the second time
 	for range 2 {
 		var options *server.Options
 		if err == nil {

@@ -117,8 +117,8 @@ func (e *Executor) count(workers []Worker) {
 		}
 		wanted, refused := e.wants(p, able)
 		for _, name := range refused {
-			e.noteOnce("refused "+name, fmt.Sprintf("%s waits for a worker with another key: results of every key that is "+
-				"there were refused", name))
+			e.noteOnce("refused "+name, fmt.Sprintf("%s waits for a worker with another key: results of every key "+
+				"that is there were refused", name))
 		}
 		if len(able) > 0 {
 			e.forget("nobody " + p.Name)
