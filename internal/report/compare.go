@@ -30,6 +30,9 @@ type CompareConfig struct {
 	// Tests is the number of comparisons that share alpha; 0 is 1. It changes what can be detected,
 	// not the test.
 	Tests int
+	// Pairs is the number of pairs of arms that are compared; 0 is 1. If the experiment has planned
+	// more, somebody has chosen these, and their p-values are corrected for all.
+	Pairs int
 	// Allow are the reasons to withhold a claim that are accepted, such as "drift".
 	Allow []string
 	// NotPlanned says what is asked for that the plan of the experiment does not ask.
@@ -37,8 +40,6 @@ type CompareConfig struct {
 
 	withholds   bool // what is not planned may claim more than what is
 	otherMargin bool // the margin of non-inferiority is not the planned one
-	// chosen is how many times more comparisons were planned than are made; 0 is 1.
-	chosen int
 }
 
 // Comparison is the answer to "did it get better": B against A.
@@ -132,7 +133,6 @@ type TaskDelta struct {
 // them has are counted, and a claim holds for all outcomes that the other could have had.
 func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	cfg = cfg.asPlanned(a, b)
-	cfg.chosen = unplannedPairs(1, a, b)
 	c := &Comparison{
 		NotPlanned: cfg.NotPlanned,
 		Version:    Version,
@@ -263,7 +263,8 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 	if cfg.Alpha > stats.DefaultAlpha {
 		remark = joined("; ", remark, fmt.Sprintf("at α = %g", cfg.Alpha))
 	}
-	if cfg.chosen > 1 {
+	chosen := unplannedPairs(max(1, cfg.Pairs), a, b)
+	if chosen > 1 {
 		remark = joined("; ", remark, fmt.Sprintf("corrected for the %d comparisons of the plan", a.question.pairs()))
 	}
 	p.Withheld, p.Allowed = Withhold(cfg.Allow, &p.basis)
@@ -272,7 +273,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Measure:     stats.Measure{Candidate: b.Name, Baseline: a.Name},
 		Margin:      cfg.Margin,
 		NonInferior: cfg.NonInferior,
-		Looks:       (1 + max(a.looks, b.looks)) * max(1, cfg.chosen),
+		Looks:       (1 + max(a.looks, b.looks)) * chosen,
 		Candidate:   p.basis.Exclusions.Candidate,
 		Baseline:    p.basis.Exclusions.Baseline,
 		Unsure:      p.Unsure.text(),
@@ -440,9 +441,7 @@ func (c *Comparison) warn(a, b *Group, pair *Pair) {
 			"the two were measured on different revisions of the family; changed tasks are compared as if they were "+
 				"the same")
 	}
-	for _, reason := range pair.Allowed {
-		c.Warnings = append(c.Warnings, reason.allowedText())
-	}
+	c.Warnings = pair.AddAllowed(c.Warnings)
 	switch differ := a.Provenance.Faults != b.Provenance.Faults; {
 	case sameConfiguration(a, b) && differ && a.Provenance.Faults == "":
 		c.Warnings = append(c.Warnings, "faults were injected into the model calls of the second (--faults), not of "+

@@ -123,10 +123,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 }
 
 func (f *MultiComparison) decide(sides [][2]*Group, cfg CompareConfig) error {
-	cfg.Tests, cfg.chosen = len(sides), 1
-	if len(sides) > 0 {
-		cfg.chosen = unplannedPairs(len(sides), sides[0][0], sides[0][1])
-	}
+	cfg.Tests, cfg.Pairs = len(sides), len(sides)
 	f.Pairs = make([]ArmPair, len(sides))
 	claims := &Claims{}
 	for i, side := range sides {
@@ -152,11 +149,7 @@ func (f *MultiComparison) warn(side [2]*Group, p *Pair) {
 	for _, warning := range p.Warnings() {
 		f.Warnings = append(f.Warnings, name+warning)
 	}
-	for _, reason := range p.Allowed {
-		if text := reason.allowedText(); !slices.Contains(f.Warnings, text) {
-			f.Warnings = append(f.Warnings, text)
-		}
-	}
+	f.Warnings = p.AddAllowed(f.Warnings)
 }
 
 // warningsOf returns the warnings about groups, with their names. A warning about all groups

@@ -288,6 +288,16 @@ func Sentences(reasons []Reason) []string {
 	return list
 }
 
+// AddAllowed adds to warnings, once each, the reasons that were found and are accepted.
+func (p *Pair) AddAllowed(warnings []string) []string {
+	for _, reason := range p.Allowed {
+		if text := reason.allowedText(); !slices.Contains(warnings, text) {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
+}
+
 // allowedText is the warning about a reason that was allowed.
 func (r Reason) allowedText() string {
 	return fmt.Sprintf("allowed by --allow %s: %s", r.Allow, r.Text)

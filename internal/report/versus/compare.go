@@ -161,6 +161,7 @@ func (b *builder) comparePairs(pairs [][2]*arm) error {
 		Alpha: b.source.options.Alpha,
 		Seed:  b.report.Seed,
 		Tests: len(pairs) * (1 + calibrated),
+		Pairs: len(pairs),
 		Allow: b.source.options.Allow,
 	}
 	b.report.Pairs = make([]Pair, len(pairs)) // settle keeps pointers into it

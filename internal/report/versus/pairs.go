@@ -36,6 +36,7 @@ func (b *builder) compare(pair *Pair, first, second *arm, config report.CompareC
 	for _, warning := range compared.Warnings() {
 		b.report.Warnings = append(b.report.Warnings, pair.A+", "+pair.B+": "+warning)
 	}
+	b.report.Warnings = compared.AddAllowed(b.report.Warnings)
 	if err != nil {
 		pair.Obstacles = append([]string{"no task has verdicts on both arms"}, compared.Config.Withheld...)
 		compared.Config = stats.DecideConfig{}
