@@ -197,6 +197,10 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	if err != nil {
 		return err
 	}
+	// the merged ledger is a new one, in which nobody would see it any more
+	if gone := found.SignatureGone(); gone != "" {
+		return console.Exitf(console.ExitIncomplete, "merge: %s; merge the directories as they were signed", gone)
+	}
 	merged, err := ledger.Merge(found.Records)
 	if err != nil {
 		return console.Exit(console.ExitUsage, err)

@@ -121,6 +121,8 @@ func TestACopyOfASignedDirectoryWithoutItsHeadClaimsNothing(t *testing.T) {
 	c.want(1, "compare", "out", "--fail-on", "regressed")
 	c.want(1, "report", "out", "--min-pass-rate", "0")
 	c.contains(c.stderr, "withheld because", "--allow unsigned accepts it")
+	c.want(3, "merge", "out", "--output", "merged.jsonl") // which would forget it
+	c.contains(c.stderr, "signed when it ran, and 0 of 4 records are signed now", "merge the directories as they were")
 	c.want(0, "report", "out", "--min-pass-rate", "0", "--allow", "unsigned")
 	c.want(0, "compare", "out", "--allow", "unsigned")
 	c.contains(c.stdout, "allowed by --allow unsigned: ", "signed: 0 of 4 records")

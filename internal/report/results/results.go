@@ -177,6 +177,10 @@ func (all *Results) Signers(key *ledger.SigningKey) []ledger.Signer {
 	return signers
 }
 
+// SignatureGone says why the results are no longer signed as they were when they ran; empty where
+// they are, or never were. Signers has looked.
+func (all *Results) SignatureGone() string { return all.signing.Gone }
+
 // CountSigned adds the records of a ledger. Where its plan names the key that signed it when it
 // ran, and the signature is not there for all records, it is gone.
 func CountSigned(s *report.Signing, found ledger.Signer, planned, path string) {
