@@ -112,6 +112,7 @@ type Executor struct {
 	none        bool // nothing may begin
 	noted       map[string]bool
 	heldSlack   time.Duration
+	maxFiles    uint64
 	unpackAt    chan struct{} // bounds how many results are unpacked at a time
 
 	publishFailed atomic.Bool
@@ -188,6 +189,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		places:    1,
 		maxHeld:   maxHeld,
 		heldSlack: heldSlack,
+		maxFiles:  maxFiles,
 	}
 	if err := e.readLedger(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -293,5 +294,46 @@ func TestNotesArePlain(t *testing.T) {
 	}
 	if notes.has("\x1b") || notes.has("\nforged") {
 		t.Errorf("%q", notes.text.String())
+	}
+}
+
+// Files that no result names do not fill the hub's disk; those that one names stay.
+func TestFilesThatNobodyNamesAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir, e := w.coordinate(w.prepared(1, 1, "a"), filepath.Join(w.dir, "run"), nil)
+	e.cancel() // the test looks in the place of the watch
+	e.workers.Wait()
+	hub := w.dialAt(w.worker, RoleWorker)
+	named := newNonce()
+	for _, name := range []string{named, newNonce(), newNonce()} {
+		if _, err := hub.js.Publish(t.Context(), fileSubject(e.run, hub.public, name), make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.arrived["x"] = arrival{done: done{File: &file{Name: named}, key: hub.public}}
+	left := func() map[string]uint64 {
+		if err := e.drop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		info, err := e.files.Info(t.Context(), jetstream.WithSubjectFilter(fileSubject(e.run, "*", "*")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Subjects
+	}
+	if n := len(left()); n != 3 {
+		t.Errorf("there is room, and %d of 3 files are left", n)
+	}
+	e.maxFiles = 1000
+	if n := len(left()); n != 3 {
+		t.Errorf("a result may still name them, and %d of 3 files are left", n)
+	}
+	e.cfg.Lease = time.Nanosecond
+	if rest := left(); len(rest) != 1 || rest[fileSubject(e.run, hub.public, named)] == 0 {
+		t.Errorf("%v are left", rest)
+	}
+	if err := errors.Join(e.Close(), dir.Close()); err != nil {
+		t.Error(err)
 	}
 }

@@ -123,6 +123,39 @@ func (e *Executor) drop(ctx context.Context) error {
 			return err
 		}
 	}
+	return e.dropFiles(ctx, files)
+}
+
+// maxFiles is how many bytes of files the hub may keep of an experiment before those are removed
+// that no result has named for some time: their worker has died, or floods the hub.
+const maxFiles = 32 << 30
+
+func (e *Executor) dropFiles(ctx context.Context, files jetstream.Stream) error {
+	info, err := files.Info(ctx)
+	if err != nil || info.State.Bytes <= e.maxFiles {
+		return err
+	}
+	if info, err = files.Info(ctx, jetstream.WithSubjectFilter(fileSubject(e.run, "*", "*"))); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	for _, result := range e.arrived {
+		for _, f := range []*file{result.File, result.RecordFile} {
+			if f != nil {
+				delete(info.State.Subjects, fileSubject(e.run, result.key, f.Name))
+			}
+		}
+	}
+	e.mu.Unlock()
+	for subject := range info.State.Subjects {
+		last, err := files.GetLastMsgForSubject(ctx, subject)
+		if err == nil && info.TimeStamp.Sub(last.Time) > 2*e.cfg.Lease {
+			err = files.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return err
+		}
+	}
 	return nil
 }
 
