@@ -49,11 +49,11 @@ func CompareCorrected(pairs []Pair, judge Calibration, config CompareConfig) (Co
 	interval := symmetric(centre, se, studentQuantile(config.Level, df), config.Level, methodCorrectedT)
 	if sample.isSingleBinary() {
 		exact, err := pairedCorrectedDifference(comparison.Wins, comparison.Losses, comparison.Tasks, judge,
-			config.Level, true)
+			config.Level)
 		if err != nil {
 			return Comparison{}, err
 		}
-		interval, se = exact.Interval, exact.SE
+		interval, se = exact, exact.SE
 	}
 	comparison.Est = clamp(comparison.Est/judge.Youden(), -1, 1)
 	comparison.correct(interval, se, df, config)
@@ -106,7 +106,7 @@ func CompareCorrectedPerAgent(pairs []Pair, candidate, baseline Calibration, con
 		if err != nil {
 			return Comparison{}, err
 		}
-		interval, se = exact.Interval, exact.SE
+		interval, se = exact, exact.SE
 	}
 	first, _, err := RoganGladen(sample.candidateMean, candidate.TPR(), candidate.TNR())
 	if err != nil {
@@ -139,9 +139,9 @@ func (c *Comparison) correct(interval Interval, se, df float64, config CompareCo
 
 // unknown returns the comparison under a judge that smoothing leaves no better than a coin.
 func (c Comparison) unknown(method string, level float64) Comparison {
-	nothing := uninformative(c.Est, level, method)
+	nothing := uninformative(level, method)
 	nothing.Est = c.Est
-	c.Interval, c.boundedInterval, c.marginInterval = &nothing.Interval, nil, nil
+	c.Interval, c.boundedInterval, c.marginInterval = &nothing, nil, nil
 	c.P, c.PMid, c.MDE = 1, nil, undetectable
 	c.Warnings = append(c.Warnings, noBetterThanACoin)
 	return c

@@ -66,18 +66,12 @@ func greatestDivisor(a, b int) int {
 
 // flipShare returns the share of all sign patterns whose sum is at least as extreme as the sum of
 // the steps as they are.
-func flipShare(steps []int, alternative Alternative) float64 {
+func flipShare(steps []int) float64 {
 	observed := 0
 	for _, step := range steps {
 		observed += step
 	}
 	var sums signedSums
-	switch alternative {
-	case Greater:
-		return sums.tail(steps, observed)
-	case Less: // the sums lie symmetrically around 0
-		return sums.tail(steps, -observed)
-	}
 	return math.Min(1, 2*sums.tail(steps, max(observed, -observed)))
 }
 

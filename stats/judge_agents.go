@@ -129,65 +129,48 @@ func (r *HomogeneityResult) explain() {
 		"used for all"
 }
 
-// pairedCorrection is the corrected difference of two arms under one judge.
-type pairedCorrection struct {
-	Interval
-	// Observed is the difference of the judged pass rates before correction.
-	Observed float64
-}
-
 // pairedCorrectedDifference returns the difference of two arms' true pass rates under a judge that
 // errs equally on both: b tasks judged passed for the first arm only, c for the second only, n
 // tasks in all.
 //
 // Formula: Δθ = (b−c)/(n·J); Var = [((b+c) − (b−c)²/n)/n² + Δθ²(TPR(1−TPR)/m1 + TNR(1−TNR)/m0)]/J²;
-// limits by z. Smoothed: b, c + 1, n + 2, and (TP+1)/(m1+2), (TN+1)/(m0+2). Nothing is cut to [−1,
-// 1].
+// limits by z; all of it from smoothed counts: b and c + 1, n + 2, (TP+1)/(m1+2), (TN+1)/(m0+2).
+// Nothing is cut to [−1, 1].
 //
-// Use the smoothed form by default: coverage is at least 94% from 30 tasks and 20 labels of each
-// kind on. The plain form covers at least 93% from 50 tasks and 50 labels on.
+// Use it with few tasks and labels: coverage is at least 94% from 30 tasks and 20 labels of each
+// kind on.
 //
 // Do not use it where [Homogeneity] asks for parameters per agent: correct each arm by itself then.
-func pairedCorrectedDifference(b, c, n int, calibration Calibration, level float64, smoothed bool) (pairedCorrection,
-	error,
-) {
+func pairedCorrectedDifference(b, c, n int, calibration Calibration, level float64) (Interval, error) {
 	if err := checkDiscordant(b, c, n, level); err != nil {
-		return pairedCorrection{}, err
+		return Interval{}, err
 	}
 	if err := calibration.usable(); err != nil {
-		return pairedCorrection{}, err
+		return Interval{}, err
 	}
-	wins, losses, tasks := float64(b), float64(c), float64(n)
-	tp, m1, tn, m0 := float64(calibration.TP), float64(calibration.M1), float64(calibration.TN), float64(calibration.M0)
-	method := "paired-corrected"
-	if smoothed {
-		wins, losses, tasks = wins+1, losses+1, tasks+2
-		tp, m1, tn, m0 = tp+1, m1+2, tn+1, m0+2
-		method = "paired-corrected-smoothed"
-	}
-	tpr, tnr := tp/m1, tn/m0
-	youden := tpr + tnr - 1
-	observed := float64(b-c) / float64(n)
+	wins, losses, tasks := float64(b)+1, float64(c)+1, float64(n)+2
+	const method = "paired-corrected-smoothed"
+	tpr, tnr := calibration.smoothed()
+	youden := tpr.rate + tnr.rate - 1
 	if youden <= 1e-9 {
-		return uninformative(observed, level, method), nil
+		return uninformative(level, method), nil
 	}
 	gap := wins - losses
 	delta := gap / (tasks * youden)
 	paired := (wins + losses - gap*gap/tasks) / (tasks * tasks)
-	variance := (paired + delta*delta*(tpr*(1-tpr)/m1+tnr*(1-tnr)/m0)) / (youden * youden)
-	interval := symmetric(delta, math.Sqrt(variance), normalQuantile(level), level, method)
-	return pairedCorrection{Interval: interval, Observed: observed}, nil
+	variance := (paired + delta*delta*(tpr.variance()+tnr.variance())) / (youden * youden)
+	return symmetric(delta, math.Sqrt(variance), normalQuantile(level), level, method), nil
 }
 
 // uninformative returns the difference under a judge that smoothing leaves no better than a coin.
-func uninformative(observed, level float64, method string) pairedCorrection {
-	return pairedCorrection{Interval: Interval{
+func uninformative(level float64, method string) Interval {
+	return Interval{
 		Lo:       -1,
 		Hi:       1,
 		Level:    level,
 		Method:   method,
 		Warnings: []string{noBetterThanACoin},
-	}, Observed: observed}
+	}
 }
 
 // pairedTable counts tasks by the verdicts on both arms.
@@ -208,35 +191,32 @@ type pairedTable struct {
 //
 // Do not use it with a common calibration: the shared error would be counted twice, and
 // [pairedCorrectedDifference] is sharper.
-func perAgentCorrectedDifference(table pairedTable, first, second Calibration, level float64) (pairedCorrection,
-	error,
-) {
+func perAgentCorrectedDifference(table pairedTable, first, second Calibration, level float64) (Interval, error) {
 	n := table.Both + table.FirstOnly + table.SecondOnly + table.Neither
 	if table.Both < 0 || table.Neither < 0 {
-		return pairedCorrection{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
+		return Interval{}, fmt.Errorf("concordant counts are %d and %d, want at least 0", table.Both,
 			table.Neither)
 	}
 	if err := checkDiscordant(table.FirstOnly, table.SecondOnly, n, level); err != nil {
-		return pairedCorrection{}, err
+		return Interval{}, err
 	}
 	for _, calibration := range []Calibration{first, second} {
 		if err := calibration.usable(); err != nil {
-			return pairedCorrection{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
+			return Interval{}, fmt.Errorf("agent %q: %w", calibration.Agent, err)
 		}
 	}
 	tasks := float64(n) + 2
 	both := (float64(table.Both) + 0.5) / tasks
 	pa, pb := both+(float64(table.FirstOnly)+0.5)/tasks, both+(float64(table.SecondOnly)+0.5)/tasks
 	a, b := smoothCalibration(pa, first), smoothCalibration(pb, second)
-	observed := float64(table.FirstOnly-table.SecondOnly) / float64(n)
 	if a.youden <= 1e-9 || b.youden <= 1e-9 {
-		return uninformative(observed, level, "per-agent-corrected"), nil
+		return uninformative(level, "per-agent-corrected"), nil
 	}
 	variance := pa*(1-pa)/(tasks*a.youden*a.youden) + pb*(1-pb)/(tasks*b.youden*b.youden) -
 		2*(both-pa*pb)/(tasks*a.youden*b.youden) + a.variance + b.variance
 	interval := symmetric(clamp(a.theta-b.theta, -1, 1), math.Sqrt(math.Max(0, variance)), normalQuantile(level), level,
 		"per-agent-corrected")
-	return pairedCorrection{Interval: interval.cutTo(-1), Observed: observed}, nil
+	return interval.cutTo(-1), nil
 }
 
 // smoothedJudge is a corrected rate with the part of its variance that the calibration causes.

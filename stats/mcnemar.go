@@ -49,14 +49,6 @@ func McNemar(b, c int) (McNemarResult, error) {
 	return result, nil
 }
 
-// binomialTail returns P(X ≥ wins) for X ~ Binomial(wins+losses, ½).
-func binomialTail(wins, losses int) float64 {
-	if wins == 0 {
-		return 1
-	}
-	return math.Min(1, distuv.Binomial{N: float64(wins + losses), P: 0.5}.CDF(float64(losses)))
-}
-
 // MethodBonettPrice names the interval of BonettPrice.
 const MethodBonettPrice = "bonett-price"
 

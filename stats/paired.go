@@ -25,10 +25,9 @@ func (p Pair) complete() bool { return len(p.Candidate) > 0 && len(p.Baseline) >
 
 // CompareConfig says how to compare. The zero value is a two-sided comparison at 95% with seed 0.
 type CompareConfig struct {
-	Level       float64
-	Alternative Alternative
-	Seed        uint64
-	Replicates  int
+	Level      float64
+	Seed       uint64
+	Replicates int
 	// Interval forces a sign-flip test with this interval: MethodT, MethodBCa or MethodPercentile.
 	// Empty follows the rule of the package documentation.
 	Interval string
@@ -207,15 +206,6 @@ func (s *pairedSample) compareByMcNemar(comparison *Comparison, config CompareCo
 		return err
 	}
 	comparison.P, comparison.PMid = test.P, &test.PMid
-	switch config.Alternative {
-	case TwoSided, "":
-	case Greater:
-		comparison.P, comparison.PMid = binomialTail(comparison.Wins, comparison.Losses), nil
-	case Less:
-		comparison.P, comparison.PMid = binomialTail(comparison.Losses, comparison.Wins), nil
-	default:
-		return config.Alternative.unknown()
-	}
 	interval, err := BonettPrice(comparison.Wins, comparison.Losses, comparison.Tasks, config.Level)
 	if err != nil {
 		return err
@@ -233,10 +223,9 @@ func (s *pairedSample) compareByFlips(comparison *Comparison, config CompareConf
 		comparison.Method, comparison.Reason = MethodClusterSignFlip, "tasks share clusters"
 	}
 	flips, err := signFlip(s.clusterSums(), signFlipConfig{
-		Alternative: config.Alternative,
-		Replicates:  config.Replicates,
-		Seed:        config.Seed,
-		Thresholds:  config.thresholds(),
+		Replicates: config.Replicates,
+		Seed:       config.Seed,
+		Thresholds: config.thresholds(),
 	})
 	if err != nil {
 		return err

@@ -95,20 +95,12 @@ type SwapView struct {
 }
 
 // Reconcile turns two views into one verdict: equal answers win, everything else is a tie; bias is
-// true when both were decisive and different. The soft rule lets one decisive answer win over a
-// tie.
-func (v SwapView) Reconcile(soft bool) (winner Winner, bias bool) {
-	switch {
-	case v.WhenAFirst == v.WhenBFirst:
+// true when both were decisive and different.
+func (v SwapView) Reconcile() (winner Winner, bias bool) {
+	if v.WhenAFirst == v.WhenBFirst {
 		return v.WhenAFirst, false
-	case v.WhenAFirst != WinnerT && v.WhenBFirst != WinnerT:
-		return WinnerT, true
-	case !soft:
-		return WinnerT, false
-	case v.WhenAFirst == WinnerT:
-		return v.WhenBFirst, false
 	}
-	return v.WhenAFirst, false
+	return WinnerT, v.WhenAFirst != WinnerT && v.WhenBFirst != WinnerT
 }
 
 // SwapSummary says how much the order of presentation mattered.
@@ -137,7 +129,7 @@ type SwapSummary struct {
 // judge should not compare pairs.
 //
 // Do not average the two orders instead: the bias would hide in the mean.
-func SummariseSwaps(views []SwapView, soft bool) (SwapSummary, error) {
+func SummariseSwaps(views []SwapView) (SwapSummary, error) {
 	summary := SwapSummary{Pairs: len(views)}
 	firstPicks, decisiveViews := 0, 0
 	for i, view := range views {
@@ -156,7 +148,7 @@ func SummariseSwaps(views []SwapView, soft bool) (SwapSummary, error) {
 		if view.WhenBFirst == WinnerB {
 			firstPicks++
 		}
-		summary.count(view, soft)
+		summary.count(view)
 	}
 	summary.FlipRate = share(summary.Flips, summary.Decisive)
 	summary.FirstPick = share(firstPicks, decisiveViews)
@@ -164,8 +156,8 @@ func SummariseSwaps(views []SwapView, soft bool) (SwapSummary, error) {
 	return summary, nil
 }
 
-func (s *SwapSummary) count(view SwapView, soft bool) {
-	winner, bias := view.Reconcile(soft)
+func (s *SwapSummary) count(view SwapView) {
+	winner, bias := view.Reconcile()
 	switch winner {
 	case WinnerA:
 		s.A++

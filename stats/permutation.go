@@ -19,26 +19,11 @@ const (
 	drawnLevel = 0.999
 )
 
-// Alternative is what a test looks for.
-type Alternative string
-
-// The alternatives of a test of a difference against zero.
-const (
-	TwoSided Alternative = "two-sided"
-	Greater  Alternative = "greater"
-	Less     Alternative = "less"
-)
-
-func (a Alternative) unknown() error {
-	return fmt.Errorf("unknown alternative %q, want %s, %s or %s", a, TwoSided, Greater, Less)
-}
-
-// signFlipConfig says how to permute. The zero value is a two-sided test with seed 0 and
+// signFlipConfig says how to permute. The zero value is seed 0 and
 // defaultReplicates random patterns where there are too many to look at all.
 type signFlipConfig struct {
-	Alternative Alternative
-	Replicates  int
-	Seed        uint64
+	Replicates int
+	Seed       uint64
 	// Thresholds are the p-values on which a claim turns.
 	Thresholds []float64
 }
@@ -52,8 +37,7 @@ type signFlipResult struct {
 
 // signFlip tests whether paired differences are centred at zero by flipping their signs.
 //
-// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i| (without the bars,
-// one-sided). Differences that are multiples of one step, as means of passes are, are counted by
+// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i|. Differences that are multiples of one step, as means of passes are, are counted by
 // convolution, and up to [maxExactFlips] others one by one. Beyond, p = (1 + hits)/(1 + R) over R
 // random patterns, where R doubles until the 99.9% interval of p holds no threshold, up to
 // [maxFlipDraws].
@@ -75,12 +59,9 @@ func signFlip(differences []float64, config signFlipConfig) (signFlipResult, err
 		return signFlipResult{}, fmt.Errorf("%d random sign patterns are too few, want at least 100", config.Replicates)
 	}
 	informative := slices.DeleteFunc(slices.Clone(differences), func(d float64) bool { return d == 0 })
-	reaches, err := reachesObserved(informative, config.Alternative)
-	if err != nil {
-		return signFlipResult{}, err
-	}
+	reaches := reachesObserved(informative)
 	if steps, found := onLattice(informative); found {
-		return signFlipResult{P: flipShare(steps, config.Alternative)}, nil
+		return signFlipResult{P: flipShare(steps)}, nil
 	}
 	if n := len(informative); n <= maxExactFlips {
 		return signFlipResult{P: float64(enumerateFlips(informative, reaches)) / float64(int(1)<<n)}, nil
@@ -106,23 +87,14 @@ func drawFlips(differences []float64, config signFlipConfig, reaches func(float6
 
 // reachesObserved returns the test "at least as extreme as observed", with a tolerance for sums
 // that differ only by rounding.
-func reachesObserved(differences []float64, alternative Alternative) (func(float64) bool, error) {
+func reachesObserved(differences []float64) func(float64) bool {
 	var observed, scale float64
 	for _, difference := range differences {
 		observed += difference
 		scale += math.Abs(difference)
 	}
-	tolerance := 1e-10 * scale
-	switch alternative {
-	case TwoSided, "":
-		bound := math.Abs(observed) - tolerance
-		return func(sum float64) bool { return math.Abs(sum) >= bound }, nil
-	case Greater:
-		return func(sum float64) bool { return sum >= observed-tolerance }, nil
-	case Less:
-		return func(sum float64) bool { return sum <= observed+tolerance }, nil
-	}
-	return nil, alternative.unknown()
+	bound := math.Abs(observed) - 1e-10*scale
+	return func(sum float64) bool { return math.Abs(sum) >= bound }
 }
 
 // enumerateFlips walks all patterns in Gray-code order: each step flips one sign.

@@ -324,17 +324,13 @@ func TestPanelVectors(t *testing.T) {
 func TestPositionSwapVector(t *testing.T) {
 	const a, b, tie = WinnerA, WinnerB, WinnerT
 	views := []SwapView{{a, a}, {a, b}, {b, b}, {a, tie}, {tie, tie}, {b, a}, {a, a}, {a, b}, {b, b}, {a, a}}
-	strict := must[SwapSummary](t)(SummariseSwaps(views, false))
-	if strict.Decisive != 8 || strict.Flips != 3 || strict.A != 3 || strict.B != 2 || strict.Ties != 5 ||
-		strict.Primacy != 2 || strict.Recency != 1 {
-		t.Errorf("strict summary = %+v", strict)
+	summary := must[SwapSummary](t)(SummariseSwaps(views))
+	if summary.Decisive != 8 || summary.Flips != 3 || summary.A != 3 || summary.B != 2 || summary.Ties != 5 ||
+		summary.Primacy != 2 || summary.Recency != 1 {
+		t.Errorf("summary = %+v", summary)
 	}
-	wantNear(t, "flip rate", strict.FlipRate, .375)
-	wantNear(t, "first pick", strict.FirstPick, .588235)
-	soft := must[SwapSummary](t)(SummariseSwaps(views, true))
-	if soft.A != 4 || soft.B != 2 || soft.Ties != 4 {
-		t.Errorf("soft summary = %+v", soft)
-	}
+	wantNear(t, "flip rate", summary.FlipRate, .375)
+	wantNear(t, "first pick", summary.FirstPick, .588235)
 }
 
 func TestAllNineSwapOutcomes(t *testing.T) {
@@ -346,7 +342,7 @@ func TestAllNineSwapOutcomes(t *testing.T) {
 		{a, a}: {a, false}, {b, b}: {b, false}, {tie, tie}: {tie, false}, {a, b}: {tie, true}, {b, a}: {tie, true},
 		{a, tie}: {tie, false}, {tie, a}: {tie, false}, {b, tie}: {tie, false}, {tie, b}: {tie, false},
 	} {
-		if winner, bias := view.Reconcile(false); winner != want.winner || bias != want.bias {
+		if winner, bias := view.Reconcile(); winner != want.winner || bias != want.bias {
 			t.Errorf("%v reconciles to %s (bias %v), want %s (%v)", view, winner, bias, want.winner, want.bias)
 		}
 	}

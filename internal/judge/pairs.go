@@ -184,7 +184,7 @@ func (d *deriver) swap(m Member, ab, ba *question, v *PairwiseVerdict) (SwapVote
 	if !validFirst || !validSecond {
 		return vote, view, false
 	}
-	winner, bias := view.Reconcile(false)
+	winner, bias := view.Reconcile()
 	vote.Reconciled, vote.Bias = v.arm(winner), bias
 	v.BiasDetected = v.BiasDetected || bias
 	return vote, view, true
@@ -224,9 +224,9 @@ func summarise(views swapViews) *Swaps {
 		}
 		all = append(all, views[dimension]...)
 		// it fails on unknown winners only
-		swaps.PerDimension[dimension], _ = stats.SummariseSwaps(views[dimension], false)
+		swaps.PerDimension[dimension], _ = stats.SummariseSwaps(views[dimension])
 	}
-	swaps.SwapSummary, _ = stats.SummariseSwaps(all, false)
+	swaps.SwapSummary, _ = stats.SummariseSwaps(all)
 	swaps.Dropped = swaps.FlipRate > maxFlipRate && swaps.Coverage >= minCoverage && swaps.Decisive >= minDecisivePairs
 	return swaps
 }

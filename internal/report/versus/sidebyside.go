@@ -92,7 +92,7 @@ func (b *builder) swaps(pair *Pair, one, two *arm) error {
 	if len(views) == 0 {
 		return nil
 	}
-	summary, err := stats.SummariseSwaps(views, false)
+	summary, err := stats.SummariseSwaps(views)
 	if err != nil {
 		return err
 	}
