@@ -36,7 +36,7 @@ func (e *Enricher) note(event []byte, at Stamp) {
 	case trace.TypeRaw:
 		fold.ParseError()
 	case trace.TypeSkipped:
-		fold.Skipped(1)
+		fold.Skipped()
 	case trace.TypeDropped:
 		fold.Dropped(v.Get("count").Int())
 	}

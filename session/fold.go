@@ -295,8 +295,8 @@ func (f *Fold) Unknown() { f.session.Unknown++ }
 // ParseError counts an event that is broken.
 func (f *Fold) ParseError() { f.session.ParseErrors++ }
 
-// Skipped counts lines that were too long to be read.
-func (f *Fold) Skipped(n int) { f.session.Skipped += n }
+// Skipped counts a line that was too long to be read.
+func (f *Fold) Skipped() { f.session.Skipped++ }
 
 // Dropped counts deltas that were left out because later events repeat them.
 func (f *Fold) Dropped(n int) { f.session.Dropped += n }

@@ -233,7 +233,7 @@ func TestUsageRules(t *testing.T) {
 
 func TestABaselineIsNotCounted(t *testing.T) {
 	f := session.NewFold(session.Options{})
-	f.Baseline("thread", tokens(100, 10), nil)
+	f.Baseline("thread", tokens(100, 10))
 	f.Usage(session.Origin{}, session.UsageReport{
 		Rule: session.UsageCumulative, Key: "thread",
 		Tokens: tokens(130, 13),

@@ -103,8 +103,8 @@ func (f *Fold) Usage(o Origin, report UsageReport) {
 
 // Baseline sets the value of a cumulative counter before the stream began, for a conversation that
 // is resumed.
-func (f *Fold) Baseline(key string, tokens TokenUsage, costUSD *float64) {
-	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens, CostUSD: costUSD})
+func (f *Fold) Baseline(key string, tokens TokenUsage) {
+	f.usage.counters.set(UsageReport{Key: key, Tokens: tokens})
 }
 
 // TotalUsage returns what was consumed so far, provisional figures included.

@@ -235,7 +235,6 @@ type Started struct {
 	// decided.
 	Gateway       string
 	GatewayReason string
-	Argv          []string
 	// ProjectPrograms are the files of the project whose programs the agent may run.
 	ProjectPrograms []string
 }

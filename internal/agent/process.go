@@ -40,7 +40,6 @@ func (c *Conversation) start(ctx context.Context, cmd Command, stdin io.Reader, 
 	}
 	c.mu.Lock()
 	c.proc = proc
-	c.cfg.Started.Argv = cmd.Argv
 	c.mu.Unlock()
 	stdout := &lineSplitter{limit: trace.MaxLine, line: c.take, tooLong: c.skipOutput}
 	stderr := &lineSplitter{limit: trace.MaxLine, line: c.stderrLine, tooLong: c.skip}
@@ -106,7 +105,7 @@ func (c *Conversation) countPlain(why reason) {
 func (c *Conversation) skip(length int64) {
 	c.pass(skippedEvent(length))
 	c.mu.Lock()
-	c.meter.fold.Skipped(1)
+	c.meter.fold.Skipped()
 	c.mu.Unlock()
 }
 

@@ -39,8 +39,6 @@ type Limits struct {
 	Getenv func(string) string
 	// Client returns the client of a member; nil connects to the member's endpoint.
 	Client func(Member) (model.Client, error)
-	// OnReply, if set, is called with every new reply, one at a time.
-	OnReply func(Reply)
 	// Now is the time in epoch milliseconds; nil means the system's clock.
 	Now func() int64
 }
@@ -350,9 +348,6 @@ func (a *asking) count(reply Reply) {
 		a.outcome.Unpriced++
 	} else {
 		a.outcome.CostUSD += *reply.CostUSD
-	}
-	if a.limits.OnReply != nil {
-		a.limits.OnReply(reply)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -396,22 +397,23 @@ func TestOneStoreAtATime(t *testing.T) {
 }
 
 func TestAnInterruptKeepsWhatWasAnswered(t *testing.T) {
-	s := serve(t, map[string]string{"a": says(verdictJSON(Pass, `req:r1 "add returns the sum"`))})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var asked atomic.Int32
+	s := &served{url: scriptedtest.ServeAll(t, map[string]string{
+		"a": says(verdictJSON(Pass, `req:r1 "add returns the sum"`)),
+	}, scripted.Options{OnRequest: func(scripted.Record) {
+		if asked.Add(1) == 3 {
+			cancel()
+		}
+	}})}
 	dir := t.TempDir()
 	store, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	asked := 0
 	_, err = store.Ask(ctx, Settings{Panel: s.panel("a"), Prompts: builtin(t)}, []Subject{subject("t", "a", 0)}, Limits{
 		Parallel: 1,
-		OnReply: func(Reply) {
-			if asked++; asked == 2 {
-				cancel()
-			}
-		},
 	})
 	_ = store.Close()
 	if !errors.Is(err, context.Canceled) {

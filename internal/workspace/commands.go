@@ -56,16 +56,16 @@ func (w *Workspace) linkCommands() error {
 func (w *Workspace) commandDir() string { return filepath.Join(w.Root, "hooks", "bin") }
 
 // addCommands lets a place find the commands.
-func (w *Workspace) addCommands(env sandbox.Environment, readable []string) []string {
+func (w *Workspace) addCommands(env sandbox.Environment) (readable []string) {
 	if w.containers != nil { // it has them on its search path
-		return readable
+		return nil
 	}
 	_, err := w.hookDir()
 	bestEffort(err) // then there are no commands, and a program that needs one says so
 	env["PATH"] = w.commandDir() + string(filepath.ListSeparator) + env["PATH"]
 	program, err := ownProgram()
 	if err != nil {
-		return readable
+		return nil
 	}
-	return append(readable, w.commandDir(), program)
+	return []string{w.commandDir(), program}
 }

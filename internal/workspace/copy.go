@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +61,6 @@ func (w *Workspace) fillCopy(ctx context.Context, cfg CopyConfig, c *Copy, patte
 		c.end = func() error { return w.closeContainers("", c.Dir) }
 	}
 	if cfg.FromBase {
-		c.Files = len(w.base.order)
 		return w.base.copyTo(ctx, c.Dir, nil)
 	}
 	if err := w.Withdraw(); err != nil {
@@ -96,8 +94,8 @@ func (c *Copy) Remove() error {
 // copyTree copies what the agent left.
 func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error {
 	walk := tree.Walk{
-		MaxFiles: cmp.Or(cfg.MaxFiles, defaultMaxFiles),
-		MaxBytes: cmp.Or(cfg.MaxBytes, defaultMaxBytes),
+		MaxFiles: maxFiles,
+		MaxBytes: maxBytes,
 		Unlock:   true,
 	}
 	if w.worktree != nil || w.cfg.Task.Settings.Workspace == "worktree" {
@@ -129,10 +127,6 @@ func (w *Workspace) copyTree(ctx context.Context, cfg CopyConfig, c *Copy) error
 				drop(e, "a link that leads out of the directory, to "+display.Name(e.Target))
 				return false, nil
 			}
-		}
-		if !e.IsDir() {
-			c.Files++
-			c.Bytes += e.Size
 		}
 		return true, nil
 	}}.Dir(ctx, w.Dir, c.Dir)

@@ -52,8 +52,8 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 	defer before.Close()
 	c := &comparison{before: before, now: now, out: &Diff{}}
 	walk := tree.Walk{
-		MaxFiles: defaultMaxFiles,
-		MaxBytes: defaultMaxBytes,
+		MaxFiles: maxFiles,
+		MaxBytes: maxBytes,
 		Unlock:   true,
 		Skip:     func(name string) bool { return isGitPath(name) || ctx.Err() != nil },
 	}

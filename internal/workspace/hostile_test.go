@@ -83,11 +83,9 @@ func TestLimitsOfACopy(t *testing.T) {
 		t.Skipf("no sparse files here: %v", err)
 	}
 	huge.Close()
-	for _, cfg := range []CopyConfig{{}, {MaxBytes: 1 << 20}, {MaxFiles: 2, MaxBytes: 1 << 41}} {
-		var limit *tree.LimitError
-		if _, err := w.Copy(t.Context(), cfg); !errors.As(err, &limit) {
-			t.Errorf("%+v gives %v", cfg, err)
-		}
+	var limit *tree.LimitError
+	if _, err := w.Copy(t.Context(), CopyConfig{}); !errors.As(err, &limit) {
+		t.Errorf("got %v", err)
 	}
 	if _, err := w.Diff(t.Context()); err == nil {
 		t.Error("a file of a terabyte was compared")
@@ -311,7 +309,7 @@ func TestAnAgentThatRemovesItsDirectoryHasLeftAnEmptyOne(t *testing.T) {
 			if err != nil || len(diff.Files) != 3 {
 				t.Errorf("%d files differ, %v", len(diff.Files), err)
 			}
-			if c, err := w.Copy(t.Context(), CopyConfig{}); err != nil || c.Files != 0 {
+			if c, err := w.Copy(t.Context(), CopyConfig{}); err != nil || len(list(t, c.Dir)) != 0 {
 				t.Errorf("%+v, %v", c, err)
 			}
 			if left := list(t, outside); left["secret"] != "hidden" {

@@ -137,9 +137,7 @@ func TestGradersReachTheServiceAndNothingElse(t *testing.T) {
 		t.Errorf("the record would say %v, %q", w.GraderNetwork(), w.ServiceNetwork())
 	}
 	namespace := readNamespace(t, w.Grader(c))
-	if down := w.StopServices(t.Context()); !down.PortFree || down.Descendants != 0 {
-		t.Errorf("%+v", down)
-	}
+	w.StopServices()
 	if left := processesIn(namespace); len(left) > 0 {
 		t.Errorf("left in the private network: %v", left)
 	}

@@ -166,7 +166,7 @@ func (w *Workspace) Grader(c *Copy) Place {
 // started by one of them: the work, the programs of the machine, and these variables.
 func (w *Workspace) untrusted(env sandbox.Environment, passed []string, writable ...string) *sandbox.UntrustedView {
 	slices.Sort(passed)
-	view := &sandbox.UntrustedView{Writable: writable, ReadOnly: w.addCommands(env, nil)}
+	view := &sandbox.UntrustedView{Writable: writable, ReadOnly: w.addCommands(env)}
 	env[untrusted.Passes] = strings.Join(passed, ",")
 	return view
 }

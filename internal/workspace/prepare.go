@@ -292,7 +292,7 @@ func (w *Workspace) takeBase(ctx context.Context) (err error) {
 // Remove deletes the workspace with everything in it, read-only directories included, stops its
 // services and gives its port back.
 func (w *Workspace) Remove(ctx context.Context) error {
-	w.StopServices(ctx)
+	w.StopServices()
 	w.stopBeside()
 	err := w.closeContainers("", "")
 	err = errors.Join(err, scratch.RemoveAll(w.Root))

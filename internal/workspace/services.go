@@ -73,18 +73,18 @@ func (w *Workspace) Preflight(ctx context.Context, dir string) (PreflightResult,
 	result, err := w.awaitPreflight(ctx, status)
 	result.Ran = true
 	if err != nil {
-		w.StopServices(context.WithoutCancel(ctx))
+		w.StopServices()
 		return result, fmt.Errorf("preflight: %w", err)
 	}
 	if !result.OK() {
-		w.StopServices(context.WithoutCancel(ctx))
+		w.StopServices()
 		result.Message = preflightMessage(logs[1], result)
 		return result, nil
 	}
 	w.services.listened = w.Port != 0 && listens(w.services.pid, w.Port)
 	if forAgent {
 		if err := w.openOutward(ctx); err != nil {
-			w.StopServices(context.WithoutCancel(ctx))
+			w.StopServices()
 			return result, fmt.Errorf("preflight: port %d: %w", w.Port, err)
 		}
 	}
@@ -224,12 +224,12 @@ func preflightMessage(stderr *os.File, r PreflightResult) string {
 
 // StopServices kills everything that Preflight started, and returns as soon as it is gone. Graders
 // cannot run after it.
-func (w *Workspace) StopServices(ctx context.Context) Teardown {
+func (w *Workspace) StopServices() {
 	defer w.closePrivate()
 	w.closeOutward()
 	s := w.services
 	if s == nil {
-		return Teardown{PortFree: w.Port == 0 || bindable(w.Port)}
+		return
 	}
 	w.services = nil
 	s.cancel()
@@ -238,25 +238,6 @@ func (w *Workspace) StopServices(ctx context.Context) Teardown {
 	if w.containers != nil {
 		bestEffort(w.container("services", w.servicesDir, nil).Close())
 	}
-	return Teardown{PortFree: w.portFree(ctx), Descendants: len(s.result.Unkillable)}
-}
-
-// portFree reports whether nothing answers on the port, on the host or where the services are.
-func (w *Workspace) portFree(ctx context.Context) bool {
-	if w.Port == 0 {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	connection, err := dialHost(w.Port)(ctx)
-	if err != nil && w.private != nil && w.toHost == nil {
-		connection, err = w.private.Dial(ctx, w.Port)
-	}
-	if err != nil {
-		return true
-	}
-	closeConnection(connection)
-	return false
 }
 
 func closeConnection(c io.Closer) { bestEffort(c.Close()) }

@@ -129,13 +129,6 @@ type PreflightResult struct {
 // OK reports whether the attempt may continue.
 func (r PreflightResult) OK() bool { return !r.Ran || r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
 
-// Teardown is the result of stopping the services.
-type Teardown struct {
-	PortFree bool `json:"portFree"`
-	// Descendants are processes of the services that could not be killed.
-	Descendants int `json:"descendants"`
-}
-
 // Sealed is the result of sealing the workspace.
 type Sealed struct {
 	// Killed counts processes of the agent that were still alive and had to be killed.
@@ -155,15 +148,12 @@ type CopyConfig struct {
 	// Restore are globs of files that are put back as they were in the base, and removed if they
 	// were not there.
 	Restore []string
-	// MaxBytes and MaxFiles bound the copy; zero means defaultMaxBytes and defaultMaxFiles.
-	MaxBytes int64
-	MaxFiles int
 }
 
-// The bounds of a copy that names none.
+// The bounds of a copy.
 const (
-	defaultMaxBytes = 2 << 30
-	defaultMaxFiles = 200_000
+	maxBytes = 2 << 30
+	maxFiles = 200_000
 )
 
 // Copy is a copy of a workspace for graders: regular files, directories and links that stay inside.
@@ -171,8 +161,6 @@ type Copy struct {
 	Dir    string
 	Home   string
 	TmpDir string
-	Files  int
-	Bytes  int64
 	// Dropped are the entries that were left out, each with the reason: special files and links
 	// that lead outside.
 	Dropped []string

@@ -181,7 +181,7 @@ func (d *decoder) tokenUsage(params jsontape.Value, thread string, o session.Ori
 		if last := usage.Get("last"); running && last.Exists() {
 			before = total.Since(tokens(last)).Max(session.TokenUsage{})
 		}
-		to.Baseline(thread, before, nil)
+		to.Baseline(thread, before)
 	}
 	to.Usage(o, session.UsageReport{Rule: session.UsageCumulative, Key: thread, Tokens: total})
 	if !running || o.Parent != "" {

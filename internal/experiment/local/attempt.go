@@ -313,7 +313,7 @@ func (a *attempt) end(ctx context.Context) {
 		}
 	}
 	if a.keepAll {
-		a.space.StopServices(ctx)
+		a.space.StopServices()
 	} else if err := a.space.Remove(ctx); err != nil && a.record.ErrorMessage == "" {
 		a.note("teardown: %v", err)
 	}

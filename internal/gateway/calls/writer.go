@@ -45,7 +45,6 @@ type Writer struct {
 	cleaner *Cleaner
 	chunks  map[Sum]uint32 // the chunks in the file, by content
 	count   uint32         // of chunks
-	dropped int64
 	session int
 	err     error
 }
@@ -95,15 +94,11 @@ func (w *Writer) takeOver() error {
 	for i := range r.calls {
 		w.session = max(w.session, r.calls[i].Session+1)
 	}
-	w.size, w.dropped = r.end, info.Size()-r.end
-	if w.dropped > 0 {
+	if w.size = r.end; info.Size() > w.size { // a torn end
 		return w.file.Truncate(w.size)
 	}
 	return nil
 }
-
-// Recovered returns how many bytes of a torn end were cut off when the record was opened.
-func (w *Writer) Recovered() int64 { return w.dropped }
 
 // Place notes where a participant works.
 func (w *Writer) Place(place Place) error {
