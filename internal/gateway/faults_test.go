@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +12,28 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/fit-eval/fit/internal/document"
 )
+
+var update = flag.Bool("update", false, "write the published schema")
+
+// The published schema is the one that is made from the structs.
+func TestTheSchemaOfFaultPlansIsCurrent(t *testing.T) {
+	want, err := document.SchemaOf("fault plan", faultPlan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("..", "..", "docs", "schema", "faults.schema.json")
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != string(want) {
+		t.Errorf("%s is not what the structs say (%v): run go test ./internal/gateway -update", path, err)
+	}
+}
 
 func loadFaults(t *testing.T, plan string) (*Faults, error) {
 	t.Helper()
