@@ -37,10 +37,10 @@ type signFlipResult struct {
 
 // signFlip tests whether paired differences are centred at zero by flipping their signs.
 //
-// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i|. Differences that are multiples of one step, as means of passes are, are counted by
-// convolution, and up to [maxExactFlips] others one by one. Beyond, p = (1 + hits)/(1 + R) over R
-// random patterns, where R doubles until the 99.9% interval of p holds no threshold, up to
-// [maxFlipDraws].
+// Formula: p = share of the 2^n sign patterns s with |Σ s_i d_i| ≥ |Σ d_i|. Differences that are
+// multiples of one step, as means of passes are, are counted by convolution, and up to
+// [maxExactFlips] others one by one. Beyond, p = (1 + hits)/(1 + R) over R random patterns, where R
+// doubles until the 99.9% interval of p holds no threshold, up to [maxFlipDraws].
 //
 // Use it for the per-task differences of two arms, for any number of tasks and any distribution
 // that is symmetric under the null hypothesis; for clustered tasks give it the sum of each cluster.

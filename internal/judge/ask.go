@@ -304,8 +304,8 @@ const maxKeptReply = 256 << 10
 
 // call makes one request. A refusal or a question that does not fit is an answer too: it would be
 // the same again.
-func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
-	reply := Reply{
+func (a *asking) call(ctx context.Context, r *request) (storedReply, error) {
+	reply := storedReply{
 		Kind:      lineReply,
 		Key:       r.key(),
 		Member:    r.member.Name,
@@ -318,7 +318,7 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 	}
 	client, err := a.client(r.member)
 	if err != nil {
-		return Reply{}, err
+		return storedReply{}, err
 	}
 	response, err := client.Complete(ctx, r.message())
 	if failure, ok := errors.AsType[*model.Error](err); ok &&
@@ -327,7 +327,7 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 		response.Attempts = cmp.Or(response.Attempts, failure.Attempts)
 	}
 	if err != nil {
-		return Reply{}, err
+		return storedReply{}, err
 	}
 	text := strings.ToValidUTF8(response.Text(), "\uFFFD")
 	reply.Reply = a.limits.Redactor.String(text[max(0, len(text)-maxKeptReply):])
@@ -340,7 +340,7 @@ func (a *asking) call(ctx context.Context, r *request) (Reply, error) {
 	return reply, nil
 }
 
-func (a *asking) count(reply Reply) {
+func (a *asking) count(reply storedReply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.outcome.Asked++

@@ -107,7 +107,7 @@ type deriver struct {
 	settings  Settings
 	frames    *frames
 	subjects  []Subject
-	find      func(key string) (*Reply, bool)
+	find      func(key string) (*storedReply, bool)
 	selection Selection
 	members   []seat
 	missing   int
@@ -121,7 +121,7 @@ type seat struct {
 
 func (s *seat) isActive() bool { return s.LeftOut == "" }
 
-func newDeriver(settings Settings, subjects []Subject, find func(key string) (*Reply, bool)) *deriver {
+func newDeriver(settings Settings, subjects []Subject, find func(key string) (*storedReply, bool)) *deriver {
 	d := &deriver{
 		settings: settings.withDefaults(),
 		frames:   newFrames(settings.Prompts),
@@ -282,7 +282,7 @@ type Cost struct {
 	Unpriced int     `json:"unpriced"`
 }
 
-func (c *Cost) add(reply *Reply) {
+func (c *Cost) add(reply *storedReply) {
 	c.Replies++
 	(*price.TokenUsage)(&c.Usage).Add(price.TokenUsage(reply.Usage))
 	if reply.CostUSD == nil {

@@ -88,7 +88,7 @@ func verdictJSON(result string, evidence ...string) string {
 
 // answered holds the replies of members that say what say says.
 func answered(settings Settings, subjects []Subject, say func(q *question, m Member) string) *Replies {
-	replies := &Replies{byKey: map[string]*Reply{}}
+	replies := &Replies{byKey: map[string]*storedReply{}}
 	d := newDeriver(settings, subjects, replies.find)
 	put := func(q *question) {
 		for _, m := range settings.Panel.Members {
@@ -98,7 +98,7 @@ func answered(settings Settings, subjects []Subject, say func(q *question, m Mem
 					break
 				}
 				cost := 0.01
-				replies.add(&Reply{
+				replies.add(&storedReply{
 					Kind: lineReply, Key: missing.key(), Member: m.Name, Model: m.Model, Question: q.kind,
 					Dimension: q.dimension, Reply: say(q, m), CostUSD: &cost, EndMs: 5,
 				})

@@ -154,7 +154,7 @@ func (r request) size() int {
 
 // answer derives a member's answer from replies. Where a reply is missing it returns the request
 // that would get it: asking and deriving are one function, and cannot differ.
-func (q *question) answer(member Member, find func(key string) (*Reply, bool)) (checkedReply, *request) {
+func (q *question) answer(member Member, find func(key string) (*storedReply, bool)) (checkedReply, *request) {
 	ask := request{question: q, member: member}
 	for try := 0; ; try++ {
 		reply, ok := find(ask.key())

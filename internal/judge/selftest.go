@@ -154,7 +154,7 @@ func (t SelfTest) failure() string {
 }
 
 // take tests one member by its replies.
-func (t *SelfTest) take(list []trial, member Member, find func(key string) (*Reply, bool)) {
+func (t *SelfTest) take(list []trial, member Member, find func(key string) (*storedReply, bool)) {
 	for _, one := range list {
 		a, missing := one.question.answer(member, find)
 		switch {

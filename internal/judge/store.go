@@ -31,8 +31,8 @@ const (
 	lineSettings = "settings"
 )
 
-// Reply is one line of replies.jsonl: a model's reply to one exact request.
-type Reply struct {
+// storedReply is one line of replies.jsonl: a model's reply to one exact request.
+type storedReply struct {
 	Kind string `json:"kind"`
 	// Key is the SHA-256 of the exact request.
 	Key      string `json:"key"`
@@ -96,8 +96,8 @@ type Replies struct {
 	// Unreadable counts lines that are not records, such as one torn by a crash.
 	Unreadable int
 
-	list     []*Reply
-	byKey    map[string]*Reply
+	list     []*storedReply
+	byKey    map[string]*storedReply
 	words    map[string]string // that many lines share
 	settings []settingsLine
 	newestMs int64
@@ -107,7 +107,7 @@ type Replies struct {
 func Read(dir string) (*Replies, error) {
 	file, err := os.Open(filepath.Join(dir, repliesFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Replies{byKey: map[string]*Reply{}}, nil
+		return &Replies{byKey: map[string]*storedReply{}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read replies: %w", err)
@@ -117,7 +117,7 @@ func Read(dir string) (*Replies, error) {
 }
 
 func readReplies(r io.Reader) (*Replies, error) {
-	replies := &Replies{byKey: map[string]*Reply{}}
+	replies := &Replies{byKey: map[string]*storedReply{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxReplyLine)
 	var parser jsontape.Parser
@@ -159,7 +159,7 @@ func (r *Replies) line(parser *jsontape.Parser, line []byte) bool {
 }
 
 // replyOf reads a reply. There are tens of thousands in a directory, and a report reads all.
-func (r *Replies) replyOf(value jsontape.Value) Reply {
+func (r *Replies) replyOf(value jsontape.Value) storedReply {
 	text := func(name string) string { return strings.Clone(value.TextOf(name)) }
 	word := func(name string) string { // one of few
 		found := value.TextOf(name)
@@ -174,7 +174,7 @@ func (r *Replies) replyOf(value jsontape.Value) Reply {
 		return known
 	}
 	usage := value.Get("usage")
-	reply := Reply{
+	reply := storedReply{
 		Kind:      lineReply,
 		Key:       text("key"),
 		Member:    word("member"),
@@ -206,7 +206,7 @@ func (r *Replies) replyOf(value jsontape.Value) Reply {
 }
 
 // add adds a reply; of several to one request the first counts.
-func (r *Replies) add(reply *Reply) {
+func (r *Replies) add(reply *storedReply) {
 	r.newestMs = max(r.newestMs, reply.EndMs)
 	if _, known := r.byKey[reply.Key]; known {
 		return
@@ -215,7 +215,7 @@ func (r *Replies) add(reply *Reply) {
 	r.list = append(r.list, reply)
 }
 
-func (r *Replies) find(key string) (*Reply, bool) {
+func (r *Replies) find(key string) (*storedReply, bool) {
 	reply, ok := r.byKey[key]
 	return reply, ok
 }
@@ -264,13 +264,13 @@ func (s *Store) Close() error { return s.file.Close() }
 // Replies returns what the store holds. It must not be used while Ask runs.
 func (s *Store) Replies() *Replies { return s.replies }
 
-func (s *Store) find(key string) (*Reply, bool) {
+func (s *Store) find(key string) (*storedReply, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.replies.find(key)
 }
 
-func (s *Store) add(reply Reply) {
+func (s *Store) add(reply storedReply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replies.add(&reply)
