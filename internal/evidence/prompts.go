@@ -13,7 +13,7 @@ const maxShownLines = 200
 
 // How the texts of one label compare.
 const (
-	promptSame      = "same"
+	PromptSame      = "same"
 	promptDifferent = "different"
 	promptOnlyA     = "only-a"
 	promptOnlyB     = "only-b"
@@ -122,7 +122,7 @@ func compareLabel(label string, textsA, textsB map[string]string) PromptDiff {
 	case !inB:
 		d.Status = promptOnlyA
 	case a == b:
-		d.Status = promptSame
+		d.Status = PromptSame
 		return d
 	}
 	linesA, linesB := lines(a, inA), lines(b, inB)

@@ -30,9 +30,10 @@ const aggregation = "majority of at least two votes, abstentions out/1"
 // labels.
 const statusStale = "stale"
 
-// errSealed is returned for a second look at the test split.
-var errSealed = errors.New("the test split was measured already; a second use needs --again, and then it no " +
-	"longer corrects any rate")
+// errSealed is returned for a second look at the test split, also by another judge: who changes a
+// prompt until the labels like it has chosen by them.
+var errSealed = errors.New("the test split was measured already, which another prompt or panel does not undo; a " +
+	"second use needs --again, and then it no longer corrects any rate: label runs of another run directory")
 
 // panelID identifies what a calibration is about: dimension, prompt, members, aggregation.
 func (d *deriver) panelID(dimension string) string {
@@ -60,7 +61,7 @@ type Measurement struct {
 	LabelDesign string `json:"labelDesign"`
 	// LabelsDigest identifies the labels of the split.
 	LabelsDigest string `json:"labelsDigest,omitempty"`
-	// Again says that it was a second measurement on the test split, which invalidates the id.
+	// Again says that it was a second measurement on the test split, which invalidates both.
 	Again bool `json:"again,omitempty"`
 }
 
@@ -85,7 +86,8 @@ func (m Measurement) Agreement() (kappa, ac1 stats.Kappa, err error) {
 }
 
 // Measure compares the panel with the labels of a split. The test split is sealed: it is measured
-// once per calibration id. With again it is measured once more, which invalidates the id.
+// once per dimension, whatever the prompt or the panel. With again it is measured once more, and
+// corrects nothing from then on.
 func (l *Labels) Measure(result *Result, dimension, split string, again bool, nowMs int64) (Measurement, error) {
 	m, err := l.measure(result, dimension, split)
 	if err != nil {
@@ -156,7 +158,7 @@ func (l *Labels) seal(m *Measurement, again bool) error {
 	if err != nil {
 		return err
 	}
-	m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.ID == m.ID })
+	m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.Dimension == m.Dimension })
 	if m.Again && !again {
 		return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, errSealed)
 	}
@@ -254,25 +256,16 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 		Errors:      Errors{PerArm: []stats.Calibration{}},
 		Labels:      pass + fail,
 	}
-	var looks []Measurement
-	others := 0
-	for _, m := range kept {
-		switch {
-		case m.ID == id:
-			looks = append(looks, m)
-		case m.Dimension == dimension:
-			others++
-		}
-	}
+	looks := slices.DeleteFunc(slices.Clone(kept), func(m Measurement) bool { return m.Dimension != dimension })
 	switch {
 	case len(looks) > 1:
 		c.Reason = fmt.Sprintf("the test split was used %d times", len(looks))
 		return c, nil
-	case len(looks) == 0 && others > 0:
-		c.Status, c.Reason = statusStale, "measured with another prompt or other members"
-		return c, nil
 	case len(looks) == 0:
 		c.Reason = "not measured on the test split"
+		return c, nil
+	case looks[0].ID != id:
+		c.Status, c.Reason = statusStale, "measured with another prompt or other members"
 		return c, nil
 	case looks[0].LabelsDigest != "" && looks[0].LabelsDigest != l.digestOf(dimension, SplitTest):
 		c.Status, c.Reason = statusStale, "the labels changed after the measurement"

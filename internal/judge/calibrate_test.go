@@ -251,6 +251,9 @@ func TestCalibration(t *testing.T) {
 	if c := corrected(other); c.Status != stats.StatusUncalibrated || c.CorrectedRate != nil {
 		t.Errorf("corrected by a stale calibration: %+v", c)
 	}
+	if _, err := labels.Measure(other, evidence.Correctness, SplitTest, false, 4); !errors.Is(err, errSealed) {
+		t.Errorf("error %v: another word of the prompt opened the seal", err)
+	}
 	// so are other labels
 	kept := slices.Clone(labels.Labels)
 	at := slices.IndexFunc(kept, func(one Label) bool { return one.Split == SplitTest && one.Passed() })
@@ -262,15 +265,17 @@ func TestCalibration(t *testing.T) {
 	if c := status(result); c.Status != stats.StatusOK {
 		t.Errorf("with the labels as they were: %+v", c)
 	}
-	// a second look burns the id
-	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, true, 4); err != nil {
+	// a second look, by whichever judge, burns the labels for both
+	if _, err := labels.Measure(other, evidence.Correctness, SplitTest, true, 4); err != nil {
 		t.Fatal(err)
 	}
-	if c := status(result); c.Status != stats.StatusUncalibrated || !strings.Contains(c.Reason, "2 times") {
-		t.Errorf("after a second look: %+v", c)
+	for _, result := range []*Result{result, other} {
+		if c := status(result); c.Status != stats.StatusUncalibrated || !strings.Contains(c.Reason, "2 times") {
+			t.Errorf("after a second look: %+v", c)
+		}
 	}
 	if c := corrected(result); c.CorrectedRate != nil {
-		t.Error("corrected by an id that was burnt")
+		t.Error("corrected by labels that were burnt")
 	}
 }
 

@@ -259,13 +259,8 @@ func (b *builder) costs() {
 func (b *builder) state() {
 	r := b.report
 	var claims []string
-	for _, pair := range r.Pairs {
-		switch pair.Claim {
-		case claimA:
-			claims = append(claims, pair.A+" > "+pair.B)
-		case claimB:
-			claims = append(claims, pair.B+" > "+pair.A)
-		}
+	for i := range r.Pairs {
+		claims = append(claims, r.Pairs[i].claims()...)
 	}
 	notOne := slices.IndexFunc(r.Pairs, func(p Pair) bool { return p.Observed != "" })
 	switch {
@@ -284,6 +279,21 @@ func (b *builder) state() {
 		r.Statement = "claimed: " + strings.Join(claims, "; ")
 	}
 	r.Statement = strings.Join(append([]string{r.Statement}, b.remarks()...), "; ")
+}
+
+// claims says what the pair claims: of the pass rate, and of dimensions by the panel.
+func (p *Pair) claims() []string {
+	var claims []string
+	add := func(claim, of string) {
+		if claim == claimA || claim == claimB {
+			claims = append(claims, p.claimText(claim)+of)
+		}
+	}
+	add(p.Claim, "")
+	for i := range p.Dimensions {
+		add(p.Dimensions[i].Claim, " in "+p.Dimensions[i].Dimension+", by the panel")
+	}
+	return claims
 }
 
 // remarks are what belongs in the same sentence as the claims: why some are withheld, what was

@@ -300,6 +300,9 @@ func TestARunThatFailsItsCheckIsNotCorrect(t *testing.T) {
 		}
 	}
 	d := built.Pairs[0].Dimensions[0]
+	if want := "claimed: b > a; b > a in correctness, by the panel; delivery unknown"; built.Statement != want {
+		t.Errorf("the headline is %q, want %q", built.Statement, want)
+	}
 	if d.Claim != claimB || math.Abs(d.Corrected.Est+.3) > .02 || d.NTasks != 200 {
 		t.Errorf("claim %s with %+v, because %q; want b to be better by 30 points", d.Claim, d.Corrected, d.Obstacles)
 	}

@@ -194,7 +194,7 @@ func pairSections(pairs []Pair) []section {
 			})
 		}
 	}
-	return []section{claims, judged, ratioSection(pairs)}
+	return []section{claims, judged, pairwiseSection(pairs), ratioSection(pairs)}
 }
 
 // ratioSection says what the first of two arms took, compared with the second, and how often each

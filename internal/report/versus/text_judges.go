@@ -13,7 +13,8 @@ import (
 	"github.com/fit-eval/fit/session"
 )
 
-// promptSection says how the system prompts of two agents differ, or that they were not captured.
+// promptSection says how the system prompts of two agents differ, or that they were not captured;
+// those that are the same are left out.
 func promptSection(pairs []Pair) section {
 	s := section{title: "System prompts", head: []string{"pair", "label", "status", "bytes", "lines"}}
 	for i := range pairs {
@@ -26,6 +27,9 @@ func promptSection(pairs []Pair) section {
 		}
 		tools := map[string]int{} // by status: a row for each would be a long table
 		for _, label := range p.Prompts.Labels {
+			if label.Status == evidence.PromptSame {
+				continue
+			}
 			if strings.HasPrefix(label.Label, session.ToolLabel) {
 				tools[label.Status]++
 				continue
@@ -37,6 +41,47 @@ func promptSection(pairs []Pair) section {
 		}
 		for _, status := range slices.Sorted(maps.Keys(tools)) {
 			s.rows = append(s.rows, []string{name, report.Count(tools[status], "tool"), status, dash, dash})
+		}
+	}
+	return s
+}
+
+// pairwiseSection counts the comparisons that the panel made of two runs, in both orders.
+func pairwiseSection(pairs []Pair) section {
+	s := section{
+		title: "Compared side by side, by the panel",
+		head:  []string{"pair", "dimension", "n", "first wins", "second wins", "ties", "no winner", "flip rate"},
+	}
+	for i := range pairs {
+		p := &pairs[i]
+		flips := dash
+		if p.FlipRate != nil {
+			flips = fmt.Sprintf("%.2f", *p.FlipRate)
+		}
+		count := func(dimension string, winner func(*judge.PairwiseVerdict) (string, bool)) {
+			n, wins := 0, map[string]int{}
+			for j := range p.Pairwise {
+				if who, compared := winner(&p.Pairwise[j]); compared {
+					n++
+					wins[who]++
+				}
+			}
+			if n == 0 {
+				return
+			}
+			first, second, none := wins[p.A], wins[p.B], wins[""]
+			row := []string{p.A + " against " + p.B, dimension}
+			for _, number := range []int{n, first, second, n - first - second - none, none} {
+				row = append(row, fmt.Sprint(number))
+			}
+			s.rows = append(s.rows, append(row, flips))
+		}
+		count("all", func(v *judge.PairwiseVerdict) (string, bool) { return v.Winner, true })
+		for _, dimension := range evidence.Dimensions() {
+			count(dimension, func(v *judge.PairwiseVerdict) (string, bool) {
+				of := func(vote judge.SwapVote) bool { return vote.Dimension == dimension }
+				return v.PerDimension[dimension], slices.ContainsFunc(v.Votes, of)
+			})
 		}
 	}
 	return s
