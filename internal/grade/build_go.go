@@ -188,14 +188,22 @@ func (b *goBuild) reaching(listed []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var packages []goPackage
+	hidden := []string{"main."} // the program of the tests, which lists them
 	decoder := json.NewDecoder(bytes.NewReader(listed))
 	for {
 		var p goPackage
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return "", nil
+			break
 		} else if err != nil {
 			return "", fmt.Errorf("read the list of packages: %w", err)
 		}
+		packages = append(packages, p)
+		if p.ForTest != "" {
+			hidden = append(hidden, p.ForTest+".", p.ForTest+"_test.")
+		}
+	}
+	for _, p := range packages {
 		dir, err := filepath.Rel(root, p.Dir)
 		if err != nil || !filepath.IsLocal(dir) || p.ofTest() {
 			continue
@@ -205,26 +213,32 @@ func (b *goBuild) reaching(listed []byte) (string, error) {
 				return p.ImportPath + " embeds the hidden file " + file, nil
 			}
 		}
+		names := hidden
+		if p.Module != nil && p.Module.Main {
+			names = append(slices.Clone(hidden), p.Module.Path)
+		}
 		for _, file := range p.GoFiles {
 			generated := filepath.IsAbs(file) // by the go command, which names all tests in it
-			if !generated && p.Module != nil && p.Module.Main && b.linksTo(filepath.Join(dir, file), p.Module.Path) {
+			if !generated && b.linksTo(filepath.Join(dir, file), names) {
 				return p.ImportPath + " links to a name of this module: remove go:linkname from " + file, nil
 			}
 		}
 	}
+	return "", nil
 }
 
-// linksTo reports whether a file names a function or variable of a module where the compiler would
-// not let it, for the linker: hidden tests have such names.
-func (b *goBuild) linksTo(file, module string) bool {
+// linksTo reports whether a file names a function or variable where the compiler would not let it,
+// for the linker, that begins with one of names: hidden tests have such names.
+func (b *goBuild) linksTo(file string, names []string) bool {
 	source, err := b.root.ReadFile(file)
 	if err != nil {
 		return true
 	}
 	return slices.ContainsFunc(strings.Split(string(source), "\n"), func(line string) bool {
 		words := strings.Fields(line)
-		return len(words) == 3 && words[0] == "//go:linkname" &&
-			strings.HasPrefix(strings.ReplaceAll(words[2], "%2e", "."), module)
+		return len(words) == 3 && words[0] == "//go:linkname" && slices.ContainsFunc(names, func(name string) bool {
+			return strings.HasPrefix(strings.ReplaceAll(words[2], "%2e", "."), name)
+		})
 	})
 }
 

@@ -1,20 +1,43 @@
 package grade_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fit-eval/fit/internal/grade"
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
-// Lint tries whether hidden files can be read from a program under test, and finds none.
-func TestNoHiddenFileIsExposedToAProgramThatIsNotTrusted(t *testing.T) {
-	b := hookBench(t, answerHook, files{"tests/x.test.js": "require('node:test')('x', () => {});\n"})
-	if b.ws.Isolation != "bwrap" {
-		testenv.Missing(t, "isolation with bubblewrap")
-	}
-	exposed, err := grade.Exposed(t.Context(), b.config)
-	if len(exposed) > 0 || err != nil {
-		t.Errorf("%q, %v", exposed, err)
+// Lint tries to read hidden files from a program under test, and from code under test in the
+// language of the suite: only interpreters show code the test that they run.
+func TestHiddenFilesThatCodeUnderTestCanRead(t *testing.T) {
+	const tap = "echo 1..1; echo ok 1 - a\n"
+	for name, test := range map[string]struct {
+		b        *bench
+		language string
+		read     string
+	}{
+		"hook": {hookBench(t, answerHook, files{"tests/x.test.js": "require('node:test')('x', () => {});\n"}), "", ""},
+		"shell": {newBench(t, files{
+			"tests/a.tap.sh": tap, "workdir/x": "",
+			"task.yaml": "tests:\n  language: other\n  files: [\"*.tap.sh\"]\n  command: [sh, \"{file}\"]\n  parser: tap\n",
+		}), "", ""},
+		"node": {nodeBench(t, nodeCheck()), "node", "test/add.test.js"},
+		"python": {newBench(t, files{
+			"tests/test_a.py": "import unittest, a\nclass A(unittest.TestCase):\n    def test_a(self): a.a()\n",
+			"workdir/a.py":    "def a(): pass\n",
+		}), "python", "test_a.py"},
+		"go": {goBench(t, goCheck(goesOn)), "go", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.b.ws.Isolation != "bwrap" {
+				testenv.Missing(t, "isolation with bubblewrap")
+			}
+			found, err := grade.Exposed(t.Context(), test.b.config)
+			read := strings.Join(found.Code, " ")
+			if len(found.Program) > 0 || found.Language != test.language || read != test.read || err != nil {
+				t.Errorf("%+v, %v", found, err)
+			}
+		})
 	}
 }

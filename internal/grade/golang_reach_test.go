@@ -145,6 +145,17 @@ func TestGoAgentsCannotReachTheHiddenTests(t *testing.T) {
 				Replace(rewindTheTests),
 			"link/link.go": "package link\n\nimport (\n\t\"testing\"\n\t_ \"unsafe\"\n)\n\n//go:linkname Add example.com/sum/sum.TestAdd\nfunc Add(t *testing.T)\n",
 		}, "links to a name of this module"},
+		"links to the list of tests": {files{
+			"sum/sum.go": "package sum\n\nimport (\n\t\"testing\"\n\t_ \"unsafe\"\n)\n\n//go:linkname tests main.tests\nvar tests []testing.InternalTest\n\n" +
+				"func init() {\n\tf := tests[0].F\n\ttests[0].F = func(t *testing.T) {\n\t\tbefore := *t\n\t\tgo func() {\n\t\t\tfor {\n\t\t\t\t*t = before\n\t\t\t}\n\t\t}()\n\t\tf(t)\n\t}\n}\n\nfunc Add(a, b int) int { return 0 }\n",
+		}, "links to a name"},
+		"links behind code": {files{
+			"sum/sum.go": "package sum\n\nimport (\n\t\"testing\"\n\t_ \"unsafe\"\n)\n\nvar one = 1 //go:linkname Test example.com/sum/sum.TestAdd\nfunc Test(*testing.T)\n\n" +
+				"func Add(a, b int) int { return 0 }\n",
+		}, "misplaced"},
+		"names a test in a test": {files{
+			"sum/own_test.go": "package sum\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(*testing.M) { TestAdd(nil); os.Exit(0) }\n",
+		}, "want 5"},
 		"assembler": {files{
 			"sum/sum.go": "package sum\n\nfunc Add(a, b int) int\n",
 			"sum/sum.s":  "#include \"add_test.go\"\nTEXT ·Add(SB),4,$0-24\n\tMOVQ $5, ret+16(FP)\n\tRET\n",

@@ -25,16 +25,29 @@ var startsProgram = lazyregexp.New(
 // ownProgram finds what belongs to the author of a hook, and not to the agent.
 var ownProgram = lazyregexp.New(`\$\{?(?:HOOKS_DIR|TASK_DIR|FAMILY_DIR|0|BASH_SOURCE)\b`)
 
+// shellScripts finds shells that run the scripts of a suite.
+var shellScripts = lazyregexp.New(`(?:^|/)(?:ba|da|k|z)?sh$`)
+
 // Hints returns what the author of a task should know about its graders: warnings about places
 // where code of the agent runs closer to a grader than it has to, and notes about what this kind of
 // grader cannot see.
 func Hints(t *task.Task) (warnings, notes []string) {
 	if t.Hooks.Invariants != "" {
-		warnings = hookHints(t.Hooks.Invariants)
+		warnings = scriptHints(t.Hooks.Invariants, "add rows nor look into the hook")
+	}
+	if suite := t.Suite; suite != nil && !suite.Runner.Own && shellScripts.Get().MatchString(suite.Runner.Command[0]) {
+		for _, check := range suite.Checks {
+			name := filepath.Join(suite.Dir, filepath.FromSlash(check.File))
+			warnings = append(warnings, scriptHints(name, "report for the test nor read it")...)
+		}
 	}
 	if t.Instance != nil {
 		return warnings, []string{"the tests report in a log that the agent's code can also print to: a patch that " +
 			"ends the tests and prints a whole log of its own passes; look at the patches that matter"}
+	}
+	if t.Verifier != nil {
+		return warnings, []string{"the verifier reports in files that the agent's code can write to as well when the " +
+			"verifier runs it; look at the work that matters"}
 	}
 	if t.Suite == nil {
 		return warnings, nil
@@ -72,8 +85,9 @@ func SharedProcess(t *task.Task) string {
 	return ""
 }
 
-// hookHints looks for programs that a hook starts itself.
-func hookHints(name string) []string {
+// scriptHints looks for programs that a hook or a test starts itself, and says what they can do
+// then.
+func scriptHints(name, can string) []string {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxHookSource {
 		return nil
@@ -92,8 +106,8 @@ func hookHints(name string) []string {
 		if match == nil || ownProgram.Get().MatchString(match[0]) {
 			continue
 		}
-		hints = append(hints, fmt.Sprintf("%s:%d starts %s itself; start it with %s, so that it can neither add rows "+
-			"nor look into the hook", filepath.Base(name), i+1, match[1], untrusted.Name))
+		hints = append(hints, fmt.Sprintf("%s:%d starts %s itself; start it with %s, so that it can neither %s",
+			filepath.Base(name), i+1, match[1], untrusted.Name, can))
 	}
 	return hints
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/grade"
+	"github.com/fit-eval/fit/internal/task"
 )
 
 func TestHintsNameProgramsThatAHookStartsItself(t *testing.T) {
@@ -40,6 +41,19 @@ func TestHintsNameProgramsThatAHookStartsItself(t *testing.T) {
 	}
 }
 
+// A test in shell can be read by what it starts, as a hook can.
+func TestHintsNameProgramsThatATestInShellStartsItself(t *testing.T) {
+	const settings = "tests:\n  language: other\n  files: [\"*.tap.sh\"]\n  command: [/bin/sh, \"{file}\"]\n  parser: tap\n"
+	for command, want := range map[string]int{"sh ./x.sh 1": 1, "fit-untrusted sh ./x.sh 1": 0} {
+		b := newBench(t, files{
+			"task.yaml": settings, "workdir/x.sh": "", "tests/a.tap.sh": "echo 1..1\ngot=$(" + command + ")\n",
+		})
+		if warnings, _ := grade.Hints(b.task); len(warnings) != want {
+			t.Errorf("%s: %q", command, warnings)
+		}
+	}
+}
+
 func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
 	python := newBench(t, files{"tests/test_a.py": "import unittest\n", "workdir/a.py": ""})
 	if _, hints := grade.Hints(python.task); len(hints) != 1 || !strings.Contains(hints[0], "__eq__") {
@@ -60,5 +74,16 @@ func TestHintsSayWhatHiddenTestsInOneProcessCannotSee(t *testing.T) {
 	})
 	if _, hints := grade.Hints(golang.task); len(hints) != 1 || !strings.Contains(hints[0], "unsafe") {
 		t.Errorf("the hints for Go are %q", hints)
+	}
+}
+
+func TestHintsSayWhatLogsAndRewardsAreWorth(t *testing.T) {
+	for want, graded := range map[string]task.Task{
+		"prints a whole log":   {Instance: &task.Instance{}},
+		"files that the agent": {Verifier: &task.Verifier{}},
+	} {
+		if _, notes := grade.Hints(&graded); len(notes) != 1 || !strings.Contains(notes[0], want) {
+			t.Errorf("%q does not say %q", notes, want)
+		}
 	}
 }

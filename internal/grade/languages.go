@@ -9,6 +9,44 @@ import (
 	"github.com/fit-eval/fit/internal/task"
 )
 
+// Code that tries to read files, for Exposed.
+const (
+	goProbe = `
+import "os"
+
+func init() {
+	found, err := os.OpenFile("` + exposedFile + `", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return
+	}
+	defer found.Close()
+	for _, name := range []string{FILES} {
+		if _, err := os.ReadFile(name); err == nil {
+			found.WriteString(name + "\n")
+		}
+	}
+}
+`
+	nodeProbe = `
+;{
+  const fs = process.getBuiltinModule('node:fs');
+  for (const name of ['', FILES]) {
+    try { if (name) fs.readFileSync(name); fs.appendFileSync('` + exposedFile + `', name + '\n'); } catch {}
+  }
+}
+`
+	pythonProbeCode = `
+
+for _fit in [FILES]:
+    try:
+        with open('` + exposedFile + `', 'a') as _found, open(_fit, 'rb') as _file:
+            _file.read(1)
+            _found.write(_fit + '\n')
+    except OSError:
+        pass
+`
+)
+
 // language is what graders know about the language of a suite. The zero value is for languages
 // without a runner of ours.
 type language struct {
@@ -24,6 +62,10 @@ type language struct {
 	names func(source string) []string
 	// reach is what the agent's code can do to the tests.
 	reach string
+	// probe is code that writes to exposedFile which of FILES it can read, and sources are the
+	// extensions of files that it can stand at the end of.
+	probe   string
+	sources []string
 }
 
 func languageOf(suite *task.Suite) language {
@@ -34,6 +76,7 @@ func languageOf(suite *task.Suite) language {
 			restore:  goFiles(suite),
 			compiled: true,
 			reach:    "it can reach their memory by package unsafe",
+			probe:    goProbe,
 		}
 	case task.LanguageNode:
 		return language{
@@ -41,6 +84,8 @@ func languageOf(suite *task.Suite) language {
 			names: nodeNames,
 			reach: "it can read the staged test and answer from a table, or reach the memory of the tests by " +
 				"/proc/self/mem or a native addon",
+			probe:   nodeProbe,
+			sources: []string{".js", ".cjs", ".mjs", ".ts"},
 		}
 	case task.LanguagePython:
 		return language{
@@ -49,6 +94,8 @@ func languageOf(suite *task.Suite) language {
 			names:   pythonNames,
 			reach: "an object whose __eq__ is always true passes, and code can walk the stack or the garbage " +
 				"collector's objects",
+			probe:   pythonProbeCode,
+			sources: []string{".py"},
 		}
 	}
 	return language{}

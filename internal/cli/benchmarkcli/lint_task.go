@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -195,20 +196,33 @@ func (l *taskLinter) gradeOnce(ctx context.Context, solution string, flaky *[]gr
 	if result, err = grade.Run(ctx, config); err != nil {
 		return result, false, err
 	}
-	if flaky == nil {
-		exposed, err := grade.Exposed(ctx, config)
+	if flaky != nil || t.Solution == "" {
+		exposure, err := grade.Exposed(ctx, config)
 		if err != nil {
 			return result, false, err
 		}
-		for _, file := range exposed {
-			l.warnf("a program that is started with fit-untrusted can read %s on this machine, which gives no "+
-				"privileges in a user namespace: see docs/security.md", file)
-		}
+		l.exposed(exposure)
 	}
 	if flaky != nil && l.opts.repeat.Value > 1 && t.Verifier == nil {
 		*flaky, err = grade.Repeat(ctx, config, l.opts.repeat.Value)
 	}
 	return result, err == nil, err
+}
+
+// exposed says which hidden files were read when lint tried it.
+func (l *taskLinter) exposed(found grade.Exposure) {
+	for _, file := range found.Program {
+		l.warnf("a program that is started with fit-untrusted can read %s on this machine or in this image: see "+
+			"docs/security.md", file)
+	}
+	for _, file := range found.Code {
+		level := "warning"
+		if !filepath.IsAbs(file) && found.Language != task.LanguageGo { // which Hints say of the language
+			level = "note"
+		}
+		l.findings = append(l.findings, finding{Task: l.t.ID, Level: level, Message: fmt.Sprintf(
+			"lint tried it: code under test in %s can read %s while that runs", found.Language, file)})
+	}
 }
 
 // oracle does what the agent of a Harbor task would do: all of it, or nothing.
