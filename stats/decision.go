@@ -137,6 +137,8 @@ type Decision struct {
 	NUnpaired int     `json:"nUnpaired"`
 	MDE       float64 `json:"mde"`
 	Sentence  string  `json:"sentence"`
+	// Said is the sentence in its parts.
+	Said said `json:"said"`
 	// NonInferior is set where a margin for it was given.
 	NonInferior *NonInferiority `json:"nonInferior,omitempty"`
 	// Unsure says what withholds the claim that the observed outcomes would support: outcomes that
@@ -196,7 +198,8 @@ func Decide(comparison Comparison, config DecideConfig) (Decision, error) {
 		decision.Obstacles = slices.Concat(config.Withheld, decision.Obstacles)
 	}
 	decision.NonInferior = nonInferior(comparison, config)
-	decision.Sentence = sentence(decision, comparison, config)
+	decision.Said = say(decision, comparison, config)
+	decision.Sentence = decision.Said.sentence()
 	return decision, nil
 }
 

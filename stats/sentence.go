@@ -9,33 +9,53 @@ import (
 	"strings"
 )
 
-// sentence puts a decision into plain English.
-func sentence(decision Decision, comparison Comparison, config DecideConfig) string {
+// said is a sentence in its parts, for readers that set it in several lines.
+type said struct {
+	// Head is what is claimed, in a word or two: "Improved", "Not proven".
+	Head string `json:"head"`
+	// Text says what was found.
+	Text string `json:"text"`
+	// Evidence is what it rests on: the interval, p, tasks, runs, the method.
+	Evidence []string `json:"evidence"`
+	// Rest says what keeps it from being more, and what could have been found.
+	Rest []string `json:"rest,omitempty"`
+}
+
+// sentence joins the parts.
+func (s *said) sentence() string {
+	text := fmt.Sprintf("%s: %s (%s)", s.Head, s.Text, strings.Join(s.Evidence, ", "))
+	return strings.Join(append([]string{text}, s.Rest...), "; ") + "."
+}
+
+// say puts a decision into plain English.
+func say(decision Decision, comparison Comparison, config DecideConfig) said {
 	words := newWording(comparison, config.Measure)
-	evidence, remark := words.evidence(decision, comparison), ""
-	if config.Remark != "" {
-		remark = "; " + config.Remark
-	}
+	s := said{Evidence: words.evidence(decision, comparison)}
+	var parts []string
+	observedText := fmt.Sprintf("the observed difference in %s is %s", words.name, words.signed(comparison.Est))
 	switch decision.Claim {
 	case Improved, Regressed:
-		return fmt.Sprintf("%s: %s%s (%s).", capital(string(decision.Claim)), words.change(comparison.Est), remark,
-			evidence)
+		s.Head, parts = capital(string(decision.Claim)), []string{words.change(comparison.Est)}
 	case Equivalent:
-		return fmt.Sprintf("Equivalent: the difference in %s between %s and %s is less than %s%s (%s).",
-			words.name, words.candidate, words.baseline, words.size(config.Margin), remark, evidence)
+		s.Head, parts = "Equivalent", []string{fmt.Sprintf("the difference in %s between %s and %s is less than %s",
+			words.name, words.candidate, words.baseline, words.size(config.Margin))}
 	case Insufficient:
-		head := cmp.Or(observed(config.Observed), "Insufficient data, no statistical claim")
-		reasons := append(slices.Clone(config.Withheld), strings.Join(insufficiency(comparison, words), " and "))
-		return fmt.Sprintf("%s: %s; the observed difference in %s is %s%s (%s).", head,
-			strings.Join(reasons, "; "), words.name, words.signed(comparison.Est), remark, evidence)
+		s.Head = cmp.Or(observed(config.Observed), "Insufficient data, no statistical claim")
+		why := strings.Join(insufficiency(comparison, words), " and ")
+		parts = append(slices.Clone(config.Withheld), why, observedText)
+	default:
+		s.Head = cmp.Or(observed(config.Observed), "Not proven")
+		parts = append(slices.Clone(config.Withheld), observedText)
+		if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
+			s.Rest = append(s.Rest, strings.Join(obstacles, ", "))
+		}
+		s.Rest = append(s.Rest, "the minimum detectable difference is "+words.size(comparison.MDE))
 	}
-	parts := append(slices.Clone(config.Withheld), fmt.Sprintf("the observed difference in %s is %s%s (%s)",
-		words.name, words.signed(comparison.Est), remark, evidence))
-	if obstacles := decision.Obstacles[len(config.Withheld):]; len(obstacles) > 0 {
-		parts = append(parts, strings.Join(obstacles, ", "))
+	if config.Remark != "" {
+		parts = append(parts, config.Remark)
 	}
-	return fmt.Sprintf("%s: %s; the minimum detectable difference is %s.",
-		cmp.Or(observed(config.Observed), "Not proven"), strings.Join(parts, "; "), words.size(comparison.MDE))
+	s.Text = strings.Join(parts, "; ")
+	return s
 }
 
 // observed heads the sentence about numbers that are no experiment; empty where they are one.
@@ -125,7 +145,7 @@ func (w wording) span(lo, hi float64) string {
 	return w.signed(lo) + " to " + w.signed(hi)
 }
 
-func (w wording) evidence(decision Decision, comparison Comparison) string {
+func (w wording) evidence(decision Decision, comparison Comparison) []string {
 	parts := []string{}
 	if decision.Lo != nil {
 		parts = append(parts, fmt.Sprintf("%g%% CI %s", math.Round(100*decision.Level*1e6)/1e6,
@@ -139,7 +159,7 @@ func (w wording) evidence(decision Decision, comparison Comparison) string {
 	if excluded := decision.Excluded.Candidate.Excluded + decision.Excluded.Baseline.Excluded; excluded > 0 {
 		parts = append(parts, fmt.Sprintf("%d excluded", excluded))
 	}
-	return strings.Join(append(parts, decision.MethodText()), ", ")
+	return append(parts, decision.MethodText())
 }
 
 func count(n int, noun string) string {

@@ -232,6 +232,7 @@ func (a checkedReply) verdict(q *question, m Member) JudgeVerdict {
 		Confidence:    a.confidence,
 		Critique:      a.critique,
 		Evidence:      a.held,
+		Cited:         cited(a.held),
 		Dimension:     q.dimension,
 		Model:         m.Model,
 		Abstained:     a.abstained,

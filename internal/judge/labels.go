@@ -125,6 +125,13 @@ type Item struct {
 	cell ledger.Cell
 }
 
+// Asks returns the question, which is the heading of its prompt, and the rest of the prompt.
+func (i *Item) Asks() (question, guide string) {
+	heading, guide, _ := strings.Cut(strings.TrimSpace(i.Question), "\n")
+	heading = strings.TrimSpace(strings.TrimPrefix(strings.TrimLeft(heading, "# "), "Question:"))
+	return strings.ToUpper(heading[:min(1, len(heading))]) + heading[min(1, len(heading)):], strings.TrimSpace(guide)
+}
+
 // Next returns a run that has no label in a dimension yet, in an order that the seed decides.
 func (l *Labels) Next(subjects []Subject, settings Settings, dimension string, seed uint64) (Item, bool) {
 	settings = settings.withDefaults()

@@ -9,15 +9,41 @@ type JudgeVerdict struct {
 	Confidence float64 `json:"confidence"`
 	Critique   string  `json:"critique"`
 	// Evidence lists the items whose citations are valid.
-	Evidence      []string `json:"evidence"`
-	Dimension     string   `json:"dimension"`
-	Model         string   `json:"model"`
-	PromptHash    string   `json:"promptHash"`
-	Abstained     bool     `json:"abstained"`
-	DroppedClaims int      `json:"droppedClaims"`
-	Member        string   `json:"member"`
+	Evidence []string `json:"evidence"`
+	// Cited are the lines of the diff among them.
+	Cited         []Citation `json:"cited,omitempty"`
+	Dimension     string     `json:"dimension"`
+	Model         string     `json:"model"`
+	PromptHash    string     `json:"promptHash"`
+	Abstained     bool       `json:"abstained"`
+	DroppedClaims int        `json:"droppedClaims"`
+	Member        string     `json:"member"`
 	// Reason says why the member abstained.
 	Reason string `json:"reason,omitempty"`
+}
+
+// Citation is a line of a diff that a judge quotes. A negative line was removed.
+type Citation struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// cited returns the lines of the diff that evidence items name.
+func cited(items []string) []Citation {
+	var found []Citation
+	for _, item := range items {
+		address, quote, _ := parseItem(item)
+		at, isPlace := linesOf(address)
+		switch {
+		case !isPlace:
+		case at.removed:
+			found = append(found, Citation{File: at.path, Line: -at.from, Text: quote})
+		default:
+			found = append(found, Citation{File: at.path, Line: at.from, Text: quote})
+		}
+	}
+	return found
 }
 
 // checkedReply is a reply after its citations were checked.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/query"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // openTrace prepares the trace that a request names for questions.
@@ -193,6 +194,7 @@ type overviewAnswer struct {
 	Entries    *int            `json:"entries"`
 	Experiment string          `json:"experiment"`
 	Cell       *cellName       `json:"cell"`
+	Verdict    string          `json:"verdict,omitempty"` // of the graders; empty without a record
 	Overview   *query.Overview `json:"overview"`
 	Cost       *query.Cost     `json:"cost"`
 	Stats      *statsAnswer    `json:"stats"`
@@ -228,7 +230,7 @@ func (s *Server) traceOverview(r *http.Request) (any, error) {
 		Live:       s.isLive(file),
 	}
 	if file.dir.id != "" {
-		answer.Cell = s.cellOf(file)
+		answer.Cell, answer.Verdict = s.cellOf(file)
 	}
 	if info, err := os.Stat(t.Path); err == nil && info.Size() >= indexFrom && !isPacked(t.Path) {
 		return s.largeOverview(r, &answer, file)
@@ -266,18 +268,24 @@ func (s *Server) largeOverview(r *http.Request, answer *overviewAnswer, file tra
 	return *answer, nil
 }
 
-// cellOf finds the cell whose attempt left a trace.
-func (s *Server) cellOf(file traceFile) *cellName {
+// cellOf finds the cell whose attempt left a trace, and the verdict of that attempt's graders.
+func (s *Server) cellOf(file traceFile) (at *cellName, verdict string) {
 	_, name, _ := strings.Cut(file.id, "/")
 	dir := name[:strings.LastIndexByte(name, '/')]
-	for _, c := range s.snapshot(file.dir).cells {
+	snap := s.snapshot(file.dir)
+	for _, c := range snap.cells {
 		for attempt := 1; attempt <= max(1, c.Attempts); attempt++ {
-			if c.runDir(attempt) == dir {
-				return &cellName{Task: c.Task, Arm: c.Arm, Run: c.Run}
+			if c.runDir(attempt) != dir {
+				continue
 			}
+			records := snap.attempts[ledger.Cell{Arm: c.Arm, TaskID: c.Task, RunIndex: c.Run}]
+			if i := slices.IndexFunc(records, func(r ledger.Record) bool { return r.Attempt == attempt }); i >= 0 {
+				verdict = records[i].Verdict
+			}
+			return c.name(), verdict
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // live traces are written to: the last event is not the end of the session. A trace that has not

@@ -111,6 +111,7 @@ type blindItem struct {
 	Item     string `json:"item"`
 	Evidence string `json:"evidence"`
 	Question string `json:"question"`
+	Guide    string `json:"guide"` // how judges are told to answer it
 }
 
 // labelsAnswer is the answer of /api/experiments/{x}/labels.
@@ -175,7 +176,8 @@ func (s *Server) nextLabel(judgement *versus.Judgement, dimension string, skip [
 			// In the order of these names: the order of the directory would reveal whose run it is.
 			first := answer.Item == nil || id < answer.Item.Item
 			if name == dimension && first && !slices.Contains(skip, id) {
-				answer.Item = &blindItem{Item: id, Evidence: item.Evidence, Question: item.Question}
+				answer.Item = &blindItem{Item: id, Evidence: item.Evidence}
+				answer.Item.Question, answer.Item.Guide = item.Asks()
 			}
 		}
 		answer.Dimensions = append(answer.Dimensions, one)

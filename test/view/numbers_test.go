@@ -267,9 +267,21 @@ func (a *asked) trace(t *testing.T, base, dir string) {
 		Overview, Cost json.RawMessage
 		Stats          struct{ Totals, ModelUsage json.RawMessage }
 		Entries        int
+		Verdict        string
 	}
 	a.read(t, "/api/trace/overview?"+ask, &overview)
-	same(t, "overview", overview.Overview, printed(t, "trace", "overview", file, "--format", "json"))
+	// The command says on top of it what the graders said, as the head of the page does.
+	graded := printed(t, "trace", "overview", file, "--format", "json").(map[string]any)
+	if overview.Verdict == "" || graded["verdict"] != overview.Verdict {
+		t.Errorf("the graders say %v, the page %q", graded["verdict"], overview.Verdict)
+	}
+	if graded["verdict"] = graded["session"]; graded["verdict"] == "" {
+		delete(graded, "verdict")
+	}
+	for _, name := range []string{"session", "more", "failedChecks", "cause"} {
+		delete(graded, name)
+	}
+	same(t, "overview", overview.Overview, graded)
 	same(t, "cost", overview.Cost, printed(t, "trace", "cost", file, "--format", "json"))
 	stats := printed(t, "trace", "stats", file, "--format", "json")
 	same(t, "totals", overview.Stats.Totals, at(stats, "totals"))

@@ -7,6 +7,10 @@ export async function experiments(page, args) {
   await reads(page, args.claim);
   await reads(page, args.runs);
   check((await page.locator(".whisker").count()) >= 2, "every rate has its interval");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await accessible(page, "the list on a phone");
+  const cut = await page.locator("table.experiments :is(.num, .whisker)").evaluateAll((list) => list.filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent));
+  equal(cut, [], "cut on a phone");
   return page.locator("table.experiments tbody tr").count();
 }
 
@@ -61,6 +65,18 @@ export async function gridOrder(page, args) {
   await page.reload();
   await page.waitForSelector("table.grid tbody tr");
   equal(await names(), failing, "the filter after a reload");
+  // A cell and back: by the browser's button, by the path above the page, and over another tab.
+  const ways = [() => page.goBack(), () => click(page, page.locator(".crumbs a").nth(1))];
+  for (const back of ways) {
+    await click(page, page.locator("table.grid .marks a").first());
+    await page.waitForSelector(".outcome h1");
+    await back();
+    await page.waitForSelector("table.grid tbody tr");
+    equal(await names(), failing, "the filter after a cell");
+  }
+  for (const tab of ["checks", "grid"]) await click(page, page.locator(".tabs a", { hasText: tab }).first());
+  await page.waitForSelector("table.grid tbody tr");
+  equal(await names(), failing, "the filter after another tab");
 }
 
 /** A cell: its evidence, diff, timeline, tokens and transcript; [ and ] go to its neighbours. */
@@ -71,7 +87,7 @@ export async function cell(page, args) {
   await page.waitForSelector(".outcome h1");
   await page.waitForSelector(".evidence .mark");
   await page.waitForSelector(".diff .line.added");
-  await page.waitForSelector(".timeline li");
+  await page.waitForSelector(".timeline .stop circle");
   await page.waitForSelector(".chart svg rect");
   await page.waitForSelector(".transcript .entry.assistant");
   await click(page, page.getByText("what the graders printed"));
@@ -81,11 +97,16 @@ export async function cell(page, args) {
   await page.waitForSelector("details[open] th");
   const text = await page.locator("main").innerText();
   const before = await page.evaluate(() => location.hash);
-  await page.keyboard.press("]");
-  await page.waitForFunction((old) => location.hash !== old, before);
+  // Three quick steps are three steps, although no cell between has been read.
+  await page.evaluate(() => {
+    window.visited = [];
+    addEventListener("hashchange", () => window.visited.push(location.hash));
+  });
+  await together(page, "]", "]", "]");
+  await page.waitForFunction(() => window.visited.length === 3, null, { timeout: 5000 });
   await page.waitForSelector(".outcome h1");
-  await page.keyboard.press("[");
-  await page.waitForFunction((old) => location.hash === old, before);
+  await together(page, "[", "[", "[");
+  await page.waitForFunction((old) => location.hash === old && window.visited.length === 6, before, { timeout: 5000 });
   return text;
 }
 

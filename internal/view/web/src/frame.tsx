@@ -6,7 +6,8 @@ import { frozen } from "./api";
 import { absolute, count } from "./format";
 import { bindings, helpOpen } from "./keys";
 import { connected } from "./live";
-import { Link, Name } from "./ui";
+import { hrefBack } from "./router";
+import { Name } from "./ui";
 
 export interface Crumb {
   text: string;
@@ -22,12 +23,12 @@ export function Bar(props: { crumbs: Crumb[]; children?: ComponentChildren }): J
       <nav aria-label="Where this is">
         <ol class="crumbs">
           <li>
-            <Link to={[]} class="brand">
+            <a href={hrefBack([])} class="brand">
               fit
-            </Link>
+            </a>
           </li>
           {props.crumbs.map((c) => (
-            <li key={c.text}>{c.to ? <Link to={c.to}>{<Name text={c.text} max={48} />}</Link> : <Name text={c.text} max={48} />}</li>
+            <li key={c.text}>{c.to ? <a href={hrefBack(c.to)}><Name text={c.text} max={48} /></a> : <Name text={c.text} max={48} />}</li>
           ))}
         </ol>
       </nav>

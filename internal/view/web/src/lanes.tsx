@@ -46,7 +46,7 @@ export function LaneStrip(props: StripProps): JSX.Element | null {
       preserveAspectRatio="none"
       role="slider"
       tabIndex={0}
-      aria-label={"Place in the trace. " + lanes.map((l) => visible(`${l.lane}: ${count(l.count, "entry").replace("entrys", "entries")}, ${count(l.errors, "error")}`)).join("; ")}
+      aria-label={"Place in the trace. " + lanes.map((l) => visible(`${l.lane}: ${count(l.count, "entry", "entries")}, ${count(l.errors, "error")}`)).join("; ")}
       aria-orientation="vertical"
       aria-valuemin={0}
       aria-valuemax={last}
@@ -73,9 +73,16 @@ function LaneColumn(props: { lane: LaneMarks; x: number; scale: number }): JSX.E
       <title>{visible(lane.lane)}</title>
       <path class="lane-line" d={`M${x + 4} 0V${buckets}`} />
       {lane.marks.map((n, i) => n > 0 && <rect key={i} class="lane-mark" x={x} y={i * scale} width={8} height={Math.max(0.6, scale * 0.8)} opacity={0.35 + (0.65 * n) / most} />)}
-      <path class="lane-error" d={lane.errorMarks.map((n, i) => (n > 0 ? `M${x - 1} ${i * scale}h10v${Math.max(1, scale)}h-10z` : "")).join("")} />
+      <path class="lane-error" d={lane.errorMarks.map((n, i) => errorMark(n, lane.marks[i] ?? n, x, i * scale, scale)).join("")} />
     </>
   );
+}
+
+/** As wide as the share of what failed: one failure of many is a notch, and not a red line. */
+function errorMark(errors: number, all: number, x: number, y: number, scale: number): string {
+  if (errors === 0) return "";
+  const width = 2 + (8 * errors) / Math.max(errors, all);
+  return `M${x - 1} ${y}h${width}v${Math.max(1, scale)}h${-width}z`;
 }
 
 function hitPath(hits: number[], total: number, width: number): string {

@@ -32,7 +32,7 @@ function Current(): JSX.Element {
   if (id !== undefined) {
     switch (kind) {
       case "x":
-        if (rest.length === 3) return <CellPage key={rest.join("/")} id={id} task={rest[0] as string} arm={rest[1] as string} run={rest[2] as string} />;
+        if (rest.length === 3) return <CellPage key={id} id={id} task={rest[0] as string} arm={rest[1] as string} run={rest[2] as string} />;
         return <ExperimentPage key={id} id={id} />;
       case "versus":
         return <VersusPage key={id} id={id} />;

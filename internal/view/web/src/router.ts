@@ -22,8 +22,12 @@ export function followAddress(start: string | undefined): void {
   addEventListener("hashchange", arrive);
 }
 
+/** How each page was left: links that lead back to it have its filters. */
+const left = new Map<string, string>();
+
 function arrive(): void {
-  const before = place.value.path;
+  const { path: before, query } = place.value;
+  left.set(before, query.toString());
   place.value = read();
   if (place.value.path === before) return;
   scrollTo(0, 0);
@@ -36,6 +40,13 @@ export function href(parts: (string | number)[], query: Record<string, string | 
   for (const [name, value] of Object.entries(query)) if (value) search.set(name, value);
   const text = search.toString();
   return "#/" + parts.map((p) => encodeURIComponent(p)).join("/") + (text ? "?" + text : "");
+}
+
+/** The address of a place as it was when it was left. */
+export function hrefBack(parts: (string | number)[]): string {
+  const to = href(parts);
+  const query = left.get(to.slice(1));
+  return to + (query ? "?" + query : "");
 }
 
 export function go(to: string): void {

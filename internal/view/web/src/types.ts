@@ -238,6 +238,7 @@ export interface Decision {
   nUnpaired: number;
   mde: number;
   sentence: string;
+  said: { head: string; text: string; evidence: string[] | null; rest?: string[] };
   nonInferior?: { margin: number; limit: number | null; shown: boolean; against?: string[] };
   unsure?: string;
   possible?: string[];
@@ -545,6 +546,7 @@ export interface PanelVote {
   confidence: number;
   critique: string;
   evidence: string[] | null;
+  cited?: { file: string; line: number; text: string }[];
   dimension: string;
   model: string;
   promptHash: string;
@@ -712,6 +714,7 @@ export interface TraceOverview {
   entries: number | null;
   experiment: string;
   cell: CellId | null;
+  verdict?: string;
   overview: { metadata: { timestamp: string | null; sessionId: string | null; model: string | null; claudeCodeVersion: string | null; tools: unknown; permissionMode: string | null }; summary: { result: string; isError: boolean; totalCostUsd: number | null; durationMs: number; numTurns: number; tokenUsage: { inputTokens: number; outputTokens: number; cacheReadInputTokens: number; cacheCreationInputTokens: number } | null; modelUsage: unknown }; turnCount: number; resultEventTurns: number | null; turnPopulations: { turnCount: string; resultEventTurns: string }; tools: { tool: string; count: number }[] | null; taskPrompt: string | null; verdict?: string; closing?: string; discussionId?: string; turns: number; lanes: { lane: string; dialect?: string; agent?: string; model?: string; turns: number; costUsd: number | null; firstMs?: number; lastMs?: number }[] | null; problems: { skippedLines: number; torn?: boolean; noEnd?: boolean; brokenBlocks?: number; droppedDeltas?: number; first?: { line: number; reason: string }[] } } | null;
   cost: unknown;
   stats: { totals: unknown; modelUsage: unknown; divergence: { field: string; perMessageSum: number; resultEventSum: number } | null } | null;

@@ -1,6 +1,6 @@
 // One cell: the outcome, and its evidence row by row down to the transcript.
 import type { ComponentChildren, JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useApi, url } from "../api";
 import { Chart, tokensPerTurn, type TurnTokens } from "../charts";
 import { Diff } from "../diff";
@@ -28,7 +28,7 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
   const [status, setStatus] = useState<Status | null>(null);
   if (data && data !== shown) setShown(data);
   const same = (c: CellId): boolean => c.task === props.task && c.arm === props.arm && String(c.run) === props.run;
-  const detail = data ?? shown;
+  const detail = data ?? (shown && same(shown.cell) ? shown : undefined);
   const changes = detail && (detail.experiment.running || ["waiting", "running", "retry"].includes(detail.cell.state));
   useEvents(changes ? { experiment: props.id } : null, {
     watching: reload,
@@ -43,15 +43,28 @@ export function CellPage(props: { id: string; task: string; arm: string; run: st
     { text: props.arm },
     { text: `run ${props.run}` },
   ];
-  const step = (to: CellId | null | undefined): void => {
-    if (to) go(href(["x", props.id, to.task, to.arm, to.run]));
+  // A key that is pressed before the next cell has been read counts all the same.
+  const owed = useRef(0);
+  const left = useRef<CellDetail | undefined>(undefined);
+  const follow = (): void => {
+    if (!owed.current || !detail || !same(detail.cell) || left.current === detail) return;
+    const to = owed.current > 0 ? detail.next : detail.previous;
+    owed.current = to ? owed.current - Math.sign(owed.current) : 0;
+    if (!to) return;
+    left.current = detail;
+    go(href(["x", props.id, to.task, to.arm, to.run]));
   };
+  const step = (by: number): void => {
+    owed.current += by;
+    follow();
+  };
+  useEffect(follow, [detail, props.task, props.arm, props.run]);
   useKeys(
     [
-      { keys: "[", does: "previous cell", run: () => step(detail?.previous) },
-      { keys: "]", does: "next cell", run: () => step(detail?.next) },
+      { keys: "[", does: "previous cell", run: () => step(-1) },
+      { keys: "]", does: "next cell", run: () => step(1) },
     ],
-    [detail],
+    [detail, props.task, props.arm, props.run],
   );
   return (
     <>
@@ -98,7 +111,7 @@ function Body(props: { id: string; detail: CellDetail }): JSX.Element {
       )}
       {detail.milestones?.length ? (
         <Part title="Milestones">
-          <Milestones list={detail.milestones} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
+          <Milestones list={detail.milestones} endMs={detail.cell.durationMs} trace={main?.trace} entryOf={(turn) => detail.perTurn?.find((t) => t.turn === turn)?.index} />
         </Part>
       ) : null}
       <Part title="Diff" aside={detail.diff?.files ? `${count(detail.diff.files, "file")}, +${detail.diff.added} −${detail.diff.removed}` : ""}>

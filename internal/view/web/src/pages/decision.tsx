@@ -5,13 +5,6 @@ import type { ExperimentDetail, Factor, FamilyComparison, Group } from "../types
 import { Link, Name, rateLabel, Warnings, Whisker } from "../ui";
 import { ClaimWord, toneOf } from "./experiments";
 
-/** Splits "Improved: the pass rate … (95% CI …)." into word, sentence and facts. */
-export function splitSentence(sentence: string): { word: string; rest: string; facts: string } {
-  const found = /^([^:]{1,40}): (.*?)(?: \((.*)\))?\.?$/s.exec(sentence);
-  if (!found) return { word: "", rest: sentence, facts: "" };
-  return { word: found[1] as string, rest: found[2] as string, facts: found[3] ?? "" };
-}
-
 export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
   const { detail } = props;
   const groups = detail.report?.groups ?? [];
@@ -94,9 +87,9 @@ const flowSteps = [
 
 function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Element {
   const { detail, groups } = props;
-  const sentence = detail.comparison?.decision.sentence ?? detail.experiment.sentence;
+  const decision = detail.comparison?.decision;
   if (detail.family?.sets) return <Ranking sets={detail.family.sets} />;
-  if (!sentence) {
+  if (!decision) {
     const [one] = groups;
     const text =
       groups.length === 1 && one?.passRate
@@ -104,17 +97,18 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
         : `${count(groups.length, "arm")}, nothing compared.`;
     return <h1 class="sentence">{visible(text)}</h1>;
   }
-  const { word, rest, facts } = splitSentence(sentence);
-  const claim = detail.comparison?.decision.claim ?? detail.experiment.claim;
-  const tone = claim === "improved" ? "pass-text" : claim === "regressed" ? "fail-text" : "";
+  const { head, text, evidence, rest } = decision.said;
+  const tone = decision.claim === "improved" ? "pass-text" : decision.claim === "regressed" ? "fail-text" : "";
   return (
     <>
       <h1 class="sentence">
-        {word && <span class={tone}>{visible(word)}. </span>}
-        {visible(word ? rest.charAt(0).toUpperCase() + rest.slice(1) : rest)}
-        {word ? "." : ""}
+        <span class={tone}>{visible(head)}. </span>
+        {visible(text.charAt(0).toUpperCase() + text.slice(1))}.
       </h1>
-      {facts && <p>{visible(facts.split(", ").join(" · "))}</p>}
+      <p>{visible((evidence ?? []).join(" · "))}</p>
+      {rest?.map((why) => (
+        <p key={why}>{visible(why.charAt(0).toUpperCase() + why.slice(1))}.</p>
+      ))}
     </>
   );
 }

@@ -87,31 +87,32 @@ export function milestoneWord(kind: string): string {
   return words[kind] ?? kind.replaceAll("_", " ");
 }
 
-/** Milestones on one line; the room before each grows with the time it took. */
-export function Milestones(props: { list: NonNullable<CellDetail["milestones"]>; trace?: string; entryOf: (turn: number) => number | undefined }): JSX.Element {
+/** Milestones, each on a line of its own with its place in the time of the run: the lines have one scale. */
+export function Milestones(props: { list: NonNullable<CellDetail["milestones"]>; endMs: number; trace?: string; entryOf: (turn: number) => number | undefined }): JSX.Element {
   const list = [...props.list].sort((a, b) => a.elapsedMs - b.elapsedMs);
-  const whole = Math.max(1, list.at(-1)?.elapsedMs ?? 1);
+  const whole = Math.max(1, props.endMs, list.at(-1)?.elapsedMs ?? 1);
   return (
-    <ol class="timeline">
-      {list.map((m, i) => {
-        const took = m.elapsedMs - (list[i - 1]?.elapsedMs ?? 0);
-        return (
-          <li key={m.kind + i} style={{ flexGrow: String(took / whole) }} title={visible(`turn ${m.turnIndex}, after ${duration(m.elapsedMs)}`)}>
-            <span class="stop" />
-            <span>
-              {props.trace && props.entryOf(m.turnIndex) !== undefined ? (
-                <Link to={["trace", props.trace]} query={{ at: String(props.entryOf(m.turnIndex)) }}>
-                  {visible(milestoneWord(m.kind))}
-                </Link>
-              ) : (
-                visible(milestoneWord(m.kind))
-              )}
-            </span>
-            <span class="soft">{duration(m.elapsedMs)}</span>
-          </li>
-        );
-      })}
-    </ol>
+    <table class="timeline">
+      <tbody>
+        {list.map((m, i) => {
+          const entry = props.entryOf(m.turnIndex);
+          const word = visible(milestoneWord(m.kind));
+          return (
+            <tr key={m.kind + i} title={`turn ${m.turnIndex}`}>
+              <td>{props.trace && entry !== undefined ? <Link to={["trace", props.trace]} query={{ at: String(entry) }}>{word}</Link> : word}</td>
+              <td class="num">{duration(m.elapsedMs)}</td>
+              <td>
+                <svg class="stop" width="480" height="16" role="img" aria-label={`${word} after ${duration(m.elapsedMs)} of ${duration(whole)}`}>
+                  <path d="M4 8H476" stroke="var(--line)" />
+                  <path d={`M4 8H${4 + (472 * m.elapsedMs) / whole}`} stroke="var(--strong-line)" />
+                  <circle cx={4 + (472 * m.elapsedMs) / whole} cy="8" r="4" fill="var(--ink)" />
+                </svg>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
   );
 }
 
@@ -147,13 +148,9 @@ export function Votes(props: { judge: NonNullable<CellDetail["judge"]> }): JSX.E
   );
 }
 
-/** The places in the diff that judges of a panel name, such as calc.go:4 "return a + b". */
+/** The lines of the diff that judges of a panel quote. */
 export function citedBy(verdicts: PanelVerdict[] | null | undefined): Citation[] {
-  const places = (verdicts ?? []).flatMap((v) => (v.votes ?? []).map((vote) => ({ ...vote, dimension: v.dimension }))).flatMap((v) => v.evidence ?? []);
-  return places.flatMap((text) => {
-    const found = /^(.+?):(-?\d+)(?: "(.*)")?$/s.exec(text);
-    return found ? [{ file: found[1] as string, line: Number(found[2]), text: found[3] ?? "" }] : [];
-  });
+  return (verdicts ?? []).flatMap((v) => v.votes ?? []).flatMap((v) => v.cited ?? []);
 }
 
 /** The verdicts of a panel by dimension, and folded what each of its members said. */

@@ -146,7 +146,7 @@ function Tabs(props: BodyProps): JSX.Element {
     <>
       <nav class="tabs" aria-label="Views of this experiment">
         {tabs.map(([tab, text]) => (
-          <Link key={tab} to={["x", props.id]} query={{ tab }} current={tab === current}>
+          <Link key={tab} to={["x", props.id]} query={{ ...Object.fromEntries(place.value.query), tab }} current={tab === current}>
             {text}
           </Link>
         ))}

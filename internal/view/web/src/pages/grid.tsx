@@ -31,11 +31,12 @@ interface GridProps {
 
 const longestName = 32;
 
-/** How many marks of an arm stand in one line, and how high a row with so many runs is. */
+/** How many marks of an arm stand in one line, how wide one is, and how high a row with so many runs is. */
 const marksInLine = 12;
+const markWidth = 26;
 
 function heightOf(runs: number): number {
-  return 8 + 20 * Math.max(1, Math.ceil(runs / marksInLine));
+  return 8 + 24 * Math.max(1, Math.ceil(runs / marksInLine));
 }
 
 const states = ["", "fail", "error", "running", "pass"];
@@ -206,7 +207,7 @@ function widthsOf(columns: Column<Row>[], all: Row[], cells: Cells): number[] {
   return columns.map((c) => {
     if (c.name === "task") return gap + letter * Math.min(longestName, all.reduce((n, r) => Math.max(n, r.task.length), 8));
     if (c.name === "interval") return gap + scaleWidth;
-    if (c.name.startsWith("arm")) return gap + 22 * Math.min(cells.runs.length, marksInLine);
+    if (c.name.startsWith("arm")) return gap + markWidth * Math.min(cells.runs.length, marksInLine);
     return longest(all.map((r) => String(c.show(r))));
   });
 }
@@ -260,7 +261,7 @@ function gridKeys(id: string, list: Row[], chosen: number, choose: (n: number) =
 
 function Marks(props: { id: string; cells: Cell[] }): JSX.Element {
   return (
-    <span class="marks" style={{ minWidth: `${22 * Math.min(props.cells.length, marksInLine)}px` }}>
+    <span class="marks" style={{ minWidth: `${markWidth * Math.min(props.cells.length, marksInLine)}px` }}>
       {props.cells.map((c) => (
         <Link key={c.run} to={["x", props.id, c.task, c.arm, c.run]} title={summary(c)} label={summary(c)}>
           <Mark outcome={c.state} retried={c.attempts > 1} label="" />

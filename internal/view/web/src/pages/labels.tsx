@@ -11,14 +11,7 @@ import { Empty, Page, Problem } from "../ui";
 
 interface Labels {
   dimensions: { name: string; pass: number; fail: number; left: number; status: string }[] | null;
-  item: { item: string; evidence: string; question: string } | null;
-}
-
-/** The question that a judge is asked, and how it is asked to answer. */
-function split(text: string): [string, string] {
-  const plain = text.replace(/^#+ *question:?/i, "").trim();
-  const end = plain.indexOf("?") + 1;
-  return [plain.slice(0, end || plain.length).trim(), end ? plain.slice(end).trim() : ""];
+  item: { item: string; evidence: string; question: string; guide: string } | null;
 }
 
 export function LabelsPage(props: { id: string }): JSX.Element {
@@ -32,7 +25,6 @@ export function LabelsPage(props: { id: string }): JSX.Element {
   const here = dimension + "\n" + skipped.join(",");
   const data = after?.for === here ? after.data : loaded.data;
   const item = data?.item ?? null;
-  const [question, guide] = split(item?.question ?? "");
   async function label(pass: boolean): Promise<void> {
     if (!item) return;
     try {
@@ -73,8 +65,8 @@ export function LabelsPage(props: { id: string }): JSX.Element {
         )}
         {item && (
           <>
-            <h1 class="sentence">{visible(question.charAt(0).toUpperCase() + question.slice(1))}</h1>
-            <p class="soft guide">{visible(guide)}</p>
+            <h1 class="sentence">{visible(item.question)}</h1>
+            <p class="soft guide">{visible(item.guide)}</p>
             <div class="tools label-buttons">
               <button type="button" onClick={() => void label(true)}>
                 passes <kbd>p</kbd>

@@ -49,9 +49,10 @@ function unread(problems?: NonNullable<TraceOverview["overview"]>["problems"]): 
 }
 
 function Facts(props: { data: TraceOverview }): JSX.Element {
-  const { overview, bytes: size, live } = props.data;
+  const { overview, bytes: size, live, verdict: graded } = props.data;
   if (!overview) return <span class="soft">{bytes(size)}</span>;
   const facts = [
+    graded && graded !== overview.summary?.result ? graded : "",
     overview.summary?.result ?? overview.verdict ?? "",
     overview.metadata?.model ?? "",
     count(overview.turns, "turn"),
