@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -388,6 +389,7 @@ func armFlag(arm *experiment.Arm) string {
 	text := arm.Name + "=agent:" + arm.Agent
 	for _, part := range [][2]string{
 		{"model", arm.Model},
+		{"modelUrl", withoutUser(arm.ModelURL)},
 		{"profile", arm.Profile},
 		{"skills", arm.Skills},
 		{"context", arm.Context},
@@ -414,6 +416,16 @@ func armFlag(arm *experiment.Arm) string {
 		text += "," + part[0] + ":" + value
 	}
 	return text
+}
+
+// withoutUser leaves out of an address what may be a secret.
+func withoutUser(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil && u.RawQuery == "" {
+		return address
+	}
+	u.User, u.RawQuery = nil, ""
+	return u.String()
 }
 
 // positive returns a number that limits something; nil where it is 0, which limits nothing.

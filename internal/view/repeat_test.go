@@ -18,6 +18,7 @@ func TestTheCommandOfAnArmIsReadAsTheArm(t *testing.T) {
 			Name:         "after",
 			Agent:        "codex",
 			Model:        "gpt-5",
+			ModelURL:     "http://127.0.0.1:8080/{cell}",
 			Skills:       "skills/a+skills/b",
 			Context:      "project",
 			Instructions: "AGENTS.md",
@@ -41,6 +42,14 @@ func TestTheCommandOfAnArmIsReadAsTheArm(t *testing.T) {
 		if diff := cmp.Diff(arm, read); diff != "" {
 			t.Errorf("%s: %s", armFlag(&arm), diff)
 		}
+	}
+}
+
+// The command that repeats an experiment names its endpoint, and no secret in the address.
+func TestTheCommandHasNoSecret(t *testing.T) {
+	arm := experiment.Arm{Name: "a", Agent: "codex", ModelURL: "https://me:secret@model.example/api?key=secret"}
+	if got := armFlag(&arm); got != "a=agent:codex,modelUrl:https://model.example/api" {
+		t.Error(got)
 	}
 }
 

@@ -82,7 +82,11 @@ type group struct {
 		MedianTurns                     float64
 	}
 	Errors map[string]int
-	Tasks  []struct {
+	Causes []struct {
+		Class, WayOut string
+		Runs          int
+	}
+	Tasks []struct {
 		TaskID string
 		Checks []struct {
 			Check     string
@@ -123,6 +127,7 @@ func TestDrawnAnalysis(t *testing.T) {
 		spot{"plan", at + "?tab=plan&effect=0.2&runs=3", ".plan .sentence"},
 		spot{"run", at + "?tab=run", anyTable},
 		spot{"errors", "#/x/" + g.id(t, "errors") + "?tab=errors", anyTable},
+		spot{"head of errors", "#/x/" + g.id(t, "errors"), "table.grid tbody tr"},
 	)
 	report := g.report(t, "skills")
 	var compared struct{ Cost, Time, Turns ratios }
@@ -176,6 +181,13 @@ func TestDrawnAnalysis(t *testing.T) {
 		}
 	}
 	pages["errors"].says(t, "Cells without a verdict")
+	for _, one := range g.report(t, "errors").Groups { // why, and what to do, stand in the head
+		for _, c := range one.Causes {
+			pages["head of errors"].says(t, fmt.Sprintf("%s of %s without a verdict (%s)", counted(c.Runs, "run"),
+				one.Provenance.Arm, c.Class), c.WayOut)
+		}
+	}
+	pages["plan"].says(t, "fit-benchmark plan "+filepath.Join(g.top, "skills")+" --effect")
 }
 
 // labelled compares what the mouse finds on the grid with the runs of the report, and on the forest

@@ -237,14 +237,6 @@ export function Errors(props: { id: string; cells: Cells; groups: Group[] }): JS
           </tbody>
         </table>
       </div>
-      {props.groups.flatMap((g) =>
-        (g.causes ?? []).map((c) => (
-          <p key={`${armOf(g)}/${c.class}/${c.cause ?? ""}`}>
-            {count(c.runs, "run")} of {visible(armOf(g))} without a verdict ({visible(c.class)}): {visible(c.message)}
-            {c.wayOut && <span class="soft"> What to do: {c.wayOut}.</span>}
-          </p>
-        )),
-      )}
       {broken.length > 0 && (
         <section>
           <h2>

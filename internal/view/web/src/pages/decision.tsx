@@ -12,6 +12,7 @@ export function Decision(props: { detail: ExperimentDetail }): JSX.Element {
     <div class="decision">
       <div class="claim">
         <Claim detail={detail} groups={groups} />
+        <Causes groups={groups} />
         <Price detail={detail} />
         <Conditions detail={detail} groups={groups} />
         <TreatmentLines detail={detail} groups={groups} />
@@ -109,6 +110,22 @@ function Claim(props: { detail: ExperimentDetail; groups: Group[] }): JSX.Elemen
       {rest?.map((why) => (
         <p key={why}>{visible(why.charAt(0).toUpperCase() + why.slice(1))}.</p>
       ))}
+    </>
+  );
+}
+
+/** Why runs have no verdict, grouped, with the advice of the terminal. */
+function Causes(props: { groups: Group[] }): JSX.Element {
+  return (
+    <>
+      {props.groups.flatMap((g) =>
+        (g.causes ?? []).map((c) => (
+          <p key={`${g.name}/${c.class}/${c.cause ?? ""}`}>
+            {count(c.runs, "run")} of {visible(g.provenance.arm || g.name)} without a verdict ({visible(c.class)}): {visible(c.message)}
+            {c.wayOut && <span class="soft"> What to do: {c.wayOut}.</span>}
+          </p>
+        )),
+      )}
     </>
   );
 }

@@ -171,7 +171,7 @@ function Tab(props: BodyProps & { tab: string }): JSX.Element | null {
     case "errors":
       return <Errors id={props.id} cells={cells} groups={groups} />;
     case "plan":
-      return <PlanMore id={props.id} />;
+      return <PlanMore id={props.id} dir={detail.experiment.dir} />;
     case "run":
       return <HowItWasRun detail={detail} />;
     default:

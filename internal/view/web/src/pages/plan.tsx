@@ -18,7 +18,7 @@ interface Plan {
 const effects = ["0.05", "0.1", "0.15", "0.2", "0.3"];
 const runsEach = ["1", "2", "3", "5", "10"];
 
-export function PlanMore(props: { id: string }): JSX.Element {
+export function PlanMore(props: { id: string; dir: string }): JSX.Element {
   const effect = place.value.query.get("effect") ?? "0.1";
   const runs = place.value.query.get("runs") ?? "3";
   const { data, failure } = useApi<Plan>(url(`experiments/${encodeURIComponent(props.id)}/plan`, [["effect", effect], ["runs", runs]]));
@@ -69,7 +69,7 @@ export function PlanMore(props: { id: string }): JSX.Element {
           )}
           <Warnings list={data.warnings} />
           <p class="soft">
-            The same at the terminal: <code>{visible(`fit-benchmark plan DIR --effect ${effect} --runs ${runs}`)}</code>
+            The same at the terminal: <code>{visible(`fit-benchmark plan ${props.dir} --effect ${effect} --runs ${runs}`)}</code>
           </p>
         </>
       )}
