@@ -247,7 +247,7 @@ func NewPair(a, b *Group, cfg CompareConfig) (*Pair, error) {
 		Treatment: treatmentOf(stats.DefaultLevel, b, a),
 		Machines:  compareMachines(a, b),
 	}
-	first, second, added := alongside(a.measured(cfg.Measure), b.measured(cfg.Measure))
+	first, second, added := together(a, b, cfg.Measure)
 	p.Unsure.A.Unplanned, p.Unsure.B.Unplanned = added[0], added[1]
 	p.Retries = CompareRetries(a, b)
 	p.outcomes = PairOutcomes(first, second, nil)

@@ -105,6 +105,12 @@ func Alongside(a, b []Outcome) (first, second []Outcome) {
 // Passes lists whether every planned run passed.
 func (g *Group) Passes() []Outcome { return g.measured(MeasurePass) }
 
+// together lists the measured outcomes of two arms, with the tasks that only one of them has.
+// What was on its way in one arm when the rule stopped both is in neither.
+func together(a, b *Group, measure string) (first, second []Outcome, added [2]int) {
+	return alongside(a.sequence.counting(a.measured(measure)), b.sequence.counting(b.measured(measure)))
+}
+
 // measured lists what every planned run counts in a measure.
 func (g *Group) measured(measure string) []Outcome {
 	return g.Outcomes(func(i int) Observation {

@@ -136,6 +136,7 @@ type Group struct {
 	controls       string // what the controls of the experiment showed
 	controlsFailed string // those that failed
 
+	sequence   *sequence           // nil unless the experiment was evaluated while it ran
 	redraws    map[ledger.Cell]int // attempts that ended in an error after the agent had begun
 	flags      int                 // critical signs of cheating that nobody has cleared
 	unread     []string            // why runs could not be examined
@@ -284,6 +285,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		records:   counting,
 		redraws:   redrawsOf(records),
 		unplanned: in.Unplanned,
+		sequence:  in.sequence,
 		Signed:    in.Signed,
 	}
 	g.examine(in)

@@ -108,6 +108,14 @@ func (s *sequence) planned(runs map[string][]int, byTask map[string][]ledger.Rec
 	return wanted
 }
 
+// counting leaves out the outcomes of tasks after those with which the rule stopped.
+func (s *sequence) counting(outcomes []Outcome) []Outcome {
+	if s == nil || !s.stopped {
+		return outcomes
+	}
+	return slices.DeleteFunc(outcomes, func(o Outcome) bool { return !slices.Contains(s.order, o.Task) })
+}
+
 func (s *SequentialReport) text() string {
 	text := fmt.Sprintf("sequential analysis (e-process, α = %g): ", s.Alpha)
 	evidence := "no evidence yet"

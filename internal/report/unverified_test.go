@@ -126,3 +126,34 @@ func TestAnInterruptedExperimentWasNotStoppedByItsRule(t *testing.T) {
 		}
 	}
 }
+
+// What was on its way when the rule stopped has no counterpart in the other arm. It is no missing
+// run, and does not take back what the rule has found.
+func TestARunInFlightWhenTheRuleStopsIsNotMissingInTheOtherArm(t *testing.T) {
+	var records []ledger.Record
+	planned := &Planned{Runs: map[string][]int{}, Arms: []string{"a", "b"}}
+	for i := range 24 {
+		id := fmt.Sprintf("t%02d", i)
+		planned.Runs[id] = []int{0}
+		for arm, verdict := range map[string]string{"a": ledger.Fail, "b": ledger.Pass} {
+			if i > 12 || i == 12 && arm == "a" {
+				continue
+			}
+			r := run(id, 0, verdict)
+			r.Arm, r.ArmHash, r.Final = arm, "sha256:"+arm, true
+			r.Sequential = &ledger.Sequential{
+				Alpha: 0.05, Position: i, Tasks: 24, Runs: 1,
+				Baseline: "a", Candidate: "b",
+			}
+			records = append(records, r)
+		}
+	}
+	built := build(t, Input{Records: records, Planned: planned, K: []int{1}})
+	c, err := Compare(&built.Groups[0], &built.Groups[1], CompareConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !built.Sequential.Stopped || c.Decision.Claim != stats.Improved || len(built.Warnings) > 0 {
+		t.Errorf("%+v: %s; %q", built.Sequential, c.Decision.Sentence, built.Warnings)
+	}
+}

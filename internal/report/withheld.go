@@ -315,7 +315,7 @@ func (r *Report) warnOfPairs(allow []string) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s against %s: %s", b.Name, a.Name, text))
 		}
 		basis := &Basis{Groups: []*Group{a, b}}
-		first, second, _ := alongside(a.Passes(), b.Passes())
+		first, second, _ := together(a, b, MeasurePass)
 		basis.count(first, second, PairOutcomes(first, second, nil))
 		withheld, allowed := Withhold(allow, basis)
 		for _, reason := range withheld {
