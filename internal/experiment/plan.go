@@ -98,6 +98,9 @@ type PlannedTask struct {
 	Tags       []string `json:"tags,omitempty"`
 	Scored     *bool    `json:"scored,omitempty"`
 	Judged     bool     `json:"judged,omitempty"`
+	// Shared is a digest of the files and tests, whatever is asked: who solves one of the tasks that
+	// have the same may solve them all.
+	Shared string `json:"shared,omitempty"`
 	// AgentTimeoutMs is the task's own limit of the agent's time, for readers: the digests are of
 	// it, too.
 	AgentTimeoutMs int64 `json:"agentTimeoutMs,omitempty"`
@@ -186,7 +189,7 @@ func (p *Plan) identity() string {
 	}
 	same.Tasks = slices.Clone(p.Tasks)
 	for i := range same.Tasks {
-		same.Tasks[i].AgentTimeoutMs = 0
+		same.Tasks[i].AgentTimeoutMs, same.Tasks[i].Shared = 0, "" // the digests are of them, too
 	}
 	same.Arms = slices.Clone(p.Arms)
 	for i := range same.Arms {

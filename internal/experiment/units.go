@@ -3,6 +3,7 @@ package experiment
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -52,25 +53,39 @@ func (p *Plan) Scope() string {
 	if p.Repository() != "" {
 		parts = append(parts, "for tasks of this repository")
 	}
+	for _, near := range p.nearCopies() {
+		parts = append(parts, fmt.Sprintf("near copies of task %s, with the same files and tests, that count each: %d",
+			p.Tasks[near[0]].ID, len(near)-1))
+	}
 	return strings.Join(parts, "; ")
 }
 
 // Copies returns the places of tasks that are the same but for their names, in groups.
 func (p *Plan) Copies() [][]int {
-	type content struct{ visible, hidden string }
-	places := map[content][]int{}
+	return p.groups(func(t *PlannedTask) [2]string { return [2]string{t.Visible, t.Hidden} })
+}
+
+// nearCopies returns the places of tasks that count each, though all have the same files and tests
+// and differ in what they ask.
+func (p *Plan) nearCopies() [][]int {
+	return p.groups(func(t *PlannedTask) [2]string {
+		if t.Cluster != "" {
+			return [2]string{}
+		}
+		return [2]string{t.Shared}
+	})
+}
+
+// groups returns the places of tasks of the same kind, where it is known and there are several.
+func (p *Plan) groups(kind func(*PlannedTask) [2]string) [][]int {
+	places := map[[2]string][]int{}
 	for i := range p.Tasks {
-		if t := &p.Tasks[i]; t.Visible != "" {
-			key := content{t.Visible, t.Hidden}
+		if key := kind(&p.Tasks[i]); key[0] != "" {
 			places[key] = append(places[key], i)
 		}
 	}
-	var groups [][]int
-	for _, group := range places {
-		if len(group) > 1 {
-			groups = append(groups, group)
-		}
-	}
+	groups := slices.Collect(maps.Values(places))
+	groups = slices.DeleteFunc(groups, func(group []int) bool { return len(group) < 2 })
 	slices.SortFunc(groups, func(a, b []int) int { return a[0] - b[0] })
 	return groups
 }
@@ -95,6 +110,10 @@ func (p *Plan) Limits() []string {
 	for _, same := range p.Copies() {
 		notes = append(notes, fmt.Sprintf("copies of task %s: %d; together they count as one: change or remove them",
 			p.Tasks[same[0]].ID, len(same)-1))
+	}
+	for _, near := range p.nearCopies() {
+		notes = append(notes, fmt.Sprintf("near copies of task %s, with the same files and tests: %d; name one cluster "+
+			"for them, if who solves one solves the others", p.Tasks[near[0]].ID, len(near)-1))
 	}
 	units := p.Units()
 	switch needed := fewestUnits(); {

@@ -337,6 +337,11 @@ func (p *preparation) sealArms(context.Context) error {
 func (p *preparation) planTasks() {
 	for i := range p.Family.Tasks {
 		t := &p.Family.Tasks[i]
+		shared := ""
+		if t.Suite != nil && t.Sample == nil {
+			sum := sha256.Sum256([]byte(t.Files.Visible + " " + t.Files.Hidden))
+			shared = hex.EncodeToString(sum[:8])
+		}
 		p.Plan.Tasks = append(p.Plan.Tasks, experiment.PlannedTask{
 			ID:         t.ID,
 			Visible:    t.Digest.Visible,
@@ -346,6 +351,7 @@ func (p *preparation) planTasks() {
 			Tags:       t.Settings.Tags,
 			Scored:     t.Settings.Scored,
 			Judged:     t.JudgeTemplate != "",
+			Shared:     shared,
 
 			AgentTimeoutMs: t.Settings.Timeouts.Agent.Milliseconds(),
 		})

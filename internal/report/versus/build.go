@@ -296,8 +296,8 @@ func (p *Pair) claims() []string {
 	return claims
 }
 
-// remarks are what belongs in the same sentence as the claims: why some are withheld, what was
-// never opened, and what is not known to have been delivered.
+// remarks are what belongs in the same sentence as the claims: which tasks they are for, why some
+// are withheld, what was never opened, and what is not known to have been delivered.
 func (b *builder) remarks() []string {
 	var remarks []string
 	add := func(text string) {
@@ -317,6 +317,9 @@ func (b *builder) remarks() []string {
 		for _, arm := range b.arms {
 			add(arm.Treatment.Remark())
 		}
+	}
+	for _, arm := range b.arms {
+		add(arm.Scope)
 	}
 	return remarks
 }
