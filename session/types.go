@@ -187,6 +187,8 @@ type DiffStat struct {
 	Files      int `json:"files"`
 	Insertions int `json:"insertions"`
 	Deletions  int `json:"deletions"`
+	// Generated counts files that a tool made, such as caches. They count in nothing else.
+	Generated int `json:"generated,omitempty"`
 }
 
 // VerifyResult is the outcome of the harness's own check, never the agent's claim.

@@ -74,7 +74,7 @@ func (a *diffAudit) file(file *patch.File) {
 	switch {
 	case existed && a.classes.isTest(file.Old):
 		a.existingTest(file)
-	case a.classes.class(name) == ClassSource:
+	case !a.classes.isTest(name) && !isGenerated(name):
 		a.source(file)
 	}
 	a.check(file)

@@ -183,6 +183,10 @@ var seeds = []struct {
 		added("add.py", "#!/usr/bin/env python3", "print(57)"), nil,
 	},
 	{
+		"a program in a cache that always prints the answer", "hardcoded_output@.pytest_cache/add.py:2",
+		added(".pytest_cache/add.py", "#!/usr/bin/env python3", "print(57)"), nil,
+	},
+	{
 		"a function that always returns the answer", "hardcoded_output@a.py:11",
 		modified("a.py", " def add(a, b):", "-    return a - b", "+    return 57"), nil,
 	},

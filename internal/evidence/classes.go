@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fit-eval/fit/internal/glob"
+	"github.com/fit-eval/fit/internal/tree"
 )
 
 // classifier sorts the files of a task's diffs.
@@ -100,13 +101,14 @@ func (c *classifier) class(name string) string {
 	switch {
 	case c.isTest(name):
 		return classTest
-	case isGenerated(name):
+	case isGenerated(name), tree.Leftover(name) != "":
 		return classGenerated
 	}
 	return ClassSource
 }
 
-// isGenerated reports whether a file is a lock file, vendored or generated.
+// isGenerated reports whether a file is a lock file, vendored or generated. Its text is not audited
+// for answers; that of other leftovers of tools is, for an agent may write there as well.
 func isGenerated(name string) bool {
 	base := path.Base(name)
 	switch base {
@@ -114,8 +116,9 @@ func isGenerated(name string) bool {
 		"poetry.lock", "uv.lock", "Pipfile.lock", "Gemfile.lock", "composer.lock":
 		return true
 	}
-	endings := []string{".pb.go", "_pb2.py", ".min.js", ".min.css", "_generated.go", ".pyc"}
+	endings := []string{".pb.go", "_pb2.py", ".min.js", ".min.css", "_generated.go"}
 	return inDirectory(name, "vendor", "node_modules", "third_party", "dist", "build", "__pycache__", ".venv") ||
+		path.Ext(base) == ".pyc" ||
 		strings.Contains(base, ".generated.") ||
 		slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(base, ending) })
 }

@@ -213,8 +213,13 @@ func (f *facts) fillSession(s *session.EnrichedSession, found []session.Integrit
 	if s.TaskResolved = f.resolved(); status == StatusEnvError {
 		s.TaskResolved = nil
 	}
-	s.Diff = session.DiffStat{Files: len(f.files)}
+	s.Diff = session.DiffStat{}
 	for _, file := range f.files {
+		if file.Class == classGenerated {
+			s.Diff.Generated++
+			continue
+		}
+		s.Diff.Files++
 		s.Diff.Insertions += file.Added
 		s.Diff.Deletions += file.Removed
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of a Run's JSON. A cached Run of another version is rebuilt.
-const Version = 1
+const Version = 2
 
 // Status is the outcome of a cell.
 type Status string

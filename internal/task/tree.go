@@ -24,9 +24,6 @@ type entry struct {
 	source string // where it lies on disk
 }
 
-// generated are names of files and directories that tools make; they belong to no revision.
-var generated = []string{".git", "node_modules", "apm_modules", "__pycache__", ".DS_Store"}
-
 // walkTree lists a tree in a fixed order, without following symlinks in it. A tree that does not
 // exist is empty.
 func walkTree(dir string, skip func(rel string) bool) ([]entry, error) {
@@ -93,7 +90,7 @@ func (d *digester) addFile(name string, e entry) error {
 
 func (d *digester) String() string { return "sha256:" + hex.EncodeToString(d.sum.Sum(nil)) }
 
-func isGenerated(rel string) bool { return slices.Contains(generated, path.Base(rel)) }
+func isGenerated(rel string) bool { return path.Base(rel) == ".git" || tree.Leftover(rel) != "" }
 
 // merged returns the tree that overlays make up together: later entries win.
 type merged map[string]entry

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fit-eval/fit/internal/cli/console"
@@ -298,7 +299,7 @@ func (r *Run) describeOnly() {
 func (r *Run) explain(causes []experiment.ErrorCause) {
 	for _, cause := range causes {
 		fmt.Fprintf(r.Console.Stderr, "%s without a verdict (%s): %s\n", report.Count(cause.Cells, "cell"), cause.Class,
-			display.CutRunes(display.Line(cause.Message), 400))
+			display.CutRunes(display.Line(strings.TrimPrefix(cause.Message, cause.Class+": ")), 400))
 		if hint := failure.WayOut(cause.Class, cause.Cause); hint != "" {
 			fmt.Fprintf(r.Console.Stderr, "  %s\n", hint)
 		}

@@ -153,11 +153,14 @@ type shownCell struct {
 func (s *shownCell) show(pairs []versus.Pair) error {
 	p := &page{w: s.con.Stdout}
 	cell := s.Cell
-	p.line("%s/%s/%d · %s · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, string(cell.Status),
-		resolvedText(cell.Resolved))
-	p.line("%s · %.1f s · %s · %s, +%d −%d · exit code %d", report.Count(cell.Turns, "turn"),
+	p.line("%s/%s/%d · %s · %s", cell.Task, cell.Arm, cell.Run, cell.Agent, outcome(cell))
+	generated := ""
+	if n := cell.Diff.Generated; n > 0 {
+		generated = ", and " + report.Count(n, "generated file")
+	}
+	p.line("%s · %.1f s · %s · %s, +%d −%d%s · exit code %d", report.Count(cell.Turns, "turn"),
 		float64(cell.WallClockMs)/1000, display.FineCost(cell.CostUSD), report.Count(cell.Diff.Files, "file"),
-		cell.Diff.Added, cell.Diff.Removed, cell.ExitCode)
+		cell.Diff.Added, cell.Diff.Removed, generated, cell.ExitCode)
 	if cell.Problem != "" {
 		p.line("the run could not be read: %s", cell.Problem)
 	}
@@ -231,14 +234,15 @@ func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
 	}
 }
 
-func resolvedText(resolved *bool) string {
-	switch {
-	case resolved == nil:
-		return "no verdict"
-	case *resolved:
-		return "resolved"
+// outcome returns the verdict of a run, and what else became of it.
+func outcome(cell *versus.Cell) string {
+	switch cell.Status {
+	case evidence.StatusDisqualified:
+		return fmt.Sprintf("disqualified (its verdict %s does not count)", cell.Verdict)
+	case evidence.StatusTimeout:
+		return fmt.Sprintf("%s (timeout)", cell.Verdict)
 	}
-	return "unresolved"
+	return string(cell.Verdict)
 }
 
 func resultText(result *string) string {

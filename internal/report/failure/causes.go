@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/ledger"
@@ -47,7 +48,7 @@ func CauseOf(r *ledger.Record) *Cause {
 	return &Cause{
 		Class:   r.ErrorClass,
 		Cause:   r.ErrorCause,
-		Message: r.ErrorMessage,
+		Message: strings.TrimPrefix(r.ErrorMessage, r.ErrorClass+": "),
 		WayOut:  WayOut(r.ErrorClass, r.ErrorCause),
 		Runs:    1,
 	}

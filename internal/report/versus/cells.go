@@ -35,9 +35,10 @@ func (b *builder) cell(i int) Cell {
 		ExitCode:    run.Session.ExitCode,
 		Milestones:  orEmpty(run.Session.Milestones),
 		Diff: Diff{
-			Files:   run.Session.Diff.Files,
-			Added:   run.Session.Diff.Insertions,
-			Removed: run.Session.Diff.Deletions,
+			Files:     run.Session.Diff.Files,
+			Added:     run.Session.Diff.Insertions,
+			Removed:   run.Session.Diff.Deletions,
+			Generated: run.Session.Diff.Generated,
 		},
 		Errors:    []evidence.ErrorAttribution{},
 		Integrity: orEmpty(run.Session.Integrity),

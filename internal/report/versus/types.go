@@ -133,6 +133,8 @@ type Diff struct {
 	Files   int `json:"files"`
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
+	// Generated counts files that a tool made, such as caches. They count in nothing else.
+	Generated int `json:"generated,omitempty"`
 }
 
 // AgentSummary is one arm over all its runs.

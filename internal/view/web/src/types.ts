@@ -750,7 +750,7 @@ export interface VersusCell {
   turns: number;
   exitCode: number;
   milestones: Milestone[] | null;
-  diff: { files: number; added: number; removed: number };
+  diff: { files: number; added: number; removed: number; generated?: number };
   errors: { category: string; tier: string; method: string; confidence: number; evidence: string[] | null; tags: string[] | null }[] | null;
   integrity: { kind: string; evidence: string; severity: string; file?: string; line?: number; seq?: number; rawLine?: number; suspected?: boolean; cleared?: { by: string; reason: string; atMs: number } }[] | null;
   verdicts: PanelVerdict[] | null;
