@@ -87,6 +87,7 @@ func TestMistakesHaveAWayOut(t *testing.T) {
 		"fit-harness judge check-it":                   `--task-text "check-it"`,
 		"fit-harness run":                              "--task-file, --task-text",
 		"fit-benchmark show results":                   "takes DIR TASK/ARM/RUN",
+		"fit-benchmark show results a/b/0":             "results has no runs",
 		"fit doctor x":                                 "takes no arguments",
 		"fit-benchmark report results:a":               "give results",
 		"fit-benchmark ctl results puase":              "pause",

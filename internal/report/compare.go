@@ -47,7 +47,9 @@ type Comparison struct {
 	Version int        `json:"version"`
 	A       Provenance `json:"a"`
 	B       Provenance `json:"b"`
-	Measure string     `json:"measure"`
+	// nameA and nameB tell arms of the same name apart by their directory.
+	nameA, nameB string
+	Measure      string `json:"measure"`
 	// NotPlanned says in what the question differs from the planned one.
 	NotPlanned []string        `json:"notPlanned,omitempty"`
 	RateA      *stats.Interval `json:"rateA,omitempty"`
@@ -167,6 +169,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.nameA, c.nameB = a.Name, b.Name
 	c.Facts, c.Sequential, c.Treatment, c.Machines = pair.Facts, pair.Sequential, pair.Treatment, pair.Machines
 	c.Decision, err = stats.Decide(pair.Comparison, pair.Config)
 	if err != nil {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -18,7 +19,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", display.Line(c.A.Arm), display.Line(c.B.Arm))
+	fmt.Fprintf(table, "task\t%s\t%s\tdifference\tp (Holm)\n", display.Line(c.armA()), display.Line(c.armB()))
 	for _, t := range c.Tasks {
 		fmt.Fprintf(
 			table,
@@ -57,10 +58,10 @@ const Validity = "what a claim rests on, and what remains: docs/validity.md"
 // Markdown writes the comparison as Markdown.
 func (c *Comparison) Markdown(w io.Writer) error {
 	m := &markdown{}
-	m.line("## %s against %s\n", cell(c.B.Arm), cell(c.A.Arm))
+	m.line("## %s against %s\n", cell(c.armB()), cell(c.armA()))
 	m.line("**%s**\n", cell(c.Decision.Sentence))
 	m.paragraphs(c.first)
-	m.header("taskId", cell(c.A.Arm), cell(c.B.Arm), "difference", "p (Holm)")
+	m.header("taskId", cell(c.armA()), cell(c.armB()), "difference", "p (Holm)")
 	for _, t := range c.Tasks {
 		m.row(cell(t.TaskID), meanText(t.MeanA, t.NA), meanText(t.MeanB, t.NB), deltaText(t), pText(t.PAdj))
 	}
@@ -73,8 +74,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 // facts returns the lines under the table.
 func (c *Comparison) facts() []string {
 	d := &c.Decision
-	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %d tasks, %d runs", d.Claim, d.PAdj,
-		d.MethodText(), d.NTasks, d.NRuns)}
+	facts := []string{fmt.Sprintf("claim: %s · p = %.4g (%s) · %s, %s", d.Claim, d.PAdj,
+		d.MethodText(), Count(d.NTasks, "task"), Count(d.NRuns, "run"))}
 	facts = append(facts, "minimum detectable difference (80% power): "+Detectable(d.MDE))
 	facts = append(facts, c.flow...)
 	if answer := d.NonInferior; answer != nil {
@@ -84,7 +85,7 @@ func (c *Comparison) facts() []string {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
 	if len(c.Differs) > 0 {
-		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.B.Arm, c.A.Arm, strings.Join(c.Differs, ", ")))
+		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.armB(), c.armA(), strings.Join(c.Differs, ", ")))
 	}
 	if text := RequestsText(c.Requests); text != "" {
 		facts = append(facts, text)
@@ -103,7 +104,7 @@ func (c *Comparison) facts() []string {
 	for _, side := range []struct {
 		name  string
 		judge *JudgeReport
-	}{{c.A.Arm, c.JudgeA}, {c.B.Arm, c.JudgeB}} {
+	}{{c.armA(), c.JudgeA}, {c.armB(), c.JudgeB}} {
 		for _, line := range side.judge.lines() {
 			facts = append(facts, side.name+": "+line)
 		}
@@ -121,7 +122,7 @@ func (c *Comparison) unsureFacts() []string {
 		name   string
 		errors map[string]int
 		limits map[string]int
-	}{{c.A.Arm, c.ErrorsA, c.LimitsA}, {c.B.Arm, c.ErrorsB, c.LimitsB}} {
+	}{{c.armA(), c.ErrorsA, c.LimitsA}, {c.armB(), c.ErrorsB, c.LimitsB}} {
 		for _, text := range []string{errorsText(side.errors), limitsText(side.limits)} {
 			if text != "" {
 				facts = append(facts, side.name+": "+text)
@@ -188,4 +189,15 @@ func effectText(d *stats.Decision) string {
 		return fmt.Sprintf("%+.1f", 100*d.Effect)
 	}
 	return fmt.Sprintf("%+.1f [%+.1f, %+.1f]", 100*d.Effect, 100**d.Lo, 100**d.Hi)
+}
+
+// armA and armB name the arms in tables: by their directory where they have the same name.
+func (c *Comparison) armA() string { return armName(c.A.Arm, c.B.Arm, c.nameA) }
+func (c *Comparison) armB() string { return armName(c.B.Arm, c.A.Arm, c.nameB) }
+
+func armName(arm, other, full string) string {
+	if arm == other {
+		return cmp.Or(full, arm)
+	}
+	return arm
 }

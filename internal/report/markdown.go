@@ -19,7 +19,7 @@ const (
 // Markdown writes the report as Markdown, for step summaries and comments. Full detail needs a
 // report that was built with the single runs.
 func (r *Report) Markdown(w io.Writer, k []int, detail string) error {
-	m := &markdown{k: k}
+	m := &markdown{k: r.reached(k, 1)}
 	full := detail != Compact && len(r.Groups) > 0
 	if full {
 		m.line("# Benchmark report\n")
@@ -127,7 +127,7 @@ func (m *markdown) group(g *Group, full, named bool) {
 		m.line("## Pass@k\n")
 	}
 	m.passTable(g)
-	m.line("\n%d tasks, %d runs%s\n", t.Tasks, t.Runs, skippedText(t.Skipped))
+	m.line("\n%s, %s%s\n", Count(t.Tasks, "task"), Count(t.Runs, "run"), skippedText(t.Skipped))
 	m.warnings(g.Warnings)
 	if full {
 		m.line("## Task Details\n")
@@ -173,7 +173,7 @@ func (m *markdown) meta(p Provenance) {
 
 // passTable writes the table of the reference, with a last line over all tasks and its intervals.
 func (m *markdown) passTable(g *Group) {
-	scored := g.MeanScore != nil
+	scored := g.scoresSayMore()
 	head := []string{"taskId", "n", "c"}
 	for _, k := range m.k {
 		head = append(head, fmt.Sprintf("pass@%d", k))

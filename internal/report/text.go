@@ -133,14 +133,17 @@ func (g *Group) scoresSayMore() bool {
 
 // WorthShowing leaves of ks those for which some task has enough runs, and that say more than the
 // pass rate does.
-func (r *Report) WorthShowing(ks []int) []int {
+func (r *Report) WorthShowing(ks []int) []int { return r.reached(ks, 2) }
+
+// reached leaves of ks those from least to the runs of the task with the most.
+func (r *Report) reached(ks []int, least int) []int {
 	most := 0
 	for i := range r.Groups {
 		for j := range r.Groups[i].Tasks {
 			most = max(most, r.Groups[i].Tasks[j].N)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(ks), func(k int) bool { return k < 2 || k > most })
+	return slices.DeleteFunc(slices.Clone(ks), func(k int) bool { return k < least || k > most })
 }
 
 // tableText writes one row for each task and one for all of them.

@@ -62,7 +62,7 @@ func mustLoad(t *testing.T, dir string) *Family {
 
 func TestAFamilyInFull(t *testing.T) {
 	dir := newFamily(t, map[string]string{
-		"family.yaml":  "name: Test\ntags: [all]\ntimeouts: {agent: 5m}\nnetwork: {agent: false}\n",
+		"family.yaml":  "name: Test\ntags: [all]\ntimeouts: {agent: 300}\nnetwork: {agent: false}\n",
 		"judge.md":     "---\nmodel: x\n---\n\nBe fair.\n",
 		"workdir/base": "", "specs/s": "", ".claude/settings.json": "{}", "tasks/.hidden/agent.task.md": "x",
 		"tasks/.hidden/hooks/invariants.sh": "#!/bin/sh\n", "tasks/README.md": "no task",

@@ -136,12 +136,16 @@ type testsFile struct {
 	Names    map[string][]string `yaml:"names" doc:"Names of the tests in a check, each of which must be reported exactly once."`
 }
 
-// Duration is a time.Duration that is written as 90s or 20m.
+// Duration is a time.Duration that is written as 90s or 20m; a number alone is seconds.
 type Duration time.Duration
 
 // UnmarshalText reads a duration; it must be positive.
 func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
+	span := string(text)
+	if strings.Trim(span, "0123456789.") == "" {
+		span += "s"
+	}
+	parsed, err := time.ParseDuration(span)
 	if err != nil || parsed <= 0 {
 		return fmt.Errorf("%q is not a duration: write 90s, 20m or 1h30m", text)
 	}
@@ -152,7 +156,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // JSONSchema describes how a duration is written.
 func (Duration) JSONSchema() map[string]any {
 	return map[string]any{
-		"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`,
+		"type": []any{"string", "number"}, "pattern": `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`,
 		"examples": []string{"90s", "20m", "1h30m"},
 	}
 }

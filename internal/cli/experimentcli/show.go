@@ -127,7 +127,7 @@ func statusLine(p experiment.Progress) string {
 	}
 	cost := display.Dollars(p.CostUSD)
 	if p.Unpriced > 0 {
-		cost += "+?"
+		cost += fmt.Sprintf(" and %s of unknown cost", report.Count(p.Unpriced, "attempt"))
 	}
 	parts = append(parts, cost)
 	if p.ETA > 0 {

@@ -115,6 +115,9 @@ func ShowCell(ctx context.Context, con *console.Console, registry *agent.Registr
 }
 
 func noSuchCell(dir, name string, there []ledger.Cell) error {
+	if len(there) == 0 {
+		return console.Usagef("%s has no runs: nothing was started there, or nothing has ended yet", dir)
+	}
 	var names []string
 	for _, cell := range there {
 		names = append(names, fmt.Sprintf("%s/%s/%d", cell.TaskID, cell.Arm, cell.RunIndex))

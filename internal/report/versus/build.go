@@ -329,7 +329,7 @@ func (b *builder) warn() {
 	r := b.report
 	add := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
 	if strings.Contains(r.Isolation, "leaky") {
-		add("isolation: worktree (leaky): agents could read the repository's history, later commits included")
+		add("workspace: worktree (leaky): agents could read the repository's history, later commits included")
 	}
 	if problems := b.source.unreadable(); len(problems) > 0 {
 		add("%s could not be read and may hide anything, so nothing is claimed about the arm: %s",

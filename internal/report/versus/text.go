@@ -318,7 +318,7 @@ func (r *EvalReport) agentsSection() section {
 		}
 	}
 	if r.Isolation != "" {
-		s.lines = append(s.lines, "isolation: "+r.Isolation)
+		s.lines = append(s.lines, "workspace: "+r.Isolation)
 	}
 	if r.Network != "" {
 		s.lines = append(s.lines, "network: "+r.Network)
