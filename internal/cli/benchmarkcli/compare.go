@@ -132,10 +132,14 @@ func runCompare(ctx context.Context, con *console.Console, registry *agent.Regis
 			return console.Usagef("--fail-on %s: must be one of %s", claim, strings.Join(claims, ", "))
 		}
 	}
-	if opts.nonInferior < 0 || opts.nonInferior >= 1 || opts.margin < 0 || opts.margin >= 1 ||
-		!(opts.alpha > 0 && opts.alpha < 1) {
-		return console.Usagef("--non-inferior and --margin must be at least 0 and below 1; --alpha must be above 0 " +
-			"and below 1")
+	for name, value := range map[string]float64{
+		"alpha":        opts.alpha,
+		"margin":       opts.margin,
+		"non-inferior": opts.nonInferior,
+	} {
+		if opts.changed(name) && !(value > 0 && value < 1) { // a zero would be taken for a gate that nobody asked for
+			return console.Usagef("--%s %g: must be above 0 and below 1", name, value)
+		}
 	}
 	config := report.CompareConfig{
 		Margin:      opts.margin,
