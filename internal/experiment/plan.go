@@ -98,8 +98,8 @@ type PlannedTask struct {
 	Tags       []string `json:"tags,omitempty"`
 	Scored     *bool    `json:"scored,omitempty"`
 	Judged     bool     `json:"judged,omitempty"`
-	// Shared is a digest of the files and tests, whatever is asked: who solves one of the tasks that
-	// have the same may solve them all.
+	// Shared is a digest of the files and tests, whatever is asked: who solves one of the tasks
+	// that have the same may solve them all.
 	Shared string `json:"shared,omitempty"`
 	// AgentTimeoutMs is the task's own limit of the agent's time, for readers: the digests are of
 	// it, too.

@@ -112,8 +112,8 @@ func (p *Plan) Limits() []string {
 			p.Tasks[same[0]].ID, len(same)-1))
 	}
 	for _, near := range p.nearCopies() {
-		notes = append(notes, fmt.Sprintf("near copies of task %s, with the same files and tests: %d; name one cluster "+
-			"for them, if who solves one solves the others", p.Tasks[near[0]].ID, len(near)-1))
+		notes = append(notes, fmt.Sprintf("near copies of task %s, with the same files and tests: %d; name one "+
+			"cluster for them, if who solves one solves the others", p.Tasks[near[0]].ID, len(near)-1))
 	}
 	units := p.Units()
 	switch needed := fewestUnits(); {

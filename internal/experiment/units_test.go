@@ -30,9 +30,15 @@ func TestTasksAreUnitsOfEvidence(t *testing.T) {
 				t.Visible = "same"
 			}
 		}, 11, "copies of task task-000: 1;"},
-		"near copies":                {func(i int, t *PlannedTask) { t.Shared = fmt.Sprint("s", i/2) }, 12, "near copies of task task-000"},
-		"near copies that are named": {func(_ int, t *PlannedTask) { t.Shared, t.Cluster = "same", "c" }, 1, "independent"},
-		"copies in one cluster":      {func(_ int, t *PlannedTask) { t.Visible, t.Cluster = "same", "c" }, 1, "copies of"},
+		"near copies": {func(i int, t *PlannedTask) {
+			t.Shared = fmt.Sprint("s", i/2)
+		}, 12, "near copies of task task-000"},
+		"near copies that are named": {func(_ int, t *PlannedTask) {
+			t.Shared, t.Cluster = "same", "c"
+		}, 1, "independent"},
+		"copies in one cluster": {func(_ int, t *PlannedTask) {
+			t.Visible, t.Cluster = "same", "c"
+		}, 1, "copies of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +54,8 @@ func TestTasksAreUnitsOfEvidence(t *testing.T) {
 				len(notes) > 0 && !strings.HasPrefix(notes[0], test.says) {
 				t.Errorf("%d units, want %d: %q", plan.Units(), test.units, notes)
 			}
-			if near := strings.HasPrefix(test.says, "near"); near != strings.Contains(plan.Scope(), "near copies of task") {
+			near := strings.HasPrefix(test.says, "near")
+			if near != strings.Contains(plan.Scope(), "near copies of task") {
 				t.Errorf("the first line says %q", plan.Scope())
 			}
 			impossible := strings.Contains(strings.Join(notes, "\n"), "a claim needs")

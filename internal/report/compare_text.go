@@ -85,7 +85,8 @@ func (c *Comparison) facts() []string {
 		facts = append(facts, "no claim because: "+obstacle)
 	}
 	if len(c.Differs) > 0 {
-		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.armB(), c.armA(), strings.Join(c.Differs, ", ")))
+		facts = append(facts, fmt.Sprintf("%s differs from %s in: %s", c.armB(), c.armA(),
+			strings.Join(c.Differs, ", ")))
 	}
 	if text := RequestsText(c.Requests); text != "" {
 		facts = append(facts, text)

@@ -68,7 +68,7 @@ func TestThePublishedSchemaIsThatOfTheStructs(t *testing.T) {
 	for text, valid := range map[string]bool{
 		`{"agents":[{"id":"mine","kind":"command","command":"mine {prompt}"}]}`: true,
 		`{"agents":[{"id":"bot","kind":"http","url":"http://bot/"}]}`:           true,
-		`{"agents":[{"id":"bot","kind":"http","adress":"http://bot/"}]}`:        false,
+		`{"agents":[{"id":"bot","kind":"http","place":"http://bot/"}]}`:         false,
 		`{"agents":[{"id":"bot","kind":"telepathy"}]}`:                          false,
 	} {
 		var instance any

@@ -245,7 +245,7 @@ func outcome(cell *versus.Cell) string {
 	case evidence.StatusTimeout:
 		return fmt.Sprintf("%s (timeout)", cell.Verdict)
 	}
-	return string(cell.Verdict)
+	return cell.Verdict
 }
 
 func resultText(result *string) string {
