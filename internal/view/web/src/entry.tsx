@@ -163,11 +163,11 @@ function Call(props: { id: string; block: Block; entry: Entry; shown: Shown }): 
     >
       <div class="in-out">
         <div>
-          <h3 class="soft">input</h3>
+          <h2 class="soft">input</h2>
           <Input block={block} entry={entry} shown={shown} />
         </div>
         <div class={result?.isError ? "bad" : ""}>
-          <h3 class="soft">{result?.isError ? "error" : "result"}</h3>
+          <h2 class="soft">{result?.isError ? "error" : "result"}</h2>
           {result ? <ResultOf result={result} shown={shown} /> : <p class="soft">No result follows in the trace.</p>}
         </div>
       </div>
