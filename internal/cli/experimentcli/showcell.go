@@ -239,6 +239,9 @@ func showPairwise(p *page, cell *versus.Cell, pairs []versus.Pair) {
 
 // outcome returns the verdict of a run, and what else became of it.
 func outcome(cell *versus.Cell) string {
+	if cell.Problem != "" {
+		return fmt.Sprintf("no verdict (the recorded %s cannot be examined)", cell.Verdict)
+	}
 	switch cell.Status {
 	case evidence.StatusDisqualified:
 		return fmt.Sprintf("disqualified (its verdict %s does not count)", cell.Verdict)
