@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,16 +128,25 @@ func TestOneKeyDoesNotStopAnExperiment(t *testing.T) {
 		w := newWorld(t)
 		p, output := w.prepared(6, 1, "a"), filepath.Join(w.dir, "run")
 		enemy := w.another("enemy")
+		const often = 3
+		var failed atomic.Int32
+		enough := make(chan struct{})
 		w.work("enemy", 1, func(context.Context, experiment.Cell, int) ledger.Record {
+			if failed.Add(1) == often {
+				close(enough)
+			}
 			return ledger.Record{Verdict: ledger.Error, ErrorClass: class, ErrorMessage: "it does not work"}
 		}, func(cfg *WorkerConfig) { cfg.Hub = enemy() })
-		w.work("w1", 1, func(_ context.Context, cell experiment.Cell, _ int) ledger.Record {
-			time.Sleep(500 * time.Millisecond)
+		w.work("w1", 1, func(ctx context.Context, cell experiment.Cell, _ int) ledger.Record {
+			select { // the other one fails as often as would stop an experiment
+			case <-enough:
+			case <-ctx.Done():
+			}
 			return verdict(cell)
 		}, nil)
 		dir, e := w.coordinate(p, output, nil)
 		eventually(t, "both are known", func() bool { return e.Places() > 4 })
-		if outcome := <-w.steered(t.Context(), dir, e, experiment.Config{BreakAfter: 3}); outcome.Status !=
+		if outcome := <-w.steered(t.Context(), dir, e, experiment.Config{BreakAfter: often}); outcome.Status !=
 			experiment.Complete {
 			t.Errorf("%s: %+v", class, outcome)
 		}
