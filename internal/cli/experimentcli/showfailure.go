@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	lastLines   = 12      // of the agent's, and of a grader's output
-	maxLastLine = 160     // runes
-	maxLog      = 1 << 20 // of a grader's output, from its beginning
+	lastLines   = 12  // of the agent's, and of a grader's output
+	maxLastLine = 160 // runes
 	maxLogs     = 3
 )
 
@@ -68,14 +67,17 @@ func (s *shownCell) showLogs(p *page) {
 		if err != nil || !entry.Type().IsRegular() || shown == maxLogs {
 			return err
 		}
-		content, err := fs.ReadFile(root.FS(), name)
-		if err != nil || len(bytes.TrimSpace(content)) == 0 {
+		file, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		last := tail{}
+		if _, err := io.Copy(&last, file); err != nil || last.empty() {
 			return err
 		}
 		shown++
 		p.line("  the end of %s:", path.Join(local.GradingDir, name))
-		last := tail{}
-		_, _ = last.Write(content[:min(len(content), maxLog)])
 		last.show(p, "    ")
 		return nil
 	})
@@ -168,6 +170,9 @@ func (t *tail) Write(content []byte) (int, error) {
 		t.rest, content = t.rest[:0], after
 	}
 }
+
+// empty reports whether nothing was written but white space.
+func (t *tail) empty() bool { return len(t.lines) == 0 && len(bytes.TrimSpace(t.rest)) == 0 }
 
 func (t *tail) show(p *page, indent string) {
 	_, _ = fmt.Fprintln(t)
