@@ -19,7 +19,7 @@ import (
 	"github.com/fit-eval/fit/internal/cli/experimentcli"
 	"github.com/fit-eval/fit/internal/display"
 	"github.com/fit-eval/fit/internal/experiment"
-	"github.com/fit-eval/fit/internal/experiment/fleet"
+	"github.com/fit-eval/fit/internal/experiment/simulate"
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 )
@@ -61,7 +61,7 @@ nine of ten repeats. Every worker can run every cell; needs, budgets and the fle
 			if err != nil {
 				return console.Exit(console.ExitUsage, err)
 			}
-			forecast, err := fleet.Simulate(cmd.Context(), scenario)
+			forecast, err := simulate.Run(cmd.Context(), scenario)
 			if cmd.Context().Err() != nil {
 				return console.Exitf(console.ExitInterrupted, "interrupted")
 			}
@@ -93,7 +93,7 @@ nine of ten repeats. Every worker can run every cell; needs, budgets and the fle
 }
 
 // scenario reads the plan and what its cells take. It returns how many records that rests on.
-func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.Scenario, int,
+func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (simulate.Scenario, int,
 	error,
 ) {
 	if strings.HasSuffix(dir, experiment.PlanFile) {
@@ -101,12 +101,12 @@ func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.
 	}
 	plan, err := experiment.ReadPlan(dir)
 	if err != nil {
-		return fleet.Scenario{}, 0, err
+		return simulate.Scenario{}, 0, err
 	}
 	if o.runs.Given {
 		plan.Runs = o.runs.Value
 	}
-	s := fleet.Scenario{
+	s := simulate.Scenario{
 		Plan:     plan,
 		Provider: func(arm *experiment.Arm) string { return experimentcli.ProviderOf(registry, arm) },
 		Workers:  o.workers.Value,
@@ -130,7 +130,7 @@ func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.
 	case len(m.all) == 0 && high == 0:
 		return s, 0, fmt.Errorf("%s has no records yet: run some cells first, or set --duration and --cost-usd", dir)
 	}
-	s.Draw = func(cell experiment.Cell, random *rand.Rand) fleet.Sample {
+	s.Draw = func(cell experiment.Cell, random *rand.Rand) simulate.Sample {
 		sample := m.draw(cell, random)
 		if high > 0 {
 			sample.Duration = low + time.Duration(random.Float64()*float64(high-low))
@@ -144,7 +144,7 @@ func (o *simulateOptions) scenario(registry *agent.Registry, dir string) (fleet.
 }
 
 // parseCaps reads the flags --cap.
-func (o *simulateOptions) parseCaps(s *fleet.Scenario) (map[string]int, error) {
+func (o *simulateOptions) parseCaps(s *simulate.Scenario) (map[string]int, error) {
 	known := map[string]bool{}
 	for i := range s.Plan.Arms {
 		known[s.Provider(&s.Plan.Arms[i].Arm)] = true
@@ -201,13 +201,13 @@ func parseRange(text string) (low, high time.Duration, err error) {
 
 // measured are the attempts of a run directory that ended with a verdict.
 type measured struct {
-	all    []fleet.Sample
-	byArm  map[string][]fleet.Sample
-	byCell map[[2]string][]fleet.Sample // by arm and task
+	all    []simulate.Sample
+	byArm  map[string][]simulate.Sample
+	byCell map[[2]string][]simulate.Sample // by arm and task
 }
 
 func readMeasured(dir string) (*measured, error) {
-	m := &measured{byArm: map[string][]fleet.Sample{}, byCell: map[[2]string][]fleet.Sample{}}
+	m := &measured{byArm: map[string][]simulate.Sample{}, byCell: map[[2]string][]simulate.Sample{}}
 	contents, err := ledger.ReadFile(filepath.Join(dir, experiment.LedgerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
@@ -220,7 +220,7 @@ func readMeasured(dir string) (*measured, error) {
 		if r.Verdict == ledger.Error {
 			continue
 		}
-		sample := fleet.Sample{Duration: time.Duration(r.DurationMs) * time.Millisecond, USD: r.CostUSD}
+		sample := simulate.Sample{Duration: time.Duration(r.DurationMs) * time.Millisecond, USD: r.CostUSD}
 		key := [2]string{r.Arm, r.TaskID}
 		m.all = append(m.all, sample)
 		m.byArm[r.Arm] = append(m.byArm[r.Arm], sample)
@@ -230,21 +230,21 @@ func readMeasured(dir string) (*measured, error) {
 }
 
 // draw returns what an attempt like this one took and cost.
-func (m *measured) draw(cell experiment.Cell, random *rand.Rand) fleet.Sample {
-	for _, list := range [][]fleet.Sample{m.byCell[[2]string{cell.Arm, cell.TaskID}], m.byArm[cell.Arm], m.all} {
+func (m *measured) draw(cell experiment.Cell, random *rand.Rand) simulate.Sample {
+	for _, list := range [][]simulate.Sample{m.byCell[[2]string{cell.Arm, cell.TaskID}], m.byArm[cell.Arm], m.all} {
 		if len(list) > 0 {
 			return list[random.IntN(len(list))]
 		}
 	}
-	return fleet.Sample{}
+	return simulate.Sample{}
 }
 
 // showForecast prints a forecast for people.
-func showForecast(con *console.Console, f *fleet.Forecast, measured int) error {
+func showForecast(con *console.Console, f *simulate.Forecast, measured int) error {
 	out := tabwriter.NewWriter(con.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "%d cells on %d workers × %d slots, %d repeats, from %d records\n\n", f.Cells, f.Workers, f.Slots,
 		f.Repeats, measured)
-	row := func(name string, r fleet.Range, show func(float64) string) {
+	row := func(name string, r simulate.Range, show func(float64) string) {
 		fmt.Fprintf(out, "%s\t%s\t[%s, %s]\n", name, show(r.Mean), show(r.Low), show(r.High))
 	}
 	fmt.Fprintln(out, "\tMEAN\t90% RANGE")

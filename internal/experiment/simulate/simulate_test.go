@@ -1,8 +1,9 @@
-package fleet
+package simulate
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -15,9 +16,15 @@ import (
 // scenario is 100 cells of ten minutes and 50 cents, of two providers.
 func scenario(t *testing.T) Scenario {
 	t.Helper()
-	w, usd := &world{t: t, dir: t.TempDir()}, 0.5
+	usd, plan := 0.5, &experiment.Plan{Runs: 5, Seed: 7}
+	for i := range 10 {
+		plan.Tasks = append(plan.Tasks, experiment.PlannedTask{ID: fmt.Sprintf("t%d", i)})
+	}
+	for _, name := range []string{"a", "b"} {
+		plan.Arms = append(plan.Arms, experiment.PlannedArm{Arm: experiment.Arm{Name: name, Agent: "builtin"}})
+	}
 	return Scenario{
-		Plan:     w.prepared(10, 5, "a", "b").Plan,
+		Plan:     plan,
 		Provider: func(arm *experiment.Arm) string { return "of-" + arm.Name },
 		Draw: func(experiment.Cell, *rand.Rand) Sample {
 			return Sample{Duration: 10 * time.Minute, USD: &usd}
@@ -32,7 +39,7 @@ func scenario(t *testing.T) Scenario {
 
 func simulate(t *testing.T, s Scenario) Forecast {
 	t.Helper()
-	f, err := Simulate(t.Context(), s)
+	f, err := Run(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +126,13 @@ func TestSimulateIsRepeatable(t *testing.T) {
 	} {
 		s := scenario(t)
 		change(&s)
-		if _, err := Simulate(t.Context(), s); err == nil {
+		if _, err := Run(t.Context(), s); err == nil {
 			t.Errorf("%s, and nobody says so", name)
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Simulate(ended, s); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ended, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("it was cancelled: %v", err)
 	}
 }

@@ -1,4 +1,6 @@
-package fleet
+// Package simulate forecasts an experiment on a fleet that need not exist: how long it takes, what it
+// costs, and what limits it. Times and costs of attempts are drawn; no time passes.
+package simulate
 
 import (
 	"cmp"
@@ -69,8 +71,8 @@ type CapUse struct {
 	Use      Range  `json:"use"`
 }
 
-// Simulate forecasts a scenario. The same scenario has the same forecast.
-func Simulate(ctx context.Context, s Scenario) (Forecast, error) {
+// Run forecasts a scenario. The same scenario has the same forecast.
+func Run(ctx context.Context, s Scenario) (Forecast, error) {
 	if err := s.check(); err != nil {
 		return Forecast{}, err
 	}
