@@ -28,11 +28,13 @@ type joinURL struct {
 	// External says that the hub is a NATS server that fit did not start, and TLS that it has a
 	// certificate which the system trusts.
 	External, TLS bool
+	// JWT is what such a server wants to see of a key if it is set up with nsc.
+	JWT string
 }
 
 func (j joinURL) String() string {
 	query := url.Values{}
-	for name, value := range map[string]string{"cert": j.Fingerprint, "role": j.Role} {
+	for name, value := range map[string]string{"cert": j.Fingerprint, "role": j.Role, "jwt": j.JWT} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -64,6 +66,7 @@ func parseJoinURL(text string) (joinURL, error) {
 		Role:        u.Query().Get("role"),
 		External:    u.Query().Get("external") != "",
 		TLS:         u.Query().Get("tls") != "",
+		JWT:         u.Query().Get("jwt"),
 	}
 	if _, _, err := net.SplitHostPort(j.Address); err != nil {
 		return joinURL{}, fmt.Errorf("join URL: %q is not host:port", j.Address)
@@ -136,7 +139,10 @@ func connect(ctx context.Context, hub, name string, insecure bool) (*nats.Conn, 
 		return nil, identity{}, err
 	}
 	options = append(options, nats.CustomInboxPrefix(inboxPrefix(own.public)))
-	if join.Token != "" {
+	switch {
+	case join.JWT != "":
+		options = append(options, nats.UserJWT(func() (string, error) { return join.JWT, nil }, own.Sign))
+	case join.Token != "":
 		options = append(options, nats.Nkey(own.public, own.Sign))
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // hubAccount has the stores of the fleet, and the coordinators.
@@ -55,9 +57,9 @@ const takeSubject = "$JS.API.CONSUMER.MSG.NEXT.*." + consumerName
 
 func answers(subject string) string {
 	if subject == takeSubject {
-		return "stream"
+		return "Stream" // as nsc writes it; the configuration takes any case
 	}
-	return "singleton"
+	return "Singleton"
 }
 
 // inboxPrefix begins the subjects of the answers to a member, which no other one can read.
@@ -72,83 +74,95 @@ func exported() rights {
 	return all
 }
 
-// conf returns the members and their rights as a part of the configuration of a NATS server.
+// dialect is how rights are written for a server, as formats of lines. All of them get the account
+// first; a subject and its kind of answers follow, or the name, the key, and the rights.
+type dialect struct {
+	hub, service, stream       string
+	users, coordinator, endHub string
+	member, use, hear          string
+	endMember, end             string
+	list                       func(subjects []string) string
+}
+
+// conf is for a part of the configuration of a NATS server.
 //
 // Every key of a worker or observer has an account of its own, which imports what it has a right
 // to. Who asks a server names the subject of the answer: it is a subject of that account, so that
 // no answer can be written into a store, or be heard by another member.
-func (k *hubKeys) conf() (string, error) {
-	var coordinators, exports, accounts strings.Builder
-	all := exported()
-	for _, subject := range all.send {
-		fmt.Fprintf(&exports, "      {service: %q, response_type: %s}\n", subject, answers(subject))
-	}
-	for _, subject := range all.hear {
-		fmt.Fprintf(&exports, "      {stream: %q}\n", subject)
-	}
-	for _, m := range k.Members {
-		key, err := m.Key()
-		if err != nil {
-			return "", fmt.Errorf("key %s: %w", m.Name, err)
-		}
-		own := rightsOf(m.Role, key)
-		if m.Role == RoleCoordinator {
-			fmt.Fprintf(&coordinators, "      { # %s\n        nkey: %s\n        permissions {\n          "+
-				"publish: {allow: %s}\n          subscribe: {allow: %s}\n        }\n      }\n", m.Name, key,
-				quoted(own.send), quoted(own.hear))
-			continue
-		}
-		fmt.Fprintf(&accounts, "  %s { # %s: %s\n    users = [{nkey: %[1]s}]\n    imports = [\n", key, m.Name, m.Role)
-		for _, subject := range own.send {
-			fmt.Fprintf(&accounts, "      {service: {account: %s, subject: %q}}\n", hubAccount, subject)
-		}
-		for _, subject := range own.hear {
-			fmt.Fprintf(&accounts, "      {stream: {account: %s, subject: %q}}\n", hubAccount, subject)
-		}
-		accounts.WriteString("    ]\n  }\n")
-	}
-	return fmt.Sprintf("accounts {\n  %s {\n    jetstream: enabled\n    users = [\n%s    ]\n    exports = [\n%s    ]\n"+
-		"  }\n%s}\n", hubAccount, &coordinators, &exports, &accounts), nil
+var conf = dialect{
+	hub:     "accounts {\n  %[1]s {\n    jetstream: enabled\n    exports = [\n",
+	service: "      {service: %[2]q, response_type: %[3]s}\n",
+	stream:  "      {stream: %[2]q}\n",
+	users:   "    ]\n    users = [\n",
+	coordinator: "      { # %[2]s\n        nkey: %[3]s\n        permissions {\n          publish: {allow: %[4]s}\n" +
+		"          subscribe: {allow: %[5]s}\n        }\n      }\n",
+	endHub:    "    ]\n  }\n",
+	member:    "  %[3]s { # %[2]s\n    users = [{nkey: %[3]s}]\n    imports = [\n",
+	use:       "      {service: {account: %[1]s, subject: %[2]q}}\n",
+	hear:      "      {stream: {account: %[1]s, subject: %[2]q}}\n",
+	endMember: "    ]\n  }\n",
+	end:       "}\n",
+	list:      func(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` },
 }
 
-func quoted(subjects []string) string { return `["` + strings.Join(subjects, `", "`) + `"]` }
+// saidBy adds to the URL of a key what nsc says of it: a server that is set up with nsc wants that.
+func saidBy(account string) string {
+	return "url=$(cat %[6]s); echo \"$url&jwt=$(nsc describe user --account " + account +
+		" --name '%[2]s' --raw)\" >%[6]s\n"
+}
 
-// nsc returns the same as commands of that tool.
-func (k *hubKeys) nsc() (string, error) {
-	var text strings.Builder
-	fmt.Fprintf(&text, "nsc add account %[1]s\nnsc edit account %[1]s --js-disk-storage -1 --js-mem-storage -1\n",
-		hubAccount)
+// nsc is for the tool of that name.
+var nsc = dialect{
+	hub:     "nsc add account %[1]s\nnsc edit account %[1]s --js-disk-storage -1 --js-mem-storage -1\n",
+	service: "nsc add export --account %[1]s --service --subject '%[2]s' --response-type %[3]s\n",
+	stream:  "nsc add export --account %[1]s --subject '%[2]s'\n",
+	coordinator: "nsc add user --account %[1]s --name '%[2]s' --public-key %[3]s --allow-pub '%[4]s' " +
+		"--allow-sub '%[5]s'\n" + saidBy("%[1]s"),
+	member: "nsc add account %[3]s\nnsc add user --account %[3]s --name '%[2]s' --public-key %[3]s\n" +
+		saidBy("%[3]s"),
+	use:  "nsc add import --account %[3]s --src-account %[1]s --service --remote-subject '%[2]s'\n",
+	hear: "nsc add import --account %[3]s --src-account %[1]s --remote-subject '%[2]s'\n",
+	list: func(subjects []string) string { return strings.Join(subjects, ",") },
+}
+
+// write returns the members of a hub directory and their rights.
+func (k *hubKeys) write(dir string, d *dialect) (string, error) {
+	var hub, accounts strings.Builder
+	fmt.Fprintf(&hub, d.hub, hubAccount)
 	all := exported()
 	for _, subject := range all.send {
-		fmt.Fprintf(&text, "nsc add export --account %s --service --subject '%s' --response-type %s\n", hubAccount,
-			subject, answers(subject))
+		fmt.Fprintf(&hub, d.service, hubAccount, subject, answers(subject))
 	}
 	for _, subject := range all.hear {
-		fmt.Fprintf(&text, "nsc add export --account %s --subject '%s'\n", hubAccount, subject)
+		fmt.Fprintf(&hub, d.stream, hubAccount, subject)
 	}
+	hub.WriteString(d.users)
 	for _, m := range k.Members {
 		key, err := m.Key()
 		if err != nil {
 			return "", fmt.Errorf("key %s: %w", m.Name, err)
 		}
-		own := rightsOf(m.Role, key)
+		file, err := syntax.Quote(urlFile(dir, m.Name), syntax.LangPOSIX)
+		if err != nil {
+			return "", err
+		}
+		own, to, format := rightsOf(m.Role, key), &accounts, d.member
 		if m.Role == RoleCoordinator {
-			fmt.Fprintf(&text, "nsc add user --account %s --name '%s' --public-key %s --allow-pub '%s' "+
-				"--allow-sub '%s'\n", hubAccount, m.Name, key, strings.Join(own.send, ","), strings.Join(own.hear, ","))
+			to, format = &hub, d.coordinator
+		}
+		fmt.Fprintf(to, format, hubAccount, m.Name, key, d.list(own.send), d.list(own.hear), file)
+		if m.Role == RoleCoordinator {
 			continue
 		}
-		fmt.Fprintf(&text, "nsc add account %[1]s\nnsc add user --account %[1]s --name '%s' --public-key %[1]s\n", key,
-			m.Name)
 		for _, subject := range own.send {
-			fmt.Fprintf(&text, "nsc add import --account %s --src-account %s --service --remote-subject '%s'\n", key,
-				hubAccount, subject)
+			fmt.Fprintf(to, d.use, hubAccount, subject, key)
 		}
 		for _, subject := range own.hear {
-			fmt.Fprintf(&text, "nsc add import --account %s --src-account %s --remote-subject '%s'\n", key, hubAccount,
-				subject)
+			fmt.Fprintf(to, d.hear, hubAccount, subject, key)
 		}
+		to.WriteString(d.endMember)
 	}
-	return text.String(), nil
+	return hub.String() + d.endHub + accounts.String() + d.end, nil
 }
 
 // Permissions returns the members of a hub directory as the configuration of an external server
@@ -166,7 +180,7 @@ func Permissions(dir, address, form string) (string, error) {
 		return "", err
 	}
 	if form == "nsc" {
-		return keys.nsc()
+		return keys.write(dir, &nsc)
 	}
-	return keys.conf()
+	return keys.write(dir, &conf)
 }

@@ -171,7 +171,7 @@ func (s *Server) start() error {
 // not set.
 func (s *Server) withKeys(keys *hubKeys) (*server.Options, error) {
 	options := s.options
-	accounts, err := keys.conf()
+	accounts, err := keys.write(s.cfg.Dir, &conf)
 	if err == nil {
 		err = options.ProcessConfigString(accounts)
 	}
