@@ -1,5 +1,5 @@
-// Package simulate forecasts an experiment on a fleet that need not exist: how long it takes, what it
-// costs, and what limits it. Times and costs of attempts are drawn; no time passes.
+// Package simulate forecasts an experiment on a fleet that need not exist: how long it takes, what
+// it costs, and what limits it. Times and costs of attempts are drawn; no time passes.
 package simulate
 
 import (
