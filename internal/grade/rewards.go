@@ -53,7 +53,17 @@ func rewardCause(err error) string {
 	return causeBadReward
 }
 
-// readRewards reads what a verifier left.
+// contradiction is the error of two files that do not say the same. The agent's code runs among the
+// verifier's tests, where it can write a file of its own, so neither counts.
+type contradiction struct{ text, json string }
+
+func (e *contradiction) Error() string {
+	return fmt.Sprintf("%s says %s and %s says %s: neither counts, because the agent's code may have written one",
+		rewardText, e.text, rewardJSON, e.json)
+}
+
+// readRewards reads what a verifier left: its reward.json, or its reward.txt where there is no
+// other. Where there are both, they must agree.
 func readRewards(dir string) (map[string]float64, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -61,30 +71,55 @@ func readRewards(dir string) (map[string]float64, error) {
 	}
 	defer root.Close()
 	content, err := readReward(root, rewardJSON)
-	if err == nil {
-		return parseRewards(content)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	content, err = readReward(root, rewardText)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, textErr := readReward(root, rewardText)
+	alone := errors.Is(textErr, fs.ErrNotExist)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && alone:
 		return nil, fmt.Errorf("%w: there is neither %s nor %s in %s", errNoReward, rewardJSON, rewardText,
 			workspace.HarborRewards)
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrNotExist) && textErr != nil:
+		return nil, textErr
+	case errors.Is(err, fs.ErrNotExist):
+		value, err := parseReward(text)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]float64{"reward": value}, nil
+	case err != nil:
 		return nil, err
 	}
+	rewards, err := parseRewards(content)
+	if err != nil || alone {
+		return rewards, err
+	}
+	// The text is the reward that has no other name, or the mean of those that have one.
+	whole, ok := rewards["reward"]
+	if !ok {
+		for _, value := range rewards {
+			whole += value / float64(len(rewards))
+		}
+	}
+	if value, err := parseReward(text); err != nil || math.Abs(value-whole) > 1e-6 {
+		return nil, &contradiction{
+			text: strconv.Quote(display.CutBytes(strings.TrimSpace(string(text)), 100)),
+			json: strconv.FormatFloat(whole, 'g', -1, 64),
+		}
+	}
+	return rewards, nil
+}
+
+// parseReward reads the one number of a reward.txt.
+func parseReward(content []byte) (float64, error) {
 	text := strings.TrimSpace(string(content))
 	value, err := strconv.ParseFloat(text, 64)
 	switch {
 	case text == "":
-		return nil, errEmptyReward
+		return 0, errEmptyReward
 	case err != nil || math.IsNaN(value) || math.IsInf(value, 0):
-		return nil, fmt.Errorf("the verifier's %s is not one finite number: %q", rewardText,
+		return 0, fmt.Errorf("the verifier's %s is not one finite number: %q", rewardText,
 			display.CutBytes(text, 100))
 	}
-	return map[string]float64{"reward": value}, nil
+	return value, nil
 }
 
 // readReward reads a regular file.

@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
 	}{
 		{text: " 0.5\n", want: map[string]float64{"reward": 0.5}},
 		{text: "-3", want: map[string]float64{"reward": -3}},
-		{json: `{"a": 1, "b": 1e300}`, text: "0", want: map[string]float64{"a": 1, "b": 1e300}},
+		{json: `{"a": 1, "b": 1e300}`, want: map[string]float64{"a": 1, "b": 1e300}},
 		{},
 		{text: "\n"},
 		{text: "nan"},
@@ -56,6 +57,48 @@ func TestRewardsAreFiniteNumbersWithNamesOfTheirOwn(t *testing.T) {
 		if err != nil && rewardCause(err) != cause {
 			t.Errorf("%q and %q: the cause is %s, want %s", test.json, test.text, rewardCause(err), cause)
 		}
+	}
+}
+
+// The work runs among the verifier's tests and can leave a file of its own beside the verifier's.
+func TestRewardsThatContradictEachOtherDoNotCount(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		json, text string
+		agree      bool
+	}{
+		{`{"reward": 1}`, "1\n", true},
+		{`{"reward": 0.5, "style": 1}`, "0.5", true},
+		{`{"a": 1, "b": 0}`, "0.5", true},
+		{`{"a": 0.1, "b": 0.2, "c": 0.3}`, "0.2", true},
+		{`{"reward": 1}`, "0", false},
+		{`{"reward": 0}`, "1", false},
+		{`{"anything": 1}`, "0", false},
+		{`{"a": 1, "b": 0}`, "0", false},
+		{`{"reward": 1}`, "", false},
+		{`{"reward": 1}`, "nan", false},
+		{`{"reward": 1}`, "failed", false},
+	} {
+		dir := t.TempDir()
+		for name, content := range map[string]string{rewardJSON: test.json, rewardText: test.text} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := readRewards(dir)
+		if contradict := errors.As(err, new(*contradiction)); contradict == test.agree || (got != nil) != test.agree {
+			t.Errorf("%s and %q: %v, %v", test.json, test.text, got, err)
+		}
+	}
+	// A directory in place of the text is no text.
+	dir := t.TempDir()
+	err := errors.Join(os.WriteFile(filepath.Join(dir, rewardJSON), []byte(`{"reward": 1}`), 0o600),
+		os.Mkdir(filepath.Join(dir, rewardText), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readRewards(dir); !errors.As(err, new(*contradiction)) {
+		t.Errorf("a directory: %v, %v", got, err)
 	}
 }
 

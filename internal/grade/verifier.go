@@ -114,7 +114,9 @@ func (g *grading) verify(ctx context.Context, v *task.Verifier, dir string) (ver
 		if done.failure == nil && done.TimedOut {
 			found.health.cause = causeTimeout
 		}
-	} else if found.rewards, err = run.readRewards(); err != nil {
+	} else if found.rewards, err = run.readRewards(); errors.As(err, new(*contradiction)) {
+		found.health = health{broken: err.Error(), cause: causeBadReward}
+	} else if err != nil {
 		found.health = health{broken: err.Error(), cause: rewardCause(err), graderFault: true}
 	}
 	return found, nil
@@ -299,10 +301,7 @@ func (v *verification) takeRewards(ctx context.Context, container *sandbox.Conta
 	}
 	for _, name := range []string{rewardJSON, rewardText} {
 		err := container.Extract(ctx, path.Join(workspace.HarborRewards, name), v.rewards, maxRewardFile)
-		if err == nil { // the first of them counts
-			return nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("the verifier's %s cannot be read: %w", name, err)
 		}
 	}

@@ -1,0 +1,2 @@
+#!/bin/bash
+if [ "$(bash ./work.sh)" = 42 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
