@@ -35,7 +35,7 @@ func Collect(from Sources) (*Run, error) {
 	f := &facts{
 		task:    task,
 		record:  record,
-		patch:   parse(from.Diff),
+		patch:   ParseDiff(from.Diff),
 		classes: newClassifier(task),
 		verify:  verifyOf(record),
 		session: &session.EnrichedSession{},
@@ -54,8 +54,8 @@ func cellName(record *ledger.Record) string {
 	return fmt.Sprintf("%s/%s/%d", record.TaskID, record.Arm, record.RunIndex)
 }
 
-// parse reads a diff without git's own files in repositories below the workspace.
-func parse(diff []byte) *patch.Patch {
+// ParseDiff reads a diff without git's own files in repositories below the workspace.
+func ParseDiff(diff []byte) *patch.Patch {
 	p := patch.Parse(diff)
 	own := func(name string) bool { return name == "" || strings.Contains("/"+name, "/.git/") }
 	p.Files = slices.DeleteFunc(p.Files, func(file patch.File) bool { return own(file.Old) && own(file.New) })

@@ -94,7 +94,11 @@ func (f *facts) minimalDiff() *float64 {
 		return nil
 	}
 	lines, count := size(f.files)
-	return score(0.7*within(lines, ref.MaxLines) + 0.3*within(count, ref.MaxFiles))
+	small := 0.7*within(lines, ref.MaxLines) + 0.3*within(count, ref.MaxFiles)
+	if len(f.patch.Problems) > 0 && small > 0 { // there is more, and nobody knows how much
+		return nil
+	}
+	return score(small)
 }
 
 // within returns 1 up to a limit and falls to 0 at four times the limit.

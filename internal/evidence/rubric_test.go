@@ -49,6 +49,9 @@ func TestMinimalDiffVectors(t *testing.T) {
 	uncounted := resized(20, 2) + added("go.sum", "a", "b") + added("a_test.go", "c") + added("vendor/v.go", "d")
 	same(t, "with lock files, tests and vendored code", known(task, ledger.Record{}, uncounted).minimalDiff(), score(1))
 	same(t, "without a reference", known(Task{}, ledger.Record{}, resized(20, 2)).minimalDiff(), nil)
+	same(t, "cut", known(task, ledger.Record{}, resized(20, 2)+"# "+patch.CutNote+"\n").minimalDiff(), nil)
+	large := resized(200, 9) + "# " + patch.CutNote + "\n"
+	same(t, "large and cut", known(task, ledger.Record{}, large).minimalDiff(), score(0))
 	same(t, "without a change", known(task, ledger.Record{}, "").minimalDiff(), nil)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/session"
 )
 
@@ -185,6 +186,24 @@ func TestAHugePatchIsCut(t *testing.T) {
 	part := newView(&s).patch("")
 	if len(part.text) > maxPatch+2*maxLine+100<<10 || !strings.Contains(part.text, "more lines are not shown") {
 		t.Errorf("%d bytes are shown", len(part.text))
+	}
+}
+
+// What git and the tools of a language left is nobody's work, and a file that moved is not new.
+func TestJudgesReadWhatWasWritten(t *testing.T) {
+	s := subject("t", "a", 0)
+	s.Patch = []byte("diff --git a/old.go b/new.go\nsimilarity index 100%\nrename from old.go\nrename to new.go\n" +
+		"diff --git a/sub/.git/HEAD b/sub/.git/HEAD\nnew file mode 100644\n--- /dev/null\n+++ b/sub/.git/HEAD\n" +
+		"@@ -0,0 +1 @@\n+ref: refs/heads/main\n# binary file added: __pycache__/a.pyc\n# " + patch.CutNote + "\n")
+
+	text := newView(&s).patch("").text
+	for _, want := range []string{"new.go: renamed from old.go", "not shown: 1", "the diff is not complete"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "refs/heads") || strings.Contains(text, "a.pyc") {
+		t.Errorf("what is nobody's work is shown:\n%s", text)
 	}
 }
 

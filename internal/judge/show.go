@@ -13,6 +13,7 @@ import (
 
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/patch"
+	"github.com/fit-eval/fit/internal/tree"
 	"github.com/fit-eval/fit/redact"
 	"github.com/fit-eval/fit/session"
 )
@@ -128,15 +129,24 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "\n", " ") }
 // patch shows every changed line with its address, and the lines around them without one.
 func (v *view) patch(prefix string) *section {
 	b := newBuilder(prefix + "Changes")
-	parsed := patch.Parse(v.subject.Patch)
+	parsed := evidence.ParseDiff(v.subject.Patch)
 	if len(parsed.Files) == 0 {
 		b.note("nothing was changed")
 	}
-	left := 0
+	left, leftovers := 0, 0
 	for i := range parsed.Files {
 		file := &parsed.Files[i]
-		path := prefix + oneLine(cut(v.clean(file.Path()), maxLine))
-		b.note("%s: %s", path, file.Status)
+		if tree.Leftover(file.Path()) != "" {
+			leftovers++
+			continue
+		}
+		name := func(name string) string { return prefix + oneLine(cut(v.clean(name), maxLine)) }
+		path := name(file.Path())
+		if file.Status == patch.Renamed {
+			b.note("%s: renamed from %s", path, name(file.Old))
+		} else {
+			b.note("%s: %s", path, file.Status)
+		}
 		if file.Binary {
 			b.note("binary, not shown")
 		}
@@ -151,6 +161,12 @@ func (v *view) patch(prefix string) *section {
 	}
 	if left > 0 {
 		b.note("%d more lines are not shown", left)
+	}
+	if leftovers > 0 {
+		b.note("files that tools left behind and that are not shown: %d", leftovers)
+	}
+	if len(parsed.Problems) > 0 {
+		b.note("the diff is not complete")
 	}
 	return b.done()
 }

@@ -29,6 +29,10 @@ func Parse(data []byte) *Patch {
 			p.part(part)
 			part = nil
 		}
+		if text == "# "+CutNote+"\n" {
+			p.problem(i+1, CutNote)
+			continue
+		}
 		part = append(part, numbered{i + 1, strings.TrimSuffix(text, "\n") + "\n"})
 	}
 	p.part(part)
@@ -109,6 +113,9 @@ func normalise(lines []numbered) []numbered {
 	}
 	return lines
 }
+
+// CutNote is in a comment at the end of a patch from which a workspace left something out.
+const CutNote = "the patch is cut here: it is too large"
 
 // ownBinary starts the line with which a workspace reports that a binary file changed.
 const ownBinary = "# binary file "

@@ -310,6 +310,9 @@ func (s *Server) readDiff(at location, name string) *diff {
 func changeOf(file *patch.File) fileChange {
 	change := fileChange{Name: file.Path(), Note: file.Status, Lines: []diffLine{}}
 	change.Added, change.Removed = file.Counts()
+	if file.Status == patch.Renamed {
+		change.Note += " from " + file.Old
+	}
 	if file.Binary {
 		change.Note += ", binary"
 	}

@@ -12,19 +12,21 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/internal/tree"
 )
 
 const (
-	// maxPatch bounds a whole patch, maxPatchFile the files that are compared line by line.
-	maxPatch     = 8 << 20
-	maxPatchFile = 1 << 20
+	// maxPatch bounds a whole patch, maxPatchLines the lines of a file that it shows.
+	maxPatch      = 8 << 20
+	maxPatchLines = 1 << 20
 )
 
-// CutNote is in a comment at the end of a patch that was cut.
-const CutNote = "the patch is cut here: it is too large"
+// ofGit reports whether a file belongs to git, in the workspace or in a repository inside it.
+func ofGit(name string) bool { return strings.Contains("/"+name+"/", "/.git/") }
 
 // Diff compares the base with what is in Dir now, without what the arm brought. It trusts nothing
 // in Dir, neither links nor a .git.
@@ -55,7 +57,7 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 		MaxFiles: maxFiles,
 		MaxBytes: maxBytes,
 		Unlock:   true,
-		Skip:     func(name string) bool { return isGitPath(name) || ctx.Err() != nil },
+		Skip:     func(name string) bool { return ofGit(name) || ctx.Err() != nil },
 	}
 	left, err := walk.Hash(w.Dir)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -67,20 +69,46 @@ func (w *Workspace) diff(ctx context.Context) (*Diff, error) {
 			after[e.Path] = e
 		}
 	}
-	names := maps.Clone(after)
+	earlier := map[string]tree.Entry{}
 	for name, n := range w.base.nodes {
-		if !n.IsDir() && !isGitPath(name) {
-			names[name] = n
+		if !n.IsDir() && !ofGit(name) {
+			earlier[name] = n
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		old, hadOld := w.base.nodes[name]
+	moved, err := c.renames(earlier, after)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(earlier)
+	maps.Copy(names, after)
+	for _, from := range moved {
+		delete(names, from)
+	}
+	for _, name := range leftoversLast(names) {
+		from := cmp.Or(moved[name], name)
+		old, hadOld := earlier[from]
 		new, hasNew := after[name]
-		if err := c.compare(name, old, hadOld && !old.Mode.IsDir(), new, hasNew); err != nil {
+		if err := c.compare(name, from, old, hadOld, new, hasNew); err != nil {
 			return nil, fmt.Errorf("%s: %w", display.Name(name), err)
 		}
 	}
+	if c.out.Truncated {
+		c.out.Patch = append(c.out.Patch, "# "+patch.CutNote+"\n"...)
+	}
 	return c.out, nil
+}
+
+// leftoversLast sorts names so that what tools leave does not take the room of what was written.
+func leftoversLast(files map[string]tree.Entry) []string {
+	var written, left []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if tree.Leftover(name) == "" {
+			written = append(written, name)
+		} else {
+			left = append(left, name)
+		}
+	}
+	return append(written, left...)
 }
 
 // comparison collects the difference of two trees.
@@ -89,10 +117,10 @@ type comparison struct {
 	out         *Diff
 }
 
-func (c *comparison) compare(name string, old tree.Entry, hadOld bool, new tree.Entry, hasNew bool) error {
+func (c *comparison) compare(name, from string, old tree.Entry, hadOld bool, new tree.Entry, hasNew bool) error {
 	same := hadOld && hasNew && old.IsLink() == new.IsLink() && old.Sum == new.Sum && old.Target == new.Target
 	executable := func(n tree.Entry) bool { return n.Mode&0o100 != 0 && !n.IsLink() }
-	if same && executable(old) == executable(new) {
+	if same && name == from && executable(old) == executable(new) {
 		return nil
 	}
 	change := FileChange{
@@ -109,50 +137,55 @@ func (c *comparison) compare(name string, old tree.Entry, hadOld bool, new tree.
 		change.Status = "deleted"
 	case old.IsLink() != new.IsLink():
 		change.Status = "type"
+	case name != from:
+		change.Status = "renamed"
 	case same:
 		change.Status = "mode"
 	}
-	side := func(root *os.Root, n tree.Entry, there bool) (patchSide, error) {
+	side := func(root *os.Root, name string, n tree.Entry, there bool) (patchSide, error) {
 		s := patchSide{exists: there, mode: gitMode(n)}
 		if !there || same {
 			return s, nil
 		}
 		var err error
 		s.content, s.binary, err = readForPatch(root, name, n)
+		s.long = len(s.content) > maxPatch || bytes.Count(s.content, []byte("\n")) > maxPatchLines
 		return s, err
 	}
-	a, err := side(c.before, old, hadOld)
+	a, err := side(c.before, from, old, hadOld)
 	if err != nil {
 		return err
 	}
-	if hadOld && !same && !old.IsLink() && !a.binary &&
+	if hadOld && !same && !old.IsLink() && !a.binary && !a.long &&
 		fmt.Sprintf("%x", sha256.Sum256(a.content)) != old.Sum {
 		return errBaseChanged
 	}
-	b, err := side(c.now, new, hasNew)
+	b, err := side(c.now, name, new, hasNew)
 	if err != nil {
 		return err
 	}
 	change.Binary = a.binary || b.binary
 	c.out.Files = append(c.out.Files, change)
-	c.append(name, a, b, change)
+	c.append(name, from, a, b, change)
 	return nil
 }
 
-// append adds the patch of one file, as long as there is room.
-func (c *comparison) append(name string, a, b patchSide, change FileChange) {
+// append adds the patch of one file, if there is room for it.
+func (c *comparison) append(name, from string, a, b patchSide, change FileChange) {
+	room := maxPatch - len(c.out.Patch) - len("# "+patch.CutNote+"\n")
 	var text []byte
-	if change.Binary {
+	switch {
+	case change.Binary:
 		text = fmt.Appendf(nil, "# binary file %s: %s\n", change.Status, quotePath("", name))
-	} else {
-		text = filePatch(name, a, b)
-	}
-	if c.out.Truncated {
-		return
-	}
-	if len(c.out.Patch)+len(text) > maxPatch {
+	case a.long || b.long:
 		c.out.Truncated = true
-		text = []byte("# " + CutNote + "\n")
+		return
+	default:
+		text = filePatch(name, from, a, b)
+	}
+	if len(text) > room {
+		c.out.Truncated = true
+		return
 	}
 	c.out.Patch = append(c.out.Patch, text...)
 }
@@ -175,14 +208,11 @@ func gitMode(n tree.Entry) string {
 	}
 }
 
-// readForPatch reads what a patch shows of an entry: a file's content or a link's target. What is
-// too large to compare counts as binary.
+// readForPatch reads what a patch shows of an entry: a file's content, up to the bound of a patch,
+// or a link's target.
 func readForPatch(root *os.Root, name string, n tree.Entry) (content []byte, binary bool, err error) {
 	if n.IsLink() {
 		return []byte(n.Target), false, nil
-	}
-	if n.Size > maxPatchFile {
-		return nil, true, nil
 	}
 	file, err := tree.Walk{Unlock: true}.Open(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,9 +222,6 @@ func readForPatch(root *os.Root, name string, n tree.Entry) (content []byte, bin
 		return nil, false, err
 	}
 	defer file.Close()
-	content, err = io.ReadAll(io.LimitReader(file, maxPatchFile+1))
-	if err != nil {
-		return nil, false, err
-	}
-	return content, len(content) > maxPatchFile || bytes.IndexByte(content, 0) >= 0, nil
+	content, err = io.ReadAll(io.LimitReader(file, maxPatch+1))
+	return content, bytes.IndexByte(content, 0) >= 0, err
 }

@@ -14,34 +14,38 @@ type patchSide struct {
 	mode    string
 	content []byte
 	binary  bool
+	long    bool // too long to be shown
 }
 
 // contextLines is how many unchanged lines are shown around a change.
 const contextLines = 3
 
-// filePatch writes the patch of one file the way git does. A file that became a link, or the other
-// way round, is deleted and recreated.
-func filePatch(name string, a, b patchSide) []byte {
+// filePatch writes the patch of one file the way git does; from is its former name. A file that
+// became a link, or the other way round, is deleted and recreated.
+func filePatch(name, from string, a, b patchSide) []byte {
 	if a.exists && b.exists && a.mode != b.mode && (a.mode == "120000" || b.mode == "120000") {
-		return append(filePatch(name, a, patchSide{}), filePatch(name, patchSide{}, b)...)
+		return append(filePatch(name, from, a, patchSide{}), filePatch(name, from, patchSide{}, b)...)
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "diff --git %s %s\n", quotePath("a/", name), quotePath("b/", name))
-	from, to := quotePath("a/", name), quotePath("b/", name)
+	fmt.Fprintf(&out, "diff --git %s %s\n", quotePath("a/", from), quotePath("b/", name))
+	old, new := quotePath("a/", from), quotePath("b/", name)
 	switch {
 	case !a.exists:
 		fmt.Fprintf(&out, "new file mode %s\n", b.mode)
-		from = "/dev/null"
+		old = "/dev/null"
 	case !b.exists:
 		fmt.Fprintf(&out, "deleted file mode %s\n", a.mode)
-		to = "/dev/null"
+		new = "/dev/null"
 	case a.mode != b.mode:
 		fmt.Fprintf(&out, "old mode %s\nnew mode %s\n", a.mode, b.mode)
+	}
+	if name != from {
+		fmt.Fprintf(&out, "rename from %s\nrename to %s\n", quotePath("", from), quotePath("", name))
 	}
 	if bytes.Equal(a.content, b.content) {
 		return out.Bytes()
 	}
-	fmt.Fprintf(&out, "--- %s\n+++ %s\n", withTab(from), withTab(to))
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", withTab(old), withTab(new))
 	oldLines, newLines := patch.SplitLines(string(a.content)), patch.SplitLines(string(b.content))
 	writeHunks(&out, oldLines, newLines, patch.Edits(oldLines, newLines))
 	return out.Bytes()

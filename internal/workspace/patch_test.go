@@ -26,7 +26,7 @@ func FuzzPatch(f *testing.F) {
 			}
 			return patchSide{exists: true, mode: "100644", content: []byte(content)}
 		}
-		patch := filePatch(name, side(before, hadBefore), side(after, hasAfter))
+		patch := filePatch(name, name, side(before, hadBefore), side(after, hasAfter))
 		header, _, _ := strings.Cut(string(patch), "\n@@")
 		for i := range len(header) {
 			if c := header[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

@@ -173,8 +173,8 @@ type Copy struct {
 // Diff is the difference between the base and what is there now.
 type Diff struct {
 	// Patch is a unified patch that git apply understands, of text files and links; binary files
-	// are named in lines that begin with #. It is cut at a file's boundary when it would grow over
-	// its bound.
+	// are named in lines that begin with #. Files that would make it grow over its bound are left
+	// out.
 	Patch     []byte
 	Truncated bool
 	Files     []FileChange
@@ -183,7 +183,7 @@ type Diff struct {
 // FileChange is one changed path.
 type FileChange struct {
 	Path   string `json:"path"`
-	Status string `json:"status"` // added, deleted, modified, mode, type
+	Status string `json:"status"` // added, deleted, modified, renamed, mode, type
 	Binary bool   `json:"binary,omitempty"`
 	// Before and After are content hashes, "sha256:…"; empty where there is no file.
 	Before string `json:"before,omitempty"`

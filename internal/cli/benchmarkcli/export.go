@@ -12,8 +12,8 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/experiment/local"
+	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/internal/report/results"
-	"github.com/fit-eval/fit/internal/workspace"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -128,7 +128,7 @@ func (o *exportOptions) write(con *console.Console, lines []byte) error {
 }
 
 // storedPatch reads what the agent of a run changed, and makes sure that it is what was recorded.
-func storedPatch(dirs []string, r *ledger.Record) (patch string, notes []string, err error) {
+func storedPatch(dirs []string, r *ledger.Record) (text string, notes []string, err error) {
 	if r.DiffPath == "" {
 		if r.Verdict == ledger.Error && r.Grade == nil {
 			return "", nil, fmt.Errorf("the run ended with an error: %s", r.ErrorMessage)
@@ -154,11 +154,11 @@ func storedPatch(dirs []string, r *ledger.Record) (patch string, notes []string,
 		if err != nil {
 			return "", nil, err
 		}
-		patch, notes = withoutNotes(string(content))
-		if slices.Contains(notes, workspace.CutNote) {
-			return "", nil, fmt.Errorf("%s", workspace.CutNote)
+		text, notes = withoutNotes(string(content))
+		if slices.Contains(notes, patch.CutNote) {
+			return "", nil, fmt.Errorf("%s", patch.CutNote)
 		}
-		return patch, notes, nil
+		return text, notes, nil
 	}
 	return "", nil, fmt.Errorf("there is no %s", r.DiffPath)
 }
