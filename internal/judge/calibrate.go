@@ -61,6 +61,8 @@ type Measurement struct {
 	LabelDesign string `json:"labelDesign"`
 	// LabelsDigest identifies the labels of the split.
 	LabelsDigest string `json:"labelsDigest,omitempty"`
+	// Carried says that it was made in another run directory.
+	Carried bool `json:"carried,omitempty"`
 	// Again says that it was a second measurement on the test split, which invalidates both.
 	Again bool `json:"again,omitempty"`
 }
@@ -101,7 +103,9 @@ func (l *Labels) Measure(result *Result, dimension, split string, again bool, no
 	if split != SplitTest {
 		return m, nil
 	}
-	return m, l.seal(&m, again)
+	sealed := []Measurement{m}
+	err = l.seal(sealed, again)
+	return sealed[0], err
 }
 
 func (l *Labels) measure(result *Result, dimension, split string) (Measurement, error) {
@@ -144,8 +148,8 @@ func (r *Result) judged(dimension string) Judged {
 	return judged
 }
 
-// seal keeps a measurement of the test split.
-func (l *Labels) seal(m *Measurement, again bool) error {
+// seal keeps measurements of the test split.
+func (l *Labels) seal(made []Measurement, again bool) error {
 	file, err := os.OpenFile(l.calibrationPath(), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return fmt.Errorf("keep the measurement: %w", err)
@@ -158,16 +162,21 @@ func (l *Labels) seal(m *Measurement, again bool) error {
 	if err != nil {
 		return err
 	}
-	m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.Dimension == m.Dimension })
-	if m.Again && !again {
-		return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, errSealed)
+	for i := range made {
+		m := &made[i]
+		m.Again = slices.ContainsFunc(before, func(b Measurement) bool { return b.Dimension == m.Dimension })
+		if m.Again && !again {
+			return fmt.Errorf("%s (%s): %w", m.Dimension, m.ID, errSealed)
+		}
 	}
-	line, err := jsonenc.Marshal(m)
-	if err == nil {
-		err = jsonlines.Append(file, line)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the measurement in %s: %w", l.calibrationPath(), err)
+	for i := range made {
+		line, err := jsonenc.Marshal(&made[i])
+		if err == nil {
+			err = jsonlines.Append(file, line)
+		}
+		if err != nil {
+			return fmt.Errorf("keep the measurement in %s: %w", l.calibrationPath(), err)
+		}
 	}
 	return nil
 }
@@ -216,8 +225,10 @@ type Calibration struct {
 	TNR    *float64 `json:"tnr"`
 	M1     int      `json:"m1"`
 	M0     int      `json:"m0"`
-	// LabelDesign says how the labelled runs were chosen.
+	// LabelDesign says how the labelled runs were chosen, Carried that they are in another run
+	// directory.
 	LabelDesign string `json:"labelDesign"`
+	Carried     bool   `json:"carried,omitempty"`
 	Errors
 	// Labels counts those of people, in all splits.
 	Labels int `json:"labels"`
@@ -267,11 +278,12 @@ func (l *Labels) calibration(kept []Measurement, dimension, id string) (Calibrat
 	case looks[0].ID != id:
 		c.Status, c.Reason = statusStale, "measured with another prompt or other members"
 		return c, nil
-	case looks[0].LabelsDigest != "" && looks[0].LabelsDigest != l.digestOf(dimension, SplitTest):
+	case !looks[0].Carried && looks[0].LabelsDigest != "" && looks[0].LabelsDigest != l.digestOf(dimension, SplitTest):
 		c.Status, c.Reason = statusStale, "the labels changed after the measurement"
 		return c, nil
 	}
-	c.LabelDesign, c.PerArm, c.Pooled = looks[0].LabelDesign, looks[0].PerArm, looks[0].Pooled()
+	c.LabelDesign, c.Carried, c.PerArm = looks[0].LabelDesign, looks[0].Carried, looks[0].PerArm
+	c.Pooled = looks[0].Pooled()
 	c.M1, c.M0 = c.Pooled.M1, c.Pooled.M0
 	if c.M1 == 0 || c.M0 == 0 {
 		c.Reason = "the test split lacks labels of one kind"

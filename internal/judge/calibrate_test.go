@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/fit-eval/fit/internal/evidence"
+	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/stats"
 )
@@ -280,6 +281,88 @@ func TestCalibration(t *testing.T) {
 }
 
 // TestAJudgeThatIsKinderToOneArm: labels show it, and each arm is corrected by its own errors.
+// A calibration is about a prompt, a panel and a population: it is carried to another directory where
+// these are the same, and is no label of an arm that was not labelled.
+func TestACalibrationIsCarriedByAFile(t *testing.T) {
+	settings := correctness("m")
+	subjects := population(40, func(task int, arm string) bool { return task%2 == 0 })
+	for i := range subjects {
+		subjects[i].ArmHash = "hash of " + subjects[i].Run.Key.Arm
+	}
+	judged := func(settings Settings, subjects []Subject) *Result {
+		say := func(q *question, _ Member) string {
+			if isGood(q.user()) {
+				return verdictJSON(Pass, cite(q))
+			}
+			return verdictJSON(Fail, cite(q))
+		}
+		return Derive(answered(settings, subjects, say), settings, subjects, nil)
+	}
+	result := judged(settings, subjects)
+	labels := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+	if _, err := labels.Carry(result, subjects); err == nil {
+		t.Error("nothing was carried without an error")
+	}
+	labelAll(labels, subjects)
+	if _, err := labels.Split(subjects, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := labels.Measure(result, evidence.Correctness, SplitTest, false, 1); err != nil {
+		t.Fatal(err)
+	}
+	carried := func() *Carried {
+		c, err := labels.Carry(result, subjects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := jsonenc.Marshal(c)
+		if err == nil {
+			c, err = ReadCarried(data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	reworded := correctness("m")
+	reworded.Prompts[evidence.Correctness] = "another question"
+	for name, other := range map[string]struct {
+		settings Settings
+		subjects []Subject
+		want     string
+	}{
+		"a prompt": {reworded, subjects, "another prompt or panel"},
+		"a panel":  {correctness("n"), subjects, "another prompt or panel"},
+		"tasks":    {settings, subjects[:20], "other tasks"},
+	} {
+		there := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+		err := there.Accept(carried(), judged(other.settings, other.subjects), other.subjects, 2)
+		if err == nil || !strings.Contains(err.Error(), other.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	there := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
+	moved := slices.Clone(subjects)
+	for i := range moved {
+		if moved[i].Run.Key.Arm == "b" {
+			moved[i].ArmHash = "another b"
+		}
+	}
+	if err := there.Accept(carried(), result, moved, 2); err != nil {
+		t.Fatal(err)
+	}
+	known, err := there.Calibrations(result)
+	if err != nil || len(known) != 1 || !known[0].Valid() || !known[0].Carried {
+		t.Fatalf("%+v, %v", known, err)
+	}
+	if a, b := known[0].Own("a"), known[0].Own("b"); a.M1 == 0 || b.M1 != 0 {
+		t.Errorf("labels of a: %+v, and of another b: %+v", a, b)
+	}
+	if err := there.Accept(carried(), result, moved, 3); !errors.Is(err, errSealed) {
+		t.Errorf("carried twice: %v", err)
+	}
+}
+
 func TestAJudgeThatIsKinderToOneArm(t *testing.T) {
 	labels := NewLabels(filepath.Join(t.TempDir(), "labels.yaml"))
 	settings := correctness("m")

@@ -16,6 +16,8 @@ type Subject struct {
 	Task evidence.Task
 	// Run is the evidence about the run. It says who did it, which is then hidden.
 	Run *evidence.Run
+	// ArmHash identifies what the arm of the run is.
+	ArmHash string
 	// Patch is the unified diff of what the agent changed.
 	Patch []byte
 	// VerifyOutput is what the harness's own check printed.

@@ -36,12 +36,16 @@ func newCalibrate(con *console.Console, registry *agent.Registry) *cobra.Command
      for measuring once.
   3. "measure" compares the panel with the labels. The test split is sealed: a second look needs
      --again, and then the split no longer corrects anything.
-  4. "status" shows the labels and measurements so far.`,
+  4. "status" shows the labels and measurements so far.
+
+"export" and "import" carry a measurement to another run directory in which the same panel, with the
+same prompt, judged the same tasks.`,
 		Example: `  fit versus calibrate label eval/run-001 --dim correctness
   fit versus calibrate split eval/run-001
   fit versus calibrate measure eval/run-001 --dim correctness`,
 	}
-	command.AddCommand(newLabel(d), newSplit(d), newMeasure(d), newCalibrationStatus(d))
+	command.AddCommand(newLabel(d), newSplit(d), newMeasure(d), newCalibrationStatus(d), newCalibrationExport(d),
+		newCalibrationImport(d))
 	return command
 }
 
@@ -286,6 +290,9 @@ func printStatus(w io.Writer, judgement *versus.Judgement) error {
 		}
 		if c.TPR != nil && c.TNR != nil {
 			line += fmt.Sprintf(" · TPR %.2f of %d, TNR %.2f of %d", *c.TPR, c.M1, *c.TNR, c.M0)
+		}
+		if c.Carried {
+			line += " · measured in another run directory"
 		}
 		if c.Homogeneity != nil && c.Homogeneity.PerAgent {
 			line += " · " + c.Homogeneity.Reason

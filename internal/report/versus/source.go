@@ -213,6 +213,7 @@ func (s *Source) Subjects() []judge.Subject {
 		subjects[i] = judge.Subject{
 			Task:    cell.Task,
 			Run:     cell.Run,
+			ArmHash: cell.Record.ArmHash,
 			Hide:    hide,
 			Problem: cell.Problem,
 		}

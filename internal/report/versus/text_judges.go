@@ -127,6 +127,9 @@ func calibrationText(c *judge.Calibration) string {
 	if c.TPR != nil && c.TNR != nil {
 		text += fmt.Sprintf("; passes %.2f of %d good runs, fails %.2f of %d bad ones", *c.TPR, c.M1, *c.TNR, c.M0)
 	}
+	if c.Carried {
+		text += " (measured in another run directory)"
+	}
 	return text
 }
 
