@@ -281,8 +281,8 @@ func TestCalibration(t *testing.T) {
 }
 
 // TestAJudgeThatIsKinderToOneArm: labels show it, and each arm is corrected by its own errors.
-// A calibration is about a prompt, a panel and a population: it is carried to another directory where
-// these are the same, and is no label of an arm that was not labelled.
+// A calibration is about a prompt, a panel and a population: it is carried to another directory
+// where these are the same, and is no label of an arm that was not labelled.
 func TestACalibrationIsCarriedByAFile(t *testing.T) {
 	settings := correctness("m")
 	subjects := population(40, func(task int, arm string) bool { return task%2 == 0 })

@@ -68,7 +68,7 @@ func (l *Labels) Carry(result *Result, subjects []Subject) (*Carried, error) {
 		}
 	}
 	if len(c.Measurements) == 0 {
-		return nil, fmt.Errorf("there is no valid calibration: %s; measure the panel first: fit versus calibrate measure",
+		return nil, fmt.Errorf("there is no valid calibration: %s; fit versus calibrate measure makes one",
 			strings.Join(why, ", "))
 	}
 	return c, nil
@@ -103,8 +103,8 @@ func (l *Labels) Accept(c *Carried, result *Result, subjects []Subject, nowMs in
 	for i := range c.Measurements {
 		m := &c.Measurements[i]
 		if id := result.PanelIDs[m.Dimension]; id != m.ID {
-			return fmt.Errorf("the calibration of %s is about another prompt or panel (%s, here %s): label runs of this "+
-				"directory", m.Dimension, m.ID, orNobody(id))
+			return fmt.Errorf("the calibration of %s is about another prompt or panel (%s, here %s): label runs of "+
+				"this directory", m.Dimension, m.ID, orNobody(id))
 		}
 		m.Carried, m.AtMs = true, nowMs
 		for j := range m.PerArm {

@@ -54,8 +54,8 @@ needs labels of both arms, and arms that differ from the labelled ones have none
 					time.Now().UnixMilli()); err != nil {
 					return console.Exit(console.ExitUsage, fmt.Errorf("%s: %w", args[1], err))
 				}
-				_, err := fmt.Fprintf(d.con.Stdout, "%s used in %s\n", report.Count(len(carried.Measurements), "calibration"),
-					args[0])
+				_, err := fmt.Fprintf(d.con.Stdout, "%s used in %s\n",
+					report.Count(len(carried.Measurements), "calibration"), args[0])
 				return err
 			})(command, args)
 		},
