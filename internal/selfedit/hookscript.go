@@ -2,6 +2,7 @@ package selfedit
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -28,18 +29,28 @@ func checkHookScript(target string, files []settings) error {
 
 // reading looks for a target among what a shell command names or may run.
 type reading struct {
-	target string // folded, with slashes
-	root   string // where the files of builders are; empty: they are not read
-	depth  int    // of commands in commands
+	target string   // folded, with slashes
+	root   string   // where the files of builders are; empty: they are not read
+	dirs   []string // beneath root, that words name: builders may work there
+	done   []string // builders and directories that were read
+	depth  int      // of commands in commands
 	found  bool
 }
 
-// maxReading bounds how deep commands in commands are followed.
-const maxReading = 4
+const (
+	// maxReading bounds how deep commands in commands are followed.
+	maxReading = 4
+	// maxDirs bounds the directories of one command whose builders are read.
+	maxDirs = 50
+)
 
 // mayRun reports whether a shell command names a target, or may run it.
 func mayRun(command, target, root string) bool {
-	r := &reading{target: "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/"), root: root}
+	r := &reading{
+		target: "/" + strings.TrimPrefix(foldName(filepath.ToSlash(target)), "/"),
+		root:   root,
+		dirs:   []string{"."},
+	}
 	r.command(command)
 	return r.found
 }
@@ -58,6 +69,12 @@ func (r *reading) command(text string) {
 		return
 	}
 	said, heard := map[*syntax.Word]bool{}, false
+	syntax.Walk(script, func(node syntax.Node) bool {
+		if word, ok := node.(*syntax.Word); ok {
+			r.names(textOf(word))
+		}
+		return true
+	})
 	syntax.Walk(script, func(node syntax.Node) bool {
 		switch node := node.(type) {
 		case *syntax.BinaryCmd:
@@ -81,6 +98,17 @@ func (r *reading) command(text string) {
 		}
 		return true
 	})
+}
+
+// names keeps a word that may be the directory of a builder: cd sub, -C sub, --dir=sub.
+func (r *reading) names(word string) {
+	_, value, _ := strings.Cut(word, "=")
+	for _, dir := range []string{word, value} {
+		dir = strings.TrimLeft(strings.ReplaceAll(dir, unknown, ""), "/") // $PROJECT/sub
+		if filepath.IsLocal(dir) && len(r.dirs) < maxDirs && !slices.Contains(r.dirs, dir) {
+			r.dirs = append(r.dirs, dir)
+		}
+	}
 }
 
 // isMessage reports whether a text mentions no more than documents of this directory.
@@ -226,8 +254,8 @@ func (r *reading) call(args []*syntax.Word) {
 	}
 }
 
-// interprets looks at the arguments of an interpreter. One that is known only when it runs may be
-// any file.
+// interprets looks at the arguments of an interpreter: files, which may be named without their
+// endings, directories and modules. One that is known only when it runs may be any file.
 func (r *reading) interprets(args []string, handsOn bool) {
 	r.found = r.found || handsOn
 	for _, arg := range args {
@@ -236,8 +264,11 @@ func (r *reading) interprets(args []string, handsOn bool) {
 		case strings.Trim(arg, unknown) == "" && arg != "":
 			r.found = true
 		case named == "" || strings.HasPrefix(arg, "-") || strings.Contains(arg, unknown):
-		case strings.Contains(r.target, "/"+named+"/"):
-			r.found = true
+		default:
+			for _, name := range []string{named, strings.ReplaceAll(named, ".", "/")} {
+				r.found = r.found || strings.Contains(r.target, "/"+name+"/") ||
+					strings.HasSuffix(strings.TrimSuffix(r.target, path.Ext(r.target)), "/"+name)
+			}
 		}
 	}
 }
@@ -251,23 +282,36 @@ func (r *reading) builds(files []string) {
 	if r.root == "" {
 		return
 	}
+	for _, dir := range r.dirs {
+		once := files[0] + " " + dir // a recipe may call its own builder, any number of times
+		if slices.Contains(r.done, once) {
+			continue
+		}
+		r.done = append(r.done, once)
+		for _, command := range commandsIn(filepath.Join(r.root, dir), files) {
+			r.command(command)
+		}
+	}
+}
+
+// commandsIn returns the commands in the files of a builder.
+func commandsIn(dir string, files []string) (commands []string) {
 	switch {
 	case slices.Contains(files, "makefile"):
 		for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
-			text, _ := readThroughLinks(filepath.Join(r.root, file), maxSettingsFile) // there may be none
+			text, _ := readThroughLinks(filepath.Join(dir, file), maxSettingsFile) // there may be none
 			for line := range strings.Lines(string(text)) {
 				if recipe, ok := strings.CutPrefix(line, "\t"); ok {
-					r.command(strings.TrimLeft(recipe, "@-+ "))
+					commands = append(commands, strings.TrimLeft(recipe, "@-+ "))
 				}
 			}
 		}
 	case slices.Contains(files, "package.json"):
 		var manifest struct{ Scripts map[string]string }
-		text, _ := readThroughLinks(filepath.Join(r.root, "package.json"), maxSettingsFile)
+		text, _ := readThroughLinks(filepath.Join(dir, "package.json"), maxSettingsFile)
 		if json.Unmarshal(text, &manifest) == nil {
-			for _, script := range manifest.Scripts {
-				r.command(script)
-			}
+			commands = slices.Collect(maps.Values(manifest.Scripts))
 		}
 	}
+	return commands
 }

@@ -78,7 +78,8 @@ func stringsOf(value any) (texts []string, isArray bool) {
 	return texts, isArray
 }
 
-// textsIn returns every string value anywhere in a JSON value.
+// textsIn returns every string value anywhere in a JSON value, except for the names of tools that a
+// hook matches, where * is every tool and no file.
 func textsIn(value any) (texts []string) {
 	switch value := value.(type) {
 	case string:
@@ -88,8 +89,10 @@ func textsIn(value any) (texts []string) {
 			texts = append(texts, textsIn(element)...)
 		}
 	case map[string]any:
-		for _, member := range value {
-			texts = append(texts, textsIn(member)...)
+		for name, member := range value {
+			if name != "matcher" {
+				texts = append(texts, textsIn(member)...)
+			}
 		}
 	}
 	return texts

@@ -278,6 +278,16 @@ func TestFilesThatHooksMayRunAreNeverWritable(t *testing.T) {
 		{"sh 'run.txt", "run.txt", true}, // which no shell can read
 		{"echo see README.md", "README.md", false},
 		{"echo \"read run.txt first\"", "run.txt", false},
+		{"make -C sub check", "sub/from-sub.txt", true},
+		{"cd sub && npm test", "sub/from-sub.cjs", true},
+		{"npm --prefix=sub test", "sub/from-sub.cjs", true},
+		{"make check && npm --prefix sub test", "sub/from-sub.cjs", true},
+		{"node app", "app.js", true},
+		{"python3 -m tools.check", "tools/check.py", true},
+		{"python3 -m tools", "tools/__main__.py", true},
+		{"node app", "app/data.md", true}, // the files of a directory that runs
+		{"node app", "other.js", false},
+		{"make check", "sub/from-sub.txt", false},
 		{"make check", "notes.txt", false},
 		{"sh run.txt", "other.txt", false},
 		{"sh \"$CLAUDE_PROJECT_DIR\"/run.sh", "other.txt", false},
@@ -293,10 +303,12 @@ func TestFilesThatHooksMayRunAreNeverWritable(t *testing.T) {
 			if test.file != "package.json" {
 				p.put("package.json", `{"scripts": {"test": "sh from-package.txt"}}`)
 			}
+			p.put("sub/Makefile", "check:\n\tsh from-sub.txt\n")
+			p.put("sub/package.json", `{"scripts": {"test": "node from-sub.cjs"}}`)
 			command, err := json.Marshal(test.command)
 			must(t, err)
 			p.put(".claude/settings.json", `{"permissions":{"allow":["Edit(**)"]},`+
-				`"hooks":{"Stop":[{"hooks":[{"type":"command","command":`+string(command)+`}]}]}}`)
+				`"hooks":{"Stop":[{"matcher":"*","hooks":[{"type":"command","command":`+string(command)+`}]}]}}`)
 			if test.refused {
 				p.mustRefuse(test.file, settingsAllow, "hook script")
 			} else {
