@@ -116,6 +116,13 @@ func (x *exchange) read() *refusal {
 		return &refusal{http.StatusBadRequest, "fit's gateway: " + err.Error()}
 	}
 	x.call.ServerTools = work.kinds
+	if searchesItself.MatchString(x.asked.Model) {
+		x.call.ServerTools = append(x.call.ServerTools, "a model that searches")
+		if x.config().DenyServerTools {
+			return &refusal{http.StatusBadRequest, fmt.Sprintf("fit's gateway: the model %s searches the web itself, "+
+				"and tools of the vendor are denied; choose another", display.Name(x.asked.Model))}
+		}
+	}
 	if len(work.kinds) > 0 && x.config().DenyServerTools {
 		x.body, x.call.ToolsDenied = work.body, true
 	}

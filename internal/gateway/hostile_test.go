@@ -473,6 +473,25 @@ func TestAReplyThatDoesNotEndIsCountedByWhatCame(t *testing.T) {
 	}
 }
 
+// A model that searches by itself has no tool that could be removed.
+func TestModelsThatSearchThemselvesAreDenied(t *testing.T) {
+	for model, denied := range map[string]bool{
+		"gpt-4o-search-preview": true, "gpt-5-search-api": true, "o3-deep-research-2025-06-26": true,
+		"perplexity/sonar-pro": true, "claude-sonnet-4-5": false, "research-1": false,
+	} {
+		var asked atomic.Int32
+		policy := gateway.Policy{DenyServerTools: true}
+		h := open(t, gateway.Config{Policy: policy}, func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			_, _ = io.WriteString(w, "{}")
+		})
+		h.ask("/v1/chat/completions", `{"model":"`+model+`","messages":[]}`)
+		if (asked.Load() == 0) != denied {
+			t.Errorf("%s: asked %d times", model, asked.Load())
+		}
+	}
+}
+
 func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 	for name, test := range map[string]struct{ path, request, want, denied string }{
 		"messages": {
@@ -547,6 +566,15 @@ func TestToolsAtTheVendorAreNamedAndDenied(t *testing.T) {
 			`{"model":"m","input":[{"type":"tool_search_output","tools":[{"type":"shell","environment":{"type":"container_reference"}},{"type":"function","name":"f"}]}]}`,
 			"[shell in container_reference]",
 			`{"model":"m","input":[{"type":"tool_search_output","tools":[{"type":"function","name":"f"}]}]}`,
+		},
+		"a machine of the vendor": {
+			"/v1/messages", `{"model":"m","container":{"skills":[{"type":"anthropic","skill_id":"pptx"}]},"messages":[]}`,
+			"[container]", `{"model":"m","messages":[]}`,
+		},
+		"no machine": {"/v1/messages", `{"model":"m","container":null,"messages":[]}`, "[]", ""},
+		"a stored prefix, with tools of its own": {
+			"/v1beta/models/m:generateContent", `{"cachedContent":"cachedContents/1","contents":[]}`,
+			"[cachedContent]", `{"contents":[]}`,
 		},
 		"a stored prompt": {
 			"/v1/responses", `{"model":"m","prompt":{"id":"pmpt_1"},"input":"x"}`, "[stored prompt]", `{"model":"m","input":"x"}`,

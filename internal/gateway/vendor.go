@@ -45,7 +45,7 @@ var read = []string{
 	"model", "stream", "tools", "tool_choice", "messages", "input", "contents", "web_search_options", "execution",
 	"search_parameters", "mcp_servers", "plugins", "max_tokens", "max_completion_tokens", "max_output_tokens",
 	"generationConfig", "generation_config", "n", "service_tier", "speed", "previous_response_id", "conversation",
-	"prompt", "type", "content", "output", "parts",
+	"prompt", "container", "cachedContent", "cached_content", "type", "content", "output", "parts",
 }
 
 // ambiguous reports what two servers can read differently in an object of a request; empty if
@@ -156,7 +156,7 @@ func array(elements [][]byte) []byte {
 func (f *finder) service(name string, value jsontape.Value) bool {
 	asks := func(word string) bool { return strings.Contains(name, word) }
 	switch {
-	case !slices.ContainsFunc([]string{"search", "mcp", "plugin"}, asks),
+	case !slices.ContainsFunc([]string{"search", "mcp", "plugin", "container", "cached"}, asks),
 		value.Kind() == jsontape.Null, value.Kind() == jsontape.Array && value.Empty():
 		return false
 	case name == "mcp_servers":
@@ -228,6 +228,9 @@ var clientTools = []string{
 
 // datedTools are types of tools that the agent runs itself, before the date of their version.
 var datedTools = lazyregexp.New(`^(bash|text_editor|computer|memory)_\d{8}$`)
+
+// searchesItself are names of models whose every reply may come from a search.
+var searchesItself = lazyregexp.New(`(?i)search-(preview|api)|deep-research|(^|/)sonar`)
 
 // runsAtAgent reports whether the agent runs a tool itself, and what the tool is called if not. A
 // tool without a type is one of the agent's where it has the form of one.
