@@ -3,6 +3,7 @@ package fit_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,49 @@ func TestTheLibraryFromOutside(t *testing.T) {
 				if !strings.Contains(string(output), want) {
 					t.Errorf("it does not print %q:\n%s", want, output)
 				}
+			}
+		})
+	}
+}
+
+// namesakes is a program that uses the library and has arguments of its own, which happen to be
+// named like what fit starts its helpers with.
+const namesakes = `package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/fit-eval/fit"
+)
+
+func main() { fmt.Println("main", fit.Agents() != nil, len(os.Args)) }
+`
+
+// TestImportingTheLibraryStartsNothing: what a process does before its main is decided by the name
+// that it was started under, and fit alone gives those.
+func TestImportingTheLibraryStartsNothing(t *testing.T) {
+	program := buildOutside(t, t.TempDir(), map[string]string{"main.go": namesakes})
+	for _, args := range [][]string{
+		{"fit-serve-go-cache", "a", "b"},
+		{"fit-mcp-relay"},
+		{"fit-go-cache", "a", "b"},
+		{"fit-untrusted", "true"},
+		{"fit-sandbox-first", "/", "0", "0", "0", "--", "/bin/true", "true"},
+		{"fit-sandbox-reaper"},
+		{"fit-sandbox-inside", "{}", "true"},
+		{"fit-sandbox-container", "/nowhere"},
+		{"fit-watchdog"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			run := exec.CommandContext(t.Context(), program, args...)
+			run.Dir, run.Env = t.TempDir(), []string{"FIT_MCP_SOCKET=/nowhere", "FIT_UNTRUSTED=PATH"}
+			output, err := run.CombinedOutput()
+			if want := fmt.Sprintln("main", true, 1+len(args)); err != nil || string(output) != want {
+				t.Errorf("%v, printed %q, want %q", err, output, want)
+			}
+			if left, err := os.ReadDir(run.Dir); err != nil || len(left) > 0 {
+				t.Errorf("it has made %v (%v)", left, err)
 			}
 		})
 	}

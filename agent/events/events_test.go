@@ -20,7 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	os.Exit(m.Run())
 }
 

@@ -6,10 +6,8 @@ import (
 	"os"
 
 	"github.com/fit-eval/fit/internal/cli"
-	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func main() {
-	sandbox.MaybeReaper() // a copy of this binary watches over each child process
 	os.Exit(cli.Main())
 }

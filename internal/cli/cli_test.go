@@ -18,11 +18,9 @@ import (
 
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/model/scripted"
-	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	command := func() { os.Exit(cli.Main()) }
 	testscript.Main(m, map[string]func(){
 		"fit": command, "fit-harness": command, "fit-eval": command, "fit-trace": command, "fit-selfedit": command,

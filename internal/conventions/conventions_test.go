@@ -79,7 +79,7 @@ var layers = map[string][]string{
 		"ledger", "model", "treatment",
 	},
 	"agent/events": {"model", "session"},
-	"cmd":          {"cli", "sandbox"},
+	"cmd":          {"cli"},
 }
 
 // public are the packages that programs outside this repository may import; everything else is
@@ -96,6 +96,7 @@ var rooms = map[string][]string{
 	"display":       {},
 	"egress":        {},
 	"github":        {"retry"},
+	"helper":        {},
 	"retry":         {},
 	"skill":         {"document", "tree"},
 	"scratch":       {},
@@ -354,6 +355,26 @@ func TestDependenciesAreTheCommittedOnes(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		t.Errorf("the binary's dependencies are not those of docs/dependencies.txt; if that is meant: make deps\n--- committed\n%s--- actual\n%s", want, got)
+	}
+}
+
+// TestOnlyHelpersRunBeforeMain: a program that imports a library has not asked for anything yet.
+// What a process is, is decided in one place; everybody else is handed its arguments.
+func TestOnlyHelpersRunBeforeMain(t *testing.T) {
+	t.Parallel()
+	for _, file := range goFiles(t) {
+		if free := []string{"cmd", "cli", "test", "examples", "scripts"}; file.test || forTests(file.pkg()) ||
+			slices.Contains(free, row(file.pkg())) {
+			continue
+		}
+		if bytes.Contains(file.source, []byte("os.Args")) && file.pkg() != "internal/helper" {
+			t.Errorf("%s names os.Args: helper.Become hands on the arguments of a helper", file.path)
+		}
+		for _, line := range bytes.Split(file.source, []byte("\n")) {
+			if bytes.HasPrefix(line, []byte("var _ = ")) && !bytes.Contains(line, []byte("helper.Become(")) {
+				t.Errorf("%s runs something before main: %s", file.path, line)
+			}
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (b *bench) another(t *testing.T) *bench {
 	next := benchOf(t, b.family)
 	next.config.Baseline = b.config.Baseline
 	if w, ok := b.config.Source.(warm); ok {
-		next.config.Source = warm{next.ws, w.cache}
+		next.config.Source = warm{next.ws, w.cache, w.server}
 	}
 	return next
 }
@@ -168,18 +168,16 @@ func describe(result grade.Result) string {
 type warm struct {
 	*workspace.Workspace
 	cache string
+	// server is a link to the tests, under the name that serves a cache.
+	server string
 }
 
 // Grader implements grade.Source.
 func (w warm) Grader(c *workspace.Copy) workspace.Place {
 	place := w.Workspace.Grader(c)
-	server, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
 	place.Env["GOCACHE"] = w.cache
-	place.Env["GOCACHEPROG"] = strings.Join([]string{server, "fit-serve-go-cache", w.cache, "unused"}, " ")
-	place.Isolation.ReadOnly = append(place.Isolation.ReadOnly, w.cache, server)
+	place.Env["GOCACHEPROG"] = strings.Join([]string{w.server, w.cache, "unused"}, " ")
+	place.Isolation.ReadOnly = append(place.Isolation.ReadOnly, w.cache, w.server)
 	return place
 }
 
@@ -198,7 +196,13 @@ func goBench(t *testing.T, content files) *bench {
 		t.Fatalf("%v: %s", err, out)
 	}
 	b := newBench(t, content)
-	b.config.Source = warm{b.ws, strings.TrimSpace(string(cache))}
+	server := filepath.Join(t.TempDir(), "fit-go-cache")
+	if self, err := os.Executable(); err != nil {
+		t.Fatal(err)
+	} else if err := os.Symlink(self, server); err != nil {
+		t.Fatal(err)
+	}
+	b.config.Source = warm{b.ws, strings.TrimSpace(string(cache)), server}
 	return b
 }
 

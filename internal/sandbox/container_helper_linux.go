@@ -16,21 +16,21 @@ import (
 	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
-// calledContainer reports whether this process is ours in a container.
-func calledContainer() bool { return filepath.Base(os.Args[0]) == containerName }
-
 // holdContainer runs the first process of a container, which holds its network and is the parent of
 // all orphans. When its pipe to the process that started it closes, it ends, and everything in the
 // container with it.
-func holdContainer() int {
-	if len(os.Args) > 2 {
-		return moveFiles(os.Args[1], os.Args[2:])
+func holdContainer(args []string) int {
+	if len(args) == 0 {
+		return 1
+	}
+	if len(args) > 1 {
+		return moveFiles(args[0], args[1:])
 	}
 	// Handle every signal, so that no process in the container can kill this one.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals)
 	proc.CloseAllOnExec()
-	conn, err := net.Dial("unixpacket", os.Args[len(os.Args)-1])
+	conn, err := net.Dial("unixpacket", args[0])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fit:", err)
 		return 1

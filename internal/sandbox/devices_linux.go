@@ -3,9 +3,12 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // devicesName is the name under which our binary closes the device files and becomes bubblewrap,
@@ -55,11 +58,13 @@ func startWithoutDevices(argv []string, attributes syscall.ProcAttr) int {
 
 // becomeIsolated is the other side of startWithoutDevices. It returns only if bubblewrap cannot be
 // started.
-func becomeIsolated() {
+func becomeIsolated(args []string) (status int) {
+	runtime.LockOSThread() // privileges belong to threads
 	closeDevices()
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	if err == nil {
-		err = syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
+	if err == nil && len(args) > 0 {
+		err = syscall.Exec(args[0], args, os.Environ())
 	}
 	fmt.Fprintln(os.Stderr, "fit:", err)
+	return untrusted.StatusNotFound
 }

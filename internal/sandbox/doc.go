@@ -24,7 +24,7 @@
 // # How the killing is made certain
 //
 // Between us and the program is a supervisor: our own binary, started again. A binary becomes able
-// to do that by importing this package: MaybeReaper runs before main, and does not return in a
+// to do that by importing this package: package helper starts it before main, and ends with it in a
 // supervisor. In order of preference (SpawnResult.Containment says which one was used):
 //
 //   - PIDNamespace: the supervisor is process 1 of a new PID namespace. Whatever the

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fit-eval/fit/internal/sandbox/internal/first"
 	"github.com/fit-eval/fit/internal/sandbox/seccomp"
+	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // insideName is the name under which our binary becomes a program in a container; it appears in ps.
@@ -37,16 +39,18 @@ func (i inside) argv(argv []string) ([]string, error) {
 }
 
 // becomeProgram is the other side of inside.argv. It returns only if that failed.
-func becomeProgram() {
-	if len(os.Args) < 3 {
-		return
+func becomeProgram(args []string) (status int) {
+	runtime.LockOSThread() // users belong to threads
+	if len(args) < 2 {
+		return untrusted.StatusNotFound
 	}
 	var i inside
-	err := json.Unmarshal([]byte(os.Args[1]), &i)
+	err := json.Unmarshal([]byte(args[0]), &i)
 	if err == nil {
-		err = i.become(os.Args[2:])
+		err = i.become(args[1:])
 	}
 	i.Fail(err)
+	return untrusted.StatusNotFound
 }
 
 func (i inside) become(argv []string) error {

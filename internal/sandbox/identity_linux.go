@@ -166,7 +166,7 @@ func (i *identity) namespace(of owner) (*os.File, error) {
 }
 
 // holdIdentity lives until its standard input ends.
-func holdIdentity() int {
+func holdIdentity([]string) int {
 	var nothing [1]byte
 	_, _ = os.Stdin.Read(nothing[:])
 	return 0

@@ -40,7 +40,7 @@ func newHolder(line *net.UnixConn) *holder {
 }
 
 // holdNetwork runs the holder, which ends when its pipe to the process that started it closes.
-func holdNetwork() int {
+func holdNetwork([]string) int {
 	// Privileges belong to threads: the thread that starts programs must be the one that gives them
 	// up.
 	runtime.LockOSThread()

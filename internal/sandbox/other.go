@@ -5,25 +5,10 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os"
-
-	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
 // rssUnit is the unit of the kernel's resident set size, in KiB.
 const rssUnit = 1024
-
-// With this, every binary that imports the package can run untrusted programs.
-var _ = MaybeReaper()
-
-// MaybeReaper does the work of UntrustedName, and never returns, in a process that was started
-// under that name. On this system no process is started as a supervisor.
-func MaybeReaper() bool {
-	if untrusted.Called() {
-		os.Exit(untrusted.Run())
-	}
-	return false
-}
 
 // detectKernel reports that none of this exists here.
 func detectKernel(c *Capabilities) {

@@ -15,17 +15,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/helper"
 	"github.com/fit-eval/fit/internal/sandbox/bwrap"
 	"github.com/fit-eval/fit/internal/sandbox/internal/first"
 	"github.com/fit-eval/fit/internal/sandbox/proc"
 	"github.com/fit-eval/fit/internal/sandbox/seccomp"
-	"github.com/fit-eval/fit/internal/sandbox/untrusted"
 )
 
-// The names our own binary is started under; they appear in ps.
-const (
-	reaperName = "fit-sandbox-reaper"
-)
+// reaperName is the name of our binary as a supervisor; it appears in ps.
+const reaperName = "fit-sandbox-reaper"
 
 // lineFD is the supervisor's end of the socket; the program's extra files follow it.
 const lineFD = 3
@@ -40,41 +38,13 @@ const (
 // With this, every binary that imports the package can supervise, so that nobody can forget it. It
 // is also why a supervisor starts in 3 ms instead of 9: the packages initialised after this one,
 // some of them slow, are never initialised.
-var _ = MaybeReaper()
-
-// MaybeReaper does the work of a supervisor, and never returns, in a process that Spawn started as
-// one, or that was started under UntrustedName. Everywhere else it returns false immediately.
-// Importing the package calls it before main; calling it again does no harm.
-func MaybeReaper() bool {
-	if untrusted.Called() {
-		syscall.Exit(untrusted.Run()) // at once: under the race detector, os.Exit sleeps for a second
-	}
-	if calledContainer() {
-		os.Exit(holdContainer())
-	}
-	switch os.Args[0] {
-	case untrusted.InitName, untrusted.RefusedName:
-		syscall.Exit(untrusted.Become())
-	case insideName:
-		runtime.LockOSThread() // users belong to threads
-		becomeProgram()
-		os.Exit(untrusted.StatusNotFound)
-	case reaperName:
-		os.Exit(reap())
-	case networkName:
-		os.Exit(holdNetwork())
-	case identityName:
-		os.Exit(holdIdentity())
-	case devicesName:
-		runtime.LockOSThread() // privileges belong to threads
-		becomeIsolated()
-		os.Exit(untrusted.StatusNotFound)
-	case watchdogName:
-		watch()
-		os.Exit(0)
-	}
-	return false
-}
+var _ = helper.Become(reaperName, reap) ||
+	helper.Become(insideName, becomeProgram) ||
+	helper.Become(devicesName, becomeIsolated) ||
+	helper.Become(identityName, holdIdentity) ||
+	helper.Become(networkName, holdNetwork) ||
+	helper.Become(containerName, holdContainer) ||
+	helper.Become(watchdogName, watch)
 
 // reaper is the supervisor of one program.
 type reaper struct {
@@ -105,7 +75,7 @@ const statusUnswept = 3
 
 // reap runs a supervisor. It returns 0 once it has reported how its program ended, or why there was
 // none.
-func reap() int {
+func reap([]string) int {
 	runtime.LockOSThread()
 	proc.CloseAllOnExec()
 	// With handlers for everything, a program in our namespace cannot end us with a

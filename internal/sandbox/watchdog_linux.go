@@ -55,7 +55,7 @@ func (w *Watchdog) Close() error {
 }
 
 // watch runs a watchdog. It ends when the process that it watches has ended.
-func watch() {
+func watch([]string) (status int) {
 	watched := os.Getppid()
 	limits := make(chan time.Duration)
 	go func() {
@@ -74,7 +74,7 @@ func watch() {
 		select {
 		case limit, alive := <-limits:
 			if !alive {
-				return
+				return 0
 			}
 			late, last = nil, limit
 			if limit > 0 {
@@ -82,12 +82,12 @@ func watch() {
 			}
 		case <-late:
 			if os.Getppid() != watched { // it is dead, and its number may be reused
-				return
+				return 0
 			}
 			fmt.Fprintf(os.Stderr, "fit: this process was stopped for %s, and was ended with everything it runs\n",
 				last)
 			_ = syscall.Kill(watched, syscall.SIGKILL)
-			return
+			return 0
 		}
 	}
 }

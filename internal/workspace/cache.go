@@ -48,6 +48,7 @@ type cacheDir struct {
 	kind   string
 	dir    string
 	server string // our own binary, which serves the Go cache
+	link   string // under which it does
 }
 
 // Warm fills the caches that a task names, once. It must be called before Prepare for such a task,
@@ -114,16 +115,34 @@ func (c *Caches) named(cfg Config) ([]*cacheDir, error) {
 			return nil, fmt.Errorf("the %s cache is cold: %w", kind, err)
 		}
 		if kind == cacheGo {
-			server, err := os.Executable()
-			if err != nil || strings.ContainsAny(server+cache.dir+cfg.Root, " \t'\"") {
-				return nil, errors.Join(fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s, %s",
-					server, cache.dir, cfg.Root), err)
+			if strings.ContainsAny(cache.dir+cfg.Root, " \t'\"") {
+				return nil, fmt.Errorf("the go cache needs paths without blanks and quotes: %s, %s", cache.dir,
+					cfg.Root)
 			}
-			cache.server = server
+			if err := cache.linkServer(); err != nil {
+				return nil, err
+			}
 		}
 		caches = append(caches, cache)
 	}
 	return caches, nil
+}
+
+// linkServer makes the name under which our own binary serves the cache. Other binaries that share
+// the cache have other links.
+func (c *cacheDir) linkServer() (err error) {
+	if c.server, err = ownProgram(); err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(c.server))
+	c.link = filepath.Join(c.dir, "server", hex.EncodeToString(sum[:8]), goCacheName)
+	if err := os.MkdirAll(filepath.Dir(c.link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(c.server, c.link); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // environment returns the variables that point the tools of a language to the cache.
@@ -131,7 +150,7 @@ func (c *cacheDir) environment(home string) map[string]string {
 	if c.kind == cacheGo {
 		build, own := filepath.Join(c.dir, "build"), filepath.Join(home, ".cache", "fit-go-build")
 		return map[string]string{
-			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.server, goCacheCommand, build, own}, " "),
+			"GOCACHE": build, "GOCACHEPROG": strings.Join([]string{c.link, build, own}, " "),
 			"GOMODCACHE": filepath.Join(c.dir, "mod"),
 			"GOPROXY":    "off", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off",
 		}

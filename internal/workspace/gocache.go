@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/fit-eval/fit/internal/atomicfile"
+	"github.com/fit-eval/fit/internal/helper"
 )
 
-// goCacheCommand is the argument that makes our own binary serve a build cache to the go command
-// (its variable GOCACHEPROG). A warmed cache is mounted read-only, and the go command does not work
-// with a cache that it cannot write to. A separate cache for every cell would cost a thousand
-// files; this costs the start of a process.
-const goCacheCommand = "fit-serve-go-cache"
+// goCacheName is the name under which our own binary serves a build cache to the go command (its
+// variable GOCACHEPROG). A warmed cache is mounted read-only, and the go command does not work with
+// a cache that it cannot write to. A separate cache for every cell would cost a thousand files;
+// this costs the start of a process.
+const goCacheName = "fit-go-cache"
 
 // GoCacheProgram returns the GOCACHEPROG with which the go command reads the warmed cache of an
 // environment and writes to its own directory. It is empty without a warmed cache.
@@ -33,22 +34,19 @@ func GoCacheProgram(environment map[string]string, own string) string {
 	return server[:strings.LastIndexByte(server, ' ')+1] + own
 }
 
-// Like a supervisor of the sandbox, the server is our own binary started again: every binary that
-// imports the package can do it.
-var _ = maybeServeGoCache()
+var _ = helper.Become(goCacheName, serveGoCache)
 
-// maybeServeGoCache serves and does not return in a process that the go command started for it.
-func maybeServeGoCache() bool {
-	if len(os.Args) != 4 || os.Args[1] != goCacheCommand {
-		return false
+// serveGoCache serves a warmed cache and a directory of one's own.
+func serveGoCache(args []string) (status int) {
+	if len(args) != 2 {
+		return 2
 	}
-	server := goCache{warm: os.Args[2], own: os.Args[3]}
+	server := goCache{warm: args[0], own: args[1]}
 	if err := server.serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "fit:", err)
-		os.Exit(1)
+		return 1
 	}
-	os.Exit(0)
-	return true
+	return 0
 }
 
 // goCacheRequest and goCacheResponse are the messages of the go command's protocol, one JSON value

@@ -11,12 +11,10 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/acp"
 	"github.com/fit-eval/fit/internal/agent/agenttest"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.Overlap()
 	os.Exit(m.Run())
 }

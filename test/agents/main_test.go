@@ -31,7 +31,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.Overlap()
 	os.Exit(m.Run())
 }

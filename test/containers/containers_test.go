@@ -27,7 +27,6 @@ import (
 const playVariable = "FIT_TEST_PLAY"
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	if os.Getenv(playVariable) != "" {
 		os.Exit(cli.Main())
 	}

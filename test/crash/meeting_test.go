@@ -16,7 +16,6 @@ import (
 	"github.com/fit-eval/fit/internal/agent/builtin"
 	"github.com/fit-eval/fit/internal/harness"
 	"github.com/fit-eval/fit/internal/harness/mcpserve"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -28,7 +27,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	if dir := os.Getenv(envDir); dir != "" {
 		killAt, err := strconv.ParseInt(os.Getenv(envKillAt), 10, 64)
 		if err == nil {

@@ -22,7 +22,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli"
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/containertest"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
 )
 
@@ -34,7 +33,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	version := os.Getenv(envVersion)
 	if version == "" {
 		code := m.Run()

@@ -23,7 +23,6 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/model/scripted"
 	"github.com/fit-eval/fit/internal/model/scripted/scriptedtest"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/trace"
 )
 
@@ -31,7 +30,6 @@ import (
 const asProgram = "FIT_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main())
 	}

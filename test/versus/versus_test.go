@@ -17,14 +17,12 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/evidence"
 	"github.com/fit-eval/fit/internal/model/scripted"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/testenv"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	os.Exit(m.Run())
 }
 

@@ -26,7 +26,6 @@ import (
 const player = "play-agent"
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.MaybeDump()
 	if filepath.Base(os.Args[0]) == player {
 		play(os.Args[1])

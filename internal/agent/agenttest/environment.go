@@ -3,7 +3,6 @@
 // model and a workspace.
 //
 //	func TestMain(m *testing.M) {
-//		sandbox.MaybeReaper()
 //		agenttest.MaybeDump()
 //		os.Exit(m.Run())
 //	}

@@ -19,7 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.MaybeDump()
 	if filepath.Base(os.Args[0]) == player {
 		playServer()

@@ -19,7 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.MaybeDump()
 	os.Exit(m.Run())
 }

@@ -13,12 +13,10 @@ import (
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/agent/agenttest"
 	"github.com/fit-eval/fit/internal/gateway"
-	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/session"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	agenttest.MaybeDump()
 	if filepath.Base(os.Args[0]) == toolServerName {
 		serveTools()

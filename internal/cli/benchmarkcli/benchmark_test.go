@@ -19,11 +19,9 @@ import (
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/model/scripted"
-	"github.com/fit-eval/fit/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	if os.Getenv(childVariable) != "" {
 		beBenchmark()
 	}

@@ -29,7 +29,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.MaybeReaper()
 	code := m.Run()
 	containertest.Remove()
 	os.Exit(code)

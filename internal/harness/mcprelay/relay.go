@@ -1,7 +1,6 @@
 // Package mcprelay lets every program that imports it pass messages between its standard streams
 // and the Unix socket of a session's tool server, for agents that reach a tool server by starting a
-// program. The program is the one that runs the session, started again: importing the package is
-// enough, and in such a process nothing else of the program runs.
+// program. The program is the one that runs the session, started again under another name.
 package mcprelay
 
 import (
@@ -11,30 +10,25 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/fit-eval/fit/internal/helper"
 )
 
+// Name is the name under which a program is started as a relay, and SocketVariable is the
+// environment variable that holds the path of the socket.
 const (
-	// Argument is the only argument of a program that is started as a relay.
-	Argument = "fit-mcp-relay"
-	// SocketVariable is the environment variable that holds the path of the socket.
+	Name           = "fit-mcp-relay"
 	SocketVariable = "FIT_MCP_SOCKET"
 )
 
-// The variable runs the relay before main, so that no program can forget it.
-var _ = relayIfAsked()
+var _ = helper.Become(Name, run)
 
-func relayIfAsked() bool {
-	socket := os.Getenv(SocketVariable)
-	if len(os.Args) != 2 || os.Args[1] != Argument || socket == "" {
-		return false
-	}
-	code := 0
-	if err := relay(socket, os.Stdin, os.Stdout); err != nil {
+func run([]string) (status int) {
+	if err := relay(os.Getenv(SocketVariable), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "fit: relay tool calls:", err)
-		code = 1
+		return 1
 	}
-	syscall.Exit(code) // at once: under the race detector, os.Exit sleeps for a second
-	return true
+	return 0
 }
 
 // relay copies in both directions until the server ends the connection, or both sides have nothing

@@ -38,8 +38,8 @@ type server struct {
 	dispatcher *harness.Dispatcher
 	cfg        Config
 	endpoints  map[string]*endpoint // by participant
-	program    string               // relays to the sockets
 	dir        *scratch.Dir         // of the sockets
+	relay      string               // the program that agents start, in the same directory
 	web        *webServer           // with Config.HTTP
 	serving    sync.WaitGroup
 	closing    sync.Once
@@ -87,8 +87,8 @@ func newEndpoint(d *harness.Dispatcher, participant, token string, cfg Config) *
 // listenSockets opens a socket for every participant. Everybody may connect, because an agent in a
 // sandbox may be another user there; the peer decides who is served.
 func (s *server) listenSockets() error {
-	var err error
-	if s.program, err = os.Executable(); err != nil {
+	program, err := os.Executable()
+	if err != nil {
 		return fmt.Errorf("find the program that agents can start: %w", err)
 	}
 	parent := os.TempDir()
@@ -99,6 +99,10 @@ func (s *server) listenSockets() error {
 		return err
 	}
 	if err := os.Chmod(s.dir.Path, 0o711); err != nil {
+		return err
+	}
+	s.relay = filepath.Join(s.dir.Path, mcprelay.Name)
+	if err := os.Symlink(program, s.relay); err != nil {
 		return err
 	}
 	for i, name := range s.dispatcher.Participants() {
@@ -184,7 +188,7 @@ func (s *server) Servers(participant string, played agent.Info) ([]agent.MCPServ
 		description.Headers = map[string]string{"Authorization": "Bearer " + own.token}
 	} else {
 		description.Socket = own.socket
-		description.Command, description.Args = s.program, []string{mcprelay.Argument}
+		description.Command = s.relay
 		description.Env = map[string]string{mcprelay.SocketVariable: own.socket}
 	}
 	return []agent.MCPServer{description}, nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/helper"
 	"github.com/fit-eval/fit/internal/sandbox/proc"
 )
 
@@ -36,8 +36,8 @@ const Name = "fit-untrusted"
 
 // The names under which our binary becomes the program, or process 1 around it; they appear in ps.
 const (
-	InitName    = "fit-untrusted-init"    // in namespaces that keep the program in
-	RefusedName = "fit-untrusted-refused" // where reach must be refused
+	initName    = "fit-untrusted-init"    // in namespaces that keep the program in
+	refusedName = "fit-untrusted-refused" // where reach must be refused
 )
 
 // Root is where our sandbox has what programs under Name see.
@@ -69,13 +69,11 @@ const (
 	StatusNotFound      = 127
 )
 
-// Called reports whether this process is to run an untrusted program.
-func Called() bool { return filepath.Base(os.Args[0]) == Name }
+var _ = helper.Become(Name, run)
 
-func Run() int {
+func run(args []string) int {
 	// The program dies with the thread that has started it.
 	runtime.LockOSThread()
-	args := os.Args[1:]
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
@@ -110,7 +108,7 @@ func Run() int {
 	switch {
 	case status.ExitStatus() == statusExhausted:
 		tell(Failed)
-	case !killed(status, cmd.Args[0] == InitName):
+	case !killed(status, cmd.Args[0] == initName):
 		tell(Ended)
 	}
 	return shellStatus(status)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fit-eval/fit/internal/helper"
 	"github.com/fit-eval/fit/internal/sandbox/proc"
 	"github.com/fit-eval/fit/internal/sandbox/seccomp"
 )
@@ -34,10 +35,10 @@ func start(program string, args []string, files Files) (cmd *exec.Cmd, err error
 		name       string
 		attributes *syscall.SysProcAttr
 	}{
-		{InitName, same},
-		{InitName, namespaces(unix.CLONE_NEWUSER)}, // it is nobody there
-		{RefusedName, namespaces(0)},
-		{RefusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
+		{initName, same},
+		{initName, namespaces(unix.CLONE_NEWUSER)}, // it is nobody there
+		{refusedName, namespaces(0)},
+		{refusedName, &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}},
 	} {
 		cmd = command("/proc/self/exe", append([]string{way.name, string(view), program}, args...), way.attributes)
 		if err = cmd.Start(); err == nil {
@@ -57,18 +58,24 @@ func namespaces(more uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// Become continues in the process that startUntrusted has started.
-func Become() int {
+var _ = helper.Become(initName, become) || helper.Become(refusedName, becomeRefused)
+
+// becomeRefused is become where reach must be refused.
+func becomeRefused(args []string) (status int) {
+	runtime.LockOSThread() // privileges belong to threads
+	refuseReach()
+	return become(args)
+}
+
+// become continues in the process that start has started.
+func become(args []string) (status int) {
 	var files Files
-	if len(os.Args) < 4 || json.Unmarshal([]byte(os.Args[1]), &files) != nil {
+	if len(args) < 3 || json.Unmarshal([]byte(args[0]), &files) != nil {
 		return statusUsage
 	}
-	program, args := os.Args[2], os.Args[3:]
+	program, args := args[1], args[2:]
 	runtime.LockOSThread() // privileges belong to threads
 	proc.CloseAllOnExec()
-	if os.Args[0] == RefusedName {
-		refuseReach()
-	}
 	if os.Getpid() == 1 {
 		return runInit(program, args, files)
 	}

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"syscall"
 	"unsafe"
+
+	"github.com/fit-eval/fit/internal/helper"
 )
 
 // name is the name of our binary while it does this; it appears in ps.
@@ -44,22 +46,12 @@ type Limit struct {
 	Value    uint64
 }
 
-// The variable runs it before main, so that no program can forget it.
-var _ = becomeIfAsked()
+var _ = helper.Become(name, become)
 
-// becomeIfAsked does not return in a process that is to become a program. In a sandbox our binary
-// has only the name of a descriptor.
-func becomeIfAsked() bool {
-	const descriptor = "/proc/self/fd/"
-	args := os.Args
-	if len(args) > 1 && len(args[0]) > len(descriptor) && args[0][:len(descriptor)] == descriptor {
-		args = args[1:]
-	}
-	if len(args) == 0 || args[0] != name {
-		return false
-	}
+// become returns only if this process could not become the program.
+func become(args []string) (status int) {
 	runtime.LockOSThread() // users belong to threads
-	s, program, err := decode(args[1:])
+	s, program, err := decode(args)
 	if err == nil && s.SelfFD != 0 {
 		if os.Getpid() == 1 {
 			err = s.supervise(program)
@@ -74,8 +66,7 @@ func becomeIfAsked() bool {
 		err = s.Start(program[0], program[1:])
 	}
 	s.Fail(err)
-	os.Exit(statusNotFound)
-	return true
+	return statusNotFound
 }
 
 // end follows the numbers of a command line.
