@@ -16,6 +16,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/gateway"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/task"
 )
@@ -71,26 +72,28 @@ func Experiment(ctx context.Context, cfg ExperimentConfig) (ExperimentResult, er
 	return Wiring{}.Experiment(ctx, cfg)
 }
 
-// Compare compares two arms: the directories of two experiments, or DIR:ARM of either. after is
+// Compare compares two arms: the directories of two experiments, or DIR:ARM of either, or results
+// of other harnesses. after is
 // compared with before.
 func Compare(before, after string) (*Comparison, error) {
-	groups, err := results.Sides([]string{before, after}, nil, Wiring{}.filled().readReport(context.Background(), nil))
+	groups, err := Wiring{}.filled().reader(context.Background(), nil).Sides([]string{before, after})
 	if err != nil {
 		return nil, err
 	}
 	return report.Compare(groups[0], groups[1], report.CompareConfig{})
 }
 
-// readReport returns a reader of run directories for comparisons.
-func (w Wiring) readReport(ctx context.Context, allow []string) func(dir string) (*report.Report, error) {
-	return func(dir string) (*report.Report, error) {
-		found, err := results.Load([]string{dir}, false)
-		if err != nil {
-			return nil, err
-		}
-		found.Allow = allow
-		auditor := results.Auditor{Dialects: w.Registry.Dialects(), Prices: w.Prices}
-		return found.Build(ctx, auditor, []int{1}, false)
+// reader reads results for comparisons.
+func (w Wiring) reader(ctx context.Context, allow []string) *results.Reader {
+	return &results.Reader{
+		Load: func(dir string) (*results.Results, error) {
+			return results.Load([]string{dir}, false, &foreign.Options{})
+		},
+		Build: func(found *results.Results) (*report.Report, error) {
+			found.Allow = allow
+			auditor := results.Auditor{Dialects: w.Registry.Dialects(), Prices: w.Prices}
+			return found.Build(ctx, auditor, []int{1}, false)
+		},
 	}
 }
 
@@ -117,7 +120,12 @@ func (w Wiring) Experiment(ctx context.Context, cfg ExperimentConfig) (Experimen
 		result.Errors = append(result.Errors, fmt.Errorf("%d cells without a verdict (%s): %s", cause.Cells,
 			cause.Class, cause.Message))
 	}
-	built, err := w.readReport(context.WithoutCancel(ctx), cfg.Allow)(cfg.Output)
+	reader := w.reader(context.WithoutCancel(ctx), cfg.Allow)
+	found, err := reader.Load(cfg.Output)
+	if err != nil {
+		return result, err
+	}
+	built, err := reader.Build(found)
 	if err != nil {
 		return result, err
 	}

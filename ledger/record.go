@@ -32,7 +32,8 @@ const (
 	ErrorResources   = "resources"    // this machine lacks what a cell needs, such as disk space
 	// ErrorNotDelivered is the class of runs whose model was not given what the arm brings.
 	ErrorNotDelivered = "not_delivered"
-	ErrorBypass       = "bypass" // the agent has another way to its model than the gateway
+	ErrorBypass       = "bypass"   // the agent has another way to its model than the gateway
+	ErrorImported     = "imported" // another harness has recorded an error, or no outcome
 	ErrorInternal     = "internal"
 )
 
@@ -197,10 +198,26 @@ type Record struct {
 	Notes []string `json:"notes,omitempty"`
 	// what was wrong with the record as it was made; the fields in question were left out
 	Invalid []string `json:"invalid,omitempty"`
+	// Imported says which file of another harness the record was read from; nil: fit made it.
+	Imported *Imported `json:"imported,omitempty"`
 	// the hash of the record in the ledger that it was merged from
 	Origin string `json:"origin,omitempty"`
 	Prev   string `json:"prev"` // the hash of the record before
 	Hash   string `json:"hash"` // of this record with an empty hash
+}
+
+// Imported is the file of another harness that records were read from. Fit did not run what they
+// are about.
+type Imported struct {
+	Format string `json:"format"`
+	File   string `json:"file"` // relative to what was named
+	SHA256 string `json:"sha256"`
+	// Fractional says that its outcomes are scores, not only pass or fail.
+	Fractional bool `json:"fractional,omitempty"`
+	// Conditions are those that both sides of a comparison should have in common, in words.
+	Conditions string `json:"conditions,omitempty"`
+	// Doubts say what is missing or not certain in the file.
+	Doubts []string `json:"doubts,omitempty"`
 }
 
 // Key returns the record's key.

@@ -17,8 +17,8 @@ func SpendingOf(records []Record) Spending {
 		r := &records[i]
 		if r.CostUSD != nil {
 			s.KnownCostUSD += *r.CostUSD
-		} else if r.Tokens.Total() > 0 || r.Verdict != Error { // an error before the first token is free
-			known = false
+		} else if r.Tokens.Total() > 0 || r.Verdict != Error || r.Imported != nil {
+			known = false // an error of ours before the first token is free
 		}
 		s.Tokens.Add(r.Tokens)
 	}

@@ -60,9 +60,10 @@ var layers = map[string][]string{
 	"experiment/simulate": {"experiment"},
 	"report":              {"gateway/calls", "judge", "ledger", "report/failure", "stats", "session", "price"},
 	"report/failure":      {"ledger"},
+	"report/given":        {"ledger", "report"},
 	"report/foreign":      {"ledger", "session"},
 	"report/forecast":     {"report", "stats"},
-	"report/results":      {"experiment", "evidence", "judge", "ledger", "report", "session"},
+	"report/results":      {"experiment", "evidence", "judge", "ledger", "report", "report/foreign", "session"},
 	"judge":               {"gateway", "model", "price", "redact", "session", "evidence", "stats", "ledger"},
 	"report/versus": {
 		"experiment", "ledger", "session", "evidence", "judge", "stats", "report", "report/failure",
@@ -75,8 +76,8 @@ var layers = map[string][]string{
 	// the module's root
 	".": {
 		"agent", "gateway", "gateway/calls", "harness", "bridge", "session", "sandbox", "trace", "price", "redact",
-		"experiment", "experiment/local", "task", "report", "report/results", "report/versus", "evidence", "judge",
-		"ledger", "model", "treatment",
+		"experiment", "experiment/local", "task", "report", "report/foreign", "report/results", "report/versus",
+		"evidence", "judge", "ledger", "model", "treatment",
 	},
 	"agent/events": {"model", "session"},
 	"cmd":          {"cli"},

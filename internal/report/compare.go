@@ -96,6 +96,9 @@ type Comparison struct {
 	SignedA  *Signing `json:"signedA,omitempty"`
 	SignedB  *Signing `json:"signedB,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Imported says what the files of other harnesses that this was read from cannot promise; empty
+	// where fit ran everything.
+	Imported string `json:"imported,omitempty"`
 
 	first []string // what is said right below the sentence
 	flow  []string // what became of the planned runs
@@ -156,6 +159,7 @@ func Compare(a, b *Group, cfg CompareConfig) (*Comparison, error) {
 		Differs:    differing(a, b),
 		SignedA:    a.Signed,
 		SignedB:    b.Signed,
+		Imported:   importedLine(a, b),
 		first:      firstLines(a, b),
 		FlowA:      a.Flow,
 		FlowB:      b.Flow,

@@ -13,6 +13,9 @@ import (
 
 // Text writes the comparison for a terminal: the sentence first.
 func (c *Comparison) Text(w io.Writer) error {
+	if c.Imported != "" {
+		fmt.Fprintln(w, display.Line(c.Imported))
+	}
 	fmt.Fprintln(w, c.Decision.Sentence)
 	for _, line := range c.first {
 		fmt.Fprintln(w, display.Line(line))
@@ -59,6 +62,9 @@ const Validity = "what a claim rests on, and what remains: docs/validity.md"
 func (c *Comparison) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %s against %s\n", cell(c.armB()), cell(c.armA()))
+	if c.Imported != "" {
+		m.line("%s\n", cell(c.Imported))
+	}
 	m.line("**%s**\n", cell(c.Decision.Sentence))
 	m.paragraphs(c.first)
 	m.header("taskId", cell(c.armA()), cell(c.armB()), "difference", "p (Holm)")

@@ -125,7 +125,7 @@ func (g *Group) strayTexts(runs int, counts map[pieceKey]int, by map[pieceKey]st
 			them = "them"
 		}
 		texts = append(texts, fmt.Sprintf("%s was given the %s in %d of %s, although only %s brings %s", g.Name,
-			piecesText(s.kind, names[s]), s.count, Count(runs, "run"), s.whose, them))
+			PiecesText(s.kind, names[s]), s.count, Count(runs, "run"), s.whose, them))
 	}
 	return texts
 }

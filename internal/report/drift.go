@@ -254,7 +254,7 @@ func undelivered(basis *Basis) []string {
 			switch {
 			case !p.shown():
 			case p.Arms[0].Runs > 0 && p.Arms[0].Absent == p.Arms[0].Runs:
-				lacking = append(lacking, piecesText(p.Kind, []string{p.Name}))
+				lacking = append(lacking, PiecesText(p.Kind, []string{p.Name}))
 			default:
 				given = true
 			}

@@ -45,7 +45,9 @@ func (g *Group) follow(attempts []ledger.Record) {
 		}
 	}
 	f.Retried, f.Held = len(retried), len(held)
-	g.Flow, g.attempts = f, attempts
+	if g.attempts = attempts; g.Imported == "" { // nobody knows what another harness had planned
+		g.Flow = f
+	}
 }
 
 // Text shows the flow in one line.

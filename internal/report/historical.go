@@ -13,6 +13,9 @@ const sideBySide = 0.8
 // historical says that two arms did not run side by side: what changed in between, such as the
 // model behind an endpoint, or the load of the machine, cannot be told from what was changed.
 func historical(basis *Basis) []string {
+	if found := notOurs(basis); found != nil {
+		return found
+	}
 	if len(basis.Groups) != 2 {
 		return nil
 	}
@@ -31,9 +34,11 @@ func historical(basis *Basis) []string {
 	return nil
 }
 
-// oneExperiment reports whether two groups are from one run directory and one plan.
+// oneExperiment reports whether two groups are from one run directory and one plan. What another
+// harness has recorded has none.
 func oneExperiment(a, b *Group) bool {
-	return a.Provenance.Experiment == b.Provenance.Experiment && a.Directory == b.Directory
+	return a.Provenance.Experiment == b.Provenance.Experiment && a.Directory == b.Directory &&
+		a.Imported == "" && b.Imported == ""
 }
 
 // span is the time in which the runs of an arm ran.

@@ -126,6 +126,9 @@ func (m *markdown) group(g *Group, full, named bool) {
 		m.meta(g.Provenance)
 		m.line("## Pass@k\n")
 	}
+	if g.Imported != "" {
+		m.line("%s\n", cell(g.Imported))
+	}
 	m.passTable(g)
 	m.line("\n%s, %s%s\n", Count(t.Tasks, "task"), Count(t.Runs, "run"), skippedText(t.Skipped))
 	m.warnings(g.Warnings)

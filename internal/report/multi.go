@@ -29,6 +29,8 @@ type MultiComparison struct {
 	// need all pairs.
 	Sets     [][]string `json:"sets,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
+	// Imported says what the files of other harnesses that this was read from cannot promise.
+	Imported string `json:"imported,omitempty"`
 
 	first []string // what is said right below the headline
 	flow  []string // what became of the planned runs
@@ -83,6 +85,7 @@ func CompareArms(groups []*Group, toBaseline bool, cfg CompareConfig) (*MultiCom
 	if text := notPlannedText(cfg.NotPlanned); text != "" {
 		f.first = append([]string{text}, f.first...)
 	}
+	f.Imported = importedLine(groups...)
 	for _, g := range groups {
 		f.Arms = append(f.Arms, RankedArm{
 			Name:       g.Name,
@@ -267,7 +270,8 @@ func (f *MultiComparison) headline() string {
 
 // Text writes the family for a terminal.
 func (f *MultiComparison) Text(w io.Writer) error {
-	if head := joined("\n", append([]string{display.Line(f.headline())}, f.first...)...); head != "" {
+	head := joined("\n", append([]string{display.Line(f.Imported), display.Line(f.headline())}, f.first...)...)
+	if head != "" {
 		fmt.Fprintf(w, "%s\n\n", head)
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -291,6 +295,9 @@ func (f *MultiComparison) Text(w io.Writer) error {
 func (f *MultiComparison) Markdown(w io.Writer) error {
 	m := &markdown{}
 	m.line("## %d arms compared\n", len(f.Arms))
+	if f.Imported != "" {
+		m.line("%s\n", cell(f.Imported))
+	}
 	if head := f.headline(); head != "" {
 		m.line("**%s**\n", cell(head))
 	}

@@ -38,6 +38,9 @@ func (cfg CompareConfig) asPlanned(groups ...*Group) CompareConfig {
 		q = groups[0].question
 	}
 	if q.Alpha == 0 {
+		if slices.ContainsFunc(groups, func(g *Group) bool { return g.fractional }) {
+			cfg.Measure = cmp.Or(cfg.Measure, MeasureScore)
+		}
 		cfg.Measure, cfg.Alpha = cmp.Or(cfg.Measure, MeasurePass), cmp.Or(cfg.Alpha, stats.DefaultAlpha)
 		return cfg
 	}

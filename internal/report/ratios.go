@@ -66,7 +66,7 @@ func paid(r *ledger.Record) (float64, bool) {
 	switch {
 	case r.CostUSD != nil:
 		return *r.CostUSD, true
-	case r.Verdict == ledger.Error && r.Turns == 0 && r.Tokens == nil:
+	case r.Verdict == ledger.Error && r.Turns == 0 && r.Tokens == nil && r.Imported == nil:
 		return 0, true
 	}
 	return 0, false

@@ -125,6 +125,12 @@ type Group struct {
 	// Withheld are the reasons for which nothing is claimed about the group, and no gate passes.
 	Withheld []Reason `json:"withheld,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Imported says which formats of other harnesses the records were read from, and what these
+	// cannot promise; empty where fit ran everything.
+	Imported string `json:"imported,omitempty"`
+
+	conditions []string // those of imported records, in words
+	fractional bool     // the outcomes of imported records are scores
 
 	records  []ledger.Record // that count, sorted
 	attempts []ledger.Record // all of them
@@ -289,6 +295,7 @@ func buildGroup(arm string, records []ledger.Record, in Input) (Group, error) {
 		Signed:    in.Signed,
 	}
 	g.examine(in)
+	g.importing()
 	if in.Planned != nil {
 		g.looks, g.limits, g.Scope = len(in.Planned.Grown), in.Planned.Limits[arm], in.Planned.Scope
 		g.Number = in.Planned.Number

@@ -20,7 +20,7 @@ type Signing struct {
 
 // Text says what is signed; empty where nobody looked.
 func (s *Signing) Text() string {
-	if s == nil {
+	if s == nil || s.Records == 0 {
 		return ""
 	}
 	var keys []string

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -57,7 +58,7 @@ func (g *Group) text(w io.Writer, ks []int) error {
 // headText writes the facts about all runs of a group together.
 func (g *Group) headText(w io.Writer) {
 	t := &g.Totals
-	fmt.Fprintf(w, "%s: %s", display.Line(g.Name), display.Line(g.Provenance.Agent))
+	fmt.Fprintf(w, "%s: %s", display.Line(g.Name), display.Line(cmp.Or(g.Provenance.Agent, "agent not known")))
 	if g.Provenance.Model != "" {
 		fmt.Fprintf(w, ", %s", display.Line(g.Provenance.Model))
 	}
@@ -67,8 +68,10 @@ func (g *Group) headText(w io.Writer) {
 	if g.Scope != "" {
 		fmt.Fprintf(w, "\n%s", display.Line(g.Scope))
 	}
-	for _, line := range firstLines(g) {
-		fmt.Fprintf(w, "\n%s", display.Line(line))
+	for _, line := range append(firstLines(g), g.Imported) {
+		if line != "" {
+			fmt.Fprintf(w, "\n%s", display.Line(line))
+		}
 	}
 	fmt.Fprintf(w, "\n%d of %d runs passed", t.Passed, t.Runs)
 	if t.Missing > 0 {
@@ -80,7 +83,7 @@ func (g *Group) headText(w io.Writer) {
 	if t.Retried > 0 {
 		fmt.Fprintf(w, ", %d retried", t.Retried)
 	}
-	fmt.Fprintf(w, " · %s · median %s, %d turns\n", t.spent(), display.Millis(t.MedianDurationMs), t.MedianTurns)
+	fmt.Fprintf(w, " · %s%s\n", t.spent(), t.mediansText(g.Imported != ""))
 	if g.PassRate != nil {
 		tasks := Count(len(g.Tasks), "task")
 		if n := g.tasksMeasured(); n < len(g.Tasks) {

@@ -103,6 +103,21 @@ func (t *Totals) measure(attempts, counting []ledger.Record) {
 	t.MedianTurns = int(math.Round(stats.Median(turns)))
 }
 
+// mediansText shows the medians. Another harness may not know them: then they are zero.
+func (t *Totals) mediansText(imported bool) string {
+	var parts []string
+	if t.MedianDurationMs > 0 || !imported {
+		parts = append(parts, display.Millis(t.MedianDurationMs))
+	}
+	if t.MedianTurns > 0 || !imported {
+		parts = append(parts, fmt.Sprintf("%d turns", t.MedianTurns))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " · median " + strings.Join(parts, ", ")
+}
+
 // add counts the runs of one more group. Each task counts once however many groups have it.
 func (t *Totals) add(o Totals) {
 	t.Tasks = max(t.Tasks, o.Tasks)

@@ -78,7 +78,8 @@ type OpenedRuns struct {
 // given counts the runs whose model was given at least the name.
 func (g *Given) given() int { return g.Whole + g.Part + g.Named }
 
-const whyEarlier = "recorded by an earlier version, which did not look"
+// WhyEarlier says why nobody knows what the model of an old record was given.
+const WhyEarlier = "recorded by an earlier version, which did not look"
 
 // pieceKey identifies a piece across arms: agents have the same skill in different places.
 type pieceKey struct{ kind, name string }
@@ -213,7 +214,7 @@ func givenIn(g *Group, key pieceKey, tasks map[string]bool, level float64) Given
 func pieceOf(r *ledger.Record, key pieceKey) (*ledger.Piece, string) {
 	unknown := &ledger.Piece{Given: ledger.GivenUnknown}
 	if r.Treatment == nil {
-		return unknown, whyEarlier
+		return unknown, WhyEarlier
 	}
 	var best *ledger.Piece
 	for i := range r.Treatment.Pieces {

@@ -35,7 +35,7 @@ func (t *Treatment) lines() []string {
 				Count(len(shapes)-i, "line")))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("treatment: %s %s", piecesText(s.kind, names[s]), s.text))
+		lines = append(lines, fmt.Sprintf("treatment: %s %s", PiecesText(s.kind, names[s]), s.text))
 	}
 	for i := range t.Pieces {
 		lines = append(lines, t.Pieces[i].outcomes(len(t.Arms) > 1)...)
@@ -59,7 +59,7 @@ func (t *Treatment) armLines() []string {
 	}
 	if unrecorded > 0 {
 		lines = append(lines,
-			fmt.Sprintf("treatment: delivery unknown in %s, %s", Count(unrecorded, "run"), whyEarlier))
+			fmt.Sprintf("treatment: delivery unknown in %s, %s", Count(unrecorded, "run"), WhyEarlier))
 	}
 	return append(lines, t.contextLine()...)
 }
@@ -181,7 +181,7 @@ func (p *Piece) outcomes(named bool) []string {
 			whose = "runs of " + g.Arm
 		}
 		lines = append(lines, fmt.Sprintf("not randomised: %s that opened the %s passed in %s, the others in %s",
-			whose, piecesText(p.Kind, []string{p.Name}), g.Opened.text(), g.Unopened.text()))
+			whose, PiecesText(p.Kind, []string{p.Name}), g.Opened.text(), g.Unopened.text()))
 	}
 	return lines
 }
@@ -211,8 +211,8 @@ var kindWords = map[string][2]string{
 	ledger.PieceFile:         {"file", "files"},
 }
 
-// piecesText names pieces of one kind.
-func piecesText(kind string, names []string) string {
+// PiecesText names pieces of one kind.
+func PiecesText(kind string, names []string) string {
 	words, known := kindWords[kind]
 	if !known {
 		words = [2]string{kind, kind}
@@ -243,7 +243,7 @@ func (t *Treatment) unknownRuns() (unknown, runs int, why map[string]int) {
 		runs += a.Runs
 		most := a.Unrecorded
 		if a.Unrecorded > 0 {
-			why[whyEarlier] += a.Unrecorded
+			why[WhyEarlier] += a.Unrecorded
 		}
 		for j := range t.Pieces {
 			if p := &t.Pieces[j]; p.declared() && p.Arms[i].Unknown > most {
@@ -307,7 +307,7 @@ func (t *Treatment) neverOpened() []string {
 		if len(byKind[key]) > 1 {
 			verb = "were"
 		}
-		texts = append(texts, fmt.Sprintf("the %s %s never opened%s", piecesText(key[0], byKind[key]), verb, key[1]))
+		texts = append(texts, fmt.Sprintf("the %s %s never opened%s", PiecesText(key[0], byKind[key]), verb, key[1]))
 	}
 	return texts
 }
@@ -322,7 +322,7 @@ func (t *Treatment) Undelivered() string {
 		p := &t.Pieces[i]
 		for j := range p.Arms {
 			if g := &p.Arms[j]; p.shown() && g.held > 0 && g.Absent > 0 {
-				return fmt.Sprintf("the %s was absent in %d of %s of %s", piecesText(p.Kind, []string{p.Name}),
+				return fmt.Sprintf("the %s was absent in %d of %s of %s", PiecesText(p.Kind, []string{p.Name}),
 					g.Absent, Count(g.Runs, "run"), g.Arm)
 			}
 		}

@@ -35,6 +35,14 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 			reasonDrift, "b was served by 2 models, sonnet-1 in 35 runs and opus-1 in 1",
 			func(_, b []ledger.Record) { serving(&b[0], ledger.Served{Model: "opus-1", Asked: "opus", Calls: 4}) },
 		},
+		"results that fit did not run": {
+			reasonHistorical, "fit did not run b: nobody knows what changed between the runs, or whether any are missing",
+			func(_, b []ledger.Record) {
+				for i := range b {
+					b[i].Imported = &ledger.Imported{Format: "table"}
+				}
+			},
+		},
 		"a fallback": {
 			reasonDrift, "the model changed in the middle of 1 run of a: sonnet-1 and sonnet-2",
 			func(a, _ []ledger.Record) { serving(&a[0], steady, moved) },
@@ -182,10 +190,13 @@ func TestEveryReasonWithholdsAClaim(t *testing.T) {
 				t.Fatalf("%+v, want %q", c.Withheld, test.want)
 			}
 			fired[test.key] = true
-			first, rest, _ := strings.Cut(textOf(t, c), "\n")
+			first, rest, _ := strings.Cut(strings.TrimPrefix(textOf(t, c), c.Imported+"\n"), "\n")
 			head := "Not proven: "
 			if test.key == reasonReplayed {
 				head = "Observed (replayed): "
+			}
+			if c.Imported != "" {
+				head = "Observed (not one experiment): "
 			}
 			if c.Decision.Claim != stats.NotProven || !strings.HasPrefix(first, head+test.want) {
 				t.Error(first)

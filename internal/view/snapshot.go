@@ -76,7 +76,7 @@ func (server *Server) load(at location) *snapshot {
 	if s.plan, err = experiment.ReadPlan(at.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.problem = plain(at, err)
 	}
-	if s.found, err = results.Load([]string{at.path}, true); err != nil {
+	if s.found, err = results.Load([]string{at.path}, true, nil); err != nil {
 		s.found = &results.Results{}
 		s.problem = plain(at, err)
 	}

@@ -151,7 +151,7 @@ func TestNumbersAreThoseOfTheCommands(t *testing.T) {
 	dir := runDirectory(t, filepath.Join(t.TempDir(), "run"))
 	p := open(t, dir)
 	entry := p.list()[0]
-	found, err := results.Load([]string{dir}, false)
+	found, err := results.Load([]string{dir}, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ type compareOptions struct {
 	maxSize     console.Count
 
 	acrossRevisions bool
+	from            fromFlags
 	proof           experimentcli.Proof
 	changed         func(flag string) bool
 	// page writes the groups as a page in one file.
@@ -76,7 +77,8 @@ func newCompare(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "compare A [B]",
 		Short: "Report whether B is better than A: improved, regressed, or not proven",
 		Long: `Report whether B is better than A. Each is a run directory, or DIR:ARM for one arm of it; a directory
-with two or more arms needs no second.
+with two or more arms needs no second. Results of other harnesses are taken in place of a run directory; their
+format is recognised by content.
 
 With more than two arms the answer is one table, corrected for the number of comparisons, and a ranking with the sets
 of arms that do not differ significantly.
@@ -86,10 +88,12 @@ insufficient, with an interval, what the difference costs, and the smallest diff
 would have found. It says in how many runs the models were given what was changed, and whether they opened it. A claim
 is withheld, with the reason, where something else changed during the experiment (drift), no run was given what its arm
 brings, an arm was given what only another brings, or runs were answered from the records of another experiment. Two
-directories are not one experiment: their numbers are shown, and nothing is claimed without --allow historical.`,
+directories, and results that fit did not run, are not one experiment: their numbers are shown, and nothing is claimed
+without --allow historical.`,
 		Example: `  fit-benchmark compare benchmark-runs:before benchmark-runs:after
   fit-benchmark compare benchmark-runs --fail-on regressed
-  fit-benchmark compare runs/last-month runs/today --allow historical`,
+  fit-benchmark compare runs/last-month runs/today --allow historical
+  fit-benchmark compare before.csv after.csv --columns task=id,pass=ok`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			opts.changed = command.Flags().Changed
@@ -116,6 +120,7 @@ directories are not one experiment: their numbers are shown, and nothing is clai
 		"equivalence margin: the largest difference that does not matter; enables the claim \"equivalent\"")
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Uint64Var(&opts.seed, "seed", 1, "seed of permutation tests")
+	opts.from.register(flags)
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
 	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
@@ -228,19 +233,24 @@ func (o *compareOptions) checkRevisions(groups []*report.Group) error {
 func sides(ctx context.Context, con *console.Console, registry *agent.Registry, args []string,
 	opts *compareOptions,
 ) ([]*report.Group, error) {
-	read := func(dir string) (*report.Report, error) { return opts.read(ctx, con, registry, dir) }
-	groups, err := results.Sides(args, con.Path, read)
+	reader := results.Reader{
+		Resolve:         con.Path,
+		Load:            func(dir string) (*results.Results, error) { return opts.load(con, dir) },
+		AcrossRevisions: opts.acrossRevisions,
+		Build: func(found *results.Results) (*report.Report, error) {
+			return loaded{found}.build(ctx, experimentcli.Auditor(con, registry), []int{1}, false)
+		},
+	}
+	groups, err := reader.Sides(args)
 	if errors.As(err, new(*results.ChoiceError)) {
 		return nil, console.Exit(console.ExitUsage, err)
 	}
 	return groups, err
 }
 
-// read builds the report of a run directory.
-func (o *compareOptions) read(ctx context.Context, con *console.Console, registry *agent.Registry, dir string) (
-	*report.Report, error,
-) {
-	found, err := loadResults(con, []string{dir}, o.damaged)
+// load reads one side.
+func (o *compareOptions) load(con *console.Console, dir string) (*results.Results, error) {
+	found, err := loadResults(con, []string{dir}, o.damaged, o.from.options())
 	if err == nil {
 		err = found.withLabels(con, o.labels)
 	}
@@ -248,7 +258,7 @@ func (o *compareOptions) read(ctx context.Context, con *console.Console, registr
 		return nil, err
 	}
 	found.Allow = o.proof.Allow.List()
-	return found.build(ctx, experimentcli.Auditor(con, registry), []int{1}, false)
+	return found.Results, nil
 }
 
 // comparison is what compare prints.

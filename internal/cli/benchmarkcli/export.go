@@ -51,7 +51,7 @@ can be exported.`,
 }
 
 func runExport(con *console.Console, opts *exportOptions, dir string) error {
-	found, err := loadResults(con, []string{dir}, false)
+	found, err := loadResults(con, []string{dir}, false, nil)
 	if err != nil {
 		return err
 	}

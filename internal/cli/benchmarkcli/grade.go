@@ -167,7 +167,7 @@ func (g *grader) checkUnaltered(dir string) error {
 	if !isFile(filepath.Join(top, experiment.LedgerFile)) {
 		return nil
 	}
-	found, err := readResults(g.con, []string{top}, false)
+	found, err := readResults(g.con, []string{top}, false, nil)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (g *grader) checkUnaltered(dir string) error {
 
 // all grades every verdict of a run directory again and shows where the answer differs.
 func (g *grader) all(ctx context.Context) error {
-	found, err := loadResults(g.con, []string{g.opts.dir}, false)
+	found, err := loadResults(g.con, []string{g.opts.dir}, false, nil)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment/local"
 	"github.com/fit-eval/fit/internal/glob"
 	"github.com/fit-eval/fit/internal/jsonenc"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/sandbox"
 	"github.com/fit-eval/fit/internal/scratch"
 	"github.com/fit-eval/fit/internal/task"
@@ -32,9 +33,10 @@ func newList(con *console.Console) *cobra.Command {
 	var verify bool
 	var key string
 	var format console.Format
+	var from fromFlags
 	command := &cobra.Command{
 		Use:   "list [DIR]",
-		Short: "List the tasks of a family, or the cells of a run directory",
+		Short: "List the tasks of a family, or the cells of a run directory or of results of another harness",
 		Example: `  fit-benchmark list --family my-family
   fit-benchmark list benchmark-runs
   fit-benchmark list benchmark-runs --verify`,
@@ -46,7 +48,7 @@ func newList(con *console.Console) *cobra.Command {
 			case family == "" && len(args) == 1 && verify:
 				return verifyRuns(con, args[0], key)
 			case family == "" && len(args) == 1:
-				return listRuns(con, args[0], format.Value)
+				return listRuns(con, args[0], format.Value, from.options())
 			default:
 				return console.Usagef("choose one thing to list: --family FAMILY, or a run directory")
 			}
@@ -59,6 +61,7 @@ func newList(con *console.Console) *cobra.Command {
 	command.Flags().StringVar(&key, "key", "",
 		"with --verify: the key that must have signed the ledger (default: yours)")
 	format.Register(command.Flags(), "output format")
+	from.register(command.Flags())
 	return command
 }
 
@@ -66,7 +69,7 @@ func newList(con *console.Console) *cobra.Command {
 // ledgers say about them.
 func verifyRuns(con *console.Console, dir, key string) error {
 	// a ledger that does not verify vouches for nothing
-	found, err := readResults(con, []string{dir}, false)
+	found, err := readResults(con, []string{dir}, false, nil)
 	if err == nil {
 		err = found.needRecords(dir)
 	}
@@ -149,8 +152,8 @@ func listFamily(ctx context.Context, con *console.Console, origin, format string
 	return table.Flush()
 }
 
-func listRuns(con *console.Console, dir, format string) error {
-	found, err := loadResults(con, []string{dir}, false)
+func listRuns(con *console.Console, dir, format string, from *foreign.Options) error {
+	found, err := loadResults(con, []string{dir}, false, from)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type planOptions struct {
 	costPerRun, budget   console.Dollars
 	between, within      float64
 	format               console.Format
+	from                 fromFlags
 }
 
 // Usual variances of pass rates, where there is no pilot.
@@ -64,6 +65,7 @@ costs. Without a pilot, plan uses typical variances of pass rates.`,
 	flags.Float64Var(&opts.alpha, "alpha", stats.DefaultAlpha, "significance level")
 	flags.Float64Var(&opts.power, "power", stats.DefaultPower, "statistical power: probability of detecting the "+
 		"difference if it exists")
+	opts.from.register(flags)
 	opts.format.Register(flags, "output format")
 	return command
 }
@@ -79,7 +81,7 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 		Design: stats.Design{Between: opts.between, WithinCandidate: opts.within, WithinBaseline: opts.within},
 	}
 	if len(args) > 0 {
-		if err := usePilot(ctx, con, registry, p, args); err != nil {
+		if err := opts.usePilot(ctx, con, registry, p, args); err != nil {
 			return err
 		}
 	}
@@ -104,10 +106,10 @@ func runPlan(ctx context.Context, con *console.Console, registry *agent.Registry
 }
 
 // usePilot takes variances and prices from earlier results.
-func usePilot(ctx context.Context, con *console.Console, registry *agent.Registry, p *forecast.Forecast,
-	args []string,
+func (o *planOptions) usePilot(ctx context.Context, con *console.Console, registry *agent.Registry,
+	p *forecast.Forecast, args []string,
 ) error {
-	groups, err := sides(ctx, con, registry, args, &compareOptions{})
+	groups, err := sides(ctx, con, registry, args, &compareOptions{from: o.from})
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type reportOptions struct {
 	metrics string
 	gates   gates
 	proof   experimentcli.Proof
+	from    fromFlags
 	maxSize console.Count
 }
 
@@ -59,7 +60,8 @@ func newReport(con *console.Console, registry *agent.Registry) *cobra.Command {
 		Use:   "report [DIR]...",
 		Short: "Show the results of a run directory: pass@k per task and over tasks, with confidence intervals",
 		Long: `Show the results of a run directory (default: benchmark-runs), or of a directory of shards: pass@k per
-task and over tasks, with confidence intervals.`,
+task and over tasks, with confidence intervals. Results of other harnesses are taken in place of a run directory; their
+format is recognised by content.`,
 		Example: `  fit-benchmark report benchmark-runs --k 1,3,5 --format text
   fit-benchmark report shards --format markdown --summary
   fit-benchmark report benchmark-runs --format harbor > result.json
@@ -88,6 +90,7 @@ task and over tasks, with confidence intervals.`,
 	flags.Var(&opts.detail, "detail", "detail of Markdown: full lists every run, compact only the table")
 	flags.BoolVar(&opts.summary, "summary", false, "also append the report as Markdown to $GITHUB_STEP_SUMMARY")
 	opts.gates.register(flags)
+	opts.from.register(flags)
 	opts.proof.Register(flags, console.AllowDrift, console.AllowHistorical, console.AllowUnsigned)
 	flags.StringVar(&opts.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&opts.labels, "labels", "", labelsUsage)
@@ -105,7 +108,7 @@ func runReport(ctx context.Context, con *console.Console, registry *agent.Regist
 	if err != nil {
 		return err
 	}
-	found, err := loadResults(con, dirs, opts.damaged)
+	found, err := loadResults(con, dirs, opts.damaged, opts.from.options())
 	if err == nil {
 		err = found.withLabels(con, opts.labels)
 	}
@@ -193,7 +196,7 @@ func runMerge(con *console.Console, inputs []string, output string) error {
 	if len(inputs) == 0 {
 		return console.Usagef("name the run directories of the shards, or a directory of them")
 	}
-	found, err := loadResults(con, inputs, false)
+	found, err := loadResults(con, inputs, false, nil)
 	if err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func (r *running) conclude(ctx context.Context, outcome experiment.Outcome, ks [
 }
 
 func (r *running) report(ctx context.Context, ks []int) (*report.Report, error) {
-	found, err := readResults(r.con, []string{r.Output}, false) // run has said whether it signs them
+	found, err := readResults(r.con, []string{r.Output}, false, nil) // run has said whether it signs them
 	if err != nil {
 		return nil, err
 	}

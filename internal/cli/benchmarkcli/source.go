@@ -7,11 +7,14 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/fit-eval/fit/internal/cli/console"
 	"github.com/fit-eval/fit/internal/document"
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/internal/report/results"
 )
 
@@ -21,8 +24,8 @@ type loaded struct{ *results.Results }
 // loadResults reads run directories, or directories of shards, that must hold something. What is
 // wrong with ledgers that are read all the same is printed, and who signed them where it was not
 // the user.
-func loadResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
-	found, err := readResults(con, dirs, damagedToo)
+func loadResults(con *console.Console, dirs []string, damagedToo bool, from *foreign.Options) (loaded, error) {
+	found, err := readResults(con, dirs, damagedToo, from)
 	if err != nil {
 		return found, err
 	}
@@ -31,7 +34,7 @@ func loadResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 }
 
 // readResults is loadResults for callers that look at signatures themselves, or need no results.
-func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, error) {
+func readResults(con *console.Console, dirs []string, damagedToo bool, from *foreign.Options) (loaded, error) {
 	paths := make([]string, len(dirs))
 	for i, dir := range dirs {
 		paths[i] = con.Path(dir)
@@ -40,7 +43,7 @@ func readResults(con *console.Console, dirs []string, damagedToo bool) (loaded, 
 				dir, arm, whole)
 		}
 	}
-	found, err := results.Load(paths, damagedToo)
+	found, err := results.Load(paths, damagedToo, from)
 	if err != nil {
 		return loaded{}, classify(err)
 	}
@@ -55,10 +58,33 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// fromFlags say how results of other harnesses are read.
+type fromFlags struct {
+	format  console.Choice
+	columns string
+}
+
+func (f *fromFlags) register(flags *pflag.FlagSet) {
+	f.format = console.Choice{Choices: foreign.Formats()}
+	flags.Var(&f.format, "from", "read results of another harness in this format (default: recognised by content)")
+	flags.StringVar(&f.columns, "columns", "", "names of a table's columns, e.g. task=id,pass=ok; a table has "+
+		strings.Join(foreign.Columns, ", "))
+}
+
+func (f *fromFlags) options() *foreign.Options {
+	opts := &foreign.Options{Format: f.format.Value, Columns: map[string]string{}}
+	for _, pair := range console.List(f.columns) {
+		what, name, _ := strings.Cut(pair, "=")
+		opts.Columns[what] = name
+	}
+	return opts
+}
+
 // classify gives an error its exit code: a directory that is not there and a mistake in a file of
 // labels are mistakes in the call.
 func classify(err error) error {
-	if errors.Is(err, results.ErrNone) || errors.As(err, new(*document.Error)) {
+	if errors.Is(err, results.ErrNone) || errors.As(err, new(*document.Error)) ||
+		errors.As(err, new(*foreign.ChoiceError)) {
 		return console.Exit(console.ExitUsage, err)
 	}
 	return console.Exit(console.ExitIncomplete, err)
@@ -68,7 +94,7 @@ func classify(err error) error {
 // one.
 func (all loaded) needRecords(dirs ...string) error {
 	switch {
-	case len(all.Ledgers) == 0:
+	case len(all.Ledgers) == 0 && len(all.Records) == 0:
 		return console.Usagef("%s: no results: there is no %s", strings.Join(dirs, ", "), experiment.LedgerFile)
 	case len(all.Records) == 0 && !all.NothingPlanned():
 		return console.Exitf(console.ExitIncomplete, "%s: no results yet", strings.Join(dirs, ", "))

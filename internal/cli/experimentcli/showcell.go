@@ -17,6 +17,7 @@ import (
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/given"
 	"github.com/fit-eval/fit/internal/report/results"
 	"github.com/fit-eval/fit/internal/report/versus"
 	"github.com/fit-eval/fit/ledger"
@@ -187,7 +188,7 @@ func showDetails(p *page, cell *versus.Cell) {
 	}
 	p.line("  %-13s %s", "overall", score(cell.Blended))
 	if p.err == nil {
-		p.err = report.WriteGiven(p.w, cell.Treatment)
+		p.err = given.Write(p.w, cell.Treatment)
 	}
 	for _, cause := range cell.Errors {
 		p.line("cause: %s (%s, %s): %s", cause.Category, cause.Tier, cause.Method, strings.Join(cause.Evidence, "; "))

@@ -12,7 +12,7 @@ import (
 	"github.com/fit-eval/fit"
 	"github.com/fit-eval/fit/internal/agent"
 	"github.com/fit-eval/fit/internal/cli/console"
-	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/given"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
 )
@@ -122,8 +122,8 @@ func announce(con *console.Console, id string, started agent.Started) {
 }
 
 // sayGiven says which files of the project the agent's model was given.
-func sayGiven(con *console.Console, given *ledger.Treatment) {
-	if line := report.GivenLine(given); line != "" {
+func sayGiven(con *console.Console, t *ledger.Treatment) {
+	if line := given.Line(t); line != "" {
 		fmt.Fprintln(con.Stderr, line)
 	}
 }

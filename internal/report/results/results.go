@@ -20,6 +20,7 @@ import (
 	"github.com/fit-eval/fit/internal/experiment"
 	"github.com/fit-eval/fit/internal/judge"
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/internal/report/foreign"
 	"github.com/fit-eval/fit/ledger"
 )
 
@@ -42,6 +43,7 @@ type Results struct {
 	Allow []string
 
 	signing *report.Signing
+	leftOut string // which tasks are not compared
 }
 
 // Ledger is one that was read.
@@ -61,11 +63,24 @@ type Problem struct {
 // Load reads run directories. Each is a directory with a ledger, or a directory whose
 // sub-directories have one: the shards of an experiment. It does not search directories that agents
 // can write to. A ledger that does not verify is refused, unless the caller accepts its valid part.
-func Load(dirs []string, damagedToo bool) (*Results, error) {
+//
+// With from, each may also be results of another harness, in any format that package foreign reads.
+func Load(dirs []string, damagedToo bool, from *foreign.Options) (*Results, error) {
 	all := &Results{}
 	var parts [][]ledger.Record
 	for _, dir := range dirs {
 		found, err := Find(dir)
+		if from != nil && (from.Format != "" || len(found) == 0) {
+			records, err := foreign.Read(dir, *from)
+			if errors.Is(err, foreign.ErrUnknown) || errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: there is no %s, and %w", ErrNone, experiment.LedgerFile, err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, records)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -158,6 +173,9 @@ func (all *Results) Build(ctx context.Context, auditor Auditor, ks []int, detail
 	}
 	for i := range built.Groups {
 		built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.Doubts...)
+		if all.leftOut != "" {
+			built.Groups[i].Warnings = append(built.Groups[i].Warnings, all.leftOut)
+		}
 	}
 	return built, nil
 }
@@ -208,7 +226,7 @@ func CountSigned(s *report.Signing, found ledger.Signer, planned, path string) {
 // Claimable reports whether the results in a run directory, as they are, claim that its two arms
 // differ.
 func Claimable(ctx context.Context, auditor Auditor, dir string, alpha float64) (bool, error) {
-	found, err := Load([]string{dir}, true) // the last line may be half written
+	found, err := Load([]string{dir}, true, nil) // the last line may be half written
 	if err != nil {
 		return false, err
 	}
@@ -228,6 +246,8 @@ func (all *Results) unplanned() string {
 	switch {
 	case all.Planned != nil:
 		return ""
+	case !slices.ContainsFunc(all.Records, func(r ledger.Record) bool { return r.Imported == nil }):
+		return "" // what is withheld about imported records says so
 	case len(all.Plans) > 1:
 		return "the results are of several experiments with different plans: whether runs are missing is not known"
 	}

@@ -3,12 +3,14 @@ package results
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/fit-eval/fit/internal/report"
+	"github.com/fit-eval/fit/ledger"
 )
 
 // errNotYet is the error of a run directory without results.
@@ -38,24 +40,51 @@ func SplitArm(text string, resolve func(path string) string) (dir, arm string) {
 	return text, ""
 }
 
+// Reader reads the sides of a comparison.
+type Reader struct {
+	// Resolve, if set, turns a path as the user wrote it into one that can be opened.
+	Resolve func(path string) string
+	Load    func(dir string) (*Results, error)
+	Build   func(*Results) (*report.Report, error)
+	// AcrossRevisions keeps tasks whose content differs.
+	AcrossRevisions bool
+}
+
 // Sides returns what is compared, the baseline first: two sides, each DIR or DIR:ARM, or all arms
-// of a single directory. read builds the report of a directory.
-func Sides(sides []string, resolve func(string) string, read func(dir string) (*report.Report, error)) (
-	[]*report.Group, error,
-) {
-	if len(sides) != 2 {
-		return allArms(sides[0], read)
+// of a single directory.
+func (r *Reader) Sides(sides []string) ([]*report.Group, error) {
+	dirs, arms := make([]string, len(sides)), make([]string, len(sides))
+	found := map[string]*Results{}
+	for i, side := range sides {
+		if dirs[i] = side; len(sides) == 2 {
+			dirs[i], arms[i] = SplitArm(side, r.Resolve)
+		}
+		if found[dirs[i]] != nil {
+			continue
+		}
+		var err error
+		if found[dirs[i]], err = r.Load(dirs[i]); err != nil {
+			return nil, err
+		}
+	}
+	if !r.AcrossRevisions {
+		if err := leaveOut(found); err != nil {
+			return nil, err
+		}
 	}
 	built := map[string]*report.Report{}
-	var groups []*report.Group
-	for _, side := range sides {
-		dir, arm := SplitArm(side, resolve)
-		if built[dir] == nil {
-			var err error
-			if built[dir], err = read(dir); err != nil {
-				return nil, err
-			}
+	for dir, one := range found {
+		var err error
+		if built[dir], err = r.Build(one); err != nil {
+			return nil, err
 		}
+	}
+	if len(sides) != 2 {
+		return allArms(sides[0], built[sides[0]])
+	}
+	var groups []*report.Group
+	for i, dir := range dirs {
+		arm := arms[i]
 		g, err := pickArm(built[dir], dir, arm)
 		if err != nil {
 			return nil, err
@@ -70,11 +99,44 @@ func Sides(sides []string, resolve func(string) string, read func(dir string) (*
 	return groups, nil
 }
 
-func allArms(dir string, read func(dir string) (*report.Report, error)) ([]*report.Group, error) {
-	built, err := read(dir)
+// leaveOut leaves out the tasks of other harnesses that have one name and different content. Tasks
+// of ours have a family, whose revision says whether they differ.
+func leaveOut(found map[string]*Results) error {
+	contents, differ, kept := map[string]string{}, map[string]bool{}, 0
+	for _, one := range found {
+		for i := range one.Records {
+			r := &one.Records[i]
+			if r.Imported == nil || r.Digests.Visible == "" {
+				continue
+			}
+			if known, there := contents[r.TaskID]; there && known != r.Digests.Visible {
+				differ[r.TaskID] = true
+			}
+			contents[r.TaskID] = r.Digests.Visible
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(differ))
+	text := fmt.Sprintf("left out %s whose content is not the same on both sides (%s); --across-revisions compares "+
+		"them", report.Count(len(names), "task"), strings.Join(names[:min(len(names), maxShownTasks)], ", "))
+	for _, one := range found {
+		one.Records = slices.DeleteFunc(one.Records, func(r ledger.Record) bool { return differ[r.TaskID] })
+		one.leftOut = text
+		kept += len(one.Records)
+	}
+	if kept == 0 {
+		return choiceErrorf("nothing is left to compare: %s", text)
+	}
+	return nil
+}
+
+// maxShownTasks bounds the tasks that are named.
+const maxShownTasks = 5
+
+func allArms(dir string, built *report.Report) ([]*report.Group, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case len(built.Groups) == 0:
 		return nil, fmt.Errorf("%s: %w", dir, errNotYet)
 	case len(built.Groups) == 1:

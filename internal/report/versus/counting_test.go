@@ -99,7 +99,7 @@ func TestOneDirectoryHasOneRate(t *testing.T) {
 			return versustest.Solves
 		}))
 		summary := build(t, dir, options()).PerAgent[0]
-		loaded, err := results.Load([]string{dir}, false)
+		loaded, err := results.Load([]string{dir}, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

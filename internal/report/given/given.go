@@ -1,4 +1,5 @@
-package report
+// Package given shows what the model of one run was given of its project and of its arm.
+package given
 
 import (
 	"fmt"
@@ -7,15 +8,16 @@ import (
 	"text/tabwriter"
 
 	"github.com/fit-eval/fit/internal/display"
+	"github.com/fit-eval/fit/internal/report"
 	"github.com/fit-eval/fit/ledger"
 )
 
-// WriteGiven writes what the model of one run was given: which files of the project and of the arm
+// Write writes what the model of one run was given: which files of the project and of the arm
 // reached it, where in its prompt and at how many tokens per call, whether they were opened, and
 // what comes with the agent.
-func WriteGiven(w io.Writer, t *ledger.Treatment) error {
+func Write(w io.Writer, t *ledger.Treatment) error {
 	if t == nil {
-		_, err := fmt.Fprintf(w, "given to the model: unknown, %s\n", whyEarlier)
+		_, err := fmt.Fprintf(w, "given to the model: unknown, %s\n", report.WhyEarlier)
 		return err
 	}
 	head := "given to the model (context " + t.Context + ")"
@@ -49,9 +51,9 @@ func WriteGiven(w io.Writer, t *ledger.Treatment) error {
 	return nil
 }
 
-// GivenLine says in one line what the model of a run was given of its project; empty if the project
+// Line says in one line what the model of a run was given of its project; empty if the project
 // brings nothing.
-func GivenLine(t *ledger.Treatment) string {
+func Line(t *ledger.Treatment) string {
 	if len(t.Pieces) == 0 {
 		return ""
 	}
@@ -92,7 +94,7 @@ func namesGiven(pieces []ledger.Piece, given string) string {
 		names[p.Kind] = append(names[p.Kind], name)
 	}
 	for i, kind := range kinds {
-		kinds[i] = piecesText(kind, names[kind])
+		kinds[i] = report.PiecesText(kind, names[kind])
 	}
 	return strings.Join(kinds, ", ")
 }
@@ -120,14 +122,14 @@ func pieceCells(p *ledger.Piece) []string {
 	if p.Path != "" && p.Path != p.Name {
 		from += ", " + p.Path
 	}
-	where, tokens := dash, dash
+	where, tokens := "—", "—"
 	if p.Where != "" {
 		where = "in " + p.Where
 	}
 	if p.Tokens > 0 {
-		tokens = Count(p.Tokens, "token") + " per call"
+		tokens = report.Count(p.Tokens, "token") + " per call"
 	}
-	cells := []string{piecesText(p.Kind, []string{p.Name}), "from " + from, given, where, tokens}
+	cells := []string{report.PiecesText(p.Kind, []string{p.Name}), "from " + from, given, where, tokens}
 	switch {
 	case p.Opened == nil:
 	case *p.Opened:
@@ -143,7 +145,7 @@ func givenFacts(t *ledger.Treatment) []string {
 	var facts []string
 	if t.SystemTokens > 0 {
 		facts = append(facts, fmt.Sprintf("system prompt: about %s, of which %d come with the agent",
-			Count(t.SystemTokens, "token"), t.VendorTokens))
+			report.Count(t.SystemTokens, "token"), t.VendorTokens))
 	}
 	if len(t.Tools) > 0 {
 		facts = append(facts, fmt.Sprintf("tools offered: %d: %s", len(t.Tools),
@@ -154,7 +156,7 @@ func givenFacts(t *ledger.Treatment) []string {
 		if s.Asked != "" && s.Asked != s.Model {
 			asked = ", asked for as " + s.Asked
 		}
-		facts = append(facts, fmt.Sprintf("served by %s in %s%s", s.Model, Count(s.Calls, "call"), asked))
+		facts = append(facts, fmt.Sprintf("served by %s in %s%s", s.Model, report.Count(s.Calls, "call"), asked))
 	}
 	if len(t.Programs) > 0 {
 		facts = append(facts, "files that let the agent run programs of the project: "+strings.Join(t.Programs, ", "))

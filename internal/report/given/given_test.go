@@ -1,4 +1,4 @@
-package report
+package given
 
 import (
 	"bytes"
@@ -13,7 +13,13 @@ import (
 // comes with the agent.
 func TestWhatAModelWasGiven(t *testing.T) {
 	opened := true
-	skill, notes := skillPiece("csv-tools", ledger.GivenWhole), ledger.Piece{
+	skill, notes := ledger.Piece{
+		Kind:  ledger.PieceSkill,
+		Name:  "csv-tools",
+		Path:  ".claude/skills/csv-tools/SKILL.md",
+		From:  ledger.FromArm,
+		Given: ledger.GivenWhole,
+	}, ledger.Piece{
 		Kind:   ledger.PieceInstructions,
 		Name:   "AGENTS.md",
 		Path:   "AGENTS.md",
@@ -66,7 +72,7 @@ files of the administrator that the agent may have read: /etc/claude-code/manage
 		"an old record": {nil, "given to the model: unknown, recorded by an earlier version, which did not look\n"},
 	} {
 		var out bytes.Buffer
-		if err := WriteGiven(&out, test.given); err != nil {
+		if err := Write(&out, test.given); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(test.want, out.String()); diff != "" {

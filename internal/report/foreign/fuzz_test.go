@@ -1,0 +1,36 @@
+package foreign
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fuzzFile reads any content in a format: whatever it says, it ends, and every record that it makes
+// is valid.
+func fuzzFile(f *testing.F, format, name string, seeds ...string) {
+	f.Helper()
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		records, err := Read(path, Options{Format: format})
+		if err != nil {
+			return
+		}
+		for i := range records {
+			if err := records[i].Validate(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func FuzzTable(f *testing.F) {
+	fuzzFile(f, "table", "x.csv", "task,pass\nt,1\n", "task\tscore\nt\t0.5\n", `{"task":"t","pass":true,"run":1}`,
+		"\ufefftask;pass;error\nt;;503\n")
+}

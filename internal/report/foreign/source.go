@@ -1,0 +1,220 @@
+package foreign
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fit-eval/fit/ledger"
+)
+
+// Options say how results are read. Zero fields are found out.
+type Options struct {
+	Format string // one of Formats
+	// Columns name columns of a table, by what they hold: {"task": "id"}.
+	Columns map[string]string
+}
+
+// ErrUnknown is the error of files in none of the formats.
+var ErrUnknown = errors.New("in none of the formats that fit reads: " + strings.Join(Formats(), ", "))
+
+// reader reads one format.
+type reader struct {
+	format string
+	// finds returns the files of a source that has the format; none if it has another.
+	finds func(path string, info os.FileInfo) []string
+	read  func(s *source, file string) error
+}
+
+// readers are all formats. A table is whatever nothing else is.
+func readers() []reader {
+	return []reader{tableReader}
+}
+
+// Formats are the names of the formats.
+func Formats() []string {
+	var names []string
+	for _, one := range readers() {
+		names = append(names, one.format)
+	}
+	return names
+}
+
+// source collects what is read.
+type source struct {
+	Options
+	root    string // what was named
+	records []ledger.Record
+	from    *ledger.Imported // the file that is being read
+	seen    map[ledger.Cell]bool
+	runs    map[[2]string]int // runs so far, by arm and task
+}
+
+// Read reads the results of another harness: a file or a directory in one of the formats.
+func Read(path string, opts Options) ([]ledger.Record, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range readers() {
+		if opts.Format != "" && opts.Format != one.format {
+			continue
+		}
+		if files := one.finds(path, info); len(files) > 0 {
+			return readAll(path, files, one, opts)
+		}
+		if opts.Format != "" {
+			return nil, choiceErrorf("%s: there is nothing in the format %s", path, one.format)
+		}
+	}
+	return nil, fmt.Errorf("%s is %w", path, ErrUnknown)
+}
+
+func readAll(path string, files []string, one reader, opts Options) ([]ledger.Record, error) {
+	s := &source{
+		Options: opts,
+		root:    path,
+		seen:    map[ledger.Cell]bool{},
+		runs:    map[[2]string]int{},
+	}
+	whole := sha256.New()
+	for _, file := range files {
+		digest, err := digestOf(file)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		whole.Write([]byte(digest))
+		s.from = &ledger.Imported{Format: one.format, File: s.name(file), SHA256: digest}
+		if err := one.read(s, file); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		slices.Sort(s.from.Doubts)
+		s.from.Doubts = slices.Compact(s.from.Doubts)
+	}
+	id := "imported-" + hex.EncodeToString(whole.Sum(nil))[:16]
+	for i := range s.records {
+		s.records[i].Experiment = id
+	}
+	return s.records, nil
+}
+
+// name is how a file of the source is called.
+func (s *source) name(file string) string {
+	if name, err := filepath.Rel(s.root, file); err == nil && name != "." {
+		return name
+	}
+	return filepath.Base(file)
+}
+
+// label names an arm after a file, where the file does not say.
+func label(file string) string {
+	name := filepath.Base(file)
+	return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), name)
+}
+
+// digestOf returns the SHA-256 of a file.
+func digestOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// contentOf is the digest of what a task consists of; two tasks of one name and different content
+// are not the same.
+func contentOf(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:", len(part))
+		sum.Write(part)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// notRun is what is known about what models were given.
+var notRun = &ledger.Treatment{Unknown: "fit did not run it"}
+
+// add adds a run. Its index is negative where the source does not number them. It needs a task, an
+// arm and what outcome or failed has set.
+func (s *source) add(r ledger.Record) error {
+	if at := [2]string{r.Arm, r.TaskID}; r.RunIndex < 0 {
+		r.RunIndex = s.runs[at]
+		s.runs[at]++
+	}
+	if s.seen[r.Cell()] {
+		return fmt.Errorf("task %s, run %d of %s is there twice", r.TaskID, r.RunIndex, r.Arm)
+	}
+	s.seen[r.Cell()] = true
+	r.Version, r.Attempt, r.Final, r.Imported, r.Treatment = ledger.Version, 1, true, s.from, notRun
+	if r.Verdict == ledger.Error {
+		r.Score = nil
+	}
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("task %s, run %d of %s: %w", r.TaskID, r.RunIndex, r.Arm, err)
+	}
+	s.records = append(s.records, r)
+	return nil
+}
+
+var (
+	passed    = &ledger.Grade{Verdict: ledger.Pass, GatesPass: true, Healthy: true}
+	notPassed = &ledger.Grade{Verdict: ledger.Fail, GatesPass: true, Healthy: true}
+)
+
+// outcome sets whether a run has passed.
+func outcome(r *ledger.Record, pass bool) {
+	r.Verdict, r.Grade = ledger.Fail, notPassed
+	if pass {
+		r.Verdict, r.Grade = ledger.Pass, passed
+	}
+}
+
+// scored sets a score from 0 to 1. Where it alone decides, whoever has all of it has passed.
+func (s *source) scored(r *ledger.Record, score float64, decides bool) error {
+	if !(score >= 0 && score <= 1) {
+		return fmt.Errorf("task %s: the score %v is not between 0 and 1; fit stats paired compares scores of any range",
+			r.TaskID, score)
+	}
+	r.Score = &score
+	if decides {
+		s.from.Fractional = s.from.Fractional || score != math.Trunc(score)
+		outcome(r, score == 1)
+	}
+	return nil
+}
+
+// failed says that a run has no outcome: that of an error is not known.
+func failed(r *ledger.Record, message string) {
+	r.Verdict, r.ErrorClass, r.ErrorMessage = ledger.Error, ledger.ErrorImported, cmp.Or(cut(message), "no outcome")
+	r.Grade, r.Score = nil, nil
+}
+
+// maxMessage bounds what is kept of an error, in bytes.
+const maxMessage = 2000
+
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
+// ChoiceError reports that the user must say, or say otherwise, what is read of a source.
+type ChoiceError struct{ reason string }
+
+func (e *ChoiceError) Error() string { return e.reason }
+
+func choiceErrorf(format string, args ...any) error {
+	return &ChoiceError{fmt.Sprintf(format, args...)}
+}
