@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -23,18 +24,22 @@ func (f *Fold) position(o Origin) position {
 	return at
 }
 
-// emit passes an event on and keeps it.
+// emit passes an event on and keeps it. What a decoder hands in are views of its buffers: whoever
+// sees the event gets a copy.
 func (f *Fold) emit(o Origin, at position, made EnrichedEvent) {
 	f.event = made
 	event := &f.event
 	event.Seq, event.TimestampMs, event.TsSource, event.TurnIndex = at.seq, at.ms, at.source, at.turn
 	event.ElapsedMs = max(0, at.ms-f.session.StartMs)
 	event.Parent, event.Lane, event.MessageID, event.RawLine = o.Parent, o.Lane, o.MessageID, o.Line
+	if f.opts.Borrower == nil || !f.opts.Flat {
+		event = event.own()
+	}
 	if f.opts.OnEvent != nil {
 		f.opts.OnEvent(event)
 	}
 	if !f.opts.Flat {
-		f.session.Events = append(f.session.Events, event.clone())
+		f.session.Events = append(f.session.Events, event.stored())
 	}
 }
 
@@ -63,40 +68,47 @@ func (f *Fold) time(o Origin) (ms int64, source string) {
 	return ms, source
 }
 
-// clone makes an event's strings its own.
-func (e EnrichedEvent) clone() EnrichedEvent {
-	e.Text, e.Label = strings.Clone(e.Text), strings.Clone(e.Label)
-	e.Parent, e.Lane, e.MessageID = strings.Clone(e.Parent), strings.Clone(e.Lane), strings.Clone(e.MessageID)
+// own returns a copy of an event that shares nothing with it.
+func (e EnrichedEvent) own() *EnrichedEvent {
+	for _, text := range []*string{&e.Text, &e.Label, &e.Parent, &e.Lane, &e.MessageID} {
+		*text = strings.Clone(*text)
+	}
 	if e.Tool != nil {
-		e.Tool = e.Tool.clone()
+		call := *e.Tool
+		call.CallID, call.NativeName = strings.Clone(call.CallID), strings.Clone(call.NativeName)
+		call.Command, call.Args = strings.Clone(call.Command), bytes.Clone(call.Args)
+		call.Paths = slices.Clone(call.Paths)
+		for i, path := range call.Paths {
+			call.Paths[i] = strings.Clone(path)
+		}
+		e.Tool = &call
 	}
 	if e.Result != nil {
 		r := *e.Result
-		r.CallID, r.Preview, r.Content = strings.Clone(r.CallID), strings.Clone(r.Preview), strings.Clone(r.Content)
+		r.CallID, r.Content = strings.Clone(r.CallID), strings.Clone(r.Content)
+		r.Preview = r.Content[:len(r.Preview)]
 		if r.ExitCode != nil {
 			r.ExitCode = new(*r.ExitCode)
 		}
 		e.Result = &r
 	}
-	return e
+	return &e
 }
 
-func (c *ToolCall) clone() *ToolCall {
-	own := *c
-	own.CallID, own.NativeName = strings.Clone(c.CallID), strings.Clone(c.NativeName)
-	own.Command = strings.Clone(c.Command)
-	var args bytes.Buffer
-	if err := json.Compact(&args, c.Args); err == nil {
-		own.Args = args.Bytes()
-	} else { // what an agent prints may be lenient JSON; the stored session is not
-		own.Args, _ = json.Marshal(string(c.Args))
+// stored returns the event as sessions keep it: what an agent prints may be lenient JSON.
+func (e EnrichedEvent) stored() EnrichedEvent {
+	if e.Tool != nil {
+		call := *e.Tool
+		var args bytes.Buffer
+		if err := json.Compact(&args, call.Args); err == nil {
+			call.Args = args.Bytes()
+		} else {
+			call.Args, _ = json.Marshal(string(call.Args))
+		}
+		if len(call.Paths) == 0 {
+			call.Paths = nil
+		}
+		e.Tool = &call
 	}
-	own.Paths = make([]string, len(c.Paths))
-	for i, path := range c.Paths {
-		own.Paths[i] = strings.Clone(path)
-	}
-	if len(own.Paths) == 0 {
-		own.Paths = nil
-	}
-	return &own
+	return e
 }

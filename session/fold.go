@@ -11,9 +11,10 @@ type Options struct {
 	// Prices computes the cost of what an agent does not price itself; nil leaves such costs
 	// unknown.
 	Prices Prices
-	// OnEvent, if set, sees every canonical event as it is made. The event, and with Flat its
-	// strings, are valid during the call only.
+	// OnEvent, if set, sees every canonical event as it is made, and may keep it.
 	OnEvent func(*EnrichedEvent)
+	// Borrower, which only this module has, lends OnEvent its events for the duration of the call.
+	Borrower *jsontape.Borrower
 	// Flat keeps only totals, milestones and the last message, so that a stream of any length is
 	// read in constant memory.
 	Flat bool
@@ -80,10 +81,10 @@ type Fold struct {
 
 	args     jsontape.Parser
 	shell    refiner
-	event    EnrichedEvent // the one that is being passed on
-	result   ToolResult    // what it is about, if that is a result
 	tool     ToolCall      // the call that is being reported
 	paths    []string      // its files
+	event    EnrichedEvent // the one that is being passed on
+	result   ToolResult    // what it is about, if that is a result
 	seq      int
 	lastMs   int64
 	turns    turnCounter

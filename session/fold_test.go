@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -280,5 +281,46 @@ func TestAFlatFoldKeepsNothingButTotals(t *testing.T) {
 	if seen != 10_000 || len(s.Events) != 0 || len(s.Messages) != 0 || s.FinalText != "words" {
 		t.Errorf("saw %d events, kept %d and %d messages, last words %q", seen, len(s.Events), len(s.Messages),
 			s.FinalText)
+	}
+}
+
+// TestEventsBelongToTheirReader: a reader may keep what it is shown, whatever the decoder does with
+// its buffers afterwards.
+func TestEventsBelongToTheirReader(t *testing.T) {
+	for _, flat := range []bool{false, true} {
+		var kept []*session.EnrichedEvent
+		fold := session.NewFold(session.Options{Flat: flat, OnEvent: func(e *session.EnrichedEvent) {
+			kept = append(kept, e)
+		}})
+		decoder := session.StreamDialect("claude-code").New()
+		line := make([]byte, 0, 1<<10)
+		for i, said := range []string{
+			`{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"first \u0041"}]}}`,
+			`{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"t1","name":"Bash",` +
+				`"input":{"command":"ls one"}}]}}`,
+			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"a file"}]}}`,
+			`{"type":"assistant","message":{"id":"m3","content":[{"type":"text","text":"second \u0042"}]}}`,
+		} {
+			line = append(line[:0], said...)
+			decoder.Decode(line, session.Stamp{Line: int64(i + 1), Lane: "agent"}, fold)
+			for at := range line {
+				line[at] = '#'
+			}
+		}
+		var got []string
+		for _, e := range kept {
+			switch e.Kind {
+			case session.KindMessage:
+				got = append(got, e.MessageID+" "+e.Text)
+			case session.KindToolCall:
+				got = append(got, e.Tool.CallID+" "+e.Tool.NativeName+" "+e.Tool.Command+" "+string(e.Tool.Args))
+			case session.KindToolResult:
+				got = append(got, e.Result.CallID+" "+e.Result.Content)
+			}
+		}
+		want := []string{"m1 first A", `t1 Bash ls one {"command":"ls one"}`, "t1 a file", "m3 second B"}
+		if !slices.Equal(got, want) {
+			t.Errorf("flat %t: kept %q, want %q", flat, got, want)
+		}
 	}
 }

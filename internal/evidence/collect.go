@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fit-eval/fit/internal/jsontape"
 	"github.com/fit-eval/fit/internal/patch"
 	"github.com/fit-eval/fit/ledger"
 	"github.com/fit-eval/fit/session"
@@ -101,6 +102,7 @@ func (f *facts) follow(from Sources) error {
 		Flat:          true,
 		VerifyCommand: f.task.VerifyCommand,
 		Verify:        f.verify,
+		Borrower:      jsontape.Borrow,
 		OnEvent: func(event *session.EnrichedEvent) {
 			seen := observers[event.Lane]
 			if seen == nil {

@@ -59,7 +59,7 @@ func stepOfEvent(event *session.EnrichedEvent, tools map[string]string) (step bl
 		if step.Text == "" { // the arguments of a call reveal the agent, and the work has what was written
 			step.Text = strings.Join(event.Tool.Paths, " ")
 		}
-		tools[strings.Clone(event.Tool.CallID)] = strings.Clone(step.Tool)
+		tools[event.Tool.CallID] = step.Tool
 		return step, true
 	case event.Kind == session.KindToolResult && event.Result != nil:
 		return blindStep{

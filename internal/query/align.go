@@ -201,9 +201,9 @@ func (c *actionCollector) took(lane *actionLane, e *session.EnrichedEvent) {
 		c.actions = append(c.actions, Action{
 			Turn:   e.TurnIndex,
 			Line:   e.RawLine,
-			Kind:   strings.Clone(e.Tool.Effective()),
+			Kind:   e.Tool.Effective(),
 			Target: strings.Join(strings.Fields(c.target(e.Tool, lane.fold.Identity().Cwd)), " "),
-			id:     strings.Clone(e.Tool.CallID),
+			id:     e.Tool.CallID,
 		})
 	case session.KindToolResult:
 		c.failed(e.Result.CallID, e.Result.IsError)

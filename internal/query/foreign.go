@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"encoding/json"
-	"strings"
 
 	"github.com/fit-eval/fit/internal/jsonenc"
 	"github.com/fit-eval/fit/session"
@@ -45,8 +44,7 @@ func (f *foreignLane) decode(event []byte, at session.Stamp) []*Entry {
 func (f *foreignLane) took(e *session.EnrichedEvent) {
 	if e.Kind == session.KindCost {
 		if e.Usage != nil {
-			usage := *e.Usage
-			f.costs = append(f.costs, session.EnrichedEvent{Usage: &usage, MessageID: strings.Clone(e.MessageID)})
+			f.costs = append(f.costs, *e)
 		}
 		return
 	}
@@ -59,19 +57,19 @@ func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
 	t := &Entry{
 		Lane:        f.lane.source(),
 		TimestampMs: e.TimestampMs,
-		Parent:      strings.Clone(e.Parent),
+		Parent:      e.Parent,
 		Line:        e.RawLine,
 	}
 	switch e.Kind {
 	case session.KindMessage:
 		f.message(t, e)
 	case session.KindThinking:
-		t.assistant(e, Block{Type: BlockThinking, Text: strings.Clone(e.Text)})
+		t.assistant(e, Block{Type: BlockThinking, Text: e.Text})
 	case session.KindToolCall:
 		t.assistant(e, callBlock(e.Tool))
 	case session.KindToolResult:
 		t.Role, t.IsError = RoleToolResult, e.Result.IsError
-		id, content := strings.Clone(e.Result.CallID), strings.Clone(e.Result.Content)
+		id, content := e.Result.CallID, e.Result.Content
 		t.ToolUseID, t.Result = &id, &content
 	case session.KindSystemPrompt:
 		t.system("system_prompt", map[string]any{"label": e.Label, "content": e.Text})
@@ -84,7 +82,7 @@ func (f *foreignLane) entry(e *session.EnrichedEvent) *Entry {
 }
 
 func (f *foreignLane) message(t *Entry, e *session.EnrichedEvent) {
-	text := Block{Type: BlockText, Text: strings.Clone(e.Text)}
+	text := Block{Type: BlockText, Text: e.Text}
 	switch e.Role {
 	case "assistant":
 		t.assistant(e, text)
@@ -98,14 +96,13 @@ func (f *foreignLane) message(t *Entry, e *session.EnrichedEvent) {
 func (t *Entry) assistant(e *session.EnrichedEvent, b Block) {
 	t.Role, t.Content = RoleAssistant, []Block{b}
 	if e.MessageID != "" {
-		t.MessageID = new(strings.Clone(e.MessageID))
+		t.MessageID = new(e.MessageID)
 	}
 }
 
 func (t *Entry) system(subtype string, data any) {
 	t.Role = RoleSystem
 	if subtype != "" {
-		subtype = strings.Clone(subtype)
 		t.Subtype = &subtype
 	}
 	t.Data, _ = json.Marshal(data) // strings and numbers only: it cannot fail
@@ -114,16 +111,14 @@ func (t *Entry) system(subtype string, data any) {
 func callBlock(call *session.ToolCall) Block {
 	b := Block{
 		Type:      BlockToolUse,
-		Name:      strings.Clone(call.NativeName),
+		Name:      call.NativeName,
 		Input:     jsonenc.Compact(call.Args),
 		Canonical: call.Canonical,
-		Command:   strings.Clone(call.Command),
+		Command:   call.Command,
+		Paths:     call.Paths,
 	}
 	if call.CallID != "" {
-		b.ToolUseID = new(strings.Clone(call.CallID))
-	}
-	for _, path := range call.Paths {
-		b.Paths = append(b.Paths, strings.Clone(path))
+		b.ToolUseID = new(call.CallID)
 	}
 	return b
 }

@@ -120,12 +120,12 @@ func (t *traceCheck) load() error {
 		}
 		t.calls++
 		own, canonical := strings.ToLower(e.Tool.NativeName), e.Tool.Canonical
-		t.tools[strings.Clone(own)]++
+		t.tools[own]++
 		if own != canonical {
-			t.tools[strings.Clone(canonical)]++
+			t.tools[canonical]++
 		}
 		if e.Tool.Command != "" {
-			t.commands = append(t.commands, strings.Clone(e.Tool.Command))
+			t.commands = append(t.commands, e.Tool.Command)
 		}
 	}
 	_, t.err = session.ReadFile(t.file, t.dialects, session.Options{Flat: true, OnEvent: count})

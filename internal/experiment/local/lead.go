@@ -127,7 +127,7 @@ func (a *attempt) settleSession(result harness.Result) {
 	a.record.Outcome = string(outcomeOf(result))
 	sum, _, err := a.readUsage(agentTrace, func(e *session.EnrichedEvent) {
 		if e.Lane == agentLane && e.Kind == session.KindMessage && e.Role == "assistant" && e.Text != "" {
-			a.answer = strings.Clone(e.Text)
+			a.answer = e.Text
 			a.record.Submission = strings.Clone(a.kept(e.Text))
 		}
 	})
