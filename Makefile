@@ -214,10 +214,10 @@ bench-acp:
 bench-workspace:
 	FIT_BENCH=1 $(GO) test ./internal/workspace -run '^TestPrepareBesideGit$$' -count=1 -v
 
-# A fleet beside a local run, 10,000 cells in its queue, 200 workers with instant cells, and how soon caps, limits and cancels take effect.
+# 2,016 tiny cells on a fleet beside a local run, 10,000 cells in its queue, 200 workers with instant cells, and how soon caps, limits and cancels take effect.
 .PHONY: bench-fleet
 bench-fleet:
-	FIT_BENCH=1 $(GO) test ./test/fleet -run '^Test(OverheadBeyondLocal|AStoppedWorkerIsEnded)$$' -count=1 -v
+	FIT_BENCH=1 $(GO) test ./test/fleet -run '^Test(OverheadBeyondLocal|AStoppedWorkerIsEnded)$$' -count=1 -timeout 40m -v
 	FIT_BENCH=1 $(GO) test ./internal/experiment/fleet -run '^Test(TheCapHoldsOverTheWholeFleet|CtlOnAFleet|CancelReachesTheAgent)$$' -parallel 1 -count=1 -v
 	FIT_BENCH=1 $(GO) test ./internal/experiment/fleet -run '^Test(TwoHundredWorkers|TenThousandCells)$$' -count=1 -timeout 20m -v
 

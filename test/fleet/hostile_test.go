@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,6 +262,72 @@ func TestResultsAreBounded(t *testing.T) {
 		w.finish(coordinator)
 		if n := refused(); n != most {
 			t.Errorf("%d results of one attempt and key were refused, want %d", n, most)
+		}
+	})
+}
+
+// Among others, one key does not decide what the plan asks for, drown what others say, stop the
+// experiment, or use up the errors that cells may have.
+func TestOneKeyAmongOthers(t *testing.T) {
+	onBothServers(t, func(t *testing.T, w *world, enemy *peer) {
+		m := w.machine(1, 0)
+		w.work(m)
+		for i := range 2000 {
+			about := fmt.Appendf(nil, `{"protocol":2,"name":"e%d","fit":"1.2.3","slots":1,"agents":{"builtin":"9"},`+
+				`"isolation":["bwrap","none"]}`, i)
+			if err := enemy.nc.Publish(fmt.Sprintf("$KV.fit-workers.%s.e%d", enemy.key, i), about); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.model.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // agents wait until the enemy had its say
+			t.Fatal(err)
+		}
+		coordinator := w.benchmark(nil, size{runs: 3}, "fleet", "--fleet", w.url, "--break-after", "2")
+		of := enemy.pool()
+		if version := of.Needs.Agents["builtin"]; version == "9" {
+			t.Errorf("the plan asks for the agent's version %s", version)
+		}
+		for i := 0; !strings.Contains(coordinator.out.String(), "errors of its key do not count"); i++ {
+			got := enemy.take(of)
+			enemy.send(of.Run, got.name, map[string]any{
+				"record": map[string]any{"verdict": "error", "errorClass": "auth", "errorMessage": "\x1b[31mno money"},
+				"ticket": got.Ticket, "nonce": fmt.Sprintf("%016x", i),
+			})
+			_ = got.message.Ack()
+		}
+		for i := range 200 {
+			for _, subject := range []string{
+				fmt.Sprintf("fit.done.%s.%s.%d", of.Run, enemy.key, i),
+				fmt.Sprintf("fit.file.%s.%s.%d", of.Run, enemy.key, i),
+				fmt.Sprintf("fit.event.%s.%s", of.Run, enemy.key),
+			} {
+				if err := enemy.nc.Publish(subject, []byte("{}")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		coordinator.says("key " + enemy.key + " floods the hub")
+		if err := m.model.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		<-coordinator.over
+		if code := coordinator.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the coordinator ended with %d", code)
+		}
+		records, contents := w.counted("fleet")
+		errorsOf := map[ledger.Cell]int{}
+		for _, r := range contents.Records {
+			if r.SignedBy == enemy.key {
+				errorsOf[r.Cell()]++
+			}
+		}
+		for cell, r := range records {
+			if r.Worker != "w1" || r.Verdict == ledger.Error || errorsOf[cell] > 1 {
+				t.Errorf("%s: %s by %s, after %d errors of the enemy", r.Key(), r.Verdict, r.Worker, errorsOf[cell])
+			}
+		}
+		if len(records) != 12 || len(errorsOf) == 0 {
+			t.Errorf("%d cells count, %d had errors of the enemy", len(records), len(errorsOf))
 		}
 	})
 }

@@ -2,7 +2,6 @@ package experimentcli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +15,9 @@ import (
 
 // fleetVariable names the environment variable that holds the URL of a fleet.
 const fleetVariable = "FIT_FLEET"
+
+// fromEnvironment names that variable where a command runs elsewhere only if it is told to.
+const fromEnvironment = "env"
 
 // Fleets says which hub a command connects to.
 type Fleets struct {
@@ -53,7 +55,10 @@ func (f Fleets) Dial(ctx context.Context, con *console.Console, role string) (*f
 
 // resolve returns the URL of the hub.
 func (f Fleets) resolve(con *console.Console) (string, error) {
-	given := strings.Clone(cmp.Or(f.URL, con.Getenv(fleetVariable))) // the command line is overwritten below
+	given := strings.Clone(f.URL) // the command line is overwritten below
+	if given == "" || given == fromEnvironment {
+		given = con.Getenv(fleetVariable)
+	}
 	switch {
 	case given == "":
 		return "", console.Usagef("which fleet? name the file that fit fleet serve writes, or set %s", fleetVariable)

@@ -10,7 +10,10 @@ import (
 )
 
 // chunkSize is the size of the messages that a file is sent in.
-const chunkSize = 128 << 10
+const (
+	chunkSize  = 128 << 10
+	chunkSlack = 4 << 10 // of a message besides its content
+)
 
 // stalledAfter is how long one chunk may take.
 const stalledAfter = 20 * time.Second

@@ -193,7 +193,7 @@ func (e *Executor) silent(p *pool) []*waiting {
 		case own.pool != p || own.stopped || arrived:
 			continue
 		case e.claimed[tok] || own.silentSince.IsZero():
-		case time.Since(own.silentSince) > max(e.cfg.Lease, 2*workerLife):
+		case time.Since(own.silentSince) > e.patience:
 			list = append(list, own)
 		default:
 			continue

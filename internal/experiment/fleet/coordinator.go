@@ -89,6 +89,8 @@ type Executor struct {
 	maxHeld    int
 	sealed     map[string]ledger.Record // what the ledger had when this process began, by name
 	failedOn   map[ledger.Cell][]string // workers on which a cell ended in infrastructure errors
+	failedBy   map[ledger.Cell][]string // their keys
+	faults     map[string]fault         // by key
 	claimed    map[string]bool          // attempts that workers say they are making, by token
 	refused    map[string][]string      // the keys whose results of an attempt were refused, by token
 	since      map[string]time.Time     // when attempts were first published, by the hub's clock, by token
@@ -112,7 +114,8 @@ type Executor struct {
 	none        bool // nothing may begin
 	noted       map[string]bool
 	heldSlack   time.Duration
-	maxFiles    uint64
+	patience    time.Duration // how long an attempt waits for somebody to make it, or to say so
+	maxFiles    uint64        // of a key, in chunks
 	unpackAt    chan struct{} // bounds how many results are unpacked at a time
 
 	publishFailed atomic.Bool
@@ -132,10 +135,13 @@ type waiting struct {
 	pool      *pool
 	over      chan struct{} // closed when the result is there
 	published bool
+	err       error  // why there will be none
 	worker    string // that has begun it; empty: none so far
 	stopped   bool   // no worker may begin it any more
 	// silentSince is when a worker last said that it is making it, or when it was first looked for.
 	silentSince time.Time
+	// nobodySince is when it was first seen that no key that is there may make it.
+	nobodySince time.Time
 	// held is since when keys have proved that they were given it.
 	held map[string]time.Time
 }
@@ -172,6 +178,8 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		arrived:  map[string]arrival{},
 		sealed:   map[string]ledger.Record{},
 		failedOn: map[ledger.Cell][]string{},
+		failedBy: map[ledger.Cell][]string{},
+		faults:   map[string]fault{},
 		refused:  map[string][]string{},
 
 		since:      map[string]time.Time{},
@@ -189,6 +197,7 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		places:    1,
 		maxHeld:   maxHeld,
 		heldSlack: heldSlack,
+		patience:  max(cfg.Lease, 2*workerLife),
 		maxFiles:  maxFiles,
 	}
 	if err := e.readLedger(); err != nil {
@@ -203,7 +212,10 @@ func New(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, fmt.Errorf("open the streams of the experiment: %w", err)
 	}
 	e.lives(ctx)
-	_ = e.share(ctx) // the watch tries again
+	_ = e.share(ctx)                                      // the watch tries again
+	if workers, err := cfg.Hub.Workers(ctx); err == nil { // whom an error stops is known before the first one
+		e.count(ctx, workers)
+	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	for range publishers {
@@ -285,6 +297,7 @@ func (e *Executor) readLedger() error {
 		e.sealed[r.RunDir] = ledger.Record{Worker: r.Worker, StartMs: r.StartMs, DurationMs: r.DurationMs}
 		if r.Verdict == ledger.Error && r.Worker != "" {
 			e.failedOn[r.Cell()] = append(e.failedOn[r.Cell()], r.Worker)
+			e.failedBy[r.Cell()] = append(e.failedBy[r.Cell()], r.SignedBy)
 		}
 	}
 	return nil
@@ -391,7 +404,7 @@ func (e *Executor) openStreams(ctx context.Context) error {
 		Name:        filesStream(e.run),
 		Subjects:    []string{fileSubject(e.run, "*", "*")},
 		AllowDirect: true,
-		MaxMsgSize:  2 * chunkSize,
+		MaxMsgSize:  chunkSize + chunkSlack,
 	})
 	if err != nil {
 		return err

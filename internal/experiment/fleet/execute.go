@@ -35,12 +35,15 @@ func (e *Executor) Execute(ctx context.Context, cell experiment.Cell, attempt in
 	for {
 		w := e.workOf(p, cell, attempt)
 		result, err := e.await(ctx, w, p)
-		if err != nil {
-			return ledger.Record{
-				Verdict:      ledger.Error,
-				ErrorClass:   ledger.ErrorInterrupted,
-				ErrorMessage: err.Error(),
-			}, nil
+		switch {
+		case errors.Is(err, errNobody) && !e.wasRefused(w): // whoever was set aside may try again
+			continue
+		case err != nil:
+			r := ledger.Record{Verdict: ledger.Error, ErrorClass: ledger.ErrorInterrupted, ErrorMessage: err.Error()}
+			if errors.Is(err, errNobody) {
+				r.ErrorClass = ledger.ErrorInternal
+			}
+			return r, nil
 		}
 		whole := context.WithoutCancel(ctx)
 		record, err := e.complete(whole, w, p, result)
@@ -62,7 +65,9 @@ func (e *Executor) workOf(p *pool, cell experiment.Cell, attempt int) work {
 		Attempt:  attempt,
 		Avoid:    e.failedOn[cell.Key()],
 	}
-	return e.ticketed(w)
+	w = e.ticketed(w)
+	w.Refused = slices.Concat(w.Refused, e.setAside(cell.Key()))
+	return w
 }
 
 // ticketed adds what only the worker may know that takes the attempt.
@@ -94,15 +99,7 @@ func (e *Executor) complete(ctx context.Context, w work, p *pool, result arrival
 		e.countInterrupted(w, &record)
 	}
 	e.doubt(&record)
-	if record.Verdict == ledger.Error {
-		e.mu.Lock()
-		key := w.Cell.Key()
-		if !slices.Contains(e.failedOn[key], result.Worker) {
-			e.failedOn[key] = append(e.failedOn[key], result.Worker)
-		}
-		e.mu.Unlock()
-	}
-	return record, nil
+	return record, e.countError(w.Cell.Key(), &record)
 }
 
 // doubt keeps one key from stopping an experiment that others can continue: what it says about its
@@ -138,6 +135,7 @@ func (e *Executor) refuse(ctx context.Context, w work, p *pool, result arrival, 
 	e.mu.Lock()
 	tok := w.token()
 	e.refused[tok] = append(e.refused[tok], result.key)
+	e.fault(result.key)
 	e.held -= result.size()
 	delete(e.arrived, tok)
 	stream, results := p.stream, e.done
@@ -176,7 +174,9 @@ func mayPass(err error) bool {
 }
 
 // notAResult reports whether an error says that what a worker sent is no result.
-func notAResult(err error) bool { return isAny(err, errContent, errRecord, jetstream.ErrMsgNotFound) }
+func notAResult(err error) bool {
+	return isAny(err, errContent, errRecord, errAside, jetstream.ErrMsgNotFound)
+}
 
 // isAny reports whether an error is one of several.
 func isAny(err error, known ...error) bool {
@@ -204,7 +204,7 @@ func (e *Executor) await(ctx context.Context, w work, p *pool) (arrival, error) 
 	e.wait(ctx, own)
 	select {
 	case <-own.over:
-		return e.arrivalOf(own), nil
+		return e.arrivalOf(own), own.err
 	default:
 		return e.stop(ctx, own)
 	}

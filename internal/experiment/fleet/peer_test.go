@@ -335,13 +335,23 @@ func TestFilesThatNobodyNamesAreRemoved(t *testing.T) {
 	if n := len(left()); n != 3 {
 		t.Errorf("there is room, and %d of 3 files are left", n)
 	}
-	e.maxFiles = 1000
+	e.maxFiles = 2
 	if n := len(left()); n != 3 {
 		t.Errorf("a result may still name them, and %d of 3 files are left", n)
 	}
 	e.cfg.Lease = time.Nanosecond
 	if rest := left(); len(rest) != 1 || rest[fileSubject(e.run, hub.public, named)] == 0 {
 		t.Errorf("%v are left", rest)
+	}
+	e.cfg.Lease = time.Hour
+	for range e.maxFiles + 1 {
+		if _, err := hub.js.Publish(t.Context(), fileSubject(e.run, hub.public, newNonce()), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left()
+	if n := len(left()); n != 0 || !e.floods(hub.public) {
+		t.Errorf("%d files are left of a key that has too many", n)
 	}
 	if err := errors.Join(e.Close(), dir.Close()); err != nil {
 		t.Error(err)

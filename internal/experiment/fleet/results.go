@@ -126,34 +126,53 @@ func (e *Executor) drop(ctx context.Context) error {
 	return e.dropFiles(ctx, files)
 }
 
-// maxFiles is how many bytes of files the hub may keep of an experiment before those are removed
-// that no result has named for some time: their worker has died, or floods the hub.
-const maxFiles = 32 << 30
+// maxFiles is how many chunks the hub may keep of files of a key that no result names, besides what
+// the attempts may leave that the key has: 8 GiB.
+const maxFiles = maxResult / chunkSize
 
+// dropFiles removes files that no result names, once there are many: those that have not been
+// written to for some time, as their worker has died, and all of a key that has too many.
 func (e *Executor) dropFiles(ctx context.Context, files jetstream.Stream) error {
 	info, err := files.Info(ctx)
-	if err != nil || info.State.Bytes <= e.maxFiles {
+	if err != nil || info.State.Msgs <= e.maxFiles {
 		return err
 	}
 	if info, err = files.Info(ctx, jetstream.WithSubjectFilter(fileSubject(e.run, "*", "*"))); err != nil {
 		return err
 	}
+	unnamed := info.State.Subjects
+	allowed := map[string]uint64{}
 	e.mu.Lock()
 	for _, result := range e.arrived {
 		for _, f := range []*file{result.File, result.RecordFile} {
 			if f != nil {
-				delete(info.State.Subjects, fileSubject(e.run, result.key, f.Name))
+				delete(unnamed, fileSubject(e.run, result.key, f.Name))
 			}
 		}
 	}
+	for _, own := range e.waiting {
+		for key := range own.held {
+			allowed[key] += e.maxFiles / 8
+		}
+	}
 	e.mu.Unlock()
-	for subject := range info.State.Subjects {
+	chunks := map[string]uint64{}
+	for subject, n := range unnamed {
 		last, err := files.GetLastMsgForSubject(ctx, subject)
 		if err == nil && info.TimeStamp.Sub(last.Time) > 2*e.cfg.Lease {
 			err = files.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		} else if err == nil {
+			chunks[strings.Split(subject, ".")[3]] += n
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, n := range chunks {
+		if n > e.maxFiles+allowed[key] {
+			e.garbage[key] += maxGarbage + 1 // it is dropped with the rest next time
 		}
 	}
 	return nil
@@ -203,7 +222,7 @@ func (e *Executor) sort(ctx context.Context, tok string, result arrival) {
 		}
 		e.held += kept.size()
 		e.arrived[tok] = kept
-		if own := e.waiting[tok]; own != nil {
+		if own := e.waiting[tok]; own != nil && own.err == nil {
 			close(own.over) // there is only one first
 		}
 	}

@@ -2,16 +2,20 @@ package fleet
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fit-eval/fit/internal/jsonlines"
 )
@@ -34,7 +38,7 @@ type Server struct {
 	cfg      ServerConfig
 	options  server.Options
 	join     joinURL
-	keys     *hubKeys
+	keys     atomic.Pointer[hubKeys]
 	keysTime time.Time // of the file that they are in
 	lock     *os.File
 	full     chan string // receives why the hub cannot write
@@ -73,9 +77,11 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 			_ = s.lock.Close()
 		}
 	}()
-	if s.keys, err = hubSecrets(cfg.Dir); err != nil {
+	keys, err := hubSecrets(cfg.Dir)
+	if err != nil {
 		return nil, err
 	}
+	s.keys.Store(keys)
 	s.keysTime = modified(filepath.Join(cfg.Dir, keysFile))
 	if port == 0 {
 		port = server.RANDOM_PORT
@@ -95,7 +101,7 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 		MaxConn:    64 << 10,
 	}
 	if !isLoopback(host) {
-		if s.options.TLSConfig, s.join.Fingerprint, err = s.keys.tls(); err != nil {
+		if s.options.TLSConfig, s.join.Fingerprint, err = keys.tls(); err != nil {
 			return nil, err
 		}
 		s.options.TLS, s.options.TLSTimeout = true, 5
@@ -107,7 +113,7 @@ func StartServer(cfg ServerConfig) (_ *Server, err error) {
 	s.join.Address = net.JoinHostPort(reachable(s.nats.Addr().(*net.TCPAddr).IP), strconv.Itoa(s.options.Port))
 	join := s.join
 	join.Address = cmp.Or(s.cfg.Public, join.Address)
-	if err := s.keys.writeURLs(cfg.Dir, join); err != nil {
+	if err := keys.writeURLs(cfg.Dir, join); err != nil {
 		s.nats.Shutdown()
 		return nil, err
 	}
@@ -149,7 +155,7 @@ func (s *Server) lockDir() error {
 
 // start starts the engine.
 func (s *Server) start() error {
-	options, err := s.withKeys(s.keys)
+	options, err := s.withKeys(s.keys.Load())
 	if err != nil {
 		return err
 	}
@@ -216,7 +222,7 @@ func (s *Server) OwnURL(role string) string {
 func (s *Server) url(role, address string) string {
 	join := s.join
 	join.Address, join.Role = address, role
-	for _, m := range s.keys.Members {
+	for _, m := range s.keys.Load().Members {
 		if m.Role == role {
 			join.Token = m.Seed
 			break
@@ -249,8 +255,33 @@ func (s *Server) lookAtKeys() {
 	}
 	if err != nil {
 		s.cfg.Note(fmt.Sprintf("the keys of the hub did not change: %v", err))
+	} else {
+		s.forget(keys)
 	}
 	s.keysTime = now
+}
+
+// forget takes the workers of revoked keys off the list, where they would stay for a while.
+func (s *Server) forget(keys *hubKeys) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, m := range s.keys.Swap(keys).Members {
+		if slices.Contains(keys.Members, m) {
+			continue
+		}
+		key, err := m.Key()
+		if err != nil {
+			continue
+		}
+		hub, err := Dial(ctx, Dialing{URL: s.OwnURL(RoleCoordinator), Role: RoleCoordinator})
+		if err != nil {
+			return // it has no coordinator, and they go by themselves
+		}
+		if stream, err := hub.stream(ctx, "KV_"+workersBucket); err == nil {
+			_ = stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+workersBucket+"."+key+".*")) // as above
+		}
+		hub.Close()
+	}
 }
 
 func modified(name string) time.Time {

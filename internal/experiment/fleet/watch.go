@@ -40,7 +40,7 @@ func (e *Executor) watch(ctx context.Context) {
 		if now.After(lookAtWorkers) {
 			workers, err := e.cfg.Hub.Workers(ctx)
 			if err == nil {
-				e.count(workers)
+				e.count(ctx, workers)
 				e.lookAtLeases(ctx, workers)
 			}
 			lookAtWorkers = now.Add(workersEvery * time.Duration(1+len(workers)/manyWorkers))
@@ -88,7 +88,7 @@ func (e *Executor) Where(cell experiment.Cell, attempt int) string {
 
 // count finds how many attempts the fleet can run at a time, and reports pools that no worker can
 // run.
-func (e *Executor) count(workers []Worker) {
+func (e *Executor) count(ctx context.Context, workers []Worker) {
 	slots := 0
 	useful, all := map[string]bool{}, map[string]bool{}
 	for _, p := range e.pools {
@@ -116,9 +116,10 @@ func (e *Executor) count(workers []Worker) {
 			}
 		}
 		wanted, refused := e.wants(p, able)
-		for _, name := range refused {
-			e.noteOnce("refused "+name, fmt.Sprintf("%s waits for a worker with another key: results of every key "+
-				"that is there were refused", name))
+		for _, own := range refused {
+			e.noteOnce("refused "+own.work.name(), own.work.name()+" waits for a worker with another key: results of "+
+				"every key that is there were refused")
+			e.giveUp(ctx, own)
 		}
 		if len(able) > 0 {
 			e.forget("nobody " + p.Name)
@@ -142,8 +143,8 @@ func (e *Executor) count(workers []Worker) {
 	}
 }
 
-// wants reports whether attempts of a pool wait, and names those that none of some keys may make.
-func (e *Executor) wants(p *pool, able map[string]bool) (wanted bool, refused []string) {
+// wants reports whether attempts of a pool wait, and returns those that none of some keys may make.
+func (e *Executor) wants(p *pool, able map[string]bool) (wanted bool, refused []*waiting) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, own := range e.waiting {
@@ -156,7 +157,9 @@ func (e *Executor) wants(p *pool, able map[string]bool) (wanted bool, refused []
 			delete(rest, key)
 		}
 		if len(able) > 0 && len(rest) == 0 {
-			refused = append(refused, own.work.name())
+			refused = append(refused, own)
+		} else {
+			own.nobodySince = time.Time{}
 		}
 	}
 	return wanted, refused
